@@ -1,0 +1,144 @@
+//! From a bearer token to a caller.
+
+use std::sync::Arc;
+
+use super::{ApiKeySecret, AuthenticateError, GrantScope, InferenceKey, KeyGrants, ManagementKey, Principal};
+use crate::system::Clock;
+
+/// Lets a caller in, or says why not.
+pub struct Authenticate {
+    grants: Arc<dyn KeyGrants>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Authenticate {
+    /// Wires the ports.
+    pub fn new(grants: Arc<dyn KeyGrants>, clock: Arc<dyn Clock>) -> Self {
+        Self { grants, clock }
+    }
+
+    /// `token` is what follows `Bearer ` in the `Authorization` header, untouched.
+    pub async fn execute(&self, token: &str) -> Result<Principal, AuthenticateError> {
+        let secret: ApiKeySecret = token.parse().map_err(|_| AuthenticateError::Invalid)?;
+        let grant = self.grants.find(&secret.hash()).await?.ok_or(AuthenticateError::Invalid)?;
+        if grant.disabled || grant.expires_at.is_some_and(|at| at <= self.clock.now()) {
+            return Err(AuthenticateError::Invalid);
+        }
+        match &grant.scope {
+            GrantScope::Management => Ok(Principal::Management(ManagementKey { hash: grant.hash })),
+            GrantScope::Inference { workspace_suspended: true, owner_id, .. } => {
+                Err(AuthenticateError::WorkspaceSuspended { owner_id: owner_id.clone() })
+            }
+            GrantScope::Inference { workspace_id, owner_id, guardrail_id, .. } => {
+                Ok(Principal::Inference(InferenceKey {
+                    hash: grant.hash,
+                    workspace_id: *workspace_id,
+                    owner_id: owner_id.clone(),
+                    guardrail_id: *guardrail_id,
+                }))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api_key::{ApiKeyHash, KeyGrant, MockKeyGrants};
+    use crate::error::{ErrorKind, StoreError};
+    use crate::ids::WorkspaceId;
+    use crate::system::MockClock;
+    use chrono::{DateTime, TimeDelta, Utc};
+    use uuid::Uuid;
+
+    fn noon() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_790_000_000, 0).unwrap()
+    }
+
+    fn secret() -> ApiKeySecret {
+        ApiKeySecret::from_random([7; 32])
+    }
+
+    fn grant(change: impl FnOnce(&mut KeyGrant)) -> KeyGrant {
+        let mut grant = KeyGrant {
+            hash: secret().hash(),
+            disabled: false,
+            expires_at: None,
+            scope: GrantScope::Inference {
+                workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(1)),
+                workspace_suspended: false,
+                owner_id: Some("acme".into()),
+                guardrail_id: None,
+            },
+        };
+        change(&mut grant);
+        grant
+    }
+
+    async fn authenticate(answer: Result<Option<KeyGrant>, StoreError>) -> Result<Principal, AuthenticateError> {
+        let mut grants = MockKeyGrants::new();
+        let wanted = secret().hash();
+        grants
+            .expect_find()
+            .withf(move |hash: &ApiKeyHash| *hash == wanted)
+            .return_once(move |_| answer.map(|grant| grant.map(Arc::new)));
+        let mut clock = MockClock::new();
+        clock.expect_now().returning(noon);
+        Authenticate::new(Arc::new(grants), Arc::new(clock)).execute(secret().expose()).await
+    }
+
+    #[tokio::test]
+    async fn a_live_key_is_let_in_with_its_workspace() {
+        let principal = authenticate(Ok(Some(grant(|_| {})))).await.unwrap();
+        assert_eq!(principal.inference().unwrap().owner_id(), Some("acme"));
+        assert_eq!(principal.management().unwrap_err().to_string(), "Only management keys can perform this operation");
+    }
+
+    #[tokio::test]
+    async fn a_management_key_runs_nothing() {
+        let principal = authenticate(Ok(Some(grant(|g| g.scope = GrantScope::Management)))).await.unwrap();
+        assert!(principal.management().is_ok());
+        assert_eq!(principal.inference().unwrap_err().to_string(), "Management keys cannot perform this operation");
+    }
+
+    #[tokio::test]
+    async fn unknown_disabled_and_expired_keys_get_one_answer() {
+        let answers = [
+            Ok(None),
+            Ok(Some(grant(|g| g.disabled = true))),
+            Ok(Some(grant(|g| g.expires_at = Some(noon())))),
+            Ok(Some(grant(|g| g.expires_at = Some(noon() - TimeDelta::days(1))))),
+        ];
+        for answer in answers {
+            assert!(matches!(authenticate(answer).await, Err(AuthenticateError::Invalid)));
+        }
+        let soon = grant(|g| g.expires_at = Some(noon() + TimeDelta::seconds(1)));
+        assert!(authenticate(Ok(Some(soon))).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_failing_store_is_unavailable_and_never_unauthenticated() {
+        let error = authenticate(Err(StoreError::unavailable("gone"))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+
+    #[tokio::test]
+    async fn a_suspended_workspace_is_forbidden() {
+        let suspended = grant(|g| {
+            if let GrantScope::Inference { workspace_suspended, .. } = &mut g.scope {
+                *workspace_suspended = true;
+            }
+        });
+        assert_eq!(authenticate(Ok(Some(suspended))).await.unwrap_err().kind(), ErrorKind::Forbidden);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_secret_is_not_even_looked_up() {
+        let mut clock = MockClock::new();
+        clock.expect_now().returning(noon);
+        let authenticate = Authenticate::new(Arc::new(MockKeyGrants::new()), Arc::new(clock));
+        for token in ["", "x", "' OR 1=1 --", &"a".repeat(10_000)] {
+            assert!(matches!(authenticate.execute(token).await, Err(AuthenticateError::Invalid)));
+        }
+    }
+}

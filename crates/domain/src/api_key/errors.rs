@@ -1,0 +1,94 @@
+//! What can go wrong with keys.
+
+use crate::error::{ErrorKind, StoreError};
+
+/// Not `sk-tg-v1-` and 64 lower-case hex digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an API key")]
+pub struct InvalidApiKeySecret;
+
+/// A name that is empty, too long or holds control characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a key name has 1 to 200 characters and no control characters")]
+pub struct InvalidApiKeyName;
+
+/// Why a caller was not let in. The messages are one for every way in which a credential does not stand, so that
+/// nobody learns whether a key exists.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthenticateError {
+    /// No `Authorization` header.
+    #[error("Missing Authentication header")]
+    Missing,
+    /// Malformed, unknown, disabled, expired or deleted.
+    #[error("Invalid API key")]
+    Invalid,
+    /// The key stands; its workspace is suspended.
+    #[error("This workspace is suspended")]
+    WorkspaceSuspended {
+        /// The workspace's owner, for the envelope.
+        owner_id: Option<String>,
+    },
+    /// Keys cannot be looked up now, so nobody is let in and nobody is called unauthorised.
+    #[error("the key store failed")]
+    Store(#[from] StoreError),
+}
+
+impl AuthenticateError {
+    /// Its meaning.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Missing | Self::Invalid => ErrorKind::Unauthenticated,
+            Self::WorkspaceSuspended { .. } => ErrorKind::Forbidden,
+            Self::Store(error) => error.kind(),
+        }
+    }
+}
+
+/// The key stands and is of the other kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WrongKeyKind {
+    /// An inference key on a management operation.
+    #[error("Only management keys can perform this operation")]
+    ManagementNeeded,
+    /// A management key on an inference operation.
+    #[error("Management keys cannot perform this operation")]
+    InferenceNeeded,
+}
+
+impl WrongKeyKind {
+    /// Its meaning.
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Forbidden
+    }
+}
+
+/// Why a key was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateApiKeyError {
+    /// The name breaks the rules.
+    #[error(transparent)]
+    InvalidName(#[from] InvalidApiKeyName),
+    /// A limit that is not positive.
+    #[error("a limit is more than 0 USD")]
+    InvalidLimit,
+    /// An expiry in the past.
+    #[error("the expiry lies in the past")]
+    ExpiryInThePast,
+    /// An inference key for a workspace that does not exist.
+    #[error("there is no such workspace")]
+    UnknownWorkspace,
+    /// The store or the random source failed.
+    #[error("the key could not be stored")]
+    Store(#[from] StoreError),
+}
+
+impl CreateApiKeyError {
+    /// Its meaning.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::InvalidName(_) | Self::InvalidLimit | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
+            Self::UnknownWorkspace => ErrorKind::NotFound,
+            Self::Store(error) => error.kind(),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A key as it is kept, and a caller as a key proves it.
+
+use chrono::{DateTime, Utc};
+
+use super::{ApiKeyHash, InvalidApiKeyName};
+use crate::ids::{GuardrailId, WorkspaceId};
+use crate::money::Usd;
+
+/// A key as it is kept: everything but the secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// The SHA-256 of the secret: its name everywhere.
+    pub hash: ApiKeyHash,
+    /// The masked secret.
+    pub label: String,
+    /// What people call it.
+    pub name: ApiKeyName,
+    /// What it may do.
+    pub scope: ApiKeyScope,
+    /// True while it is switched off.
+    pub disabled: bool,
+    /// From this moment on it is refused.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// How much it may spend.
+    pub limit: Option<SpendLimit>,
+    /// The guardrail that it holds; a key holds at most one.
+    pub guardrail_id: Option<GuardrailId>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// What a key may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiKeyScope {
+    /// Runs models and handles files of one workspace.
+    Inference(WorkspaceId),
+    /// Manages, across workspaces; runs nothing.
+    Management,
+}
+
+impl ApiKeyScope {
+    /// The workspace of an inference key.
+    pub fn workspace_id(self) -> Option<WorkspaceId> {
+        match self {
+            Self::Inference(id) => Some(id),
+            Self::Management => None,
+        }
+    }
+}
+
+/// An amount and the period after which it starts anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpendLimit {
+    /// The most that may be spent in a period; positive.
+    pub amount: Usd,
+    /// The period; `None` is for ever.
+    pub reset: Option<ResetInterval>,
+}
+
+/// A calendar period in UTC; weeks start on Monday.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetInterval {
+    /// From midnight to midnight.
+    Daily,
+    /// From Monday to Monday.
+    Weekly,
+    /// From the first to the first.
+    Monthly,
+}
+
+impl ResetInterval {
+    /// Its name on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Daily => "daily",
+            Self::Weekly => "weekly",
+            Self::Monthly => "monthly",
+        }
+    }
+
+    /// The interval of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Daily, Self::Weekly, Self::Monthly].into_iter().find(|interval| interval.as_str() == name)
+    }
+}
+
+/// A name of 1 to 200 characters without control characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKeyName(String);
+
+impl ApiKeyName {
+    /// Checks length and characters.
+    pub fn try_new(name: &str) -> Result<Self, InvalidApiKeyName> {
+        let fits = (1..=200).contains(&name.chars().count());
+        if fits && !name.chars().any(char::is_control) && !name.trim().is_empty() {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(InvalidApiKeyName)
+        }
+    }
+
+    /// What the first start calls the key that it makes.
+    pub fn first_management_key() -> Self {
+        Self("first management key".to_owned())
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// All that a request needs to know of its key, read in one piece so that it can be cached in one piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyGrant {
+    /// The key.
+    pub hash: ApiKeyHash,
+    /// True while the key is switched off.
+    pub disabled: bool,
+    /// From this moment on the key is refused.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// What the key may do.
+    pub scope: GrantScope,
+}
+
+/// What the key may do, with what its workspace adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantScope {
+    /// An inference key.
+    Inference {
+        /// Its workspace.
+        workspace_id: WorkspaceId,
+        /// True while the workspace is suspended.
+        workspace_suspended: bool,
+        /// The workspace's owner, for error envelopes.
+        owner_id: Option<String>,
+        /// The guardrail that the key holds.
+        guardrail_id: Option<GuardrailId>,
+    },
+    /// A management key.
+    Management,
+}
+
+/// Proof that the caller holds a live inference key of a workspace that is not suspended. Only
+/// [`super::Authenticate`] (and tests, by [`InferenceKey::for_tests`]) make one, so a use case that takes it needs
+/// no check of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InferenceKey {
+    pub(super) hash: ApiKeyHash,
+    pub(super) workspace_id: WorkspaceId,
+    pub(super) owner_id: Option<String>,
+    pub(super) guardrail_id: Option<GuardrailId>,
+}
+
+impl InferenceKey {
+    /// The key.
+    pub fn hash(&self) -> ApiKeyHash {
+        self.hash
+    }
+
+    /// The workspace that the caller acts in.
+    pub fn workspace_id(&self) -> WorkspaceId {
+        self.workspace_id
+    }
+
+    /// The workspace's owner, where one is set.
+    pub fn owner_id(&self) -> Option<&str> {
+        self.owner_id.as_deref()
+    }
+
+    /// The guardrail that the key holds.
+    pub fn guardrail_id(&self) -> Option<GuardrailId> {
+        self.guardrail_id
+    }
+
+    /// A caller without authentication, for tests.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn for_tests(hash: ApiKeyHash, workspace_id: WorkspaceId) -> Self {
+        Self { hash, workspace_id, owner_id: None, guardrail_id: None }
+    }
+}
+
+/// Proof that the caller holds a live management key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagementKey {
+    pub(super) hash: ApiKeyHash,
+}
+
+impl ManagementKey {
+    /// The key.
+    pub fn hash(&self) -> ApiKeyHash {
+        self.hash
+    }
+
+    /// A caller without authentication, for tests.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn for_tests(hash: ApiKeyHash) -> Self {
+        Self { hash }
+    }
+}
+
+/// An authenticated caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Principal {
+    /// With an inference key.
+    Inference(InferenceKey),
+    /// With a management key.
+    Management(ManagementKey),
+}
+
+impl Principal {
+    /// The key.
+    pub fn hash(&self) -> ApiKeyHash {
+        match self {
+            Self::Inference(key) => key.hash,
+            Self::Management(key) => key.hash,
+        }
+    }
+
+    /// The caller as one who may manage.
+    pub fn management(&self) -> Result<&ManagementKey, super::WrongKeyKind> {
+        match self {
+            Self::Management(key) => Ok(key),
+            Self::Inference(_) => Err(super::WrongKeyKind::ManagementNeeded),
+        }
+    }
+
+    /// The caller as one who may run models and handle files.
+    pub fn inference(&self) -> Result<&InferenceKey, super::WrongKeyKind> {
+        match self {
+            Self::Inference(key) => Ok(key),
+            Self::Management(_) => Err(super::WrongKeyKind::InferenceNeeded),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Containers: sandboxes whose files lie under a prefix of the blob store.
+
+mod errors;
+mod model;
+mod ports;
+
+pub use errors::*;
+pub use model::*;
+pub use ports::*;

@@ -1,0 +1,215 @@
+//! The names of containers, of their files, and of objects in the blob store.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::{InvalidContainerFileId, InvalidContainerId, InvalidContainerPath};
+use crate::ids::{DocumentId, WorkspaceId};
+
+/// The canonical id of a container, compared exactly: a restarted session (`…-r<nonce>`) is another container.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ContainerId(String);
+
+impl ContainerId {
+    /// The whole id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ContainerId {
+    type Err = InvalidContainerId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidContainerId> {
+        let fits = (1..=128).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if fits { Ok(Self(text.to_owned())) } else { Err(InvalidContainerId) }
+    }
+}
+
+impl fmt::Display for ContainerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The path of a file inside its container: relative, UTF-8, with no segment that is empty, `.` or `..`, no control
+/// character and no backslash; at most 1,024 bytes, 255 a segment (what common file systems take).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ContainerPath(String);
+
+impl ContainerPath {
+    /// The path.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id by which the interface names this file.
+    pub fn file_id(&self) -> String {
+        format!("{FILE_ID_PREFIX}{}", URL_SAFE_NO_PAD.encode(&self.0))
+    }
+
+    /// Decodes a container file id. Only the one canonical encoding of a path is accepted, so that a file has
+    /// exactly one id.
+    pub fn from_file_id(file_id: &str) -> Result<Self, InvalidContainerFileId> {
+        let encoded = file_id.strip_prefix(FILE_ID_PREFIX).ok_or(InvalidContainerFileId::Prefix)?;
+        if encoded.len() > 2_048 {
+            return Err(InvalidContainerFileId::Path(InvalidContainerPath::TooLong));
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| InvalidContainerFileId::Encoding)?;
+        if URL_SAFE_NO_PAD.encode(&bytes) != encoded {
+            return Err(InvalidContainerFileId::Encoding);
+        }
+        let path = String::from_utf8(bytes).map_err(|_| InvalidContainerFileId::Path(InvalidContainerPath::NotUtf8))?;
+        path.parse().map_err(InvalidContainerFileId::Path)
+    }
+}
+
+const FILE_ID_PREFIX: &str = "cfile_";
+
+impl FromStr for ContainerPath {
+    type Err = InvalidContainerPath;
+
+    fn from_str(text: &str) -> Result<Self, InvalidContainerPath> {
+        if text.is_empty() {
+            return Err(InvalidContainerPath::Empty);
+        }
+        if text.starts_with('/') {
+            return Err(InvalidContainerPath::Absolute);
+        }
+        if text.chars().any(|c| c.is_control() || c == '\\') {
+            return Err(InvalidContainerPath::Character);
+        }
+        if text.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+            return Err(InvalidContainerPath::Segment);
+        }
+        if text.len() > 1_024 || text.split('/').any(|segment| segment.len() > 255) {
+            return Err(InvalidContainerPath::TooLong);
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// The name of an object in the blob store: segments joined by slashes, the workspace always among them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobKey(String);
+
+impl BlobKey {
+    /// The prefix of every durable document.
+    pub const DOCUMENTS: &'static str = "documents/";
+    /// The prefix of every container file.
+    pub const CONTAINERS: &'static str = "containers/";
+
+    /// `containers/<workspace>/<container>/<path>`
+    pub fn container_file(workspace: WorkspaceId, container: &ContainerId, path: &ContainerPath) -> Self {
+        Self(format!("{}{}", Self::container_prefix(workspace, container), path.as_str()))
+    }
+
+    /// `containers/<workspace>/<container>/`
+    pub fn container_prefix(workspace: WorkspaceId, container: &ContainerId) -> String {
+        format!("{}{workspace}/{container}/", Self::CONTAINERS)
+    }
+
+    /// `documents/<workspace>/<document>`
+    pub fn document(workspace: WorkspaceId, document: &DocumentId) -> Self {
+        Self(format!("{}{workspace}/{document}", Self::DOCUMENTS))
+    }
+
+    /// From a name that a blob store listed. Adapters only; it is not checked here.
+    pub fn from_listing(name: String) -> Self {
+        Self(name)
+    }
+
+    /// The document that this key belongs to, where it is a document's key.
+    pub fn document_id(&self) -> Option<DocumentId> {
+        let (_, document) = self.0.strip_prefix(Self::DOCUMENTS)?.split_once('/')?;
+        document.parse().ok()
+    }
+
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[test]
+    fn a_known_pair_of_path_and_id() {
+        let path: ContainerPath = "out/report.csv".parse().unwrap();
+        assert_eq!(path.file_id(), "cfile_b3V0L3JlcG9ydC5jc3Y");
+        assert_eq!(ContainerPath::from_file_id("cfile_b3V0L3JlcG9ydC5jc3Y").unwrap(), path);
+    }
+
+    fn id_of(raw: &[u8]) -> String {
+        format!("cfile_{}", URL_SAFE_NO_PAD.encode(raw))
+    }
+
+    #[rstest]
+    #[case::empty(b"")]
+    #[case::nul(b"a\0b")]
+    #[case::newline(b"a\nb")]
+    #[case::parent(b"../etc/passwd")]
+    #[case::inner_parent(b"a/../../b")]
+    #[case::dot(b"./a")]
+    #[case::absolute(b"/etc/passwd")]
+    #[case::double_slash(b"a//b")]
+    #[case::trailing_slash(b"a/")]
+    #[case::backslash(b"..\\a")]
+    #[case::not_utf8(b"\xff\xfe")]
+    #[case::long(&[b'a'; 300])]
+    fn hostile_paths_are_refused(#[case] raw: &[u8]) {
+        assert!(matches!(ContainerPath::from_file_id(&id_of(raw)), Err(InvalidContainerFileId::Path(_))));
+    }
+
+    #[rstest]
+    #[case::no_prefix("b3V0")]
+    #[case::padded("cfile_YQ==")]
+    #[case::trailing_bits("cfile_YR")]
+    #[case::standard_alphabet("cfile_+/+/")]
+    #[case::percent("cfile_%2e%2e")]
+    #[case::length("cfile_A")]
+    fn other_encodings_are_refused(#[case] id: &str) {
+        assert!(ContainerPath::from_file_id(id).is_err());
+    }
+
+    #[test]
+    fn a_path_that_merely_looks_odd_is_a_path() {
+        for odd in ["%2e%2e/x", "..a", "a..b/...", "späce and*?#1.txt", "~"] {
+            assert_eq!(ContainerPath::from_file_id(&id_of(odd.as_bytes())).unwrap().as_str(), odd);
+        }
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("a/b")]
+    #[case("..")]
+    #[case("a b")]
+    #[case("é")]
+    fn odd_container_ids_are_refused(#[case] id: &str) {
+        assert!(id.parse::<ContainerId>().is_err());
+        assert!("a".repeat(129).parse::<ContainerId>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_decoded_id_encodes_to_itself(id in "cfile_[A-Za-z0-9_-]{0,60}") {
+            if let Ok(path) = ContainerPath::from_file_id(&id) {
+                prop_assert_eq!(path.file_id(), id);
+            }
+        }
+    }
+}

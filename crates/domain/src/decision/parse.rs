@@ -1,0 +1,288 @@
+//! From the members of a request body to a checked [`DecisionRequest`]: parsed once, with the path of the fault.
+
+use super::{DecisionRequest, InvalidDecision, Question, QuestionKind, Questions, RoutingPreferences};
+use crate::json::{Json, JsonKind};
+
+/// The members of a request body, unchecked. A member that is null counts as absent.
+#[derive(Debug, Clone, Default)]
+pub struct DecisionDraft {
+    /// `model`
+    pub model: Option<Json>,
+    /// `questions`
+    pub questions: Option<Json>,
+    /// `state`
+    pub state: Option<Json>,
+    /// `provider`
+    pub provider: Option<Json>,
+    /// `session_id`
+    pub session_id: Option<Json>,
+    /// The `x-session-id` header; the body's `session_id` takes precedence.
+    pub session_id_header: Option<String>,
+    /// `trace`
+    pub trace: Option<Json>,
+    /// `user`
+    pub user: Option<Json>,
+}
+
+/// Most characters of `session_id` and of `user`.
+const MAX_LABEL_CHARS: usize = 256;
+/// Most options of a `choice`.
+const MAX_OPTIONS: usize = 255;
+/// Most levels of a `score`.
+const MAX_LEVELS: usize = 10;
+
+impl DecisionDraft {
+    /// Checks everything that can be checked without a catalogue.
+    ///
+    /// Questions are *typed* where they are an object and any member is an object with a `type`; then every member is
+    /// checked. Anything else is opaque and passes through, except `{}`.
+    ///
+    /// # Errors
+    /// The first fault, with its path.
+    pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
+        let model = required(self.model, "model")?;
+        let model = model
+            .as_string()
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| InvalidDecision::new("model", "must be a non-empty string"))?;
+        let questions = questions(required(self.questions, "questions")?)?;
+        let state = present(self.state);
+        if questions.typed.is_some() {
+            let kind = state.as_ref().map(Json::kind);
+            if !matches!(kind, Some(JsonKind::String | JsonKind::Array | JsonKind::Object)) {
+                let fault = kind.map_or("is required with typed questions".to_owned(), |kind| {
+                    format!("must be a string, object or array with typed questions, not {}", kind.described())
+                });
+                return Err(InvalidDecision::new("state", fault));
+            }
+        }
+        let session_id = match label(self.session_id, "session_id")? {
+            Some(id) => Some(id),
+            None => self.session_id_header.map(|id| within_limit(id, "x-session-id")).transpose()?,
+        };
+        let trace = present(self.trace);
+        if let Some(trace) = &trace
+            && trace.kind() != JsonKind::Object
+        {
+            return Err(InvalidDecision::new("trace", "must be an object"));
+        }
+        Ok(DecisionRequest {
+            model,
+            questions,
+            state,
+            preferences: preferences(present(self.provider))?,
+            session_id,
+            trace,
+            user: label(self.user, "user")?,
+        })
+    }
+}
+
+fn present(member: Option<Json>) -> Option<Json> {
+    member.filter(|json| json.kind() != JsonKind::Null)
+}
+
+fn required(member: Option<Json>, path: &str) -> Result<Json, InvalidDecision> {
+    present(member).ok_or_else(|| InvalidDecision::new(path, "is required"))
+}
+
+fn label(member: Option<Json>, path: &str) -> Result<Option<String>, InvalidDecision> {
+    present(member)
+        .map(|json| {
+            let text = json.as_string().ok_or_else(|| InvalidDecision::new(path, "must be a string"))?;
+            within_limit(text, path)
+        })
+        .transpose()
+}
+
+fn within_limit(text: String, path: &str) -> Result<String, InvalidDecision> {
+    if text.chars().count() > MAX_LABEL_CHARS {
+        return Err(InvalidDecision::new(path, format!("must have at most {MAX_LABEL_CHARS} characters")));
+    }
+    Ok(text)
+}
+
+/// The `provider` object. A preference that is documented elsewhere and not honoured here is refused, never ignored;
+/// its documented default asks for nothing and is let through.
+fn preferences(provider: Option<Json>) -> Result<RoutingPreferences, InvalidDecision> {
+    let mut preferences = RoutingPreferences::default();
+    let Some(provider) = provider else { return Ok(preferences) };
+    let members = provider.members().ok_or_else(|| InvalidDecision::new("provider", "must be an object"))?;
+    let mut seen = Vec::new();
+    for (name, value) in members.iter().filter(|(_, value)| value.kind() != JsonKind::Null) {
+        let path = || format!("provider.{name}");
+        if PREFERENCES.contains(&name.as_str()) {
+            if seen.contains(&name) {
+                return Err(InvalidDecision::new(path(), "stands in the object more than once"));
+            }
+            seen.push(name);
+        }
+        match (name.as_str(), value.kind(), value.text()) {
+            ("allow_fallbacks", JsonKind::Bool, text) => preferences.allow_fallbacks = text == "true",
+            ("allow_fallbacks", ..) => return Err(InvalidDecision::new(path(), "must be a boolean")),
+            ("require_parameters" | "zdr" | "enforce_distillable_text", _, "false")
+            | ("data_collection", _, "\"allow\"") => {}
+            (name, ..) if PREFERENCES.contains(&name) => {
+                return Err(InvalidDecision::new(path(), "is not supported by this service; leave it out"));
+            }
+            _ => {}
+        }
+    }
+    Ok(preferences)
+}
+
+const PREFERENCES: [&str; 14] = [
+    "allow_fallbacks",
+    "order",
+    "only",
+    "ignore",
+    "require_parameters",
+    "data_collection",
+    "zdr",
+    "enforce_distillable_text",
+    "quantizations",
+    "sort",
+    "max_price",
+    "preferred_min_throughput",
+    "preferred_max_latency",
+    "options",
+];
+
+fn questions(json: Json) -> Result<Questions, InvalidDecision> {
+    let Some(members) = json.members() else { return Ok(Questions { json, typed: None }) };
+    if members.is_empty() {
+        return Err(InvalidDecision::new("questions", "must have at least one question"));
+    }
+    let typed = |(_, question): &(String, Json)| {
+        question.members().is_some_and(|members| members.iter().any(|(name, _)| name == "type"))
+    };
+    if !members.iter().any(typed) {
+        return Ok(Questions { json, typed: None });
+    }
+    let mut names = std::collections::HashSet::new();
+    let mut questions = Vec::with_capacity(members.len());
+    for (name, body) in &members {
+        let path = member_path("questions", name);
+        if !names.insert(name) {
+            return Err(InvalidDecision::new(path, "stands in the object more than once"));
+        }
+        questions.push(question(name, body, &path)?);
+    }
+    Ok(Questions { json, typed: Some(questions) })
+}
+
+fn question(name: &str, body: &Json, path: &str) -> Result<Question, InvalidDecision> {
+    let members = body.members().ok_or_else(|| {
+        InvalidDecision::new(path, format!("must be an object with a type, not {}", body.kind().described()))
+    })?;
+    let kind =
+        once(&members, "type", path)?.ok_or_else(|| InvalidDecision::new(format!("{path}.type"), "is required"))?;
+    let instructions = once(&members, "instructions", path)?;
+    if let Some(instructions) = &instructions {
+        described(instructions, &format!("{path}.instructions"))?;
+    }
+    let criteria = once(&members, "criteria", path)?;
+    let at = format!("{path}.criteria");
+    let kind = match kind.as_string().as_deref() {
+        Some("noul") => noul(criteria, &at, instructions.is_some())?,
+        Some("choice") => choice(criteria, &at)?,
+        Some("score") => score(criteria, &at)?,
+        _ => return Err(InvalidDecision::new(format!("{path}.type"), "must be noul, choice or score")),
+    };
+    Ok(Question { name: name.to_owned(), instructions, kind })
+}
+
+fn noul(criteria: Option<Json>, path: &str, instructed: bool) -> Result<QuestionKind, InvalidDecision> {
+    let (mut when_true, mut when_false) = (None, None);
+    if let Some(criteria) = criteria {
+        let members = criteria
+            .members()
+            .ok_or_else(|| InvalidDecision::new(path, "must be an object with the members true and false"))?;
+        when_true = side(&members, "true", path)?;
+        when_false = side(&members, "false", path)?;
+    }
+    if !instructed && when_true.is_none() && when_false.is_none() {
+        return Err(InvalidDecision::new(path, "is required where there are no instructions"));
+    }
+    Ok(QuestionKind::Noul { when_true, when_false })
+}
+
+fn side(members: &[(String, Json)], name: &str, path: &str) -> Result<Option<Json>, InvalidDecision> {
+    let side = once(members, name, path)?;
+    if let Some(side) = &side {
+        described(side, &format!("{path}.{name}"))?;
+    }
+    Ok(side)
+}
+
+fn choice(criteria: Option<Json>, path: &str) -> Result<QuestionKind, InvalidDecision> {
+    let criteria =
+        criteria.ok_or_else(|| InvalidDecision::new(path, "is required: an object with an option a member"))?;
+    let members =
+        criteria.members().ok_or_else(|| InvalidDecision::new(path, "must be an object with an option a member"))?;
+    if !(1..=MAX_OPTIONS).contains(&members.len()) {
+        return Err(InvalidDecision::new(path, format!("must have 1 to {MAX_OPTIONS} options, not {}", members.len())));
+    }
+    let mut names = std::collections::HashSet::new();
+    let mut options = Vec::with_capacity(members.len());
+    for (name, meaning) in &members {
+        let at = member_path(path, name);
+        if !names.insert(name) {
+            return Err(InvalidDecision::new(at, "stands in the object more than once"));
+        }
+        let meaning = present(Some(meaning.clone()));
+        if let Some(meaning) = &meaning {
+            described(meaning, &at)?;
+        }
+        options.push((name.clone(), meaning));
+    }
+    Ok(QuestionKind::Choice { options })
+}
+
+fn score(criteria: Option<Json>, path: &str) -> Result<QuestionKind, InvalidDecision> {
+    let criteria =
+        criteria.ok_or_else(|| InvalidDecision::new(path, "is required: an array with a level an element"))?;
+    let levels =
+        criteria.elements().ok_or_else(|| InvalidDecision::new(path, "must be an array with a level an element"))?;
+    if !(1..=MAX_LEVELS).contains(&levels.len()) {
+        return Err(InvalidDecision::new(path, format!("must have 1 to {MAX_LEVELS} levels, not {}", levels.len())));
+    }
+    for (index, level) in levels.iter().enumerate() {
+        described(level, &format!("{path}[{index}]"))?;
+    }
+    Ok(QuestionKind::Score { levels })
+}
+
+/// Instructions and criteria are a string, an object or an array.
+fn described(json: &Json, path: &str) -> Result<(), InvalidDecision> {
+    match json.kind() {
+        JsonKind::String | JsonKind::Object | JsonKind::Array => Ok(()),
+        other => {
+            Err(InvalidDecision::new(path, format!("must be a string, object or array, not {}", other.described())))
+        }
+    }
+}
+
+/// The member of that name, where it is there and not null. Two of one name could be read two ways, so they are refused.
+fn once(members: &[(String, Json)], name: &str, path: &str) -> Result<Option<Json>, InvalidDecision> {
+    let mut found = members.iter().filter(|(member, _)| member == name);
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(InvalidDecision::new(format!("{path}.{name}"), "stands in the object more than once"));
+    }
+    Ok(present(first.map(|(_, json)| json.clone())))
+}
+
+/// The path of a member; a name that is long or odd is cut and quoted, so that the message stays a message.
+fn member_path(parent: &str, name: &str) -> String {
+    let plain =
+        !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    if plain {
+        format!("{parent}.{name}")
+    } else {
+        format!("{parent}[{:?}]", name.chars().take(64).collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests;

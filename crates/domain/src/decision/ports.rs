@@ -1,0 +1,77 @@
+//! What Decisions need from outside.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::DecisionRequest;
+use crate::json::Json;
+use crate::routing::{AttemptFailure, Endpoint};
+
+/// Tells when the caller is gone, so that work for nobody is given up.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait CallerPresence: Send + Sync {
+    /// Returns once the caller has left; never where the caller stays. Cancel-safe.
+    async fn left(&self);
+}
+
+/// A caller that stays to the end: for embedding and for tests.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StaysToTheEnd;
+
+#[async_trait]
+impl CallerPresence for StaysToTheEnd {
+    async fn left(&self) {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// One attempt at one endpoint.
+#[derive(Clone)]
+pub struct ProviderCall {
+    /// Where to.
+    pub endpoint: Arc<Endpoint>,
+    /// What. The adapter sends `questions` and `state` and nothing else of it.
+    pub request: Arc<DecisionRequest>,
+    /// The attempt's deadline, from now.
+    pub timeout: Duration,
+    /// The caller.
+    pub caller: Arc<dyn CallerPresence>,
+}
+
+/// What a provider answered, in canonical form and not yet believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderAnswer {
+    /// The answers: by contract of the wire a JSON object.
+    pub answers: Json,
+    /// What the provider says it used.
+    pub usage: Option<ReportedUsage>,
+    /// Bytes of the request body that was sent.
+    pub sent_bytes: u64,
+}
+
+/// Token counts as a provider reports them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportedUsage {
+    /// Tokens in.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+}
+
+/// Calls providers.
+///
+/// # Contract
+/// - One call is one attempt: no retry, no redirect followed.
+/// - MUST end within `timeout` plus a little, by [`crate::routing::AttemptFailureKind::TimedOut`] where nothing came,
+///   and soon after the caller left, by [`crate::routing::AttemptFailureKind::CallerGone`].
+/// - MUST send nothing of the request but `questions` and `state`.
+/// - MUST NOT put the provider's text into a failure.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait DecisionProvider: Send + Sync {
+    /// Makes the attempt.
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure>;
+}

@@ -1,0 +1,194 @@
+//! Operation 1 of the interface: a container file becomes a durable document.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::{
+    ClaimState, Document, DocumentRepository, IdempotencyClaim, MediaTypes, PendingDocument, PromoteError, Reservation,
+};
+use crate::api_key::InferenceKey;
+use crate::container::{BlobKey, BlobStore, ContainerId, ContainerPath, CopyOutcome};
+use crate::error::StoreError;
+use crate::system::{Clock, IdGenerator, Timer};
+
+/// How large files and workspaces may grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StorageLimits {
+    /// Most bytes of one promoted file.
+    pub max_file_bytes: u64,
+    /// Most bytes of all documents of a workspace together.
+    pub workspace_quota_bytes: u64,
+}
+
+/// The ports of [`PromoteContainerFile`].
+pub struct PromoteContainerFilePorts {
+    /// Documents.
+    pub documents: Arc<dyn DocumentRepository>,
+    /// Bytes.
+    pub blobs: Arc<dyn BlobStore>,
+    /// Media types.
+    pub media_types: Arc<dyn MediaTypes>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Waiting for a call with the same idempotency key.
+    pub timer: Arc<dyn Timer>,
+    /// Ids.
+    pub ids: Arc<dyn IdGenerator>,
+}
+
+/// Copies a file from a container's sandbox prefix into the workspace's documents, so that it outlives the container.
+///
+/// Quota is taken before a byte moves, the copy is made under the document's own name, and only then does the
+/// document become visible. Dying in between leaves a pending document that [`super::SweepDocuments`] removes.
+pub struct PromoteContainerFile {
+    ports: PromoteContainerFilePorts,
+    limits: StorageLimits,
+}
+
+/// For how long an idempotency key is remembered.
+const IDEMPOTENCY_HOURS: i64 = 24;
+/// How often a file that changes under the copy is tried.
+const COPY_ATTEMPTS: usize = 3;
+/// How long a retry waits between two looks at the call that it repeats.
+const CLAIM_POLL: Duration = Duration::from_millis(50);
+/// How long it waits in all.
+const CLAIM_WAIT: Duration = Duration::from_mins(1);
+
+impl PromoteContainerFile {
+    /// Wires the ports.
+    pub fn new(ports: PromoteContainerFilePorts, limits: StorageLimits) -> Self {
+        Self { ports, limits }
+    }
+
+    /// Makes a new document at each call, except that a retry with the same `idempotency_key` within 24 hours gets
+    /// the document of the first call.
+    pub async fn execute(
+        &self,
+        caller: &InferenceKey,
+        container_id: &str,
+        file_id: &str,
+        idempotency_key: Option<&str>,
+    ) -> Result<Document, PromoteError> {
+        let container: ContainerId = container_id.parse()?;
+        let path = ContainerPath::from_file_id(file_id)?;
+        let claim = idempotency_key
+            .map(|key| {
+                Ok::<_, PromoteError>(IdempotencyClaim {
+                    api_key: caller.hash(),
+                    operation: "promote",
+                    key: key.parse()?,
+                    subject: format!("{container}/{}", path.as_str()),
+                    not_before: self.ports.clock.now() - TimeDelta::hours(IDEMPOTENCY_HOURS),
+                })
+            })
+            .transpose()?;
+        let work =
+            Work { caller, source: BlobKey::container_file(caller.workspace_id(), &container, &path), path, claim };
+        let waiting_since = self.ports.clock.monotonic();
+        loop {
+            if let Some(claim) = &work.claim {
+                match self.ports.documents.claim_state(claim).await? {
+                    ClaimState::Free => {}
+                    ClaimState::Done(document) => return Ok(document),
+                    ClaimState::Reused => return Err(PromoteError::IdempotencyKeyReused),
+                    ClaimState::InProgress => {
+                        self.wait(waiting_since).await?;
+                        continue;
+                    }
+                }
+            }
+            if let Some(document) = self.promote(&work).await? {
+                return Ok(document);
+            }
+        }
+    }
+
+    async fn wait(&self, since: Duration) -> Result<(), PromoteError> {
+        if self.ports.clock.monotonic().saturating_sub(since) > CLAIM_WAIT {
+            return Err(PromoteError::StillInProgress);
+        }
+        self.ports.timer.sleep(CLAIM_POLL).await;
+        Ok(())
+    }
+
+    /// `None` where another call took the claim in the meantime.
+    async fn promote(&self, work: &Work<'_>) -> Result<Option<Document>, PromoteError> {
+        for _ in 0..COPY_ATTEMPTS {
+            let meta = self.ports.blobs.stat(&work.source).await?.ok_or(PromoteError::NotFound)?;
+            let (file_bytes, max_bytes) = (meta.size_bytes, self.limits.max_file_bytes);
+            if file_bytes > max_bytes {
+                return Err(PromoteError::TooLarge { file_bytes, max_bytes });
+            }
+            let pending = PendingDocument {
+                id: self.ports.ids.document_id(),
+                workspace_id: work.caller.workspace_id(),
+                filename: work.path.as_str().to_owned(),
+                size_bytes: file_bytes,
+                created_at: self.ports.clock.now(),
+            };
+            let quota_bytes = self.limits.workspace_quota_bytes;
+            match self.ports.documents.reserve(&pending, quota_bytes, work.claim.as_ref()).await? {
+                Reservation::Reserved => {}
+                Reservation::QuotaExceeded { used_bytes } => {
+                    return Err(PromoteError::QuotaExceeded { quota_bytes, used_bytes, file_bytes });
+                }
+                Reservation::Claimed(_) => return Ok(None),
+            }
+            match self.fill(work, &pending).await {
+                Ok(Some(document)) => return Ok(Some(document)),
+                Ok(None) => self.undo(&pending).await,
+                Err(error) => {
+                    self.undo(&pending).await;
+                    return Err(error);
+                }
+            }
+        }
+        Err(PromoteError::SourceChanged)
+    }
+
+    /// Brings the bytes of a pending document and makes it ready. `None` where the source changed on the way.
+    async fn fill(&self, work: &Work<'_>, pending: &PendingDocument) -> Result<Option<Document>, PromoteError> {
+        let target = BlobKey::document(pending.workspace_id, &pending.id);
+        let copied = match self.ports.blobs.copy(&work.source, &target, pending.size_bytes).await? {
+            CopyOutcome::Copied(copied) => copied,
+            CopyOutcome::SourceGone => return Err(PromoteError::NotFound),
+            CopyOutcome::SourceChanged => return Ok(None),
+        };
+        let media_type = self.ports.media_types.detect(&copied.head, &pending.filename);
+        self.ports
+            .documents
+            .mark_ready(pending.workspace_id, &pending.id, &copied.sha256, &media_type)
+            .await?
+            .map(Some)
+            .ok_or_else(|| StoreError::unavailable("the copy took longer than the sweeper's grace period").into())
+    }
+
+    /// Gives quota and bytes back. What fails here is left to the sweeper, which finds it by its age.
+    async fn undo(&self, pending: &PendingDocument) {
+        // The row first: once it is gone nothing can make the document visible any more.
+        match self.ports.documents.abandon(pending.workspace_id, &pending.id).await {
+            Ok(_) => {
+                let target = BlobKey::document(pending.workspace_id, &pending.id);
+                if let Err(error) = self.ports.blobs.delete(&target).await {
+                    tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "an abandoned copy stays for the sweeper");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "a pending document stays for the sweeper");
+            }
+        }
+    }
+}
+
+/// One call, parsed.
+struct Work<'a> {
+    caller: &'a InferenceKey,
+    source: BlobKey,
+    path: ContainerPath,
+    claim: Option<IdempotencyClaim>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Operation 3 of the interface: many keys to one guardrail.
+
+use std::sync::Arc;
+
+use super::{AssignKeysError, GuardrailRepository};
+use crate::api_key::{ApiKeyHash, ManagementKey};
+use crate::ids::GuardrailId;
+
+/// Assigns many keys to one guardrail in one transaction.
+pub struct AssignKeysToGuardrail {
+    guardrails: Arc<dyn GuardrailRepository>,
+}
+
+impl AssignKeysToGuardrail {
+    /// Wires the port.
+    pub fn new(guardrails: Arc<dyn GuardrailRepository>) -> Self {
+        Self { guardrails }
+    }
+
+    /// Returns how many distinct keys hold the guardrail because of this call, those that held it already included.
+    ///
+    /// Duplicates count once. A hash that no live inference key of the guardrail's workspace has is skipped: an
+    /// element that is not 64 lower-case hex digits cannot name a key, so it is skipped without a look.
+    pub async fn execute<'a>(
+        &self,
+        _authority: &ManagementKey,
+        guardrail_id: &str,
+        key_hashes: impl IntoIterator<Item = &'a str>,
+    ) -> Result<u64, AssignKeysError> {
+        let mut hashes = Vec::new();
+        let mut any = false;
+        for (index, text) in key_hashes.into_iter().enumerate() {
+            any = true;
+            if text.is_empty() {
+                return Err(AssignKeysError::EmptyHash(index));
+            }
+            if let Ok(hash) = text.parse::<ApiKeyHash>() {
+                hashes.push(hash);
+            }
+        }
+        if !any {
+            return Err(AssignKeysError::NoHashes);
+        }
+        hashes.sort_unstable();
+        hashes.dedup();
+        let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
+        self.guardrails.assign_keys(id, &hashes).await?.ok_or(AssignKeysError::UnknownGuardrail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{ErrorKind, StoreError};
+    use crate::guardrail::MockGuardrailRepository;
+
+    const ID: &str = "01990000-0000-7000-8000-000000000001";
+
+    async fn assign(repository: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
+        let authority = ManagementKey::for_tests(ApiKeyHash::from_bytes([9; 32]));
+        AssignKeysToGuardrail::new(Arc::new(repository))
+            .execute(&authority, id, hashes.iter().map(String::as_str))
+            .await
+    }
+
+    #[tokio::test]
+    async fn duplicates_and_impossible_hashes_never_reach_the_store() {
+        let mut repository = MockGuardrailRepository::new();
+        repository
+            .expect_assign_keys()
+            .withf(|id, hashes| id.to_string() == ID && hashes.len() == 2 && hashes.is_sorted())
+            .return_once(|_, _| Ok(Some(2)));
+        let hashes = ["b".repeat(64), "a".repeat(64), "b".repeat(64), "A".repeat(64), "'; DROP TABLE".to_owned()];
+        assert_eq!(assign(repository, ID, &hashes).await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn broken_input_is_refused_before_the_store() {
+        let error = assign(MockGuardrailRepository::new(), ID, &[]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        let error = assign(MockGuardrailRepository::new(), ID, &["a".repeat(64), String::new()]).await.unwrap_err();
+        assert_eq!(error.to_string(), "key_hashes[1] must not be empty");
+    }
+
+    #[tokio::test]
+    async fn a_guardrail_that_is_not_there_is_not_found_whatever_its_form() {
+        for id in ["nonsense", "", "01990000000070008000000000000001", &format!("{{{ID}}}")] {
+            let error = assign(MockGuardrailRepository::new(), id, &["x".to_owned()]).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
+        }
+        let mut repository = MockGuardrailRepository::new();
+        repository.expect_assign_keys().return_once(|_, _| Ok(None));
+        assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_failing_store_is_unavailable() {
+        let mut repository = MockGuardrailRepository::new();
+        repository.expect_assign_keys().return_once(|_, _| Err(StoreError::unavailable("locked")));
+        assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    }
+}

@@ -1,0 +1,146 @@
+//! One type per kind of id, so that a workspace is never passed for a guardrail.
+
+use std::fmt;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+/// An id that is not of its form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a well-formed {0} id")]
+pub struct InvalidId(pub &'static str);
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// From a UUID that an id generator made or a store returned.
+            pub const fn from_uuid(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+
+            /// The UUID inside.
+            pub const fn uuid(self) -> Uuid {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            /// Accepts the hyphenated form only (36 characters, either case).
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                if text.len() != 36 {
+                    return Err(InvalidId($what));
+                }
+                Uuid::try_parse(text).map(Self).map_err(|_| InvalidId($what))
+            }
+        }
+    };
+}
+
+uuid_id!(
+    /// Names a workspace: the tenant. A bare UUIDv7.
+    WorkspaceId,
+    "workspace"
+);
+uuid_id!(
+    /// Names a guardrail. A bare UUIDv7.
+    GuardrailId,
+    "guardrail"
+);
+
+macro_rules! prefixed_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(String);
+
+        impl $name {
+            /// What every id of this kind begins with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// The prefix followed by the UUID's 32 hex digits.
+            pub fn from_uuid(uuid: Uuid) -> Self {
+                Self(format!("{}{}", $prefix, uuid.simple()))
+            }
+
+            /// The whole id.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            /// Accepts the prefix followed by 1 to 64 characters of `[A-Za-z0-9_-]`.
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                let rest = text.strip_prefix($prefix).ok_or(InvalidId($what))?;
+                let fits = (1..=64).contains(&rest.len())
+                    && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+                if fits { Ok(Self(text.to_owned())) } else { Err(InvalidId($what)) }
+            }
+        }
+    };
+}
+
+prefixed_id!(
+    /// Names a durable document: `tgfile_` and opaque characters.
+    DocumentId,
+    "tgfile_",
+    "document"
+);
+prefixed_id!(
+    /// Names one answered (or failed) Decisions request: `gen-dec-` and opaque characters.
+    DecisionId,
+    "gen-dec-",
+    "decision"
+);
+
+/// Names one HTTP request across logs, envelopes and records: 1 to 128 characters of `[A-Za-z0-9._-]`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RequestId(String);
+
+impl RequestId {
+    /// The whole id.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A fresh one from a UUID.
+    pub fn from_uuid(uuid: Uuid) -> Self {
+        Self(uuid.hyphenated().to_string())
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for RequestId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let fits = (1..=128).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+        if fits { Ok(Self(text.to_owned())) } else { Err(InvalidId("request")) }
+    }
+}

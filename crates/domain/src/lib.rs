@@ -1,0 +1,36 @@
+//! What Tollgate does, without how: types with their invariants, port traits and use cases.
+//!
+//! One folder per area, each with `model.rs` (types), `ports.rs` (what the area needs from outside), `errors.rs`
+//! and one file per use case. The five operations of the interface are:
+//!
+//! | operation | use case |
+//! |---|---|
+//! | promote a container file | [`file::PromoteContainerFile`] |
+//! | submit a Decisions request | [`decision::SubmitDecision`] |
+//! | assign keys to a guardrail | [`guardrail::AssignKeysToGuardrail`] |
+//! | read one model | [`model::GetModel`] |
+//! | count models | [`model::CountModels`] |
+//!
+//! The crate performs no I/O, reads no clock and draws no random number: all of that comes through ports.
+//! With the feature `mock` every port has a mockall mock (`MockClock`, …); with `testing` every port has an
+//! in-memory fake (`Memory…`) and a contract suite that real adapters run as well.
+#![deny(missing_docs)]
+
+pub mod api_key;
+pub mod change_feed;
+pub mod container;
+pub mod decision;
+pub mod error;
+pub mod file;
+pub mod guardrail;
+pub mod ids;
+pub mod json;
+pub mod model;
+pub mod money;
+pub mod routing;
+pub mod system;
+pub mod usage;
+pub mod workspace;
+
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -1,0 +1,219 @@
+//! The immutable snapshot of the catalogue: every resolvable name, and counts by output modality.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::resolve::{self, Names};
+use super::{CatalogueFault, DynamicVariant, ModalityFilter, ModalitySet, Model};
+
+/// The author whose models answer inside this process. They never stand in for another model.
+pub const SANDBOX_AUTHOR: &str = "sandbox";
+
+/// One state of the catalogue, never changed. Reads take no lock.
+#[derive(Debug)]
+pub struct CatalogueSnapshot {
+    rows: Vec<Arc<Model>>,
+    outputs: Vec<ModalitySet>,
+    names: Names,
+}
+
+/// What a name resolves to.
+#[derive(Debug, Clone)]
+pub struct ResolvedModel {
+    /// The concrete row (never an alias row).
+    pub model: Arc<Model>,
+    /// Its place in [`CatalogueSnapshot::rows`].
+    pub index: usize,
+    /// The dynamic suffix that the name had.
+    pub dynamic: Option<DynamicVariant>,
+}
+
+impl CatalogueSnapshot {
+    /// Builds a snapshot. A row whose id is already taken, or an alias that leads nowhere, is left unresolvable
+    /// rather than refused, since a running gateway is better off with the rest; imports refuse such rows
+    /// beforehand, by [`CatalogueSnapshot::check`].
+    pub fn build(rows: Vec<Model>) -> Self {
+        let rows: Vec<Arc<Model>> = rows.into_iter().map(Arc::new).collect();
+        let outputs = rows.iter().map(|row| row.architecture.outputs()).collect();
+        let names = resolve::index(&rows);
+        Self { rows, outputs, names }
+    }
+
+    /// Finds the faults that an import must not bring in.
+    pub fn check(rows: &[Model]) -> Result<(), CatalogueFault> {
+        resolve::check(rows)
+    }
+
+    /// Every row, aliases included, in the catalogue's order.
+    pub fn rows(&self) -> &[Arc<Model>] {
+        &self.rows
+    }
+
+    /// Resolves a name in any case: an id, a dated canonical slug (with a variant or without), a renamed slug, a
+    /// `~author/family-latest` alias, each with a dynamic suffix or without.
+    pub fn resolve(&self, name: &str) -> Option<ResolvedModel> {
+        if name.len() > 256 {
+            return None;
+        }
+        let lower = name.to_ascii_lowercase();
+        if let Some(index) = self.names.find(&lower) {
+            return Some(self.at(index, None));
+        }
+        let (stem, dynamic) = DynamicVariant::split(&lower)?;
+        self.names.find(stem).map(|index| self.at(index, Some(dynamic)))
+    }
+
+    fn at(&self, index: usize, dynamic: Option<DynamicVariant>) -> ResolvedModel {
+        ResolvedModel { model: Arc::clone(&self.rows[index]), index, dynamic }
+    }
+
+    /// How many rows the filter lets through: always the length of the list under the same filter.
+    pub fn count(&self, filter: ModalityFilter) -> usize {
+        match filter {
+            ModalityFilter::All => self.rows.len(),
+            ModalityFilter::AnyOf(wanted) => self.outputs.iter().filter(|outputs| outputs.intersects(wanted)).count(),
+        }
+    }
+
+    /// Up to `most` ids of concrete rows that `keep` accepts, closest in spelling to `name` first; none that is
+    /// farther than half of its length.
+    pub fn nearest(&self, name: &str, most: usize, keep: impl Fn(&Model) -> bool) -> Vec<String> {
+        let lower: String = name.to_ascii_lowercase().chars().take(256).collect();
+        let slug = |id: &str| id.split_once('/').map_or(id.to_owned(), |(_, slug)| slug.to_owned());
+        let mut close: Vec<(usize, &str)> = self
+            .rows
+            .iter()
+            .filter(|row| row.alias_target.is_none() && keep(row))
+            .filter_map(|row| {
+                let id = row.id.as_str();
+                let whole = strsim::levenshtein(&lower, id);
+                // A right slug under a wrong or missing author is close too.
+                let distance = whole.min(strsim::levenshtein(&slug(&lower), &slug(id)) + 1);
+                (distance <= id.len() / 2).then_some((distance, id))
+            })
+            .collect();
+        close.sort_unstable();
+        close.truncate(most);
+        close.into_iter().map(|(_, id)| id.to_owned()).collect()
+    }
+}
+
+impl Default for CatalogueSnapshot {
+    fn default() -> Self {
+        Self { rows: Vec::new(), outputs: Vec::new(), names: Names::from(HashMap::new()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AliasTarget, Pricing};
+    use crate::money::Price;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    fn row(id: &str, canonical: &str) -> Model {
+        let pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
+        Model { canonical_slug: canonical.parse().unwrap(), ..Model::minimal(id.parse().unwrap(), pricing) }
+    }
+
+    fn alias(id: &str, target: &str) -> Model {
+        let target = AliasTarget { name: target.to_owned(), slug: target.parse().unwrap() };
+        Model { alias_target: Some(target), ..row(id, id) }
+    }
+
+    fn catalogue() -> CatalogueSnapshot {
+        let mut renamed = row("acme/judge-2.5", "acme/judge-2.5-20260901");
+        renamed.renamed_from = vec!["acme/judge-next".parse().unwrap()];
+        CatalogueSnapshot::build(vec![
+            renamed,
+            row("acme/judge-2.5:free", "acme/judge-2.5-20260901"),
+            row("acme/judge-2.5:batch", "acme/judge-2.5-20260901"),
+            row("acme/lone:thinking", "acme/lone-20260101"),
+            row("acme/lone:free", "acme/lone-20260101"),
+            row("sandbox/judge-3.5", "sandbox/judge-3.5"),
+            alias("~acme/judge-latest", "~acme/judge-stable"),
+            alias("~acme/judge-stable", "acme/judge-2.5-20260901"),
+        ])
+    }
+
+    #[rstest]
+    #[case::id("acme/judge-2.5", "acme/judge-2.5")]
+    #[case::case("ACME/Judge-2.5", "acme/judge-2.5")]
+    #[case::dated("acme/judge-2.5-20260901", "acme/judge-2.5")]
+    #[case::static_variant("acme/judge-2.5:free", "acme/judge-2.5:free")]
+    #[case::dated_with_variant("acme/judge-2.5-20260901:BATCH", "acme/judge-2.5:batch")]
+    #[case::no_base_row_first_variant_by_id("acme/lone-20260101", "acme/lone:free")]
+    #[case::renamed("acme/judge-next", "acme/judge-2.5")]
+    #[case::renamed_with_variant("acme/judge-next:free", "acme/judge-2.5:free")]
+    #[case::dashes_for_dots("acme/judge-2-5", "acme/judge-2.5")]
+    #[case::alias_of_alias("~acme/judge-latest", "acme/judge-2.5")]
+    #[case::dynamic("acme/judge-2.5:nitro", "acme/judge-2.5")]
+    #[case::dynamic_on_dated("acme/judge-2.5-20260901:floor", "acme/judge-2.5")]
+    #[case::dynamic_on_alias("~acme/judge-latest:online", "acme/judge-2.5")]
+    #[case::dynamic_on_renamed("acme/judge-next:exacto", "acme/judge-2.5")]
+    fn resolves(#[case] name: &str, #[case] id: &str) {
+        assert_eq!(catalogue().resolve(name).unwrap().model.id.as_str(), id);
+    }
+
+    #[rstest]
+    #[case::variant_without_row("acme/judge-2.5:thinking")]
+    #[case::unknown_suffix("acme/judge-2.5:turbo")]
+    #[case::dynamic_without_base("acme/lone:nitro")]
+    #[case::alias_needs_its_tilde("acme/judge-latest")]
+    #[case::no_slash("judge-2.5")]
+    #[case::empty("")]
+    #[case::only_suffix(":nitro")]
+    #[case::sandbox_only_by_its_own_name("sandbox/judge-3-5")]
+    #[case::prefix("acme/judge")]
+    fn does_not_resolve(#[case] name: &str) {
+        assert!(catalogue().resolve(name).is_none());
+    }
+
+    #[test]
+    fn a_count_is_the_length_of_the_list() {
+        let snapshot = catalogue();
+        assert_eq!(snapshot.count(ModalityFilter::All), snapshot.rows().len());
+        assert_eq!(snapshot.count("decisions,text".parse().unwrap()), 8);
+        assert_eq!(snapshot.count(ModalityFilter::default()), 0);
+    }
+
+    #[test]
+    fn faulty_rows_are_named() {
+        let check = |rows: &[Model]| CatalogueSnapshot::check(rows).unwrap_err().to_string();
+        assert!(check(&[row("a/b", "a/b"), row("a/b", "a/b")]).contains("more than once"));
+        assert!(check(&[alias("~a/x", "a/missing")]).contains("would not hold"));
+        assert!(check(&[alias("~a/x", "~a/y"), alias("~a/y", "~a/x")]).contains("back to itself"));
+        assert!(check(&[alias("~a/x", "sandbox/y"), row("sandbox/y", "sandbox/y")]).contains("sandbox"));
+        assert!(CatalogueSnapshot::check(&[row("a/b", "a/b"), alias("~a/x", "~a/y"), alias("~a/y", "a/b")]).is_ok());
+    }
+
+    #[test]
+    fn a_broken_row_does_not_take_the_rest_down() {
+        let snapshot = CatalogueSnapshot::build(vec![row("a/b", "a/b"), alias("~a/x", "~a/y"), alias("~a/y", "~a/x")]);
+        assert!(snapshot.resolve("a/b").is_some());
+        assert!(snapshot.resolve("~a/x").is_none());
+    }
+
+    #[test]
+    fn a_near_miss_is_offered() {
+        assert_eq!(catalogue().nearest("acme/jugde-2.5", 1, |_| true), ["acme/judge-2.5"]);
+        assert_eq!(catalogue().nearest("judge-2.5", 1, |_| true), ["acme/judge-2.5"]);
+        assert!(catalogue().nearest("zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 3, |_| true).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_panics(name in ".{0,300}") {
+            let _ = catalogue().resolve(&name);
+            let _ = catalogue().nearest(&name, 3, |_| true);
+        }
+
+        #[test]
+        fn every_row_answers_to_its_own_id(index in 0_usize..6) {
+            let snapshot = catalogue();
+            let row = &snapshot.rows()[index];
+            prop_assert_eq!(&snapshot.resolve(row.id.as_str()).unwrap().model.id, &row.id);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Importing catalogue rows.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{
+    CatalogueChange, CatalogueFault, CatalogueSnapshot, ImportCatalogueError, Model, ModelId, ModelRepository,
+};
+use crate::change_feed::ChangeFeed;
+use crate::error::StoreError;
+
+/// Imports rows, all or nothing.
+pub struct ImportCatalogue {
+    models: Arc<dyn ModelRepository>,
+    feed: Arc<dyn ChangeFeed>,
+}
+
+/// How an import treats rows that the file does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportMode {
+    /// They stay.
+    Merge,
+    /// They go.
+    Replace,
+}
+
+/// What an import did, in rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ImportReport {
+    /// Rows that are new.
+    pub imported: usize,
+    /// Rows that were there under the same id, whether or not they changed.
+    pub updated: usize,
+    /// Rows that were taken away.
+    pub removed: usize,
+}
+
+/// How often an import that was overtaken by another begins anew.
+const ATTEMPTS: usize = 5;
+
+impl ImportCatalogue {
+    /// Wires the ports.
+    pub fn new(models: Arc<dyn ModelRepository>, feed: Arc<dyn ChangeFeed>) -> Self {
+        Self { models, feed }
+    }
+
+    /// Checks `rows` together with what stays, then stores them in one transaction.
+    ///
+    /// A row that goes away while another one with the same canonical slug and variant comes has been renamed: its
+    /// old id goes on resolving.
+    pub async fn execute(&self, rows: Vec<Model>, mode: ImportMode) -> Result<ImportReport, ImportCatalogueError> {
+        if rows.is_empty() {
+            return Err(CatalogueFault::Empty.into());
+        }
+        for _ in 0..ATTEMPTS {
+            let version = self.feed.versions().await?.catalogue;
+            let stored = self.models.list().await?;
+            let (change, report) = plan(&stored, rows.clone(), mode)?;
+            if self.models.apply(&change, version).await? {
+                return Ok(report);
+            }
+        }
+        Err(StoreError::unavailable("other imports kept changing the catalogue").into())
+    }
+}
+
+fn plan(
+    stored: &[Model],
+    mut rows: Vec<Model>,
+    mode: ImportMode,
+) -> Result<(CatalogueChange, ImportReport), CatalogueFault> {
+    let incoming: HashSet<ModelId> = rows.iter().map(|row| row.id.clone()).collect();
+    if incoming.len() != rows.len() {
+        CatalogueSnapshot::check(&rows)?;
+    }
+    let known: HashMap<&ModelId, &Model> = stored.iter().map(|row| (&row.id, row)).collect();
+    let remove: Vec<ModelId> = match mode {
+        ImportMode::Merge => Vec::new(),
+        ImportMode::Replace => stored.iter().map(|row| &row.id).filter(|id| !incoming.contains(*id)).cloned().collect(),
+    };
+    keep_former_names(&mut rows, &known, &remove);
+
+    let staying = stored.iter().filter(|row| mode == ImportMode::Merge && !incoming.contains(&row.id)).cloned();
+    let result: Vec<Model> = staying.chain(rows.iter().cloned()).collect();
+    CatalogueSnapshot::check(&result)?;
+
+    let updated = rows.iter().filter(|row| known.contains_key(&row.id)).count();
+    let report = ImportReport { imported: rows.len() - updated, updated, removed: remove.len() };
+    Ok((CatalogueChange { upsert: rows, remove }, report))
+}
+
+fn keep_former_names(rows: &mut [Model], known: &HashMap<&ModelId, &Model>, remove: &[ModelId]) {
+    for row in rows {
+        if let Some(before) = known.get(&row.id) {
+            add_names(row, before.renamed_from.clone());
+        }
+        let renamed: Vec<&Model> = remove
+            .iter()
+            .filter_map(|id| known.get(id).copied())
+            .filter(|gone| {
+                gone.alias_target.is_none()
+                    && row.alias_target.is_none()
+                    && gone.canonical_slug == row.canonical_slug
+                    && gone.id.variant() == row.id.variant()
+            })
+            .collect();
+        for gone in renamed {
+            add_names(row, gone.renamed_from.iter().cloned().chain([gone.id.clone()]));
+        }
+    }
+}
+
+fn add_names(row: &mut Model, names: impl IntoIterator<Item = ModelId>) {
+    for name in names {
+        if name != row.id && !row.renamed_from.contains(&name) {
+            row.renamed_from.push(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change_feed::{ChangeVersions, MockChangeFeed};
+    use crate::model::{MockModelRepository, Pricing};
+    use crate::money::Price;
+
+    fn row(id: &str, canonical: &str) -> Model {
+        let pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
+        Model { canonical_slug: canonical.parse().unwrap(), ..Model::minimal(id.parse().unwrap(), pricing) }
+    }
+
+    #[test]
+    fn merging_adds_and_updates_by_id() {
+        let (change, report) =
+            plan(&[row("a/b", "a/b")], vec![row("a/b", "a/b"), row("a/c", "a/c")], ImportMode::Merge).unwrap();
+        assert_eq!(report, ImportReport { imported: 1, updated: 1, removed: 0 });
+        assert!(change.remove.is_empty());
+    }
+
+    #[test]
+    fn replacing_leaves_exactly_the_files_rows_and_remembers_a_renamed_one() {
+        let stored = [row("a/old", "a/x-20260101"), row("a/gone", "a/gone")];
+        let (change, report) = plan(&stored, vec![row("a/new", "a/x-20260101")], ImportMode::Replace).unwrap();
+        assert_eq!(report, ImportReport { imported: 1, updated: 0, removed: 2 });
+        assert_eq!(change.upsert[0].renamed_from, ["a/old".parse().unwrap()]);
+    }
+
+    #[test]
+    fn former_names_survive_the_next_import() {
+        let mut stored = row("a/new", "a/new");
+        stored.renamed_from = vec!["a/old".parse().unwrap()];
+        let (change, _) = plan(&[stored], vec![row("a/new", "a/new")], ImportMode::Merge).unwrap();
+        assert_eq!(change.upsert[0].renamed_from.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_import_that_was_overtaken_begins_anew() {
+        let mut models = MockModelRepository::new();
+        let mut feed = MockChangeFeed::new();
+        let mut version = 0;
+        feed.expect_versions().times(2).returning(move || {
+            version += 1;
+            Ok(ChangeVersions { keys: 0, catalogue: version })
+        });
+        models.expect_list().times(2).returning(|| Ok(Vec::new()));
+        models.expect_apply().times(2).returning(|_, version| Ok(version == 2));
+        let import = ImportCatalogue::new(Arc::new(models), Arc::new(feed));
+        assert_eq!(import.execute(vec![row("a/b", "a/b")], ImportMode::Merge).await.unwrap().imported, 1);
+    }
+
+    #[tokio::test]
+    async fn a_faulty_file_changes_nothing() {
+        let mut models = MockModelRepository::new();
+        let mut feed = MockChangeFeed::new();
+        feed.expect_versions().returning(|| Ok(ChangeVersions::default()));
+        models.expect_list().returning(|| Ok(Vec::new()));
+        models.expect_apply().never();
+        let import = ImportCatalogue::new(Arc::new(models), Arc::new(feed));
+        assert!(import.execute(Vec::new(), ImportMode::Merge).await.is_err());
+        assert!(import.execute(vec![row("a/b", "a/b"), row("a/b", "a/b")], ImportMode::Merge).await.is_err());
+    }
+}

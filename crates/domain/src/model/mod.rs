@@ -1,0 +1,23 @@
+//! Models: the catalogue and how names resolve in it.
+
+mod catalogue;
+mod count_models;
+mod errors;
+mod get_model;
+mod import_catalogue;
+mod modality;
+#[expect(clippy::module_inception, reason = "every area has a model.rs; here the area is called model too")]
+mod model;
+mod ports;
+mod resolve;
+mod slug;
+
+pub use catalogue::*;
+pub use count_models::*;
+pub use errors::*;
+pub use get_model::*;
+pub use import_catalogue::*;
+pub use modality::*;
+pub use model::*;
+pub use ports::*;
+pub use slug::*;

@@ -1,0 +1,162 @@
+//! What models put out, and the filter over it.
+
+use std::str::FromStr;
+
+use super::InvalidModalityFilter;
+
+/// A kind of output that the count can be filtered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Modality {
+    /// `text`
+    Text,
+    /// `image`
+    Image,
+    /// `embeddings`
+    Embeddings,
+    /// `audio`
+    Audio,
+    /// `video`
+    Video,
+    /// `rerank`
+    Rerank,
+    /// `decisions`
+    Decisions,
+    /// `speech`
+    Speech,
+    /// `transcription`
+    Transcription,
+}
+
+impl Modality {
+    /// Every modality, in the interface's order.
+    pub const ALL: [Self; 9] = [
+        Self::Text,
+        Self::Image,
+        Self::Embeddings,
+        Self::Audio,
+        Self::Video,
+        Self::Rerank,
+        Self::Decisions,
+        Self::Speech,
+        Self::Transcription,
+    ];
+
+    /// Its name on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Image => "image",
+            Self::Embeddings => "embeddings",
+            Self::Audio => "audio",
+            Self::Video => "video",
+            Self::Rerank => "rerank",
+            Self::Decisions => "decisions",
+            Self::Speech => "speech",
+            Self::Transcription => "transcription",
+        }
+    }
+
+    /// The modality of that name, in any case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|modality| modality.as_str().eq_ignore_ascii_case(name))
+    }
+}
+
+/// A set of modalities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModalitySet(u16);
+
+impl ModalitySet {
+    /// The set with `modality` added.
+    #[must_use]
+    pub fn with(self, modality: Modality) -> Self {
+        Self(self.0 | 1 << modality as u16)
+    }
+
+    /// True where the sets share a member.
+    pub fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// True where `modality` is a member.
+    pub fn contains(self, modality: Modality) -> bool {
+        self.intersects(Self::default().with(modality))
+    }
+}
+
+impl FromIterator<Modality> for ModalitySet {
+    fn from_iter<I: IntoIterator<Item = Modality>>(modalities: I) -> Self {
+        modalities.into_iter().fold(Self::default(), Self::with)
+    }
+}
+
+/// Which models to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModalityFilter {
+    /// Every model.
+    All,
+    /// Models that put out at least one of these.
+    AnyOf(ModalitySet),
+}
+
+impl Default for ModalityFilter {
+    /// `text`, as the interface says.
+    fn default() -> Self {
+        Self::AnyOf(ModalitySet::default().with(Modality::Text))
+    }
+}
+
+impl FromStr for ModalityFilter {
+    type Err = InvalidModalityFilter;
+
+    /// Reads a comma-separated list in any case; `all`, alone or in the list, is everything. Spaces around an
+    /// element are ignored. An empty list or element, or an unknown name, is an error.
+    fn from_str(text: &str) -> Result<Self, InvalidModalityFilter> {
+        let mut set = ModalitySet::default();
+        let mut all = false;
+        for name in text.split(',').map(str::trim) {
+            if name.eq_ignore_ascii_case("all") {
+                all = true;
+            } else {
+                let modality =
+                    Modality::from_name(name).ok_or_else(|| InvalidModalityFilter(name.chars().take(64).collect()))?;
+                set = set.with(modality);
+            }
+        }
+        Ok(if all { Self::All } else { Self::AnyOf(set) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[test]
+    fn a_list_is_a_union_in_any_case() {
+        let filter: ModalityFilter = "TEXT, Image".parse().unwrap();
+        assert_eq!(filter, ModalityFilter::AnyOf([Modality::Text, Modality::Image].into_iter().collect()));
+    }
+
+    #[rstest]
+    #[case("all")]
+    #[case("text,ALL")]
+    fn all_wins_alone_or_in_a_list(#[case] text: &str) {
+        assert_eq!(text.parse::<ModalityFilter>().unwrap(), ModalityFilter::All);
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case(",")]
+    #[case("text,")]
+    #[case("all,")]
+    #[case("file")]
+    #[case("text;image")]
+    #[case("all,nonsense")]
+    fn what_is_no_list_of_modalities_is_refused_by_a_message_that_names_them(#[case] text: &str) {
+        let message = text.parse::<ModalityFilter>().unwrap_err().to_string();
+        assert!(
+            message.contains("text, image, embeddings, audio, video, rerank, decisions, speech, transcription, all")
+        );
+    }
+}

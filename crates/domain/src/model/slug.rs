@@ -1,0 +1,87 @@
+//! The names of models: `author/slug`, `author/slug:variant`, `~author/family-latest`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::InvalidModelId;
+
+/// The name of a model: `author/slug` with an optional `:variant`, in lower case. At most 256 bytes; author and slug
+/// are made of `a-z 0-9 - . _ ~`, a variant of `a-z 0-9 - _`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModelId(String);
+
+impl ModelId {
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands before the slash.
+    pub fn author(&self) -> &str {
+        self.0.split_once('/').map_or("", |(author, _)| author)
+    }
+
+    /// Without the variant.
+    pub fn base(&self) -> &str {
+        self.0.split_once(':').map_or(self.0.as_str(), |(base, _)| base)
+    }
+
+    /// What follows the colon.
+    pub fn variant(&self) -> Option<&str> {
+        self.0.split_once(':').map(|(_, variant)| variant)
+    }
+}
+
+impl fmt::Display for ModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ModelId {
+    type Err = InvalidModelId;
+
+    /// Accepts either case and keeps lower case.
+    fn from_str(text: &str) -> Result<Self, InvalidModelId> {
+        let word = |part: &str, more: &[u8]| {
+            !part.is_empty()
+                && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b) || more.contains(&b))
+        };
+        let (author, rest) = text.split_once('/').ok_or(InvalidModelId)?;
+        let (slug, variant) = match rest.split_once(':') {
+            Some((slug, variant)) => (slug, Some(variant)),
+            None => (rest, None),
+        };
+        let fits =
+            text.len() <= 256 && word(author, b".~") && word(slug, b".~") && variant.is_none_or(|v| word(v, b""));
+        if fits { Ok(Self(text.to_ascii_lowercase())) } else { Err(InvalidModelId) }
+    }
+}
+
+/// A suffix that has no row of its own: it asks for a way of routing, and names the base model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DynamicVariant {
+    /// `:nitro`, the fastest first.
+    Nitro,
+    /// `:floor`, the cheapest first.
+    Floor,
+    /// `:exacto`, the best first.
+    Exacto,
+    /// `:online`, with a web search; kept for old clients.
+    Online,
+}
+
+impl DynamicVariant {
+    /// Splits a dynamic suffix off a lower-case name.
+    pub fn split(name: &str) -> Option<(&str, Self)> {
+        let (stem, suffix) = name.rsplit_once(':')?;
+        let variant = match suffix {
+            "nitro" => Self::Nitro,
+            "floor" => Self::Floor,
+            "exacto" => Self::Exacto,
+            "online" => Self::Online,
+            _ => return None,
+        };
+        Some((stem, variant))
+    }
+}

@@ -1,0 +1,121 @@
+//! The record of one Decisions request.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::api_key::ApiKeyHash;
+use crate::ids::{DecisionId, RequestId, WorkspaceId};
+use crate::json::Json;
+use crate::model::ModelId;
+use crate::money::Usd;
+use crate::routing::TokenPrices;
+
+/// How a Decisions request that reached a provider ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsageOutcome {
+    /// It was answered.
+    Completed,
+    /// Every attempt failed.
+    Failed,
+    /// The caller left before the end.
+    Cancelled,
+}
+
+impl UsageOutcome {
+    /// Its name in stores and on surfaces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The outcome of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Completed, Self::Failed, Self::Cancelled].into_iter().find(|outcome| outcome.as_str() == name)
+    }
+}
+
+/// One attempt at one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptRecord {
+    /// The provider's slug.
+    pub provider: String,
+    /// The model's name at the provider.
+    pub upstream_model: String,
+    /// `completed`, or how it failed.
+    pub outcome: String,
+    /// The provider's HTTP status, where it failed with one.
+    pub upstream_status: Option<u16>,
+    /// How long it took.
+    pub latency: Duration,
+}
+
+/// Where token counts come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenSource {
+    /// The provider reported them.
+    Reported,
+    /// The provider reported none; the bound by the size of what was sent stands in for them.
+    Bound,
+}
+
+impl TokenSource {
+    /// Its name in stores and on surfaces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Bound => "bound",
+        }
+    }
+
+    /// The source of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Reported, Self::Bound].into_iter().find(|source| source.as_str() == name)
+    }
+}
+
+/// The record of one Decisions request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRecord {
+    /// The id that the answer carries.
+    pub id: DecisionId,
+    /// The workspace of the caller.
+    pub workspace_id: WorkspaceId,
+    /// The caller's key.
+    pub api_key: ApiKeyHash,
+    /// The HTTP request.
+    pub request_id: RequestId,
+    /// The model as the caller named it.
+    pub requested_model: String,
+    /// The model that was served or tried.
+    pub model: ModelId,
+    /// The slug of the provider that answered; of the last one tried where none did.
+    pub provider: String,
+    /// How it ended.
+    pub outcome: UsageOutcome,
+    /// Tokens in.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+    /// Where the token counts come from.
+    pub token_source: TokenSource,
+    /// What it cost.
+    pub cost: Usd,
+    /// The prices that it was charged at, so that the charge can be computed again.
+    pub prices: TokenPrices,
+    /// Every attempt, in order.
+    pub attempts: Vec<AttemptRecord>,
+    /// The caller's group of requests.
+    pub session_id: Option<String>,
+    /// The caller's observability metadata: a JSON object.
+    pub trace: Option<Json>,
+    /// The caller's end user.
+    pub user: Option<String>,
+    /// When the request began.
+    pub created_at: DateTime<Utc>,
+    /// From the request's beginning to its end.
+    pub latency: Duration,
+}

@@ -1,0 +1,55 @@
+//! The first start on an empty database.
+
+use std::sync::Arc;
+
+use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
+use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope, ApiKeySecret};
+use crate::system::{Clock, IdGenerator, SecretGenerator};
+
+/// Makes the default workspace and the first management key, once.
+pub struct BootstrapInstance {
+    workspaces: Arc<dyn WorkspaceRepository>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGenerator>,
+    secrets: Arc<dyn SecretGenerator>,
+}
+
+impl BootstrapInstance {
+    /// Wires the ports.
+    pub fn new(
+        workspaces: Arc<dyn WorkspaceRepository>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGenerator>,
+        secrets: Arc<dyn SecretGenerator>,
+    ) -> Self {
+        Self { workspaces, clock, ids, secrets }
+    }
+
+    /// Returns the management key's secret where this call made it: the only time that it can be read.
+    pub async fn execute(&self) -> Result<Option<ApiKeySecret>, WorkspaceError> {
+        let now = self.clock.now();
+        let secret = self.secrets.api_key_secret()?;
+        let workspace = Workspace {
+            id: self.ids.workspace_id(),
+            name: WorkspaceName::try_new("default")?,
+            owner_id: None,
+            is_default: true,
+            suspended: false,
+            credit: None,
+            storage_used_bytes: 0,
+            created_at: now,
+        };
+        let key = ApiKey {
+            hash: secret.hash(),
+            label: secret.label(),
+            name: ApiKeyName::first_management_key(),
+            scope: ApiKeyScope::Management,
+            disabled: false,
+            expires_at: None,
+            limit: None,
+            guardrail_id: None,
+            created_at: now,
+        };
+        Ok(self.workspaces.bootstrap(&workspace, &key).await?.then_some(secret))
+    }
+}

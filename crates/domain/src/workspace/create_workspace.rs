@@ -1,0 +1,46 @@
+//! Making a workspace.
+
+use std::sync::Arc;
+
+use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
+use crate::system::{Clock, IdGenerator};
+
+/// Makes a workspace with a name.
+pub struct CreateWorkspace {
+    workspaces: Arc<dyn WorkspaceRepository>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGenerator>,
+}
+
+impl CreateWorkspace {
+    /// Wires the ports.
+    pub fn new(workspaces: Arc<dyn WorkspaceRepository>, clock: Arc<dyn Clock>, ids: Arc<dyn IdGenerator>) -> Self {
+        Self { workspaces, clock, ids }
+    }
+
+    /// Adds a workspace; it is unlimited and not the default.
+    pub async fn execute(&self, name: &str, owner_id: Option<String>) -> Result<Workspace, WorkspaceError> {
+        let workspace = self.draft(WorkspaceName::try_new(name)?, owner_id);
+        self.workspaces.insert(&workspace).await?;
+        Ok(workspace)
+    }
+
+    /// The default workspace, made now where there is none.
+    pub async fn default(&self) -> Result<Workspace, WorkspaceError> {
+        let draft = Workspace { is_default: true, ..self.draft(WorkspaceName::try_new("default")?, None) };
+        Ok(self.workspaces.default_or_insert(&draft).await?)
+    }
+
+    fn draft(&self, name: WorkspaceName, owner_id: Option<String>) -> Workspace {
+        Workspace {
+            id: self.ids.workspace_id(),
+            name,
+            owner_id,
+            is_default: false,
+            suspended: false,
+            credit: None,
+            storage_used_bytes: 0,
+            created_at: self.clock.now(),
+        }
+    }
+}
