@@ -1,0 +1,70 @@
+//! Key look-ups from memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::api_key::{ApiKeyHash, KeyGrant, KeyGrants};
+use domain::error::StoreError;
+use moka::future::Cache;
+use moka::policy::EvictionPolicy;
+
+use crate::ChangeWatcher;
+
+/// Finds grants in memory, else in `inner`; many askers of one key ask `inner` once.
+///
+/// Entries are filed under the change feed's key counter as well as under the digest. So a change anywhere makes all
+/// of them unreachable at once, and a look-up that began before a change is filed where nobody looks any more.
+/// Unknown keys are not kept: a key that is made now works now.
+pub struct CachedKeyGrants {
+    inner: Arc<dyn KeyGrants>,
+    watcher: Arc<ChangeWatcher>,
+    cache: Cache<(u64, ApiKeyHash), Arc<KeyGrant>>,
+}
+
+/// Why a look-up brought nothing to keep.
+#[derive(Debug, thiserror::Error)]
+enum Miss {
+    #[error("there is no such key")]
+    Unknown,
+    #[error("the look-up failed")]
+    Store(#[source] StoreError),
+}
+
+impl CachedKeyGrants {
+    /// Wires the ports; `capacity` is how many grants are kept at most.
+    pub fn new(inner: Arc<dyn KeyGrants>, watcher: Arc<ChangeWatcher>, capacity: u64) -> Self {
+        let cache = Cache::builder()
+            .max_capacity(capacity)
+            // Entries under an old counter are dead however often they were used, so age decides, not frequency.
+            .eviction_policy(EvictionPolicy::lru())
+            .time_to_idle(Duration::from_mins(5))
+            .build();
+        Self { inner, watcher, cache }
+    }
+}
+
+#[async_trait]
+impl KeyGrants for CachedKeyGrants {
+    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
+        let entry = (self.watcher.keys_version().await?, *hash);
+        if let Some(grant) = self.cache.get(&entry).await {
+            return Ok(Some(grant));
+        }
+        let look_up = async {
+            match self.inner.find(hash).await {
+                Ok(Some(grant)) => Ok(grant),
+                Ok(None) => Err(Miss::Unknown),
+                Err(error) => Err(Miss::Store(error)),
+            }
+        };
+        match self.cache.try_get_with(entry, look_up).await {
+            Ok(grant) => Ok(Some(grant)),
+            Err(miss) => match &*miss {
+                Miss::Unknown => Ok(None),
+                Miss::Store(StoreError::Corrupt(what)) => Err(StoreError::Corrupt(what.clone())),
+                Miss::Store(StoreError::Unavailable(_)) => Err(StoreError::unavailable(miss)),
+            },
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! From JSON to a model.
+
+use domain::json::{Json, JsonKind};
+use domain::model::{AliasTarget, Architecture, Model, ModelId, Pricing, TopProvider};
+use domain::money::Price;
+
+use crate::RowFault;
+
+/// Reads a whole file: `{"data":[…]}` or a bare array.
+///
+/// # Errors
+/// The first row at fault, with its place, its id and the member.
+pub fn read_rows(text: &str) -> Result<Vec<Model>, RowFault> {
+    let file = Json::parse(text.trim_start_matches('\u{feff}')).map_err(|_| RowFault::NotJson)?;
+    let rows = match file.kind() {
+        JsonKind::Array => file.elements(),
+        _ => file.members().and_then(|members| {
+            members.into_iter().find(|(name, _)| name == "data").and_then(|(_, rows)| rows.elements())
+        }),
+    };
+    rows.ok_or(RowFault::NoRows)?
+        .iter()
+        .enumerate()
+        .map(|(index, row)| {
+            model(row).map_err(|fault| {
+                let id = row.members().and_then(|members| {
+                    members.into_iter().find(|(name, _)| name == "id").and_then(|(_, id)| id.as_string())
+                });
+                fault.of_row(index, id.map(|id| id.chars().take(256).collect()))
+            })
+        })
+        .collect()
+}
+
+/// Reads one row.
+///
+/// # Errors
+/// The member at fault.
+pub fn read_row(text: &str) -> Result<Model, RowFault> {
+    model(&Json::parse(text).map_err(|_| RowFault::NotJson)?)
+}
+
+fn model(row: &Json) -> Result<Model, RowFault> {
+    let mut row = Members::of(row, "")?;
+    let id: ModelId = id(row.take("id"), "id")?.ok_or_else(|| RowFault::member("id", "is required"))?;
+    let canonical_slug = id_or(row.take("canonical_slug"), "canonical_slug", &id)?;
+    let architecture =
+        architecture(&row.take("architecture").ok_or_else(|| RowFault::member("architecture", "is required"))?)?;
+    let pricing = pricing(&row.take("pricing").ok_or_else(|| RowFault::member("pricing", "is required"))?)?;
+    // Built anew from the base path wherever a row is shown.
+    row.take("links");
+    Ok(Model {
+        canonical_slug,
+        name: string(row.take("name"), "name")?.unwrap_or_else(|| id.as_str().to_owned()),
+        description: string(row.take("description"), "description")?.unwrap_or_default(),
+        created: integer(row.take("created"), "created")?.unwrap_or_default(),
+        context_length: count(row.take("context_length"), "context_length")?,
+        architecture,
+        pricing,
+        top_provider: row.take("top_provider").map(|json| top_provider(&json)).transpose()?.unwrap_or_default(),
+        supported_parameters: strings(row.take("supported_parameters"), "supported_parameters")?,
+        alias_target: row.take("alias_target").map(|json| alias_target(&json)).transpose()?,
+        renamed_from: renamed_from(row.take("renamed_from"))?,
+        further: row.rest(),
+        id,
+    })
+}
+
+fn architecture(json: &Json) -> Result<Architecture, RowFault> {
+    let mut members = Members::of(json, "architecture")?;
+    let output_modalities = strings(members.take("output_modalities"), "architecture.output_modalities")?;
+    if output_modalities.is_empty() {
+        return Err(RowFault::member("architecture.output_modalities", "must name at least one modality"));
+    }
+    Ok(Architecture {
+        modality: string(members.take("modality"), "architecture.modality")?,
+        input_modalities: strings(members.take("input_modalities"), "architecture.input_modalities")?,
+        output_modalities,
+        tokenizer: string(members.take("tokenizer"), "architecture.tokenizer")?,
+        instruct_type: string(members.take("instruct_type"), "architecture.instruct_type")?,
+    })
+}
+
+fn pricing(json: &Json) -> Result<Pricing, RowFault> {
+    let mut members = Members::of(json, "pricing")?;
+    let mut named = |name: &str| Ok::<_, RowFault>(price(members.take(name), name)?.unwrap_or(Price::ZERO));
+    let (prompt, completion, image, request) =
+        (named("prompt")?, named("completion")?, named("image")?, named("request")?);
+    let overrides = members.take("overrides");
+    if overrides.as_ref().is_some_and(|json| json.kind() != JsonKind::Array) {
+        return Err(RowFault::member("pricing.overrides", "must be an array"));
+    }
+    let further = members
+        .rest()
+        .into_iter()
+        .filter_map(|(name, json)| price(Some(json), &name).map(|price| price.map(|price| (name, price))).transpose())
+        .collect::<Result<_, _>>()?;
+    Ok(Pricing { prompt, completion, image, request, further, overrides })
+}
+
+fn price(json: Option<Json>, name: &str) -> Result<Option<Price>, RowFault> {
+    let Some(json) = json.filter(|json| json.kind() != JsonKind::Null) else { return Ok(None) };
+    let text = match json.kind() {
+        JsonKind::String => json.as_string(),
+        JsonKind::Number => Some(json.text().to_owned()),
+        _ => None,
+    };
+    text.and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| {
+        RowFault::member(
+            format!("pricing.{name}"),
+            "must be a decimal number with at most 14 digits before and 24 after the point",
+        )
+    })
+}
+
+fn top_provider(json: &Json) -> Result<TopProvider, RowFault> {
+    let mut members = Members::of(json, "top_provider")?;
+    let is_moderated = match members.take("is_moderated") {
+        None => false,
+        Some(json) if json.kind() == JsonKind::Bool => json.text() == "true",
+        Some(_) => return Err(RowFault::member("top_provider.is_moderated", "must be a boolean")),
+    };
+    Ok(TopProvider {
+        context_length: count(members.take("context_length"), "top_provider.context_length")?,
+        is_moderated,
+        max_completion_tokens: count(members.take("max_completion_tokens"), "top_provider.max_completion_tokens")?,
+    })
+}
+
+fn alias_target(json: &Json) -> Result<AliasTarget, RowFault> {
+    let mut members = Members::of(json, "alias_target")?;
+    let slug = id(members.take("slug"), "alias_target.slug")?
+        .ok_or_else(|| RowFault::member("alias_target.slug", "is required"))?;
+    let name = string(members.take("name"), "alias_target.name")?.unwrap_or_else(|| slug.as_str().to_owned());
+    Ok(AliasTarget { name, slug })
+}
+
+fn renamed_from(json: Option<Json>) -> Result<Vec<ModelId>, RowFault> {
+    strings(json, "renamed_from")?
+        .iter()
+        .map(|text| {
+            text.parse()
+                .map_err(|fault: domain::model::InvalidModelId| RowFault::member("renamed_from", fault.to_string()))
+        })
+        .collect()
+}
+
+fn id(json: Option<Json>, path: &str) -> Result<Option<ModelId>, RowFault> {
+    string(json, path)?
+        .map(|text| {
+            text.parse().map_err(|_| {
+                RowFault::member(
+                    path,
+                    "must be author/slug with an optional :variant, made of letters, digits and - . _ ~",
+                )
+            })
+        })
+        .transpose()
+}
+
+fn id_or(json: Option<Json>, path: &str, fallback: &ModelId) -> Result<ModelId, RowFault> {
+    Ok(id(json, path)?.unwrap_or_else(|| fallback.clone()))
+}
+
+fn string(json: Option<Json>, path: &str) -> Result<Option<String>, RowFault> {
+    json.map(|json| json.as_string().ok_or_else(|| RowFault::member(path, "must be a string"))).transpose()
+}
+
+fn strings(json: Option<Json>, path: &str) -> Result<Vec<String>, RowFault> {
+    let Some(json) = json else { return Ok(Vec::new()) };
+    json.elements()
+        .and_then(|elements| elements.iter().map(Json::as_string).collect())
+        .ok_or_else(|| RowFault::member(path, "must be an array of strings"))
+}
+
+fn integer(json: Option<Json>, path: &str) -> Result<Option<i64>, RowFault> {
+    json.map(|json| json.text().parse().map_err(|_| RowFault::member(path, "must be an integer"))).transpose()
+}
+
+fn count(json: Option<Json>, path: &str) -> Result<Option<u64>, RowFault> {
+    json.map(|json| {
+        // At most what a database keeps as an integer.
+        json.text()
+            .parse()
+            .ok()
+            .filter(|&count| i64::try_from(count).is_ok())
+            .ok_or_else(|| RowFault::member(path, "must be an integer that is not negative"))
+    })
+    .transpose()
+}
+
+/// The members of an object, taken one by one.
+struct Members(Vec<(String, Json)>);
+
+impl Members {
+    fn of(json: &Json, path: &str) -> Result<Self, RowFault> {
+        let members = json.members().ok_or_else(|| RowFault::member(path, "must be an object"))?;
+        let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        if let Some([name, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let dot = if path.is_empty() { "" } else { "." };
+            return Err(RowFault::member(format!("{path}{dot}{name}"), "stands in the object more than once"));
+        }
+        Ok(Self(members))
+    }
+
+    /// The member of that name; null counts as absent.
+    fn take(&mut self, name: &str) -> Option<Json> {
+        let at = self.0.iter().position(|(member, _)| member == name)?;
+        let (_, json) = self.0.remove(at);
+        (json.kind() != JsonKind::Null).then_some(json)
+    }
+
+    fn rest(self) -> Vec<(String, Json)> {
+        self.0
+    }
+}

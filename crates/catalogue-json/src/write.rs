@@ -1,0 +1,134 @@
+//! From a model to JSON.
+
+use domain::json::Json;
+use domain::model::{Architecture, Model, Pricing};
+
+/// Members that every shown row has, null where the row says nothing.
+const ALWAYS: [&str; 6] = [
+    "hugging_face_id",
+    "per_request_limits",
+    "default_parameters",
+    "supported_voices",
+    "knowledge_cutoff",
+    "expiration_date",
+];
+
+/// The row as it is shown; `details` is the path of its endpoints' listing.
+pub fn write_row(model: &Model, details: &str) -> String {
+    let mut object = known(model);
+    object.member("links", &format!("{{\"details\":{}}}", quoted(details)));
+    for name in ALWAYS {
+        if !model.further.iter().any(|(further, _)| further == name) {
+            object.member(name, "null");
+        }
+    }
+    object.close()
+}
+
+/// The row as it is stored: [`crate::read_row`] gives the same model back.
+pub fn write_stored(model: &Model) -> String {
+    let mut object = known(model);
+    if !model.renamed_from.is_empty() {
+        let names: Vec<String> = model.renamed_from.iter().map(|name| quoted(name.as_str())).collect();
+        object.member("renamed_from", &format!("[{}]", names.join(",")));
+    }
+    object.close()
+}
+
+fn known(model: &Model) -> Object {
+    let mut object = Object::new();
+    object.member("id", &quoted(model.id.as_str()));
+    object.member("canonical_slug", &quoted(model.canonical_slug.as_str()));
+    object.member("name", &quoted(&model.name));
+    object.member("created", &model.created.to_string());
+    object.member("description", &quoted(&model.description));
+    object.member("context_length", &number(model.context_length));
+    object.member("architecture", &architecture(&model.architecture));
+    object.member("pricing", &pricing(&model.pricing));
+    let top = &model.top_provider;
+    object.member(
+        "top_provider",
+        &format!(
+            "{{\"context_length\":{},\"max_completion_tokens\":{},\"is_moderated\":{}}}",
+            number(top.context_length),
+            number(top.max_completion_tokens),
+            top.is_moderated
+        ),
+    );
+    object.member("supported_parameters", &strings(&model.supported_parameters));
+    if let Some(target) = &model.alias_target {
+        let (name, slug) = (quoted(&target.name), quoted(target.slug.as_str()));
+        object.member("alias_target", &format!("{{\"name\":{name},\"slug\":{slug}}}"));
+    }
+    for (name, json) in &model.further {
+        object.member(name, json.text());
+    }
+    object
+}
+
+fn architecture(architecture: &Architecture) -> String {
+    let mut object = Object::new();
+    object.member("modality", &optional(architecture.modality.as_deref()));
+    object.member("input_modalities", &strings(&architecture.input_modalities));
+    object.member("output_modalities", &strings(&architecture.output_modalities));
+    object.member("tokenizer", &optional(architecture.tokenizer.as_deref()));
+    object.member("instruct_type", &optional(architecture.instruct_type.as_deref()));
+    object.close()
+}
+
+fn pricing(pricing: &Pricing) -> String {
+    let mut object = Object::new();
+    let four = [
+        ("prompt", pricing.prompt),
+        ("completion", pricing.completion),
+        ("image", pricing.image),
+        ("request", pricing.request),
+    ];
+    for (name, price) in four.into_iter().chain(pricing.further.iter().map(|(name, price)| (name.as_str(), *price))) {
+        // Digits, a sign and a point need no escaping.
+        object.member(name, &format!("\"{price}\""));
+    }
+    if let Some(overrides) = &pricing.overrides {
+        object.member("overrides", overrides.text());
+    }
+    object.close()
+}
+
+fn quoted(text: &str) -> String {
+    Json::from(serde_json::Value::from(text)).text().to_owned()
+}
+
+fn optional(text: Option<&str>) -> String {
+    text.map_or_else(|| "null".to_owned(), quoted)
+}
+
+fn number(number: Option<u64>) -> String {
+    number.map_or_else(|| "null".to_owned(), |number| number.to_string())
+}
+
+fn strings(texts: &[String]) -> String {
+    format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(","))
+}
+
+/// An object written member by member, so that opaque values keep their bytes.
+struct Object(String);
+
+impl Object {
+    fn new() -> Self {
+        Self("{".to_owned())
+    }
+
+    fn member(&mut self, name: &str, json: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push_str(&quoted(name));
+        self.0.push(':');
+        self.0.push_str(json);
+    }
+
+    fn close(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}

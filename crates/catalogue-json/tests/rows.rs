@@ -1,0 +1,83 @@
+//! Reading and writing rows.
+
+use catalogue_json::{read_row, read_rows, write_row, write_stored};
+use proptest::prelude::*;
+
+const FULL: &str = r#"{"id":"Acme/Judge-1:free","canonical_slug":"acme/judge-1-20260901","hugging_face_id":"Acme/J","name":"Acme \"Judge\"",
+ "created":1790000000,"description":"Decides.","context_length":32000,
+ "architecture":{"modality":"text->decisions","input_modalities":["text"],"output_modalities":["decisions"],"tokenizer":"Other","instruct_type":null},
+ "pricing":{"prompt":"0.0000000208333333333333","completion":4.5e-7,"input_cache_read":"0.00000001","overrides":[{"min_prompt_tokens":200000,"prompt":"0.1"}]},
+ "top_provider":{"context_length":null,"max_completion_tokens":28800,"is_moderated":true},
+ "per_request_limits":null,"supported_parameters":["seed"],"default_parameters":{"top_p":0.950},
+ "links":{"details":"/elsewhere"},"reasoning":{"mandatory":false},"benchmarks":{"x":[1.0]},"renamed_from":["acme/judge"]}"#;
+
+#[test]
+fn every_member_is_kept_and_the_link_is_ours() {
+    let model = read_row(FULL).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(&write_row(&model, "/api/v1/models/x/endpoints")).unwrap();
+    assert_eq!(shown["id"], "acme/judge-1:free");
+    assert_eq!(shown["pricing"]["prompt"], "0.0000000208333333333333");
+    assert_eq!(shown["pricing"]["completion"], "0.00000045");
+    assert_eq!(shown["pricing"]["image"], "0");
+    assert_eq!(shown["pricing"]["request"], "0");
+    assert_eq!(shown["pricing"]["overrides"][0]["min_prompt_tokens"], 200_000);
+    assert_eq!(shown["links"]["details"], "/api/v1/models/x/endpoints");
+    assert_eq!(shown["hugging_face_id"], "Acme/J");
+    assert_eq!(shown["top_provider"]["context_length"], serde_json::Value::Null);
+    assert!(shown.get("renamed_from").is_none());
+    assert!(
+        write_row(&model, "").contains(r#""default_parameters":{"top_p":0.950}"#),
+        "opaque members keep their bytes"
+    );
+    for nullable in ["expiration_date", "knowledge_cutoff", "per_request_limits", "supported_voices"] {
+        assert!(shown[nullable].is_null() && shown.as_object().unwrap().contains_key(nullable), "{nullable}");
+    }
+}
+
+#[test]
+fn a_stored_row_is_read_back_the_same() {
+    let model = read_row(FULL).unwrap();
+    assert_eq!(read_row(&write_stored(&model)).unwrap(), model);
+}
+
+#[test]
+fn both_forms_of_a_file_are_read() {
+    assert_eq!(
+        read_rows(&format!("[{FULL}]")).unwrap(),
+        read_rows(&format!("{{\"total_count\":1,\"data\":[{FULL}]}}")).unwrap()
+    );
+    for bad in ["", "{}", "7", "{\"data\":{}}", "[1]"] {
+        assert!(read_rows(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_fault_is_named_by_row_id_and_member() {
+    for (from, to, message) in [
+        ("4.5e-7", "\"free\"", "row 1 (Acme/Judge-1:free): pricing.completion must be a decimal number"),
+        ("\"seed\"", "7", "row 1 (Acme/Judge-1:free): supported_parameters must be an array of strings"),
+        ("[\"decisions\"]", "[]", "row 1 (Acme/Judge-1:free): architecture.output_modalities must name at least one"),
+        ("Acme/Judge-1:free", "judge", "row 1 (judge): id must be author/slug"),
+        ("32000", "-1", "row 1 (Acme/Judge-1:free): context_length must be an integer that is not negative"),
+        ("\"per_request_limits\"", "\"id\"", "row 1 (Acme/Judge-1:free): id stands in the object more than once"),
+    ] {
+        let file = format!("[{FULL},{}]", FULL.replacen(from, to, 1));
+        let fault = read_rows(&file).unwrap_err().to_string();
+        assert!(fault.starts_with(message), "{fault}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in ".{0,200}") {
+        let _ = read_rows(&text);
+        let _ = read_row(&text);
+    }
+
+    #[test]
+    fn any_name_and_description_survive(name in ".{0,40}", description in ".{0,80}") {
+        let mut model = read_row(FULL).unwrap();
+        (model.name, model.description) = (name, description);
+        prop_assert_eq!(read_row(&write_stored(&model)).unwrap(), model);
+    }
+}
