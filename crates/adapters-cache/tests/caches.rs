@@ -1,4 +1,5 @@
 //! What is cached dies when it must.
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
 use std::sync::Arc;
 use std::sync::Mutex;
