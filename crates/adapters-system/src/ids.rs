@@ -1,0 +1,59 @@
+//! Ids that sort by the time of their making.
+
+use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use domain::system::IdGenerator;
+use uuid::Uuid;
+
+/// Makes every id from a UUIDv7.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UuidV7Ids;
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that makes ids")]
+fn fresh() -> Uuid {
+    Uuid::now_v7()
+}
+
+impl IdGenerator for UuidV7Ids {
+    fn workspace_id(&self) -> WorkspaceId {
+        WorkspaceId::from_uuid(fresh())
+    }
+
+    fn guardrail_id(&self) -> GuardrailId {
+        GuardrailId::from_uuid(fresh())
+    }
+
+    fn document_id(&self) -> DocumentId {
+        DocumentId::from_uuid(fresh())
+    }
+
+    fn decision_id(&self) -> DecisionId {
+        DecisionId::from_uuid(fresh())
+    }
+
+    fn request_id(&self) -> RequestId {
+        RequestId::from_uuid(fresh())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_sort_in_the_order_of_their_making() {
+        let made: Vec<DocumentId> = (0..10_000).map(|_| UuidV7Ids.document_id()).collect();
+        assert!(made.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn every_id_has_its_form() {
+        let workspace = UuidV7Ids.workspace_id();
+        assert_eq!(workspace.uuid().get_version_num(), 7);
+        assert_eq!(workspace.to_string().parse(), Ok(workspace));
+        assert_eq!(UuidV7Ids.guardrail_id().uuid().get_version_num(), 7);
+        let decision = UuidV7Ids.decision_id();
+        assert_eq!(decision.as_str().parse(), Ok(decision.clone()));
+        let request = UuidV7Ids.request_id();
+        assert_eq!(request.as_str().parse(), Ok(request.clone()));
+    }
+}
