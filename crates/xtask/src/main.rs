@@ -1,1 +1,48 @@
-fn main() {}
+//! What the README and CI call: `cargo xtask …`.
+
+mod bench;
+mod check;
+mod deny;
+mod links;
+mod step;
+mod test;
+mod workspace;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The tasks of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build the binary and run every test: what proves the project.
+    Test,
+    /// Everything that is not a test: format, clippy, layers, docs, links, dependencies.
+    Lint,
+    /// `test`, then `lint`, then the demo of the release build.
+    Ci,
+    /// Build in release and measure; see docs/performance.md.
+    Bench(bench::Options),
+    /// Check the relative links of the Markdown files.
+    Links,
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().task {
+        Task::Test => test::run(),
+        Task::Lint => check::lint(),
+        Task::Ci => {
+            test::run()?;
+            check::lint()?;
+            check::demo()
+        }
+        Task::Bench(options) => bench::run(&options),
+        Task::Links => links::run(),
+    }
+}

@@ -1,0 +1,49 @@
+//! `cargo xtask bench`: builds what is measured and what measures, then runs it.
+
+use std::process::Command;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{step, workspace};
+
+/// How to measure.
+#[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line are what they are")]
+pub struct Options {
+    /// A short run: fewer rounds and a smaller file. Good for seeing that it works, too short for figures.
+    #[arg(long)]
+    quick: bool,
+    /// Also promote a file of 5 GB.
+    #[arg(long)]
+    large: bool,
+    /// One JSON document instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Build with the profile that is shipped (fat LTO, one unit) instead of `release`.
+    #[arg(long)]
+    dist: bool,
+    /// Measure only these parts.
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+/// Builds and measures.
+pub fn run(options: &Options) -> Result<()> {
+    let profile = if options.dist { "dist" } else { "release" };
+    step::run(&mut step::cargo(&["build", "--profile", profile, "--package", "tollgate", "--package", "bench"]))?;
+    let folder = workspace::target().join(profile);
+    let binary = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let mut command = Command::new(binary("bench"));
+    command.args(["run", "--profile", profile, "--tollgate"]).arg(binary("tollgate"));
+    for (wanted, flag) in [(options.quick, "--quick"), (options.large, "--large"), (options.json, "--json")] {
+        if wanted {
+            command.arg(flag);
+        }
+    }
+    if !options.only.is_empty() {
+        command.arg("--only").arg(options.only.join(","));
+    }
+    step::run(&mut command)?;
+    Ok(())
+}

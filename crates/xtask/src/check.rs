@@ -1,0 +1,28 @@
+//! `cargo xtask lint` and the demo: what CI adds to the tests.
+
+use anyhow::Result;
+
+use crate::{deny, links, step};
+
+/// Format, lints, the domain on its own, documentation, links and dependencies.
+pub fn lint() -> Result<()> {
+    step::run(&mut step::cargo(&["fmt", "--all", "--check"]))?;
+    links::run()?;
+    // The domain builds with nothing but itself, and somebody else's program can embed it.
+    step::run(&mut step::cargo(&["build", "--package", "domain", "--no-default-features"]))?;
+    step::run(&mut step::cargo(&["run", "--quiet", "--package", "domain", "--example", "embed"]))?;
+    step::run(&mut step::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]))?;
+    step::run(
+        step::cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--document-private-items"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )?;
+    deny::run()?;
+    step::announce("every check passed");
+    Ok(())
+}
+
+/// The first thing that a newcomer runs, on the build that is shipped.
+pub fn demo() -> Result<()> {
+    step::run(&mut step::cargo(&["run", "--release", "--", "demo", "--exit"]))?;
+    Ok(())
+}

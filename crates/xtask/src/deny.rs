@@ -1,0 +1,34 @@
+//! cargo-deny: which crates may come in, under which licences, from where.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{step, workspace};
+
+/// One version for everybody, so that a new release of the tool does not break a build.
+const VERSION: &str = "0.20.2";
+
+/// Checks bans, licences and sources; installs the tool under the target folder where it is absent.
+pub fn run() -> Result<()> {
+    let tool = tool()?;
+    step::run(Command::new(tool).args(["check", "bans", "licenses", "sources"]).current_dir(workspace::root()))?;
+    Ok(())
+}
+
+fn tool() -> Result<PathBuf> {
+    let tools = workspace::target().join("tools");
+    let tool = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
+    if !is_right_version(&tool) {
+        // Unoptimised: it is compiled far more often than it has anything heavy to do.
+        let install = ["install", "cargo-deny", "--locked", "--debug", "--force", "--version", VERSION, "--root"];
+        step::run(step::cargo(&install).arg(&tools).env("CARGO_TARGET_DIR", tools.join("build")))?;
+    }
+    Ok(tool)
+}
+
+fn is_right_version(tool: &PathBuf) -> bool {
+    let output = Command::new(tool).arg("--version").output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == format!("cargo-deny {VERSION}"))
+}

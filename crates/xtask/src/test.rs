@@ -1,0 +1,20 @@
+//! `cargo xtask test`: everything that proves the project.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::step;
+
+/// Builds the binary that the end-to-end tests start, then runs every test and every doc test.
+pub fn run() -> Result<()> {
+    let mut took = Duration::ZERO;
+    took += step::run(&mut step::cargo(&["build", "--package", "tollgate"]))?;
+    let nextest = step::succeeds(&mut step::cargo(&["nextest", "--version"]));
+    let runner: &[&str] = if nextest { &["nextest", "run"] } else { &["test", "--lib", "--bins", "--tests"] };
+    let scope = ["--workspace", "--all-features", "--no-fail-fast"];
+    took += step::run(&mut step::cargo(&[runner, &scope].concat()))?;
+    took += step::run(&mut step::cargo(&["test", "--doc", "--workspace", "--all-features"]))?;
+    step::announce(&format!("every test passed, in {} s", took.as_secs()));
+    Ok(())
+}

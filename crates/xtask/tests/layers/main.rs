@@ -1,0 +1,69 @@
+//! The first net that keeps the layers apart (the others: deny.toml and clippy.toml): who may depend on whom, checked
+//! over `cargo metadata`.
+
+mod graph;
+mod nets;
+mod rules;
+
+use graph::{Dependency, Graph, Kind};
+use rules::violations;
+
+#[test]
+fn every_arrow_of_the_workspace_is_allowed() {
+    let found = violations(&Graph::of_workspace());
+    assert!(found.is_empty(), "the layers are broken:\n  {}", found.join("\n  "));
+}
+
+#[test]
+fn the_domain_builds_on_nothing_that_does_io() {
+    let (closure, allowed) = (graph::domain_closure(), rules::DOMAIN_CLOSURE);
+    assert!(closure.contains(&"serde_json".to_owned()), "cargo tree was not understood: {closure:?}");
+    let strangers: Vec<_> = closure.iter().filter(|name| !allowed.contains(&name.as_str())).collect();
+    assert!(strangers.is_empty(), "domain pulls in {strangers:?}; is that needed, and does it do I/O?");
+}
+
+fn with(krate: &str, name: &str, kind: Kind) -> Vec<String> {
+    let mut graph = Graph::of_workspace();
+    graph.add(krate, Dependency { name: name.to_owned(), kind });
+    violations(&graph)
+}
+
+#[test]
+fn planted_violations_are_caught() {
+    let planted = [
+        ("domain", "tokio"),
+        ("domain", "adapters-system"),
+        ("adapters-cache", "adapters-storage"),
+        ("adapters-storage", "actix-web"),
+        ("adapters-blob", "hyper"),
+        ("adapters-provider", "sea-orm"),
+        ("api-actix", "adapters-cache"),
+        ("api-actix", "sea-orm"),
+        ("api-actix", "hyper"),
+        ("catalogue-json", "api-actix"),
+        ("migrations", "domain"),
+        ("adapters-system", "tollgate"),
+        ("xtask", "domain"),
+    ];
+    for (krate, name) in planted {
+        let found = with(krate, name, Kind::Normal);
+        assert_eq!(found.len(), 1, "{krate} -> {name}: {found:?}");
+        assert!(found[0].starts_with(&format!("{krate} -> {name}")), "{found:?}");
+    }
+}
+
+#[test]
+fn tests_do_not_get_around_the_layers_either() {
+    assert_eq!(with("api-actix", "adapters-storage", Kind::Development).len(), 1);
+    assert_eq!(with("adapters-blob", "api-actix", Kind::Development).len(), 1);
+    // A runtime for the tests of a crate that must not have one itself.
+    assert!(with("domain", "tokio", Kind::Development).is_empty());
+    assert_eq!(with("domain", "tokio", Kind::Build).len(), 1);
+}
+
+#[test]
+fn a_crate_that_nobody_placed_in_a_layer_is_named() {
+    let mut graph = Graph::of_workspace();
+    graph.add("adapters-new", Dependency { name: "domain".to_owned(), kind: Kind::Normal });
+    assert_eq!(violations(&graph), ["adapters-new is in no layer: place it in crates/xtask/tests/layers/rules.rs"]);
+}

@@ -1,0 +1,171 @@
+//! Which arrows are allowed. Whoever adds one says so here, and why it points inward.
+
+use std::collections::BTreeSet;
+
+use super::graph::{Dependency, Graph, Kind};
+
+/// One of our crates and what it may know.
+struct Layer {
+    name: &'static str,
+    /// Those of our crates that it may depend on.
+    ours: &'static [&'static str],
+    /// Those technologies that it may depend on; see [`TECHNOLOGIES`].
+    technologies: &'static [&'static str],
+    /// Where set, the only crates of others that it may depend on.
+    others: Option<&'static [&'static str]>,
+}
+
+const ALL_OF_OURS: &[&str] = &[
+    "domain",
+    "catalogue-json",
+    "migrations",
+    "adapters-storage",
+    "adapters-cache",
+    "adapters-provider",
+    "adapters-blob",
+    "adapters-system",
+    "api-actix",
+];
+
+/// domain <- adapters-*, domain <- api-actix, all <- tollgate.
+const LAYERS: &[Layer] = &[
+    Layer { name: "domain", ours: &[], technologies: &[], others: Some(DOMAIN_DIRECT) },
+    Layer {
+        name: "catalogue-json",
+        ours: &["domain"],
+        technologies: &[],
+        others: Some(&["serde", "serde_json", "thiserror"]),
+    },
+    Layer { name: "migrations", ours: &[], technologies: &["sea-orm"], others: None },
+    Layer {
+        name: "adapters-storage",
+        ours: &["domain", "catalogue-json", "migrations"],
+        technologies: &["sea-orm", "tokio"],
+        others: None,
+    },
+    Layer { name: "adapters-cache", ours: &["domain"], technologies: &["moka", "tokio"], others: None },
+    Layer { name: "adapters-provider", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
+    Layer { name: "adapters-blob", ours: &["domain"], technologies: &["cap-std", "tokio"], others: None },
+    Layer {
+        name: "adapters-system",
+        ours: &["domain"],
+        technologies: &["governor", "getrandom", "tokio"],
+        others: None,
+    },
+    Layer { name: "api-actix", ours: &["domain", "catalogue-json"], technologies: &["actix", "tokio"], others: None },
+    // The binary wires everything; of the technologies it starts actix's runtime, and its demo is an HTTP client.
+    Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["actix", "hyper", "tokio"], others: None },
+    // The end-to-end tests hold the binary from outside and look into its database.
+    Layer { name: "tollgate-tests", ours: ALL_OF_OURS, technologies: &["hyper", "sea-orm", "tokio"], others: None },
+    // The benchmark holds the binary from outside, fills its database by the ports and sets a bare proxy beside it.
+    Layer {
+        name: "bench",
+        ours: &["domain", "adapters-storage", "adapters-system"],
+        technologies: &["actix", "hyper", "tokio"],
+        others: None,
+    },
+    Layer { name: "xtask", ours: &[], technologies: &[], others: Some(&["anyhow", "clap"]) },
+];
+
+/// Crates that bring a technology with them, by the beginning of their names.
+const TECHNOLOGIES: &[(&str, &[&str])] = &[
+    ("actix", &["actix", "awc", "utoipa-actix"]),
+    ("sea-orm", &["sea-orm", "sea-query", "sqlx", "libsqlite3-sys", "rusqlite"]),
+    ("hyper", &["hyper", "reqwest", "ureq", "awc", "h2"]),
+    ("rustls", &["rustls", "tokio-rustls", "native-tls", "openssl"]),
+    ("cap-std", &["cap-", "object_store"]),
+    ("moka", &["moka"]),
+    ("governor", &["governor"]),
+    ("getrandom", &["getrandom", "rand"]),
+    ("tokio", &["tokio", "async-std", "smol"]),
+];
+
+/// What `domain` names itself. No runtime, no ORM, no HTTP, no clock, no random source.
+const DOMAIN_DIRECT: &[&str] = &[
+    "async-trait",
+    "base64",
+    "chrono",
+    "mockall", // only with the feature `mock`
+    "serde",
+    "serde_json",
+    "sha2",
+    "strsim",
+    "thiserror",
+    "tracing",
+    "uuid",
+];
+
+/// Everything that `domain` is built with when it is built alone.
+pub const DOMAIN_CLOSURE: &[&str] = &[
+    "async-trait",
+    "autocfg",
+    "base64",
+    "block-buffer",
+    "cfg-if",
+    "chrono",
+    "const-oid",
+    "cpufeatures",
+    "crypto-common",
+    "digest",
+    "hybrid-array",
+    "itoa",
+    "libc",
+    "memchr",
+    "num-traits",
+    "once_cell",
+    "pin-project-lite",
+    "proc-macro2",
+    "quote",
+    "serde",
+    "serde_core",
+    "serde_derive",
+    "serde_json",
+    "sha2",
+    "strsim",
+    "syn",
+    "thiserror",
+    "thiserror-impl",
+    "tracing",
+    "tracing-attributes",
+    "tracing-core",
+    "typenum",
+    "unicode-ident",
+    "uuid",
+    "zmij",
+];
+
+/// What is wrong with the graph, a sentence each.
+pub fn violations(graph: &Graph) -> Vec<String> {
+    let ours: BTreeSet<&str> = LAYERS.iter().map(|layer| layer.name).collect();
+    let mut found = Vec::new();
+    for (krate, dependencies) in graph.crates() {
+        let Some(layer) = LAYERS.iter().find(|layer| layer.name == krate) else {
+            found.push(format!("{krate} is in no layer: place it in crates/xtask/tests/layers/rules.rs"));
+            continue;
+        };
+        found.extend(dependencies.iter().filter_map(|dependency| {
+            let why = fault(layer, dependency, &ours)?;
+            Some(format!("{krate} -> {} ({:?}): {why}", dependency.name, dependency.kind))
+        }));
+    }
+    found
+}
+
+fn fault(layer: &Layer, dependency: &Dependency, ours: &BTreeSet<&str>) -> Option<&'static str> {
+    let name = dependency.name.as_str();
+    if ours.contains(name) {
+        return (!layer.ours.contains(&name)).then_some("this arrow points outward");
+    }
+    if dependency.kind == Kind::Development {
+        // What tests use does not ship.
+        return None;
+    }
+    if layer.others.is_some_and(|allowed| !allowed.contains(&name)) {
+        return Some("it is not on the crate's allow-list");
+    }
+    let stranger = TECHNOLOGIES
+        .iter()
+        .filter(|(technology, _)| !layer.technologies.contains(technology))
+        .any(|(_, beginnings)| beginnings.iter().any(|beginning| name.starts_with(beginning)));
+    stranger.then_some("this technology stays in its adapter")
+}
