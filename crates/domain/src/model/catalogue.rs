@@ -80,6 +80,7 @@ impl CatalogueSnapshot {
     pub fn nearest(&self, name: &str, most: usize, keep: impl Fn(&Model) -> bool) -> Vec<String> {
         let lower: String = name.to_ascii_lowercase().chars().take(256).collect();
         let slug = |id: &str| id.split_once('/').map_or(id.to_owned(), |(_, slug)| slug.to_owned());
+        let wanted_slug = slug(&lower);
         let mut close: Vec<(usize, &str)> = self
             .rows
             .iter()
@@ -87,8 +88,9 @@ impl CatalogueSnapshot {
             .filter_map(|row| {
                 let id = row.id.as_str();
                 let whole = strsim::levenshtein(&lower, id);
-                // A right slug under a wrong or missing author is close too.
-                let distance = whole.min(strsim::levenshtein(&slug(&lower), &slug(id)) + 1);
+                // A slug that is nearly right under a wrong or missing author is close too.
+                let by_slug = strsim::levenshtein(&wanted_slug, &slug(id));
+                let distance = if by_slug <= slug(id).len() / 3 { whole.min(by_slug + 1) } else { whole };
                 (distance <= id.len() / 2).then_some((distance, id))
             })
             .collect();
