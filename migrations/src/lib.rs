@@ -1,1 +1,9 @@
-//! x
+//! The database schema of Tollgate, step by step. See this crate's README.md for how to add a step.
+
+mod m20261121_000001_initial;
+
+mod migrator;
+
+pub use migrator::Migrator;
+/// The trait through which [`Migrator`] is run.
+pub use sea_orm_migration::MigratorTrait;

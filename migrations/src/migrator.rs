@@ -1,0 +1,15 @@
+//! The list of steps.
+
+use sea_orm_migration::{MigrationTrait, MigratorTrait};
+
+use crate::m20261121_000001_initial;
+
+/// Every step, oldest first. Steps are only ever added at the end.
+pub struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![Box::new(m20261121_000001_initial::Migration)]
+    }
+}
