@@ -1,0 +1,194 @@
+//! The way to a host: directly or through a proxy, within the time allowed.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::{PathAndQuery, Scheme};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use super::errors::ConnectTimedOut;
+use super::{Http2, HttpClientError, ProxySettings};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
+/// To a host directly, or to a proxy, plain or over TLS.
+type Link = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// How often the kernel asks whether a silent peer is still there.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// Which proxy a target is reached through.
+pub(super) fn proxies(settings: &ProxySettings) -> Result<Matcher, HttpClientError> {
+    let text = |setting: &Option<String>| setting.clone().unwrap_or_default();
+    let (https, http) = (text(&settings.https_proxy), text(&settings.http_proxy));
+    let all = Matcher::builder().https(https.clone()).http(http.clone()).build();
+    for (address, name, target) in [
+        (&https, "proxy for https", Uri::from_static("https://target/")),
+        (&http, "proxy for http", Uri::from_static("http://target/")),
+    ] {
+        let understood = all.intercept(&target).is_some_and(|proxy| {
+            proxy.uri().scheme() == Some(&Scheme::HTTP) || proxy.uri().scheme() == Some(&Scheme::HTTPS)
+        });
+        if !address.is_empty() && !understood {
+            return Err(HttpClientError::Proxy(name));
+        }
+    }
+    Ok(Matcher::builder().https(https).http(http).no(text(&settings.no_proxy)).build())
+}
+
+/// The whole way, TLS included, bounded in time.
+#[derive(Clone)]
+pub(super) struct Connector {
+    way: HttpsConnector<FirstHop>,
+    timeout: Duration,
+}
+
+impl Connector {
+    pub(super) fn new(tls: rustls::ClientConfig, proxies: Arc<Matcher>, http2: Http2, timeout: Duration) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(TCP_KEEPALIVE));
+        let to_proxy = HttpsConnectorBuilder::new()
+            .with_tls_config(tls.clone())
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp.clone());
+        let first = FirstHop { direct: tcp, to_proxy, proxies, tunnel_all: http2 == Http2::PriorKnowledge };
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let way = match http2 {
+            Http2::Off => builder.enable_http1().wrap_connector(first),
+            Http2::Negotiated => builder.enable_all_versions().wrap_connector(first),
+            Http2::PriorKnowledge => builder.enable_http2().wrap_connector(first),
+        };
+        Self { way, timeout }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = MaybeHttpsStream<Hop>;
+    type Error = BoxError;
+    type Future = BoxConnecting<Self::Response>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.way.poll_ready(cx)
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        let (connecting, timeout) = (self.way.call(target), self.timeout);
+        Box::pin(async move { tokio::time::timeout(timeout, connecting).await.map_err(|_| ConnectTimedOut)? })
+    }
+}
+
+/// To the target's host: directly, by a tunnel, or to a proxy that forwards.
+#[derive(Clone)]
+pub(super) struct FirstHop {
+    direct: HttpConnector,
+    to_proxy: HttpsConnector<HttpConnector>,
+    proxies: Arc<Matcher>,
+    /// Proxies forward HTTP/1.1 only; anything else has to be tunnelled.
+    tunnel_all: bool,
+}
+
+impl FirstHop {
+    fn by_proxy(&self, proxy: &Intercept, target: &Uri) -> BoxConnecting<Hop> {
+        let mut to_proxy = self.to_proxy.clone();
+        if target.scheme() == Some(&Scheme::HTTP) && !self.tunnel_all {
+            let connecting = to_proxy.call(proxy.uri().clone());
+            return Box::pin(async move { Ok(Hop { link: connecting.await?, forwarded: true }) });
+        }
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+        if let Some(credentials) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(credentials.clone());
+        }
+        let Some(target) = with_port(target) else {
+            return Box::pin(async { Err(io::Error::other("the target has no host").into()) });
+        };
+        let connecting = tunnel.call(target);
+        Box::pin(async move { Ok(Hop { link: connecting.await?, forwarded: false }) })
+    }
+}
+
+/// The target with its port spelled out, which a tunnel needs.
+fn with_port(target: &Uri) -> Option<Uri> {
+    let default = if target.scheme() == Some(&Scheme::HTTP) { 80 } else { 443 };
+    let authority = format!("{}:{}", target.host()?, target.port_u16().unwrap_or(default));
+    let mut parts = target.clone().into_parts();
+    parts.authority = Some(authority.parse().ok()?);
+    parts.path_and_query = Some(PathAndQuery::from_static("/"));
+    Uri::from_parts(parts).ok()
+}
+
+impl Service<Uri> for FirstHop {
+    type Response = Hop;
+    type Error = BoxError;
+    type Future = BoxConnecting<Hop>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.direct.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, target: Uri) -> Self::Future {
+        if let Some(proxy) = self.proxies.intercept(&target) {
+            return self.by_proxy(&proxy, &target);
+        }
+        let connecting = self.direct.call(target);
+        Box::pin(async move { Ok(Hop { link: MaybeHttpsStream::Http(connecting.await?), forwarded: false }) })
+    }
+}
+
+/// The connection that [`FirstHop`] makes.
+pub(super) struct Hop {
+    link: Link,
+    /// True where a proxy reads the requests and passes them on; they then name the whole target.
+    forwarded: bool,
+}
+
+impl Connection for Hop {
+    fn connected(&self) -> Connected {
+        self.link.connected().proxy(self.forwarded)
+    }
+}
+
+impl Read for Hop {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.link).poll_read(cx, buf)
+    }
+}
+
+impl Write for Hop {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.link).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.link).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.link).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.link.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.link).poll_write_vectored(cx, bufs)
+    }
+}

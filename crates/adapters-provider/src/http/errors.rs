@@ -1,0 +1,91 @@
+//! Why no client could be built, and why a call broke.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use domain::routing::{AttemptFailure, AttemptFailureKind};
+
+/// Settings from which no client can be built.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpClientError {
+    /// The file of extra certificate authorities cannot be used.
+    #[error("the certificate authority file {} cannot be read as PEM", path.display())]
+    CaFile {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The file of extra certificate authorities holds none.
+    #[error("the certificate authority file {} holds no usable certificate", .0.display())]
+    EmptyCaFile(PathBuf),
+    /// A proxy's address is not understood.
+    #[error("the {0} is not an http:// or https:// address")]
+    Proxy(&'static str),
+    /// The user agent is no header value.
+    #[error("the user agent must be printable ASCII")]
+    UserAgent,
+    /// The TLS library refused its own defaults.
+    #[error("TLS cannot be set up")]
+    Tls(#[from] rustls::Error),
+}
+
+/// Making a connection took longer than allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection took too long")]
+pub(super) struct ConnectTimedOut;
+
+/// A break that tells nothing about the request.
+pub(super) fn broken(detail: &str) -> AttemptFailure {
+    AttemptFailure::new(AttemptFailureKind::Broken, detail)
+}
+
+/// Our own sentence for a call that ended before its answer began.
+pub(super) fn from_call(error: &hyper_util::client::legacy::Error) -> AttemptFailure {
+    tracing::debug!(error = describe(error), "a call to a provider broke");
+    let mut causes = Causes(Some(error));
+    if error.is_connect() {
+        return broken(if causes.any(|cause| cause.is::<ConnectTimedOut>()) {
+            "the connection could not be made in time"
+        } else if Causes(Some(error)).any(|cause| cause.is::<rustls::Error>()) {
+            "the connection could not be made: TLS failed"
+        } else {
+            "the connection could not be made"
+        });
+    }
+    let http = causes.find_map(|cause| cause.downcast_ref::<hyper::Error>());
+    broken(match http {
+        Some(error) if error.is_parse() => "the provider's answer is not HTTP",
+        _ => "the connection broke before the answer",
+    })
+}
+
+/// The chain of causes, for a log line; made of our libraries' words, not of the provider's.
+fn describe(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    for cause in Causes(Some(error)) {
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause.to_string());
+    }
+    text
+}
+
+/// An error and what caused it; looks into I/O errors, whose `source` skips what they wrap.
+struct Causes<'a>(Option<&'a (dyn Error + 'static)>);
+
+impl<'a> Iterator for Causes<'a> {
+    type Item = &'a (dyn Error + 'static);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let error = self.0?;
+        let wrapped = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref)
+            .map(|inner| inner as &(dyn Error + 'static));
+        self.0 = wrapped.or_else(|| error.source());
+        Some(error)
+    }
+}

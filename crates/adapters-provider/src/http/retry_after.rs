@@ -1,0 +1,68 @@
+//! How long a provider asks to wait.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use http::HeaderMap;
+use http::header::{DATE, HeaderName, RETRY_AFTER};
+
+/// Nobody waits longer than this for one answer.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// From `retry-after-ms` (milliseconds), else `retry-after`: seconds, or a date that is taken relative to the
+/// answer's own `date`, so that no clock has to agree with the provider's. At most a day.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let milliseconds = text(&HeaderName::from_static("retry-after-ms")).and_then(|text| positive(text, 0.001));
+    let wait = milliseconds.or_else(|| {
+        let after = text(&RETRY_AFTER)?;
+        positive(after, 1.0).or_else(|| {
+            let until = DateTime::parse_from_rfc2822(after).ok()?;
+            let now = DateTime::parse_from_rfc2822(text(&DATE)?).ok()?;
+            (until - now).to_std().ok()
+        })
+    })?;
+    Some(wait.min(LONGEST))
+}
+
+/// A plain decimal number, in units of `unit` seconds.
+fn positive(text: &str, unit: f64) -> Option<Duration> {
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let seconds = plain.then(|| text.parse::<f64>().ok()).flatten()? * unit;
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(headers: &[(&'static str, &'static str)]) -> Option<Duration> {
+        let headers = headers.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+        retry_after(&headers.collect())
+    }
+
+    #[test]
+    fn seconds_and_milliseconds_are_read() {
+        assert_eq!(after(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
+        assert_eq!(after(&[("retry-after", "0.5")]), Some(Duration::from_millis(500)));
+        assert_eq!(after(&[("retry-after", "7"), ("retry-after-ms", "1500")]), Some(Duration::from_millis(1500)));
+        assert_eq!(after(&[("retry-after", "7"), ("retry-after-ms", "soon")]), Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn a_date_is_taken_relative_to_the_answers_own() {
+        let until = ("retry-after", "Fri, 31 Dec 1999 23:59:59 GMT");
+        assert_eq!(after(&[until, ("date", "Fri, 31 Dec 1999 23:59:29 GMT")]), Some(Duration::from_secs(30)));
+        assert_eq!(after(&[until, ("date", "Sat, 01 Jan 2000 00:00:01 GMT")]), None, "the date has passed");
+        assert_eq!(after(&[until]), None);
+    }
+
+    #[test]
+    fn odd_values_are_ignored_or_bounded() {
+        assert_eq!(after(&[]), None);
+        for odd in ["-1", "soon", "", "1e9", "NaN", "inf", "1.2.3"] {
+            assert_eq!(after(&[("retry-after", odd)]), None, "{odd}");
+        }
+        assert_eq!(after(&[("retry-after", "99999999999999999999999999")]), Some(LONGEST));
+    }
+}

@@ -1,0 +1,76 @@
+//! What the client is told.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How the HTTP client behaves.
+#[derive(Debug, Clone)]
+pub struct HttpClientSettings {
+    /// Longest time for making a connection: name look-up, TCP, proxy and TLS together.
+    pub connect_timeout: Duration,
+    /// A PEM file of certificate authorities that are trusted beside the platform's.
+    pub extra_ca_file: Option<PathBuf>,
+    /// When HTTP/2 is spoken.
+    pub http2: Http2,
+    /// Proxies on the way out.
+    pub proxy: ProxySettings,
+    /// Longest answer that is read, in bytes. A longer one is dropped, whatever its status.
+    pub max_answer_bytes: usize,
+    /// The `user-agent` header.
+    pub user_agent: String,
+    /// How long an idle connection is kept.
+    pub pool_idle_timeout: Duration,
+    /// Most idle connections kept to one host.
+    pub pool_max_idle_per_host: usize,
+}
+
+impl Default for HttpClientSettings {
+    /// Two seconds to connect, 8 MiB of answer, no proxy.
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(2),
+            extra_ca_file: None,
+            http2: Http2::default(),
+            proxy: ProxySettings::default(),
+            max_answer_bytes: 8 << 20,
+            user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")).to_owned(),
+            pool_idle_timeout: Duration::from_secs(60),
+            pool_max_idle_per_host: 256,
+        }
+    }
+}
+
+/// When HTTP/2 is spoken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Http2 {
+    /// Never.
+    Off,
+    /// Over TLS where the server picks it (ALPN); HTTP/1.1 otherwise.
+    #[default]
+    Negotiated,
+    /// Always, without asking; for servers known to speak it, over plain HTTP too.
+    PriorKnowledge,
+}
+
+/// Proxies on the way out, as `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` would say it. An empty text is no proxy.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ProxySettings {
+    /// The proxy for `https://` targets: an `http://` or `https://` address, credentials allowed.
+    pub https_proxy: Option<String>,
+    /// The proxy for `http://` targets.
+    pub http_proxy: Option<String>,
+    /// Hosts, domains and networks that are reached directly, separated by commas; `*` is all.
+    pub no_proxy: Option<String>,
+}
+
+impl fmt::Debug for ProxySettings {
+    /// Without the addresses, which may hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxySettings")
+            .field("https_proxy", &self.https_proxy.as_ref().map(|_| "…"))
+            .field("http_proxy", &self.http_proxy.as_ref().map(|_| "…"))
+            .field("no_proxy", &self.no_proxy)
+            .finish()
+    }
+}

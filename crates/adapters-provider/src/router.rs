@@ -1,0 +1,30 @@
+//! Picks the provider that an endpoint names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
+use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
+
+/// Hands each call to the provider of its endpoint's slug.
+pub struct ProviderRouter {
+    providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>>,
+}
+
+impl ProviderRouter {
+    /// Over these providers.
+    pub fn new(providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>>) -> Self {
+        Self { providers }
+    }
+}
+
+#[async_trait]
+impl DecisionProvider for ProviderRouter {
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        match self.providers.get(&call.endpoint.provider) {
+            Some(provider) => provider.decide(call).await,
+            None => Err(AttemptFailure::new(AttemptFailureKind::Broken, "the endpoint's provider is not configured")),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Answers from word overlap.
+
+use domain::decision::{Question, QuestionKind, Questions};
+use domain::json::Json;
+
+use super::distribution::Distribution;
+use super::words::{Words, of_json};
+
+/// Answers to what is asked, in the order of the questions: an object.
+pub(super) fn answers(questions: &Questions, state: Option<&Json>) -> Json {
+    let state = state.map(|state| of_json(state.text())).unwrap_or_default();
+    let text = match &questions.typed {
+        Some(typed) => object(typed.iter().map(|question| (question.name.as_str(), answer(question, &state)))),
+        None => {
+            let cents = probability(of_json(questions.json.text()).shared_with(&state), 0);
+            object([("answer", format!(r#"{{"type":"noul","noul":{}}}"#, decimal(cents)))])
+        }
+    };
+    // What is written above is JSON; a test with generated questions holds it to that.
+    Json::parse(&text).unwrap_or_else(|_| Json::from(serde_json::Value::Null))
+}
+
+fn answer(question: &Question, state: &Words) -> String {
+    match &question.kind {
+        QuestionKind::Noul { when_true, when_false } => {
+            noul([&question.instructions, when_true], when_false.as_ref(), state)
+        }
+        QuestionKind::Choice { options } => choice(options, state),
+        QuestionKind::Score { levels } => score(levels, state),
+    }
+}
+
+fn noul(for_yes: [&Option<Json>; 2], for_no: Option<&Json>, state: &Words) -> String {
+    let mut yes = Words::default();
+    for json in for_yes.into_iter().flatten() {
+        yes.add_json(json.text());
+    }
+    let no = for_no.map(|json| of_json(json.text())).unwrap_or_default();
+    let cents = probability(yes.shared_but_not_with(state, &no), no.shared_but_not_with(state, &yes));
+    format!(r#"{{"type":"noul","noul":{}}}"#, decimal(cents))
+}
+
+fn choice(options: &[(String, Option<Json>)], state: &Words) -> String {
+    let overlaps: Vec<usize> = options
+        .iter()
+        .map(|(name, meaning)| {
+            let mut words = Words::default();
+            words.add_text(name);
+            if let Some(meaning) = meaning {
+                words.add_json(meaning.text());
+            }
+            words.shared_with(state)
+        })
+        .collect();
+    let distribution = Distribution::of(&overlaps);
+    let chosen = options.get(distribution.mode()).map_or("", |(name, _)| name.as_str());
+    let probabilities = options.iter().map(|(name, _)| name.as_str()).zip(decimals(&distribution));
+    format!(
+        r#"{{"type":"choice","choice":{},"confidence":{},"probabilities":{}}}"#,
+        string(chosen),
+        decimal(distribution.peak_confidence()),
+        object(probabilities)
+    )
+}
+
+fn score(levels: &[Json], state: &Words) -> String {
+    let overlaps: Vec<usize> = levels.iter().map(|level| of_json(level.text()).shared_with(state)).collect();
+    let distribution = Distribution::of(&overlaps);
+    let numbers: Vec<String> = (0..levels.len()).map(|level| level.to_string()).collect();
+    let legend = numbers.iter().map(String::as_str).zip(levels.iter().map(|level| level.text().to_owned()));
+    format!(
+        r#"{{"type":"score","score":{},"confidence":{},"legend":{},"probabilities":{}}}"#,
+        decimal(distribution.expectation()),
+        decimal(distribution.scale_confidence()),
+        object(legend),
+        object(numbers.iter().map(String::as_str).zip(decimals(&distribution)))
+    )
+}
+
+/// The probability of yes in hundredths, between 1 and 99: one half where nothing speaks for either.
+fn probability(for_yes: usize, for_no: usize) -> u32 {
+    let (yes, all) = (2 * for_yes + 1, 2 * (for_yes + for_no) + 2);
+    let cents = (200 * yes + all) / (2 * all);
+    u32::try_from(cents).unwrap_or(99).clamp(1, 99)
+}
+
+fn decimals(distribution: &Distribution) -> impl Iterator<Item = String> {
+    distribution.hundredths().iter().copied().map(decimal)
+}
+
+/// Hundredths as a decimal number: `0.07`, `0.5`, `1.0`.
+fn decimal(hundredths: u32) -> String {
+    let (whole, cents) = (hundredths / 100, hundredths % 100);
+    if cents % 10 == 0 { format!("{whole}.{}", cents / 10) } else { format!("{whole}.{cents:02}") }
+}
+
+fn string(text: &str) -> String {
+    Json::from(serde_json::Value::from(text)).text().to_owned()
+}
+
+/// An object of members that are JSON already.
+fn object<'a>(members: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let members: Vec<String> = members.into_iter().map(|(name, value)| format!("{}:{value}", string(name))).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Answers calls in this process.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage};
+use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, SimulatedFailure};
+
+use super::answer::answers;
+use super::models::{self, Behaviour};
+
+/// How long a simulated overload asks to wait.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Bytes that count as one token.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The sandbox. The same request always gets the same answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SandboxProvider;
+
+impl SandboxProvider {
+    /// The sandbox.
+    pub fn new() -> Self {
+        Self
+    }
+
+    /// Its models.
+    pub fn endpoints() -> Vec<Endpoint> {
+        models::endpoints()
+    }
+}
+
+#[async_trait]
+impl DecisionProvider for SandboxProvider {
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        match models::behaviour(&call.endpoint.upstream_model) {
+            Some(Behaviour::Decide) => Ok(decide(&call)),
+            Some(Behaviour::Fail(failure)) => Err(simulated(failure)),
+            None => Err(AttemptFailure::new(AttemptFailureKind::Broken, "the sandbox has no such model")),
+        }
+    }
+}
+
+fn decide(call: &ProviderCall) -> ProviderAnswer {
+    let (questions, state) = (&call.request.questions, call.request.state.as_ref());
+    let bytes = questions.json.text().len() + state.map_or(0, |state| state.text().len());
+    let asked = questions.typed.as_ref().map_or(1, Vec::len);
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    ProviderAnswer {
+        answers: answers(questions, state),
+        usage: Some(ReportedUsage {
+            input_tokens: count(bytes.div_ceil(BYTES_PER_TOKEN)),
+            output_tokens: count(asked),
+        }),
+        sent_bytes: count(bytes),
+    }
+}
+
+fn simulated(failure: SimulatedFailure) -> AttemptFailure {
+    use SimulatedFailure::{ProviderOverloaded, RateLimited, Unavailable};
+    let waits = matches!(failure, RateLimited | Unavailable | ProviderOverloaded);
+    AttemptFailure {
+        retry_after: waits.then_some(RETRY_AFTER),
+        ..AttemptFailure::new(AttemptFailureKind::Simulated(failure), "a sandbox model that exists to fail")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::decision::{DecisionDraft, StaysToTheEnd};
+    use domain::error::ErrorKind;
+    use domain::json::Json;
+    use std::sync::Arc;
+
+    async fn call(upstream_model: &str, questions: &str, state: &str) -> Result<ProviderAnswer, AttemptFailure> {
+        let mut endpoint = SandboxProvider::endpoints().remove(0);
+        upstream_model.clone_into(&mut endpoint.upstream_model);
+        let draft = DecisionDraft {
+            model: Json::parse("\"m\"").ok(),
+            questions: Json::parse(questions).ok(),
+            state: Json::parse(state).ok(),
+            ..DecisionDraft::default()
+        };
+        let call = ProviderCall {
+            endpoint: Arc::new(endpoint),
+            request: Arc::new(draft.check().unwrap()),
+            timeout: Duration::from_secs(1),
+            caller: Arc::new(StaysToTheEnd),
+        };
+        SandboxProvider::new().decide(call).await
+    }
+
+    #[tokio::test]
+    async fn tokens_are_counted_from_bytes_and_questions() {
+        let (questions, state) =
+            (r#"{"a":{"type":"noul","instructions":"x"},"b":{"type":"score","criteria":["c"]}}"#, "\"y\"");
+        for model in ["decider", "decider:free"] {
+            let answer = call(model, questions, state).await.unwrap();
+            let usage = answer.usage.unwrap();
+            assert_eq!(answer.sent_bytes, (questions.len() + state.len()) as u64);
+            assert_eq!(usage.input_tokens, answer.sent_bytes.div_ceil(4));
+            assert_eq!(usage.output_tokens, 2);
+        }
+        assert_eq!(call("decider", "\"?\"", "null").await.unwrap().usage.unwrap().output_tokens, 1);
+    }
+
+    #[tokio::test]
+    async fn each_failing_model_fails_in_its_way_and_at_once() {
+        for (model, kind, waits) in [
+            ("error-402", ErrorKind::InsufficientCredits, false),
+            ("error-403", ErrorKind::Forbidden, false),
+            ("error-429", ErrorKind::RateLimited, true),
+            ("error-502", ErrorKind::ProviderFailure, false),
+            ("error-503", ErrorKind::Unavailable, true),
+            ("error-524", ErrorKind::TimedOut, false),
+            ("error-529", ErrorKind::ProviderOverloaded, true),
+        ] {
+            let failure = call(model, "\"?\"", "null").await.unwrap_err();
+            let AttemptFailureKind::Simulated(simulated) = failure.kind else {
+                panic!("{model}: {:?}", failure.kind);
+            };
+            assert_eq!(simulated.kind(), kind, "{model}");
+            assert_eq!(failure.retry_after, waits.then_some(Duration::from_secs(1)), "{model}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unknown_model_is_broken() {
+        assert_eq!(call("nobody", "\"?\"", "null").await.unwrap_err().kind, AttemptFailureKind::Broken);
+    }
+}
