@@ -1,0 +1,316 @@
+//! Cases of [`crate::file::DocumentRepository`].
+
+use chrono::TimeDelta;
+
+use super::super::join_all;
+use super::Stores;
+use super::samples::{add_key, add_workspace, at, document_id, hash, inference_key, workspace_id};
+use crate::file::{ClaimState, Document, IdempotencyClaim, PendingDocument, Reservation};
+
+/// Every case of the port's contract.
+pub async fn document_repository(make: impl AsyncFn() -> Stores) {
+    a_pending_document_is_seen_by_nobody(&make().await).await;
+    a_ready_document_is_seen_by_its_workspace(&make().await).await;
+    only_a_pending_document_becomes_ready(&make().await).await;
+    an_abandoned_document_gives_its_bytes_back(&make().await).await;
+    the_quota_is_met_to_the_byte(&make().await).await;
+    rivals_never_exceed_the_quota(&make().await).await;
+    the_workspaces_own_record_shows_what_is_used(&make().await).await;
+    a_claim_goes_through_its_states(&make().await).await;
+    a_claim_is_of_one_key_operation_and_subject(&make().await).await;
+    a_claim_ends_with_its_pending_document(&make().await).await;
+    a_claim_is_forgotten_in_time(&make().await).await;
+    of_rival_claims_one_is_reserved(&make().await).await;
+    ready_or_abandoned_but_not_both(&make().await).await;
+    only_the_stale_are_abandoned(&make().await).await;
+    unknown_documents_are_told(&make().await).await;
+}
+
+async fn furnish(stores: &Stores) {
+    for number in [1, 2] {
+        add_workspace(stores, number).await;
+        add_key(stores, &inference_key(number, number)).await;
+    }
+}
+
+fn pending(number: u64, workspace: u64, size_bytes: u64) -> PendingDocument {
+    PendingDocument {
+        id: document_id(number),
+        workspace_id: workspace_id(workspace),
+        filename: format!("out/späce {number}'.csv"),
+        size_bytes,
+        created_at: at(i64::try_from(number).unwrap()),
+    }
+}
+
+fn ready(pending: &PendingDocument) -> Document {
+    Document {
+        id: pending.id.clone(),
+        workspace_id: pending.workspace_id,
+        filename: pending.filename.clone(),
+        media_type: "text/csv".to_owned(),
+        size_bytes: pending.size_bytes,
+        sha256: "ab".repeat(32),
+        created_at: pending.created_at,
+    }
+}
+
+fn claim(key: &str, subject: &str) -> IdempotencyClaim {
+    IdempotencyClaim {
+        api_key: hash(1),
+        operation: "promote",
+        key: key.parse().unwrap(),
+        subject: subject.to_owned(),
+        not_before: at(-1_000),
+    }
+}
+
+async fn reserve(stores: &Stores, document: &PendingDocument, quota: u64) -> Reservation {
+    stores.documents.reserve(document, quota, None).await.unwrap()
+}
+
+async fn reserve_with(stores: &Stores, document: &PendingDocument, claim: &IdempotencyClaim) -> Reservation {
+    stores.documents.reserve(document, 1_000, Some(claim)).await.unwrap()
+}
+
+async fn make_ready(stores: &Stores, pending: &PendingDocument) -> Option<Document> {
+    let document = ready(pending);
+    stores
+        .documents
+        .mark_ready(pending.workspace_id, &pending.id, &document.sha256, &document.media_type)
+        .await
+        .unwrap()
+}
+
+async fn used(stores: &Stores, workspace: u64) -> u64 {
+    stores.documents.used_bytes(workspace_id(workspace)).await.unwrap()
+}
+
+async fn a_pending_document_is_seen_by_nobody(stores: &Stores) {
+    furnish(stores).await;
+    let document = pending(1, 1, 10);
+    assert_eq!(reserve(stores, &document, 1_000).await, Reservation::Reserved);
+    assert_eq!(stores.documents.find(workspace_id(1), &document.id).await.unwrap(), None);
+    assert_eq!(used(stores, 1).await, 10, "but it holds quota");
+}
+
+async fn a_ready_document_is_seen_by_its_workspace(stores: &Stores) {
+    furnish(stores).await;
+    let document = pending(1, 1, 10);
+    reserve(stores, &document, 1_000).await;
+    assert_eq!(make_ready(stores, &document).await, Some(ready(&document)), "field by field");
+    assert_eq!(stores.documents.find(workspace_id(1), &document.id).await.unwrap(), Some(ready(&document)));
+    assert_eq!(stores.documents.find(workspace_id(2), &document.id).await.unwrap(), None, "it is another's");
+    assert_eq!(used(stores, 1).await, 10);
+    assert_eq!(used(stores, 2).await, 0);
+    let empty = pending(2, 1, 0);
+    assert_eq!(reserve(stores, &empty, 10).await, Reservation::Reserved, "nothing fits into a full quota");
+    assert_eq!(make_ready(stores, &empty).await, Some(ready(&empty)));
+}
+
+async fn only_a_pending_document_becomes_ready(stores: &Stores) {
+    furnish(stores).await;
+    assert_eq!(make_ready(stores, &pending(1, 1, 10)).await, None, "there is no such document");
+    let document = pending(2, 1, 10);
+    reserve(stores, &document, 1_000).await;
+    let of_another = PendingDocument { workspace_id: workspace_id(2), ..document.clone() };
+    assert_eq!(make_ready(stores, &of_another).await, None, "it is another's");
+    assert!(make_ready(stores, &document).await.is_some());
+    assert_eq!(make_ready(stores, &document).await, None, "it is ready already");
+    let abandoned = pending(3, 1, 10);
+    reserve(stores, &abandoned, 1_000).await;
+    assert!(stores.documents.abandon(workspace_id(1), &abandoned.id).await.unwrap());
+    assert_eq!(make_ready(stores, &abandoned).await, None, "it was swept");
+}
+
+async fn an_abandoned_document_gives_its_bytes_back(stores: &Stores) {
+    furnish(stores).await;
+    let document = pending(1, 1, 10);
+    reserve(stores, &document, 1_000).await;
+    let abandon = async |workspace| stores.documents.abandon(workspace_id(workspace), &document.id).await.unwrap();
+    assert!(!abandon(2).await, "it is another's");
+    assert_eq!(used(stores, 1).await, 10);
+    assert!(abandon(1).await);
+    assert_eq!(used(stores, 1).await, 0);
+    assert!(!abandon(1).await, "once");
+    let kept = pending(2, 1, 7);
+    reserve(stores, &kept, 1_000).await;
+    make_ready(stores, &kept).await;
+    assert!(!stores.documents.abandon(workspace_id(1), &kept.id).await.unwrap(), "a ready document stays");
+    assert_eq!(used(stores, 1).await, 7);
+    assert!(stores.documents.find(workspace_id(1), &kept.id).await.unwrap().is_some());
+}
+
+async fn the_quota_is_met_to_the_byte(stores: &Stores) {
+    furnish(stores).await;
+    let first = pending(1, 1, 60);
+    reserve(stores, &first, 100).await;
+    make_ready(stores, &first).await;
+    assert_eq!(reserve(stores, &pending(2, 1, 41), 100).await, Reservation::QuotaExceeded { used_bytes: 60 });
+    assert_eq!(used(stores, 1).await, 60, "nothing was changed");
+    assert_eq!(stores.documents.unknown(&[document_id(2)]).await.unwrap(), [document_id(2)]);
+    let huge = reserve(stores, &pending(3, 1, i64::MAX.unsigned_abs()), 100).await;
+    assert_eq!(huge, Reservation::QuotaExceeded { used_bytes: 60 });
+    assert_eq!(reserve(stores, &pending(4, 1, 40), 100).await, Reservation::Reserved, "the last byte is there");
+    assert_eq!(reserve(stores, &pending(5, 1, 1), 100).await, Reservation::QuotaExceeded { used_bytes: 100 });
+    assert_eq!(
+        reserve(stores, &pending(6, 2, 100), 100).await,
+        Reservation::Reserved,
+        "another has a quota of its own"
+    );
+}
+
+async fn rivals_never_exceed_the_quota(stores: &Stores) {
+    furnish(stores).await;
+    let rivals = (1..=24).map(|number| async move { reserve(stores, &pending(number, 1, 100), 1_050).await });
+    let results = join_all(rivals).await;
+    let reserved = results.iter().filter(|result| **result == Reservation::Reserved).count();
+    assert_eq!(reserved, 10, "{results:?}");
+    assert_eq!(used(stores, 1).await, 1_000);
+}
+
+async fn the_workspaces_own_record_shows_what_is_used(stores: &Stores) {
+    furnish(stores).await;
+    reserve(stores, &pending(1, 1, 60), 100).await;
+    let found = stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap();
+    assert_eq!(found.storage_used_bytes, 60, "documents being written included");
+    assert_eq!(used(stores, 9).await, 0, "there is no such workspace");
+}
+
+async fn a_claim_goes_through_its_states(stores: &Stores) {
+    furnish(stores).await;
+    let claim = claim("k1", "c/a");
+    let state = async || stores.documents.claim_state(&claim).await.unwrap();
+    let document = pending(1, 1, 10);
+    assert_eq!(state().await, ClaimState::Free);
+    assert_eq!(reserve_with(stores, &document, &claim).await, Reservation::Reserved);
+    assert_eq!(state().await, ClaimState::InProgress);
+    let again = reserve_with(stores, &pending(2, 1, 10), &claim).await;
+    assert_eq!(again, Reservation::Claimed(ClaimState::InProgress));
+    assert_eq!(used(stores, 1).await, 10, "nothing was changed");
+    make_ready(stores, &document).await;
+    assert_eq!(state().await, ClaimState::Done(ready(&document)));
+    let again = reserve_with(stores, &pending(3, 1, 10), &claim).await;
+    assert_eq!(again, Reservation::Claimed(ClaimState::Done(ready(&document))));
+    let unknown = stores.documents.unknown(&[document_id(2), document_id(3)]).await.unwrap();
+    assert_eq!(unknown, [document_id(2), document_id(3)], "nothing was added");
+}
+
+async fn a_claim_is_of_one_key_operation_and_subject(stores: &Stores) {
+    furnish(stores).await;
+    let claimed = claim("k1", "c/a");
+    let document = pending(1, 1, 10);
+    reserve_with(stores, &document, &claimed).await;
+    for _ in ["while it is in progress", "when it is done"] {
+        let other_subject = claim("k1", "c/b");
+        assert_eq!(stores.documents.claim_state(&other_subject).await.unwrap(), ClaimState::Reused);
+        let reused = reserve_with(stores, &pending(2, 1, 10), &other_subject).await;
+        assert_eq!(reused, Reservation::Claimed(ClaimState::Reused));
+        for free in [
+            claim("K1", "c/a"),
+            IdempotencyClaim { api_key: hash(2), ..claimed.clone() },
+            IdempotencyClaim { operation: "another", ..claimed.clone() },
+        ] {
+            assert_eq!(stores.documents.claim_state(&free).await.unwrap(), ClaimState::Free, "{free:?}");
+        }
+        make_ready(stores, &document).await;
+    }
+    assert_eq!(reserve_with(stores, &pending(3, 1, 1), &claim("K1", "c/b")).await, Reservation::Reserved);
+}
+
+async fn a_claim_ends_with_its_pending_document(stores: &Stores) {
+    furnish(stores).await;
+    let claim = claim("k1", "c/a");
+    reserve_with(stores, &pending(1, 1, 10), &claim).await;
+    stores.documents.abandon(workspace_id(1), &document_id(1)).await.unwrap();
+    assert_eq!(stores.documents.claim_state(&claim).await.unwrap(), ClaimState::Free, "failures are not remembered");
+    assert_eq!(reserve_with(stores, &pending(2, 1, 10), &claim).await, Reservation::Reserved);
+    stores.documents.abandon_stale(at(100)).await.unwrap();
+    assert_eq!(stores.documents.claim_state(&claim).await.unwrap(), ClaimState::Free, "swept ones neither");
+    assert_eq!(reserve_with(stores, &pending(3, 1, 10), &claim).await, Reservation::Reserved);
+}
+
+async fn a_claim_is_forgotten_in_time(stores: &Stores) {
+    furnish(stores).await;
+    for (number, key) in [(10, "k1"), (20, "k2")] {
+        let document = pending(number, 1, 10);
+        reserve_with(stores, &document, &claim(key, "c/a")).await;
+        make_ready(stores, &document).await;
+    }
+    let early_enough = IdempotencyClaim { not_before: at(10), ..claim("k1", "c/a") };
+    assert!(matches!(stores.documents.claim_state(&early_enough).await.unwrap(), ClaimState::Done(_)));
+    let late = IdempotencyClaim { not_before: at(10) + TimeDelta::milliseconds(1), ..claim("k1", "c/b") };
+    assert_eq!(stores.documents.claim_state(&late).await.unwrap(), ClaimState::Free, "forgotten, whatever the subject");
+    assert_eq!(reserve_with(stores, &pending(30, 1, 10), &late).await, Reservation::Reserved, "and taken anew");
+    assert_eq!(stores.documents.claim_state(&late).await.unwrap(), ClaimState::InProgress);
+    assert_eq!(stores.documents.forget_claims(at(20)).await.unwrap(), 0, "the older claim was replaced");
+    assert_eq!(stores.documents.forget_claims(at(25)).await.unwrap(), 1);
+    assert_eq!(stores.documents.claim_state(&claim("k2", "c/a")).await.unwrap(), ClaimState::Free);
+    assert!(stores.documents.find(workspace_id(1), &document_id(20)).await.unwrap().is_some(), "the document stays");
+}
+
+async fn of_rival_claims_one_is_reserved(stores: &Stores) {
+    furnish(stores).await;
+    let rivals = (1..=12).map(|number| async move {
+        // There is room for one: a rival must not be told that the quota is exceeded by the very call that it repeats.
+        let document = pending(number, 1, 100);
+        stores.documents.reserve(&document, 100, Some(&claim("k1", "c/a"))).await.unwrap()
+    });
+    let results = join_all(rivals).await;
+    let count = |wanted: &Reservation| results.iter().filter(|result| *result == wanted).count();
+    assert_eq!(count(&Reservation::Reserved), 1, "{results:?}");
+    assert_eq!(count(&Reservation::Claimed(ClaimState::InProgress)), 11, "{results:?}");
+    assert_eq!(used(stores, 1).await, 100);
+}
+
+async fn ready_or_abandoned_but_not_both(stores: &Stores) {
+    furnish(stores).await;
+    for number in 1..=4 {
+        let document = pending(number, 1, 10);
+        reserve(stores, &document, 1_000).await;
+        let acts = (0..6).map(|act| {
+            let document = &document;
+            async move {
+                match act % 3 {
+                    0 => make_ready(stores, document).await.is_some(),
+                    1 => stores.documents.abandon(document.workspace_id, &document.id).await.unwrap(),
+                    _ => !stores.documents.abandon_stale(at(1_000)).await.unwrap().is_empty(),
+                }
+            }
+        });
+        let done = join_all(acts).await;
+        assert_eq!(done.iter().filter(|done| **done).count(), 1, "exactly one has its way: {done:?}");
+        let kept = stores.documents.find(workspace_id(1), &document.id).await.unwrap().is_some();
+        assert_eq!(kept, done[0] || done[3]);
+    }
+}
+
+async fn only_the_stale_are_abandoned(stores: &Stores) {
+    furnish(stores).await;
+    for (number, workspace) in [(1, 1), (2, 2), (3, 1), (4, 1)] {
+        reserve(stores, &pending(number, workspace, 10), 1_000).await;
+    }
+    make_ready(stores, &pending(1, 1, 10)).await;
+    let mut stale = stores.documents.abandon_stale(at(4)).await.unwrap();
+    stale.sort_by_key(|document| document.created_at);
+    assert_eq!(stale, [pending(2, 2, 10), pending(3, 1, 10)], "neither the ready one nor the young one");
+    assert_eq!((used(stores, 1).await, used(stores, 2).await), (20, 0));
+    assert_eq!(stores.documents.abandon_stale(at(4)).await.unwrap(), []);
+    assert!(make_ready(stores, &pending(4, 1, 10)).await.is_some(), "the young one goes on");
+}
+
+async fn unknown_documents_are_told(stores: &Stores) {
+    furnish(stores).await;
+    for number in [1, 2, 3] {
+        reserve(stores, &pending(number, 1, 1), 1_000).await;
+    }
+    make_ready(stores, &pending(1, 1, 1)).await;
+    stores.documents.abandon(workspace_id(1), &document_id(3)).await.unwrap();
+    let asked: Vec<_> = (1..=4).map(document_id).collect();
+    let mut unknown = stores.documents.unknown(&asked).await.unwrap();
+    unknown.sort();
+    assert_eq!(unknown, [document_id(3), document_id(4)], "pending and ready ones are known");
+    assert_eq!(stores.documents.unknown(&[]).await.unwrap(), []);
+    let many: Vec<_> = (100..1_600).map(document_id).collect();
+    assert_eq!(stores.documents.unknown(&many).await.unwrap().len(), many.len());
+}

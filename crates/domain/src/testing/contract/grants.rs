@@ -1,0 +1,101 @@
+//! Cases of [`crate::api_key::KeyGrants`].
+
+use std::sync::Arc;
+
+use super::Stores;
+use super::samples::{
+    add_guardrail, add_key, add_workspace, at, guardrail, guardrail_id, hash, inference_key, management_key, workspace,
+    workspace_id,
+};
+use crate::api_key::{ApiKey, GrantScope, KeyGrant};
+use crate::workspace::Workspace;
+
+/// Every case of the port's contract, but for failures of the store, which an adapter provokes in its own way.
+pub async fn key_grants(make: impl AsyncFn() -> Stores) {
+    a_key_grants_what_it_says(&make().await).await;
+    a_key_is_found_at_once(&make().await).await;
+    every_change_shows(&make().await).await;
+    a_deleted_key_grants_nothing(&make().await).await;
+}
+
+async fn find(stores: &Stores, number: u64) -> Option<KeyGrant> {
+    stores.key_grants.find(&hash(number)).await.unwrap().map(Arc::unwrap_or_clone)
+}
+
+fn inference(workspace: u64, change: impl FnOnce(&mut bool)) -> GrantScope {
+    let mut workspace_suspended = false;
+    change(&mut workspace_suspended);
+    GrantScope::Inference {
+        workspace_id: workspace_id(workspace),
+        workspace_suspended,
+        owner_id: Some(format!("owner {workspace} 'quoted'")),
+        guardrail_id: None,
+    }
+}
+
+async fn a_key_grants_what_it_says(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    stores.workspaces.insert(&Workspace { owner_id: None, suspended: true, ..workspace(2) }).await.unwrap();
+    let expired = ApiKey { expires_at: Some(at(-9_999_999)), disabled: true, ..inference_key(2, 2) };
+    for key in [&inference_key(1, 1), &expired, &management_key(3)] {
+        add_key(stores, key).await;
+    }
+    let expected =
+        KeyGrant { hash: hash(1), disabled: false, expires_at: Some(at(1_000_000)), scope: inference(1, |_| {}) };
+    assert_eq!(find(stores, 1).await, Some(expected));
+    let scope = GrantScope::Inference {
+        workspace_id: workspace_id(2),
+        workspace_suspended: true,
+        owner_id: None,
+        guardrail_id: None,
+    };
+    let expected = KeyGrant { hash: hash(2), disabled: true, expires_at: expired.expires_at, scope };
+    assert_eq!(find(stores, 2).await, Some(expected), "a disabled and expired key is returned as it is");
+    let expected = KeyGrant { hash: hash(3), disabled: false, expires_at: None, scope: GrantScope::Management };
+    assert_eq!(find(stores, 3).await, Some(expected));
+}
+
+async fn a_key_is_found_at_once(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    assert_eq!(find(stores, 1).await, None);
+    add_key(stores, &inference_key(1, 1)).await;
+    assert!(find(stores, 1).await.is_some(), "that it was not there a moment ago is not remembered");
+}
+
+async fn every_change_shows(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    add_guardrail(stores, &guardrail(9, 1)).await;
+    assert!(!find(stores, 1).await.unwrap().disabled);
+
+    stores.api_keys.set_disabled(&hash(1), true).await.unwrap();
+    stores.wait_for_grants().await;
+    assert!(find(stores, 1).await.unwrap().disabled);
+    stores.api_keys.set_disabled(&hash(1), false).await.unwrap();
+    stores.wait_for_grants().await;
+    assert!(!find(stores, 1).await.unwrap().disabled);
+
+    stores.workspaces.set_suspended(workspace_id(1), true).await.unwrap();
+    stores.wait_for_grants().await;
+    assert_eq!(find(stores, 1).await.unwrap().scope, inference(1, |suspended| *suspended = true));
+    stores.workspaces.set_suspended(workspace_id(1), false).await.unwrap();
+
+    stores.guardrails.assign_keys(guardrail_id(9), &[hash(1)]).await.unwrap();
+    stores.wait_for_grants().await;
+    let held = |grant: KeyGrant| match grant.scope {
+        GrantScope::Inference { guardrail_id, .. } => guardrail_id,
+        GrantScope::Management => None,
+    };
+    assert_eq!(find(stores, 1).await.map(held), Some(Some(guardrail_id(9))));
+    stores.guardrails.delete(guardrail_id(9)).await.unwrap();
+    stores.wait_for_grants().await;
+    assert_eq!(find(stores, 1).await.map(held), Some(None));
+}
+
+async fn a_deleted_key_grants_nothing(stores: &Stores) {
+    add_key(stores, &management_key(1)).await;
+    assert!(find(stores, 1).await.is_some());
+    stores.api_keys.delete(&hash(1)).await.unwrap();
+    stores.wait_for_grants().await;
+    assert_eq!(find(stores, 1).await, None);
+}

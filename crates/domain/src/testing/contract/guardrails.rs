@@ -1,0 +1,166 @@
+//! Cases of [`crate::guardrail::GuardrailRepository`].
+
+use super::super::join_all;
+use super::Stores;
+use super::samples::{
+    add_guardrail, add_key, add_workspace, guardrail, guardrail_id, hash, inference_key, key_version, management_key,
+    workspace_id,
+};
+use crate::api_key::{ApiKey, ApiKeyHash};
+use crate::ids::GuardrailId;
+
+/// Every case of the port's contract.
+pub async fn guardrail_repository(make: impl AsyncFn() -> Stores) {
+    what_is_added_is_found(&make().await).await;
+    only_keys_that_may_hold_it_get_it(&make().await).await;
+    a_key_holds_one_guardrail(&make().await).await;
+    assigning_again_counts_again(&make().await).await;
+    a_guardrail_that_is_not_there_changes_nothing(&make().await).await;
+    many_hashes_go_in_one_call(&make().await).await;
+    a_deleted_guardrail_is_held_by_nobody(&make().await).await;
+    a_deleted_key_holds_nothing(&make().await).await;
+    rivals_leave_each_key_with_one_of_them(&make().await).await;
+    deleting_during_an_assignment_leaves_no_holder(&make().await).await;
+}
+
+async fn assign(stores: &Stores, id: GuardrailId, keys: &[u64]) -> Option<u64> {
+    let mut hashes: Vec<ApiKeyHash> = keys.iter().map(|number| hash(*number)).collect();
+    hashes.sort_unstable();
+    stores.guardrails.assign_keys(id, &hashes).await.unwrap()
+}
+
+async fn held_by(stores: &Stores, key: u64) -> Option<GuardrailId> {
+    stores.api_keys.find(&hash(key)).await.unwrap().expect("the key is live").guardrail_id
+}
+
+/// Workspaces 1 and 2; keys 1 to 3 and guardrails 10 and 11 in the first of them.
+async fn furnish(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
+    for number in 1..=3 {
+        add_key(stores, &inference_key(number, 1)).await;
+    }
+    for number in [10, 11] {
+        add_guardrail(stores, &guardrail(number, 1)).await;
+    }
+}
+
+async fn what_is_added_is_found(stores: &Stores) {
+    assert!(!stores.guardrails.insert(&guardrail(1, 1)).await.unwrap(), "its workspace does not exist");
+    assert_eq!(stores.guardrails.find(guardrail_id(1)).await.unwrap(), None);
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
+    for (number, workspace) in [(2, 1), (3, 1), (1, 1), (4, 2)] {
+        add_guardrail(stores, &guardrail(number, workspace)).await;
+    }
+    assert_eq!(stores.guardrails.find(guardrail_id(4)).await.unwrap(), Some(guardrail(4, 2)));
+    let listed = stores.guardrails.list(workspace_id(1)).await.unwrap();
+    assert_eq!(listed, [guardrail(3, 1), guardrail(2, 1), guardrail(1, 1)], "newest first, of that workspace");
+    assert_eq!(stores.guardrails.list(workspace_id(3)).await.unwrap(), []);
+}
+
+async fn only_keys_that_may_hold_it_get_it(stores: &Stores) {
+    furnish(stores).await;
+    add_key(stores, &inference_key(4, 2)).await;
+    add_key(stores, &management_key(5)).await;
+    add_key(stores, &ApiKey { disabled: true, ..inference_key(6, 1) }).await;
+    add_key(stores, &ApiKey { expires_at: Some(super::samples::at(-9_999_999)), ..inference_key(7, 1) }).await;
+    add_key(stores, &inference_key(8, 1)).await;
+    assert!(stores.api_keys.delete(&hash(8)).await.unwrap());
+    let before = key_version(stores).await;
+    assert_eq!(assign(stores, guardrail_id(10), &[1, 2, 4, 5, 6, 7, 8, 99]).await, Some(4));
+    assert!(key_version(stores).await > before, "keys have changed");
+    for key in [1, 2, 6, 7] {
+        assert_eq!(held_by(stores, key).await, Some(guardrail_id(10)), "disabled and expired keys count: {key}");
+    }
+    for key in [3, 4, 5] {
+        assert_eq!(held_by(stores, key).await, None, "not named, of another workspace, or for management: {key}");
+    }
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 4);
+}
+
+async fn a_key_holds_one_guardrail(stores: &Stores) {
+    furnish(stores).await;
+    assert_eq!(assign(stores, guardrail_id(10), &[1, 2]).await, Some(2));
+    assert_eq!(assign(stores, guardrail_id(11), &[2, 3]).await, Some(2), "it replaces what a key held");
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 1);
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(11)).await.unwrap(), 2);
+    assert_eq!(held_by(stores, 2).await, Some(guardrail_id(11)));
+}
+
+async fn assigning_again_counts_again(stores: &Stores) {
+    furnish(stores).await;
+    assert_eq!(assign(stores, guardrail_id(10), &[1]).await, Some(1));
+    assert_eq!(assign(stores, guardrail_id(10), &[1, 2]).await, Some(2), "those that held it already are counted");
+    assert_eq!(assign(stores, guardrail_id(10), &[]).await, Some(0));
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 2);
+}
+
+async fn a_guardrail_that_is_not_there_changes_nothing(stores: &Stores) {
+    furnish(stores).await;
+    assert_eq!(assign(stores, guardrail_id(10), &[1]).await, Some(1));
+    assert_eq!(assign(stores, guardrail_id(99), &[1, 2]).await, None);
+    assert_eq!(assign(stores, guardrail_id(99), &[]).await, None);
+    assert_eq!(held_by(stores, 1).await, Some(guardrail_id(10)));
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(99)).await.unwrap(), 0);
+}
+
+/// More than a statement of any common database takes parameters.
+async fn many_hashes_go_in_one_call(stores: &Stores) {
+    furnish(stores).await;
+    let numbers: Vec<u64> = (1..=70_000).collect();
+    for number in [4, 30_000, 70_000] {
+        add_key(stores, &inference_key(number, 1)).await;
+    }
+    assert_eq!(assign(stores, guardrail_id(10), &numbers).await, Some(6));
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 6);
+}
+
+async fn a_deleted_guardrail_is_held_by_nobody(stores: &Stores) {
+    furnish(stores).await;
+    assign(stores, guardrail_id(10), &[1]).await;
+    assign(stores, guardrail_id(11), &[2]).await;
+    let before = key_version(stores).await;
+    assert!(stores.guardrails.delete(guardrail_id(10)).await.unwrap());
+    assert!(key_version(stores).await > before, "a key has changed");
+    assert_eq!(stores.guardrails.find(guardrail_id(10)).await.unwrap(), None);
+    assert_eq!(held_by(stores, 1).await, None);
+    assert_eq!(held_by(stores, 2).await, Some(guardrail_id(11)), "another guardrail is untouched");
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 0);
+    assert!(!stores.guardrails.delete(guardrail_id(10)).await.unwrap());
+    assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap(), [guardrail(11, 1)]);
+}
+
+async fn a_deleted_key_holds_nothing(stores: &Stores) {
+    furnish(stores).await;
+    assign(stores, guardrail_id(10), &[1, 2]).await;
+    assert!(stores.api_keys.delete(&hash(1)).await.unwrap());
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 1);
+}
+
+async fn rivals_leave_each_key_with_one_of_them(stores: &Stores) {
+    furnish(stores).await;
+    let rivals = (0..8).map(|number| assign(stores, guardrail_id(10 + number % 2), &[1, 2, 3]));
+    assert_eq!(join_all(rivals).await, [Some(3); 8]);
+    let first = held_by(stores, 1).await;
+    assert!(first == Some(guardrail_id(10)) || first == Some(guardrail_id(11)));
+    for key in [2, 3] {
+        assert_eq!(held_by(stores, key).await, first, "a call is all or nothing");
+    }
+}
+
+async fn deleting_during_an_assignment_leaves_no_holder(stores: &Stores) {
+    furnish(stores).await;
+    let acts = (0..6).map(|number| async move {
+        if number == 3 {
+            assert!(stores.guardrails.delete(guardrail_id(10)).await.unwrap());
+        } else {
+            let assigned = assign(stores, guardrail_id(10), &[1, 2, 3]).await;
+            assert!(assigned == Some(3) || assigned.is_none(), "{assigned:?}");
+        }
+    });
+    join_all(acts).await;
+    for key in 1..=3 {
+        assert_eq!(held_by(stores, key).await, None);
+    }
+}

@@ -1,0 +1,118 @@
+//! Cases of [`crate::api_key::ApiKeyRepository`].
+
+use super::super::join_all;
+use super::Stores;
+use super::samples::{add_key, add_workspace, hash, inference_key, key_version, management_key, workspace_id};
+use crate::api_key::{ApiKey, SpendLimit};
+use crate::error::StoreError;
+use crate::money::Usd;
+
+/// Every case of the port's contract.
+pub async fn api_key_repository(make: impl AsyncFn() -> Stores) {
+    what_is_added_is_found(&make().await).await;
+    a_key_needs_its_workspace(&make().await).await;
+    the_newest_is_listed_first(&make().await).await;
+    switching_is_seen_and_tells_the_feed(&make().await).await;
+    a_deleted_key_is_gone_for_every_method(&make().await).await;
+    a_hash_is_never_used_again(&make().await).await;
+    of_rival_insertions_one_wins(&make().await).await;
+    of_rival_deletions_one_wins(&make().await).await;
+}
+
+async fn what_is_added_is_found(stores: &Stores) {
+    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None);
+    add_workspace(stores, 1).await;
+    let forever = SpendLimit { amount: Usd::from_pico(1), reset: None };
+    let keys = [
+        inference_key(1, 1),
+        ApiKey { disabled: true, limit: Some(forever), expires_at: None, ..inference_key(2, 1) },
+        ApiKey { limit: None, ..inference_key(3, 1) },
+        management_key(4),
+    ];
+    for key in &keys {
+        add_key(stores, key).await;
+        assert_eq!(stores.api_keys.find(&key.hash).await.unwrap().as_ref(), Some(key), "field by field");
+    }
+}
+
+async fn a_key_needs_its_workspace(stores: &Stores) {
+    assert!(!stores.api_keys.insert(&inference_key(1, 1)).await.unwrap());
+    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None, "nothing is added");
+    add_workspace(stores, 1).await;
+    assert!(stores.api_keys.insert(&inference_key(1, 1)).await.unwrap(), "its hash is not used up");
+}
+
+async fn the_newest_is_listed_first(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
+    for number in [2, 3, 1] {
+        add_key(stores, &inference_key(number, 1)).await;
+    }
+    for key in [inference_key(4, 2), management_key(5), management_key(6)] {
+        add_key(stores, &key).await;
+    }
+    let of_first = stores.api_keys.list(Some(workspace_id(1))).await.unwrap();
+    assert_eq!(of_first, [inference_key(3, 1), inference_key(2, 1), inference_key(1, 1)]);
+    assert_eq!(stores.api_keys.list(None).await.unwrap(), [management_key(6), management_key(5)]);
+    assert_eq!(stores.api_keys.list(Some(workspace_id(3))).await.unwrap(), []);
+}
+
+async fn switching_is_seen_and_tells_the_feed(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    add_key(stores, &inference_key(2, 1)).await;
+    for disabled in [true, false] {
+        let before = key_version(stores).await;
+        assert!(stores.api_keys.set_disabled(&hash(1), disabled).await.unwrap());
+        assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap().unwrap().disabled, disabled);
+        assert!(key_version(stores).await > before);
+    }
+    assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), Some(inference_key(2, 1)), "another key is untouched");
+    assert!(!stores.api_keys.set_disabled(&hash(3), true).await.unwrap(), "there is no such key");
+}
+
+async fn a_deleted_key_is_gone_for_every_method(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    add_key(stores, &inference_key(2, 1)).await;
+    let before = key_version(stores).await;
+    assert!(stores.api_keys.delete(&hash(1)).await.unwrap());
+    assert!(key_version(stores).await > before);
+    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None);
+    assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1)]);
+    assert!(!stores.api_keys.set_disabled(&hash(1), true).await.unwrap());
+    assert!(!stores.api_keys.delete(&hash(1)).await.unwrap());
+    assert!(!stores.api_keys.delete(&hash(3)).await.unwrap(), "there is no such key");
+}
+
+async fn a_hash_is_never_used_again(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    add_key(stores, &inference_key(2, 1)).await;
+    assert!(stores.api_keys.delete(&hash(1)).await.unwrap());
+    for number in [1, 2] {
+        let again = stores.api_keys.insert(&inference_key(number, 1)).await;
+        assert!(matches!(again, Err(StoreError::Corrupt(_))), "{again:?}");
+    }
+    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None, "it stays deleted");
+}
+
+async fn of_rival_insertions_one_wins(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let rivals = (0..8).map(|_| {
+        let repository = &stores.api_keys;
+        async move { repository.insert(&inference_key(1, 1)).await }
+    });
+    let results = join_all(rivals).await;
+    assert_eq!(results.iter().filter(|result| matches!(result, Ok(true))).count(), 1, "{results:?}");
+    assert_eq!(results.iter().filter(|result| matches!(result, Err(StoreError::Corrupt(_)))).count(), 7, "{results:?}");
+}
+
+async fn of_rival_deletions_one_wins(stores: &Stores) {
+    add_key(stores, &management_key(1)).await;
+    let rivals = (0..8).map(|_| {
+        let repository = &stores.api_keys;
+        async move { repository.delete(&hash(1)).await.unwrap() }
+    });
+    assert_eq!(join_all(rivals).await.iter().filter(|deleted| **deleted).count(), 1);
+}

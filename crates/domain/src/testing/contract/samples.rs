@@ -1,0 +1,93 @@
+//! Records to store.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::super::{FixedSecrets, SequentialIds};
+use super::Stores;
+use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope, ResetInterval, SpendLimit};
+use crate::guardrail::{Guardrail, GuardrailName};
+use crate::ids::{DocumentId, GuardrailId, WorkspaceId};
+use crate::money::Usd;
+use crate::workspace::{Workspace, WorkspaceName};
+
+/// A moment in whole milliseconds, `minutes` after the first of them.
+pub(super) fn at(minutes: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(1_790_000_000_123).unwrap() + TimeDelta::minutes(minutes)
+}
+
+pub(super) fn workspace_id(number: u64) -> WorkspaceId {
+    WorkspaceId::from_uuid(SequentialIds::uuid(number))
+}
+
+pub(super) fn guardrail_id(number: u64) -> GuardrailId {
+    GuardrailId::from_uuid(SequentialIds::uuid(number))
+}
+
+pub(super) fn document_id(number: u64) -> DocumentId {
+    DocumentId::from_uuid(SequentialIds::uuid(number))
+}
+
+pub(super) fn hash(number: u64) -> ApiKeyHash {
+    FixedSecrets::secret(number).hash()
+}
+
+pub(super) fn workspace(number: u64) -> Workspace {
+    Workspace {
+        id: workspace_id(number),
+        name: WorkspaceName::try_new(&format!("wörk {number}")).unwrap(),
+        owner_id: Some(format!("owner {number} 'quoted'")),
+        is_default: false,
+        suspended: false,
+        credit: None,
+        storage_used_bytes: 0,
+        created_at: at(i64::try_from(number).unwrap()),
+    }
+}
+
+pub(super) fn inference_key(number: u64, workspace: u64) -> ApiKey {
+    let secret = FixedSecrets::secret(number);
+    ApiKey {
+        hash: secret.hash(),
+        label: secret.label(),
+        name: ApiKeyName::try_new(&format!("key {number} ✓")).unwrap(),
+        scope: ApiKeyScope::Inference(workspace_id(workspace)),
+        disabled: false,
+        expires_at: Some(at(1_000_000)),
+        limit: Some(SpendLimit { amount: Usd::from_pico(25_500_000_000_001), reset: Some(ResetInterval::Weekly) }),
+        guardrail_id: None,
+        created_at: at(i64::try_from(number).unwrap()),
+    }
+}
+
+pub(super) fn management_key(number: u64) -> ApiKey {
+    ApiKey { scope: ApiKeyScope::Management, expires_at: None, limit: None, ..inference_key(number, 0) }
+}
+
+pub(super) fn guardrail(number: u64, workspace: u64) -> Guardrail {
+    Guardrail {
+        id: guardrail_id(number),
+        workspace_id: workspace_id(workspace),
+        name: GuardrailName::try_new(&format!("guardrail {number} ✓")).unwrap(),
+        created_at: at(i64::try_from(number).unwrap()),
+    }
+}
+
+pub(super) async fn add_workspace(stores: &Stores, number: u64) {
+    stores.workspaces.insert(&workspace(number)).await.expect("a workspace is added");
+}
+
+pub(super) async fn add_key(stores: &Stores, key: &ApiKey) {
+    assert!(stores.api_keys.insert(key).await.expect("a key is added"), "the key's workspace is there");
+}
+
+pub(super) async fn add_guardrail(stores: &Stores, guardrail: &Guardrail) {
+    assert!(stores.guardrails.insert(guardrail).await.expect("a guardrail is added"), "its workspace is there");
+}
+
+pub(super) async fn key_version(stores: &Stores) -> u64 {
+    stores.changes.versions().await.expect("the change feed answers").keys
+}
+
+pub(super) async fn catalogue_version(stores: &Stores) -> u64 {
+    stores.changes.versions().await.expect("the change feed answers").catalogue
+}

@@ -1,0 +1,97 @@
+//! What a factory makes.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::{MemoryBlobStore, MemoryStore};
+use crate::api_key::{ApiKeyRepository, KeyGrants};
+use crate::change_feed::ChangeFeed;
+use crate::container::BlobStore;
+use crate::file::DocumentRepository;
+use crate::guardrail::GuardrailRepository;
+use crate::model::ModelRepository;
+use crate::system::Timer;
+use crate::usage::UsageRepository;
+use crate::workspace::WorkspaceRepository;
+
+/// Every port of one fresh, empty database: no workspace, no key, no row.
+pub struct Stores {
+    /// Workspaces.
+    pub workspaces: Arc<dyn WorkspaceRepository>,
+    /// Keys.
+    pub api_keys: Arc<dyn ApiKeyRepository>,
+    /// What keys grant.
+    pub key_grants: Arc<dyn KeyGrants>,
+    /// Guardrails.
+    pub guardrails: Arc<dyn GuardrailRepository>,
+    /// Documents.
+    pub documents: Arc<dyn DocumentRepository>,
+    /// The catalogue's rows.
+    pub models: Arc<dyn ModelRepository>,
+    /// The change feed.
+    pub changes: Arc<dyn ChangeFeed>,
+    /// Usage.
+    pub usage: Arc<dyn UsageRepository>,
+    /// For a cache in front of `key_grants`: how long a change may take to show (at most a second), and a timer to
+    /// wait by. `None` where changes show at once.
+    pub grants_lag: Option<(Arc<dyn Timer>, Duration)>,
+    /// Whatever must live as long as the stores, such as a temporary folder.
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+impl Stores {
+    /// The fakes.
+    pub fn memory() -> Self {
+        Self::over(&MemoryStore::new())
+    }
+
+    /// One store that is all of the ports; to be changed member by member where an adapter has several.
+    pub fn over<S>(store: &S) -> Self
+    where
+        S: WorkspaceRepository
+            + ApiKeyRepository
+            + KeyGrants
+            + GuardrailRepository
+            + DocumentRepository
+            + ModelRepository
+            + ChangeFeed
+            + UsageRepository
+            + Clone
+            + 'static,
+    {
+        Self {
+            workspaces: Arc::new(store.clone()),
+            api_keys: Arc::new(store.clone()),
+            key_grants: Arc::new(store.clone()),
+            guardrails: Arc::new(store.clone()),
+            documents: Arc::new(store.clone()),
+            models: Arc::new(store.clone()),
+            changes: Arc::new(store.clone()),
+            usage: Arc::new(store.clone()),
+            grants_lag: None,
+            keep: Box::new(()),
+        }
+    }
+
+    pub(super) async fn wait_for_grants(&self) {
+        if let Some((timer, lag)) = &self.grants_lag {
+            timer.sleep(*lag).await;
+        }
+    }
+}
+
+/// One fresh, empty blob store.
+pub struct Blobs {
+    /// The store.
+    pub store: Arc<dyn BlobStore>,
+    /// Whatever must live as long as the store, such as a temporary folder.
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+impl Blobs {
+    /// The fake.
+    pub fn memory() -> Self {
+        Self { store: Arc::new(MemoryBlobStore::default()), keep: Box::new(()) }
+    }
+}

@@ -1,0 +1,131 @@
+//! Cases of [`crate::usage::UsageRepository`].
+
+use std::time::Duration;
+
+use super::super::{SequentialIds, join_all};
+use super::Stores;
+use super::samples::{add_key, add_workspace, at, hash, inference_key, workspace_id};
+use crate::ids::{DecisionId, RequestId};
+use crate::json::Json;
+use crate::money::Usd;
+use crate::routing::TokenPrices;
+use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord};
+
+/// Every case of the port's contract, but for the death of the process.
+pub async fn usage_repository(make: impl AsyncFn() -> Stores) {
+    what_is_recorded_is_found(&make().await).await;
+    recording_again_changes_nothing(&make().await).await;
+    the_newest_of_the_workspace_is_listed_first(&make().await).await;
+    records_made_at_once_are_all_there(&make().await).await;
+    of_rivals_with_one_id_one_is_recorded(&make().await).await;
+}
+
+async fn furnish(stores: &Stores) {
+    for number in [1, 2] {
+        add_workspace(stores, number).await;
+        add_key(stores, &inference_key(number, number)).await;
+    }
+}
+
+fn id(number: u64) -> DecisionId {
+    DecisionId::from_uuid(SequentialIds::uuid(number))
+}
+
+fn record(number: u64, workspace: u64) -> UsageRecord {
+    let attempt = |outcome: &str, upstream_status| AttemptRecord {
+        provider: "acme".to_owned(),
+        upstream_model: "judge-✓".to_owned(),
+        outcome: outcome.to_owned(),
+        upstream_status,
+        latency: Duration::from_millis(77),
+    };
+    UsageRecord {
+        id: id(number),
+        workspace_id: workspace_id(workspace),
+        api_key: hash(workspace),
+        request_id: RequestId::from_uuid(SequentialIds::uuid(number)),
+        requested_model: "Acme/Judge:floor 'quoted'".to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        provider: "acme".to_owned(),
+        outcome: UsageOutcome::Completed,
+        input_tokens: 9_007_199_254_740_993,
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        cost: Usd::from_pico(18_018_001),
+        prices: TokenPrices {
+            prompt: "0.0000000208333333333333".parse().unwrap(),
+            completion: "0.10".parse().unwrap(),
+        },
+        attempts: vec![attempt("overloaded", Some(529)), attempt("completed", None)],
+        session_id: Some("sëssion".to_owned()),
+        trace: Some(Json::parse("{\"a\" : 1.0,\t\"a\":1e400, \"z\":\"\\ud800\"}").unwrap()),
+        user: Some("user".to_owned()),
+        created_at: at(i64::try_from(number).unwrap()),
+        latency: Duration::from_millis(123_456),
+    }
+}
+
+async fn what_is_recorded_is_found(stores: &Stores) {
+    furnish(stores).await;
+    assert_eq!(stores.usage.find(&id(1)).await.unwrap(), None);
+    let bare = UsageRecord {
+        outcome: UsageOutcome::Cancelled,
+        token_source: TokenSource::Bound,
+        cost: Usd::ZERO,
+        attempts: Vec::new(),
+        session_id: None,
+        trace: None,
+        user: None,
+        ..record(2, 1)
+    };
+    let failed = UsageRecord { outcome: UsageOutcome::Failed, ..record(3, 2) };
+    for record in [record(1, 1), bare, failed] {
+        stores.usage.record(record.clone()).await.unwrap();
+        let found = stores.usage.find(&record.id).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&record), "field by field");
+        let texts = |record: &UsageRecord| {
+            let trace = record.trace.as_ref().map(|trace| trace.text().to_owned());
+            (trace, record.prices.prompt.to_string(), record.prices.completion.to_string())
+        };
+        assert_eq!(found.as_ref().map(texts), Some(texts(&record)), "byte for byte");
+    }
+}
+
+async fn recording_again_changes_nothing(stores: &Stores) {
+    furnish(stores).await;
+    stores.usage.record(record(1, 1)).await.unwrap();
+    let other = UsageRecord { cost: Usd::from_pico(1), workspace_id: workspace_id(2), ..record(1, 1) };
+    stores.usage.record(other).await.unwrap();
+    assert_eq!(stores.usage.find(&id(1)).await.unwrap(), Some(record(1, 1)));
+    assert_eq!(stores.usage.list(workspace_id(1), 10).await.unwrap(), [record(1, 1)]);
+    assert_eq!(stores.usage.list(workspace_id(2), 10).await.unwrap(), []);
+}
+
+async fn the_newest_of_the_workspace_is_listed_first(stores: &Stores) {
+    furnish(stores).await;
+    for (number, workspace) in [(2, 1), (4, 1), (3, 2), (1, 1)] {
+        stores.usage.record(record(number, workspace)).await.unwrap();
+    }
+    assert_eq!(stores.usage.list(workspace_id(1), 2).await.unwrap(), [record(4, 1), record(2, 1)]);
+    let all = stores.usage.list(workspace_id(1), u64::MAX).await.unwrap();
+    assert_eq!(all, [record(4, 1), record(2, 1), record(1, 1)]);
+    assert_eq!(stores.usage.list(workspace_id(9), 10).await.unwrap(), []);
+}
+
+async fn records_made_at_once_are_all_there(stores: &Stores) {
+    furnish(stores).await;
+    join_all((1..=100).map(|number| async move { stores.usage.record(record(number, 1)).await.unwrap() })).await;
+    let listed = stores.usage.list(workspace_id(1), 1_000).await.unwrap();
+    let expected: Vec<UsageRecord> = (1..=100).rev().map(|number| record(number, 1)).collect();
+    assert_eq!(listed, expected);
+}
+
+async fn of_rivals_with_one_id_one_is_recorded(stores: &Stores) {
+    furnish(stores).await;
+    join_all((1..=20).map(|pico| async move {
+        let rival = UsageRecord { cost: Usd::from_pico(pico), ..record(1, 1) };
+        stores.usage.record(rival).await.expect("a record that is there already is no error");
+    }))
+    .await;
+    assert_eq!(stores.usage.list(workspace_id(1), 100).await.unwrap().len(), 1);
+}

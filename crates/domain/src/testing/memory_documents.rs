@@ -1,0 +1,165 @@
+//! Documents in memory.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::MemoryStore;
+use super::memory_store::{State, StoredClaim, StoredDocument};
+use crate::error::StoreError;
+use crate::file::{ClaimState, Document, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation};
+use crate::ids::{DocumentId, WorkspaceId};
+
+impl StoredDocument {
+    fn holds(&self) -> (WorkspaceId, u64) {
+        match self {
+            Self::Pending(document) => (document.workspace_id, document.size_bytes),
+            Self::Ready(document) => (document.workspace_id, document.size_bytes),
+        }
+    }
+}
+
+impl State {
+    pub(super) fn used_bytes(&self, workspace_id: WorkspaceId) -> u64 {
+        self.documents
+            .values()
+            .map(StoredDocument::holds)
+            .filter(|(owner, _)| *owner == workspace_id)
+            .map(|(_, bytes)| bytes)
+            .sum()
+    }
+
+    fn claim_state(&self, claim: &IdempotencyClaim) -> ClaimState {
+        let found = self.claims.get(&(claim.api_key, claim.operation, claim.key.clone()));
+        let Some(stored) = found.filter(|stored| stored.made_at >= claim.not_before) else { return ClaimState::Free };
+        if stored.subject != claim.subject {
+            return ClaimState::Reused;
+        }
+        match self.documents.get(&stored.document) {
+            Some(StoredDocument::Ready(document)) => ClaimState::Done(document.clone()),
+            Some(StoredDocument::Pending(_)) => ClaimState::InProgress,
+            None => ClaimState::Free,
+        }
+    }
+
+    /// Takes a pending document out, its claim with it.
+    fn abandon(&mut self, id: &DocumentId) {
+        self.documents.remove(id);
+        self.claims.retain(|_, claim| claim.document != *id);
+    }
+
+    fn pending(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Option<PendingDocument> {
+        match self.documents.get(id) {
+            Some(StoredDocument::Pending(document)) if document.workspace_id == workspace_id => Some(document.clone()),
+            _ => None,
+        }
+    }
+}
+
+#[async_trait]
+impl DocumentRepository for MemoryStore {
+    async fn claim_state(&self, claim: &IdempotencyClaim) -> Result<ClaimState, StoreError> {
+        Ok(self.state().claim_state(claim))
+    }
+
+    async fn reserve<'a>(
+        &self,
+        document: &PendingDocument,
+        quota_bytes: u64,
+        claim: Option<&'a IdempotencyClaim>,
+    ) -> Result<Reservation, StoreError> {
+        let mut state = self.state();
+        if state.workspace(document.workspace_id).is_none() {
+            return Err(StoreError::Corrupt("a document's workspace is not there".to_owned()));
+        }
+        if let Some(claim) = claim {
+            let met = state.claim_state(claim);
+            if met != ClaimState::Free {
+                return Ok(Reservation::Claimed(met));
+            }
+        }
+        let used_bytes = state.used_bytes(document.workspace_id);
+        if used_bytes.checked_add(document.size_bytes).is_none_or(|sum| sum > quota_bytes) {
+            return Ok(Reservation::QuotaExceeded { used_bytes });
+        }
+        if let Some(claim) = claim {
+            let stored = StoredClaim {
+                subject: claim.subject.clone(),
+                document: document.id.clone(),
+                made_at: document.created_at,
+            };
+            state.claims.insert((claim.api_key, claim.operation, claim.key.clone()), stored);
+        }
+        state.documents.insert(document.id.clone(), StoredDocument::Pending(document.clone()));
+        Ok(Reservation::Reserved)
+    }
+
+    async fn mark_ready(
+        &self,
+        workspace_id: WorkspaceId,
+        id: &DocumentId,
+        sha256: &str,
+        media_type: &str,
+    ) -> Result<Option<Document>, StoreError> {
+        let mut state = self.state();
+        let Some(pending) = state.pending(workspace_id, id) else { return Ok(None) };
+        let document = Document {
+            id: pending.id,
+            workspace_id,
+            filename: pending.filename,
+            media_type: media_type.to_owned(),
+            size_bytes: pending.size_bytes,
+            sha256: sha256.to_owned(),
+            created_at: pending.created_at,
+        };
+        state.documents.insert(id.clone(), StoredDocument::Ready(document.clone()));
+        Ok(Some(document))
+    }
+
+    async fn abandon(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let pending = state.pending(workspace_id, id).is_some();
+        if pending {
+            state.abandon(id);
+        }
+        Ok(pending)
+    }
+
+    async fn abandon_stale(&self, before: DateTime<Utc>) -> Result<Vec<PendingDocument>, StoreError> {
+        let mut state = self.state();
+        let abandoned: Vec<PendingDocument> = state
+            .documents
+            .values()
+            .filter_map(|stored| match stored {
+                StoredDocument::Pending(document) if document.created_at < before => Some(document.clone()),
+                _ => None,
+            })
+            .collect();
+        for document in &abandoned {
+            state.abandon(&document.id);
+        }
+        Ok(abandoned)
+    }
+
+    async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError> {
+        Ok(match self.state().documents.get(id) {
+            Some(StoredDocument::Ready(document)) if document.workspace_id == workspace_id => Some(document.clone()),
+            _ => None,
+        })
+    }
+
+    async fn unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {
+        let state = self.state();
+        Ok(ids.iter().filter(|id| !state.documents.contains_key(*id)).cloned().collect())
+    }
+
+    async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        Ok(self.state().used_bytes(workspace_id))
+    }
+
+    async fn forget_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        let had = state.claims.len();
+        state.claims.retain(|_, claim| claim.made_at >= before);
+        Ok((had - state.claims.len()) as u64)
+    }
+}

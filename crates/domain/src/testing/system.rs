@@ -1,0 +1,199 @@
+//! Fakes of the machine: time that stands still, ids and secrets that can be foretold.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+use super::yield_now;
+use crate::api_key::{ApiKeyHash, ApiKeySecret, RateLimited, RateLimiter};
+use crate::error::StoreError;
+use crate::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use crate::system::{Clock, HealthProbe, IdGenerator, SecretGenerator, Timer};
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A clock that moves only when it is told to. Clones share the time.
+#[derive(Debug, Clone)]
+pub struct FixedClock(Arc<Mutex<(DateTime<Utc>, Duration)>>);
+
+impl FixedClock {
+    /// Stands at `now`; the monotonic time stands at zero.
+    pub fn at(now: DateTime<Utc>) -> Self {
+        Self(Arc::new(Mutex::new((now, Duration::ZERO))))
+    }
+
+    /// Sets the wall clock, also backwards; the monotonic time stays.
+    pub fn set(&self, now: DateTime<Utc>) {
+        lock(&self.0).0 = now;
+    }
+
+    /// Moves both times on.
+    pub fn advance(&self, duration: Duration) {
+        let mut time = lock(&self.0);
+        time.0 += TimeDelta::from_std(duration).unwrap_or(TimeDelta::zero());
+        time.1 += duration;
+    }
+}
+
+impl Default for FixedClock {
+    /// Stands at 2026-01-01T00:00:00Z.
+    fn default() -> Self {
+        Self::at(DateTime::from_timestamp(1_767_225_600, 0).unwrap_or_default())
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> DateTime<Utc> {
+        lock(&self.0).0
+    }
+
+    fn monotonic(&self) -> Duration {
+        lock(&self.0).1
+    }
+}
+
+/// A timer that moves a [`FixedClock`] instead of waiting.
+#[derive(Debug, Clone)]
+pub struct ManualTimer {
+    clock: FixedClock,
+    slept: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl ManualTimer {
+    /// Moves that clock.
+    pub fn new(clock: FixedClock) -> Self {
+        Self { clock, slept: Arc::default() }
+    }
+
+    /// Every sleep so far.
+    pub fn slept(&self) -> Vec<Duration> {
+        lock(&self.slept).clone()
+    }
+}
+
+#[async_trait]
+impl Timer for ManualTimer {
+    async fn sleep(&self, duration: Duration) {
+        self.clock.advance(duration);
+        lock(&self.slept).push(duration);
+        yield_now().await;
+    }
+}
+
+/// Ids that count up from one, in the form of a UUIDv7. Clones share the count.
+#[derive(Debug, Clone, Default)]
+pub struct SequentialIds(Arc<AtomicU64>);
+
+impl SequentialIds {
+    /// The `number`th UUID that it makes, counted from one.
+    pub fn uuid(number: u64) -> Uuid {
+        Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + u128::from(number))
+    }
+
+    fn next(&self) -> Uuid {
+        Self::uuid(self.0.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+impl IdGenerator for SequentialIds {
+    fn workspace_id(&self) -> WorkspaceId {
+        WorkspaceId::from_uuid(self.next())
+    }
+
+    fn guardrail_id(&self) -> GuardrailId {
+        GuardrailId::from_uuid(self.next())
+    }
+
+    fn document_id(&self) -> DocumentId {
+        DocumentId::from_uuid(self.next())
+    }
+
+    fn decision_id(&self) -> DecisionId {
+        DecisionId::from_uuid(self.next())
+    }
+
+    fn request_id(&self) -> RequestId {
+        RequestId::from_uuid(self.next())
+    }
+}
+
+/// Secrets that count up. Anyone can guess them.
+#[derive(Debug, Clone, Default)]
+pub struct FixedSecrets(Arc<AtomicU64>);
+
+impl FixedSecrets {
+    /// The `number`th secret that it makes, counted from one.
+    pub fn secret(number: u64) -> ApiKeySecret {
+        let mut bytes = [0; 32];
+        bytes[24..].copy_from_slice(&number.to_be_bytes());
+        ApiKeySecret::from_random(bytes)
+    }
+}
+
+impl SecretGenerator for FixedSecrets {
+    fn api_key_secret(&self) -> Result<ApiKeySecret, StoreError> {
+        Ok(Self::secret(self.0.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+}
+
+/// A probe whose answer can be switched. Clones share the switch.
+#[derive(Debug, Clone)]
+pub struct SwitchedProbe {
+    name: &'static str,
+    healthy: Arc<Mutex<bool>>,
+}
+
+impl SwitchedProbe {
+    /// Healthy, until it is switched.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, healthy: Arc::new(Mutex::new(true)) }
+    }
+
+    /// Decides what the next probes answer.
+    pub fn set_healthy(&self, healthy: bool) {
+        *lock(&self.healthy) = healthy;
+    }
+}
+
+#[async_trait]
+impl HealthProbe for SwitchedProbe {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        if *lock(&self.healthy) { Ok(()) } else { Err(StoreError::unavailable("switched off")) }
+    }
+}
+
+/// Lets each key make a number of requests in all; time never brings new ones.
+#[derive(Debug, Clone)]
+pub struct MemoryRateLimiter {
+    limit: u32,
+    used: Arc<Mutex<std::collections::HashMap<ApiKeyHash, u32>>>,
+}
+
+impl MemoryRateLimiter {
+    /// `limit` requests of each key.
+    pub fn new(limit: u32) -> Self {
+        Self { limit, used: Arc::default() }
+    }
+}
+
+impl RateLimiter for MemoryRateLimiter {
+    fn check(&self, key: &ApiKeyHash) -> Result<(), RateLimited> {
+        let mut used = lock(&self.used);
+        let used = used.entry(*key).or_default();
+        if *used < self.limit {
+            *used += 1;
+            return Ok(());
+        }
+        Err(RateLimited { limit: self.limit, retry_after: Duration::from_secs(1) })
+    }
+}
