@@ -1,0 +1,9 @@
+//! The machine's own clock: a benchmark measures real time.
+
+use std::time::Instant;
+
+/// Now.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time, not that of a port")]
+pub fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,158 @@
+//! The real binary in a folder of its own.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use crate::clock::now;
+use crate::http::{self, Connection};
+use crate::process;
+
+/// The model that the benchmark's endpoint serves.
+pub const MODEL: &str = "bench/decider";
+
+/// An installation: configuration, database and blobs in a temporary folder.
+pub struct Gateway {
+    binary: PathBuf,
+    folder: TempDir,
+    /// Where it listens while it runs.
+    pub address: SocketAddr,
+    /// Holds the keys of the benchmark.
+    pub workspace_id: String,
+    /// The secret of an inference key.
+    pub inference_key: String,
+    /// The secret of a management key.
+    pub management_key: String,
+    running: Option<Child>,
+}
+
+impl Gateway {
+    /// Makes an installation with one provider; starts nothing yet.
+    pub async fn install(binary: &Path, upstream: SocketAddr) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("tollgate-bench-").tempdir()?;
+        // The port is free now; nobody else on this machine is likely to take it before the gateway does.
+        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let data = folder.path().display();
+        fs::write(
+            folder.path().join("tollgate.toml"),
+            format!(
+                r#"# Everything that is not here is at its default.
+[server]
+listen = "{address}"
+[storage]
+url = "sqlite://{data}/tollgate.db"
+[blobs]
+url = "file:{data}/blobs"
+[limits]
+max_file_bytes = 8589934592
+workspace_quota_bytes = 109951162777600
+[[providers]]
+slug = "bench"
+name = "Bench"
+wire = "system-one"
+base_url = "http://{upstream}/v1"
+[[endpoints]]
+model = "{MODEL}"
+provider = "bench"
+upstream_model = "decider-1"
+prompt_price = "0.000000042"
+completion_price = "0"
+"#
+            ),
+        )?;
+        let mut gateway = Self {
+            binary: binary.to_owned(),
+            folder,
+            address,
+            workspace_id: String::new(),
+            inference_key: String::new(),
+            management_key: String::new(),
+            running: None,
+        };
+        let management = gateway.command(&["key", "create", "--management", "--name", "bench"]).await?;
+        gateway.management_key = text(&management, "key")?;
+        let inference = gateway.command(&["key", "create", "--name", "bench"]).await?;
+        gateway.inference_key = text(&inference, "key")?;
+        gateway.workspace_id = text(&inference, "workspace_id")?;
+        Ok(gateway)
+    }
+
+    /// The installation's folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The database, as the storage adapter names it.
+    pub fn database_url(&self) -> String {
+        format!("sqlite://{}/tollgate.db", self.folder.path().display())
+    }
+
+    /// Runs a command of the binary and returns its JSON document.
+    pub async fn command(&self, arguments: &[&str]) -> Result<Value> {
+        let output = self.binary().args(arguments).arg("--json").output().await?;
+        if !output.status.success() {
+            bail!("tollgate {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        serde_json::from_slice(&output.stdout).with_context(|| format!("tollgate {} gave no JSON", arguments.join(" ")))
+    }
+
+    /// Starts `serve` and returns how long it took from the process's start to the first 200 of an authenticated read.
+    pub async fn start(&mut self) -> Result<Duration> {
+        let log = File::options().create(true).append(true).open(self.folder.path().join("serve.log"))?;
+        let began = now();
+        let child =
+            self.binary().arg("serve").stdout(Stdio::from(log.try_clone()?)).stderr(log).kill_on_drop(true).spawn()?;
+        self.running = Some(child);
+        let request = http::request("GET", "/api/v1/models/count?output_modalities=all", &self.management_key, None);
+        while began.elapsed() < Duration::from_secs(30) {
+            if let Ok(mut connection) = Connection::open(self.address).await
+                && connection.exchange(&request).await.is_ok_and(|status| status == 200)
+            {
+                return Ok(began.elapsed());
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        bail!("the gateway did not serve within 30 s: {}", self.log())
+    }
+
+    /// Ends `serve` as a service manager does.
+    pub async fn stop(&mut self) -> Result<()> {
+        if let Some(mut child) = self.running.take() {
+            process::terminate(&mut child).await.with_context(|| self.log())?;
+        }
+        Ok(())
+    }
+
+    /// The process id of `serve`.
+    pub fn pid(&self) -> Result<u32> {
+        self.running.as_ref().and_then(Child::id).with_context(|| format!("the gateway has ended: {}", self.log()))
+    }
+
+    fn binary(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.arg("--config").arg(self.folder.path().join("tollgate.toml")).current_dir(self.folder.path());
+        command
+    }
+
+    /// The end of what `serve` logged.
+    fn log(&self) -> String {
+        let text = fs::read_to_string(self.folder.path().join("serve.log")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join("\n")
+    }
+}
+
+fn text(document: &Value, member: &str) -> Result<String> {
+    document
+        .get(member)
+        .and_then(Value::as_str)
+        .map(str::to_owned)
+        .with_context(|| format!("no {member} in {document}"))
+}

@@ -1,0 +1,66 @@
+//! The benchmark: starts the real binary, and beside it what it is measured against, each as a process of its own, and
+//! drives all of them with the same client in the same run.
+//!
+//! `cargo xtask bench` builds and runs it; docs/performance.md says how to read it.
+
+mod clock;
+mod gateway;
+mod http;
+mod load;
+mod parts;
+mod process;
+mod report;
+mod seed;
+mod servers;
+mod statistics;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The same allocator as the gateway's, so that what it is measured against has no worse one.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+#[command(name = "bench")]
+struct Arguments {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Measure.
+    Run(parts::Options),
+    /// Be the provider: answers every request with the same bytes.
+    #[command(hide = true)]
+    Upstream,
+    /// Be a bare reverse proxy in front of a provider: actix-web in, hyper out, nothing in between.
+    #[command(hide = true)]
+    Proxy {
+        #[arg(long)]
+        upstream: SocketAddr,
+    },
+    /// Be a bare actix-web handler that answers every request with the bytes of a file.
+    #[command(hide = true)]
+    Fixed {
+        #[arg(long)]
+        body: PathBuf,
+    },
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().role {
+        Role::Run(options) => client_runtime()?.block_on(parts::run(options)),
+        Role::Upstream => client_runtime()?.block_on(servers::upstream()),
+        Role::Proxy { upstream } => servers::proxy(upstream),
+        Role::Fixed { body } => servers::fixed(&body),
+    }
+}
+
+fn client_runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}

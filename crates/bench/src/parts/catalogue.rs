@@ -1,0 +1,48 @@
+//! Catalogue reads, authenticated, beside a bare handler that answers the same bytes to anybody.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::Bench;
+use crate::gateway::MODEL;
+use crate::http::{self, call_once};
+use crate::load::{Target, column, side_by_side};
+use crate::process::Helper;
+use crate::report::{Bound, Figure};
+
+/// Measures both reads at 64 connections.
+pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
+    let mut figures = read(bench, "model by slug", &format!("/api/v1/model/{MODEL}")).await?;
+    figures.extend(read(bench, "model count", "/api/v1/models/count?output_modalities=decisions").await?);
+    Ok(figures)
+}
+
+async fn read(bench: &Bench, name: &str, path: &str) -> Result<Vec<Figure>> {
+    let request: Arc<[u8]> = Arc::from(http::request("GET", path, &bench.gateway.inference_key, None));
+    let body = bench.gateway.folder().join("fixed-body.json");
+    tokio::fs::write(&body, call_once(bench.gateway.address, &request).await?).await?;
+    let fixed = Helper::start(&["fixed", "--body", &body.to_string_lossy()]).await?;
+    let targets = [
+        Target {
+            name: "gateway",
+            address: bench.gateway.address,
+            pid: bench.gateway.pid()?,
+            request: Arc::clone(&request),
+        },
+        Target { name: "bare handler", address: fixed.address, pid: fixed.pid()?, request },
+    ];
+    let runs = side_by_side(&targets, 64, bench.rounds, bench.duration).await?;
+    let beside = |what: &str, unit, value: fn(&crate::load::Run) -> f64| {
+        Figure::beside(
+            format!("{name}, c=64{what}"),
+            unit,
+            &column(&runs[0], value),
+            (targets[1].name, &column(&runs[1], value)),
+        )
+    };
+    Ok(vec![
+        beside("", "1/s", |run| run.per_second).bounded(Bound::RatioAtLeast(0.8)),
+        beside(", processor time an answer", "us", |run| run.cpu_us),
+    ])
+}

@@ -1,0 +1,127 @@
+//! The parts of a run, in their order.
+
+mod assign;
+mod catalogue;
+mod decisions;
+mod footprint;
+mod promote;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+
+use crate::gateway::Gateway;
+use crate::process::Helper;
+use crate::report::{self, Conditions, Figure};
+use crate::seed;
+
+/// How to measure.
+#[derive(Args)]
+pub struct Options {
+    /// The binary to measure.
+    #[arg(long)]
+    tollgate: PathBuf,
+    /// The build profile, for the report.
+    #[arg(long)]
+    profile: String,
+    /// Fewer and shorter rounds, a smaller file.
+    #[arg(long)]
+    quick: bool,
+    /// Also promote a file of 5 GB.
+    #[arg(long)]
+    large: bool,
+    /// One JSON document instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Only these parts.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Start-up time and idle memory.
+    Footprint,
+    /// Decisions beside the provider itself and a bare proxy.
+    Decisions,
+    /// A model by its slug, and the count, beside a bare handler.
+    Catalogue,
+    /// 100,000 keys to a guardrail in one call.
+    Assign,
+    /// A large file beside a plain copy.
+    Promote,
+}
+
+/// What every part works with.
+pub struct Bench {
+    gateway: Gateway,
+    upstream: Helper,
+    /// Hashes of keys that exist, in the benchmark's workspace.
+    key_hashes: Vec<String>,
+    rounds: usize,
+    duration: Duration,
+    quick: bool,
+    large: bool,
+}
+
+/// Keys in the database, all of them assigned in one call.
+const KEYS: usize = 100_000;
+
+/// Runs the parts and prints what they found.
+pub async fn run(options: Options) -> Result<()> {
+    let (rounds, duration) = if options.quick { (3, Duration::from_secs(1)) } else { (7, Duration::from_secs(4)) };
+    let wanted = |part| options.only.is_empty() || options.only.contains(&part);
+    say("an installation with 100,000 keys");
+    let upstream = Helper::start(&["upstream"]).await?;
+    let gateway = Gateway::install(&options.tollgate, upstream.address).await?;
+    let workspace = gateway.workspace_id.parse().context("the workspace's id")?;
+    let key_hashes = seed::keys(&gateway.database_url(), workspace, KEYS).await?;
+    let mut bench =
+        Bench { gateway, upstream, key_hashes, rounds, duration, quick: options.quick, large: options.large };
+
+    let mut figures: Vec<Figure> = Vec::new();
+    say("start-up and idle memory");
+    let footprint = footprint::measure(&mut bench).await?;
+    if wanted(Part::Footprint) {
+        figures.extend(footprint);
+    }
+    if wanted(Part::Decisions) {
+        say("Decisions");
+        figures.extend(decisions::measure(&bench).await?);
+    }
+    if wanted(Part::Catalogue) {
+        say("the catalogue");
+        figures.extend(catalogue::measure(&bench).await?);
+    }
+    if wanted(Part::Assign) {
+        say("bulk assignment");
+        figures.extend(assign::measure(&bench).await?);
+    }
+    if wanted(Part::Promote) {
+        say("promotion");
+        figures.extend(promote::measure(&bench).await?);
+    }
+    bench.gateway.stop().await?;
+
+    let conditions =
+        Conditions { profile: options.profile, rounds, seconds: duration.as_secs_f64(), quick: options.quick };
+    let text = if options.json {
+        format!("{:#}\n", report::document(&conditions, &figures))
+    } else {
+        report::table(&conditions, &figures)
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Tells the person in front of the terminal what takes so long.
+fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "measuring: {what}");
+}
+
+fn mib(kib: u64) -> f64 {
+    crate::statistics::figure(kib) / 1024.0
+}

@@ -1,0 +1,118 @@
+//! Child processes: started, watched through /proc, ended.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// A process of this binary in one of its other roles. It is killed when this value goes.
+pub struct Helper {
+    child: Child,
+    /// Its standard output stays open as long as it runs.
+    _output: BufReader<ChildStdout>,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Helper {
+    /// Starts a role and waits until it says where it listens.
+    pub async fn start(role: &[&str]) -> Result<Self> {
+        let this = std::env::current_exe()?;
+        let mut child = Command::new(this).args(role).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let mut output = BufReader::new(child.stdout.take().context("no standard output")?);
+        let mut line = String::new();
+        output.read_line(&mut line).await?;
+        let address = line.trim().parse().with_context(|| format!("{role:?} did not say where it listens"))?;
+        Ok(Self { child, _output: output, address })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> Result<u32> {
+        self.child.id().context("a helper process has ended")
+    }
+}
+
+/// Asks a child to end and waits until it has.
+pub async fn terminate(child: &mut Child) -> Result<()> {
+    if let Some(pid) = child.id() {
+        Command::new("kill").args(["-TERM", &pid.to_string()]).status().await?;
+        let Ok(status) = tokio::time::timeout(Duration::from_secs(30), child.wait()).await else {
+            child.kill().await?;
+            bail!("the server did not end within 30 s of SIGTERM");
+        };
+        let status = status?;
+        if !status.success() {
+            bail!("the server ended with {status} after SIGTERM");
+        }
+    }
+    Ok(())
+}
+
+/// Resident memory in KiB.
+pub fn rss_kib(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// Processor time used so far, in user and kernel mode.
+pub fn cpu_time(pid: u32) -> Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in parentheses may hold anything, spaces included.
+    let (_, rest) = stat.rsplit_once(") ").context("no process name")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
+    let used = ticks(11).zip(ticks(12)).map(|(user, kernel)| user + kernel).context("no processor time")?;
+    // A tick is 10 ms on every Linux that matters here.
+    Ok(Duration::from_millis(used * 10))
+}
+
+/// The most resident memory, in KiB, that `pid` has while `work` runs.
+pub async fn peak_while<T>(pid: u32, work: impl Future<Output = Result<T>>) -> Result<(T, u64)> {
+    tokio::pin!(work);
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    let mut peak = 0;
+    loop {
+        tokio::select! {
+            done = &mut work => return done.map(|value| (value, peak.max(rss_kib(pid).unwrap_or(0)))),
+            _ = ticks.tick() => peak = peak.max(rss_kib(pid)?),
+        }
+    }
+}
+
+/// Copies a file as `cp` does, then brings it to the disk.
+pub async fn plain_copy(from: &Path, to: &Path) -> Result<()> {
+    let status = Command::new("cp").arg("--reflink=never").arg(from).arg(to).status().await?;
+    if !status.success() {
+        bail!("cp failed");
+    }
+    tokio::fs::File::open(to).await?.sync_all().await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory_and_used_the_processor() {
+        let pid = std::process::id();
+        assert!(rss_kib(pid).unwrap() > 100);
+        assert!(cpu_time(pid).unwrap() < Duration::from_hours(1));
+    }
+
+    #[tokio::test]
+    async fn a_copy_is_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&from, b"bytes").unwrap();
+        plain_copy(&from, &to).await.unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"bytes");
+        assert!(plain_copy(&folder.path().join("absent"), &to).await.is_err());
+    }
+}

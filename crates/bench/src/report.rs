@@ -1,0 +1,205 @@
+//! What was measured, as a table or as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+/// What a figure must be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// Nothing: it is there to be read.
+    None,
+    /// The ratio to the other side must be at least this.
+    RatioAtLeast(f64),
+    /// The gateway's own value must be at most this.
+    AtMost(f64),
+}
+
+/// One measured value.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// In which unit.
+    pub unit: &'static str,
+    /// The gateway's value.
+    pub ours: f64,
+    /// What it stands beside, and its value.
+    pub beside: Option<(&'static str, f64)>,
+    /// The median of the ratios of the rounds.
+    pub ratio: Option<f64>,
+    /// The target.
+    pub bound: Bound,
+}
+
+impl Figure {
+    /// A value of the gateway alone.
+    pub fn alone(name: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self { name: name.into(), unit, ours, beside: None, ratio: None, bound: Bound::None }
+    }
+
+    /// A value beside that of something else, measured in the same rounds.
+    pub fn beside(
+        name: impl Into<String>,
+        unit: &'static str,
+        ours: &[f64],
+        (other, theirs): (&'static str, &[f64]),
+    ) -> Self {
+        use crate::statistics::{median, ratio};
+        Self {
+            beside: Some((other, median(theirs))),
+            ratio: Some(ratio(ours, theirs)),
+            ..Self::alone(name, unit, median(ours))
+        }
+    }
+
+    /// With a target.
+    pub fn bounded(self, bound: Bound) -> Self {
+        Self { bound, ..self }
+    }
+
+    fn target(&self) -> String {
+        match self.bound {
+            Bound::None => String::new(),
+            Bound::RatioAtLeast(least) => format!(">= {least} x"),
+            Bound::AtMost(most) => format!("<= {}", shown(most)),
+        }
+    }
+
+    fn met(&self) -> Option<bool> {
+        match self.bound {
+            Bound::None => None,
+            Bound::RatioAtLeast(least) => self.ratio.map(|ratio| ratio >= least),
+            Bound::AtMost(most) => Some(self.ours <= most),
+        }
+    }
+}
+
+/// How and where the figures came to be.
+pub struct Conditions {
+    /// The build profile of both binaries.
+    pub profile: String,
+    /// Rounds of every comparison.
+    pub rounds: usize,
+    /// Seconds of load a round and target.
+    pub seconds: f64,
+    /// True for a run that is too short for figures.
+    pub quick: bool,
+}
+
+/// The table that people read.
+pub fn table(conditions: &Conditions, figures: &[Figure]) -> String {
+    let mut text = format!(
+        "Profile {}, {} processors, {} rounds of {} s a target; medians of the rounds, ratios pair by pair.\n",
+        conditions.profile,
+        processors(),
+        conditions.rounds,
+        conditions.seconds
+    );
+    if conditions.quick {
+        text.push_str("A quick run: it shows that everything works and is too short for figures to be quoted.\n");
+    }
+    let rows: Vec<[String; 7]> = figures.iter().map(row).collect();
+    let head = ["", "unit", "Tollgate", "beside it", "ratio", "target", "met"].map(str::to_owned);
+    let mut widths = [0; 7];
+    for cells in rows.iter().chain([&head]) {
+        for (width, cell) in widths.iter_mut().zip(cells) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for cells in [&head].into_iter().chain(&rows) {
+        for (cell, width) in cells.iter().zip(widths) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{cell:width$}  ");
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+fn row(figure: &Figure) -> [String; 7] {
+    [
+        figure.name.clone(),
+        figure.unit.to_owned(),
+        shown(figure.ours),
+        figure.beside.map(|(name, value)| format!("{} ({name})", shown(value))).unwrap_or_default(),
+        figure.ratio.map(|ratio| format!("{ratio:.2} x")).unwrap_or_default(),
+        figure.target(),
+        figure.met().map(|met| if met { "yes" } else { "NO" }.to_owned()).unwrap_or_default(),
+    ]
+}
+
+/// The document that programs read.
+pub fn document(conditions: &Conditions, figures: &[Figure]) -> Value {
+    let figures: Vec<Value> = figures
+        .iter()
+        .map(|figure| {
+            json!({
+                "name": figure.name,
+                "unit": figure.unit,
+                "tollgate": figure.ours,
+                "beside": figure.beside.map(|(name, value)| json!({ "name": name, "value": value })),
+                "ratio": figure.ratio,
+                "target": Some(figure.target()).filter(|target| !target.is_empty()),
+                "met": figure.met(),
+            })
+        })
+        .collect();
+    json!({
+        "profile": conditions.profile,
+        "processors": processors(),
+        "rounds": conditions.rounds,
+        "seconds_per_round": conditions.seconds,
+        "quick": conditions.quick,
+        "figures": figures,
+    })
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Three or more digits, no more than are known.
+fn shown(value: f64) -> String {
+    match value.abs() {
+        large if large >= 100.0 => format!("{value:.0}"),
+        middle if middle >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONDITIONS: fn() -> Conditions =
+        || Conditions { profile: "release".to_owned(), rounds: 2, seconds: 1.0, quick: false };
+
+    #[test]
+    fn a_target_is_met_or_it_is_said_that_it_is_not() {
+        let slow = Figure::beside("x", "1/s", &[50.0, 60.0], ("bare", &[100.0, 100.0]));
+        assert_eq!(slow.clone().bounded(Bound::RatioAtLeast(0.6)).met(), Some(false));
+        assert_eq!(slow.clone().bounded(Bound::RatioAtLeast(0.55)).met(), Some(true));
+        assert_eq!(slow.met(), None);
+        let text = table(&CONDITIONS(), &[slow.bounded(Bound::RatioAtLeast(0.6))]);
+        let row = text.lines().last().unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>().join(" "), "x 1/s 55.0 100 (bare) 0.55 x >= 0.6 x NO");
+    }
+
+    #[test]
+    fn a_bound_on_the_value_itself() {
+        let memory = Figure::alone("idle", "MiB", 39.9).bounded(Bound::AtMost(40.0));
+        assert_eq!(memory.met(), Some(true));
+        assert_eq!(Figure { ours: 40.1, ..memory }.met(), Some(false));
+    }
+
+    #[test]
+    fn the_document_holds_what_the_table_holds() {
+        let figure = Figure::beside("x", "1/s", &[50.0], ("bare", &[100.0])).bounded(Bound::RatioAtLeast(0.8));
+        let document = document(&CONDITIONS(), &[figure]);
+        assert_eq!(document["figures"][0]["beside"]["value"], 100.0);
+        assert_eq!(document["figures"][0]["met"], false);
+        assert_eq!(document["profile"], "release");
+    }
+}

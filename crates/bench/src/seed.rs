@@ -1,0 +1,44 @@
+//! Keys in bulk: through the same port as every key, without a process for each.
+
+use std::time::Duration;
+
+use adapters_storage::{Database, SeaOrmApiKeyRepository, StorageSettings, Synchronous};
+use adapters_system::{OsSecrets, SystemClock};
+use anyhow::{Result, bail};
+use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository as _, ApiKeyScope};
+use domain::ids::WorkspaceId;
+use domain::system::{Clock as _, SecretGenerator as _};
+
+/// Adds `count` inference keys to a workspace and returns their hashes, in the order in which they were made.
+pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> Result<Vec<String>> {
+    let settings = StorageSettings {
+        url: database_url.to_owned(),
+        synchronous: Synchronous::Normal,
+        busy_timeout: Duration::from_secs(5),
+        max_readers: 1,
+        max_page_count: None,
+    };
+    let repository = SeaOrmApiKeyRepository::new(Database::open(&settings).await?);
+    let name = ApiKeyName::try_new("bench")?;
+    let created_at = SystemClock::new().now();
+    let mut hashes = Vec::with_capacity(count);
+    for _ in 0..count {
+        let secret = OsSecrets.api_key_secret()?;
+        let key = ApiKey {
+            hash: secret.hash(),
+            label: secret.label(),
+            name: name.clone(),
+            scope: ApiKeyScope::Inference(workspace),
+            disabled: false,
+            expires_at: None,
+            limit: None,
+            guardrail_id: None,
+            created_at,
+        };
+        if !repository.insert(&key).await? {
+            bail!("the workspace of the benchmark is gone");
+        }
+        hashes.push(key.hash.to_string());
+    }
+    Ok(hashes)
+}
