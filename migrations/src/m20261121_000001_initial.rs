@@ -79,10 +79,11 @@ fn guardrails() -> TableCreateStatement {
 
 fn api_keys() -> TableCreateStatement {
     // Management is said outright: a workspace that got lost must never turn a key into one that manages.
-    let scope_fits = Expr::col("scope")
-        .eq("management")
-        .and(Expr::col("workspace_id").is_null())
-        .or(Expr::col("scope").eq("inference").and(Expr::col("workspace_id").is_not_null()));
+    let scope_fits =
+        Expr::col("scope")
+            .eq("management")
+            .and(Expr::col("workspace_id").is_null())
+            .or(Expr::col("scope").eq("inference").and(Expr::col("workspace_id").is_not_null()));
     Table::create()
         .table("api_keys")
         .col(ColumnDef::new("hash").blob().not_null().primary_key())
@@ -104,9 +105,10 @@ fn api_keys() -> TableCreateStatement {
 }
 
 fn documents() -> TableCreateStatement {
-    let ready_is_whole = Expr::col("state")
-        .eq("pending")
-        .or(Expr::col("state").eq("ready").and(Expr::col("sha256").is_not_null()).and(Expr::col("media_type").is_not_null()));
+    let ready_is_whole = Expr::col("state").eq("pending").or(Expr::col("state")
+        .eq("ready")
+        .and(Expr::col("sha256").is_not_null())
+        .and(Expr::col("media_type").is_not_null()));
     Table::create()
         .table("documents")
         .col(ColumnDef::new("id").text().not_null().primary_key())

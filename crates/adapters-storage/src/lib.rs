@@ -1,1 +1,22 @@
-//! Placeholder.
+//! The repositories of the domain over sea-orm: SQLite today, written so that PostgreSQL needs no second copy.
+//!
+//! Every method of a repository is one transaction. Writes go through one connection, one after the other; reads go
+//! through connections of their own and never wait for a write.
+
+mod change_feed;
+mod chunks;
+mod convert;
+mod database;
+mod entities;
+mod errors;
+mod location;
+mod repositories;
+mod settings;
+mod sqlite;
+mod usage;
+
+pub use change_feed::SeaOrmChangeFeed;
+pub use database::{Database, MigrationState};
+pub use repositories::*;
+pub use settings::{StorageSettings, Synchronous};
+pub use usage::SeaOrmUsageRepository;

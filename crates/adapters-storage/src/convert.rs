@@ -1,0 +1,51 @@
+//! Between the domain's values and columns.
+
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use domain::api_key::ApiKeyHash;
+use domain::error::StoreError;
+
+use crate::errors::corrupt;
+
+/// Unix milliseconds.
+pub(crate) fn millis(moment: DateTime<Utc>) -> i64 {
+    moment.timestamp_millis()
+}
+
+pub(crate) fn moment(millis: i64, column: &str, row: impl Display) -> Result<DateTime<Utc>, StoreError> {
+    DateTime::from_timestamp_millis(millis).ok_or_else(|| corrupt(column, row))
+}
+
+/// Whole microseconds; what is longer than 292,000 years is cut to that.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn duration(micros: i64, column: &str, row: impl Display) -> Result<Duration, StoreError> {
+    unsigned(micros, column, row).map(Duration::from_micros)
+}
+
+/// A count as a column holds it.
+pub(crate) fn signed(count: u64, column: &str, row: impl Display) -> Result<i64, StoreError> {
+    i64::try_from(count).map_err(|_| corrupt(column, row))
+}
+
+pub(crate) fn unsigned(count: i64, column: &str, row: impl Display) -> Result<u64, StoreError> {
+    u64::try_from(count).map_err(|_| corrupt(column, row))
+}
+
+/// Reads a text column whose type knows its own form.
+pub(crate) fn parse<T: FromStr>(text: &str, column: &str, row: impl Display) -> Result<T, StoreError> {
+    text.parse().map_err(|_| corrupt(column, row))
+}
+
+pub(crate) fn hash_column(hash: &ApiKeyHash) -> Vec<u8> {
+    hash.bytes().to_vec()
+}
+
+pub(crate) fn hash(bytes: &[u8], column: &str, row: impl Display) -> Result<ApiKeyHash, StoreError> {
+    bytes.try_into().map(ApiKeyHash::from_bytes).map_err(|_| corrupt(column, row))
+}

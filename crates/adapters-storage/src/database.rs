@@ -1,0 +1,149 @@
+//! The database: its connections, transactions and schema.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::change_feed::ChangeFeed;
+use domain::error::StoreError;
+use domain::system::HealthProbe;
+use migrations::{Migrator, MigratorTrait};
+use sea_orm::{
+    DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode, SqlxSqliteConnector,
+    TransactionOptions, TransactionTrait,
+};
+use sea_orm_migration::MigrationStatus;
+
+use crate::change_feed::SeaOrmChangeFeed;
+use crate::errors::{is_busy, store_error};
+use crate::location::{Access, Location};
+use crate::settings::StorageSettings;
+use crate::sqlite;
+
+/// An open database. Clones share its connections.
+#[derive(Clone)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The one connection that writes. SQLite lets one write at a time anyway; taking turns here is fair and costs
+    /// no polling.
+    writer: DatabaseConnection,
+    /// Connections that cannot write.
+    readers: DatabaseConnection,
+    patience: Duration,
+}
+
+/// A step of the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MigrationState {
+    /// Its name, which begins with its date.
+    pub name: String,
+    /// True where the database has it.
+    pub applied: bool,
+}
+
+/// How long a probe may take; readiness promises an answer within two seconds.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
+/// How long is waited before a busy database is tried again while it is being opened.
+const OPEN_RETRY: Duration = Duration::from_millis(20);
+
+impl Database {
+    /// Opens the database and makes its folder and file where the URL allows that. Applies no schema: see
+    /// [`Database::migrate`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] where the URL names no database, or the file cannot be opened or made;
+    /// [`StoreError::Corrupt`] where it is no database.
+    pub async fn open(settings: &StorageSettings) -> Result<Self, StoreError> {
+        let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
+        location.prepare().map_err(StoreError::unavailable)?;
+        let writer = open_writer(settings, &location).await?;
+        let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
+        Ok(Self { shared: Arc::new(Shared { writer, readers, patience: settings.busy_timeout }) })
+    }
+
+    /// Applies what is missing of the schema, all or nothing. Processes that do so at once wait for each other.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where the database has a step that this version does not know.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let transaction = self.begin().await?;
+        Migrator::up(&transaction, None).await.map_err(store_error)?;
+        transaction.commit().await.map_err(store_error)
+    }
+
+    /// Every step that this version knows, oldest first. Changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where the database has a step that this version does not know.
+    pub async fn migration_status(&self) -> Result<Vec<MigrationState>, StoreError> {
+        let steps = Migrator::get_migration_with_status_read_only(self.readers()).await.map_err(store_error)?;
+        let state = |step: &sea_orm_migration::Migration| MigrationState {
+            name: step.name().to_owned(),
+            applied: step.status() == MigrationStatus::Applied,
+        };
+        Ok(steps.iter().map(state).collect())
+    }
+
+    /// Waits for what is being written and closes every connection; what is begun afterwards is unavailable.
+    pub async fn close(&self) {
+        for connection in [&self.shared.readers, &self.shared.writer] {
+            if let Err(error) = connection.close_by_ref().await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
+            }
+        }
+    }
+
+    /// For statements that only read.
+    pub(crate) fn readers(&self) -> &DatabaseConnection {
+        &self.shared.readers
+    }
+
+    /// How long a caller is made to wait for its turn.
+    pub(crate) fn patience(&self) -> Duration {
+        self.shared.patience
+    }
+
+    /// Begins a transaction that may write: it holds the write lock from its first moment, so that what it reads
+    /// cannot change before it writes. Dropping it undoes it.
+    pub(crate) async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
+        let options = TransactionOptions {
+            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+            ..TransactionOptions::default()
+        };
+        self.shared.writer.begin_with_options(options).await.map_err(store_error)
+    }
+}
+
+#[async_trait]
+impl HealthProbe for Database {
+    fn name(&self) -> &'static str {
+        "database"
+    }
+
+    /// Reads a row that every schema has.
+    async fn probe(&self) -> Result<(), StoreError> {
+        let feed = SeaOrmChangeFeed::new(self.clone());
+        tokio::time::timeout(PROBE_TIMEOUT, feed.versions()).await.map_err(StoreError::unavailable)?.map(drop)
+    }
+}
+
+/// Switching a new file to write-ahead logging asks for the whole file and does not always heed the busy timeout, so
+/// processes that open it at once are tried again.
+async fn open_writer(settings: &StorageSettings, location: &Location) -> Result<DatabaseConnection, StoreError> {
+    let attempts = settings.busy_timeout.as_millis() / OPEN_RETRY.as_millis();
+    let mut attempt = 0;
+    loop {
+        let opened = sqlite::writer(settings, location).await;
+        match opened.map_err(|error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)))) {
+            Ok(pool) => return Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool)),
+            Err(error) if is_busy(&error) && location.access != Access::ReadOnly && attempt < attempts => {
+                attempt += 1;
+                tokio::time::sleep(OPEN_RETRY).await;
+            }
+            Err(error) => return Err(store_error(error)),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! From errors of the database to what they mean.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use domain::error::StoreError;
+use sea_orm::{DbErr, RuntimeErr, SqlxError};
+
+/// Data that this version cannot read is corrupt; everything else means that the database did not do it.
+pub(crate) fn store_error(error: DbErr) -> StoreError {
+    if is_corrupt(&error) { StoreError::Corrupt(error.to_string()) } else { StoreError::unavailable(error) }
+}
+
+/// A value that does not read as what it should be. Names the place, never the value.
+pub(crate) fn corrupt(column: &str, row: impl Display) -> StoreError {
+    StoreError::Corrupt(format!("{column} of {row}"))
+}
+
+/// True where another connection held the lock for longer than the busy timeout.
+pub(crate) fn is_busy(error: &DbErr) -> bool {
+    matches!(sqlx_error(error).and_then(sqlite_code), Some(SQLITE_BUSY | SQLITE_LOCKED))
+}
+
+const SQLITE_ERROR: u32 = 1;
+const SQLITE_BUSY: u32 = 5;
+const SQLITE_LOCKED: u32 = 6;
+const SQLITE_CORRUPT: u32 = 11;
+const SQLITE_CONSTRAINT: u32 = 19;
+const SQLITE_MISMATCH: u32 = 20;
+const SQLITE_NOTADB: u32 = 26;
+
+fn is_corrupt(error: &DbErr) -> bool {
+    match error {
+        DbErr::Type(_) | DbErr::Json(_) | DbErr::TryIntoErr { .. } | DbErr::Custom(_) | DbErr::Migration(_) => true,
+        error => sqlx_error(error).is_some_and(is_corrupt_sqlx),
+    }
+}
+
+fn is_corrupt_sqlx(error: &SqlxError) -> bool {
+    match error {
+        SqlxError::ColumnDecode { .. }
+        | SqlxError::Decode(_)
+        | SqlxError::ColumnNotFound(_)
+        | SqlxError::ColumnIndexOutOfBounds { .. }
+        | SqlxError::TypeNotFound { .. } => true,
+        // 1 is what a missing table or column gives: a schema that this version does not know.
+        error => matches!(
+            sqlite_code(error),
+            Some(SQLITE_ERROR | SQLITE_CORRUPT | SQLITE_CONSTRAINT | SQLITE_MISMATCH | SQLITE_NOTADB)
+        ),
+    }
+}
+
+fn sqlx_error(error: &DbErr) -> Option<&SqlxError> {
+    match error {
+        DbErr::Conn(RuntimeErr::SqlxError(error))
+        | DbErr::Exec(RuntimeErr::SqlxError(error))
+        | DbErr::Query(RuntimeErr::SqlxError(error)) => Some(error),
+        _ => None,
+    }
+}
+
+/// The primary result code: the low byte of the extended one.
+fn sqlite_code(error: &SqlxError) -> Option<u32> {
+    let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xff)
+}
+
+/// One failure that several callers are told of.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the batch was not written")]
+pub(crate) struct BatchFailed(#[source] pub(crate) Arc<StoreError>);

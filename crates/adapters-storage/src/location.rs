@@ -1,0 +1,121 @@
+//! Where the database file is, as a URL says it.
+
+use std::path::{Path, PathBuf};
+
+use percent_encoding::percent_decode_str;
+
+/// A database file and what may be done with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub(crate) path: PathBuf,
+    pub(crate) access: Access,
+}
+
+/// What may be done with the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Read and write; made where there is none.
+    Create,
+    /// Read and write; it must be there.
+    Existing,
+    /// Read only; it must be there.
+    ReadOnly,
+}
+
+/// A URL that does not name a database file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidUrl {
+    #[error("the storage URL must begin with sqlite://")]
+    Scheme,
+    #[error("the storage URL names no file")]
+    NoFile,
+    #[error("the path in the storage URL is not UTF-8")]
+    NotUtf8,
+    #[error("the only parameter of a storage URL is mode=ro, mode=rw or mode=rwc")]
+    Parameter,
+}
+
+impl Location {
+    /// Reads `sqlite://path` (a third slash makes the path absolute) with an optional `?mode=`.
+    pub(crate) fn parse(url: &str) -> Result<Self, InvalidUrl> {
+        let rest = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:")).ok_or(InvalidUrl::Scheme)?;
+        let (path, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let path = percent_decode_str(path).decode_utf8().map_err(|_| InvalidUrl::NotUtf8)?;
+        if path.is_empty() || path.ends_with('/') || path == ":memory:" {
+            return Err(InvalidUrl::NoFile);
+        }
+        let access = match parameters {
+            "" | "mode=rwc" => Access::Create,
+            "mode=rw" => Access::Existing,
+            "mode=ro" => Access::ReadOnly,
+            _ => return Err(InvalidUrl::Parameter),
+        };
+        // A relative path is anchored, so that a file called `file:x` is not taken for a URI by SQLite.
+        let path = if Path::new(&*path).is_absolute() { PathBuf::from(&*path) } else { Path::new(".").join(&*path) };
+        Ok(Self { path, access })
+    }
+
+    /// Makes the folder and an empty file where there is none. What is made is for this user alone; the database's
+    /// side files take their permissions from the file.
+    pub(crate) fn prepare(&self) -> std::io::Result<()> {
+        if self.access != Access::Create {
+            return Ok(());
+        }
+        if let Some(folder) = self.path.parent() {
+            private_folder().create(folder)?;
+        }
+        match private_file().open(&self.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            made => made.map(drop),
+        }
+    }
+}
+
+fn private_folder() -> std::fs::DirBuilder {
+    let mut folder = std::fs::DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder
+}
+
+fn private_file() -> std::fs::OpenOptions {
+    let mut file = std::fs::OpenOptions::new();
+    file.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_is_taken_as_the_url_says_it() {
+        for (url, path, access) in [
+            ("sqlite://data/a.db", "./data/a.db", Access::Create),
+            ("sqlite:a.db?mode=rwc", "./a.db", Access::Create),
+            ("sqlite:///srv/a b.db?mode=ro", "/srv/a b.db", Access::ReadOnly),
+            ("sqlite:///srv/a%3Fb%20%25.db?mode=rw", "/srv/a?b %.db", Access::Existing),
+            ("sqlite://file:x", "./file:x", Access::Create),
+        ] {
+            assert_eq!(Location::parse(url).unwrap(), Location { path: PathBuf::from(path), access }, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_file_is_refused() {
+        for (url, error) in [
+            ("postgres://host/db", InvalidUrl::Scheme),
+            ("data.db", InvalidUrl::Scheme),
+            ("sqlite://", InvalidUrl::NoFile),
+            ("sqlite::memory:", InvalidUrl::NoFile),
+            ("sqlite:///srv/", InvalidUrl::NoFile),
+            ("sqlite://a%FF.db", InvalidUrl::NotUtf8),
+            ("sqlite://a.db?cache=shared", InvalidUrl::Parameter),
+        ] {
+            assert_eq!(Location::parse(url).unwrap_err(), error, "{url}");
+        }
+    }
+}

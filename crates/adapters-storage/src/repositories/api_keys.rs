@@ -1,0 +1,208 @@
+//! API keys, and what they grant.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::api_key::{
+    ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, ResetInterval,
+    SpendLimit,
+};
+use domain::error::StoreError;
+use domain::ids::WorkspaceId;
+use domain::money::Usd;
+use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    UpdateMany,
+};
+
+use crate::change_feed::raise_keys;
+use crate::convert::{hash, hash_column, millis, moment, parse};
+use crate::database::Database;
+use crate::entities::api_keys::{Column, Entity, Model};
+use crate::entities::workspaces;
+use crate::errors::{corrupt, store_error};
+
+/// Keeps keys in the database, and reads there what a key grants, each time anew.
+#[derive(Clone)]
+pub struct SeaOrmApiKeyRepository {
+    database: Database,
+}
+
+impl SeaOrmApiKeyRepository {
+    /// Over an open database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+
+    /// Makes one change to a live key and raises the counter of keys.
+    async fn change(&self, hash: &ApiKeyHash, change: UpdateMany<Entity>) -> Result<bool, StoreError> {
+        let transaction = self.database.begin().await?;
+        let changed = change
+            .filter(Column::Hash.eq(hash_column(hash)))
+            .filter(Column::Deleted.eq(false))
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
+        if changed.rows_affected == 0 {
+            return Ok(false);
+        }
+        raise_keys(&transaction).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+}
+
+const INFERENCE: &str = "inference";
+const MANAGEMENT: &str = "management";
+
+#[async_trait]
+impl ApiKeyRepository for SeaOrmApiKeyRepository {
+    async fn insert(&self, key: &ApiKey) -> Result<bool, StoreError> {
+        let transaction = self.database.begin().await?;
+        if let ApiKeyScope::Inference(workspace_id) = key.scope
+            && !super::workspaces::exists(&transaction, workspace_id).await?
+        {
+            return Ok(false);
+        }
+        insert(&transaction, key).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+
+    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
+        let query = Entity::find_by_id(hash_column(hash)).filter(Column::Deleted.eq(false));
+        let found = query.one(self.database.readers()).await.map_err(store_error)?;
+        found.map(to_key).transpose()
+    }
+
+    async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<ApiKey>, StoreError> {
+        let whose = match workspace_id {
+            Some(id) => Column::WorkspaceId.eq(id.to_string()),
+            None => Column::WorkspaceId.is_null(),
+        };
+        let rows = Entity::find()
+            .filter(whose)
+            .filter(Column::Deleted.eq(false))
+            .order_by_desc(Column::CreatedAt)
+            .order_by_desc(Column::Hash)
+            .all(self.database.readers())
+            .await
+            .map_err(store_error)?;
+        rows.into_iter().map(to_key).collect()
+    }
+
+    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool) -> Result<bool, StoreError> {
+        self.change(hash, Entity::update_many().col_expr(Column::Disabled, Expr::value(disabled))).await
+    }
+
+    async fn delete(&self, hash: &ApiKeyHash) -> Result<bool, StoreError> {
+        let deletion = Entity::update_many()
+            .col_expr(Column::Deleted, Expr::value(true))
+            // A key that is gone holds nothing, so that guardrails count and change only live ones.
+            .col_expr(Column::GuardrailId, Expr::value(None::<String>));
+        self.change(hash, deletion).await
+    }
+}
+
+#[async_trait]
+impl KeyGrants for SeaOrmApiKeyRepository {
+    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
+        let found = Entity::find_by_id(hash_column(hash))
+            .filter(Column::Deleted.eq(false))
+            .find_also_related(workspaces::Entity)
+            .one(self.database.readers())
+            .await
+            .map_err(store_error)?;
+        found.map(|(key, workspace)| to_grant(*hash, &key, workspace).map(Arc::new)).transpose()
+    }
+}
+
+/// Adds a key in a transaction of the caller's. The digest of a deleted key is taken for ever.
+pub(super) async fn insert(transaction: &DatabaseTransaction, key: &ApiKey) -> Result<(), StoreError> {
+    let row = to_row(key).into_active_model();
+    Entity::insert(row).exec_without_returning(transaction).await.map_err(store_error)?;
+    Ok(())
+}
+
+/// True where a management key was ever made.
+pub(super) async fn any_management_key(connection: &impl ConnectionTrait) -> Result<bool, StoreError> {
+    let query = Entity::find().filter(Column::WorkspaceId.is_null());
+    Ok(query.one(connection).await.map_err(store_error)?.is_some())
+}
+
+fn to_row(key: &ApiKey) -> Model {
+    let limit = key.limit.as_ref();
+    Model {
+        hash: hash_column(&key.hash),
+        label: key.label.clone(),
+        name: key.name.as_str().to_owned(),
+        scope: match key.scope {
+            ApiKeyScope::Inference(_) => INFERENCE,
+            ApiKeyScope::Management => MANAGEMENT,
+        }
+        .to_owned(),
+        workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
+        disabled: key.disabled,
+        deleted: false,
+        expires_at: key.expires_at.map(millis),
+        limit_pico: limit.map(|limit| limit.amount.pico()),
+        limit_reset: limit.and_then(|limit| limit.reset).map(|reset| reset.as_str().to_owned()),
+        guardrail_id: key.guardrail_id.map(|id| id.to_string()),
+        created_at: millis(key.created_at),
+    }
+}
+
+fn to_key(row: Model) -> Result<ApiKey, StoreError> {
+    let hash = hash(&row.hash, "api_keys.hash", &row.label)?;
+    let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", hash)).transpose()?;
+    let guardrail_id = row.guardrail_id.as_ref().map(|id| parse(id, "api_keys.guardrail_id", hash)).transpose()?;
+    Ok(ApiKey {
+        hash,
+        scope: to_scope(hash, &row)?,
+        limit: to_limit(hash, &row)?,
+        label: row.label,
+        name: ApiKeyName::try_new(&row.name).map_err(|_| corrupt("api_keys.name", hash))?,
+        disabled: row.disabled,
+        expires_at,
+        guardrail_id,
+        created_at: moment(row.created_at, "api_keys.created_at", hash)?,
+    })
+}
+
+fn to_scope(hash: ApiKeyHash, row: &Model) -> Result<ApiKeyScope, StoreError> {
+    match (row.scope.as_str(), &row.workspace_id) {
+        (INFERENCE, Some(id)) => Ok(ApiKeyScope::Inference(parse(id, "api_keys.workspace_id", hash)?)),
+        (MANAGEMENT, None) => Ok(ApiKeyScope::Management),
+        _ => Err(corrupt("api_keys.scope", hash)),
+    }
+}
+
+fn to_limit(hash: ApiKeyHash, row: &Model) -> Result<Option<SpendLimit>, StoreError> {
+    let reset = match row.limit_reset.as_deref() {
+        Some(name) => Some(ResetInterval::from_name(name).ok_or_else(|| corrupt("api_keys.limit_reset", hash))?),
+        None => None,
+    };
+    Ok(row.limit_pico.map(|pico| SpendLimit { amount: Usd::from_pico(pico), reset }))
+}
+
+fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>) -> Result<KeyGrant, StoreError> {
+    let scope = match to_scope(hash, row)? {
+        ApiKeyScope::Management => GrantScope::Management,
+        ApiKeyScope::Inference(workspace_id) => {
+            let workspace = workspace.ok_or_else(|| corrupt("api_keys.workspace_id", hash))?;
+            GrantScope::Inference {
+                workspace_id,
+                workspace_suspended: workspace.suspended,
+                owner_id: workspace.owner_id,
+                guardrail_id: row
+                    .guardrail_id
+                    .as_ref()
+                    .map(|id| parse(id, "api_keys.guardrail_id", hash))
+                    .transpose()?,
+            }
+        }
+    };
+    let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", hash)).transpose()?;
+    Ok(KeyGrant { hash, disabled: row.disabled, expires_at, scope })
+}

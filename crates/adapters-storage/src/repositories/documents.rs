@@ -1,0 +1,266 @@
+//! Durable documents, the quota that they take and the claims that make retries safe.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::error::StoreError;
+use domain::file::{ClaimState, Document, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation};
+use domain::ids::{DocumentId, WorkspaceId};
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QuerySelect, Select,
+};
+
+use crate::chunks::chunks;
+use crate::convert::{hash_column, millis, moment, parse, signed, unsigned};
+use crate::database::Database;
+use crate::entities::documents::{Column, Entity, Model};
+use crate::entities::{idempotency_claims as claims, workspaces};
+use crate::errors::{corrupt, store_error};
+
+/// Keeps documents in the database. What a workspace has used is a counter of its own row, changed in the transaction
+/// that changes a document, so that taking quota never adds up documents.
+#[derive(Clone)]
+pub struct SeaOrmDocumentRepository {
+    database: Database,
+}
+
+impl SeaOrmDocumentRepository {
+    /// Over an open database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+const PENDING: &str = "pending";
+const READY: &str = "ready";
+
+#[async_trait]
+impl DocumentRepository for SeaOrmDocumentRepository {
+    async fn claim_state(&self, claim: &IdempotencyClaim) -> Result<ClaimState, StoreError> {
+        claim_state(self.database.readers(), claim).await
+    }
+
+    async fn reserve<'a>(
+        &self,
+        document: &PendingDocument,
+        quota_bytes: u64,
+        claim: Option<&'a IdempotencyClaim>,
+    ) -> Result<Reservation, StoreError> {
+        let transaction = self.database.begin().await?;
+        if let Some(claim) = claim {
+            let state = claim_state(&transaction, claim).await?;
+            if state != ClaimState::Free {
+                return Ok(Reservation::Claimed(state));
+            }
+        }
+        if !take_quota(&transaction, document, quota_bytes).await? {
+            let used_bytes = used_bytes(&transaction, document.workspace_id)
+                .await?
+                .ok_or_else(|| corrupt("documents.workspace_id", &document.id))?;
+            return Ok(Reservation::QuotaExceeded { used_bytes });
+        }
+        Entity::insert(pending_row(document)?.into_active_model())
+            .exec_without_returning(&transaction)
+            .await
+            .map_err(store_error)?;
+        if let Some(claim) = claim {
+            take_claim(&transaction, claim, document).await?;
+        }
+        transaction.commit().await.map_err(store_error)?;
+        Ok(Reservation::Reserved)
+    }
+
+    async fn mark_ready(
+        &self,
+        workspace_id: WorkspaceId,
+        id: &DocumentId,
+        sha256: &str,
+        media_type: &str,
+    ) -> Result<Option<Document>, StoreError> {
+        let transaction = self.database.begin().await?;
+        // A claim on the document needs no change: it is done when its document is ready.
+        let updated = Entity::update_many()
+            .col_expr(Column::State, Expr::value(READY))
+            .col_expr(Column::Sha256, Expr::value(sha256))
+            .col_expr(Column::MediaType, Expr::value(media_type))
+            .filter(one_of(workspace_id, id, PENDING))
+            .exec_with_returning(&transaction)
+            .await
+            .map_err(store_error)?;
+        let Some(document) = updated.into_iter().next().map(to_document).transpose()? else { return Ok(None) };
+        transaction.commit().await.map_err(store_error)?;
+        Ok(Some(document))
+    }
+
+    async fn abandon(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<bool, StoreError> {
+        let transaction = self.database.begin().await?;
+        let gone = remove(&transaction, one_of(workspace_id, id, PENDING)).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(!gone.is_empty())
+    }
+
+    async fn abandon_stale(&self, before: DateTime<Utc>) -> Result<Vec<PendingDocument>, StoreError> {
+        let transaction = self.database.begin().await?;
+        let stale = Column::State.eq(PENDING).and(Column::CreatedAt.lt(millis(before)));
+        let gone = remove(&transaction, stale).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(gone)
+    }
+
+    async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError> {
+        let query = Entity::find().filter(one_of(workspace_id, id, READY));
+        let found = query.one(self.database.readers()).await.map_err(store_error)?;
+        found.map(to_document).transpose()
+    }
+
+    async fn unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError> {
+        let mut unknown = Vec::new();
+        for piece in chunks(ids) {
+            let known: Vec<String> = Entity::find()
+                .select_only()
+                .column(Column::Id)
+                .filter(Column::Id.is_in(piece.iter().map(DocumentId::as_str)))
+                .into_tuple()
+                .all(self.database.readers())
+                .await
+                .map_err(store_error)?;
+            let known: std::collections::HashSet<&str> = known.iter().map(String::as_str).collect();
+            unknown.extend(piece.iter().filter(|id| !known.contains(id.as_str())).cloned());
+        }
+        Ok(unknown)
+    }
+
+    async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        Ok(used_bytes(self.database.readers(), workspace_id).await?.unwrap_or(0))
+    }
+
+    async fn forget_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
+        let transaction = self.database.begin().await?;
+        let old = claims::Column::CreatedAt.lt(millis(before));
+        let forgotten = claims::Entity::delete_many().filter(old).exec(&transaction).await.map_err(store_error)?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(forgotten.rows_affected)
+    }
+}
+
+fn one_of(workspace_id: WorkspaceId, id: &DocumentId, state: &str) -> Expr {
+    Column::Id.eq(id.as_str()).and(Column::WorkspaceId.eq(workspace_id.to_string())).and(Column::State.eq(state))
+}
+
+fn find_claim(claim: &IdempotencyClaim) -> Select<claims::Entity> {
+    claims::Entity::find_by_id((hash_column(&claim.api_key), claim.operation.to_owned(), claim.key.as_str().to_owned()))
+}
+
+async fn claim_state(connection: &impl ConnectionTrait, claim: &IdempotencyClaim) -> Result<ClaimState, StoreError> {
+    let found = find_claim(claim).find_also_related(Entity).one(connection).await.map_err(store_error)?;
+    let Some((made, document)) = found else { return Ok(ClaimState::Free) };
+    if made.created_at < millis(claim.not_before) {
+        return Ok(ClaimState::Free);
+    }
+    if made.subject != claim.subject {
+        return Ok(ClaimState::Reused);
+    }
+    let document = document.ok_or_else(|| corrupt("idempotency_claims.document_id", &made.document_id))?;
+    if document.state == PENDING { Ok(ClaimState::InProgress) } else { to_document(document).map(ClaimState::Done) }
+}
+
+/// Takes a claim that is free: one that is there is older than the caller remembers and makes way.
+async fn take_claim(
+    transaction: &DatabaseTransaction,
+    claim: &IdempotencyClaim,
+    document: &PendingDocument,
+) -> Result<(), StoreError> {
+    let row = claims::Model {
+        api_key: hash_column(&claim.api_key),
+        operation: claim.operation.to_owned(),
+        idempotency_key: claim.key.as_str().to_owned(),
+        subject: claim.subject.clone(),
+        document_id: document.id.as_str().to_owned(),
+        created_at: millis(document.created_at),
+    };
+    let key = (row.api_key.clone(), row.operation.clone(), row.idempotency_key.clone());
+    claims::Entity::delete_by_id(key).exec(transaction).await.map_err(store_error)?;
+    let row = row.into_active_model();
+    claims::Entity::insert(row).exec_without_returning(transaction).await.map_err(store_error)?;
+    Ok(())
+}
+
+/// False where there is no room, or no such workspace.
+async fn take_quota(
+    transaction: &DatabaseTransaction,
+    document: &PendingDocument,
+    quota_bytes: u64,
+) -> Result<bool, StoreError> {
+    let Some(room_before) = quota_bytes.checked_sub(document.size_bytes) else { return Ok(false) };
+    let size = signed(document.size_bytes, "documents.size_bytes", &document.id)?;
+    // The counter stays within its column even where the quota does not.
+    let room_before = Ord::min(i64::try_from(room_before).unwrap_or(i64::MAX), i64::MAX - size);
+    let taken = workspaces::Entity::update_many()
+        .col_expr(workspaces::Column::StorageUsedBytes, Expr::col(workspaces::Column::StorageUsedBytes).add(size))
+        .filter(workspaces::Column::Id.eq(document.workspace_id.to_string()))
+        .filter(workspaces::Column::StorageUsedBytes.lte(room_before))
+        .exec(transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(taken.rows_affected == 1)
+}
+
+async fn used_bytes(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<Option<u64>, StoreError> {
+    let used: Option<i64> = workspaces::Entity::find_by_id(id.to_string())
+        .select_only()
+        .column(workspaces::Column::StorageUsedBytes)
+        .into_tuple()
+        .one(connection)
+        .await
+        .map_err(store_error)?;
+    used.map(|used| unsigned(used, "workspaces.storage_used_bytes", id)).transpose()
+}
+
+/// Removes documents with their claims and gives their bytes back.
+async fn remove(transaction: &DatabaseTransaction, which: Expr) -> Result<Vec<PendingDocument>, StoreError> {
+    let removed = Entity::delete_many().filter(which).exec_with_returning(transaction).await.map_err(store_error)?;
+    for row in &removed {
+        workspaces::Entity::update_many()
+            .col_expr(
+                workspaces::Column::StorageUsedBytes,
+                Expr::col(workspaces::Column::StorageUsedBytes).sub(row.size_bytes),
+            )
+            .filter(workspaces::Column::Id.eq(row.workspace_id.as_str()))
+            .exec(transaction)
+            .await
+            .map_err(store_error)?;
+    }
+    removed.into_iter().map(to_pending).collect()
+}
+
+fn pending_row(document: &PendingDocument) -> Result<Model, StoreError> {
+    Ok(Model {
+        id: document.id.as_str().to_owned(),
+        workspace_id: document.workspace_id.to_string(),
+        state: PENDING.to_owned(),
+        filename: document.filename.clone(),
+        size_bytes: signed(document.size_bytes, "documents.size_bytes", &document.id)?,
+        sha256: None,
+        media_type: None,
+        created_at: millis(document.created_at),
+    })
+}
+
+fn to_pending(row: Model) -> Result<PendingDocument, StoreError> {
+    let id: DocumentId = parse(&row.id, "documents.id", &row.id)?;
+    Ok(PendingDocument {
+        workspace_id: parse(&row.workspace_id, "documents.workspace_id", &id)?,
+        filename: row.filename,
+        size_bytes: unsigned(row.size_bytes, "documents.size_bytes", &id)?,
+        created_at: moment(row.created_at, "documents.created_at", &id)?,
+        id,
+    })
+}
+
+fn to_document(mut row: Model) -> Result<Document, StoreError> {
+    let (READY, Some(sha256), Some(media_type)) = (row.state.as_str(), row.sha256.take(), row.media_type.take()) else {
+        return Err(corrupt("documents.state", &row.id));
+    };
+    let PendingDocument { id, workspace_id, filename, size_bytes, created_at } = to_pending(row)?;
+    Ok(Document { id, workspace_id, filename, media_type, size_bytes, sha256, created_at })
+}

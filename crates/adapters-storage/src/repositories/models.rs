@@ -1,0 +1,91 @@
+//! The catalogue's rows.
+
+use async_trait::async_trait;
+use domain::error::StoreError;
+use domain::model::{CatalogueChange, Model as CatalogueModel, ModelRepository};
+use sea_orm::sea_query::OnConflict;
+use sea_orm::{
+    ActiveValue, ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+
+use crate::change_feed::{raise_catalogue, versions};
+use crate::chunks::{chunks, chunks_of};
+use crate::database::Database;
+use crate::entities::models::{ActiveModel, Column, Entity};
+use crate::errors::{corrupt, store_error};
+
+/// Keeps the catalogue in the database: one row per model, as JSON in the catalogue's own stored form.
+#[derive(Clone)]
+pub struct SeaOrmModelRepository {
+    database: Database,
+}
+
+impl SeaOrmModelRepository {
+    /// Over an open database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+/// Rows that one statement writes; a power of two.
+const ROWS: usize = 64;
+
+#[async_trait]
+impl ModelRepository for SeaOrmModelRepository {
+    async fn list(&self) -> Result<Vec<CatalogueModel>, StoreError> {
+        let query = Entity::find().order_by_asc(Column::Position).order_by_asc(Column::Id);
+        let rows = query.all(self.database.readers()).await.map_err(store_error)?;
+        let read = |row: &crate::entities::models::Model| {
+            let model = catalogue_json::read_row(&row.content).map_err(|_| corrupt("models.content", &row.id))?;
+            if model.id.as_str() == row.id { Ok(model) } else { Err(corrupt("models.id", &row.id)) }
+        };
+        rows.iter().map(read).collect()
+    }
+
+    async fn apply(&self, change: &CatalogueChange, expected_version: u64) -> Result<bool, StoreError> {
+        let transaction = self.database.begin().await?;
+        if versions(&transaction).await?.catalogue != expected_version {
+            return Ok(false);
+        }
+        let removed: Vec<&str> = change.remove.iter().map(domain::model::ModelId::as_str).collect();
+        for piece in chunks(&removed) {
+            let gone = Column::Id.is_in(piece.iter().copied());
+            Entity::delete_many().filter(gone).exec(&transaction).await.map_err(store_error)?;
+        }
+        upsert(&transaction, &change.upsert).await?;
+        raise_catalogue(&transaction).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+}
+
+/// New rows go to the end; those that are there keep their place.
+async fn upsert(transaction: &DatabaseTransaction, models: &[CatalogueModel]) -> Result<(), StoreError> {
+    let mut rows = Vec::with_capacity(models.len());
+    for (position, model) in (next_position(transaction).await?..).zip(models) {
+        rows.push(ActiveModel {
+            id: ActiveValue::Set(model.id.as_str().to_owned()),
+            position: ActiveValue::Set(position),
+            content: ActiveValue::Set(catalogue_json::write_stored(model)),
+        });
+    }
+    for piece in chunks_of(&rows, ROWS) {
+        Entity::insert_many(piece.iter().cloned())
+            .on_conflict(OnConflict::column(Column::Id).update_column(Column::Content).to_owned())
+            .exec_without_returning(transaction)
+            .await
+            .map_err(store_error)?;
+    }
+    Ok(())
+}
+
+async fn next_position(connection: &impl ConnectionTrait) -> Result<i64, StoreError> {
+    let last: Option<Option<i64>> = Entity::find()
+        .select_only()
+        .column_as(Column::Position.max(), "last")
+        .into_tuple()
+        .one(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(last.flatten().map_or(0, |last| last + 1))
+}
