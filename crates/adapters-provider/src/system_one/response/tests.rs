@@ -1,1 +1,117 @@
 use super::*;
+use proptest::prelude::*;
+use rstest::rstest;
+
+fn usage(text: &str) -> Result<Option<(u64, u64)>, MalformedAnswer> {
+    let body = format!(r#"{{"answers":{{}},"usage":{text}}}"#);
+    read(body.as_bytes()).map(|answer| answer.usage.map(|usage| (usage.input_tokens, usage.output_tokens)))
+}
+
+fn nested(levels: usize) -> Vec<u8> {
+    // The body and the answers are two levels.
+    let (open, close) = ("[".repeat(levels - 2), "]".repeat(levels - 2));
+    format!(r#"{{"answers":{{"a":{open}{close}}}}}"#).into_bytes()
+}
+
+#[test]
+fn answers_are_kept_byte_for_byte() {
+    let answers = r#"{ "b" : {"noul":0.10,"x":1e400} ,"a":"\u00e9[{" }"#;
+    let body = format!(" {{\"model\":\"m\",\"answers\" :{answers} , \"extra\":[{{}}] }}\n");
+    let answer = read(body.as_bytes()).unwrap();
+    assert_eq!(answer.answers.text(), answers);
+    assert_eq!(answer.usage, None);
+}
+
+#[rstest]
+#[case(r#"{"input_tokens":212,"output_tokens":31}"#, Some((212, 31)))]
+#[case(r#"{"input_tokens":12.0,"output_tokens":1.2e1,"cost":0.1}"#, Some((12, 12)))]
+#[case(r#"{"input_tokens":1000000000}"#, Some((1_000_000_000, 0)))]
+#[case(r#"{"input_tokens":0,"output_tokens":null}"#, Some((0, 0)))]
+#[case(r#"{"output_tokens":3}"#, None)]
+#[case("{}", None)]
+#[case("null", None)]
+fn token_counts_are_whole_numbers(#[case] text: &str, #[case] expected: Option<(u64, u64)>) {
+    assert_eq!(usage(text), Ok(expected));
+}
+
+#[rstest]
+#[case(r#"{"input_tokens":-1}"#)]
+#[case(r#"{"input_tokens":1.5}"#)]
+#[case(r#"{"input_tokens":"12"}"#)]
+#[case(r#"{"input_tokens":1000000001}"#)]
+#[case(r#"{"input_tokens":99999999999999999999999}"#)]
+#[case(r#"{"input_tokens":1e400}"#)]
+#[case(r#"{"input_tokens":1,"output_tokens":-0.5}"#)]
+#[case(r#"{"input_tokens":1,"input_tokens":2}"#)]
+#[case("[]")]
+#[case("7")]
+fn other_token_counts_are_malformed(#[case] text: &str) {
+    assert_eq!(usage(text), Err(MalformedAnswer::Usage));
+}
+
+#[rstest]
+#[case("")]
+#[case("[]")]
+#[case("null")]
+#[case(r#"{"answers":{}"#)]
+#[case(r#"{"answers":{"a":NaN}}"#)]
+#[case(r#"{"answers":{}} trailing"#)]
+#[case(r#"{"answers":{},"answers":{}}"#)]
+#[case(r#"{"answers":{},"\u0061nswers":{}}"#)]
+#[case(r#"{"answers":{},"usage":null,"usage":null}"#)]
+#[case("<html></html>")]
+fn what_is_not_of_the_form_is_malformed(#[case] body: &str) {
+    assert_eq!(read(body.as_bytes()).unwrap_err(), MalformedAnswer::NotOfItsForm);
+}
+
+#[rstest]
+#[case("{}")]
+#[case(r#"{"answers":null}"#)]
+#[case(r#"{"answers":[]}"#)]
+#[case(r#"{"answers":"{}"}"#)]
+#[case(r#"{"error":"secret"}"#)]
+fn answers_are_an_object(#[case] body: &str) {
+    assert_eq!(read(body.as_bytes()).unwrap_err(), MalformedAnswer::NoAnswers);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_malformed() {
+    assert_eq!(read(b"{\"answers\":{\"a\":\"\xff\"}}").unwrap_err(), MalformedAnswer::NotOfItsForm);
+}
+
+#[test]
+fn nesting_is_bounded() {
+    assert!(read(&nested(128)).is_ok());
+    assert_eq!(read(&nested(129)).unwrap_err(), MalformedAnswer::TooDeep);
+    assert_eq!(read(&nested(1_000_000)).unwrap_err(), MalformedAnswer::TooDeep);
+    let brackets_in_a_string = format!(r#"{{"answers":{{"a":"\"{}"}}}}"#, "[".repeat(1000));
+    assert!(read(brackets_in_a_string.as_bytes()).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&body);
+    }
+
+    #[test]
+    fn any_near_answer_is_read_without_panic(
+        body in r#"(\{|\}|\[|\]|"answers"|"usage"|"input_tokens"|:|,|-?[0-9]{1,30}|1e[0-9]{1,4}|"|\\|null|true| ){0,40}"#,
+    ) {
+        if let Ok(answer) = read(body.as_bytes()) {
+            prop_assert!(body.contains(answer.answers.text()));
+            prop_assert_eq!(answer.answers.kind(), JsonKind::Object);
+        }
+    }
+
+    #[test]
+    fn any_good_answer_is_taken(name in "\\PC{0,10}", input in 0_u64..=MAX_TOKENS, output in 0_u64..=MAX_TOKENS) {
+        let answers = serde_json::json!({ name: {"type": "noul", "noul": 0.5} });
+        let body = serde_json::json!({
+            "model": "m", "answers": answers, "usage": {"input_tokens": input, "output_tokens": output}
+        });
+        let answer = read(body.to_string().as_bytes()).unwrap();
+        prop_assert_eq!(answer.answers.text(), answers.to_string());
+        prop_assert_eq!(answer.usage, Some(ReportedUsage { input_tokens: input, output_tokens: output }));
+    }
+}

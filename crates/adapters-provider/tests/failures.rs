@@ -1,0 +1,211 @@
+//! Each way in which a provider fails, and what it is reported as.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use adapters_provider::HttpClientSettings;
+use domain::routing::{AttemptFailure, AttemptFailureKind};
+use rstest::rstest;
+use support::{Upstream, closed, decide, provider, provider_with, read_request};
+use tokio::io::AsyncWriteExt;
+
+/// What a provider says when it fails; none of it may come out.
+const THEIRS: &str = "provider-text";
+
+async fn failure(answer: impl Into<Vec<u8>>) -> AttemptFailure {
+    let upstream = Upstream::answering(answer).await;
+    let failure = decide(&provider(&upstream)).await.unwrap_err();
+    assert!(!format!("{failure:?} {failure}").contains(THEIRS), "{failure:?}");
+    assert_eq!(upstream.seen(), 1, "nothing is tried twice");
+    failure
+}
+
+fn status(line: &str, headers: &str) -> String {
+    let body = format!(r#"{{"error":"{THEIRS}"}}"#);
+    let length = body.len();
+    format!("HTTP/1.1 {line}\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}")
+}
+
+#[rstest]
+#[case("500 Oops", 500, AttemptFailureKind::Broken)]
+#[case("502 Oops", 502, AttemptFailureKind::Broken)]
+#[case("402 Pay", 402, AttemptFailureKind::Broken)]
+#[case("404 No", 404, AttemptFailureKind::Broken)]
+#[case("401 No", 401, AttemptFailureKind::Unauthorised)]
+#[case("403 No", 403, AttemptFailureKind::Unauthorised)]
+#[case("400 No", 400, AttemptFailureKind::Refused)]
+#[case("413 No", 413, AttemptFailureKind::Refused)]
+#[case("422 No", 422, AttemptFailureKind::Refused)]
+#[case("429 Slow", 429, AttemptFailureKind::Overloaded)]
+#[case("503 Later", 503, AttemptFailureKind::Overloaded)]
+#[case("529 Full", 529, AttemptFailureKind::Overloaded)]
+#[case("201 Made", 201, AttemptFailureKind::Broken)]
+#[tokio::test]
+async fn statuses(#[case] line: &str, #[case] code: u16, #[case] kind: AttemptFailureKind) {
+    let failure = failure(status(line, "")).await;
+    assert_eq!((failure.kind, failure.upstream_status, failure.retry_after), (kind, Some(code), None));
+}
+
+#[rstest]
+#[case("429 Slow", "retry-after: 7\r\n", 7_000)]
+#[case("503 Later", "retry-after-ms: 1500\r\nretry-after: 2\r\n", 1_500)]
+#[case("529 Full", "date: Fri, 31 Dec 1999 23:59:29 GMT\r\nretry-after: Fri, 31 Dec 1999 23:59:59 GMT\r\n", 30_000)]
+#[tokio::test]
+async fn an_overloaded_provider_says_when_to_come_back(
+    #[case] line: &str,
+    #[case] headers: &str,
+    #[case] milliseconds: u64,
+) {
+    let failure = failure(status(line, headers)).await;
+    assert_eq!(failure.kind, AttemptFailureKind::Overloaded);
+    assert_eq!(failure.retry_after, Some(Duration::from_millis(milliseconds)));
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Upstream::answering(support::ok(support::ANSWER)).await;
+    let target = elsewhere.base_url();
+    for code in [301, 302, 303, 307, 308] {
+        let failure = failure(status(&format!("{code} Over there"), &format!("location: {target}\r\n"))).await;
+        assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, Some(code)));
+    }
+    assert_eq!(elsewhere.seen(), 0);
+}
+
+#[rstest]
+#[case::html("text/html", format!("<h1>{THEIRS}</h1>"), "the provider's answer is not JSON")]
+#[case::json_as_text("text/plain", support::ANSWER.to_owned(), "the provider's answer is not JSON")]
+#[case::truncated("application/json", r#"{"answers":{"a":"#.to_owned() + "\"" + THEIRS, "the provider's answer is malformed")]
+#[case::not_a_number("application/json", r#"{"answers":{"a":NaN}}"#.to_owned(), "the provider's answer is malformed")]
+#[case::empty("application/json", String::new(), "the provider's answer is malformed")]
+#[case::no_answers("application/json", format!(r#"{{"error":"{THEIRS}"}}"#), "the provider's answer holds no answers")]
+#[case::usage("application/json", r#"{"answers":{},"usage":{"input_tokens":-1}}"#.to_owned(), "the provider's token counts are malformed")]
+#[case::deep("application/json", format!(r#"{{"answers":{{"a":{}{}}}}}"#, "[".repeat(9999), "]".repeat(9999)), "the provider's answer is nested too deeply")]
+#[tokio::test]
+async fn a_200_that_is_no_answer(#[case] media_type: &str, #[case] body: String, #[case] detail: &str) {
+    let length = body.len();
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\n\r\n{body}");
+    let failure = failure(answer).await;
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, Some(200)));
+    assert_eq!(failure.detail, detail);
+}
+
+#[rstest]
+#[case::with_a_charset("content-type: Application/JSON; charset=utf-8\r\n")]
+#[case::of_a_kind("content-type: application/problem+json\r\n")]
+#[case::untold("")]
+#[tokio::test]
+async fn json_by_other_names_is_taken(#[case] header: &str) {
+    let body = support::ANSWER;
+    let answer = format!("HTTP/1.1 200 OK\r\n{header}content-length: {}\r\n\r\n{body}", body.len());
+    let upstream = Upstream::answering(answer).await;
+    assert!(decide(&provider(&upstream)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_chunked_answer_is_put_together() {
+    let mut answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
+    for chunk in support::ANSWER.as_bytes().chunks(5) {
+        answer += &format!("{:x}\r\n{}\r\n", chunk.len(), std::str::from_utf8(chunk).unwrap());
+    }
+    let upstream = Upstream::answering(answer + "0\r\n\r\n").await;
+    let answer = decide(&provider(&upstream)).await.unwrap();
+    assert_eq!(answer.answers.text(), r#"{"a":{"type":"noul","noul":0.5}}"#);
+    assert_eq!(answer.usage.unwrap().input_tokens, 3);
+}
+
+#[tokio::test]
+async fn nobody_listens() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, None));
+    assert_eq!(failure.detail, "the connection could not be made");
+}
+
+#[rstest]
+#[case::at_once(false)]
+#[case::after_the_request(true)]
+#[tokio::test]
+async fn a_reset(#[case] reads: bool) {
+    let upstream = Upstream::start(move |mut socket| async move {
+        if reads {
+            read_request(&mut socket).await;
+        }
+        socket.set_zero_linger().unwrap();
+    })
+    .await;
+    let failure = decide(&provider(&upstream)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, None));
+    assert_eq!(upstream.seen(), 1, "a fresh connection that broke is not tried again");
+}
+
+#[rstest]
+#[case::no_http("SSH-2.0-server\r\n\r\n", "the provider's answer is not HTTP")]
+#[case::nothing("", "the connection broke before the answer")]
+#[case::half_a_body("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"answers\"", "the connection broke within the answer")]
+#[tokio::test]
+async fn the_connection_ends_too_early(#[case] bytes: &'static str, #[case] detail: &str) {
+    let upstream = Upstream::start(move |mut socket| async move {
+        read_request(&mut socket).await;
+        socket.write_all(bytes.as_bytes()).await.unwrap();
+    })
+    .await;
+    let failure = decide(&provider(&upstream)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.detail.as_str()), (AttemptFailureKind::Broken, detail));
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_dropped_at_the_bound() {
+    const GIGABYTE: u64 = 1 << 30;
+    let (taken, end) = (Arc::new(AtomicU64::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let (counted, ended) = (Arc::clone(&taken), Arc::clone(&end));
+    let upstream = Upstream::start(move |mut socket| {
+        let (counted, ended) = (Arc::clone(&counted), Arc::clone(&ended));
+        async move {
+            read_request(&mut socket).await;
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+            socket.write_all(head.as_bytes()).await.unwrap();
+            let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
+            while counted.load(Ordering::SeqCst) < GIGABYTE && socket.write_all(&chunk).await.is_ok() {
+                counted.fetch_add(0x10000, Ordering::SeqCst);
+            }
+            ended.notify_one();
+        }
+    })
+    .await;
+    let bounded = HttpClientSettings { max_answer_bytes: 1 << 20, ..support::settings() };
+    let failure = decide(&provider_with(&bounded, &upstream.base_url())).await.unwrap_err();
+    assert_eq!(failure.kind, AttemptFailureKind::Broken);
+    assert_eq!(failure.detail, "the provider's answer is too long");
+    tokio::time::timeout(support::AMPLE, end.notified()).await.expect("the connection is closed on the provider");
+    // The bound, and what the kernel's buffers took on the way.
+    assert!(taken.load(Ordering::SeqCst) < 64 << 20, "{} bytes were taken", taken.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn an_answer_announced_as_too_long_is_not_awaited() {
+    let upstream = Upstream::start(|mut socket| async move {
+        read_request(&mut socket).await;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1073741824\r\n\r\n";
+        socket.write_all(head.as_bytes()).await.unwrap();
+        closed(&mut socket).await;
+    })
+    .await;
+    let answer = tokio::time::timeout(support::AMPLE / 2, async { decide(&provider(&upstream)).await });
+    assert_eq!(answer.await.unwrap().unwrap_err().detail, "the provider's answer is too long");
+}
+
+#[tokio::test]
+async fn the_bound_itself_is_within_bounds() {
+    let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
+    for (max_answer_bytes, fits) in [(support::ANSWER.len(), true), (support::ANSWER.len() - 1, false)] {
+        let bounded = HttpClientSettings { max_answer_bytes, ..support::settings() };
+        let answer = decide(&provider_with(&bounded, &upstream.base_url())).await;
+        assert_eq!(answer.is_ok(), fits, "{max_answer_bytes}");
+    }
+}
