@@ -1,1 +1,15 @@
-//! Placeholder.
+//! HTTP and the error envelope, mapped onto the use cases of `domain`. Nothing is decided here.
+//!
+//! A request's way: `http/edge.rs` names it, finds its route, authenticates the caller and hands it to one file of
+//! `endpoints/`, which extracts, converts, executes and views.
+
+mod application;
+mod endpoints;
+mod gateway;
+mod http;
+mod openapi;
+
+pub use application::{Application, HttpSettings};
+pub use gateway::Services;
+pub use http::wire_names::WireNames;
+pub use openapi::openapi_document;

@@ -1,0 +1,189 @@
+//! `POST /guardrails/{id}/assignments/keys`: many keys to one guardrail.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use actix_web::HttpResponse;
+use actix_web::web::Payload;
+use domain::api_key::Principal;
+use domain::guardrail::AssignKeysError;
+use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::http::body::JsonBody;
+use crate::http::edge::Call;
+use crate::http::error::ApiError;
+use crate::http::json_members::{malformed, read_members};
+use crate::http::segment;
+
+impl From<AssignKeysError> for ApiError {
+    fn from(error: AssignKeysError) -> Self {
+        match error {
+            AssignKeysError::NoHashes | AssignKeysError::EmptyHash(_) => {
+                Self::of(error.kind()).message(error.to_string())
+            }
+            AssignKeysError::UnknownGuardrail => Self::of(error.kind()),
+            AssignKeysError::Store(store) => Self::store(store),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct AssignedView {
+    assigned_count: u64,
+}
+
+pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload) -> Result<HttpResponse, ApiError> {
+    let authority = caller.management()?;
+    let body = JsonBody::read(call.request, payload, call.gateway.max_json_bytes).await?;
+    let hashes = key_hashes(body.text()?)?;
+    // What is not even text names no guardrail.
+    let guardrail_id = segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)?;
+    let hashes = hashes.iter().map(Cow::as_ref);
+    let assigned_count = call.gateway.services.assign_keys.execute(authority, &guardrail_id, hashes).await?;
+    Ok(HttpResponse::Ok().json(AssignedView { assigned_count }))
+}
+
+/// The strings of `key_hashes`, lent from the body.
+fn key_hashes(text: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
+    let [hashes] = read_members(text, &["key_hashes"])?;
+    let hashes = hashes.ok_or_else(|| ApiError::invalid("key_hashes is required"))?.get();
+    if !hashes.starts_with('[') {
+        return Err(ApiError::invalid("key_hashes must be an array of strings"));
+    }
+    let Hashes { strings, first_other } = serde_json::from_str(hashes).map_err(|error| malformed(&error))?;
+    match first_other {
+        Some(index) => Err(ApiError::invalid(format!("key_hashes[{index}] must be a string"))),
+        None => Ok(strings),
+    }
+}
+
+struct Hashes<'b> {
+    strings: Vec<Cow<'b, str>>,
+    first_other: Option<usize>,
+}
+
+impl<'de> Deserialize<'de> for Hashes<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements;
+        impl<'de> Visitor<'de> for Elements {
+            type Value = Hashes<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+                let mut hashes = Hashes { strings: Vec::new(), first_other: None };
+                while let Some(Element(element)) = elements.next_element()? {
+                    let Some(string) = element else {
+                        hashes.first_other = Some(hashes.strings.len());
+                        break;
+                    };
+                    hashes.strings.push(string);
+                }
+                while elements.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(hashes)
+            }
+        }
+        deserializer.deserialize_seq(Elements)
+    }
+}
+
+/// A string, or `None` for anything else.
+struct Element<'b>(Option<Cow<'b, str>>);
+
+impl<'de> Deserialize<'de> for Element<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyValue;
+        impl<'de> Visitor<'de> for AnyValue {
+            type Value = Element<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Element(Some(Cow::Borrowed(text))))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Element(Some(Cow::Owned(text.to_owned()))))
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+                while elements.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Element(None))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+                while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Element(None))
+            }
+        }
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Cow<'_, str>>, String> {
+        key_hashes(text).map_err(|error| error.view().message.to_owned())
+    }
+
+    #[test]
+    fn strings_are_lent_from_the_body_where_they_need_no_decoding() {
+        let hashes = read(r#"{"key_hashes":["ab","\u0063"],"x":[1]}"#).unwrap();
+        assert_eq!(hashes, ["ab", "c"]);
+        assert!(matches!(hashes[0], Cow::Borrowed(_)));
+        assert!(read(r#"{"key_hashes":[]}"#).unwrap().is_empty());
+    }
+
+    #[test]
+    fn any_other_shape_is_named_by_its_path() {
+        for other in ["null", "1", "1.5", "-1", "true", "[\"a\"]", "{\"a\":[1]}"] {
+            let body = format!(r#"{{"key_hashes":["a","b",{other},7]}}"#);
+            assert_eq!(read(&body).unwrap_err(), "key_hashes[2] must be a string", "{other}");
+        }
+        assert_eq!(read("{}").unwrap_err(), "key_hashes is required");
+        assert_eq!(read(r#"{"key_hashes":null}"#).unwrap_err(), "key_hashes is required");
+        for other in [r#""a""#, "{}", "1"] {
+            let body = format!(r#"{{"key_hashes":{other}}}"#);
+            assert_eq!(read(&body).unwrap_err(), "key_hashes must be an array of strings");
+        }
+        assert!(read(r#"{"key_hashes":["a"],"key_hashes":["b"]}"#).unwrap_err().contains("more than once"));
+        assert_eq!(
+            read(r#"{"key_hashes":[1e999]}"#).unwrap_err().split(':').next(),
+            Some("The body is not valid JSON")
+        );
+    }
+
+    #[test]
+    fn what_the_use_case_refuses_is_told_by_its_path() {
+        let error = ApiError::from(AssignKeysError::EmptyHash(3));
+        assert_eq!((error.status().as_u16(), error.view().message), (400, "key_hashes[3] must not be empty"));
+        assert_eq!(ApiError::from(AssignKeysError::UnknownGuardrail).view().message, "Resource not found");
+    }
+}

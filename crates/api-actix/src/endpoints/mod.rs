@@ -1,0 +1,10 @@
+//! One file per endpoint: request, error mapping, handler, view, tests.
+
+pub(crate) mod assign_keys_to_guardrail;
+pub(crate) mod count_models;
+pub(crate) mod docs;
+pub(crate) mod get_model;
+pub(crate) mod health;
+pub(crate) mod promote_container_file;
+pub(crate) mod rendered_catalogue;
+pub(crate) mod submit_decision;

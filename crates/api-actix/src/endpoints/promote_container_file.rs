@@ -1,0 +1,233 @@
+//! `POST /containers/{container_id}/files/{file_id}/promote`: a container file becomes a durable document.
+
+use std::sync::Arc;
+
+use actix_web::HttpResponse;
+use actix_web::http::header::{HeaderMap, USER_AGENT};
+use chrono::SecondsFormat;
+use domain::api_key::Principal;
+use domain::file::{Document, InvalidIdempotencyKey, PromoteError};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::http::edge::Call;
+use crate::http::error::ApiError;
+use crate::http::segment;
+use crate::http::wire_names::{FileShape, WireNames};
+
+impl From<PromoteError> for ApiError {
+    fn from(error: PromoteError) -> Self {
+        let plain = Self::of(error.kind());
+        match error {
+            PromoteError::ContainerId(_)
+            | PromoteError::FileId(_)
+            | PromoteError::IdempotencyKey(_)
+            | PromoteError::IdempotencyKeyReused => plain.message(error.to_string()),
+            PromoteError::NotFound => plain,
+            PromoteError::TooLarge { file_bytes, max_bytes } => {
+                plain.metadata("file_bytes", file_bytes).metadata("max_file_bytes", max_bytes)
+            }
+            PromoteError::QuotaExceeded { quota_bytes, used_bytes, file_bytes } => plain
+                .message("The workspace's storage quota has no room for this file")
+                .metadata("quota_bytes", quota_bytes)
+                .metadata("used_bytes", used_bytes)
+                .metadata("file_bytes", file_bytes),
+            PromoteError::SourceChanged | PromoteError::StillInProgress => {
+                let reason = error.to_string();
+                plain.metadata("reason", reason)
+            }
+            PromoteError::Store(store) => Self::store(store),
+        }
+    }
+}
+
+pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
+    let key = caller.inference()?.clone();
+    let headers = call.request.headers();
+    let [container_id, file_id] = call.parameters;
+    let container_id = text_of(container_id, "container_id")?;
+    let file_id = text_of(file_id, "file_id")?;
+    let idempotency_key = idempotency_key(headers)?;
+    let promote = Arc::clone(&call.gateway.services.promote);
+    let work = async move { promote.execute(&key, &container_id, &file_id, idempotency_key.as_deref()).await };
+    // A copy that has begun is finished or undone, whether or not somebody waits for it.
+    let document = call.gateway.afterlife.outlive(work, CancellationToken::new()).await?;
+    Ok(view(&document, shape_for(headers), call.gateway.wire_names))
+}
+
+fn text_of(segment: &str, name: &str) -> Result<String, ApiError> {
+    segment::decode(segment)
+        .map(std::borrow::Cow::into_owned)
+        .ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 when decoded")))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut values = headers.get_all("idempotency-key");
+    let Some(value) = values.next() else { return Ok(None) };
+    match (value.to_str(), values.next()) {
+        (Ok(key), None) => Ok(Some(key.to_owned())),
+        (_, Some(_)) => Err(ApiError::invalid("Idempotency-Key stands in the request more than once")),
+        (Err(_), None) => Err(PromoteError::from(InvalidIdempotencyKey).into()),
+    }
+}
+
+/// The shape that the caller's client decodes, told by the headers that it sends.
+fn shape_for(headers: &HeaderMap) -> FileShape {
+    if headers.contains_key("anthropic-version") {
+        return FileShape::VendorA;
+    }
+    let agent = headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
+    let package = agent.starts_with(b"OpenAI/") || agent.starts_with(b"AsyncOpenAI/");
+    if package || headers.keys().any(|name| name.as_str().starts_with("x-stainless-")) {
+        FileShape::VendorB
+    } else {
+        FileShape::Native
+    }
+}
+
+/// The shapes `native` and `vendor_a`, which differ in `_shape` alone.
+#[derive(Serialize)]
+struct NativeFile<'a> {
+    #[serde(rename = "_shape")]
+    shape: &'static str,
+    id: &'a str,
+    r#type: &'static str,
+    filename: &'a str,
+    mime_type: &'a str,
+    size_bytes: u64,
+    created_at: String,
+    downloadable: bool,
+}
+
+/// The shape `vendor_b`.
+#[derive(Serialize)]
+struct VendorBFile<'a> {
+    #[serde(rename = "_shape")]
+    shape: &'static str,
+    id: &'a str,
+    object: &'static str,
+    bytes: u64,
+    created_at: i64,
+    filename: &'a str,
+    purpose: &'static str,
+    status: &'static str,
+}
+
+fn view(document: &Document, shape: FileShape, names: WireNames) -> HttpResponse {
+    let name = names.shape(shape);
+    match shape {
+        FileShape::Native | FileShape::VendorA => HttpResponse::Ok().json(NativeFile {
+            shape: name,
+            id: document.id.as_str(),
+            r#type: "file",
+            filename: &document.filename,
+            mime_type: &document.media_type,
+            size_bytes: document.size_bytes,
+            created_at: document.created_at.to_rfc3339_opts(SecondsFormat::Millis, true),
+            downloadable: true,
+        }),
+        FileShape::VendorB => HttpResponse::Ok().json(VendorBFile {
+            shape: name,
+            id: document.id.as_str(),
+            object: "file",
+            bytes: document.size_bytes,
+            created_at: document.created_at.timestamp(),
+            filename: &document.filename,
+            purpose: "assistants_output",
+            status: "processed",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::body::to_bytes;
+    use actix_web::http::header::{HeaderName, HeaderValue};
+    use chrono::DateTime;
+    use domain::ids::WorkspaceId;
+    use uuid::Uuid;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        let mut headers = HeaderMap::new();
+        pairs.iter().map(pair).for_each(|(name, value)| headers.append(name, value));
+        headers
+    }
+
+    #[test]
+    fn the_shape_follows_the_client() {
+        let cases: [(&[(&str, &str)], FileShape); 8] = [
+            (&[], FileShape::Native),
+            (&[("user-agent", "curl/8")], FileShape::Native),
+            (&[("user-agent", "MyOpenAI/1")], FileShape::Native),
+            (&[("user-agent", "OpenAI/Python 2.1")], FileShape::VendorB),
+            (&[("user-agent", "AsyncOpenAI/Python 2.1")], FileShape::VendorB),
+            (&[("x-stainless-lang", "js")], FileShape::VendorB),
+            (&[("x-stainless-lang", "js"), ("anthropic-version", "2023-06-01")], FileShape::VendorA),
+            (&[("anthropic-version", "2023-06-01")], FileShape::VendorA),
+        ];
+        for (pairs, shape) in cases {
+            assert_eq!(shape_for(&headers(pairs)), shape, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn an_idempotency_key_stands_once() {
+        let key = |pairs| idempotency_key(&headers(pairs)).map_err(|error| error.status().as_u16());
+        assert_eq!(key(&[]), Ok(None));
+        assert_eq!(key(&[("idempotency-key", "a")]), Ok(Some("a".to_owned())));
+        assert_eq!(key(&[("idempotency-key", "a"), ("idempotency-key", "a")]), Err(400));
+        let mut odd = HeaderMap::new();
+        odd.insert(HeaderName::from_static("idempotency-key"), HeaderValue::from_bytes(b"\xc3\xa9").unwrap());
+        assert_eq!(idempotency_key(&odd).unwrap_err().status().as_u16(), 400);
+    }
+
+    async fn shown(shape: FileShape, names: WireNames) -> String {
+        let document = Document {
+            id: "tgfile_1".parse().unwrap(),
+            workspace_id: WorkspaceId::from_uuid(Uuid::nil()),
+            filename: "out/\"a\".png".into(),
+            media_type: "image/png".into(),
+            size_bytes: 48_213,
+            sha256: String::new(),
+            created_at: DateTime::from_timestamp_millis(1_795_252_443_512).unwrap(),
+        };
+        let body = to_bytes(view(&document, shape, names).into_body()).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    }
+
+    #[actix_web::test]
+    async fn each_shape_has_the_members_of_the_interface() {
+        let native = concat!(
+            r#""id":"tgfile_1","type":"file","filename":"out/\"a\".png","mime_type":"image/png","#,
+            r#""size_bytes":48213,"created_at":"2026-11-21T09:14:03.512Z","downloadable":true}"#
+        );
+        assert_eq!(shown(FileShape::Native, WireNames::Interface).await, format!(r#"{{"_shape":"native",{native}"#));
+        assert_eq!(shown(FileShape::VendorA, WireNames::Interface).await, format!(r#"{{"_shape":"vendor_a",{native}"#));
+        assert_eq!(
+            shown(FileShape::VendorA, WireNames::OpenRouter).await,
+            format!(r#"{{"_shape":"anthropic",{native}"#)
+        );
+        assert_eq!(
+            shown(FileShape::VendorB, WireNames::Interface).await,
+            concat!(
+                r#"{"_shape":"vendor_b","id":"tgfile_1","object":"file","bytes":48213,"created_at":1795252443,"#,
+                r#""filename":"out/\"a\".png","purpose":"assistants_output","status":"processed"}"#
+            )
+        );
+        assert!(shown(FileShape::VendorB, WireNames::OpenRouter).await.contains(r#""_shape":"openai""#));
+        assert!(shown(FileShape::Native, WireNames::OpenRouter).await.contains(r#""_shape":"openrouter""#));
+    }
+
+    #[test]
+    fn sizes_are_told_where_a_size_is_the_fault() {
+        let error = ApiError::from(PromoteError::TooLarge { file_bytes: 11, max_bytes: 10 });
+        assert_eq!((error.status().as_u16(), error.view().metadata["max_file_bytes"].clone()), (413, 10.into()));
+        let error = ApiError::from(PromoteError::QuotaExceeded { quota_bytes: 9, used_bytes: 5, file_bytes: 6 });
+        assert_eq!(error.status().as_u16(), 403);
+        assert_eq!(error.view().metadata["used_bytes"], 5);
+        assert_eq!(ApiError::from(PromoteError::SourceChanged).status().as_u16(), 503);
+        assert_eq!(ApiError::from(PromoteError::NotFound).view().message, "Resource not found");
+    }
+}

@@ -1,0 +1,151 @@
+//! Reads a JSON body: bounded, of the right type, UTF-8, fit to be parsed.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use actix_web::web::Payload;
+use bytes::{Bytes, BytesMut};
+use domain::error::ErrorKind;
+use futures_util::StreamExt;
+
+use super::error::ApiError;
+use super::json_scan::{ScanFault, scan};
+
+/// A body within its bounds, whose text is fit for a parser.
+#[derive(Debug)]
+pub(crate) struct JsonBody(Bytes);
+
+impl JsonBody {
+    /// Reads at most `max_bytes`.
+    pub(crate) async fn read(request: &HttpRequest, payload: Payload, max_bytes: usize) -> Result<Self, ApiError> {
+        check_headers(request.headers(), max_bytes)?;
+        let bytes = collect(payload, max_bytes).await?;
+        if bytes.is_empty() {
+            return Err(ApiError::invalid("The body is empty; a JSON object is expected"));
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The body as text that a parser may have.
+    pub(crate) fn text(&self) -> Result<&str, ApiError> {
+        let text = std::str::from_utf8(&self.0).map_err(|_| ApiError::invalid("The body is not UTF-8"))?;
+        scan(text).map_err(|fault| match fault {
+            ScanFault::TooDeep => {
+                ApiError::invalid("The body nests arrays and objects deeper than the 128 levels that are served")
+            }
+            ScanFault::LoneSurrogate => {
+                ApiError::invalid("The body has a \\u escape of one half of a surrogate pair without the other")
+            }
+        })?;
+        Ok(text)
+    }
+}
+
+fn check_headers(headers: &HeaderMap, max_bytes: usize) -> Result<(), ApiError> {
+    let is_json = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
+    if !is_json || headers.get_all(CONTENT_TYPE).nth(1).is_some() {
+        return Err(ApiError::invalid("Content-Type must be application/json"));
+    }
+    let encoded = |value: &actix_web::http::header::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(CONTENT_ENCODING).any(encoded) {
+        return Err(ApiError::invalid("Content-Encoding is not supported; send the body as it is"));
+    }
+    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|bytes| bytes > max_bytes as u64) {
+        return Err(ApiError::of(ErrorKind::PayloadTooLarge));
+    }
+    Ok(())
+}
+
+/// `application/json` or `application/<something>+json`, with parameters or without.
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence.strip_prefix("application/").is_some_and(|subtype| {
+        subtype == "json" || subtype.strip_suffix("+json").is_some_and(|vendor| !vendor.is_empty())
+    })
+}
+
+/// A body that came in one piece is not copied.
+async fn collect(mut payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
+    let mut whole = Bytes::new();
+    let mut joined = BytesMut::new();
+    while let Some(piece) = payload.next().await {
+        let piece = piece.map_err(|_| ApiError::invalid("The body could not be read to its end"))?;
+        if whole.len() + joined.len() + piece.len() > max_bytes {
+            return Err(ApiError::of(ErrorKind::PayloadTooLarge));
+        }
+        if whole.is_empty() && joined.is_empty() {
+            whole = piece;
+        } else {
+            if joined.is_empty() {
+                joined.extend_from_slice(&std::mem::take(&mut whole));
+            }
+            joined.extend_from_slice(&piece);
+        }
+    }
+    Ok(if joined.is_empty() { whole } else { joined.freeze() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::FromRequest;
+    use actix_web::test::TestRequest;
+
+    async fn read(request: TestRequest) -> Result<String, (u16, String)> {
+        let (request, mut payload) = request.to_http_parts();
+        let payload = Payload::from_request(&request, &mut payload).await.unwrap();
+        let shown = |error: ApiError| (error.status().as_u16(), error.view().message.to_owned());
+        let body = JsonBody::read(&request, payload, 16).await.map_err(shown)?;
+        body.text().map(str::to_owned).map_err(shown)
+    }
+
+    fn json(body: impl Into<Bytes>) -> TestRequest {
+        TestRequest::post().insert_header((CONTENT_TYPE, "application/json")).set_payload(body)
+    }
+
+    #[actix_web::test]
+    async fn json_types_are_read() {
+        for good in
+            ["application/json", "Application/JSON; charset=utf-8", "application/vnd.acme+json", "application/json;x"]
+        {
+            let request = TestRequest::post().insert_header((CONTENT_TYPE, good)).set_payload("{}");
+            assert_eq!(read(request).await.unwrap(), "{}", "{good}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn other_types_are_refused() {
+        for bad in [
+            "text/plain",
+            "text/json",
+            "application/jsonp",
+            "application/+json",
+            "application/x-www-form-urlencoded",
+            "",
+        ] {
+            let request = TestRequest::post().insert_header((CONTENT_TYPE, bad)).set_payload("{}");
+            assert_eq!(read(request).await.unwrap_err().0, 400, "{bad}");
+        }
+        assert_eq!(read(TestRequest::post().set_payload("{}")).await.unwrap_err().0, 400);
+        let twice = json("{}").append_header((CONTENT_TYPE, "application/json"));
+        assert_eq!(read(twice).await.unwrap_err().0, 400);
+    }
+
+    #[actix_web::test]
+    async fn a_body_over_the_limit_is_refused_by_its_announcement_and_by_its_bytes() {
+        let announced = json("{}").insert_header((CONTENT_LENGTH, "17"));
+        assert_eq!(read(announced).await.unwrap_err().0, 413);
+        assert_eq!(read(json(vec![b' '; 17])).await.unwrap_err(), (413, "Request payload too large".to_owned()));
+        assert!(read(json(vec![b' '; 16])).await.is_ok());
+    }
+
+    #[actix_web::test]
+    async fn what_is_no_plain_text_is_refused() {
+        assert!(read(json("")).await.unwrap_err().1.contains("empty"));
+        assert!(read(json(&b"{\"\xff\":1}"[..])).await.unwrap_err().1.contains("UTF-8"));
+        assert!(read(json(r#""\ud800""#)).await.unwrap_err().1.contains("surrogate"));
+        let packed = json("{}").insert_header((CONTENT_ENCODING, "gzip"));
+        assert!(read(packed).await.unwrap_err().1.contains("Content-Encoding"));
+        assert!(read(json("{}").insert_header((CONTENT_ENCODING, "identity"))).await.is_ok());
+    }
+}

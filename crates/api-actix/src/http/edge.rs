@@ -1,0 +1,166 @@
+//! Where every request comes in and every answer leaves: name it, find its route, let the caller in, hand it over,
+//! wrap what failed, log.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use domain::api_key::Principal;
+use domain::error::ErrorKind;
+use domain::ids::RequestId;
+use futures_util::FutureExt;
+use tracing::Instrument;
+
+use super::authentication::authenticate;
+use super::envelope;
+use super::error::ApiError;
+use super::routes::{self, Matched, OpenRoute, Operation, Target};
+use crate::endpoints::{
+    assign_keys_to_guardrail, count_models, docs, get_model, health, promote_container_file, submit_decision,
+};
+use crate::gateway::Gateway;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// One request, as an endpoint sees it.
+pub(crate) struct Call<'a> {
+    pub(crate) gateway: &'a Gateway,
+    pub(crate) request: &'a HttpRequest,
+    pub(crate) request_id: &'a RequestId,
+    /// The segments of the path that the route's braces took: still percent-encoded, in order.
+    pub(crate) parameters: [&'a str; 2],
+}
+
+impl Call<'_> {
+    /// True where the caller asks to be told how its request was handled.
+    pub(crate) fn wants_metadata(&self) -> bool {
+        envelope::wants_metadata(self.request.headers(), self.gateway.wire_names)
+    }
+}
+
+/// Answers one request, whatever happens.
+pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: Payload) -> HttpResponse {
+    let clock = &gateway.services.clock;
+    let began = clock.monotonic();
+    let request_id = request_id(&gateway, &request);
+    let matched = routes::find(&gateway.base_path, request.path());
+    let route = matched.map(|matched| matched.route.pattern);
+    let span = tracing::info_span!(
+        "http.request",
+        request.id = %request_id,
+        http.method = request.method().as_str(),
+        http.route = route,
+    );
+    async {
+        let outcome = AssertUnwindSafe(answer(&gateway, &request, payload, &request_id, matched)).catch_unwind().await;
+        let mut response = match outcome {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => failed(&error, &gateway, &request, &request_id, route),
+            Err(_panic) => {
+                let error = ApiError::of(ErrorKind::Internal).caused_by("a handler panicked");
+                failed(&error, &gateway, &request, &request_id, route)
+            }
+        };
+        if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
+            response.headers_mut().insert(REQUEST_ID, value);
+        }
+        let latency = clock.monotonic().saturating_sub(began);
+        tracing::info!(
+            http.status = response.status().as_u16(),
+            latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX),
+            "answered"
+        );
+        response
+    }
+    .instrument(span)
+    .await
+}
+
+/// The caller's own id where it is well formed and stands alone, else a fresh one.
+fn request_id(gateway: &Gateway, request: &HttpRequest) -> RequestId {
+    let mut given = request.headers().get_all(REQUEST_ID);
+    let only = given.next().filter(|_| given.next().is_none());
+    only.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or_else(|| gateway.services.ids.request_id())
+}
+
+fn failed(
+    error: &ApiError,
+    gateway: &Gateway,
+    request: &HttpRequest,
+    request_id: &RequestId,
+    route: Option<&'static str>,
+) -> HttpResponse {
+    error.log();
+    let names = gateway.wire_names;
+    let told = envelope::wants_metadata(request.headers(), names).then_some(names);
+    envelope::respond(error, request_id, route, told)
+}
+
+async fn answer(
+    gateway: &Gateway,
+    request: &HttpRequest,
+    payload: Payload,
+    request_id: &RequestId,
+    matched: Option<Matched<'_>>,
+) -> Result<HttpResponse, ApiError> {
+    let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
+    let call = Call { gateway, request, request_id, parameters };
+    let check_method = || {
+        let allow = route.method.allow();
+        if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(allow)) }
+    };
+    match route.target {
+        Target::Open(open) => {
+            check_method()?;
+            open_route(open, &call).await
+        }
+        Target::Operation(operation) => {
+            let _place = gateway.enter().ok_or_else(|| ApiError::of(ErrorKind::Unavailable))?;
+            // Before anything else of the request is looked at, its method included.
+            let caller = authenticate(&gateway.services.authenticate, request.headers()).await?;
+            let outcome = async {
+                within_rate(gateway, &caller)?;
+                check_method()?;
+                perform(operation, &call, &caller, payload).await
+            };
+            outcome.await.map_err(|error| error.user_id(owner_of(&caller)))
+        }
+    }
+}
+
+fn within_rate(gateway: &Gateway, caller: &Principal) -> Result<(), ApiError> {
+    let Some(limiter) = &gateway.services.rate_limiter else { return Ok(()) };
+    limiter
+        .check(&caller.hash())
+        .map_err(|limited| ApiError::rate_limited(limited, gateway.services.clock.now().timestamp_millis()))
+}
+
+fn owner_of(caller: &Principal) -> Option<String> {
+    caller.inference().ok().and_then(|key| key.owner_id().map(str::to_owned))
+}
+
+async fn open_route(route: OpenRoute, call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+    match route {
+        OpenRoute::Live => Ok(health::live()),
+        OpenRoute::Ready => health::ready(call).await,
+        OpenRoute::OpenApi => Ok(docs::document(call)),
+        OpenRoute::Docs => Ok(docs::page(call)),
+    }
+}
+
+async fn perform(
+    operation: Operation,
+    call: &Call<'_>,
+    caller: &Principal,
+    payload: Payload,
+) -> Result<HttpResponse, ApiError> {
+    match operation {
+        Operation::PromoteContainerFile => promote_container_file::handle(call, caller).await,
+        Operation::SubmitDecision => submit_decision::handle(call, caller, payload).await,
+        Operation::AssignKeysToGuardrail => assign_keys_to_guardrail::handle(call, caller, payload).await,
+        Operation::GetModel => get_model::handle(call),
+        Operation::CountModels => count_models::handle(call),
+    }
+}

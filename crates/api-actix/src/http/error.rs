@@ -1,0 +1,284 @@
+//! The one way in which anything fails towards the client: a status, a message that may be shown, and metadata.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use domain::api_key::{AuthenticateError, RateLimited, WrongKeyKind};
+use domain::error::{ErrorKind, StoreError};
+use serde_json::{Map, Value};
+
+/// The only table from the meaning of a failure to its status.
+pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::InvalidRequest => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::InsufficientCredits => StatusCode::PAYMENT_REQUIRED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::ProviderFailure => StatusCode::BAD_GATEWAY,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::TimedOut => beyond_the_registry(524),
+        ErrorKind::ProviderOverloaded => beyond_the_registry(529),
+        ErrorKind::CallerGone => beyond_the_registry(499),
+    }
+}
+
+/// A status that has no constant; every number from 100 to 999 is one.
+fn beyond_the_registry(code: u16) -> StatusCode {
+    StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// What the interface says at each status. Where it leaves the words open, this is the sentence.
+pub(crate) fn message_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::InvalidRequest => "Invalid request parameters",
+        ErrorKind::Unauthenticated => "Missing Authentication header",
+        ErrorKind::InsufficientCredits => {
+            "Insufficient credits. The operator of this gateway can add more with `tollgate workspace credit`"
+        }
+        ErrorKind::Forbidden => "Only management keys can perform this operation",
+        ErrorKind::NotFound => "Resource not found",
+        ErrorKind::PayloadTooLarge => "Request payload too large",
+        ErrorKind::RateLimited => "Rate limit exceeded",
+        ErrorKind::Internal => "Internal Server Error",
+        ErrorKind::ProviderFailure | ErrorKind::ProviderOverloaded => "Provider returned error",
+        ErrorKind::Unavailable => "Service temporarily unavailable",
+        ErrorKind::TimedOut => "Request timed out. Please try again later.",
+        ErrorKind::CallerGone => "The caller left before the answer",
+    }
+}
+
+/// A failure on its way to the client. Boxed, because it is large and rare.
+#[derive(Debug)]
+pub(crate) struct ApiError(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    status: StatusCode,
+    message: Cow<'static, str>,
+    metadata: Map<String, Value>,
+    service_metadata: Map<String, Value>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    user_id: Option<String>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl ApiError {
+    fn with_status(status: StatusCode, message: Cow<'static, str>) -> Self {
+        Self(Box::new(Parts {
+            status,
+            message,
+            metadata: Map::new(),
+            service_metadata: Map::new(),
+            headers: Vec::new(),
+            user_id: None,
+            source: None,
+        }))
+    }
+
+    /// With the interface's own words; one that asks the client to come back says when.
+    pub(crate) fn of(kind: ErrorKind) -> Self {
+        let error = Self::with_status(status_of(kind), Cow::Borrowed(message_of(kind)));
+        if kind == ErrorKind::Unavailable { error.retry_after(Duration::from_secs(1)) } else { error }
+    }
+
+    /// 400 with a sentence that says what to mend. It must hold nothing of the caller's content.
+    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::with_status(StatusCode::BAD_REQUEST, message.into())
+    }
+
+    /// 404 for a path that means nothing here, as for anything else that is not there.
+    pub(crate) fn not_found() -> Self {
+        Self::of(ErrorKind::NotFound)
+    }
+
+    /// 405, naming what the path does take.
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+        Self::with_status(StatusCode::METHOD_NOT_ALLOWED, Cow::Borrowed("Method not allowed"))
+            .header(ALLOW, HeaderValue::from_static(allow))
+    }
+
+    /// A failure of a store, logged with its cause.
+    pub(crate) fn store(error: StoreError) -> Self {
+        Self::of(error.kind()).caused_by(error)
+    }
+
+    /// Another sentence than the status' own.
+    pub(crate) fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
+    /// One more member of `error.metadata`.
+    pub(crate) fn metadata(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.metadata.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// One more member of what is told only to those who ask for it.
+    pub(crate) fn service_metadata(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.service_metadata.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// One more header; a value that no header can hold is left out.
+    pub(crate) fn header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
+        if let Ok(value) = value.try_into() {
+            self.0.headers.retain(|(other, _)| *other != name);
+            self.0.headers.push((name, value));
+        }
+        self
+    }
+
+    /// `Retry-After` in whole seconds, rounded up, at least one.
+    pub(crate) fn retry_after(self, wait: Duration) -> Self {
+        self.header(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)))
+    }
+
+    /// The headers that go with a refusal by a rate limit. `reset_at_ms` is in Unix epoch milliseconds.
+    pub(crate) fn rate_limit(self, limit: u32, retry_after: Duration, reset_at_ms: i64) -> Self {
+        self.retry_after(retry_after)
+            .header(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(limit))
+            .header(HeaderName::from_static("x-ratelimit-remaining"), HeaderValue::from(0))
+            .header(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(reset_at_ms))
+    }
+
+    /// The envelope's `user_id`.
+    pub(crate) fn user_id(mut self, user_id: Option<String>) -> Self {
+        self.0.user_id = self.0.user_id.or(user_id);
+        self
+    }
+
+    /// What lies behind it: logged, never sent.
+    pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    pub(crate) fn view(&self) -> ErrorView<'_> {
+        ErrorView {
+            status: self.0.status,
+            message: &self.0.message,
+            metadata: &self.0.metadata,
+            service_metadata: &self.0.service_metadata,
+            user_id: self.0.user_id.as_deref(),
+            headers: &self.0.headers,
+        }
+    }
+
+    /// Writes the chain of causes, once. Called inside the request's span, which names the request.
+    pub(crate) fn log(&self) {
+        let parts = &*self.0;
+        let cause = parts.source.as_deref().map(|cause| cause as &(dyn Error + 'static));
+        let status = parts.status.as_u16();
+        if parts.status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(http.status = status, error = cause, "a request failed by a defect");
+        } else if parts.status.is_server_error() {
+            tracing::warn!(http.status = status, error = cause, "a request failed");
+        } else {
+            tracing::debug!(http.status = status, error = cause, message = %parts.message, "a request was refused");
+        }
+    }
+}
+
+/// What of a failure the client sees.
+pub(crate) struct ErrorView<'a> {
+    pub(crate) status: StatusCode,
+    pub(crate) message: &'a str,
+    pub(crate) metadata: &'a Map<String, Value>,
+    pub(crate) service_metadata: &'a Map<String, Value>,
+    pub(crate) user_id: Option<&'a str>,
+    pub(crate) headers: &'a [(HeaderName, HeaderValue)],
+}
+
+impl From<AuthenticateError> for ApiError {
+    fn from(error: AuthenticateError) -> Self {
+        match error {
+            AuthenticateError::Missing | AuthenticateError::Invalid => Self::of(error.kind())
+                .message(error.to_string())
+                .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+            AuthenticateError::WorkspaceSuspended { ref owner_id } => {
+                Self::of(error.kind()).message(error.to_string()).user_id(owner_id.clone())
+            }
+            AuthenticateError::Store(store) => Self::store(store),
+        }
+    }
+}
+
+impl From<WrongKeyKind> for ApiError {
+    fn from(error: WrongKeyKind) -> Self {
+        Self::of(error.kind()).message(error.to_string())
+    }
+}
+
+impl ApiError {
+    /// 429 with when to come back. `now_ms` is in Unix epoch milliseconds.
+    pub(crate) fn rate_limited(limited: RateLimited, now_ms: i64) -> Self {
+        let wait_ms = i64::try_from(limited.retry_after.as_millis()).unwrap_or(i64::MAX);
+        Self::of(ErrorKind::RateLimited).rate_limit(limited.limit, limited.retry_after, now_ms.saturating_add(wait_ms))
+    }
+}
+
+/// Rounded up, at least one.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_meaning_has_its_status_and_its_words() {
+        let table = [
+            (ErrorKind::InvalidRequest, 400, "Invalid request parameters"),
+            (ErrorKind::Unauthenticated, 401, "Missing Authentication header"),
+            (ErrorKind::Forbidden, 403, "Only management keys can perform this operation"),
+            (ErrorKind::NotFound, 404, "Resource not found"),
+            (ErrorKind::PayloadTooLarge, 413, "Request payload too large"),
+            (ErrorKind::RateLimited, 429, "Rate limit exceeded"),
+            (ErrorKind::CallerGone, 499, "The caller left before the answer"),
+            (ErrorKind::Internal, 500, "Internal Server Error"),
+            (ErrorKind::ProviderFailure, 502, "Provider returned error"),
+            (ErrorKind::Unavailable, 503, "Service temporarily unavailable"),
+            (ErrorKind::TimedOut, 524, "Request timed out. Please try again later."),
+            (ErrorKind::ProviderOverloaded, 529, "Provider returned error"),
+        ];
+        for (kind, status, message) in table {
+            let error = ApiError::of(kind);
+            assert_eq!((error.status().as_u16(), error.view().message), (status, message));
+        }
+        let credits = ApiError::of(ErrorKind::InsufficientCredits);
+        assert_eq!(credits.status().as_u16(), 402);
+        assert!(
+            credits.view().message.starts_with("Insufficient credits") && credits.view().message.contains("add more")
+        );
+    }
+
+    #[test]
+    fn a_wait_is_whole_seconds_and_never_none() {
+        assert_eq!(whole_seconds(Duration::ZERO), 1);
+        assert_eq!(whole_seconds(Duration::from_millis(1_001)), 2);
+        assert_eq!(whole_seconds(Duration::from_secs(30)), 30);
+    }
+
+    #[test]
+    fn a_store_that_is_away_asks_the_client_to_come_back() {
+        let error = ApiError::store(StoreError::unavailable("disk of db-7 is full"));
+        assert_eq!(error.view().status.as_u16(), 503);
+        assert_eq!(error.view().headers, [(RETRY_AFTER, HeaderValue::from_static("1"))]);
+        assert!(!error.view().message.contains("db-7"));
+        assert_eq!(ApiError::store(StoreError::Corrupt("row 7".into())).status().as_u16(), 500);
+    }
+}

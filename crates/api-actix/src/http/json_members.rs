@@ -1,0 +1,151 @@
+//! The members of a body that an operation reads, each at most once, untouched.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::error::ApiError;
+
+/// The members `names` of the object that `text` is, in the order of `names`; `None` for one that is absent or null.
+/// Others are skipped.
+///
+/// # Errors
+/// 400 where `text` is no JSON, no object, or has one of `names` twice.
+pub(crate) fn read_members<'t, const N: usize>(
+    text: &'t str,
+    names: &'static [&'static str; N],
+) -> Result<[Option<&'t RawValue>; N], ApiError> {
+    let mut parser = serde_json::Deserializer::from_str(text);
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) => ApiError::invalid("The body must be a JSON object"),
+            Err(error) => malformed(&error),
+        });
+    }
+    let members = Members { names }
+        .deserialize(&mut parser)
+        .and_then(|members| parser.end().map(|()| members))
+        .map_err(|error| malformed(&error))?;
+    match members.twice {
+        Some(name) => Err(ApiError::invalid(format!("{name} stands in the body more than once"))),
+        None => Ok(members.values.map(|value| value.filter(|value| value.get() != "null"))),
+    }
+}
+
+/// Says where the fault is and nothing of what stands there.
+pub(crate) fn malformed(error: &serde_json::Error) -> ApiError {
+    ApiError::invalid(format!("The body is not valid JSON: line {}, column {}", error.line(), error.column()))
+}
+
+struct Members<const N: usize> {
+    names: &'static [&'static str; N],
+}
+
+struct Found<'t, const N: usize> {
+    values: [Option<&'t RawValue>; N],
+    twice: Option<&'static str>,
+}
+
+impl<'t, const N: usize> DeserializeSeed<'t> for Members<N> {
+    type Value = Found<'t, N>;
+
+    fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'t, const N: usize> Visitor<'t> for Members<N> {
+    type Value = Found<'t, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = Found { values: [None; N], twice: None };
+        while let Some(place) = map.next_key_seed(Place(self.names))? {
+            match place {
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                Some(place) => {
+                    let value = map.next_value::<&RawValue>()?;
+                    if found.values[place].replace(value).is_some() {
+                        found.twice = Some(self.names[place]);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Where a member's name stands among the wanted ones, told without keeping it.
+struct Place(&'static [&'static str]);
+
+impl<'t> DeserializeSeed<'t> for Place {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'t>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Place {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|wanted| *wanted == name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 2] = ["model", "state"];
+
+    fn read(text: &str) -> Result<[Option<String>; 2], String> {
+        read_members(text, &NAMES)
+            .map(|values| values.map(|value| value.map(|value| value.get().to_owned())))
+            .map_err(|error| error.view().message.to_owned())
+    }
+
+    #[test]
+    fn members_come_byte_for_byte_and_others_are_skipped() {
+        let values = read(r#" {"x":[1,{"model":2}], "state":{ "a": 1.50 },"mod\u0065l":"m"} "#).unwrap();
+        assert_eq!(values, [Some("\"m\"".to_owned()), Some("{ \"a\": 1.50 }".to_owned())]);
+    }
+
+    #[test]
+    fn null_is_absent() {
+        assert_eq!(read(r#"{"model":null}"#).unwrap(), [None, None]);
+    }
+
+    #[test]
+    fn a_member_that_matters_stands_once() {
+        assert_eq!(read(r#"{"model":1,"mod\u0065l":null}"#).unwrap_err(), "model stands in the body more than once");
+        assert!(read(r#"{"x":1,"x":2}"#).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_object_is_told_apart_from_what_is_no_json() {
+        for other in ["[]", "[{\"model\":1}]", "\"x\"", "1", "null", " true "] {
+            assert_eq!(read(other).unwrap_err(), "The body must be a JSON object", "{other}");
+        }
+        for broken in ["{", "[", "{\"model\":}", "{'model':1}", "{} {}", "nope", "{\"model\":NaN}", "\u{feff}{}"] {
+            let message = read(broken).unwrap_err();
+            assert!(message.starts_with("The body is not valid JSON: line 1, column "), "{broken}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_fault_is_told_by_its_place_alone() {
+        assert_eq!(read("{\n  \"secret\" 1}").unwrap_err(), "The body is not valid JSON: line 2, column 12");
+    }
+}

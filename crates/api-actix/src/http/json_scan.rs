@@ -1,0 +1,120 @@
+//! One look over the bytes of a body before anything parses it, for what parsers disagree on or recurse into.
+
+/// Deepest nesting of arrays and objects that is served.
+pub(crate) const MAX_DEPTH: usize = 128;
+
+/// What makes a body unfit to be parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScanFault {
+    /// More than [`MAX_DEPTH`] arrays and objects inside each other.
+    TooDeep,
+    /// A `\u` escape of one half of a surrogate pair without the other, so the string is no text.
+    LoneSurrogate,
+}
+
+/// Scans without recursion and without judging the grammar, which is the parser's business.
+pub(crate) fn scan(text: &str) -> Result<(), ScanFault> {
+    let bytes = text.as_bytes();
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at + 1)?,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(ScanFault::TooDeep);
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// Where the string that begins at `at` has its closing quote, or the end of the text.
+fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, ScanFault> {
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return Ok(at),
+            b'\\' if bytes.get(at + 1) == Some(&b'u') => {
+                at += match code_unit(bytes, at) {
+                    Some(0xD800..=0xDBFF) => match code_unit(bytes, at + 6) {
+                        Some(0xDC00..=0xDFFF) => 12,
+                        _ => return Err(ScanFault::LoneSurrogate),
+                    },
+                    Some(0xDC00..=0xDFFF) => return Err(ScanFault::LoneSurrogate),
+                    Some(_) => 6,
+                    None => 2,
+                };
+            }
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    Ok(at)
+}
+
+/// The code unit of a whole escape `\uXXXX` at `at`.
+fn code_unit(bytes: &[u8], at: usize) -> Option<u32> {
+    let escape = bytes.get(at..at + 6)?;
+    let digits = escape.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |unit, &digit| Some(unit << 4 | char::from(digit).to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn nested(levels: usize) -> String {
+        format!("{}{}", "[".repeat(levels), "]".repeat(levels))
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        assert_eq!(scan(&nested(100)), Ok(()));
+        assert_eq!(scan(&nested(128)), Ok(()));
+        assert_eq!(scan(&nested(129)), Err(ScanFault::TooDeep));
+        assert_eq!(scan(&"{\"a\":".repeat(100_000)), Err(ScanFault::TooDeep));
+    }
+
+    #[test]
+    fn brackets_in_strings_and_side_by_side_do_not_nest() {
+        assert_eq!(scan(&format!("\"{}\\\"{}\"", "[".repeat(500), "{".repeat(500))), Ok(()));
+        assert_eq!(scan(&"[],".repeat(1_000)), Ok(()));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_refused_wherever_it_stands() {
+        for bad in [
+            r#""\ud800""#,
+            r#""\uDC00""#,
+            r#"{"\ud83d":1}"#,
+            r#"["a\ud83dx\ude00"]"#,
+            r#""\ud83d\ud83d\ude00""#,
+            r#""\ud83d\n\ude00""#,
+        ] {
+            assert_eq!(scan(bad), Err(ScanFault::LoneSurrogate), "{bad}");
+        }
+        for good in
+            [r#""\ud83d\ude00""#, r#""\\ud800""#, r#""\u00e9\\""#, "\"😀\"", r#""\uZZZZ""#, r#""\u12"#, "\\ud800"]
+        {
+            assert_eq!(scan(good), Ok(()), "{good}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,200}") {
+            let _ = scan(&text);
+        }
+
+        #[test]
+        fn what_the_parser_makes_text_of_passes(text in ".{0,200}") {
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(scan(&json), Ok(()));
+        }
+    }
+}

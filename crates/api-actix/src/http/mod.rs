@@ -1,0 +1,14 @@
+//! What every endpoint shares.
+
+pub(crate) mod authentication;
+pub(crate) mod body;
+pub(crate) mod edge;
+pub(crate) mod envelope;
+pub(crate) mod error;
+pub(crate) mod etag;
+pub(crate) mod json_members;
+pub(crate) mod json_scan;
+pub(crate) mod outlive;
+pub(crate) mod routes;
+pub(crate) mod segment;
+pub(crate) mod wire_names;

@@ -1,0 +1,188 @@
+//! Every path that means something, in one table. The edge, the OpenAPI document and the tests all read it.
+
+use Method::{Get, Post};
+
+/// What a path and method mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Answered to anyone.
+    Open(OpenRoute),
+    /// Answered to an authenticated caller.
+    Operation(Operation),
+}
+
+/// Open routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenRoute {
+    Live,
+    Ready,
+    OpenApi,
+    Docs,
+}
+
+/// Operations of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    PromoteContainerFile,
+    SubmitDecision,
+    AssignKeysToGuardrail,
+    GetModel,
+    CountModels,
+}
+
+/// The paths that are answered without a key. Everything else in [`ROUTES`] needs one.
+pub(crate) const OPEN_PATHS: [&str; 4] = ["/health/live", "/health/ready", "/openapi.json", "/docs"];
+
+/// The method that a route takes; `HEAD` goes wherever `GET` goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    Get,
+    Post,
+}
+
+impl Method {
+    /// The value of `Allow`.
+    pub(crate) fn allow(self) -> &'static str {
+        match self {
+            Get => "GET, HEAD",
+            Post => "POST",
+        }
+    }
+
+    pub(crate) fn takes(self, method: &actix_web::http::Method) -> bool {
+        use actix_web::http::Method as Http;
+        match self {
+            Get => method == Http::GET || method == Http::HEAD,
+            Post => method == Http::POST,
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) target: Target,
+    pub(crate) method: Method,
+    /// True where the pattern stands behind the base path.
+    pub(crate) under_base: bool,
+    /// Segments joined by slashes; one in braces takes any value but nothing.
+    pub(crate) pattern: &'static str,
+}
+
+const fn operation(operation: Operation, method: Method, under_base: bool, pattern: &'static str) -> Route {
+    Route { target: Target::Operation(operation), method, under_base, pattern }
+}
+
+const fn open(route: OpenRoute, pattern: &'static str) -> Route {
+    Route { target: Target::Open(route), method: Get, under_base: false, pattern }
+}
+
+/// The table. Decisions have two paths: the contract's, and the one that client packages send.
+pub(crate) const ROUTES: [Route; 10] = [
+    operation(Operation::SubmitDecision, Post, true, "/api/alpha/decisions"),
+    operation(Operation::SubmitDecision, Post, false, "/api/alpha/decisions"),
+    operation(Operation::CountModels, Get, true, "/models/count"),
+    operation(Operation::GetModel, Get, true, "/model/{author}/{slug}"),
+    operation(Operation::PromoteContainerFile, Post, true, "/containers/{container_id}/files/{file_id}/promote"),
+    operation(Operation::AssignKeysToGuardrail, Post, true, "/guardrails/{id}/assignments/keys"),
+    open(OpenRoute::Live, OPEN_PATHS[0]),
+    open(OpenRoute::Ready, OPEN_PATHS[1]),
+    open(OpenRoute::OpenApi, OPEN_PATHS[2]),
+    open(OpenRoute::Docs, OPEN_PATHS[3]),
+];
+
+/// A route and the segments that its braces took: still percent-encoded, in order, empty where there are fewer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Matched<'p> {
+    pub(crate) route: &'static Route,
+    pub(crate) parameters: [&'p str; 2],
+}
+
+/// Finds the route of a path as it stands in the request line. An encoded slash is part of its segment, and literal
+/// segments are compared as they are.
+pub(crate) fn find<'p>(base_path: &str, path: &'p str) -> Option<Matched<'p>> {
+    let below_base = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/'));
+    ROUTES.iter().find_map(|route| {
+        let path = if route.under_base { below_base? } else { path };
+        parameters(route.pattern, path).map(|parameters| Matched { route, parameters })
+    })
+}
+
+fn parameters<'p>(pattern: &str, path: &'p str) -> Option<[&'p str; 2]> {
+    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    let mut parameters = [""; 2];
+    let mut free = parameters.iter_mut();
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return Some(parameters),
+            (Some(name), Some(segment)) if name.starts_with('{') && !segment.is_empty() => *free.next()? = segment,
+            (Some(name), Some(segment)) if name == segment => {}
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "/api/v1";
+
+    fn target(path: &str) -> Option<(Target, [&str; 2])> {
+        find(BASE, path).map(|matched| (matched.route.target, matched.parameters))
+    }
+
+    #[test]
+    fn every_row_is_found_by_its_own_path() {
+        for route in &ROUTES {
+            let base = if route.under_base { BASE } else { "" };
+            let path = format!("{base}{}", route.pattern.replace(['{', '}'], ""));
+            assert_eq!(find(BASE, &path).unwrap().route.target, route.target, "{path}");
+        }
+    }
+
+    #[test]
+    fn only_the_listed_paths_are_open() {
+        for route in &ROUTES {
+            assert_eq!(matches!(route.target, Target::Open(_)), OPEN_PATHS.contains(&route.pattern), "{route:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_whole_segments_as_they_were_sent() {
+        let (_, parameters) = target("/api/v1/containers/a%2Fb/files/%2e%2e/promote").unwrap();
+        assert_eq!(parameters, ["a%2Fb", "%2e%2e"]);
+        let (_, parameters) = target("/api/v1/model/acme/judge:free").unwrap();
+        assert_eq!(parameters, ["acme", "judge:free"]);
+    }
+
+    #[test]
+    fn what_is_near_a_route_is_none() {
+        for path in [
+            "",
+            "/",
+            "/api/v1",
+            "/api/v1/",
+            "/api/v1models/count",
+            "/models/count",
+            "/api/v1/models/count/",
+            "/api/v1//models/count",
+            "/api/v1/model/acme",
+            "/api/v1/model//judge",
+            "/api/v1/model/a/b/c",
+            "/api/v1/Models/count",
+            "/api/v1/models%2Fcount",
+            "/health",
+            "/api/v1/health/live",
+            "/health/live/",
+        ] {
+            assert_eq!(target(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_base_path_may_be_empty() {
+        assert!(find("", "/models/count").is_some());
+        assert!(find("", "/api/alpha/decisions").is_some());
+    }
+}
