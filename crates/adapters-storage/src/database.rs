@@ -64,11 +64,15 @@ impl Database {
         Ok(Self { shared: Arc::new(Shared { writer, readers, patience: settings.busy_timeout }) })
     }
 
-    /// Applies what is missing of the schema, all or nothing. Processes that do so at once wait for each other.
+    /// Applies what is missing of the schema, all or nothing. Processes that do so at once wait for each other. Where
+    /// nothing is missing nothing is written, so that a database which can only be read will do.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] where the database has a step that this version does not know.
     pub async fn migrate(&self) -> Result<(), StoreError> {
+        if self.migration_status().await?.iter().all(|step| step.applied) {
+            return Ok(());
+        }
         let transaction = self.begin().await?;
         Migrator::up(&transaction, None).await.map_err(store_error)?;
         transaction.commit().await.map_err(store_error)

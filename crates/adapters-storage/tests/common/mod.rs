@@ -1,0 +1,192 @@
+//! A database in a temporary folder, and records to put into it.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_storage::{
+    Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
+    SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
+use domain::file::PendingDocument;
+use domain::guardrail::{Guardrail, GuardrailName};
+use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use domain::money::Usd;
+use domain::routing::TokenPrices;
+use domain::testing::contract::Stores;
+use domain::usage::{TokenSource, UsageOutcome, UsageRecord};
+use domain::workspace::{Workspace, WorkspaceName};
+use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use tempfile::TempDir;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+/// A folder of its own for one database.
+pub struct Folder(TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.0.path().join("data/tollgate.db")
+    }
+
+    pub fn settings(&self) -> StorageSettings {
+        settings(&self.path())
+    }
+
+    /// Opens it as a process would, with the schema applied.
+    pub async fn open(&self) -> Database {
+        open(&self.settings()).await
+    }
+
+    /// A connection past the adapter, for what it would never do.
+    pub async fn raw(&self) -> SqlitePool {
+        let options = SqliteConnectOptions::new().filename(self.path()).foreign_keys(false);
+        SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap()
+    }
+
+    pub async fn execute(&self, sql: &str) {
+        let pool = self.raw().await;
+        sea_orm::sqlx::raw_sql(sea_orm::sqlx::AssertSqlSafe(sql.to_owned())).execute(&pool).await.unwrap();
+        pool.close().await;
+    }
+}
+
+pub fn settings(path: &Path) -> StorageSettings {
+    StorageSettings::new(format!("sqlite://{}", path.display()))
+}
+
+pub async fn open(settings: &StorageSettings) -> Database {
+    let database = Database::open(settings).await.unwrap();
+    database.migrate().await.unwrap();
+    database
+}
+
+/// Waits little for locks.
+pub fn hasty(settings: StorageSettings) -> StorageSettings {
+    StorageSettings { busy_timeout: Duration::from_millis(200), ..settings }
+}
+
+/// Every port over the handles, which are used in turn.
+pub fn stores(handles: &[Database], keep: Folder) -> Stores {
+    let database = |number: usize| handles[number % handles.len()].clone();
+    let tasks = TaskTracker::new();
+    Stores {
+        workspaces: Arc::new(SeaOrmWorkspaceRepository::new(database(0))),
+        api_keys: Arc::new(SeaOrmApiKeyRepository::new(database(1))),
+        key_grants: Arc::new(SeaOrmApiKeyRepository::new(database(0))),
+        guardrails: Arc::new(SeaOrmGuardrailRepository::new(database(0))),
+        documents: Arc::new(SeaOrmDocumentRepository::new(database(1))),
+        models: Arc::new(SeaOrmModelRepository::new(database(1))),
+        changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
+        usage: Arc::new(SeaOrmUsageRepository::start(database(0), &tasks)),
+        grants_lag: None,
+        keep: Box::new(keep),
+    }
+}
+
+pub fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(1_790_000_000_000).unwrap() + TimeDelta::seconds(seconds)
+}
+
+pub fn workspace_id(number: u128) -> WorkspaceId {
+    WorkspaceId::from_uuid(Uuid::from_u128(number))
+}
+
+pub fn guardrail_id(number: u128) -> GuardrailId {
+    GuardrailId::from_uuid(Uuid::from_u128(number))
+}
+
+pub fn document_id(number: u128) -> DocumentId {
+    DocumentId::from_uuid(Uuid::from_u128(number))
+}
+
+pub fn decision_id(number: u128) -> DecisionId {
+    DecisionId::from_uuid(Uuid::from_u128(number))
+}
+
+/// Scattered like a digest.
+pub fn hash(number: u64) -> ApiKeyHash {
+    let mut bytes = [0; 32];
+    for (place, part) in bytes.chunks_mut(8).zip(1_u64..) {
+        let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_mul(2 * part + 1);
+        place.copy_from_slice(&(mixed ^ (mixed >> 29)).to_be_bytes());
+    }
+    ApiKeyHash::from_bytes(bytes)
+}
+
+pub fn workspace(number: u128) -> Workspace {
+    Workspace {
+        id: workspace_id(number),
+        name: WorkspaceName::try_new("acme").unwrap(),
+        owner_id: None,
+        is_default: false,
+        suspended: false,
+        credit: None,
+        storage_used_bytes: 0,
+        created_at: at(0),
+    }
+}
+
+pub fn key(number: u64, scope: ApiKeyScope) -> ApiKey {
+    ApiKey {
+        hash: hash(number),
+        label: "sk-tg-v1-abc...def".to_owned(),
+        name: ApiKeyName::try_new("key").unwrap(),
+        scope,
+        disabled: false,
+        expires_at: None,
+        limit: None,
+        guardrail_id: None,
+        created_at: at(0),
+    }
+}
+
+pub fn guardrail(number: u128, workspace: u128) -> Guardrail {
+    Guardrail {
+        id: guardrail_id(number),
+        workspace_id: workspace_id(workspace),
+        name: GuardrailName::try_new("guardrail").unwrap(),
+        created_at: at(0),
+    }
+}
+
+pub fn pending(number: u128, workspace: u128, size_bytes: u64) -> PendingDocument {
+    PendingDocument {
+        id: document_id(number),
+        workspace_id: workspace_id(workspace),
+        filename: "a.txt".to_owned(),
+        size_bytes,
+        created_at: at(0),
+    }
+}
+
+pub fn usage(number: u128, workspace: u128) -> UsageRecord {
+    UsageRecord {
+        id: decision_id(number),
+        workspace_id: workspace_id(workspace),
+        api_key: hash(1),
+        request_id: RequestId::from_uuid(Uuid::from_u128(number)),
+        requested_model: "a/b".to_owned(),
+        model: "a/b".parse().unwrap(),
+        provider: "acme".to_owned(),
+        outcome: UsageOutcome::Completed,
+        input_tokens: 429,
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        cost: Usd::from_pico(18_018_000),
+        prices: TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0".parse().unwrap() },
+        attempts: Vec::new(),
+        session_id: None,
+        trace: None,
+        user: None,
+        created_at: at(0),
+        latency: Duration::from_millis(5),
+    }
+}

@@ -1,0 +1,234 @@
+//! A database that is locked, read-only or full, and callers that leave.
+
+mod common;
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use adapters_storage::{
+    Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
+    SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+};
+use common::*;
+use domain::api_key::{ApiKeyRepository, ApiKeyScope};
+use domain::change_feed::ChangeFeed;
+use domain::error::StoreError;
+use domain::file::{DocumentRepository, Reservation};
+use domain::guardrail::GuardrailRepository;
+use domain::model::{CatalogueChange, ModelRepository};
+use domain::money::Usd;
+use domain::system::HealthProbe;
+use domain::usage::UsageRepository;
+use domain::workspace::WorkspaceRepository;
+use tokio_util::task::TaskTracker;
+
+/// Workspace 1 with keys 1 and 2, guardrail 1 and 10 bytes of documents.
+async fn furnish(database: &Database) {
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
+    let keys = SeaOrmApiKeyRepository::new(database.clone());
+    for number in [1, 2] {
+        assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1)))).await.unwrap());
+    }
+    assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1)).await.unwrap());
+    let documents = SeaOrmDocumentRepository::new(database.clone());
+    assert_eq!(documents.reserve(&pending(1, 1, 10), 1000, None).await.unwrap(), Reservation::Reserved);
+}
+
+fn unavailable<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::Unavailable(_))), "{what}: {result:?}");
+}
+
+/// Tries every kind of write and wants each to be refused.
+async fn every_write_is_unavailable(database: &Database) {
+    let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
+    let keys = SeaOrmApiKeyRepository::new(database.clone());
+    let guardrails = SeaOrmGuardrailRepository::new(database.clone());
+    let documents = SeaOrmDocumentRepository::new(database.clone());
+    let models = SeaOrmModelRepository::new(database.clone());
+    let records = SeaOrmUsageRepository::start(database.clone(), &TaskTracker::new());
+    unavailable("workspace", &workspaces.insert(&workspace(2)).await);
+    unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1)).await);
+    unavailable("suspend", &workspaces.set_suspended(workspace_id(1), true).await);
+    unavailable("key", &keys.insert(&key(3, ApiKeyScope::Management)).await);
+    unavailable("delete", &keys.delete(&hash(1)).await);
+    unavailable("assign", &guardrails.assign_keys(guardrail_id(1), &[hash(1), hash(2)]).await);
+    unavailable("reserve", &documents.reserve(&pending(2, 1, 10), 1000, None).await);
+    unavailable("ready", &documents.mark_ready(workspace_id(1), &document_id(1), "ab", "text/plain").await);
+    unavailable("abandon", &documents.abandon(workspace_id(1), &document_id(1)).await);
+    unavailable("models", &models.apply(&CatalogueChange::default(), 0).await);
+    let (first, second) = tokio::join!(records.record(usage(1, 1)), records.record(usage(2, 1)));
+    unavailable("usage", &first);
+    unavailable("usage of the same batch", &second);
+}
+
+/// What [`furnish`] left, and nothing else. Reads only.
+async fn nothing_has_changed(database: &Database) {
+    let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
+    let keys = SeaOrmApiKeyRepository::new(database.clone());
+    let documents = SeaOrmDocumentRepository::new(database.clone());
+    let all = workspaces.list().await.unwrap();
+    assert_eq!(all.len(), 1);
+    assert_eq!((all[0].storage_used_bytes, all[0].credit, all[0].suspended), (10, None, false));
+    assert_eq!(keys.list(Some(workspace_id(1))).await.unwrap().len(), 2);
+    assert_eq!(keys.list(None).await.unwrap().len(), 0);
+    assert_eq!(SeaOrmGuardrailRepository::new(database.clone()).count_keys(guardrail_id(1)).await.unwrap(), 0);
+    assert_eq!(documents.unknown(&[document_id(1), document_id(2)]).await.unwrap(), [document_id(2)]);
+    let versions = SeaOrmChangeFeed::new(database.clone()).versions().await.unwrap();
+    assert_eq!((versions.keys, versions.catalogue), (0, 0));
+    let records = SeaOrmUsageRepository::start(database.clone(), &TaskTracker::new());
+    assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() {
+    let folder = Folder::new();
+    furnish(&folder.open().await).await;
+    let database = Database::open(&hasty(folder.settings())).await.unwrap();
+    let raw = folder.raw().await;
+    let mut lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    sea_orm::sqlx::query("UPDATE workspaces SET name = 'other'").execute(&mut *lock).await.unwrap();
+
+    let begun = Instant::now();
+    let refused = SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2)).await;
+    let took = begun.elapsed();
+    unavailable("insert", &refused);
+    assert!(took >= Duration::from_millis(150), "the lock was not waited for: {took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    every_write_is_unavailable(&database).await;
+    nothing_has_changed(&database).await;
+    database.probe().await.unwrap();
+
+    lock.rollback().await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_read_only_database_is_read_and_not_written() {
+    let folder = Folder::new();
+    let writable = folder.open().await;
+    furnish(&writable).await;
+    let url = format!("{}?mode=ro", folder.settings().url);
+    let database = open(&StorageSettings::new(url)).await;
+    every_write_is_unavailable(&database).await;
+    nothing_has_changed(&database).await;
+    database.probe().await.unwrap();
+    assert!(database.migration_status().await.unwrap().iter().all(|step| step.applied));
+}
+
+#[tokio::test]
+async fn a_database_that_must_be_there_is_not_made() {
+    let folder = Folder::new();
+    for mode in ["ro", "rw"] {
+        let url = format!("{}?mode={mode}", folder.settings().url);
+        unavailable(mode, &Database::open(&StorageSettings::new(url)).await.map(|_| ()));
+        assert!(!folder.path().exists());
+    }
+}
+
+#[tokio::test]
+async fn a_full_database_refuses_whole_transactions_and_recovers() {
+    let folder = Folder::new();
+    folder.open().await.close().await;
+    let settings = StorageSettings { max_page_count: Some(60), ..folder.settings() };
+    let database = open(&settings).await;
+    furnish(&database).await;
+    let guardrails = SeaOrmGuardrailRepository::new(database.clone());
+    let keys = SeaOrmApiKeyRepository::new(database.clone());
+    let documents = SeaOrmDocumentRepository::new(database.clone());
+    let records = SeaOrmUsageRepository::start(database.clone(), &TaskTracker::new());
+
+    let mut kept = 2;
+    let refused = loop {
+        match keys.insert(&key(kept + 1, ApiKeyScope::Inference(workspace_id(1)))).await {
+            Ok(added) => assert!(added),
+            Err(error) => break error,
+        }
+        kept += 1;
+        assert!(kept < 10_000, "the database never fills");
+    };
+    unavailable("insert", &Err::<(), _>(refused));
+    let mut size = 0;
+    for number in 2..200 {
+        let long = domain::file::PendingDocument { filename: "x".repeat(3000), ..pending(number, 1, 1) };
+        match documents.reserve(&long, 1000, None).await {
+            Ok(reservation) => assert_eq!(reservation, Reservation::Reserved),
+            refused => {
+                unavailable("reserve", &refused);
+                break;
+            }
+        }
+        size += 1;
+    }
+    assert!(size < 150);
+    assert_eq!(documents.used_bytes(workspace_id(1)).await.unwrap(), 10 + size, "a refused reservation holds nothing");
+    let large = (1..100).map(|number| records.record(usage(number, 1)));
+    let results = domain::testing::join_all(large).await;
+    let written = records.list(workspace_id(1), 1000).await.unwrap().len();
+    assert_eq!(
+        results.iter().filter(|result| result.is_ok()).count(),
+        written,
+        "exactly what was acknowledged is there"
+    );
+    assert!(results.iter().any(Result::is_err), "the ledger did not fill");
+
+    let all: Vec<_> = keys.list(Some(workspace_id(1))).await.unwrap().iter().map(|key| key.hash).collect();
+    assert_eq!(all.len() as u64, kept);
+    let assigned = guardrails.assign_keys(guardrail_id(1), &all).await;
+    let holders = guardrails.count_keys(guardrail_id(1)).await.unwrap();
+    assert_eq!(holders, assigned.map_or(0, |assigned| assigned.unwrap()), "all or nothing");
+
+    folder.execute("DELETE FROM documents WHERE state = 'pending'; DELETE FROM usage_records").await;
+    records.record(usage(1000, 1)).await.unwrap();
+    assert_eq!(guardrails.assign_keys(guardrail_id(1), &all).await.unwrap(), Some(kept));
+    // The lock is free: the connection is in no forgotten transaction.
+    let other = Database::open(&hasty(folder.settings())).await.unwrap();
+    SeaOrmWorkspaceRepository::new(other).insert(&workspace(2)).await.unwrap();
+}
+
+/// Polls at most `polls` times, then drops the future.
+async fn leave_after(polls: usize, future: impl Future) -> bool {
+    let mut future = pin!(future);
+    let mut polled = 0;
+    poll_fn(|context| {
+        if polled == polls {
+            return Poll::Ready(false);
+        }
+        polled += 1;
+        future.as_mut().poll(context).map(|_| true)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_at_any_moment_leaves_nothing_half_done() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    furnish(&database).await;
+    let other = Database::open(&hasty(folder.settings())).await.unwrap();
+    let documents = SeaOrmDocumentRepository::new(database.clone());
+    let mut finished = false;
+    for polls in 1..60 {
+        let left = pending(1000 + polls as u128, 1, 7);
+        finished = leave_after(polls, documents.reserve(&left, 1_000_000, None)).await;
+        // Another process can write at once, and so can this one.
+        assert_eq!(
+            SeaOrmDocumentRepository::new(other.clone())
+                .reserve(&pending(2000 + polls as u128, 1, 1), 1_000_000, None)
+                .await
+                .unwrap(),
+            Reservation::Reserved,
+            "after {polls} polls"
+        );
+        assert!(documents.abandon(workspace_id(1), &document_id(2000 + polls as u128)).await.unwrap());
+        let done = documents.unknown(std::slice::from_ref(&left.id)).await.unwrap().is_empty();
+        let used = documents.used_bytes(workspace_id(1)).await.unwrap();
+        assert_eq!(used, if done { 17 } else { 10 }, "after {polls} polls");
+        documents.abandon(workspace_id(1), &left.id).await.unwrap();
+        if finished {
+            break;
+        }
+    }
+    assert!(finished, "the call was never polled to its end, so not every moment was tried");
+}

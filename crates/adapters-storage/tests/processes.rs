@@ -1,0 +1,135 @@
+//! Several processes on one database: each handle stands for one.
+
+mod common;
+
+use std::time::Instant;
+
+use adapters_storage::{
+    Database, SeaOrmApiKeyRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
+};
+use common::*;
+use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope};
+use domain::file::{DocumentRepository, Reservation};
+use domain::guardrail::GuardrailRepository;
+use domain::workspace::{Workspace, WorkspaceRepository};
+use tokio::task::JoinSet;
+
+async fn handles(folder: &Folder, count: usize) -> Vec<Database> {
+    let mut starting = JoinSet::new();
+    for _ in 0..count {
+        let settings = folder.settings();
+        starting.spawn(async move { open(&settings).await });
+    }
+    starting.join_all().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_start_at_once_on_nothing_all_come_up() {
+    for _ in 0..5 {
+        let folder = Folder::new();
+        for database in handles(&folder, 6).await {
+            assert!(database.migration_status().await.unwrap().iter().all(|step| step.applied));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_many_first_starts_makes_the_first_key() {
+    let folder = Folder::new();
+    let mut starting = JoinSet::new();
+    for (number, database) in handles(&folder, 6).await.into_iter().enumerate() {
+        starting.spawn(async move {
+            let workspaces = SeaOrmWorkspaceRepository::new(database);
+            let first = Workspace { is_default: true, ..workspace(number as u128) };
+            workspaces.bootstrap(&first, &key(number as u64, ApiKeyScope::Management)).await.unwrap()
+        });
+    }
+    let made = starting.join_all().await;
+    assert_eq!(made.iter().filter(|made| **made).count(), 1, "{made:?}");
+    let database = folder.open().await;
+    assert_eq!(SeaOrmWorkspaceRepository::new(database.clone()).list().await.unwrap().len(), 1);
+    assert_eq!(SeaOrmApiKeyRepository::new(database).list(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_quota_is_shared_to_the_byte() {
+    let folder = Folder::new();
+    let handles = handles(&folder, 3).await;
+    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1)).await.unwrap();
+    let mut reserving = JoinSet::new();
+    for number in 0..60_u128 {
+        let documents = SeaOrmDocumentRepository::new(handles[number as usize % 3].clone());
+        reserving.spawn(async move { documents.reserve(&pending(number, 1, 3), 100, None).await.unwrap() });
+    }
+    let results = reserving.join_all().await;
+    assert_eq!(results.iter().filter(|result| **result == Reservation::Reserved).count(), 33);
+    let refused = Reservation::QuotaExceeded { used_bytes: 99 };
+    assert_eq!(results.iter().filter(|result| **result == refused).count(), 27);
+    let documents = SeaOrmDocumentRepository::new(handles[2].clone());
+    assert_eq!(documents.used_bytes(workspace_id(1)).await.unwrap(), 99);
+}
+
+/// Adds keys `0..count` past the repository, which adds them one by one.
+async fn add_keys(folder: &Folder, count: u64) -> Vec<ApiKeyHash> {
+    let pool = folder.raw().await;
+    let mut transaction = pool.begin().await.unwrap();
+    for number in 0..count {
+        sea_orm::sqlx::query(
+            "INSERT INTO api_keys (hash, label, name, scope, workspace_id, disabled, deleted, created_at)
+             VALUES (?, 'label', 'name', 'inference', ?, 0, 0, ?)",
+        )
+        .bind(hash(number).bytes().to_vec())
+        .bind(workspace_id(1).to_string())
+        .bind(i64::try_from(number).unwrap())
+        .execute(&mut *transaction)
+        .await
+        .unwrap();
+    }
+    transaction.commit().await.unwrap();
+    pool.close().await;
+    let mut hashes: Vec<ApiKeyHash> = (0..count).map(hash).collect();
+    hashes.sort_unstable();
+    hashes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_thousand_keys_are_assigned_in_one_call() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
+    let guardrails = SeaOrmGuardrailRepository::new(database.clone());
+    for number in [1, 2] {
+        assert!(guardrails.insert(&guardrail(number, 1)).await.unwrap());
+    }
+    let hashes = add_keys(&folder, 100_000).await;
+    for (what, guardrail) in [("fresh", 1), ("again", 1), ("replacing", 2)] {
+        let begun = Instant::now();
+        assert_eq!(guardrails.assign_keys(guardrail_id(guardrail), &hashes).await.unwrap(), Some(100_000));
+        println!("100,000 keys, {what}: {:?}", begun.elapsed());
+    }
+    assert_eq!(guardrails.count_keys(guardrail_id(1)).await.unwrap(), 0);
+    assert_eq!(guardrails.count_keys(guardrail_id(2)).await.unwrap(), 100_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rival_assignments_of_two_processes_are_whole() {
+    let folder = Folder::new();
+    let handles = handles(&folder, 2).await;
+    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1)).await.unwrap();
+    for number in [0, 1] {
+        let guardrails = SeaOrmGuardrailRepository::new(handles[0].clone());
+        assert!(guardrails.insert(&guardrail(number, 1)).await.unwrap());
+    }
+    let hashes = add_keys(&folder, 5_000).await;
+    let mut assigning = JoinSet::new();
+    for number in 0..6 {
+        let guardrails = SeaOrmGuardrailRepository::new(handles[number % 2].clone());
+        let hashes = hashes.clone();
+        assigning
+            .spawn(async move { guardrails.assign_keys(guardrail_id(number as u128 % 2), &hashes).await.unwrap() });
+    }
+    assert_eq!(assigning.join_all().await, [Some(5_000); 6]);
+    let keys: Vec<ApiKey> = SeaOrmApiKeyRepository::new(handles[1].clone()).list(Some(workspace_id(1))).await.unwrap();
+    assert!(keys[0].guardrail_id.is_some());
+    assert!(keys.iter().all(|key| key.guardrail_id == keys[0].guardrail_id));
+}
