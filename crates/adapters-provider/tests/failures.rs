@@ -1,7 +1,9 @@
 //! Each way in which a provider fails, and what it is reported as.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -107,9 +109,10 @@ async fn json_by_other_names_is_taken(#[case] header: &str) {
 
 #[tokio::test]
 async fn a_chunked_answer_is_put_together() {
-    let mut answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
+    let mut answer =
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
     for chunk in support::ANSWER.as_bytes().chunks(5) {
-        answer += &format!("{:x}\r\n{}\r\n", chunk.len(), std::str::from_utf8(chunk).unwrap());
+        write!(answer, "{:x}\r\n{}\r\n", chunk.len(), std::str::from_utf8(chunk).unwrap()).unwrap();
     }
     let upstream = Upstream::answering(answer + "0\r\n\r\n").await;
     let answer = decide(&provider(&upstream)).await.unwrap();
@@ -124,7 +127,7 @@ async fn nobody_listens() {
     drop(listener);
     let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, None));
-    assert_eq!(failure.detail, "the connection could not be made");
+    assert_eq!(failure.detail, "the connection could not be made: nobody listens there");
 }
 
 #[rstest]
@@ -147,7 +150,10 @@ async fn a_reset(#[case] reads: bool) {
 #[rstest]
 #[case::no_http("SSH-2.0-server\r\n\r\n", "the provider's answer is not HTTP")]
 #[case::nothing("", "the connection broke before the answer")]
-#[case::half_a_body("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"answers\"", "the connection broke within the answer")]
+#[case::half_a_body(
+    "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"answers\"",
+    "the connection broke within the answer"
+)]
 #[tokio::test]
 async fn the_connection_ends_too_early(#[case] bytes: &'static str, #[case] detail: &str) {
     let upstream = Upstream::start(move |mut socket| async move {
@@ -170,7 +176,7 @@ async fn an_endless_answer_is_dropped_at_the_bound() {
             read_request(&mut socket).await;
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
             socket.write_all(head.as_bytes()).await.unwrap();
-            let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
+            let chunk = [b"10000\r\n".to_vec(), vec![b' '; 0x10000], b"\r\n".to_vec()].concat();
             while counted.load(Ordering::SeqCst) < GIGABYTE && socket.write_all(&chunk).await.is_ok() {
                 counted.fetch_add(0x10000, Ordering::SeqCst);
             }

@@ -1,4 +1,5 @@
 //! The `system-one` wire against files: what a caller wrote, what goes upstream, what comes back, what it is read as.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -12,9 +13,7 @@ fn golden(case: &str, part: &str) -> String {
 }
 
 #[rstest]
-fn bytes_are_as_on_file(
-    #[values("noul", "choice", "score", "opaque_string", "opaque_array")] case: &str,
-) {
+fn bytes_are_as_on_file(#[values("noul", "choice", "score", "opaque_string", "opaque_array")] case: &str) {
     let asked = support::request(&golden(case, "caller"));
     let body = request::write("judge-1.0", asked.state.as_ref(), &asked.questions.json);
     assert_eq!(std::str::from_utf8(&body).unwrap(), golden(case, "request"));
@@ -43,11 +42,11 @@ async fn a_provider_sees_questions_and_state_and_nothing_else() {
     use domain::decision::{DecisionProvider, ProviderCall};
     use tokio::io::AsyncWriteExt;
 
-    let (heard, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut requests) = tokio::sync::mpsc::unbounded_channel();
     let upstream = Upstream::start(move |mut socket| {
-        let heard = heard.clone();
+        let tell = tell.clone();
         async move {
-            heard.send(support::read_request(&mut socket).await.unwrap()).unwrap();
+            tell.send(support::read_request(&mut socket).await.unwrap()).unwrap();
             socket.write_all(support::ok(support::ANSWER).as_bytes()).await.unwrap();
             support::closed(&mut socket).await;
         }
@@ -82,11 +81,11 @@ async fn without_a_key_there_is_no_authorization() {
     use adapters_provider::{HttpClient, SystemOneProvider, SystemOneSettings};
     use tokio::io::AsyncWriteExt;
 
-    let (heard, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut requests) = tokio::sync::mpsc::unbounded_channel();
     let upstream = Upstream::start(move |mut socket| {
-        let heard = heard.clone();
+        let tell = tell.clone();
         async move {
-            heard.send(support::read_request(&mut socket).await.unwrap().0).unwrap();
+            tell.send(support::read_request(&mut socket).await.unwrap().0).unwrap();
             socket.write_all(support::ok(support::ANSWER).as_bytes()).await.unwrap();
         }
     })

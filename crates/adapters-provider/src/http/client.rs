@@ -172,3 +172,33 @@ fn forget(connection: &CaptureConnection) {
         connection.poison();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::RootCertStore;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn a_platform_without_authorities_still_speaks_http() {
+        let tls = Tls::trusting(RootCertStore::empty()).unwrap();
+        let client = HttpClient::with_tls(&HttpClientSettings::default(), tls).unwrap();
+        assert!(!client.trusts_anyone());
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answering = async {
+            let mut socket = listener.accept().await.unwrap().0;
+            socket.read_buf(&mut Vec::new()).await.unwrap();
+            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+        };
+        let post = |scheme: &str| {
+            let target = client.target(format!("{scheme}://{address}/").parse().unwrap(), None);
+            let client = client.clone();
+            async move { client.post_json(&target, Bytes::from_static(b"{}")).await }
+        };
+        let (answer, ()) = tokio::join!(post("http"), answering);
+        assert_eq!(&answer.unwrap()[..], b"{}");
+        assert!(post("https").await.unwrap_err().detail.starts_with("https is not possible"));
+    }
+}

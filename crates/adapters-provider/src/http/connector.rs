@@ -26,7 +26,7 @@ type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>
 type Link = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// How often the kernel asks whether a silent peer is still there.
-const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
+const TCP_KEEPALIVE: Duration = Duration::from_mins(1);
 
 /// Which proxy a target is reached through.
 pub(super) fn proxies(settings: &ProxySettings) -> Result<Matcher, HttpClientError> {

@@ -41,36 +41,32 @@ pub(super) fn broken(detail: &str) -> AttemptFailure {
     AttemptFailure::new(AttemptFailureKind::Broken, detail)
 }
 
-/// Our own sentence for a call that ended before its answer began.
+/// Our own sentence for a call that ended before its answer began. The libraries' own texts may repeat the provider's
+/// (the debug data of an HTTP/2 GOAWAY, say), so they are not even logged.
 pub(super) fn from_call(error: &hyper_util::client::legacy::Error) -> AttemptFailure {
-    tracing::debug!(error = describe(error), "a call to a provider broke");
-    let mut causes = Causes(Some(error));
     if error.is_connect() {
-        return broken(if causes.any(|cause| cause.is::<ConnectTimedOut>()) {
-            "the connection could not be made in time"
-        } else if Causes(Some(error)).any(|cause| cause.is::<rustls::Error>()) {
-            "the connection could not be made: TLS failed"
-        } else {
-            "the connection could not be made"
-        });
+        return broken(not_connected(error));
     }
-    let http = causes.find_map(|cause| cause.downcast_ref::<hyper::Error>());
+    let http = Causes(Some(error)).find_map(|cause| cause.downcast_ref::<hyper::Error>());
     broken(match http {
         Some(error) if error.is_parse() => "the provider's answer is not HTTP",
         _ => "the connection broke before the answer",
     })
 }
 
-/// The chain of causes, for a log line; made of our libraries' words, not of the provider's.
-fn describe(error: &(dyn Error + 'static)) -> String {
-    let mut text = String::new();
+fn not_connected(error: &(dyn Error + 'static)) -> &'static str {
     for cause in Causes(Some(error)) {
-        if !text.is_empty() {
-            text.push_str(": ");
+        if cause.is::<ConnectTimedOut>() {
+            return "the connection could not be made in time";
         }
-        text.push_str(&cause.to_string());
+        if cause.is::<rustls::Error>() {
+            return "the connection could not be made: TLS failed";
+        }
+        if cause.downcast_ref().map(std::io::Error::kind) == Some(std::io::ErrorKind::ConnectionRefused) {
+            return "the connection could not be made: nobody listens there";
+        }
     }
-    text
+    "the connection could not be made"
 }
 
 /// An error and what caused it; looks into I/O errors, whose `source` skips what they wrap.

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
 /// Nobody waits longer than this for one answer.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// From `retry-after-ms` (milliseconds), else `retry-after`: seconds, or a date that is taken relative to the
 /// answer's own `date`, so that no clock has to agree with the provider's. At most a day.

@@ -35,7 +35,7 @@ impl Default for HttpClientSettings {
             proxy: ProxySettings::default(),
             max_answer_bytes: 8 << 20,
             user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")).to_owned(),
-            pool_idle_timeout: Duration::from_secs(60),
+            pool_idle_timeout: Duration::from_mins(1),
             pool_max_idle_per_host: 256,
         }
     }

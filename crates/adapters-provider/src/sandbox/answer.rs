@@ -8,13 +8,12 @@ use super::words::{Words, of_json};
 
 /// Answers to what is asked, in the order of the questions: an object.
 pub(super) fn answers(questions: &Questions, state: Option<&Json>) -> Json {
-    let state = state.map(|state| of_json(state.text())).unwrap_or_default();
-    let text = match &questions.typed {
-        Some(typed) => object(typed.iter().map(|question| (question.name.as_str(), answer(question, &state)))),
-        None => {
-            let cents = probability(of_json(questions.json.text()).shared_with(&state), 0);
-            object([("answer", format!(r#"{{"type":"noul","noul":{}}}"#, decimal(cents)))])
-        }
+    let state = state.map_or_else(Words::default, |state| of_json(state.text()));
+    let text = if let Some(typed) = &questions.typed {
+        object(typed.iter().map(|question| (question.name.as_str(), answer(question, &state))))
+    } else {
+        let cents = probability(of_json(questions.json.text()).shared_with(&state), 0);
+        object([("answer", format!(r#"{{"type":"noul","noul":{}}}"#, decimal(cents)))])
     };
     // What is written above is JSON; a test with generated questions holds it to that.
     Json::parse(&text).unwrap_or_else(|_| Json::from(serde_json::Value::Null))

@@ -95,14 +95,13 @@ fn read_usage(usage: &Json) -> Result<Option<ReportedUsage>, MalformedAnswer> {
 
 /// A whole number in any notation: `12`, `12.0`, `1.2e1`.
 fn tokens(value: &Json) -> Option<u64> {
-    let count = match value.text().parse::<u64>() {
-        Ok(count) => count,
-        Err(_) => {
-            let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=1e9).contains(number))?;
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked in the line above")]
-            let count = number as u64;
-            count
-        }
+    let count = if let Ok(count) = value.text().parse::<u64>() {
+        count
+    } else {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=1e9).contains(number))?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked in the line above")]
+        let count = number as u64;
+        count
     };
     (count <= MAX_TOKENS).then_some(count)
 }

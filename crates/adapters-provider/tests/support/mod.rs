@@ -1,5 +1,7 @@
 //! A provider made of a socket and a script, and calls to it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::disallowed_methods, reason = "the runtime of a test ends with it")]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,0 +1,345 @@
+//! Connections: reuse, HTTP/2, TLS, proxies.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use adapters_provider::{Http2, HttpClient, HttpClientError, HttpClientSettings, ProxySettings};
+use bytes::Bytes;
+use domain::routing::AttemptFailureKind;
+use http::{Request, Response, Version};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rstest::rstest;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use support::{Upstream, closed, decide, fixture, provider, provider_with, read_request};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+#[tokio::test]
+async fn one_connection_serves_many_calls() {
+    let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
+    let provider = provider(&upstream);
+    for _ in 0..20 {
+        decide(&provider).await.unwrap();
+    }
+    assert_eq!(upstream.seen(), 1);
+}
+
+#[tokio::test]
+async fn calls_at_once_go_over_connections_of_their_own() {
+    let upstream = Upstream::start(|mut socket| async move {
+        while read_request(&mut socket).await.is_some() {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            if socket.write_all(support::ok(support::ANSWER).as_bytes()).await.is_err() {
+                break;
+            }
+        }
+    })
+    .await;
+    let provider = provider(&upstream);
+    let (a, b, c) = tokio::join!(decide(&provider), decide(&provider), decide(&provider));
+    assert!(a.is_ok() && b.is_ok() && c.is_ok());
+    assert_eq!(upstream.seen(), 3);
+}
+
+#[tokio::test]
+async fn who_answers_with_a_page_is_not_given_the_next_request() {
+    let page = "<h1>hello</h1>";
+    let upstream = Upstream::answering(format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n{page}",
+        page.len()
+    ))
+    .await;
+    let provider = provider(&upstream);
+    for _ in 0..2 {
+        decide(&provider).await.unwrap_err();
+    }
+    assert_eq!(upstream.seen(), 2);
+}
+
+#[tokio::test]
+async fn a_connection_closed_while_idle_does_no_harm() {
+    let upstream = Upstream::start(|mut socket| async move {
+        read_request(&mut socket).await;
+        socket.write_all(support::ok(support::ANSWER).as_bytes()).await.unwrap();
+    })
+    .await;
+    let provider = provider(&upstream);
+    for _ in 0..3 {
+        decide(&provider).await.unwrap();
+        // So that the end of the connection has arrived.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(upstream.seen(), 3);
+}
+
+/// Answers with a good answer and notes the version that was spoken.
+async fn answer(request: Request<Incoming>, versions: &Versions) -> Result<Response<Full<Bytes>>, Infallible> {
+    versions.lock().unwrap().push(request.version());
+    let response = Response::builder().header("content-type", "application/json");
+    Ok(response.body(Full::from(support::ANSWER)).unwrap())
+}
+
+type Versions = Arc<std::sync::Mutex<Vec<Version>>>;
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, h2: bool, versions: Versions) {
+    let service = service_fn(|request| {
+        let versions = Arc::clone(&versions);
+        async move { answer(request, &versions).await }
+    });
+    let io = TokioIo::new(stream);
+    // How a connection ends is the client's business.
+    let _ = if h2 {
+        http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await
+    } else {
+        http1::Builder::new().serve_connection(io, service).await
+    };
+}
+
+#[tokio::test]
+async fn http2_by_prior_knowledge() {
+    let versions = Versions::default();
+    let noted = Arc::clone(&versions);
+    let upstream = Upstream::start(move |socket| serve(socket, true, Arc::clone(&noted))).await;
+    let settings = HttpClientSettings { http2: Http2::PriorKnowledge, ..support::settings() };
+    let provider = provider_with(&settings, &upstream.base_url());
+    decide(&provider).await.unwrap();
+    let (a, b) = tokio::join!(decide(&provider), decide(&provider));
+    assert!(a.is_ok() && b.is_ok());
+    assert_eq!(*versions.lock().unwrap(), [Version::HTTP_2; 3]);
+    assert_eq!(upstream.seen(), 1, "one connection carries all");
+}
+
+/// A TLS server that offers these protocols.
+async fn tls_upstream(offered: &'static [&'static str], versions: Versions) -> Upstream {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let chain = vec![CertificateDer::from_pem_file(fixture("server.pem")).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(fixture("server-key.pem")).unwrap();
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    config.alpn_protocols = offered.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    Upstream::start(move |socket| {
+        let (acceptor, versions) = (acceptor.clone(), Arc::clone(&versions));
+        async move {
+            let Ok(stream) = acceptor.accept(socket).await else { return };
+            let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            serve(stream, h2, versions).await;
+        }
+    })
+    .await
+}
+
+fn trusting() -> HttpClientSettings {
+    HttpClientSettings { extra_ca_file: Some(fixture("ca.pem")), ..support::settings() }
+}
+
+#[rstest]
+#[case::the_server_picks_2(&["h2", "http/1.1"], Http2::Negotiated, Version::HTTP_2)]
+#[case::the_server_picks_1(&["http/1.1"], Http2::Negotiated, Version::HTTP_11)]
+#[case::the_server_picks_nothing(&[], Http2::Negotiated, Version::HTTP_11)]
+#[case::switched_off(&["h2", "http/1.1"], Http2::Off, Version::HTTP_11)]
+#[case::known(&["h2"], Http2::PriorKnowledge, Version::HTTP_2)]
+#[tokio::test]
+async fn tls_with_an_authority_of_our_own(
+    #[case] offered: &'static [&'static str],
+    #[case] http2: Http2,
+    #[case] spoken: Version,
+) {
+    let versions = Versions::default();
+    let upstream = tls_upstream(offered, Arc::clone(&versions)).await;
+    let settings = HttpClientSettings { http2, ..trusting() };
+    for host in ["localhost", "127.0.0.1"] {
+        let base_url = format!("https://{host}:{}/v1", upstream.address.port());
+        let provider = provider_with(&settings, &base_url);
+        for _ in 0..3 {
+            decide(&provider).await.unwrap();
+        }
+    }
+    assert_eq!(*versions.lock().unwrap(), [spoken; 6]);
+    assert_eq!(upstream.seen(), 2, "a connection a pool");
+}
+
+#[tokio::test]
+async fn an_authority_that_is_not_known_is_not_trusted() {
+    let versions = Versions::default();
+    let upstream = tls_upstream(&[], Arc::clone(&versions)).await;
+    let base_url = format!("https://localhost:{}/v1", upstream.address.port());
+    let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
+    assert_eq!(failure.kind, AttemptFailureKind::Broken);
+    let without_any = "https is not possible: no certificate authority is known; configure a file of them";
+    let trusts_anyone = HttpClient::new(&support::settings()).unwrap().trusts_anyone();
+    assert_eq!(
+        failure.detail,
+        if trusts_anyone { "the connection could not be made: TLS failed" } else { without_any }
+    );
+    assert!(versions.lock().unwrap().is_empty(), "no request was sent");
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host_is_not_trusted() {
+    let upstream = tls_upstream(&[], Versions::default()).await;
+    let base_url = format!("https://127.0.0.2:{}/v1", upstream.address.port());
+    // The loopback network reaches the same listener only where it listens on all of it, so go there by a proxy.
+    let proxy = Upstream::start(move |mut socket| async move {
+        read_request(&mut socket).await;
+        socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        let mut target = TcpStream::connect(upstream.address).await.unwrap();
+        let _ = copy_bidirectional(&mut socket, &mut target).await;
+    })
+    .await;
+    let settings = HttpClientSettings { proxy: https_proxy(&proxy, ""), ..trusting() };
+    let failure = decide(&provider_with(&settings, &base_url)).await.unwrap_err();
+    assert_eq!(failure.detail, "the connection could not be made: TLS failed");
+}
+
+fn https_proxy(proxy: &Upstream, credentials: &str) -> ProxySettings {
+    let address = format!("http://{credentials}{}", proxy.address);
+    ProxySettings { https_proxy: Some(address), ..ProxySettings::default() }
+}
+
+/// A proxy that tunnels everything to one address and tells whom it was asked for.
+async fn tunnelling(target: std::net::SocketAddr) -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    let (heard, requests) = tokio::sync::mpsc::unbounded_channel();
+    let proxy = Upstream::start(move |mut socket| {
+        let heard = heard.clone();
+        async move {
+            heard.send(read_request(&mut socket).await.unwrap().0).unwrap();
+            socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            let mut target = TcpStream::connect(target).await.unwrap();
+            let _ = copy_bidirectional(&mut socket, &mut target).await;
+        }
+    })
+    .await;
+    (proxy, requests)
+}
+
+#[tokio::test]
+async fn https_goes_through_a_tunnel() {
+    let versions = Versions::default();
+    let upstream = tls_upstream(&["h2"], Arc::clone(&versions)).await;
+    let (proxy, mut requests) = tunnelling(upstream.address).await;
+    let settings = HttpClientSettings { proxy: https_proxy(&proxy, "me:secret@"), ..trusting() };
+    decide(&provider_with(&settings, "https://provider.test/v1")).await.unwrap();
+    let head = requests.recv().await.unwrap();
+    assert!(head.starts_with("CONNECT provider.test:443 HTTP/1.1\r\n"), "{head}");
+    // base64 of me:secret
+    assert!(head.contains("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n"), "{head}");
+    assert!(!head.contains("sk-provider"), "{head}");
+    assert_eq!(*versions.lock().unwrap(), [Version::HTTP_2], "the tunnel carries what the two ends agreed on");
+}
+
+#[tokio::test]
+async fn plain_http2_goes_through_a_tunnel() {
+    let versions = Versions::default();
+    let noted = Arc::clone(&versions);
+    let upstream = Upstream::start(move |socket| serve(socket, true, Arc::clone(&noted))).await;
+    let (proxy, mut requests) = tunnelling(upstream.address).await;
+    let http_proxy = Some(format!("http://{}", proxy.address));
+    let proxy = ProxySettings { http_proxy, ..ProxySettings::default() };
+    let settings = HttpClientSettings { http2: Http2::PriorKnowledge, proxy, ..support::settings() };
+    decide(&provider_with(&settings, "http://provider.test/v1")).await.unwrap();
+    assert!(requests.recv().await.unwrap().starts_with("CONNECT provider.test:80 HTTP/1.1\r\n"));
+    assert_eq!(*versions.lock().unwrap(), [Version::HTTP_2]);
+}
+
+#[tokio::test]
+async fn plain_http_is_forwarded_by_a_proxy() {
+    let (heard, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let proxy = Upstream::start(move |mut socket| {
+        let heard = heard.clone();
+        async move {
+            heard.send(read_request(&mut socket).await.unwrap().0).unwrap();
+            socket.write_all(support::ok(support::ANSWER).as_bytes()).await.unwrap();
+            closed(&mut socket).await;
+        }
+    })
+    .await;
+    let http_proxy = Some(format!("http://me:secret@{}", proxy.address));
+    let proxy = ProxySettings { http_proxy, ..ProxySettings::default() };
+    let settings = HttpClientSettings { proxy, ..support::settings() };
+    decide(&provider_with(&settings, "http://provider.test/v1")).await.unwrap();
+    let head = requests.recv().await.unwrap();
+    assert!(head.starts_with("POST http://provider.test/v1/systemone HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("proxy-authorization: Basic bWU6c2VjcmV0\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn what_is_excepted_goes_past_the_proxy() {
+    let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
+    let proxy = Upstream::answering("HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n").await;
+    let http_proxy = Some(format!("http://{}", proxy.address));
+    for (no_proxy, past) in [(None, false), (Some("127.0.0.0/8,elsewhere.test"), true), (Some("elsewhere.test"), false)]
+    {
+        let no_proxy = no_proxy.map(str::to_owned);
+        let proxy = ProxySettings { http_proxy: http_proxy.clone(), no_proxy: no_proxy.clone(), https_proxy: None };
+        let settings = HttpClientSettings { proxy, ..support::settings() };
+        let end = decide(&provider_with(&settings, &upstream.base_url())).await;
+        assert_eq!(end.is_ok(), past, "{no_proxy:?}");
+    }
+    assert_eq!((upstream.seen(), proxy.seen()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_is_a_connection_not_made() {
+    let proxy = Upstream::answering("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n").await;
+    let settings = HttpClientSettings { proxy: https_proxy(&proxy, ""), ..trusting() };
+    let failure = decide(&provider_with(&settings, "https://provider.test/v1")).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, None));
+    assert_eq!(failure.detail, "the connection could not be made");
+}
+
+#[tokio::test]
+async fn a_client_can_connect_in_another_way_and_trust_the_same() {
+    let versions = Versions::default();
+    let upstream = tls_upstream(&["h2", "http/1.1"], Arc::clone(&versions)).await;
+    let client = HttpClient::new(&trusting()).unwrap().reconnecting(support::AMPLE, Http2::Off);
+    let base_url = format!("https://localhost:{}/v1", upstream.address.port());
+    let settings = adapters_provider::SystemOneSettings::new("acme".parse().unwrap(), base_url);
+    decide(&adapters_provider::SystemOneProvider::new(client, settings).unwrap()).await.unwrap();
+    assert_eq!(*versions.lock().unwrap(), [Version::HTTP_11]);
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_refused() {
+    let new = |settings: HttpClientSettings| HttpClient::new(&settings).err();
+    let ca = |name| HttpClientSettings { extra_ca_file: Some(fixture(name)), ..support::settings() };
+    assert!(matches!(new(ca("missing.pem")), Some(HttpClientError::CaFile { .. })));
+    assert!(matches!(new(ca("make-certificates.sh")), Some(HttpClientError::EmptyCaFile(_))));
+    assert!(new(ca("ca.pem")).is_none());
+    let agent = HttpClientSettings { user_agent: "a\nb".to_owned(), ..support::settings() };
+    assert!(matches!(new(agent), Some(HttpClientError::UserAgent)));
+    for (address, understood) in [
+        ("http://h:1", true),
+        ("https://u:p@h", true),
+        ("h:1", true),
+        ("", true),
+        ("socks5://h:1", false),
+        ("ftp://h", false),
+        ("::", false),
+    ] {
+        let proxy = ProxySettings { https_proxy: Some(address.to_owned()), ..ProxySettings::default() };
+        let refused = new(HttpClientSettings { proxy, ..support::settings() });
+        assert_eq!(refused.is_none(), understood, "{address}: {refused:?}");
+    }
+}
+
+#[test]
+fn credentials_are_not_shown() {
+    let http_proxy = Some("http://me:secret@h:1".to_owned());
+    let proxy = ProxySettings { http_proxy, ..ProxySettings::default() };
+    let shown = format!("{:?}", HttpClientSettings { proxy, ..support::settings() });
+    assert!(!shown.contains("secret"), "{shown}");
+}
