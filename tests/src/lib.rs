@@ -1,1 +1,18 @@
-//! x
+//! Starts the real binary, talks real HTTP to it, and plays the providers behind it.
+
+mod binary;
+mod http_client;
+mod instance;
+mod report;
+mod server;
+mod sqlite;
+mod time;
+mod upstream;
+
+pub use http_client::*;
+pub use instance::*;
+pub use report::*;
+pub use server::*;
+pub use sqlite::*;
+pub use time::*;
+pub use upstream::*;

@@ -1,0 +1,130 @@
+//! A running `tollgate serve`.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use crate::{Call, Reply};
+
+/// How long a start may take on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a stop may take.
+const STOP_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A running server; killed when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    output: PathBuf,
+}
+
+impl Server {
+    pub(crate) async fn start(mut command: Command, address: SocketAddr, folder: &Path) -> Result<Self> {
+        let output = folder.join(format!("output-{}.log", address.port()));
+        let log = File::options().create(true).append(true).open(&output)?;
+        let child = command.stdout(log.try_clone()?).stderr(log).kill_on_drop(true).spawn()?;
+        let mut server = Self { child, address, output };
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            if let Some(status) = server.child.try_wait()? {
+                bail!("the server ended with {status}: {}", server.output());
+            }
+            if Call::get("/health/ready").send(address).await.is_ok_and(|reply| reply.status == 200) {
+                return Ok(server);
+            }
+            ensure!(Instant::now() < deadline, "the server is not ready: {}", server.output());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Everything that it has printed.
+    pub fn output(&self) -> String {
+        std::fs::read_to_string(&self.output).unwrap_or_default()
+    }
+
+    /// Sends a request.
+    pub async fn send(&self, call: &Call) -> Result<Reply> {
+        call.send(self.address).await
+    }
+
+    /// A Decisions request with a JSON body.
+    pub async fn decide(&self, secret: &str, body: impl AsRef<[u8]>) -> Result<Reply> {
+        self.send(&decisions(secret, body)).await
+    }
+
+    /// Promotes a container's file.
+    pub async fn promote(&self, secret: &str, container: &str, file_id: &str) -> Result<Reply> {
+        self.send(&promotion(secret, container, file_id)).await
+    }
+
+    /// Fails unless the server answers as if nothing had happened.
+    pub async fn ensure_healthy(&self) -> Result<()> {
+        let reply = self.send(&Call::get("/health/ready")).await?;
+        ensure!(reply.status == 200, "not ready any more: {}", reply.text());
+        let output = self.output();
+        ensure!(!output.contains("panicked"), "it panicked: {output}");
+        Ok(())
+    }
+
+    /// Sends SIGTERM.
+    pub async fn terminate(&self) -> Result<()> {
+        self.signal("TERM").await
+    }
+
+    /// Sends SIGINT.
+    pub async fn interrupt(&self) -> Result<()> {
+        self.signal("INT").await
+    }
+
+    /// Sends SIGKILL and waits for the end.
+    pub async fn kill(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    pub async fn stop(self) -> Result<()> {
+        self.terminate().await?;
+        let output = self.output.clone();
+        let status = self.ended().await?;
+        let log = || std::fs::read_to_string(output).unwrap_or_default();
+        ensure!(status.code() == Some(0), "the server ended with {status}: {}", log());
+        Ok(())
+    }
+
+    /// Waits for the end of a server that was told to stop.
+    pub async fn ended(mut self) -> Result<ExitStatus> {
+        tokio::time::timeout(STOP_TIMEOUT, self.child.wait())
+            .await
+            .with_context(|| format!("the server does not stop: {}", self.output()))?
+            .map_err(Into::into)
+    }
+
+    async fn signal(&self, name: &str) -> Result<()> {
+        let pid = self.child.id().context("the server has ended")?;
+        let status = Command::new("/bin/sh").args(["-c", &format!("kill -{name} {pid}")]).status().await?;
+        ensure!(status.success(), "the signal was not sent");
+        Ok(())
+    }
+}
+
+/// A Decisions request with a JSON body.
+pub fn decisions(secret: &str, body: impl AsRef<[u8]>) -> Call {
+    Call::post("/api/v1/api/alpha/decisions").key(secret).json(body)
+}
+
+/// The promotion of a container's file.
+pub fn promotion(secret: &str, container: &str, file_id: &str) -> Call {
+    Call::post(format!("/api/v1/containers/{container}/files/{file_id}/promote")).key(secret)
+}

@@ -1,0 +1,12 @@
+//! The machine's own time, for what the command line takes as a moment.
+
+use std::time::SystemTime;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+/// The moment that lies `seconds` ahead, as RFC 3339.
+pub fn seconds_from_now(seconds: i64) -> String {
+    #[expect(clippy::disallowed_methods, reason = "a test stands outside the gateway and has no port to ask")]
+    let now: DateTime<Utc> = SystemTime::now().into();
+    (now + TimeDelta::seconds(seconds)).to_rfc3339_opts(SecondsFormat::Millis, true)
+}

@@ -1,0 +1,231 @@
+//! Bodies that are no requests, and odd ones that are.
+
+use anyhow::{Result, ensure};
+use tollgate_tests::{Call, Report, decisions, raw};
+
+use crate::world::{QUESTIONS, World, body, body_with};
+
+fn nested(levels: usize) -> String {
+    format!("{}{}", "[".repeat(levels), "]".repeat(levels))
+}
+
+fn nested_objects(levels: usize) -> String {
+    format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
+}
+
+fn about(state: &str) -> String {
+    format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":{state}}}"#)
+}
+
+fn asking(questions: &str) -> String {
+    format!(r#"{{"model":"sandbox/decider","questions":{questions},"state":"x"}}"#)
+}
+
+#[tokio::test]
+async fn what_is_no_decisions_request_is_a_400_with_an_envelope() -> Result<()> {
+    let world = World::start("").await?;
+    let good = body("sandbox/decider");
+    let deep = 100_000;
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("empty", Vec::new()),
+        ("blank", b"  \n ".to_vec()),
+        ("cut short", good.as_bytes()[..good.len() - 1].to_vec()),
+        ("not JSON", b"model=sandbox/decider".to_vec()),
+        ("single quotes", good.replace('"', "'").into_bytes()),
+        ("something behind it", format!("{good}x").into_bytes()),
+        ("two documents", format!("{good}{good}").into_bytes()),
+        ("not UTF-8", [b"{\"model\":\"".as_slice(), b"\xff\xfe", b"\"}"].concat()),
+        ("not UTF-8 in the state", [about("\"").as_bytes(), b"\xc3\x28\"}"].concat()),
+        ("array", format!("[{good}]").into_bytes()),
+        ("string", b"\"x\"".to_vec()),
+        ("number", b"7".to_vec()),
+        ("null", b"null".to_vec()),
+        ("NaN", about("NaN").into_bytes()),
+        ("a control character", about("\"a\u{1}b\"").into_bytes()),
+        ("100,000 levels of state", about(&nested(deep)).into_bytes()),
+        ("100,000 levels of objects", about(&nested_objects(deep)).into_bytes()),
+        ("100,000 levels of questions", asking(&nested(deep)).into_bytes()),
+        ("100,000 levels of instructions", {
+            asking(&format!(r#"{{"q":{{"type":"noul","instructions":{}}}}}"#, nested(deep))).into_bytes()
+        }),
+        ("100,000 levels that nobody asked for", body_with(&format!("\"odd\":{}", nested(deep))).into_bytes()),
+        ("100,000 levels of trace", body_with(&format!("\"trace\":{}", nested_objects(deep))).into_bytes()),
+        ("100,000 opening brackets", "[".repeat(deep).into_bytes()),
+        ("model twice", body_with(r#""model":"acme/other""#).into_bytes()),
+        ("model twice, once in disguise", body_with(r#""\u006dodel":"acme/other""#).into_bytes()),
+        ("questions twice", body_with(r#""questions":"x""#).into_bytes()),
+        ("provider twice", body_with(r#""provider":{},"provider":{"allow_fallbacks":false}"#).into_bytes()),
+        ("allow_fallbacks twice", {
+            body_with(r#""provider":{"allow_fallbacks":true,"allow_fallbacks":false}"#).into_bytes()
+        }),
+        ("lone high surrogate in the state", about(r#""\ud800""#).into_bytes()),
+        ("lone low surrogate in the state", about(r#"{"a":["\udc00x"]}"#).into_bytes()),
+        ("surrogates in the wrong order", about(r#""\udc00\ud800""#).into_bytes()),
+        ("lone surrogate as a name", about(r#"{"\ud800":1}"#).into_bytes()),
+        ("lone surrogate in opaque questions", asking(r#""\ud83d""#).into_bytes()),
+        ("lone surrogate in instructions", {
+            asking(r#"{"q":{"type":"noul","instructions":"\ud83d?"}}"#).into_bytes()
+        }),
+        ("lone surrogate in the model", br#"{"model":"\ud800","questions":"?","state":"x"}"#.to_vec()),
+        ("lone surrogate in the user", body_with(r#""user":"\udfff""#).into_bytes()),
+        ("lone surrogate in trace", body_with(r#""trace":{"a":"\udfff"}"#).into_bytes()),
+        ("provider is no object", body_with(r#""provider":["alpha"]"#).into_bytes()),
+        ("allow_fallbacks is no boolean", body_with(r#""provider":{"allow_fallbacks":"no"}"#).into_bytes()),
+        ("trace is no object", body_with(r#""trace":"t""#).into_bytes()),
+        ("no model", format!(r#"{{"questions":{QUESTIONS},"state":"x"}}"#).into_bytes()),
+        ("model is null", br#"{"model":null,"questions":"?"}"#.to_vec()),
+        ("model is a number", br#"{"model":7,"questions":"?"}"#.to_vec()),
+        ("model is empty", br#"{"model":"","questions":"?"}"#.to_vec()),
+        ("no questions", br#"{"model":"sandbox/decider","state":"x"}"#.to_vec()),
+        ("questions are null", br#"{"model":"sandbox/decider","questions":null,"state":"x"}"#.to_vec()),
+    ];
+    let mut report = Report::default();
+    for (name, body) in cases {
+        let reply = world.server.decide(&world.inference.secret, body).await?;
+        report.case(name, reply.envelope(400));
+    }
+    world.server.ensure_healthy().await?;
+    world.decide(good).await?;
+    report.finish()
+}
+
+#[tokio::test]
+async fn odd_requests_that_are_in_order_are_served() -> Result<()> {
+    let world = World::start("").await?;
+    let cases = [
+        ("100 levels of state", about(&nested(100))),
+        ("100 levels of objects", about(&nested_objects(100))),
+        ("100 levels of instructions", {
+            asking(&format!(r#"{{"q":{{"type":"noul","instructions":{}}}}}"#, nested(100)))
+        }),
+        ("100 levels of opaque questions", asking(&nested(100))),
+        ("100 levels that nobody asked for", body_with(&format!("\"odd\":{}", nested(100)))),
+        ("a pair of surrogates", about(r#""\ud83d\ude00""#)),
+        ("an escaped backslash before a u", about(r#""\\ud800""#)),
+        ("unknown members", body_with(r#""temperature":0,"stream":false,"odd":{"a":[1]},"odd":2"#)),
+        ("null members", body_with(r#""provider":null,"session_id":null,"user":null,"trace":null"#)),
+        ("a NUL in the state", about(r#""a\u0000b""#)),
+        ("numbers beyond every type", about("[1e400,-0.0,123456789012345678901234567890]")),
+        ("a plain string for questions", asking("\"Is it on fire?\"")),
+        ("opaque questions without a state", r#"{"model":"sandbox/decider","questions":"?"}"#.to_owned()),
+        ("the model in other case", body("Sandbox/DECIDER")),
+    ];
+    let mut report = Report::default();
+    for (name, body) in cases {
+        let reply = world.server.decide(&world.inference.secret, body).await?;
+        report.case(
+            name,
+            reply.ok().and_then(|answer| {
+                ensure!(answer["answers"].is_object(), "no answers: {answer}");
+                ensure!(answer["model"] == "sandbox/decider", "another model: {answer}");
+                Ok(())
+            }),
+        );
+    }
+    report.finish()
+}
+
+#[tokio::test]
+async fn the_content_type_must_be_json() -> Result<()> {
+    let world = World::start("").await?;
+    let guardrail = world.instance.guardrail(&[]).await?;
+    let mut report = Report::default();
+    let decisions =
+        Call::post("/api/v1/api/alpha/decisions").key(&world.inference.secret).body(body("sandbox/decider"));
+    let assign = Call::post(format!("/api/v1/guardrails/{guardrail}/assignments/keys"))
+        .key(&world.management.secret)
+        .body(r#"{"key_hashes":["a"]}"#);
+    for (operation, call) in [("decisions", decisions), ("assign", assign)] {
+        report.case(&format!("{operation}, none"), world.server.send(&call).await?.envelope(400));
+        for wrong in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", ""]
+        {
+            let reply = world.server.send(&call.clone().header("content-type", wrong)).await?;
+            report.case(&format!("{operation}, {wrong:?}"), reply.envelope(400));
+        }
+        for right in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
+            let reply = world.server.send(&call.clone().header("content-type", right)).await?;
+            report.case(&format!("{operation}, {right:?}"), reply.ok());
+        }
+    }
+    report.finish()
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_a_413_however_it_is_sent() -> Result<()> {
+    let world = World::start("").await?;
+    let large = about(&format!("\"{}\"", "a".repeat(9 << 20)));
+    let reply = world.server.decide(&world.inference.secret, &large).await?;
+    reply.error(413, "Request payload too large")?;
+
+    let secret = &world.inference.secret;
+    let mut chunked = format!(
+        "POST /api/v1/api/alpha/decisions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n\
+         content-type: application/json\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n"
+    )
+    .into_bytes();
+    for piece in large.as_bytes().chunks(1 << 20) {
+        chunked.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        chunked.extend_from_slice(piece);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    let answer = raw(world.server.address(), &chunked).await?;
+    ensure!(answer.starts_with("HTTP/1.1 413"), "{answer:.300}");
+    ensure!(answer.contains("\"code\":413"), "{answer:.300}");
+
+    let hashes = format!(r#"{{"key_hashes":["{}"]}}"#, "a".repeat(9 << 20));
+    let assign = Call::post("/api/v1/guardrails/x/assignments/keys").key(&world.management.secret).json(hashes);
+    world.server.send(&assign).await?.error(413, "Request payload too large")?;
+
+    // Just below the limit.
+    world.decide(about(&format!("\"{}\"", "a".repeat((8 << 20) - 300)))).await?;
+    world.server.ensure_healthy().await
+}
+
+#[tokio::test]
+async fn a_smaller_limit_is_kept_to_the_byte() -> Result<()> {
+    let world = World::start("[limits]\nmax_json_bytes = 2000\n").await?;
+    let sized = |size: usize| {
+        let empty = about("\"\"");
+        about(&format!("\"{}\"", "a".repeat(size - empty.len())))
+    };
+    ensure!(sized(2_000).len() == 2_000);
+    world.decide(sized(2_000)).await?;
+    world.server.decide(&world.inference.secret, sized(2_001)).await?.envelope(413)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_unfinished_or_malformed_request_hurts_nobody() -> Result<()> {
+    let world = World::start("").await?;
+    let secret = &world.inference.secret;
+    let cases = [
+        ("not HTTP", "hello\r\n\r\n".to_owned()),
+        ("no body although one is announced", {
+            format!(
+                "POST /api/alpha/decisions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n\
+                 content-type: application/json\r\ncontent-length: 100\r\n\r\n{{"
+            )
+        }),
+        ("two lengths", {
+            "POST /api/alpha/decisions HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"
+                .to_owned()
+        }),
+        ("a NUL in a header", "GET /health/live HTTP/1.1\r\nhost: x\r\na: b\0c\r\n\r\n".to_owned()),
+        ("a broken chunk", {
+            format!(
+                "POST /api/alpha/decisions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n\
+                 content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"
+            )
+        }),
+    ];
+    let mut report = Report::default();
+    for (name, request) in cases {
+        let answer = raw(world.server.address(), request.as_bytes()).await?;
+        let fine = answer.is_empty() || answer.starts_with("HTTP/1.1 4");
+        report.case(name, if fine { Ok(()) } else { Err(anyhow::anyhow!("{answer:.300}")) });
+    }
+    world.server.ensure_healthy().await?;
+    world.server.send(&decisions(secret, body("sandbox/decider"))).await?.ok()?;
+    report.finish()
+}

@@ -1,0 +1,300 @@
+//! Reading the catalogue.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tollgate_tests::{Call, Reply, Report};
+
+use crate::world::World;
+
+pub async fn get(world: &World, path: &str) -> Result<Reply> {
+    world.server.send(&Call::get(format!("/api/v1{path}")).key(&world.inference.secret)).await
+}
+
+pub async fn count(world: &World, query: &str) -> Result<u64> {
+    let body = get(world, &format!("/models/count{query}")).await?.ok()?;
+    body["data"]["count"].as_u64().with_context(|| format!("no count: {body}"))
+}
+
+/// A row in the shape of the model operation.
+pub fn row(id: &str, canonical: &str, output: &str) -> Value {
+    json!({
+        "id": id, "canonical_slug": canonical, "name": format!("Row {id}"), "created": 1_790_000_000,
+        "description": "A row of the tests.", "context_length": 32_000,
+        "architecture": {"modality": format!("text+image->{output}"), "input_modalities": ["text", "image"],
+            "output_modalities": [output], "tokenizer": "Other", "instruct_type": null},
+        "pricing": {"prompt": "0.0000000208333333333333", "completion": "0.000002"},
+        "top_provider": {"context_length": 32_000, "max_completion_tokens": 28_800, "is_moderated": true},
+        "per_request_limits": null, "supported_parameters": ["seed"], "default_parameters": {"temperature": 0.70},
+    })
+}
+
+pub fn alias(id: &str, target: &str) -> Value {
+    let mut row = row(id, id, "decisions");
+    row["alias_target"] = json!({"name": "Target", "slug": target});
+    row
+}
+
+/// Starts a gateway that has exactly these rows beside the sandbox.
+pub async fn with_rows(rows: Value) -> Result<World> {
+    let instance = tollgate_tests::Instance::new("")?;
+    std::fs::write(instance.path().join("rows.json"), json!({ "data": rows }).to_string())?;
+    instance.json(&["catalogue", "import", "rows.json", "--replace"]).await?;
+    World::of(instance).await
+}
+
+fn family() -> Value {
+    let mut reasoning = row("acme/judge-2.5", "acme/judge-2.5-20260901", "decisions");
+    reasoning["reasoning"] = json!({"mandatory": false, "default_effort": "low", "supported_efforts": ["low", "high"]});
+    reasoning["hugging_face_id"] = json!("acme/judge");
+    reasoning["benchmarks"] = json!({"artificial_analysis": {"intelligence_index": 41.50}});
+    reasoning["pricing"]["input_cache_read"] = json!("0.000000001");
+    reasoning["pricing"]["overrides"] = json!([{"min_prompt_tokens": 200_000, "prompt": "0.000000041"}]);
+    json!([
+        reasoning,
+        row("acme/judge-2.5:free", "acme/judge-2.5-20260901", "decisions"),
+        row("acme/lone:thinking", "acme/lone-20260101", "text"),
+        row("acme/lone:free", "acme/lone-20260101", "text"),
+        row("acme/painter", "acme/painter", "image"),
+        row("acme/speaker", "acme/speaker", "speech"),
+        alias("~acme/judge-latest", "~acme/judge-stable"),
+        alias("~acme/judge-stable", "acme/judge-2.5-20260901"),
+    ])
+}
+
+#[tokio::test]
+async fn every_name_resolves_to_the_row_it_means() -> Result<()> {
+    let world = with_rows(family()).await?;
+    let mut report = Report::default();
+    for (name, id) in [
+        ("acme/judge-2.5", "acme/judge-2.5"),
+        ("ACME/Judge-2.5", "acme/judge-2.5"),
+        ("acme/judge-2.5-20260901", "acme/judge-2.5"),
+        ("acme/judge-2.5:free", "acme/judge-2.5:free"),
+        ("acme/judge-2.5%3Afree", "acme/judge-2.5:free"),
+        ("acme/judge-2.5-20260901:free", "acme/judge-2.5:free"),
+        ("acme/lone-20260101", "acme/lone:free"),
+        ("~acme/judge-latest", "acme/judge-2.5"),
+        ("%7Eacme/judge-latest", "acme/judge-2.5"),
+        ("~ACME/Judge-Stable", "acme/judge-2.5"),
+        ("acme/judge-2.5:nitro", "acme/judge-2.5"),
+        ("acme/judge-2.5:Floor", "acme/judge-2.5"),
+        ("acme/judge-2.5-20260901:exacto", "acme/judge-2.5"),
+        ("~acme/judge-latest:online", "acme/judge-2.5"),
+    ] {
+        let reply = get(&world, &format!("/model/{name}")).await?;
+        report.case(
+            name,
+            reply.ok().and_then(|body| {
+                ensure!(body["data"]["id"] == id, "{}", body["data"]["id"]);
+                ensure!(body.as_object().is_some_and(|members| members.len() == 1), "more than data");
+                Ok(())
+            }),
+        );
+    }
+    let long = "a".repeat(3_000);
+    for name in [
+        "acme/judge-2.5:thinking",
+        "acme/judge-2.5:turbo",
+        "acme/judge-2.5:",
+        "acme/lone:nitro",
+        "acme/lone",
+        "acme/judge-latest",
+        "acme/judge",
+        "other/judge-2.5",
+        "acme/..",
+        "%2e%2e/%2e%2e",
+        "acme/%00",
+        "acme/%ff%fe",
+        "acme/judge-2.5%2Ffree",
+        &format!("acme/{long}"),
+        "acme/' OR 1=1",
+    ] {
+        let reply = get(&world, &format!("/model/{}", name.replace(' ', "%20"))).await?;
+        report.case(name, reply.error(404, ""));
+    }
+    world.server.ensure_healthy().await?;
+    report.finish()
+}
+
+#[tokio::test]
+async fn a_model_has_every_field_of_the_interface_and_keeps_the_further_ones() -> Result<()> {
+    let world = with_rows(family()).await?;
+    let mut report = Report::default();
+    for name in ["acme/judge-2.5", "acme/painter"] {
+        let reply = get(&world, &format!("/model/{name}")).await?;
+        let model = reply.ok()?["data"].clone();
+        report.case(name, fields(&model));
+    }
+    let reply = get(&world, "/model/acme/judge-2.5").await?;
+    let model = &reply.ok()?["data"];
+    ensure!(model["pricing"]["prompt"] == "0.0000000208333333333333", "{}", model["pricing"]);
+    ensure!(model["pricing"]["image"] == "0" && model["pricing"]["request"] == "0", "{}", model["pricing"]);
+    ensure!(model["pricing"]["input_cache_read"] == "0.000000001", "{}", model["pricing"]);
+    ensure!(model["pricing"]["overrides"][0]["min_prompt_tokens"] == 200_000, "{}", model["pricing"]);
+    ensure!(model["reasoning"]["supported_efforts"] == json!(["low", "high"]), "{model}");
+    ensure!(model["hugging_face_id"] == "acme/judge" && model["benchmarks"].is_object(), "{model}");
+    ensure!(model["links"]["details"] == "/api/v1/models/acme/judge-2.5-20260901/endpoints", "{}", model["links"]);
+    ensure!(model["top_provider"]["is_moderated"] == true, "{model}");
+    report.finish()
+}
+
+fn fields(model: &Value) -> Result<()> {
+    let members = model.as_object().context("no object")?;
+    for name in [
+        "id",
+        "canonical_slug",
+        "name",
+        "created",
+        "description",
+        "context_length",
+        "architecture",
+        "pricing",
+        "top_provider",
+        "supported_parameters",
+        "links",
+        "default_parameters",
+        "expiration_date",
+        "knowledge_cutoff",
+        "per_request_limits",
+        "supported_voices",
+    ] {
+        ensure!(members.contains_key(name), "{name} is missing");
+    }
+    for (object, names) in [
+        (
+            "architecture",
+            ["input_modalities", "output_modalities", "modality", "tokenizer", "instruct_type"].as_slice(),
+        ),
+        ("pricing", &["prompt", "completion", "image", "request"]),
+        ("top_provider", &["context_length", "is_moderated", "max_completion_tokens"]),
+        ("links", &["details"]),
+    ] {
+        let inner = model[object].as_object().with_context(|| format!("{object} is no object"))?;
+        for name in names {
+            ensure!(inner.contains_key(*name), "{object}.{name} is missing");
+        }
+    }
+    ensure!(model["created"].is_i64() && model["supported_parameters"].is_array());
+    ensure!(["prompt", "completion", "image", "request"].iter().all(|name| model["pricing"][name].is_string()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_count_is_a_union_and_always_what_the_rows_say() -> Result<()> {
+    let world = with_rows(family()).await?;
+
+    let decisions = count(&world, "?output_modalities=decisions").await?;
+    let all = count(&world, "?output_modalities=all").await?;
+    ensure!(all == decisions + 4, "{all} and {decisions}");
+    let mut report = Report::default();
+    for (query, expected) in [
+        ("", 2),
+        ("?output_modalities=text", 2),
+        ("?output_modalities=TEXT", 2),
+        ("?output_modalities=image", 1),
+        ("?output_modalities=text,image", 3),
+        ("?output_modalities=text%2Cimage", 3),
+        ("?output_modalities=image,Speech,image", 2),
+        ("?output_modalities=embeddings", 0),
+        ("?output_modalities=text,all", all),
+        ("?output_modalities=ALL", all),
+        ("?odd=1&output_modalities=image", 1),
+        ("?odd=1", 2),
+    ] {
+        let counted = count(&world, query).await;
+        report.case(
+            query,
+            counted.and_then(|counted| {
+                ensure!(counted == expected, "{counted} instead of {expected}");
+                Ok(())
+            }),
+        );
+    }
+    let valid = "text, image, embeddings, audio, video, rerank, decisions, speech, transcription, all";
+    for query in [
+        "?output_modalities=",
+        "?output_modalities",
+        "?output_modalities=,",
+        "?output_modalities=text,",
+        "?output_modalities=file",
+        "?output_modalities=all,file",
+        "?output_modalities=text;image",
+        "?output_modalities=%00",
+        "?output_modalities=%ff",
+        "?output_modalities=%E2%82%AC",
+    ] {
+        let reply = get(&world, &format!("/models/count{query}")).await?;
+        report.case(query, reply.error(400, valid));
+    }
+    let long = format!("?output_modalities={}", "x".repeat(4_000));
+    let reply = get(&world, &format!("/models/count{long}")).await?;
+    report.case(
+        "a long one",
+        reply.error(400, valid).and_then(|body| {
+            ensure!(body.to_string().len() < 1_000, "the whole value is repeated");
+            Ok(())
+        }),
+    );
+    world.server.ensure_healthy().await?;
+    report.finish()
+}
+
+#[tokio::test]
+async fn the_starter_catalogue_has_decision_models_of_several_vendors() -> Result<()> {
+    let world = World::start("").await?;
+    let listed = world.instance.json(&["catalogue", "list"]).await?;
+    let rows = crate::costs::rows(&listed)?;
+    let all = count(&world, "?output_modalities=all").await?;
+    ensure!(rows.len() as u64 == all, "{} rows are listed and {all} counted", rows.len());
+    ensure!(count(&world, "").await? >= 1, "no text model");
+    let mut authors = std::collections::BTreeSet::new();
+    for row in rows {
+        let id = row["id"].as_str().context("a row without an id")?;
+        let model = get(&world, &format!("/model/{id}")).await?.ok()?["data"].clone();
+        let aliased = !row["alias_target"].is_null() || id.starts_with('~');
+        ensure!(aliased || model["id"] == id, "{id} answers with {}", model["id"]);
+        fields(&model).with_context(|| id.to_owned())?;
+        let decides = model["architecture"]["output_modalities"].to_string().contains("decisions");
+        if decides && !id.starts_with("sandbox/") {
+            authors.insert(id.split('/').next().unwrap_or_default().to_owned());
+        }
+    }
+    ensure!(authors.len() >= 3, "decision models of {authors:?} only");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_answer_that_is_already_there_is_not_sent_again() -> Result<()> {
+    let world = with_rows(family()).await?;
+    for path in ["/model/acme/judge-2.5", "/models/count?output_modalities=all"] {
+        let first = get(&world, path).await?;
+        first.ok()?;
+        let tag = first.header("etag").to_owned();
+        ensure!(tag.starts_with('"') || tag.starts_with("W/\""), "{path}: {tag:?}");
+        let other = "\"something-else\"".to_owned();
+        for (given, status) in [
+            (tag.clone(), 304),
+            (format!("{other}, {tag}"), 304),
+            (format!("W/{}", tag.trim_start_matches("W/")), 304),
+            ("*".to_owned(), 304),
+            (other, 200),
+            ("nonsense".to_owned(), 200),
+        ] {
+            let call = Call::get(format!("/api/v1{path}")).key(&world.inference.secret).header("if-none-match", &given);
+            let reply = world.server.send(&call).await?;
+            ensure!(reply.status == status, "{path}, {given}: {}", reply.status);
+            ensure!(reply.header("etag") == tag, "{path}, {given}: etag {:?}", reply.header("etag"));
+            ensure!(reply.body.is_empty() == (status == 304), "{path}, {given}: {}", reply.text());
+            ensure!(!reply.header("x-request-id").is_empty(), "{path}, {given}: no x-request-id");
+        }
+        // A tag opens no door.
+        let call = Call::get(format!("/api/v1{path}")).header("if-none-match", &tag);
+        world.server.send(&call).await?.envelope(401)?;
+    }
+    let one = get(&world, "/model/acme/judge-2.5").await?;
+    let same = get(&world, "/model/~acme/judge-latest").await?;
+    let other = get(&world, "/model/acme/painter").await?;
+    ensure!(one.body == same.body, "an alias answers with its target");
+    ensure!(one.header("etag") != other.header("etag"), "two models have one tag");
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! The commands, beside a running server.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use tollgate_tests::{Instance, Report};
+
+use crate::catalogue::row;
+use crate::world::{World, body};
+
+#[tokio::test]
+async fn every_command_prints_one_json_document() -> Result<()> {
+    let world = World::start("").await?;
+    let instance = &world.instance;
+    let answer = world.decide(body("sandbox/decider")).await?;
+    let usage = answer["id"].as_str().context("no id")?.to_owned();
+    std::fs::write(instance.path().join("rows.json"), json!([row("acme/a", "acme/a", "text")]).to_string())?;
+    std::fs::write(instance.path().join("local"), "x")?;
+    let (workspace, guardrail) = (instance.workspace("acme").await?, instance.guardrail(&[]).await?);
+    let key = instance.inference_key().await?.hash;
+    let mut report = Report::default();
+    for (command, members) in [
+        ("key create --name k", "key hash name workspace_id management"),
+        ("key create --name k --management", "key hash name workspace_id management"),
+        ("key create --name k --limit-usd 1.50 --limit-reset daily", "key hash name workspace_id management"),
+        ("key list", ""),
+        ("key list --management", ""),
+        (&format!("key disable {key}"), ""),
+        (&format!("key enable {key}"), ""),
+        (&format!("guardrail assign {guardrail} {key}"), ""),
+        ("guardrail create --name g", "id name"),
+        ("guardrail list", ""),
+        (&format!("guardrail show {guardrail}"), ""),
+        (&format!("guardrail delete {guardrail}"), ""),
+        (&format!("key delete {key}"), ""),
+        ("workspace create --name w", "id name"),
+        ("workspace list", ""),
+        (&format!("workspace credit {workspace} --add-usd 25.50"), ""),
+        (&format!("workspace suspend {workspace}"), ""),
+        (&format!("workspace resume {workspace}"), ""),
+        ("container put sess_a out/a.txt local", "container_id file_id path size_bytes"),
+        ("container list sess_a", ""),
+        ("catalogue import rows.json", "imported updated removed"),
+        ("catalogue list", ""),
+        ("catalogue show acme/a", ""),
+        ("usage list", ""),
+        (&format!("usage show {usage}"), "id cost"),
+        ("migrate up", ""),
+        ("migrate status", ""),
+        ("doctor", ""),
+        ("openapi", "openapi info paths"),
+    ] {
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let printed = instance.json(&arguments).await;
+        report.case(
+            command,
+            printed.and_then(|printed| {
+                for member in members.split_whitespace() {
+                    ensure!(printed.get(member).is_some(), "{member} is missing: {printed}");
+                }
+                Ok(())
+            }),
+        );
+        let plain = instance.run(&arguments).await?;
+        let again = ["key delete", "guardrail delete"].iter().any(|once| command.starts_with(once));
+        let fine = plain.status.success() != again && (again || !plain.stdout.is_empty());
+        report.case(&format!("{command}, for people"), {
+            if fine { Ok(()) } else { Err(anyhow::anyhow!("{}", String::from_utf8_lossy(&plain.stderr))) }
+        });
+    }
+    world.server.ensure_healthy().await?;
+    report.finish()
+}
+
+#[tokio::test]
+async fn options_stand_in_any_position() -> Result<()> {
+    let world = World::start("").await?;
+    let config = world.instance.path().join("test.toml").display().to_string();
+    for arguments in [
+        ["--json", "--config", &config, "workspace", "list"],
+        ["workspace", "--json", "--config", &config, "list"],
+        ["workspace", "list", "--config", &config, "--json"],
+    ] {
+        let output = world.instance.run_bare(&arguments).await?;
+        ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).with_context(|| format!("{arguments:?}"))?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_fails_with_one_sentence() -> Result<()> {
+    let world = World::start("").await?;
+    let nobody = "0".repeat(64);
+    let none = "01990000-0000-7000-8000-000000000001";
+    std::fs::write(world.instance.path().join("local"), "x")?;
+    let mut report = Report::default();
+    for command in [
+        format!("key disable {nobody}"),
+        format!("key enable {nobody}"),
+        format!("key delete {nobody}"),
+        "key disable nonsense".to_owned(),
+        format!("key create --name k --workspace {none}"),
+        "key create --name k --workspace nonsense".to_owned(),
+        "key create --name k --limit-usd nonsense".to_owned(),
+        "key create --name k --limit-usd -1".to_owned(),
+        "key create --name k --expires-at tomorrow".to_owned(),
+        format!("guardrail show {none}"),
+        format!("guardrail delete {none}"),
+        format!("guardrail assign {none} {nobody}"),
+        format!("guardrail create --name g --workspace {none}"),
+        format!("workspace suspend {none}"),
+        format!("workspace resume {none}"),
+        format!("workspace credit {none} --add-usd 1"),
+        "container put sess_a out/a.txt missing".to_owned(),
+        "container put sess_a ../a local".to_owned(),
+        "container put sess_a /etc/passwd local".to_owned(),
+        "container put a.b a local".to_owned(),
+        "catalogue import missing.json".to_owned(),
+        "catalogue show acme/missing".to_owned(),
+        "usage show gen-dec-missing".to_owned(),
+        "usage show nonsense".to_owned(),
+    ] {
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let said = world.instance.refused(&arguments).await;
+        report.case(
+            &command,
+            said.and_then(|said| {
+                ensure!(said.lines().count() == 1, "more than a sentence: {said}");
+                Ok(())
+            }),
+        );
+        let with_json = [arguments.as_slice(), &["--json"]].concat();
+        report.case(&format!("{command} --json"), world.instance.refused(&with_json).await);
+    }
+    world.server.ensure_healthy().await?;
+    report.finish()
+}
+
+#[tokio::test]
+async fn a_configuration_that_nobody_understands_is_refused_and_the_nearest_key_named() -> Result<()> {
+    let mut report = Report::default();
+    for (toml, named) in [
+        ("[server]\nlisen = \"127.0.0.1:1\"\n", "listen"),
+        ("[limit]\nmax_json_bytes = 1\n", "limits"),
+        ("[limits]\nmax_jsn_bytes = 1\n", "max_json_bytes"),
+        ("[storage]\nuri = \"x\"\n", "url"),
+        (
+            "[[providers]]\nslug=\"a\"\nname=\"A\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key=\"s\"\n",
+            "api_key",
+        ),
+        ("[server]\nwire_names = \"openruter\"\n", "openrouter"),
+        ("[server\n", ""),
+        ("[server]\nlisten = 7\n", "listen"),
+        (
+            "[[endpoints]]\nmodel=\"acme/a\"\nprovider=\"missing\"\nupstream_model=\"x\"\nprompt_price=\"0\"\ncompletion_price=\"0\"\n",
+            "missing",
+        ),
+        (
+            "[[providers]]\nslug=\"sandbox\"\nname=\"A\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\n",
+            "sandbox",
+        ),
+        (
+            "[[providers]]\nslug=\"a\"\nname=\"A\"\nwire=\"system-one\"\nbase_url=\"http://127.0.0.1:1\"\napi_key_env=\"NOT_SET_ANYWHERE\"\n",
+            "NOT_SET_ANYWHERE",
+        ),
+    ] {
+        let instance = Instance::new(toml)?;
+        for command in [&["workspace", "list"][..], &["serve"]] {
+            let said = instance.refused(command).await;
+            report.case(
+                &format!("{toml:?} {command:?}"),
+                said.and_then(|said| {
+                    ensure!(said.contains(named), "{named} is not named: {said}");
+                    Ok(())
+                }),
+            );
+        }
+    }
+    let mut instance = Instance::new("")?;
+    instance.set_env("TOLLGATE__SERVER__LISEN", "127.0.0.1:1");
+    report.case(
+        "an environment variable",
+        instance.refused(&["serve"]).await.and_then(|said| {
+            ensure!(said.to_lowercase().contains("listen"), "{said}");
+            Ok(())
+        }),
+    );
+    report.finish()
+}
+
+#[tokio::test]
+async fn commands_make_what_is_missing() -> Result<()> {
+    let instance = Instance::new("")?;
+    ensure!(!instance.database().exists());
+    let key = instance.inference_key().await?;
+    ensure!(instance.database().exists());
+    let server = instance.serve().await?;
+    server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn rows_are_imported_from_standard_input_too() -> Result<()> {
+    let world = World::start("").await?;
+    let rows = json!({"data": [row("acme/piped", "acme/piped", "text")]}).to_string();
+    std::fs::write(world.instance.path().join("rows.json"), rows)?;
+    let done = world.instance.piped(&["catalogue", "import", "-"], "rows.json").await?;
+    ensure!(done["imported"] == 1, "{done}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_demo_shows_all_five_operations_and_leaves() -> Result<()> {
+    let folder = tempfile::TempDir::new()?;
+    let output = Instance::demo(folder.path()).await?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.code() == Some(0), "{}: {said}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    for operation in ["/promote", "/decisions", "/assignments/keys", "/model/", "/models/count"] {
+        ensure!(said.contains(operation), "{operation} is not shown: {said}");
+    }
+    for told in ["\"answers\"", "\"assigned_count\"", "\"count\"", "\"_shape\"", "\"pricing\"", "Authorization"] {
+        ensure!(said.contains(told), "{told} is not shown: {said}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path())?.collect();
+    ensure!(left.is_empty(), "it left {left:?} behind");
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Money: exact, and written down before the answer leaves.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tollgate_tests::{Behaviour, Instance, Upstream, decisions};
+
+use crate::world::{ANSWER, World, body};
+
+/// What `usage show` prints, as text, so that no float comes between.
+async fn usage(instance: &Instance, id: &str) -> Result<(String, Value)> {
+    let output = instance.run(&["usage", "show", id, "--json"]).await?;
+    let text = String::from_utf8(output.stdout)?;
+    let json = serde_json::from_str(&text).with_context(|| format!("usage show {id} printed {text:?}"))?;
+    Ok((text, json))
+}
+
+#[tokio::test]
+async fn the_cost_is_exact_in_the_answer_and_in_the_record() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let world = World::with_providers(&alpha, &beta, 5_000).await?;
+    let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+    let answer = reply.ok()?;
+    ensure!(reply.text().contains("0.000018018"), "429 × 0.000000042: {}", reply.text());
+    ensure!(answer["usage"]["input_tokens"] == 429 && answer["usage"]["output_tokens"] == 31, "{answer}");
+    ensure!(answer["usage"]["cost"].is_number(), "{answer}");
+    ensure!(answer["model"] == "acme/alone" && answer["provider"] == "Alpha AI", "{answer}");
+    let id = answer["id"].as_str().context("no id")?;
+    let (text, record) = usage(&world.instance, id).await?;
+    ensure!(text.contains("0.000018018"), "{text}");
+    ensure!(record["id"] == id && record["outcome"] == "completed", "{record}");
+    ensure!(record["input_tokens"] == 429 && record["output_tokens"] == 31, "{record}");
+    ensure!(record["model"] == "acme/alone" && record["provider"] == "alpha", "{record}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_record_survives_the_death_of_the_process_right_after_the_answer() -> Result<()> {
+    let world = World::start("").await?;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(world.decide(body("sandbox/decider")).await?["id"].as_str().context("no id")?.to_owned());
+    }
+    let World { instance, server, .. } = world;
+    server.kill().await?;
+    for id in ids {
+        let (_, record) = usage(&instance, &id).await?;
+        ensure!(record["outcome"] == "completed", "{record}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn many_at_once_are_all_recorded_once() -> Result<()> {
+    let world = World::start("").await?;
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..64 {
+        let (call, address) = (decisions(&world.inference.secret, body("sandbox/decider")), world.server.address());
+        calls.spawn(async move { call.send(address).await?.ok() });
+    }
+    let mut ids = std::collections::BTreeSet::new();
+    while let Some(answer) = calls.join_next().await {
+        ids.insert(answer??["id"].as_str().context("no id")?.to_owned());
+    }
+    ensure!(ids.len() == 64, "ids are not unique");
+    let listed = world.instance.json(&["usage", "list", "--limit", "1000"]).await?.to_string();
+    for id in &ids {
+        ensure!(listed.matches(id.as_str()).count() == 1, "{id} is not listed once");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_that_every_provider_failed_costs_nothing_and_is_on_record() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::status(500)).await?;
+    let beta = Upstream::start(Behaviour::Close).await?;
+    let world = World::with_providers(&alpha, &beta, 5_000).await?;
+    world.server.decide(&world.inference.secret, body("acme/pair")).await?.envelope(502)?;
+    let listed = world.instance.json(&["usage", "list"]).await?;
+    let rows = rows(&listed)?;
+    ensure!(rows.len() == 1, "{listed}");
+    ensure!(rows[0]["outcome"] == "failed" && rows[0]["input_tokens"] == 0, "{listed}");
+    Ok(())
+}
+
+/// The rows of a list that a command printed, whether it is bare or wrapped.
+pub fn rows(listed: &Value) -> Result<&Vec<Value>> {
+    listed
+        .as_array()
+        .or_else(|| listed.as_object().and_then(|members| members.values().find_map(Value::as_array)))
+        .with_context(|| format!("no list: {listed}"))
+}
+
+#[tokio::test]
+async fn tokens_that_a_provider_does_not_report_are_bounded_by_what_was_sent() -> Result<()> {
+    let silent = r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.5}}}"#;
+    let alpha = Upstream::start(Behaviour::json(silent)).await?;
+    let beta = Upstream::start(Behaviour::json(silent)).await?;
+    let world = World::with_providers(&alpha, &beta, 5_000).await?;
+    let answer = world.decide(body("acme/alone")).await?;
+    let sent = alpha.take_request()?.body.len() as u64;
+    let tokens = answer["usage"]["input_tokens"].as_u64().context("no input_tokens")?;
+    ensure!(tokens == sent + 128, "{tokens} for {sent} bytes");
+    Ok(())
+}

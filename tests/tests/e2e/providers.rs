@@ -1,0 +1,202 @@
+//! What each failure of a provider means for the caller, alone and with another provider behind it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::time::Instant;
+use tollgate_tests::{Behaviour, Report, Upstream, free_address};
+
+use crate::world::{ANSWER, World, body, providers_toml};
+
+const GIB: u64 = 1 << 30;
+
+/// A word that a provider says and no caller may read.
+const PRIVATE: &str = "stack-trace-of-the-provider";
+
+fn answer(answers: &str) -> Behaviour {
+    Behaviour::json(format!(
+        r#"{{"model":"judge-1.0","answers":{answers},"usage":{{"input_tokens":429,"output_tokens":31}}}}"#
+    ))
+}
+
+/// Every way to fail, what the caller sees where nobody else can be asked, and how the attempt is called.
+fn failures(elsewhere: &Upstream) -> Vec<(&'static str, Behaviour, u16, &'static str)> {
+    let status = |status: u16| Behaviour::Answer(status, String::new(), format!(r#"{{"error":"{PRIVATE}"}}"#));
+    let redirect = |status: u16| {
+        let location = format!("location: {}/systemone\r\n", elsewhere.base_url());
+        Behaviour::Answer(status, location, String::new())
+    };
+    let json = |text: &str| Behaviour::json(text);
+    vec![
+        ("reset", Behaviour::Reset, 502, "broken"),
+        ("closed", Behaviour::Close, 502, "broken"),
+        ("hangs before headers", Behaviour::HangBeforeHeaders, 524, "timed_out"),
+        ("hangs after headers", Behaviour::HangAfterHeaders, 524, "timed_out"),
+        ("500", status(500), 502, "broken"),
+        ("502", status(502), 502, "broken"),
+        ("504", status(504), 502, "broken"),
+        ("402", status(402), 502, "broken"),
+        ("404", status(404), 502, "broken"),
+        ("408", status(408), 502, "broken"),
+        ("401", status(401), 502, "unauthorised"),
+        ("403", status(403), 502, "unauthorised"),
+        ("429", status(429), 529, "overloaded"),
+        ("503", status(503), 529, "overloaded"),
+        ("529", status(529), 529, "overloaded"),
+        ("400", status(400), 400, "refused"),
+        ("413", status(413), 400, "refused"),
+        ("422", status(422), 400, "refused"),
+        ("301", redirect(301), 502, "broken"),
+        ("302", redirect(302), 502, "broken"),
+        ("307", redirect(307), 502, "broken"),
+        ("308", redirect(308), 502, "broken"),
+        ("HTML", Behaviour::Answer(200, String::new(), format!("<html>{PRIVATE}</html>")), 502, "broken"),
+        ("an empty body", json(""), 502, "broken"),
+        ("truncated JSON", json(&ANSWER[..ANSWER.len() - 20]), 502, "broken"),
+        (
+            "a body shorter than announced",
+            { Behaviour::Raw(format!("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{ANSWER}").into_bytes()) },
+            502,
+            "broken",
+        ),
+        ("not HTTP", Behaviour::Raw(b"SSH-2.0-OpenSSH_9.6\r\n".to_vec()), 502, "broken"),
+        ("1 GB", Behaviour::Flood(GIB), 502, "broken"),
+        ("NaN", answer(r#"{"refund":{"type":"noul","noul":NaN}}"#), 502, "broken"),
+        ("infinity", answer(r#"{"refund":{"type":"noul","noul":1e999}}"#), 502, "broken"),
+        ("no probability", answer(r#"{"refund":{"type":"noul","noul":1.5}}"#), 502, "broken"),
+        ("a string for a number", answer(r#"{"refund":{"type":"noul","noul":"0.5"}}"#), 502, "broken"),
+        ("another type", answer(r#"{"refund":{"type":"score","score":0}}"#), 502, "broken"),
+        ("a question that was not asked", answer(r#"{"other":{"type":"noul","noul":0.5}}"#), 502, "broken"),
+        (
+            "one question more",
+            { answer(r#"{"refund":{"type":"noul","noul":0.5},"other":{"type":"noul","noul":0.5}}"#) },
+            502,
+            "broken",
+        ),
+        (
+            "the question twice",
+            { answer(r#"{"refund":{"type":"noul","noul":0.5},"refund":{"type":"noul","noul":0.9}}"#) },
+            502,
+            "broken",
+        ),
+        ("no answers", json(r#"{"model":"m","usage":{"input_tokens":1,"output_tokens":1}}"#), 502, "broken"),
+        ("answers of another kind", answer("[]"), 502, "broken"),
+        ("an array", json("[]"), 502, "broken"),
+        (
+            "negative tokens",
+            {
+                json(
+                    r#"{"answers":{"refund":{"type":"noul","noul":0.5}},"usage":{"input_tokens":-1,"output_tokens":0}}"#,
+                )
+            },
+            502,
+            "broken",
+        ),
+        ("100,000 levels", json(&format!("{}{}", "[".repeat(100_000), "]".repeat(100_000))), 502, "broken"),
+    ]
+}
+
+fn message(status: u16) -> &'static str {
+    match status {
+        502 | 529 => "Provider returned error",
+        524 => "Request timed out. Please try again later.",
+        _ => "",
+    }
+}
+
+#[tokio::test]
+async fn each_failure_alone_has_its_status_and_with_a_second_provider_an_answer() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let elsewhere = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let world = World::with_providers(&alpha, &beta, 1_000).await?;
+    let secret = &world.inference.secret;
+    let mut report = Report::default();
+    for (name, behaviour, status, outcome) in failures(&elsewhere) {
+        alpha.behave(behaviour);
+        let alone = world.server.decide(secret, body("acme/alone")).await?;
+        let seen = || -> Result<()> {
+            let envelope = alone.error(status, message(status))?;
+            ensure!(!alone.text().contains(PRIVATE), "the provider's text came through: {}", alone.text());
+            let metadata = &envelope["error"]["metadata"];
+            ensure!(metadata["provider_name"] == "Alpha AI", "provider_name: {envelope}");
+            let attempts = metadata["attempts"].as_array().with_context(|| format!("no attempts: {envelope}"))?;
+            ensure!(attempts.len() == 1, "{envelope}");
+            ensure!(attempts[0].to_string().contains(outcome), "not {outcome}: {envelope}");
+            Ok(())
+        };
+        report.case(&format!("{name}, alone"), seen());
+        ensure!(alpha.take_requests().len() == 1, "{name}: one attempt, and no retry");
+
+        let pair = world.server.decide(secret, body("acme/pair")).await?;
+        report.case(
+            &format!("{name}, with another"),
+            pair.ok().and_then(|answer| {
+                ensure!(answer["provider"] == "Beta AI", "{answer}");
+                ensure!(answer["answers"]["refund"]["noul"] == 0.97, "{answer}");
+                Ok(())
+            }),
+        );
+        ensure!(beta.take_requests().len() == 1, "{name}: the second provider is asked once");
+
+        let first_only = body("acme/pair").replacen('{', r#"{"provider":{"allow_fallbacks":false},"#, 1);
+        let reply = world.server.decide(secret, first_only).await?;
+        report.case(&format!("{name}, without fallbacks"), reply.error(status, message(status)));
+        ensure!(beta.take_requests().is_empty(), "{name}: the second provider was asked although it must not be");
+        alpha.take_requests();
+    }
+    ensure!(elsewhere.take_requests().is_empty(), "a redirect was followed");
+    ensure!(alpha.flooded() < GIB / 4, "{} bytes of a flood were taken", alpha.flooded());
+    world.server.ensure_healthy().await?;
+    report.finish()
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_connections_is_a_502_or_the_next_one_answers() -> Result<()> {
+    let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let closed = format!("http://{}/v1", free_address()?);
+    let world = World::start(&providers_toml(&closed, &beta.base_url(), 2_000)).await?;
+    let envelope = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+    envelope.error(502, "Provider returned error")?;
+    ensure!(world.decide(body("acme/pair")).await?["provider"] == "Beta AI");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_wait_that_a_provider_asks_for_reaches_the_caller() -> Result<()> {
+    let busy = |seconds: u32| Behaviour::Answer(429, format!("retry-after: {seconds}\r\n"), "{}".to_owned());
+    let alpha = Upstream::start(busy(17)).await?;
+    let beta = Upstream::start(busy(5)).await?;
+    let world = World::with_providers(&alpha, &beta, 2_000).await?;
+    let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+    let envelope = reply.error(529, "Provider returned error")?;
+    ensure!(envelope["error"]["metadata"]["retry_after_seconds"] == 17, "{envelope}");
+    let reply = world.server.decide(&world.inference.secret, body("acme/pair")).await?;
+    let envelope = reply.error(529, "Provider returned error")?;
+    ensure!(envelope["error"]["metadata"]["retry_after_seconds"] == 5, "the shorter wait counts: {envelope}");
+
+    // Only where every attempt ended so.
+    beta.behave(Behaviour::status(500));
+    world.server.decide(&world.inference.secret, body("acme/pair")).await?.envelope(502)?;
+    // A header that says nothing is none.
+    alpha.behave(Behaviour::Answer(429, "retry-after: soon\r\n".to_owned(), "{}".to_owned()));
+    world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(529)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_whole_deadline_binds_all_attempts_together() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
+    let beta = Upstream::start(Behaviour::HangAfterHeaders).await?;
+    let toml =
+        format!("[limits]\nrequest_timeout_ms = 1500\n{}", providers_toml(&alpha.base_url(), &beta.base_url(), 1_000));
+    let world = World::start(&toml).await?;
+    let since = Instant::now();
+    let reply = world.server.decide(&world.inference.secret, body("acme/pair")).await?;
+    let took = since.elapsed();
+    reply.error(524, "Request timed out. Please try again later.")?;
+    ensure!(took >= Duration::from_millis(1_400), "it was given up after {took:?}");
+    ensure!(took < Duration::from_secs(4), "it took {took:?}");
+    alpha.wait_until_abandoned(1).await?;
+    beta.wait_until_abandoned(1).await
+}

@@ -1,0 +1,254 @@
+//! What surrounds the operations: routes, envelopes, request ids, the description of the interface.
+
+use anyhow::{Context, Result, ensure};
+use http::Method;
+use serde_json::Value;
+use tollgate_tests::{Call, Report};
+
+use crate::world::{World, body};
+
+const OPERATIONS: [(&str, &str); 5] = [
+    ("/containers/{container_id}/files/{file_id}/promote", "post"),
+    ("/api/alpha/decisions", "post"),
+    ("/guardrails/{id}/assignments/keys", "post"),
+    ("/model/{author}/{slug}", "get"),
+    ("/models/count", "get"),
+];
+
+#[tokio::test]
+async fn a_route_that_is_not_there_is_a_404_with_the_envelope() -> Result<()> {
+    let world = World::start("").await?;
+    let mut report = Report::default();
+    for path in [
+        "/",
+        "/nonsense",
+        "/api",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v2/models/count",
+        "/api/v1/models/count/more",
+        "/API/V1/models/count",
+        "/api/v1/model/only-author",
+        "/api/v1/model/a/b/c",
+        "/api/v1/containers",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/health",
+        "/health/ready/x",
+        "/favicon.ico",
+        "/%ff%00",
+        "/api/v1//models/count",
+    ] {
+        for call in [Call::get(path), Call::get(path).key(&world.inference.secret), Call::post(path).json("{")] {
+            report.case(path, world.server.send(&call).await?.error(404, ""));
+        }
+    }
+    world.server.ensure_healthy().await?;
+    report.finish()
+}
+
+#[tokio::test]
+async fn a_method_that_is_not_there_is_a_405_that_names_those_that_are() -> Result<()> {
+    let world = World::start("").await?;
+    let mut report = Report::default();
+    let secret = &world.inference.secret;
+    for (path, allowed) in [
+        ("/api/v1/containers/sess_a/files/cfile_YQ/promote", "POST"),
+        ("/api/v1/api/alpha/decisions", "POST"),
+        ("/api/alpha/decisions", "POST"),
+        ("/api/v1/guardrails/x/assignments/keys", "POST"),
+        ("/api/v1/model/sandbox/decider", "GET"),
+        ("/api/v1/models/count", "GET"),
+        ("/health/ready", "GET"),
+        ("/openapi.json", "GET"),
+    ] {
+        for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
+            if method == allowed {
+                continue;
+            }
+            let reply = world.server.send(&Call::new(method.clone(), path).key(secret)).await?;
+            report.case(
+                &format!("{method} {path}"),
+                reply.envelope(405).and_then(|_| {
+                    let allow = reply.header("allow");
+                    ensure!(allow.split(',').any(|name| name.trim() == allowed), "allow: {allow:?}");
+                    Ok(())
+                }),
+            );
+        }
+    }
+    let head = world.server.send(&Call::new(Method::HEAD, "/api/v1/models/count").key(secret)).await?;
+    ensure!(head.status == 200 && head.body.is_empty(), "HEAD: {}", head.status);
+    let head = world.server.send(&Call::new(Method::HEAD, "/api/v1/api/alpha/decisions").key(secret)).await?;
+    ensure!(head.status == 405, "HEAD: {}", head.status);
+    report.finish()
+}
+
+#[tokio::test]
+async fn every_answer_names_its_request_and_takes_over_a_well_formed_name() -> Result<()> {
+    let world = World::start("").await?;
+    let mut report = Report::default();
+    let good = |id: &str| Call::get("/api/v1/models/count").key(&world.inference.secret).header("x-request-id", id);
+    let bad = |id: &str| Call::get("/nonsense").header("x-request-id", id);
+    let longest = "a".repeat(128);
+    for id in ["abc-1.2_3", "0", &longest] {
+        for call in [good(id), bad(id)] {
+            let reply = world.server.send(&call).await?;
+            ensure!(reply.header("x-request-id") == id, "{id} became {:?}", reply.header("x-request-id"));
+        }
+        report.case(id, world.server.send(&bad(id)).await?.envelope(404));
+    }
+    let long = "a".repeat(129);
+    let mut fresh = std::collections::BTreeSet::new();
+    for id in ["", "a b", "a/b", "<script>", "é", "a,b", &long] {
+        for call in [good(id), bad(id)] {
+            let reply = world.server.send(&call).await?;
+            let given = reply.header("x-request-id").to_owned();
+            ensure!(!given.is_empty() && given != id, "{id:?} was taken over");
+            ensure!(fresh.insert(given), "a request id came twice");
+        }
+    }
+    for path in ["/health/live", "/openapi.json", "/docs", "/"] {
+        let reply = world.server.send(&Call::get(path)).await?;
+        ensure!(!reply.header("x-request-id").is_empty(), "{path} has none");
+    }
+    report.finish()
+}
+
+#[tokio::test]
+async fn only_the_open_routes_need_no_key() -> Result<()> {
+    let world = World::start("").await?;
+    for path in ["/health/live", "/health/ready", "/openapi.json", "/docs"] {
+        for call in [Call::get(path), Call::get(path).header("authorization", "Bearer nonsense")] {
+            let reply = world.server.send(&call).await?;
+            ensure!(reply.status == 200, "{path}: {}", reply.status);
+        }
+    }
+    for path in ["/api/v1/models/count", "/api/v1/model/sandbox/decider"] {
+        world.server.send(&Call::get(path)).await?.envelope(401)?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_description_is_openapi_3_1_with_all_five_operations() -> Result<()> {
+    let world = World::start("").await?;
+    let reply = world.server.send(&Call::get("/openapi.json")).await?;
+    ensure!(reply.header("content-type").starts_with("application/json"));
+    let document = reply.ok()?;
+    ensure!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1.")), "{}", document["openapi"]);
+    ensure!(document["info"]["version"] == "1.0.0", "{}", document["info"]);
+    let paths = document["paths"].as_object().context("no paths")?;
+    let mut ids = std::collections::BTreeSet::new();
+    for (path, method) in OPERATIONS {
+        let full = format!("/api/v1{path}");
+        let item = paths.get(&full).or_else(|| paths.get(path)).with_context(|| format!("{full} is missing"))?;
+        let operation = &item[method];
+        let responses = operation["responses"].as_object().with_context(|| format!("{full} has no responses"))?;
+        for status in ["200", "401", "403", "413", "429", "500", "503"] {
+            ensure!(responses.contains_key(status), "{full} does not describe {status}");
+        }
+        let id = operation["operationId"].as_str().with_context(|| format!("{full} has no operationId"))?;
+        ensure!(ids.insert(id.to_owned()), "{id} is used twice");
+        for parameter in path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+            let parameters = operation["parameters"].as_array().or_else(|| item["parameters"].as_array());
+            let described = parameters.is_some_and(|all| all.iter().any(|one| one["name"] == parameter));
+            ensure!(described, "{full} does not describe {parameter}");
+        }
+        let secured = operation.get("security").or_else(|| document.get("security"));
+        ensure!(secured.is_some_and(|security| security.to_string().len() > 4), "{full} needs no key");
+    }
+    ensure!(document["components"]["securitySchemes"].to_string().contains("bearer"), "no bearer scheme");
+    let mut dangling = Vec::new();
+    references(&document, &mut |reference| {
+        let pointer = reference.strip_prefix('#').unwrap_or("/-");
+        if document.pointer(pointer).is_none() {
+            dangling.push(reference.to_owned());
+        }
+    });
+    ensure!(dangling.is_empty(), "{dangling:?} lead nowhere");
+    let printed = world.instance.json(&["openapi"]).await?;
+    ensure!(printed == document, "the command prints another document than the server answers");
+    Ok(())
+}
+
+fn references(value: &Value, visit: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(members) => {
+            for (name, inner) in members {
+                match inner.as_str() {
+                    Some(reference) if name == "$ref" => visit(reference),
+                    _ => references(inner, visit),
+                }
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|inner| references(inner, visit)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_page_of_the_description_needs_no_network() -> Result<()> {
+    let world = World::start("").await?;
+    let reply = world.server.send(&Call::get("/docs")).await?;
+    ensure!(reply.status == 200 && reply.header("content-type").starts_with("text/html"));
+    let page = reply.text();
+    ensure!(page.contains("/openapi.json") || page.contains("/models/count"), "{page:.500}");
+    for outside in
+        ["src=\"http", "src='http", "href=\"http", "href='http", "src=\"//", "href=\"//", "@import", "url(http"]
+    {
+        ensure!(!page.contains(outside), "the page loads from outside: {outside}");
+    }
+    ensure!(!page.contains("https://"), "the page names an outside address");
+    Ok(())
+}
+
+#[tokio::test]
+async fn another_base_path_moves_every_operation_and_leaves_the_open_routes() -> Result<()> {
+    let world = World::start("[server]\nbase_path = \"/gateway/v1\"\n").await?;
+    let secret = &world.inference.secret;
+    world.server.send(&Call::get("/gateway/v1/models/count").key(secret)).await?.ok()?;
+    let model = world.server.send(&Call::get("/gateway/v1/model/sandbox/decider").key(secret)).await?.ok()?;
+    let details = model["data"]["links"]["details"].as_str().unwrap_or_default();
+    ensure!(details.starts_with("/gateway/v1/models/"), "{details}");
+    for path in ["/gateway/v1/api/alpha/decisions", "/api/alpha/decisions"] {
+        world.server.send(&Call::post(path).key(secret).json(body("sandbox/decider"))).await?.ok()?;
+    }
+    world.server.send(&Call::get("/api/v1/models/count").key(secret)).await?.envelope(404)?;
+    ensure!(world.server.send(&Call::get("/openapi.json")).await?.text().contains("/gateway/v1"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_service_knows_of_a_request_is_told_to_those_who_ask() -> Result<()> {
+    for (profile, member) in [("interface", "service_metadata"), ("openrouter", "openrouter_metadata")] {
+        let world = World::start(&format!("[server]\nwire_names = \"{profile}\"\n")).await?;
+        let call = tollgate_tests::decisions(&world.inference.secret, body("sandbox/error-502"));
+        let silent = world.server.send(&call).await?.json()?;
+        ensure!(silent.get(member).is_none_or(Value::is_null), "{silent}");
+        let told = world.server.send(&call.header("x-tollgate-metadata", "enabled")).await?.json()?;
+        ensure!(told[member].is_object(), "{told}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn requests_per_minute_are_limited_per_key_when_configured() -> Result<()> {
+    let world = World::start("[limits]\nrequests_per_minute = 5\n").await?;
+    let call = Call::get("/api/v1/models/count").key(&world.inference.secret);
+    let mut refused = None;
+    for _ in 0..20 {
+        let reply = world.server.send(&call).await?;
+        if reply.status != 200 {
+            refused = Some(reply);
+            break;
+        }
+    }
+    let refused = refused.context("twenty of five were let through")?;
+    refused.error(429, "Rate limit exceeded")?;
+    ensure!(refused.header("retry-after").parse::<u64>().is_ok_and(|seconds| (1..=60).contains(&seconds)));
+    for header in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+        ensure!(refused.header(header).parse::<u64>().is_ok(), "{header}: {:?}", refused.header(header));
+    }
+    world.server.send(&Call::get("/api/v1/models/count").key(&world.management.secret)).await?.ok()?;
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! What most tests need: a running gateway and a key of each kind.
+
+use anyhow::Result;
+use serde_json::Value;
+use tollgate_tests::{Instance, Key, Server, Upstream};
+
+/// A typed request that the sandbox and every provider of these tests can answer.
+pub const QUESTIONS: &str = r#"{"refund":{"type":"noul","instructions":"Does the writer want a refund?"}}"#;
+
+/// What a well-behaved provider answers to [`QUESTIONS`].
+pub const ANSWER: &str = r#"{"model":"judge-1.0","answers":{"refund":{"type":"noul","noul":0.97}},"usage":{"input_tokens":429,"output_tokens":31}}"#;
+
+/// A Decisions body for `model` with [`QUESTIONS`] and a state.
+pub fn body(model: &str) -> String {
+    format!(r#"{{"model":"{model}","questions":{QUESTIONS},"state":"It smokes. I want my money back."}}"#)
+}
+
+/// A Decisions body for the sandbox with further members, such as `"user":"u"`.
+pub fn body_with(members: &str) -> String {
+    format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":"It smokes.",{members}}}"#)
+}
+
+pub struct World {
+    pub instance: Instance,
+    pub server: Server,
+    pub inference: Key,
+    pub management: Key,
+}
+
+impl World {
+    /// Starts a gateway with this configuration.
+    pub async fn start(toml: &str) -> Result<Self> {
+        Self::of(Instance::new(toml)?).await
+    }
+
+    /// Starts a gateway.
+    pub async fn of(instance: Instance) -> Result<Self> {
+        let server = instance.serve().await?;
+        let inference = instance.inference_key().await?;
+        let management = instance.management_key().await?;
+        Ok(Self { instance, server, inference, management })
+    }
+
+    /// Starts a gateway with a provider `alpha` and one `beta`; `acme/alone` is served by the first, `acme/pair` by
+    /// the first and then the second.
+    pub async fn with_providers(alpha: &Upstream, beta: &Upstream, attempt_timeout_ms: u64) -> Result<Self> {
+        let mut instance = Instance::new(&providers_toml(&alpha.base_url(), &beta.base_url(), attempt_timeout_ms))?;
+        instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+        Self::of(instance).await
+    }
+
+    /// The same call with the inference key, expected to be answered.
+    pub async fn decide(&self, body: impl AsRef<[u8]>) -> Result<Value> {
+        self.server.decide(&self.inference.secret, body).await?.ok()
+    }
+}
+
+pub fn providers_toml(alpha: &str, beta: &str, attempt_timeout_ms: u64) -> String {
+    format!(
+        r#"
+[[providers]]
+slug = "alpha"
+name = "Alpha AI"
+wire = "system-one"
+base_url = "{alpha}"
+api_key_env = "ALPHA_API_KEY"
+connect_timeout_ms = 1000
+attempt_timeout_ms = {attempt_timeout_ms}
+
+[[providers]]
+slug = "beta"
+name = "Beta AI"
+wire = "system-one"
+base_url = "{beta}"
+connect_timeout_ms = 1000
+attempt_timeout_ms = {attempt_timeout_ms}
+
+[[endpoints]]
+model = "acme/alone"
+provider = "alpha"
+upstream_model = "judge-1"
+prompt_price = "0.000000042"
+completion_price = "0"
+
+[[endpoints]]
+model = "acme/pair"
+provider = "alpha"
+upstream_model = "judge-1"
+prompt_price = "0.000000042"
+completion_price = "0"
+
+[[endpoints]]
+model = "acme/pair"
+provider = "beta"
+upstream_model = "judge-1-b"
+prompt_price = "0.000000042"
+completion_price = "0"
+"#
+    )
+}
