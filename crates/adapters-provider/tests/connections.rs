@@ -82,10 +82,10 @@ async fn a_connection_closed_while_idle_does_no_harm() {
 }
 
 /// Answers with a good answer and notes the version that was spoken.
-async fn answer(request: Request<Incoming>, versions: &Versions) -> Result<Response<Full<Bytes>>, Infallible> {
+fn answer(request: &Request<Incoming>, versions: &Versions) -> Response<Full<Bytes>> {
     versions.lock().unwrap().push(request.version());
     let response = Response::builder().header("content-type", "application/json");
-    Ok(response.body(Full::from(support::ANSWER)).unwrap())
+    response.body(Full::from(support::ANSWER)).unwrap()
 }
 
 type Versions = Arc<std::sync::Mutex<Vec<Version>>>;
@@ -93,7 +93,7 @@ type Versions = Arc<std::sync::Mutex<Vec<Version>>>;
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, h2: bool, versions: Versions) {
     let service = service_fn(|request| {
         let versions = Arc::clone(&versions);
-        async move { answer(request, &versions).await }
+        async move { Ok::<_, Infallible>(answer(&request, &versions)) }
     });
     let io = TokioIo::new(stream);
     // How a connection ends is the client's business.
@@ -212,11 +212,11 @@ fn https_proxy(proxy: &Upstream, credentials: &str) -> ProxySettings {
 
 /// A proxy that tunnels everything to one address and tells whom it was asked for.
 async fn tunnelling(target: std::net::SocketAddr) -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<String>) {
-    let (heard, requests) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, requests) = tokio::sync::mpsc::unbounded_channel();
     let proxy = Upstream::start(move |mut socket| {
-        let heard = heard.clone();
+        let tell = tell.clone();
         async move {
-            heard.send(read_request(&mut socket).await.unwrap().0).unwrap();
+            tell.send(read_request(&mut socket).await.unwrap().0).unwrap();
             socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
             let mut target = TcpStream::connect(target).await.unwrap();
             let _ = copy_bidirectional(&mut socket, &mut target).await;
@@ -257,11 +257,11 @@ async fn plain_http2_goes_through_a_tunnel() {
 
 #[tokio::test]
 async fn plain_http_is_forwarded_by_a_proxy() {
-    let (heard, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut requests) = tokio::sync::mpsc::unbounded_channel();
     let proxy = Upstream::start(move |mut socket| {
-        let heard = heard.clone();
+        let tell = tell.clone();
         async move {
-            heard.send(read_request(&mut socket).await.unwrap().0).unwrap();
+            tell.send(read_request(&mut socket).await.unwrap().0).unwrap();
             socket.write_all(support::ok(support::ANSWER).as_bytes()).await.unwrap();
             closed(&mut socket).await;
         }
