@@ -2,8 +2,9 @@
 
 mod common;
 
-use adapters_storage::{SeaOrmUsageRepository, StorageSettings};
+use adapters_storage::SeaOrmUsageRepository;
 use common::*;
+use domain::error::StoreError;
 use domain::testing::join_all;
 use domain::usage::UsageRepository;
 use tokio_util::task::TaskTracker;
@@ -59,7 +60,7 @@ async fn the_task_writes_what_waits_and_ends_with_the_repository() {
     let records = SeaOrmUsageRepository::start(folder.open().await, &tasks);
     for number in 0..500 {
         // The caller leaves as soon as the record is queued.
-        let mut recording = Box::pin(records.record(usage(number, 1)));
+        let mut recording = Box::pin(tokio::task::unconstrained(records.record(usage(number, 1))));
         assert!(
             std::future::poll_fn(|context| std::task::Poll::Ready(recording.as_mut().poll(context))).await.is_pending()
         );
@@ -73,18 +74,29 @@ async fn the_task_writes_what_waits_and_ends_with_the_repository() {
 }
 
 #[tokio::test]
-async fn a_queue_that_stays_full_is_unavailable_and_what_was_queued_is_told() {
+async fn more_records_than_fit_into_the_queue_are_told_in_time_that_none_is_written() {
     let folder = Folder::new();
     folder.open().await.close().await;
-    let settings = StorageSettings { busy_timeout: std::time::Duration::from_secs(2), ..folder.settings() };
-    let records = SeaOrmUsageRepository::start(open(&settings).await, &TaskTracker::new());
+    let records = SeaOrmUsageRepository::start(open(&hasty(folder.settings())).await, &TaskTracker::new());
     let raw = folder.raw().await;
     let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
-    let more_than_fit = 4096 + 256 + 100;
+    let begun = std::time::Instant::now();
+    let more_than_fit = 4096 + 256 + 500;
     let results = join_all((0..more_than_fit).map(|number| records.record(usage(number, 1)))).await;
-    assert!(results.iter().filter(|result| result.is_err()).count() >= 100, "those without a place are told so");
+    let took = begun.elapsed();
+    assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unavailable(_)))));
+    assert!(took < std::time::Duration::from_secs(3), "nobody waits for every batch before theirs: {took:?}");
     lock.rollback().await.unwrap();
     records.record(usage(10_000, 1)).await.unwrap();
-    let written = records.list(workspace_id(1), 10_000).await.unwrap().len();
-    assert_eq!(written, 1 + results.iter().filter(|result| result.is_ok()).count());
+    assert_eq!(records.list(workspace_id(1), 10_000).await.unwrap(), [usage(10_000, 1)]);
+}
+
+#[tokio::test]
+async fn a_flood_waits_its_turn_and_is_written_whole() {
+    let folder = Folder::new();
+    let records = SeaOrmUsageRepository::start(folder.open().await, &TaskTracker::new());
+    for result in join_all((0..6_000).map(|number| records.record(usage(number, 1)))).await {
+        result.unwrap();
+    }
+    assert_eq!(records.list(workspace_id(1), 10_000).await.unwrap().len(), 6_000);
 }

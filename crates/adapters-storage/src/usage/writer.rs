@@ -27,11 +27,16 @@ const ROWS: usize = 64;
 pub(super) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::with_capacity(BATCH);
     while jobs.recv_many(&mut batch, BATCH).await > 0 {
-        let (rows, waiting): (Vec<ActiveModel>, Vec<_>) =
+        let (rows, mut waiting): (Vec<ActiveModel>, Vec<_>) =
             batch.drain(..).map(|job| (job.row.into_active_model(), job.answer)).unzip();
         let written = write(&database, &rows).await.map_err(Arc::new);
         if let Err(error) = &written {
-            tracing::error!(records = rows.len(), error = &**error as &dyn std::error::Error, "usage was not written");
+            // Whoever came meanwhile is not made to wait for the same failure once more for each batch before theirs.
+            for _ in 0..jobs.len() {
+                waiting.extend(jobs.try_recv().ok().map(|job| job.answer));
+            }
+            let source = &**error as &dyn std::error::Error;
+            tracing::error!(records = waiting.len(), error = source, "usage was not written");
         }
         for answer in waiting {
             let result = written.clone().map_err(|error| StoreError::unavailable(BatchFailed(error)));
