@@ -1,11 +1,12 @@
 //! A database that is locked, read-only or full, and callers that leave.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
@@ -22,6 +23,7 @@ use domain::money::Usd;
 use domain::system::HealthProbe;
 use domain::usage::UsageRepository;
 use domain::workspace::WorkspaceRepository;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 /// Workspace 1 with keys 1 and 2, guardrail 1 and 10 bytes of documents.

@@ -1,4 +1,5 @@
 //! The batched ledger.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -80,7 +81,7 @@ async fn more_records_than_fit_into_the_queue_are_told_in_time_that_none_is_writ
     let records = SeaOrmUsageRepository::start(open(&hasty(folder.settings())).await, &TaskTracker::new());
     let raw = folder.raw().await;
     let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
-    let begun = std::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     let more_than_fit = 4096 + 256 + 500;
     let results = join_all((0..more_than_fit).map(|number| records.record(usage(number, 1)))).await;
     let took = begun.elapsed();

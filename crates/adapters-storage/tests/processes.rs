@@ -1,8 +1,7 @@
 //! Several processes on one database: each handle stands for one.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
-
-use std::time::Instant;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
@@ -13,6 +12,7 @@ use domain::file::{DocumentRepository, Reservation};
 use domain::guardrail::GuardrailRepository;
 use domain::workspace::{Workspace, WorkspaceRepository};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 async fn handles(folder: &Folder, count: usize) -> Vec<Database> {
     let mut starting = JoinSet::new();

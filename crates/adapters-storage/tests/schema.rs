@@ -1,4 +1,5 @@
 //! The file, its schema, and data that cannot be read.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
