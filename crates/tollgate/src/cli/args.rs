@@ -1,0 +1,70 @@
+//! The commands, and what every one of them takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use super::{
+    CatalogueCommand, ContainerCommand, GuardrailCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
+};
+
+/// A self-hosted gateway to AI decision models, with the management functions around it.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes, in any position.
+#[derive(Debug, Clone, Args)]
+pub struct GlobalArgs {
+    /// Read the configuration from this file [default: ./tollgate.toml where it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Write one JSON document to standard output and nothing else
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Bring the database up to date and serve
+    Serve,
+    /// Try everything on a throwaway instance
+    Demo {
+        /// Leave when every operation has run
+        #[arg(long)]
+        exit: bool,
+    },
+    /// Make and manage API keys
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Make guardrails and assign keys to them
+    #[command(subcommand)]
+    Guardrail(GuardrailCommand),
+    /// Make and manage workspaces
+    #[command(subcommand)]
+    Workspace(WorkspaceCommand),
+    /// Put files into a container's sandbox prefix, and list them
+    #[command(subcommand)]
+    Container(ContainerCommand),
+    /// Import and read the model catalogue
+    #[command(subcommand)]
+    Catalogue(CatalogueCommand),
+    /// Read usage records
+    #[command(subcommand)]
+    Usage(UsageCommand),
+    /// Bring the database's schema up to date
+    #[command(subcommand)]
+    Migrate(MigrateCommand),
+    /// Check the configuration, the stores and the providers
+    Doctor,
+    /// Print the OpenAPI document
+    Openapi,
+}

@@ -1,0 +1,55 @@
+//! `tollgate catalogue …`, `tollgate usage …`, `tollgate migrate …`
+
+use clap::Subcommand;
+
+/// Commands on the catalogue.
+#[derive(Debug, Subcommand)]
+pub enum CatalogueCommand {
+    /// Import rows in the shape of the model operation: {"data":[…]} or a bare array; all or nothing
+    Import {
+        /// The file; - reads standard input
+        file: String,
+        /// Leave exactly the file's rows
+        #[arg(long)]
+        replace: bool,
+    },
+    /// List the models
+    List {
+        /// Only those that put out one of these, comma-separated; all for every model
+        #[arg(long, value_name = "LIST", default_value = "all")]
+        output_modalities: String,
+    },
+    /// Show one model, by any of its names
+    Show {
+        /// The model: author/slug[:variant]
+        id: String,
+    },
+}
+
+/// Commands on usage records.
+#[derive(Debug, Subcommand)]
+pub enum UsageCommand {
+    /// List the newest records of a workspace
+    List {
+        /// The workspace [default: the default one]
+        #[arg(long, value_name = "ID")]
+        workspace: Option<String>,
+        /// At most so many
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        limit: u64,
+    },
+    /// Show the record of one answer
+    Show {
+        /// The answer's id
+        id: String,
+    },
+}
+
+/// Commands on the database's schema.
+#[derive(Debug, Subcommand)]
+pub enum MigrateCommand {
+    /// Apply every migration that is missing
+    Up,
+    /// Show which migrations are applied
+    Status,
+}

@@ -1,0 +1,84 @@
+use clap::{CommandFactory, Parser};
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once("tollgate").chain(line.split_whitespace()))
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn global_options_stand_anywhere() {
+    for line in [
+        "--json --config c.toml key create --name n",
+        "key --json create --config c.toml --name n",
+        "key create --name n --config c.toml --json",
+    ] {
+        let cli = parse(line).unwrap();
+        assert!(cli.global.json, "{line}");
+        assert_eq!(cli.global.config.unwrap().to_str(), Some("c.toml"), "{line}");
+        assert!(matches!(cli.command, Command::Key(KeyCommand::Create(args)) if args.name == "n"), "{line}");
+    }
+}
+
+#[test]
+fn every_documented_command_is_there() {
+    for line in [
+        "serve",
+        "serve --config f",
+        "demo",
+        "demo --exit",
+        "key create --management --name a",
+        "key create --workspace w --limit-usd 2.50 --limit-reset weekly --expires-at 2027-01-01T00:00:00Z",
+        "key list",
+        "key list --management",
+        "key disable h",
+        "key enable h",
+        "key delete h",
+        "guardrail create --name g --workspace w",
+        "guardrail list",
+        "guardrail show g",
+        "guardrail delete g",
+        "guardrail assign g h1 h2",
+        "guardrail assign g -",
+        "workspace create --name w",
+        "workspace list",
+        "workspace credit w --add-usd 5",
+        "workspace credit w --add-usd -5",
+        "workspace suspend w",
+        "workspace resume w",
+        "container put c p/q.txt file.txt --workspace w",
+        "container list c",
+        "catalogue import - --replace",
+        "catalogue import f.json",
+        "catalogue list",
+        "catalogue show a/b:free",
+        "usage list --limit 5",
+        "usage show gen-dec-1",
+        "migrate up",
+        "migrate status",
+        "doctor",
+        "openapi",
+    ] {
+        assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
+    }
+}
+
+#[test]
+fn contradictions_are_refused() {
+    for line in [
+        "",
+        "key create --management --workspace w",
+        "key create --limit-reset daily",
+        "key create --limit-usd 1 --limit-reset yearly",
+        "guardrail assign g",
+        "workspace credit w",
+        "usage list --limit 0",
+    ] {
+        assert!(parse(line).is_err(), "{line}");
+    }
+}

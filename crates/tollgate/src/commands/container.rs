@@ -1,0 +1,130 @@
+//! `tollgate container …`
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use async_trait::async_trait;
+use domain::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
+use domain::error::StoreError;
+use tokio::fs::File;
+use tokio::io::AsyncReadExt;
+
+use super::Context;
+use crate::cli::ContainerCommand;
+use crate::output::table;
+use crate::view::{ContainerFileView, List};
+
+/// Runs one of the commands on containers.
+pub async fn run(context: &Context, command: ContainerCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ContainerCommand::Put { container, path, file, workspace } => {
+            put(context, &container, &path, &file, workspace.as_deref()).await
+        }
+        ContainerCommand::List { container, workspace } => list(context, &container, workspace.as_deref()).await,
+    }
+}
+
+async fn put(
+    context: &Context,
+    container: &str,
+    path: &str,
+    file: &Path,
+    workspace: Option<&str>,
+) -> anyhow::Result<ExitCode> {
+    let container: ContainerId = container.parse()?;
+    let path: ContainerPath = path.parse().with_context(|| format!("the path {path:?} cannot be used"))?;
+    let source = FileSource::open(file).await?;
+    let stores = context.stores().await?;
+    let workspace = context.workspace(&stores, workspace).await?;
+    let key = BlobKey::container_file(workspace, &container, &path);
+    let size_bytes = stores
+        .blobs
+        .put(&key, Box::new(source))
+        .await
+        .with_context(|| format!("{} could not be put into the container", file.display()))?;
+    let view = ContainerFileView::new(&container, &path, size_bytes);
+    context.output.show(&view, || format!("{}\n\n{size_bytes} bytes at {path}", view.file_id, path = view.path))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Files looked at in one go.
+const PAGE: usize = 1_000;
+
+async fn list(context: &Context, container: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+    let container: ContainerId = container.parse()?;
+    let stores = context.stores().await?;
+    let workspace = context.workspace(&stores, workspace).await?;
+    let prefix = BlobKey::container_prefix(workspace, &container);
+    let mut data = Vec::new();
+    let mut after: Option<BlobKey> = None;
+    loop {
+        let page = stores.blobs.list(&prefix, after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.key.clone());
+        // What no file id can name cannot be promoted either, so it is not listed.
+        data.extend(page.iter().filter_map(|object| {
+            let path: ContainerPath = object.key.as_str().strip_prefix(&prefix)?.parse().ok()?;
+            Some(ContainerFileView::new(&container, &path, object.size_bytes))
+        }));
+    }
+    let list = List { data };
+    context.output.show(&list, || {
+        let row = |file: &ContainerFileView| [file.file_id.clone(), file.size_bytes.to_string(), file.path.clone()];
+        table(["FILE ID", "BYTES", "PATH"], &list.data.iter().map(row).collect::<Vec<_>>())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A local file, read piece by piece.
+struct FileSource(File);
+
+/// Bytes read in one go.
+const PIECE: usize = 256 * 1024;
+
+impl FileSource {
+    async fn open(path: &Path) -> anyhow::Result<Self> {
+        let opened = async {
+            let file = File::open(path).await?;
+            let kind = file.metadata().await?.file_type();
+            Ok::<_, std::io::Error>((file, kind))
+        };
+        let (file, kind) = opened.await.with_context(|| format!("{} cannot be read", path.display()))?;
+        if kind.is_dir() {
+            bail!("{} is a directory", path.display());
+        }
+        Ok(Self(file))
+    }
+}
+
+#[async_trait]
+impl ByteSource for FileSource {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut piece = Vec::with_capacity(PIECE);
+        let read = self.0.read_buf(&mut piece).await.map_err(StoreError::unavailable)?;
+        Ok((read > 0).then_some(piece))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_read_whole_and_in_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        let content: Vec<u8> = (0..PIECE * 2 + 7).map(|n| u8::try_from(n % 251).unwrap()).collect();
+        std::fs::write(&path, &content).unwrap();
+        let mut source = FileSource::open(&path).await.unwrap();
+        let (mut read, mut pieces) = (Vec::new(), 0);
+        while let Some(piece) = source.next().await.unwrap() {
+            assert!(piece.len() <= PIECE);
+            read.extend(piece);
+            pieces += 1;
+        }
+        assert!(read == content && pieces >= 3);
+        assert!(FileSource::open(folder.path()).await.is_err());
+        assert!(FileSource::open(&folder.path().join("absent")).await.is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! One request and what came back.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::output::indent;
+
+/// A request to make.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What it shows, in a line.
+    pub title: String,
+    /// `GET` or `POST`.
+    pub method: http::Method,
+    /// Path and query.
+    pub path: String,
+    /// The key's secret.
+    pub key: Option<String>,
+    /// A JSON body.
+    pub body: Option<String>,
+}
+
+/// A request and its answer.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// What was asked.
+    pub request: Request,
+    /// The answer's status.
+    pub status: u16,
+    /// The answer's `x-request-id`.
+    pub request_id: Option<String>,
+    /// The answer's body.
+    pub body: String,
+}
+
+/// An exchange in the document of `--json`, the key masked.
+#[derive(Serialize)]
+pub struct ExchangeView {
+    title: String,
+    method: String,
+    path: String,
+    status: u16,
+    request: Option<Value>,
+    response: Option<Value>,
+}
+
+impl Exchange {
+    /// The answer's body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// For reading.
+    pub fn text(&self) -> String {
+        let request = &self.request;
+        let mut text = format!("── {}\n\n> {} {}\n", request.title, request.method, request.path);
+        if let Some(key) = &request.key {
+            text.push_str(&format!("> Authorization: Bearer {}\n", masked(key)));
+        }
+        if let Some(body) = &request.body {
+            text.push_str("> Content-Type: application/json\n>\n");
+            text.push_str(&prefixed("> ", &indent(body)));
+        }
+        text.push_str(&format!("\n< {}\n", self.status));
+        if let Some(id) = &self.request_id {
+            text.push_str(&format!("< x-request-id: {id}\n"));
+        }
+        text.push_str("<\n");
+        text.push_str(&prefixed("< ", &indent(&self.body)));
+        text
+    }
+
+    /// For the document of `--json`.
+    pub fn view(&self) -> ExchangeView {
+        ExchangeView {
+            title: self.request.title.clone(),
+            method: self.request.method.to_string(),
+            path: self.request.path.clone(),
+            status: self.status,
+            request: self.request.body.as_deref().and_then(|body| serde_json::from_str(body).ok()),
+            response: serde_json::from_str(&self.body).ok(),
+        }
+    }
+}
+
+/// The first and last three digits, as lists show a key.
+fn masked(key: &str) -> String {
+    key.parse::<domain::api_key::ApiKeySecret>().map_or_else(|_| "…".to_owned(), |secret| secret.label())
+}
+
+fn prefixed(prefix: &str, text: &str) -> String {
+    text.lines().map(|line| format!("{prefix}{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_masked_wherever_it_is_shown() {
+        let secret = domain::api_key::ApiKeySecret::from_random([0xab; 32]).expose().to_owned();
+        let request = Request {
+            title: "t".into(),
+            method: http::Method::POST,
+            path: "/p".into(),
+            key: Some(secret.clone()),
+            body: Some("{\"a\":1}".into()),
+        };
+        let exchange = Exchange { request, status: 200, request_id: Some("r".into()), body: "{\"b\":[]}".into() };
+        let text = exchange.text();
+        assert!(text.contains("> POST /p") && text.contains("sk-tg-v1-aba...bab") && text.contains("< 200"), "{text}");
+        assert!(!text.contains(&secret) && !serde_json::to_string(&exchange.view()).unwrap().contains(&secret));
+    }
+}

@@ -1,0 +1,70 @@
+//! What the demonstration needs to be there: made the way the commands make it.
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use domain::api_key::{ApiKeyScope, NewApiKey};
+use domain::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
+use domain::error::StoreError;
+
+use crate::wiring::Stores;
+
+/// The container of the demonstration.
+pub const CONTAINER: &str = "sess_demo";
+/// A file in it.
+pub const PATH: &str = "out/report.csv";
+/// What the file holds.
+const CONTENT: &str = "ticket,urgent\n1041,yes\n1042,no\n";
+
+/// What was made.
+#[derive(Debug, Clone)]
+pub struct Fixtures {
+    /// The secret of an inference key.
+    pub inference_key: String,
+    /// Its hash.
+    pub inference_hash: String,
+    /// The secret of a management key.
+    pub management_key: String,
+    /// A guardrail of the same workspace.
+    pub guardrail_id: String,
+    /// The file's id.
+    pub file_id: String,
+}
+
+impl Fixtures {
+    /// Makes workspace, keys, guardrail and container file.
+    ///
+    /// # Errors
+    /// A store failed.
+    pub async fn make(stores: &Stores) -> anyhow::Result<Self> {
+        let workspace = stores.create_workspace().default().await?;
+        let new = |name: &str, scope| NewApiKey { name: name.to_owned(), scope, limit: None, expires_at: None };
+        let create = stores.create_api_key();
+        let (inference, inference_secret) = create.execute(new("demo", ApiKeyScope::Inference(workspace.id))).await?;
+        let (_, management_secret) = create.execute(new("demo management", ApiKeyScope::Management)).await?;
+        let guardrail = stores.create_guardrail().execute(workspace.id, "demo guardrail").await?;
+        let (container, path): (ContainerId, ContainerPath) = (CONTAINER.parse()?, PATH.parse()?);
+        let key = BlobKey::container_file(workspace.id, &container, &path);
+        stores
+            .blobs
+            .put(&key, Box::new(Once(Some(CONTENT.as_bytes().to_vec()))))
+            .await
+            .context("the container file could not be written")?;
+        Ok(Self {
+            inference_key: inference_secret.expose().to_owned(),
+            inference_hash: inference.hash.to_string(),
+            management_key: management_secret.expose().to_owned(),
+            guardrail_id: guardrail.id.to_string(),
+            file_id: path.file_id(),
+        })
+    }
+}
+
+/// Bytes in one piece.
+struct Once(Option<Vec<u8>>);
+
+#[async_trait]
+impl ByteSource for Once {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.take())
+    }
+}

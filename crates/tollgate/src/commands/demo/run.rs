@@ -1,0 +1,139 @@
+//! The throwaway instance, from its first file to the removal of its last.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use domain::ids::DecisionId;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio_util::task::TaskTracker;
+
+use super::client::DemoClient;
+use super::exchange::ExchangeView;
+use super::fixtures::Fixtures;
+use super::{script, story};
+use crate::commands::Context;
+use crate::config::{self, Config, Environment};
+use crate::output::indent;
+use crate::view::UsageView;
+use crate::wiring::{Instance, Schema, Shutdown, Stores};
+
+/// The document of `--json`.
+#[derive(Serialize)]
+struct DemoReport {
+    address: String,
+    exchanges: Vec<ExchangeView>,
+    usage: Option<Box<RawValue>>,
+}
+
+/// Runs the demonstration; with `exit` leaves after it, else stays up until it is interrupted.
+///
+/// # Errors
+/// An operation did not give what it should.
+pub async fn run(context: &Context, exit: bool) -> anyhow::Result<ExitCode> {
+    let mut shutdown = Shutdown::listen()?;
+    // Removed when it goes out of scope, on every way out of here.
+    let folder = tempfile::Builder::new().prefix("tollgate-demo-").tempdir().context("no temporary folder")?;
+    let config = config(folder.path())?;
+    let stores = Stores::open(&config, Schema::UpToDate).await?;
+    let fixtures = Fixtures::make(&stores).await?;
+    let instance = Instance::start(&config, &Environment::default(), stores.clone()).await?;
+    let address = instance.address();
+    let mut outcome: Option<anyhow::Result<()>> = None;
+    instance
+        .serve_until(async || {
+            if outcome.is_some() {
+                shutdown.asked().await;
+                return;
+            }
+            let work = perform(context, &config, &stores, &fixtures, address);
+            outcome = Some(tokio::select! {
+                result = work => result,
+                _ = shutdown.asked() => Err(anyhow::anyhow!("interrupted")),
+            });
+            if !exit && matches!(outcome, Some(Ok(()))) {
+                let told = context.output.text(&story::invitation(address, &config.server.base_path, &fixtures));
+                shutdown.asked().await;
+                outcome = Some(told);
+            }
+        })
+        .await?;
+    folder.close().context("the temporary folder cannot be removed")?;
+    match outcome {
+        Some(Err(error)) => Err(error),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Everything in the folder, on a free port of the loopback; nothing of the caller's own configuration counts.
+fn config(folder: &Path) -> anyhow::Result<Config> {
+    let mut config = config::load_text(None, "", &Environment::default())?;
+    config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let database = folder.join("tollgate.db");
+    let path = database.to_str().context("the temporary folder's name is not UTF-8")?;
+    config.storage.url = format!("sqlite://{}", path.replace('%', "%25").replace('?', "%3F"));
+    config.storage.file = database;
+    config.blobs_root = folder.join("blobs");
+    Ok(config)
+}
+
+async fn perform(
+    context: &Context,
+    config: &Config,
+    stores: &Stores,
+    fixtures: &Fixtures,
+    address: SocketAddr,
+) -> anyhow::Result<()> {
+    let output = &context.output;
+    output.text(&story::opening(address))?;
+    let client = DemoClient::new(address);
+    let mut report = DemoReport { address: address.to_string(), exchanges: Vec::new(), usage: None };
+    for step in script::steps(&config.server.base_path, fixtures) {
+        let exchange = client.send(step.request).await?;
+        output.text(&exchange.text())?;
+        let body = exchange.json();
+        if exchange.status != step.status || !(step.holds)(&body) {
+            bail!(
+                "{}: the answer is not what it should be: {} {}",
+                exchange.request.title,
+                exchange.status,
+                exchange.body
+            );
+        }
+        if let Some(id) = body["id"].as_str().filter(|id| id.starts_with(DecisionId::PREFIX)) {
+            let record = usage(stores, id).await?;
+            output.text(&format!("   The usage record of that answer, by its id:\n\n{}\n", indent(record.get())))?;
+            report.usage = Some(record);
+        }
+        report.exchanges.push(exchange.view());
+    }
+    if report.usage.is_none() {
+        bail!("no answer had a usage record");
+    }
+    if output.is_json() {
+        output.show(&report, String::new)?;
+    }
+    output.text("All five operations did what they should.\n")
+}
+
+/// The record, as `usage show` finds it.
+async fn usage(stores: &Stores, id: &str) -> anyhow::Result<Box<RawValue>> {
+    let found = stores.usage(&TaskTracker::new()).find(&id.parse()?).await?;
+    let record = found.with_context(|| format!("there is no usage record {id}"))?;
+    Ok(RawValue::from_string(serde_json::to_string(&UsageView::from(&record))?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_throwaway_instance_lies_in_its_folder_alone() {
+        let config = config(Path::new("/tmp/a?b")).unwrap();
+        assert_eq!(config.storage.url, "sqlite:///tmp/a%3Fb/tollgate.db");
+        assert_eq!(config.server.listen.to_string(), "127.0.0.1:0");
+        assert!(config.blobs_root.starts_with("/tmp/a?b") && config.providers.is_empty());
+    }
+}

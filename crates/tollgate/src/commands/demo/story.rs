@@ -1,0 +1,35 @@
+//! What is said around the exchanges.
+
+use std::net::SocketAddr;
+
+use super::fixtures::{CONTAINER, Fixtures};
+use super::script::MODEL;
+
+/// Before the first request.
+pub fn opening(address: SocketAddr) -> String {
+    format!(
+        "A throwaway Tollgate listens on http://{address}: a real server with a real database and blob store in a\n\
+         temporary folder. It made a workspace, an inference key, a management key, a guardrail and a container file.\n\
+         The five operations, over HTTP:\n"
+    )
+}
+
+/// Ready-to-paste commands.
+pub fn invitation(address: SocketAddr, base: &str, fixtures: &Fixtures) -> String {
+    let (key, management) = (&fixtures.inference_key, &fixtures.management_key);
+    let url = format!("http://{address}{base}");
+    format!(
+        "Your turn: paste any of these into another terminal. Ctrl-C ends the demo and removes everything.\n\n\
+         curl -s {url}/api/alpha/decisions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n  \
+         -d '{{\"model\":\"{MODEL}\",\"state\":\"The sky is blue.\",\"questions\":{{\"q\":{{\"type\":\"noul\",\"instructions\":\"Is the sky blue?\"}}}}}}'\n\n\
+         curl -s -X POST {url}/containers/{CONTAINER}/files/{file}/promote -H 'Authorization: Bearer {key}'\n\n\
+         curl -s {url}/guardrails/{guardrail}/assignments/keys -H 'Authorization: Bearer {management}' -H 'Content-Type: application/json' \\\n  \
+         -d '{{\"key_hashes\":[\"{hash}\"]}}'\n\n\
+         curl -s {url}/model/{MODEL} -H 'Authorization: Bearer {key}'\n\n\
+         curl -s '{url}/models/count?output_modalities=all' -H 'Authorization: Bearer {key}'\n\n\
+         The interface in full: http://{address}/docs\n",
+        file = fixtures.file_id,
+        guardrail = fixtures.guardrail_id,
+        hash = fixtures.inference_hash,
+    )
+}

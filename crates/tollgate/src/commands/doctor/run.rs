@@ -1,0 +1,26 @@
+//! From the checks to an exit code.
+
+use std::process::ExitCode;
+
+use super::checks;
+use super::report::{Check, Report};
+use crate::commands::Context;
+use crate::wiring::{Schema, Stores};
+
+/// Looks at everything and tells; fails where anything is broken.
+pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
+    let mut found = vec![checks::configuration(context)];
+    match Stores::open(&context.config, Schema::UpToDate).await {
+        Ok(stores) => {
+            found.push(checks::migrations(&stores).await);
+            found.push(checks::database(context, &stores).await);
+            found.push(checks::blobs(context, &stores).await);
+            found.extend(checks::endpoints(context, &stores).await);
+        }
+        Err(error) => found.push(Check::of("stores", Err::<String, _>(error))),
+    }
+    found.extend(checks::providers(context).await);
+    let report = Report::new(found);
+    context.output.show(&report, || report.text())?;
+    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,143 @@
+//! What `serve` does on a database that nobody has managed yet.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use domain::api_key::ApiKeySecret;
+
+use super::Context;
+use crate::wiring::Stores;
+
+/// Makes the default workspace and one management key where no management key was ever made, hands the key over, and
+/// says how the first inference key is made.
+pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
+    if !stores.keys.list(None).await?.is_empty() {
+        return Ok(());
+    }
+    if context.config.storage.read_only {
+        tracing::warn!("there is no management key, and none can be made: the database is read-only");
+        return Ok(());
+    }
+    if context.output.is_terminal() {
+        if let Some(secret) = stores.bootstrap().execute().await? {
+            context.output.text(&format!(
+                "The management key, shown this once:\n\n    {}\n\nA first inference key is made by:\n\n    {}\n",
+                secret.expose(),
+                key_command(context)
+            ))?;
+        }
+        return Ok(());
+    }
+    // The file first: a key that was made and cannot be handed over is lost.
+    let mut file = KeyFile::reserve(&folder(&context.config.storage.file))?;
+    match stores.bootstrap().execute().await {
+        Ok(Some(secret)) => {
+            file.write(&secret)?;
+            tracing::info!(path = %file.path.display(), "a management key was made and written to a file that only its owner can read");
+            tracing::info!(command = key_command(context), "a first inference key is made by this command");
+            Ok(())
+        }
+        Ok(None) => file.give_back(),
+        Err(error) => {
+            file.give_back()?;
+            Err(error.into())
+        }
+    }
+}
+
+fn folder(database: &Path) -> PathBuf {
+    match database.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// The exact command, with the program and the configuration of this process.
+fn key_command(context: &Context) -> String {
+    let program = std::env::current_exe().map_or_else(|_| "tollgate".to_owned(), |path| shell_word(&path));
+    let config = context.config_flag.as_ref().map(|path| format!(" --config {}", shell_word(path))).unwrap_or_default();
+    format!("{program}{config} key create --name first")
+}
+
+/// A word that a shell takes as it is.
+pub fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// A new file that only its owner can read.
+struct KeyFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl KeyFile {
+    /// Makes `management-key` in the folder, or where that is taken `management-key-2` and so on.
+    fn reserve(folder: &Path) -> anyhow::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut number = 1;
+        loop {
+            let name = if number == 1 { "management-key".to_owned() } else { format!("management-key-{number}") };
+            let path = folder.join(name);
+            match options.open(&path) {
+                Ok(file) => return Ok(Self { path, file }),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 100 => number += 1,
+                Err(error) => {
+                    return Err(error).with_context(|| {
+                        format!("the management key cannot be handed over: {} cannot be made", path.display())
+                    });
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, secret: &ApiKeySecret) -> anyhow::Result<()> {
+        writeln!(self.file, "{}", secret.expose())
+            .and_then(|()| self.file.sync_all())
+            .with_context(|| format!("the management key cannot be written to {}", self.path.display()))
+    }
+
+    fn give_back(self) -> anyhow::Result<()> {
+        std::fs::remove_file(&self.path).with_context(|| format!("{} cannot be removed", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_key_goes_to_a_new_file_of_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = ApiKeySecret::from_random([7; 32]);
+        let mut first = KeyFile::reserve(folder.path()).unwrap();
+        first.write(&secret).unwrap();
+        assert_eq!(first.path, folder.path().join("management-key"));
+        assert_eq!(std::fs::metadata(&first.path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_to_string(&first.path).unwrap().trim(), secret.expose());
+        let second = KeyFile::reserve(folder.path()).unwrap();
+        let path = second.path.clone();
+        assert_eq!(path, folder.path().join("management-key-2"));
+        second.give_back().unwrap();
+        assert!(!path.exists());
+        assert!(KeyFile::reserve(&folder.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn a_shell_takes_the_word_as_it_is() {
+        assert_eq!(shell_word(Path::new("/usr/bin/tollgate")), "/usr/bin/tollgate");
+        assert_eq!(shell_word(Path::new("/a b/it's")), r"'/a b/it'\''s'");
+    }
+
+    #[test]
+    fn a_bare_file_name_lies_in_the_current_folder() {
+        assert_eq!(folder(Path::new("t.db")), Path::new("."));
+        assert_eq!(folder(Path::new("a/t.db")), Path::new("a"));
+    }
+}

@@ -1,0 +1,42 @@
+//! `tollgate migrate …`
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::Context;
+use crate::cli::MigrateCommand;
+use crate::output::table;
+use crate::view::List;
+use crate::wiring::{Schema, Stores};
+
+/// One migration.
+#[derive(Serialize)]
+pub struct MigrationView {
+    /// Its name.
+    pub name: String,
+    /// True where the database has it.
+    pub applied: bool,
+}
+
+/// Runs one of the commands on the schema.
+pub async fn run(context: &Context, command: MigrateCommand) -> anyhow::Result<ExitCode> {
+    let schema = match command {
+        MigrateCommand::Up => Schema::UpToDate,
+        MigrateCommand::Status => Schema::AsItIs,
+    };
+    let stores = Stores::open(&context.config, schema).await?;
+    let list = List { data: states(&stores).await? };
+    context.output.show(&list, || {
+        let word = |applied: bool| if applied { "applied" } else { "missing" };
+        let row = |one: &MigrationView| [word(one.applied).to_owned(), one.name.clone()];
+        table(["STATE", "MIGRATION"], &list.data.iter().map(row).collect::<Vec<_>>())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every migration and whether the database has it.
+pub async fn states(stores: &Stores) -> anyhow::Result<Vec<MigrationView>> {
+    let states = stores.database.migration_status().await?;
+    Ok(states.into_iter().map(|state| MigrationView { name: state.name, applied: state.applied }).collect())
+}

@@ -1,0 +1,19 @@
+//! The commands: each reads its arguments, runs one use case and shows what came of it.
+
+mod catalogue;
+mod container;
+mod context;
+mod demo;
+mod doctor;
+mod first_start;
+mod guardrail;
+mod key;
+mod migrate;
+mod openapi;
+mod run;
+mod serve;
+mod usage;
+mod workspace;
+
+pub use context::Context;
+pub use run::main;

@@ -1,0 +1,117 @@
+//! From the command line to an exit code.
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser;
+use serde_json::json;
+
+use super::{Context, catalogue, container, demo, doctor, guardrail, key, migrate, openapi, serve, usage, workspace};
+use crate::cli::{Cli, Command};
+use crate::config::Environment;
+use crate::output::{Output, note};
+use crate::{telemetry, wiring};
+
+/// Runs the process's command line.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come here as well, for standard output; where nobody reads it, nobody misses it.
+            drop(error.print());
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let json = cli.global.json;
+    let context = match Context::new(cli.global, Environment::of_process()) {
+        Ok(context) => context,
+        Err(error) => return fail(&Output::new(json), &error.into()),
+    };
+    match run(&context, cli.command) {
+        Ok(code) => code,
+        Err(error) => fail(&context.output, &error),
+    }
+}
+
+fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
+    let serves = matches!(command, Command::Serve);
+    telemetry::start(&context.config.log, if serves { "info" } else { "warn" })?;
+    if serves || matches!(command, Command::Demo { .. }) {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        block_on(builder.thread_name("tollgate"), async {
+            match command {
+                Command::Demo { exit } => demo::run(context, exit).await,
+                _ => serve::run(context).await,
+            }
+        })
+    } else {
+        block_on(&mut tokio::runtime::Builder::new_current_thread(), dispatch(context, command))
+    }
+}
+
+fn block_on<F: Future<Output = anyhow::Result<ExitCode>>>(
+    builder: &mut tokio::runtime::Builder,
+    work: F,
+) -> anyhow::Result<ExitCode> {
+    let runtime = builder.enable_all().build().context("the runtime cannot be started")?;
+    runtime.block_on(async {
+        wiring::outlive_file_size_limit().context("SIGXFSZ cannot be taken over")?;
+        work.await
+    })
+}
+
+async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Key(command) => key::run(context, command).await,
+        Command::Guardrail(command) => guardrail::run(context, command).await,
+        Command::Workspace(command) => workspace::run(context, command).await,
+        Command::Container(command) => container::run(context, command).await,
+        Command::Catalogue(command) => catalogue::run(context, command).await,
+        Command::Usage(command) => usage::run(context, command).await,
+        Command::Migrate(command) => migrate::run(context, command).await,
+        Command::Doctor => doctor::run(context).await,
+        Command::Openapi => openapi::run(context),
+        Command::Serve | Command::Demo { .. } => unreachable_here(),
+    }
+}
+
+/// These two have a runtime of another kind.
+fn unreachable_here() -> anyhow::Result<ExitCode> {
+    anyhow::bail!("this command does not run here")
+}
+
+/// One sentence on standard error; with `--json` also the one document, where none was written yet.
+fn fail(output: &Output, error: &anyhow::Error) -> ExitCode {
+    let sentence = sentence(error);
+    note(&format!("error: {sentence}"));
+    if output.is_json() && !output.has_written() {
+        drop(output.show(&json!({ "error": sentence }), String::new));
+    }
+    ExitCode::FAILURE
+}
+
+/// The chain of causes, each said once: some libraries repeat their source in their own text.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !sentence.contains(&cause) {
+            if !sentence.is_empty() {
+                sentence.push_str(": ");
+            }
+            sentence.push_str(&cause);
+        }
+    }
+    sentence.lines().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_and_says_nothing_twice() {
+        let error = anyhow::anyhow!("disk full").context("cannot write: disk full").context("a\nb");
+        assert_eq!(sentence(&error), "a b: cannot write: disk full");
+    }
+}

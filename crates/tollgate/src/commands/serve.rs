@@ -1,0 +1,30 @@
+//! `tollgate serve`
+
+use std::process::ExitCode;
+
+use super::{Context, first_start};
+use crate::wiring::{Instance, Shutdown};
+
+/// Serves until `SIGTERM` or `SIGINT`.
+pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
+    let mut shutdown = Shutdown::listen()?;
+    let stores = context.stores().await?;
+    first_start::run(context, &stores).await?;
+    let instance = Instance::start(&context.config, &context.environment, stores).await?;
+    let (address, base_path) = (instance.address(), &context.config.server.base_path);
+    tracing::info!(
+        server.address = %address,
+        server.base_url = %format!("http://{address}{base_path}"),
+        providers = context.config.providers.len(),
+        sandbox.enabled = context.config.sandbox_enabled,
+        "serving"
+    );
+    instance
+        .serve_until(async || {
+            let signal = shutdown.asked().await;
+            tracing::info!(signal, "stopping: no new connections are taken, what is in flight is finished");
+        })
+        .await?;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,100 @@
+//! From entries to a checked configuration.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::entries::{Entries, Table};
+use super::{
+    Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig, StorageConfig,
+    WireNamesConfig, providers, urls,
+};
+
+const MIB: u64 = 1024 * 1024;
+
+/// Checks every value and fills in the defaults.
+pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) -> Result<Config, ConfigError> {
+    let providers = providers::providers(&entries.repeated("providers")?)?;
+    let endpoints = providers::endpoints(&entries.repeated("endpoints")?, &providers)?;
+    let blobs = entries.single("blobs");
+    Ok(Config {
+        file: file.map(Path::to_owned),
+        server: server(&entries.single("server"))?,
+        storage: storage(&entries.single("storage"))?,
+        blobs_root: urls::blobs_folder(blobs.text("url").unwrap_or("file:tollgate-data/blobs"))
+            .map_err(|fault| blobs.fault("url", fault))?,
+        limits: limits(&entries.single("limits"))?,
+        sandbox_enabled: entries.single("sandbox").switch("enabled").unwrap_or(true),
+        log: LogConfig {
+            format: choice(&entries.single("log"), "format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
+            filter: environment.first(&["RUST_LOG"]),
+        },
+        providers,
+        endpoints,
+        proxy: ProxyConfig {
+            https: environment.first(&["HTTPS_PROXY", "https_proxy"]),
+            http: environment.first(&["HTTP_PROXY", "http_proxy"]),
+            none_for: environment.first(&["NO_PROXY", "no_proxy"]),
+        },
+    })
+}
+
+/// One of several words, the first being the default.
+pub fn choice<T: Copy>(table: &Table, key: &str, options: &[(&str, T)]) -> Result<T, ConfigError> {
+    let words = || options.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or ");
+    let found = match table.text(key) {
+        Some(text) => options.iter().find(|(word, _)| *word == text),
+        None => options.first(),
+    };
+    found.map(|(_, value)| *value).ok_or_else(|| table.fault(key, format!("must be {}", words())))
+}
+
+fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
+    let listen = table.text("listen").unwrap_or("127.0.0.1:8080");
+    let workers = table.positive("workers", 0)?;
+    Ok(ServerConfig {
+        listen: listen
+            .parse()
+            .map_err(|_| table.fault("listen", "must be an address and a port, such as 127.0.0.1:8080"))?,
+        base_path: urls::base_path(table.text("base_path").unwrap_or("/api/v1"))
+            .map_err(|fault| table.fault("base_path", fault))?,
+        wire_names: choice(
+            table,
+            "wire_names",
+            &[("interface", WireNamesConfig::Interface), ("openrouter", WireNamesConfig::OpenRouter)],
+        )?,
+        workers: (workers > 0).then(|| narrow(table, "workers", workers)).transpose()?,
+    })
+}
+
+fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
+    let url = table.text("url").unwrap_or("sqlite://tollgate-data/tollgate.db");
+    Ok(StorageConfig {
+        url: url.to_owned(),
+        file: urls::sqlite_file(url).map_err(|fault| table.fault("url", fault))?,
+        read_only: url.split_once('?').is_some_and(|(_, parameters)| parameters == "mode=ro"),
+        synchronous_full: choice(table, "synchronous", &[("normal", false), ("full", true)])?,
+        busy_timeout: Duration::from_millis(table.number("busy_timeout_ms").unwrap_or(5_000)),
+        max_readers: narrow(table, "max_readers", table.positive("max_readers", 4)?)?,
+    })
+}
+
+fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
+    let per_minute = table.positive("requests_per_minute", 0)?;
+    Ok(LimitsConfig {
+        max_json_bytes: narrow(table, "max_json_bytes", table.positive("max_json_bytes", 8 * MIB)?)?,
+        // Sizes are kept in signed 64-bit columns.
+        max_file_bytes: table.positive("max_file_bytes", 100 * MIB)?.min(i64::MAX.unsigned_abs()),
+        workspace_quota_bytes: table
+            .number("workspace_quota_bytes")
+            .unwrap_or(10_240 * MIB)
+            .min(i64::MAX.unsigned_abs()),
+        requests_per_minute: (per_minute > 0).then(|| narrow(table, "requests_per_minute", per_minute)).transpose()?,
+        max_in_flight: narrow(table, "max_in_flight", table.positive("max_in_flight", 4_096)?)?,
+        request_timeout: Duration::from_millis(table.positive("request_timeout_ms", 60_000)?),
+    })
+}
+
+/// A number that must fit a smaller type.
+pub fn narrow<T: TryFrom<u64>>(table: &Table, key: &str, number: u64) -> Result<T, ConfigError> {
+    T::try_from(number).map_err(|_| table.fault(key, "is too large"))
+}

@@ -1,0 +1,177 @@
+//! Values with the place that they come from, before they mean anything.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::ConfigError;
+use super::schema::{self, Kind};
+
+/// Where a value stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// In the file, at a line counted from 1.
+    File { path: String, line: usize },
+    /// In an environment variable.
+    Variable(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line } => write!(f, "{path}, line {line}"),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+        }
+    }
+}
+
+/// A value whose kind the schema has checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    Number(u64),
+    Switch(bool),
+}
+
+impl Value {
+    /// True where the schema wants this kind of value.
+    pub fn is(&self, kind: Kind) -> bool {
+        matches!(
+            (self, kind),
+            (Self::Text(_), Kind::Text) | (Self::Number(_), Kind::Number) | (Self::Switch(_), Kind::Switch)
+        )
+    }
+}
+
+/// One table: its values by key.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// How messages call it: `server`, `providers[0]`.
+    pub label: String,
+    values: BTreeMap<&'static str, (Value, Origin)>,
+}
+
+impl Table {
+    /// Puts a value in, over an earlier one.
+    pub fn put(&mut self, key: &'static str, value: Value, origin: Origin) {
+        self.values.insert(key, (value, origin));
+    }
+
+    /// The string of a key.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.values.get(key) {
+            Some((Value::Text(text), _)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number of a key.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        match self.values.get(key) {
+            Some((Value::Number(number), _)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The number of a key, or `default`; zero is a fault.
+    pub fn positive(&self, key: &str, default: u64) -> Result<u64, ConfigError> {
+        match self.number(key) {
+            Some(0) => Err(self.fault(key, "must be more than 0")),
+            Some(number) => Ok(number),
+            None => Ok(default),
+        }
+    }
+
+    /// The switch of a key.
+    pub fn switch(&self, key: &str) -> Option<bool> {
+        match self.values.get(key) {
+            Some((Value::Switch(on), _)) => Some(*on),
+            _ => None,
+        }
+    }
+
+    /// The string of a key that must be there.
+    pub fn required(&self, key: &str) -> Result<&str, ConfigError> {
+        self.text(key)
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| ConfigError::new(format!("{}.{key} is required and must not be empty", self.label)))
+    }
+
+    /// A fault of the value of a key, with its place.
+    pub fn fault(&self, key: &str, what: impl fmt::Display) -> ConfigError {
+        match self.values.get(key) {
+            Some((_, origin)) => ConfigError::new(format!("{origin}: {}.{key} {what}", self.label)),
+            None => ConfigError::new(format!("{}.{key} {what}", self.label)),
+        }
+    }
+}
+
+/// All tables.
+#[derive(Debug, Default)]
+pub struct Entries {
+    single: BTreeMap<&'static str, Table>,
+    repeated: BTreeMap<&'static str, BTreeMap<usize, Table>>,
+}
+
+impl Entries {
+    /// The table that a value of `section` goes to; `index` only for repeated sections.
+    pub fn table(&mut self, section: &'static schema::Section, index: Option<usize>) -> &mut Table {
+        let (table, label) = match index {
+            Some(index) => (
+                self.repeated.entry(section.name).or_default().entry(index).or_default(),
+                format!("{}[{index}]", section.name),
+            ),
+            None => (self.single.entry(section.name).or_default(), section.name.to_owned()),
+        };
+        table.label = label;
+        table
+    }
+
+    /// A table that is not repeated, empty where nothing was said.
+    pub fn single(&self, name: &str) -> Table {
+        self.single.get(name).cloned().unwrap_or_else(|| Table { label: name.to_owned(), values: BTreeMap::new() })
+    }
+
+    /// The tables of a repeated section, in order.
+    pub fn repeated(&self, name: &str) -> Result<Vec<Table>, ConfigError> {
+        let Some(tables) = self.repeated.get(name) else { return Ok(Vec::new()) };
+        for (expected, index) in tables.keys().enumerate() {
+            if expected != *index {
+                return Err(ConfigError::new(format!("{name}[{index}] is set but {name}[{expected}] is not")));
+            }
+        }
+        Ok(tables.values().cloned().collect())
+    }
+}
+
+/// The fault of a key that nobody knows.
+pub fn unknown_key(origin: &Origin, section: &str, key: &str) -> ConfigError {
+    if matches!(key, "api_key" | "api_token" | "token" | "secret" | "password") {
+        return ConfigError::new(format!(
+            "{origin}: {section}.{key} is not a key: secrets never stand in the configuration; name a variable with \
+             api_key_env or a file with api_key_file"
+        ));
+    }
+    let nearest = schema::nearest_key(section, key);
+    let hint = match origin {
+        Origin::File { .. } => nearest,
+        Origin::Variable(_) => super::overrides::variable_name(&nearest),
+    };
+    ConfigError::new(format!("{origin}: unknown key {section}.{key}; the nearest known one is {hint}"))
+}
+
+/// The fault of a section that nobody knows.
+pub fn unknown_section(origin: &Origin, name: &str) -> ConfigError {
+    ConfigError::new(format!(
+        "{origin}: unknown section {name}; the nearest known one is {}",
+        schema::nearest_section(name)
+    ))
+}
+
+/// How a message says what a value must be.
+pub fn expected(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "must be a string",
+        Kind::Number => "must be a whole number, zero or more",
+        Kind::Switch => "must be true or false",
+    }
+}

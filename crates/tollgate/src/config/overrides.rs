@@ -1,0 +1,67 @@
+//! Environment variables `TOLLGATE__SECTION__KEY` and `TOLLGATE__SECTION__INDEX__KEY` over the file's values.
+
+use super::entries::{Entries, Origin, Value, expected, unknown_key, unknown_section};
+use super::schema::{self, Kind};
+use super::{ConfigError, Environment};
+
+/// What every override's name begins with.
+const PREFIX: &str = "TOLLGATE__";
+
+/// The variable that overrides `section.key`; an element of a repeated section is shown as the first one.
+pub fn variable_name(dotted: &str) -> String {
+    let (section, key) = dotted.split_once('.').unwrap_or((dotted, ""));
+    let index = if schema::section(section).is_some_and(|section| section.repeated) { "0__" } else { "" };
+    format!("{PREFIX}{}__{index}{}", section.to_uppercase(), key.to_uppercase())
+}
+
+/// Applies every override.
+pub fn apply(environment: &Environment, entries: &mut Entries) -> Result<(), ConfigError> {
+    for (variable, value) in environment.with_prefix(PREFIX) {
+        let origin = Origin::Variable(variable.to_owned());
+        let lower = variable[PREFIX.len()..].to_ascii_lowercase();
+        let mut parts = lower.split("__");
+        let name = parts.next().unwrap_or_default();
+        let section = schema::section(name).ok_or_else(|| unknown_section(&origin, name))?;
+        let index = if section.repeated { Some(index(&origin, section.name, parts.next())?) } else { None };
+        let key = parts.collect::<Vec<_>>().join("__");
+        let Some(&(key, kind)) = section.keys.iter().find(|(known, _)| *known == key) else {
+            return Err(unknown_key(&origin, section.name, &key));
+        };
+        let value = value.ok_or_else(|| ConfigError::new(format!("{origin} is not UTF-8")))?;
+        let target = entries.table(section, index);
+        match parse(value, kind) {
+            Some(value) => target.put(key, value, origin),
+            None => return Err(ConfigError::new(format!("{origin}: {}.{key} {}", target.label, expected(kind)))),
+        }
+    }
+    Ok(())
+}
+
+fn index(origin: &Origin, section: &str, part: Option<&str>) -> Result<usize, ConfigError> {
+    part.and_then(|part| part.parse().ok()).ok_or_else(|| {
+        ConfigError::new(format!(
+            "{origin}: {section} is a list: {PREFIX}{}__0__KEY sets a key of its first element",
+            section.to_uppercase()
+        ))
+    })
+}
+
+/// A TOML scalar of the wanted kind, or for text also the plain value.
+fn parse(value: &str, kind: Kind) -> Option<Value> {
+    match kind {
+        Kind::Text => Some(Value::Text(quoted(value).unwrap_or_else(|| value.to_owned()))),
+        Kind::Number => value.trim().replace('_', "").parse().ok().map(Value::Number),
+        Kind::Switch => value.trim().parse().ok().map(Value::Switch),
+    }
+}
+
+/// What a TOML string in quotes says.
+fn quoted(value: &str) -> Option<String> {
+    if !value.starts_with(['"', '\'']) {
+        return None;
+    }
+    match toml::de::DeValue::parse(value).ok()?.into_inner() {
+        toml::de::DeValue::String(text) => Some(text.into_owned()),
+        _ => None,
+    }
+}

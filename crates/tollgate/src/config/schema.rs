@@ -1,0 +1,107 @@
+//! Every key that a configuration can have.
+
+use super::nearest::nearest;
+
+/// What a value must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A string; an environment variable is taken as it is.
+    Text,
+    /// A whole number, zero or more.
+    Number,
+    /// `true` or `false`.
+    Switch,
+}
+
+/// A table of the file, or an array of tables.
+#[derive(Debug)]
+pub struct Section {
+    /// Its name.
+    pub name: &'static str,
+    /// True for an array of tables.
+    pub repeated: bool,
+    /// Its keys.
+    pub keys: &'static [(&'static str, Kind)],
+}
+
+use Kind::{Number, Switch, Text};
+
+/// The whole schema.
+pub const SECTIONS: [Section; 8] = [
+    Section {
+        name: "server",
+        repeated: false,
+        keys: &[("listen", Text), ("base_path", Text), ("wire_names", Text), ("workers", Number)],
+    },
+    Section {
+        name: "storage",
+        repeated: false,
+        keys: &[("url", Text), ("synchronous", Text), ("busy_timeout_ms", Number), ("max_readers", Number)],
+    },
+    Section { name: "blobs", repeated: false, keys: &[("url", Text)] },
+    Section {
+        name: "limits",
+        repeated: false,
+        keys: &[
+            ("max_json_bytes", Number),
+            ("max_file_bytes", Number),
+            ("workspace_quota_bytes", Number),
+            ("requests_per_minute", Number),
+            ("max_in_flight", Number),
+            ("request_timeout_ms", Number),
+        ],
+    },
+    Section { name: "sandbox", repeated: false, keys: &[("enabled", Switch)] },
+    Section { name: "log", repeated: false, keys: &[("format", Text)] },
+    Section {
+        name: "providers",
+        repeated: true,
+        keys: &[
+            ("slug", Text),
+            ("name", Text),
+            ("wire", Text),
+            ("base_url", Text),
+            ("path", Text),
+            ("api_key_env", Text),
+            ("api_key_file", Text),
+            ("connect_timeout_ms", Number),
+            ("attempt_timeout_ms", Number),
+            ("max_answer_bytes", Number),
+            ("ca_file", Text),
+            ("http2_prior_knowledge", Switch),
+        ],
+    },
+    Section {
+        name: "endpoints",
+        repeated: true,
+        keys: &[
+            ("model", Text),
+            ("provider", Text),
+            ("upstream_model", Text),
+            ("prompt_price", Text),
+            ("completion_price", Text),
+            ("token_overhead", Number),
+        ],
+    },
+];
+
+/// The section of that name.
+pub fn section(name: &str) -> Option<&'static Section> {
+    SECTIONS.iter().find(|section| section.name == name)
+}
+
+/// The known `section.key` that is spelled most like this one: of the same section where there is one.
+pub fn nearest_key(section_name: &str, key: &str) -> String {
+    let wanted = format!("{section_name}.{key}");
+    let known: Vec<String> = SECTIONS
+        .iter()
+        .filter(|candidate| section(section_name).is_none_or(|own| own.name == candidate.name))
+        .flat_map(|candidate| candidate.keys.iter().map(|(key, _)| format!("{}.{key}", candidate.name)))
+        .collect();
+    nearest(&wanted, known.iter().map(String::as_str)).unwrap_or_default().to_owned()
+}
+
+/// The known section that is spelled most like this one.
+pub fn nearest_section(name: &str) -> &'static str {
+    nearest(name, SECTIONS.iter().map(|section| section.name)).unwrap_or_default()
+}

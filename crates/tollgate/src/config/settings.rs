@@ -1,0 +1,171 @@
+//! A configuration that has been checked.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::model::ModelId;
+use domain::routing::{ProviderSlug, TokenPrices};
+
+use super::SecretSource;
+
+/// Everything that a start needs to know.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file that it was read from.
+    pub file: Option<PathBuf>,
+    /// `[server]`
+    pub server: ServerConfig,
+    /// `[storage]`
+    pub storage: StorageConfig,
+    /// `[blobs]`: the folder.
+    pub blobs_root: PathBuf,
+    /// `[limits]`
+    pub limits: LimitsConfig,
+    /// `[sandbox] enabled`
+    pub sandbox_enabled: bool,
+    /// `[log]`
+    pub log: LogConfig,
+    /// `[[providers]]`
+    pub providers: Vec<ProviderConfig>,
+    /// `[[endpoints]]`
+    pub endpoints: Vec<EndpointConfig>,
+    /// `HTTPS_PROXY` and its companions.
+    pub proxy: ProxyConfig,
+}
+
+/// `[server]`
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Address and port; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// What stands before every path; begins with a slash and does not end with one, or is empty.
+    pub base_path: String,
+    /// Names on the wire.
+    pub wire_names: WireNamesConfig,
+    /// Worker threads; `None` is one a core.
+    pub workers: Option<usize>,
+}
+
+/// Which literal names answers use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireNamesConfig {
+    /// Those of the interface.
+    Interface,
+    /// Those that existing SDKs decode.
+    OpenRouter,
+}
+
+/// `[storage]`
+#[derive(Debug, Clone)]
+pub struct StorageConfig {
+    /// `sqlite://path[?mode=ro]`
+    pub url: String,
+    /// The database's file.
+    pub file: PathBuf,
+    /// True where the URL says `mode=ro`.
+    pub read_only: bool,
+    /// True where an answer must survive the loss of power.
+    pub synchronous_full: bool,
+    /// How long a writer waits for another.
+    pub busy_timeout: Duration,
+    /// Connections that read.
+    pub max_readers: u32,
+}
+
+/// `[limits]`
+#[derive(Debug, Clone)]
+pub struct LimitsConfig {
+    /// Most bytes of a JSON body.
+    pub max_json_bytes: usize,
+    /// Most bytes of a promoted file.
+    pub max_file_bytes: u64,
+    /// Most bytes of a workspace's documents.
+    pub workspace_quota_bytes: u64,
+    /// Requests a minute and key; `None` is off.
+    pub requests_per_minute: Option<u32>,
+    /// Requests at work at the same time.
+    pub max_in_flight: usize,
+    /// How long a Decisions request may take with all its attempts.
+    pub request_timeout: Duration,
+}
+
+/// `[log]`
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    /// How a line is written.
+    pub format: LogFormat,
+    /// `RUST_LOG`, where it is set.
+    pub filter: Option<String>,
+}
+
+/// How a log line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// One of `[[providers]]`
+#[derive(Debug, Clone)]
+pub struct ProviderConfig {
+    /// Its slug.
+    pub slug: ProviderSlug,
+    /// Its display name.
+    pub name: String,
+    /// `http://` or `https://`, without a trailing slash.
+    pub base_url: String,
+    /// What follows `base_url/`.
+    pub path: String,
+    /// Its key; `None` sends none.
+    pub api_key: Option<SecretSource>,
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long one attempt may take.
+    pub attempt_timeout: Duration,
+    /// Most bytes of an answer.
+    pub max_answer_bytes: usize,
+    /// Certificates trusted beside the platform's.
+    pub ca_file: Option<PathBuf>,
+    /// HTTP/2 without negotiation.
+    pub http2_prior_knowledge: bool,
+}
+
+/// One of `[[endpoints]]`
+#[derive(Debug, Clone)]
+pub struct EndpointConfig {
+    /// The model's name in the catalogue.
+    pub model: ModelId,
+    /// One of the providers.
+    pub provider: ProviderSlug,
+    /// The model's name at the provider.
+    pub upstream_model: String,
+    /// What is charged; `None` is what the catalogue's row says.
+    pub prices: Option<TokenPrices>,
+    /// Tokens that the provider may add to what the body's length explains.
+    pub token_overhead: u64,
+}
+
+/// The proxy variables, as common tools read them.
+#[derive(Clone, Default)]
+pub struct ProxyConfig {
+    /// `HTTPS_PROXY`
+    pub https: Option<String>,
+    /// `HTTP_PROXY`
+    pub http: Option<String>,
+    /// `NO_PROXY`
+    pub none_for: Option<String>,
+}
+
+impl std::fmt::Debug for ProxyConfig {
+    /// A proxy's URL may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProxyConfig")
+            .field("https", &self.https.is_some())
+            .field("http", &self.http.is_some())
+            .field("none_for", &self.none_for)
+            .finish()
+    }
+}

@@ -1,0 +1,270 @@
+use std::time::Duration;
+
+use super::*;
+
+fn no_variables() -> Environment {
+    Environment::default()
+}
+
+fn read(text: &str) -> Result<Config, ConfigError> {
+    load_text(None, text, &no_variables())
+}
+
+fn fault(text: &str) -> String {
+    read(text).unwrap_err().to_string()
+}
+
+fn with(variables: &[(&str, &str)], text: &str) -> Result<Config, ConfigError> {
+    load_text(None, text, &variables.iter().copied().collect())
+}
+
+const PROVIDER: &str = "[[providers]]\nslug = \"typesafe\"\nbase_url = \"https://api.example/v1/\"\n";
+
+#[test]
+fn nothing_needs_to_be_said() {
+    let config = read("").unwrap();
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.server.base_path, "/api/v1");
+    assert_eq!(config.server.wire_names, WireNamesConfig::Interface);
+    assert_eq!(config.server.workers, None);
+    assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate.db"));
+    assert_eq!(config.blobs_root.to_str(), Some("tollgate-data/blobs"));
+    assert_eq!(config.limits.max_json_bytes, 8 * 1024 * 1024);
+    assert_eq!(config.limits.max_file_bytes, 104_857_600);
+    assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
+    assert_eq!(config.limits.requests_per_minute, None);
+    assert_eq!(config.limits.request_timeout, Duration::from_mins(1));
+    assert!(config.sandbox_enabled && config.providers.is_empty() && config.endpoints.is_empty());
+}
+
+#[test]
+fn every_documented_key_is_read() {
+    let config = read(
+        r#"
+        [server]
+        listen = "0.0.0.0:9000"
+        base_path = "/gateway/v1/"
+        wire_names = "openrouter"
+        workers = 3
+        [storage]
+        url = "sqlite:///var/lib/tollgate/t.db?mode=ro"
+        synchronous = "full"
+        busy_timeout_ms = 100
+        max_readers = 2
+        [blobs]
+        url = "file:/var/lib/tollgate/blobs"
+        [limits]
+        max_json_bytes = 1_000
+        max_file_bytes = 5368709120
+        workspace_quota_bytes = 0
+        requests_per_minute = 60
+        max_in_flight = 10
+        request_timeout_ms = 5000
+        [sandbox]
+        enabled = false
+        [log]
+        format = "json"
+        [[providers]]
+        slug = "typesafe"
+        name = "TypeSafe"
+        wire = "system-one"
+        base_url = "http://127.0.0.1:9/v1"
+        path = "/decide"
+        api_key_env = "TYPESAFE_API_KEY"
+        connect_timeout_ms = 1
+        attempt_timeout_ms = 2
+        max_answer_bytes = 3
+        ca_file = "ca.pem"
+        http2_prior_knowledge = true
+        [[endpoints]]
+        model = "typesafe/Jev-1.14"
+        provider = "typesafe"
+        upstream_model = "jev-1.14.0"
+        prompt_price = "0.000000042"
+        completion_price = "0"
+        token_overhead = 7
+        "#,
+    )
+    .unwrap();
+    assert_eq!(config.server.base_path, "/gateway/v1");
+    assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
+    assert!(config.storage.synchronous_full && !config.sandbox_enabled);
+    assert_eq!(config.limits.max_file_bytes, 5_368_709_120);
+    assert_eq!((config.limits.workspace_quota_bytes, config.limits.requests_per_minute), (0, Some(60)));
+    assert_eq!(config.log.format, LogFormat::Json);
+    let provider = &config.providers[0];
+    assert_eq!((provider.path.as_str(), provider.max_answer_bytes), ("decide", 3));
+    assert_eq!(provider.api_key, Some(SecretSource::Variable("TYPESAFE_API_KEY".to_owned())));
+    assert!(provider.http2_prior_knowledge && provider.ca_file.is_some());
+    let endpoint = &config.endpoints[0];
+    assert_eq!((endpoint.model.as_str(), endpoint.token_overhead), ("typesafe/jev-1.14", 7));
+    assert_eq!(endpoint.prices.unwrap().prompt.to_string(), "0.000000042");
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest_and_its_line() {
+    assert_eq!(
+        fault("\n[server]\nlisten = \"127.0.0.1:1\"\nbase_paht = \"/x\"\n"),
+        "tollgate.toml, line 4: unknown key server.base_paht; the nearest known one is server.base_path"
+    );
+    assert_eq!(
+        fault("[limit]\nmax_json_bytes = 1\n"),
+        "tollgate.toml, line 1: unknown section limit; the nearest known one is limits"
+    );
+    assert_eq!(
+        fault("[[providers]]\nslugg = \"a\"\n"),
+        "tollgate.toml, line 2: unknown key providers.slugg; the nearest known one is providers.slug"
+    );
+    assert_eq!(
+        fault("serverr = 1\n"),
+        "tollgate.toml, line 1: unknown section serverr; the nearest known one is server"
+    );
+}
+
+#[test]
+fn an_unknown_variable_names_the_nearest_one() {
+    assert_eq!(
+        with(&[("TOLLGATE__SERVER__LISEN", "x")], "").unwrap_err().to_string(),
+        "environment variable TOLLGATE__SERVER__LISEN: unknown key server.lisen; the nearest known one is \
+         TOLLGATE__SERVER__LISTEN"
+    );
+    assert!(with(&[("TOLLGATE__SERVR__LISTEN", "x")], "").unwrap_err().to_string().ends_with("is server"));
+    assert!(
+        with(&[("TOLLGATE__PROVIDERS__SLUG", "x")], "")
+            .unwrap_err()
+            .to_string()
+            .contains("TOLLGATE__PROVIDERS__0__KEY")
+    );
+    assert!(with(&[("TOLLGATE_HOME", "x")], "").is_ok());
+}
+
+#[test]
+fn variables_win_over_the_file() {
+    let variables = [
+        ("TOLLGATE__SERVER__LISTEN", "127.0.0.1:2"),
+        ("TOLLGATE__LIMITS__MAX_JSON_BYTES", "1_024"),
+        ("TOLLGATE__SANDBOX__ENABLED", "false"),
+        ("TOLLGATE__STORAGE__URL", "\"sqlite://quoted.db\""),
+        ("TOLLGATE__PROVIDERS__0__BASE_URL", "https://other.example/v1"),
+        ("TOLLGATE__ENDPOINTS__0__MODEL", "a/b"),
+        ("TOLLGATE__ENDPOINTS__0__PROVIDER", "typesafe"),
+        ("TOLLGATE__ENDPOINTS__0__UPSTREAM_MODEL", "1"),
+        ("TOLLGATE__ENDPOINTS__0__PROMPT_PRICE", "0.000000042"),
+        ("TOLLGATE__ENDPOINTS__0__COMPLETION_PRICE", "0"),
+    ];
+    let config = with(&variables, &format!("{PROVIDER}[server]\nlisten = \"127.0.0.1:1\"\n")).unwrap();
+    assert_eq!(config.server.listen.port(), 2);
+    assert_eq!(config.limits.max_json_bytes, 1_024);
+    assert!(!config.sandbox_enabled);
+    assert_eq!(config.storage.file.to_str(), Some("quoted.db"));
+    assert_eq!(config.providers[0].base_url, "https://other.example/v1");
+    assert_eq!(config.providers[0].slug.as_str(), "typesafe");
+    assert_eq!(config.endpoints[0].upstream_model, "1");
+    let gap = with(&[("TOLLGATE__PROVIDERS__2__SLUG", "x")], PROVIDER).unwrap_err().to_string();
+    assert_eq!(gap, "providers[2] is set but providers[1] is not");
+}
+
+#[test]
+fn values_of_another_kind_are_told_with_their_place() {
+    assert_eq!(fault("[server]\nlisten = 8080\n"), "tollgate.toml, line 2: server.listen must be a string");
+    assert!(fault("[limits]\nmax_json_bytes = -1\n").ends_with("must be a whole number, zero or more"));
+    assert!(fault("[limits]\nmax_json_bytes = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[limits]\nrequests_per_minute = 5000000000\n").ends_with("is too large"));
+    assert!(fault("[sandbox]\nenabled = \"yes\"\n").ends_with("must be true or false"));
+    assert!(fault("[log]\nformat = \"xml\"\n").ends_with("must be text or json"));
+    assert!(fault("[providers]\nslug = \"a\"\n").ends_with("must be [[providers]] tables"));
+    assert!(fault("server = 1\n").ends_with("must be a table: [server]"));
+    let wrong = with(&[("TOLLGATE__SANDBOX__ENABLED", "maybe")], "").unwrap_err().to_string();
+    assert_eq!(wrong, "environment variable TOLLGATE__SANDBOX__ENABLED: sandbox.enabled must be true or false");
+}
+
+#[test]
+fn a_secret_in_the_file_is_refused_and_not_repeated() {
+    let message = fault(&format!("{PROVIDER}api_key = \"sk-very-secret\"\n"));
+    assert!(message.contains("api_key_env") && message.contains("line 4"), "{message}");
+    assert!(!message.contains("sk-very-secret"));
+    let variable = with(&[("TOLLGATE__PROVIDERS__0__API_KEY", "sk-very-secret")], PROVIDER).unwrap_err().to_string();
+    assert!(variable.contains("api_key_env") && !variable.contains("sk-very-secret"));
+    let broken = fault(&format!("{PROVIDER}api_key = \"sk-very-secret\n"));
+    assert!(broken.contains("line 4") && !broken.contains("sk-very-secret"), "{broken}");
+}
+
+#[test]
+fn secrets_are_read_from_where_they_are_named() {
+    let variables: Environment = [("KEY", " sk-1 "), ("EMPTY", ""), ("BROKEN", "a b")].into_iter().collect();
+    let of = |name: &str| SecretSource::Variable(name.to_owned()).read("provider x", &variables);
+    assert_eq!(of("KEY").unwrap(), "sk-1");
+    assert_eq!(
+        of("EMPTY").unwrap_err().to_string(),
+        "provider x: the environment variable EMPTY, named by api_key_env, is not set"
+    );
+    assert!(!of("BROKEN").unwrap_err().to_string().contains("a b"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    let file = SecretSource::File(path.clone());
+    assert!(file.read("provider x", &variables).unwrap_err().to_string().contains("cannot be read"));
+    std::fs::write(&path, "sk-2\n").unwrap();
+    assert_eq!(file.read("provider x", &variables).unwrap(), "sk-2");
+}
+
+#[test]
+fn stores_that_this_version_lacks_are_refused_in_words() {
+    assert!(fault("[storage]\nurl = \"postgres://h/d\"\n").contains("SQLite only"));
+    assert!(fault("[blobs]\nurl = \"s3://bucket/prefix\"\n").contains("on disk only"));
+    assert!(fault("[storage]\nurl = \"mysql://h\"\n").contains("sqlite://path"));
+    assert!(fault("[storage]\nurl = \"sqlite::memory:\"\n").contains("sqlite://path"));
+}
+
+#[test]
+fn providers_and_endpoints_must_fit_together() {
+    assert!(fault(&format!("{PROVIDER}{PROVIDER}")).contains("more than once"));
+    assert!(fault("[[providers]]\nslug = \"sandbox\"\nbase_url = \"http://h\"\n").contains("reserved"));
+    assert_eq!(fault("[[providers]]\nslug = \"a\"\n"), "providers[0].base_url is required and must not be empty");
+    assert!(fault("[[providers]]\nslug = \"A b\"\nbase_url = \"http://h\"\n").contains("a provider slug is"));
+    for url in ["ftp://h", "h", "https://user:word@h/v1", "https://h/?q=1", "https://h/#f"] {
+        let message = fault(&format!("[[providers]]\nslug = \"a\"\nbase_url = \"{url}\"\n"));
+        assert!(message.contains("http:// or https://"), "{url}: {message}");
+        assert!(!message.contains("word"));
+    }
+    let both = format!("{PROVIDER}api_key_env = \"A\"\napi_key_file = \"b\"\n");
+    assert!(fault(&both).contains("both set"));
+    let endpoint = |rest: &str| format!("{PROVIDER}[[endpoints]]\nmodel = \"a/b\"\nupstream_model = \"b\"\n{rest}");
+    assert!(
+        fault(&endpoint("provider = \"typesave\"\n")).ends_with("none of the [[providers]]; the nearest is typesafe")
+    );
+    assert!(fault(&endpoint("provider = \"typesafe\"\nprompt_price = \"-1\"\n")).contains("zero or more"));
+    assert!(fault(&endpoint("provider = \"typesafe\"\nprompt_price = \"1\"\n")).contains("needs completion_price"));
+    assert!(read(&endpoint("provider = \"typesafe\"\n")).unwrap().endpoints[0].prices.is_none());
+    let sandbox =
+        format!("{PROVIDER}[[endpoints]]\nmodel = \"Sandbox/x\"\nupstream_model = \"b\"\nprovider = \"typesafe\"\n");
+    assert!(fault(&sandbox).contains("reserved"));
+}
+
+#[test]
+fn base_paths_are_plain() {
+    for (text, path) in [("/", ""), ("", ""), ("/v1/", "/v1"), ("/a/b.c", "/a/b.c")] {
+        let config = with(&[("TOLLGATE__SERVER__BASE_PATH", text)], "").unwrap();
+        assert_eq!(config.server.base_path, path);
+    }
+    for text in ["v1", "/a//b", "/..", "/a{b}", "/a b"] {
+        assert!(with(&[("TOLLGATE__SERVER__BASE_PATH", text)], "").is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_named_file_must_be_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.toml");
+    assert!(load(Some(&path), &no_variables()).unwrap_err().to_string().contains("cannot be read"));
+    std::fs::write(&path, "[server]\nworkers = 2\n").unwrap();
+    let config = load(Some(&path), &no_variables()).unwrap();
+    assert_eq!((config.server.workers, config.file), (Some(2), Some(path)));
+}
+
+#[test]
+fn proxies_are_read_and_not_shown() {
+    let config = with(&[("https_proxy", "http://u:word@p:1"), ("NO_PROXY", "localhost")], "").unwrap();
+    assert_eq!(config.proxy.https.as_deref(), Some("http://u:word@p:1"));
+    assert_eq!(config.proxy.none_for.as_deref(), Some("localhost"));
+    assert!(!format!("{config:?}").contains("word"));
+}

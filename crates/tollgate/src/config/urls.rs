@@ -1,0 +1,59 @@
+//! Where stores and providers are.
+
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode_str;
+
+/// The file of a `sqlite://path[?parameters]` URL.
+pub fn sqlite_file(url: &str) -> Result<PathBuf, String> {
+    let lower = url.to_ascii_lowercase();
+    if lower.starts_with("postgres://") || lower.starts_with("postgresql://") {
+        return Err("names PostgreSQL, but this version keeps its data in SQLite only: use sqlite://path".to_owned());
+    }
+    let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
+    let path = path.map(|path| path.split_once('?').map_or(path, |(path, _)| path));
+    let path = path.and_then(|path| percent_decode_str(path).decode_utf8().ok());
+    match path {
+        Some(path) if !path.is_empty() && !path.starts_with(':') => Ok(PathBuf::from(&*path)),
+        _ => Err("must have the form sqlite://path".to_owned()),
+    }
+}
+
+/// The folder of a `file:path` URL.
+pub fn blobs_folder(url: &str) -> Result<PathBuf, String> {
+    if url.to_ascii_lowercase().starts_with("s3://") {
+        return Err("names an S3 bucket, but this version keeps files on disk only: use file:path".to_owned());
+    }
+    let path = url.strip_prefix("file://").or_else(|| url.strip_prefix("file:"));
+    match path {
+        Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
+        _ => Err("must have the form file:path".to_owned()),
+    }
+}
+
+/// A provider's base URL without a trailing slash.
+pub fn provider_base(url: &str) -> Result<String, String> {
+    let form = "must be an http:// or https:// URL without user, query and fragment";
+    let uri: http::Uri = url.parse().map_err(|_| form.to_owned())?;
+    let scheme = uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https"));
+    let authority = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    if scheme && authority && uri.query().is_none() && !url.contains('#') {
+        Ok(url.trim_end_matches('/').to_owned())
+    } else {
+        Err(form.to_owned())
+    }
+}
+
+/// A base path that begins with a slash and does not end with one; empty for the root.
+pub fn base_path(text: &str) -> Result<String, String> {
+    let path = text.trim_end_matches('/');
+    let plain = |segment: &str| {
+        !matches!(segment, "" | "." | "..")
+            && segment.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~'))
+    };
+    match path.strip_prefix('/') {
+        None if path.is_empty() => Ok(String::new()),
+        Some(rest) if rest.split('/').all(plain) => Ok(path.to_owned()),
+        _ => Err("must begin with a slash and be made of letters, digits and - _ . ~".to_owned()),
+    }
+}

@@ -1,0 +1,105 @@
+//! What a command writes to standard output. Nothing else writes there; logs go to standard error.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+/// Standard output, as text or as one JSON document.
+#[derive(Debug)]
+pub struct Output {
+    json: bool,
+    written: Cell<bool>,
+}
+
+impl Output {
+    /// With `json`, [`Output::show`] writes documents and [`Output::text`] nothing.
+    pub fn new(json: bool) -> Self {
+        Self { json, written: Cell::new(false) }
+    }
+
+    /// True where one JSON document is asked for.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// True where a person reads along.
+    pub fn is_terminal(&self) -> bool {
+        !self.json && io::stdout().is_terminal()
+    }
+
+    /// True once something was written.
+    pub fn has_written(&self) -> bool {
+        self.written.get()
+    }
+
+    /// Writes the document or, without `--json`, what `text` makes of it.
+    ///
+    /// # Errors
+    /// Standard output failed. A reader that has left is no error.
+    pub fn show<T: Serialize>(&self, document: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+        if self.json { self.write(&serde_json::to_string(document)?) } else { self.write(&text()) }
+    }
+
+    /// Writes a text; nothing with `--json`.
+    ///
+    /// # Errors
+    /// As [`Output::show`].
+    pub fn text(&self, text: &str) -> anyhow::Result<()> {
+        if self.json { Ok(()) } else { self.write(text) }
+    }
+
+    fn write(&self, text: &str) -> anyhow::Result<()> {
+        self.written.set(true);
+        let mut stdout = io::stdout().lock();
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        match stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.write_all(end.as_bytes()))
+            .and_then(|()| stdout.flush())
+        {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes a line to standard error, where a person looks for notes and faults.
+pub fn note(text: &str) {
+    // Nobody is left to be told where standard error is gone.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Columns of a width each, with a head.
+pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let mut widths = head.map(|name| name.chars().count());
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let line = |cells: [&str; N]| {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(widths) {
+            line.push_str(cell);
+            line.push_str(&" ".repeat(width - cell.chars().count() + 2));
+        }
+        line.trim_end().to_owned() + "\n"
+    };
+    let mut text = line(head);
+    for row in rows {
+        text.push_str(&line(std::array::from_fn(|column| row[column].as_str())));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [["a".to_owned(), "1".to_owned()], ["bcd".to_owned(), String::new()]];
+        assert_eq!(table(["ID", "N"], &rows), "ID   N\na    1\nbcd\n");
+    }
+}

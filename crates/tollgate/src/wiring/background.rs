@@ -1,0 +1,77 @@
+//! What runs beside requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_cache::{ChangeWatcher, LiveCatalogue};
+use domain::file::SweepDocuments;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Stores;
+
+/// How often the change feed is read.
+const POLL_EVERY: Duration = Duration::from_millis(250);
+/// How often interrupted promotions are looked for.
+const SWEEP_EVERY: Duration = Duration::from_mins(10);
+/// How old something must be to count as left behind: longer than the longest copy.
+const SWEEP_GRACE: Duration = Duration::from_hours(1);
+
+/// Tasks that are counted, and the word that ends them.
+#[derive(Debug, Clone, Default)]
+pub struct Background {
+    /// Every task, those of requests included.
+    pub tasks: TaskTracker,
+    /// Ends the tasks of this module.
+    pub cancelled: CancellationToken,
+}
+
+impl Background {
+    /// Follows the change feed.
+    pub fn follow_changes(&self, watcher: Arc<ChangeWatcher>, catalogue: Arc<LiveCatalogue>) {
+        let cancelled = self.cancelled.clone();
+        self.tasks.spawn(async move { watcher.run(POLL_EVERY, catalogue, cancelled).await });
+    }
+
+    /// Removes what interrupted promotions left behind, now and every ten minutes.
+    pub fn sweep(&self, stores: &Stores) {
+        let sweep = SweepDocuments::new(
+            Arc::clone(&stores.documents),
+            Arc::clone(&stores.blobs) as Arc<dyn domain::container::BlobStore>,
+            Arc::clone(&stores.clock),
+            SWEEP_GRACE,
+        );
+        let cancelled = self.cancelled.clone();
+        self.tasks.spawn(async move {
+            loop {
+                match sweep.execute().await {
+                    Ok(report) if report == domain::file::SweepReport::default() => {}
+                    Ok(report) => tracing::info!(
+                        pending_documents = report.pending_documents,
+                        orphan_objects = report.orphan_objects,
+                        partial_files = report.partial_files,
+                        claims = report.claims,
+                        "the sweeper removed what was left behind"
+                    ),
+                    Err(error) => {
+                        tracing::warn!(
+                            error = &error as &dyn std::error::Error,
+                            "the sweeper failed and will try again"
+                        );
+                    }
+                }
+                tokio::select! {
+                    () = cancelled.cancelled() => return,
+                    () = tokio::time::sleep(SWEEP_EVERY) => {}
+                }
+            }
+        });
+    }
+
+    /// Ends the tasks and waits for all of them; false where some did not end in time.
+    pub async fn end(self, within: Duration) -> bool {
+        self.cancelled.cancel();
+        self.tasks.close();
+        tokio::time::timeout(within, self.tasks.wait()).await.is_ok()
+    }
+}

@@ -1,0 +1,153 @@
+//! A whole instance: stores, use cases, background tasks and a server that has its port.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_blob::ContentMediaTypes;
+use adapters_cache::{CachedKeyGrants, ChangeWatcher, LiveCatalogue};
+use adapters_system::{KeyRateLimiter, TokioTimer};
+use anyhow::Context;
+use api_actix::{Application, HttpSettings, Services, WireNames};
+use domain::api_key::{Authenticate, RateLimiter};
+use domain::container::BlobStore;
+use domain::decision::{SubmitDecision, SubmitDecisionPorts};
+use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
+use domain::guardrail::AssignKeysToGuardrail;
+use domain::model::{Catalogue, CountModels, GetModel};
+use domain::system::HealthProbe;
+
+use super::{Background, Stores, Upstreams, minimal_rows};
+use crate::config::{Config, Environment, WireNamesConfig};
+
+/// How many keys are kept in memory.
+const CACHED_KEYS: u64 = 100_000;
+/// For how long a cached key is trusted when the change feed cannot be read; a second is promised.
+const STALE_AFTER: Duration = Duration::from_millis(900);
+/// How long a graceful stop waits for requests, and again for what they left to do.
+const SHUTDOWN: Duration = Duration::from_secs(30);
+
+/// An instance that listens and does not serve yet.
+pub struct Instance {
+    application: Application,
+    background: Background,
+    stores: Stores,
+}
+
+impl Instance {
+    /// Puts everything together and takes the port.
+    ///
+    /// # Errors
+    /// A provider's settings cannot be used, the catalogue cannot be read, or the port cannot be taken.
+    pub async fn start(config: &Config, environment: &Environment, stores: Stores) -> anyhow::Result<Self> {
+        let background = Background::default();
+        let services = services(config, environment, &stores, &background).await?;
+        let settings = http_settings(config);
+        let application = Application::bind(services, settings, background.tasks.clone())
+            .with_context(|| format!("{} cannot be listened on", config.server.listen))?;
+        background.sweep(&stores);
+        Ok(Self { application, background, stores })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.application.local_addr()
+    }
+
+    /// Serves until `ask` returns, then finishes what is in flight; a second return of `ask` ends it at once.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn serve_until<A: AsyncFnMut()>(self, mut ask: A) -> anyhow::Result<()> {
+        let handle = self.application.handle();
+        let stop = async {
+            ask().await;
+            tokio::select! {
+                () = handle.stop(true) => {}
+                () = ask() => handle.stop(false).await,
+            }
+        };
+        let (served, ()) = tokio::join!(self.application.run(), stop);
+        served.context("the server failed")?;
+        if !self.background.end(SHUTDOWN).await {
+            tracing::warn!("some work did not end in time");
+        }
+        self.stores.database.close().await;
+        Ok(())
+    }
+}
+
+async fn services(
+    config: &Config,
+    environment: &Environment,
+    stores: &Stores,
+    background: &Background,
+) -> anyhow::Result<Services> {
+    let Upstreams { router, endpoints } = Upstreams::build(config, environment)?;
+    let live = LiveCatalogue::load(
+        Arc::clone(&stores.models),
+        &*stores.feed,
+        minimal_rows(&config.endpoints),
+        !config.sandbox_enabled,
+    );
+    let live = Arc::new(live.await.context("the catalogue cannot be read")?);
+    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), Arc::clone(&stores.clock), STALE_AFTER));
+    background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
+    let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), watcher, CACHED_KEYS));
+    let catalogue: Arc<dyn Catalogue> = live;
+    let promote = PromoteContainerFilePorts {
+        documents: Arc::clone(&stores.documents),
+        blobs: Arc::clone(&stores.blobs) as Arc<dyn BlobStore>,
+        media_types: Arc::new(ContentMediaTypes),
+        clock: Arc::clone(&stores.clock),
+        timer: Arc::new(TokioTimer),
+        ids: Arc::clone(&stores.ids),
+    };
+    let limits = StorageLimits {
+        max_file_bytes: config.limits.max_file_bytes,
+        workspace_quota_bytes: config.limits.workspace_quota_bytes,
+    };
+    let decide = SubmitDecisionPorts {
+        catalogue: Arc::clone(&catalogue),
+        provider: router,
+        usage: stores.usage(&background.tasks),
+        clock: Arc::clone(&stores.clock),
+        ids: Arc::clone(&stores.ids),
+    };
+    let rate_limiter = config.limits.requests_per_minute.map(KeyRateLimiter::per_minute);
+    Ok(Services {
+        authenticate: Arc::new(Authenticate::new(grants, Arc::clone(&stores.clock))),
+        promote: Arc::new(PromoteContainerFile::new(promote, limits)),
+        submit_decision: Arc::new(SubmitDecision::new(decide, endpoints, config.limits.request_timeout)),
+        assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
+        get_model: Arc::new(GetModel::new(Arc::clone(&catalogue))),
+        count_models: Arc::new(CountModels::new(catalogue)),
+        probes: vec![
+            Arc::new(stores.database.clone()) as Arc<dyn HealthProbe>,
+            Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
+        ],
+        rate_limiter: rate_limiter.map(|limiter| Arc::new(limiter) as Arc<dyn RateLimiter>),
+        ids: Arc::clone(&stores.ids),
+        clock: Arc::clone(&stores.clock),
+    })
+}
+
+fn http_settings(config: &Config) -> HttpSettings {
+    HttpSettings {
+        listen: config.server.listen,
+        base_path: config.server.base_path.clone(),
+        wire_names: wire_names(config.server.wire_names),
+        max_json_bytes: config.limits.max_json_bytes,
+        max_in_flight: Some(config.limits.max_in_flight),
+        workers: config.server.workers,
+        shutdown_timeout: SHUTDOWN,
+    }
+}
+
+/// The HTTP layer's word for the configuration's.
+pub fn wire_names(names: WireNamesConfig) -> WireNames {
+    match names {
+        WireNamesConfig::Interface => WireNames::Interface,
+        WireNamesConfig::OpenRouter => WireNames::OpenRouter,
+    }
+}

@@ -1,0 +1,15 @@
+//! The composition root: the only place that knows which adapter stands behind which port.
+
+mod background;
+mod instance;
+mod providers;
+mod signals;
+mod starter;
+mod stores;
+
+pub use background::Background;
+pub use instance::{Instance, wire_names};
+pub use providers::{Upstreams, minimal_rows};
+pub use signals::{Shutdown, outlive_file_size_limit};
+pub use starter::{STARTER_CATALOGUE, starter_rows};
+pub use stores::{Schema, Stores};

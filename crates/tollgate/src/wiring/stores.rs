@@ -1,0 +1,153 @@
+//! The stores behind their ports, opened and brought up to date.
+
+use std::sync::Arc;
+
+use adapters_blob::LocalBlobStore;
+use adapters_storage::{
+    Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
+    SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
+};
+use adapters_system::{OsSecrets, SystemClock, UuidV7Ids};
+use anyhow::Context;
+use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants};
+use domain::change_feed::ChangeFeed;
+use domain::file::DocumentRepository;
+use domain::guardrail::{CreateGuardrail, GuardrailRepository};
+use domain::model::{ImportCatalogue, ModelRepository};
+use domain::system::{Clock, IdGenerator, SecretGenerator};
+use domain::usage::UsageRepository;
+use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
+use tokio_util::task::TaskTracker;
+
+use super::starter;
+use crate::config::{Config, StorageConfig};
+
+/// What to do about the database's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schema {
+    /// Bring it up to date, and fill an empty catalogue.
+    UpToDate,
+    /// Leave it as it is.
+    AsItIs,
+}
+
+/// Every store, and what use cases need beside them.
+#[derive(Clone)]
+pub struct Stores {
+    /// The database itself.
+    pub database: Database,
+    /// Workspaces.
+    pub workspaces: Arc<dyn WorkspaceRepository>,
+    /// Keys.
+    pub keys: Arc<dyn ApiKeyRepository>,
+    /// What keys grant, straight from the database.
+    pub grants: Arc<dyn KeyGrants>,
+    /// Guardrails.
+    pub guardrails: Arc<dyn GuardrailRepository>,
+    /// Documents.
+    pub documents: Arc<dyn DocumentRepository>,
+    /// Catalogue rows.
+    pub models: Arc<dyn ModelRepository>,
+    /// The change feed.
+    pub feed: Arc<dyn ChangeFeed>,
+    /// Bytes.
+    pub blobs: Arc<LocalBlobStore>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids.
+    pub ids: Arc<dyn IdGenerator>,
+    /// Secrets.
+    pub secrets: Arc<dyn SecretGenerator>,
+}
+
+impl Stores {
+    /// Opens the stores; makes folders and database where they are missing and may be made.
+    ///
+    /// # Errors
+    /// A store cannot be opened or brought up to date.
+    pub async fn open(config: &Config, schema: Schema) -> anyhow::Result<Self> {
+        let storage = &config.storage;
+        let database = Database::open(&settings(storage))
+            .await
+            .with_context(|| format!("the database {} cannot be opened", storage.file.display()))?;
+        if schema == Schema::UpToDate {
+            migrate(&database, storage).await?;
+        }
+        let root = &config.blobs_root;
+        let blobs = LocalBlobStore::open(root)
+            .with_context(|| format!("the blob store {} cannot be opened", root.display()))?;
+        let keys = Arc::new(SeaOrmApiKeyRepository::new(database.clone()));
+        let stores = Self {
+            workspaces: Arc::new(SeaOrmWorkspaceRepository::new(database.clone())),
+            keys: Arc::clone(&keys) as Arc<dyn ApiKeyRepository>,
+            grants: keys,
+            guardrails: Arc::new(SeaOrmGuardrailRepository::new(database.clone())),
+            documents: Arc::new(SeaOrmDocumentRepository::new(database.clone())),
+            models: Arc::new(SeaOrmModelRepository::new(database.clone())),
+            feed: Arc::new(SeaOrmChangeFeed::new(database.clone())),
+            blobs: Arc::new(blobs),
+            clock: Arc::new(SystemClock::new()),
+            ids: Arc::new(UuidV7Ids),
+            secrets: Arc::new(OsSecrets),
+            database,
+        };
+        if schema == Schema::UpToDate && !storage.read_only {
+            starter::fill_empty_catalogue(&*stores.models, &*stores.feed).await?;
+        }
+        Ok(stores)
+    }
+
+    /// Usage records; the writer's task runs on `tasks`.
+    pub fn usage(&self, tasks: &TaskTracker) -> Arc<dyn UsageRepository> {
+        Arc::new(SeaOrmUsageRepository::start(self.database.clone(), tasks))
+    }
+
+    /// Makes keys.
+    pub fn create_api_key(&self) -> CreateApiKey {
+        CreateApiKey::new(Arc::clone(&self.keys), Arc::clone(&self.clock), Arc::clone(&self.secrets))
+    }
+
+    /// Makes guardrails.
+    pub fn create_guardrail(&self) -> CreateGuardrail {
+        CreateGuardrail::new(Arc::clone(&self.guardrails), Arc::clone(&self.clock), Arc::clone(&self.ids))
+    }
+
+    /// Makes workspaces.
+    pub fn create_workspace(&self) -> CreateWorkspace {
+        CreateWorkspace::new(Arc::clone(&self.workspaces), Arc::clone(&self.clock), Arc::clone(&self.ids))
+    }
+
+    /// Makes the first workspace and management key.
+    pub fn bootstrap(&self) -> BootstrapInstance {
+        BootstrapInstance::new(
+            Arc::clone(&self.workspaces),
+            Arc::clone(&self.clock),
+            Arc::clone(&self.ids),
+            Arc::clone(&self.secrets),
+        )
+    }
+
+    /// Imports catalogue rows.
+    pub fn import_catalogue(&self) -> ImportCatalogue {
+        ImportCatalogue::new(Arc::clone(&self.models), Arc::clone(&self.feed))
+    }
+}
+
+fn settings(storage: &StorageConfig) -> StorageSettings {
+    StorageSettings {
+        synchronous: if storage.synchronous_full { Synchronous::Full } else { Synchronous::Normal },
+        busy_timeout: storage.busy_timeout,
+        max_readers: storage.max_readers,
+        ..StorageSettings::new(storage.url.as_str())
+    }
+}
+
+/// Applies what is missing, so that an up-to-date database (a read-only one too) needs no write.
+async fn migrate(database: &Database, storage: &StorageConfig) -> anyhow::Result<()> {
+    let file = storage.file.display();
+    let states = database.migration_status().await.with_context(|| format!("the schema of {file} cannot be read"))?;
+    if states.iter().any(|state| !state.applied) {
+        database.migrate().await.with_context(|| format!("the schema of {file} cannot be brought up to date"))?;
+    }
+    Ok(())
+}
