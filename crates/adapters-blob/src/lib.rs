@@ -1,1 +1,11 @@
-//! Placeholder.
+//! The blob store on local disk, and media types from content.
+
+mod copy;
+mod listing;
+mod local;
+mod media_types;
+mod partial;
+mod tree;
+
+pub use local::LocalBlobStore;
+pub use media_types::ContentMediaTypes;

@@ -1,0 +1,168 @@
+//! The port over a folder.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome};
+use domain::error::StoreError;
+use domain::system::HealthProbe;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::copy::{Copy, GiveUpOnDrop, GivenUp, PIECE};
+use crate::listing::Listing;
+use crate::partial::{self, Partial};
+use crate::tree::{self, PARTIAL, Place, unavailable};
+
+/// Objects as files under one folder, each at the path that its key spells. Unix only.
+///
+/// The folder is opened once; what is mounted or linked over it later is not seen. Below it no symbolic link is
+/// followed, wherever in a path it stands.
+#[derive(Clone)]
+pub struct LocalBlobStore {
+    root: Arc<OwnedFd>,
+    partial: Arc<OwnedFd>,
+}
+
+/// How long a probe may take; the port allows two seconds.
+const PROBE: Duration = Duration::from_millis(1_500);
+
+impl LocalBlobStore {
+    /// Opens the folder, making it and what it needs where they are not there. `root` itself may be a link.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] where the folder cannot be made or opened.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        std::fs::create_dir_all(root).map_err(unavailable)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(root, flags, Mode::empty()).map_err(unavailable)?;
+        let partial = tree::make_folder(&root, &[PARTIAL])?;
+        Ok(Self { root: Arc::new(root), partial: Arc::new(partial) })
+    }
+
+    /// Runs file work where it may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.clone();
+        tokio::task::spawn_blocking(move || work(&store)).await.map_err(StoreError::unavailable)?
+    }
+}
+
+fn place(key: &BlobKey) -> Result<Place<'_>, StoreError> {
+    Place::of(key.as_str()).ok_or_else(|| StoreError::unavailable("no file can have that key"))
+}
+
+#[async_trait]
+impl BlobStore for LocalBlobStore {
+    async fn stat(&self, key: &BlobKey) -> Result<Option<BlobMeta>, StoreError> {
+        let key = key.clone();
+        self.blocking(move |store| {
+            let Some(place) = Place::of(key.as_str()) else { return Ok(None) };
+            let Some(folder) = tree::open_folder(&store.root, &place.folders)? else { return Ok(None) };
+            let found = tree::stat_in(&folder, place.name)?.map(|stat| tree::size_and_time(&stat));
+            Ok(found.map(|(size_bytes, modified_at)| BlobMeta { key, size_bytes, modified_at }))
+        })
+        .await
+    }
+
+    async fn copy(&self, from: &BlobKey, to: &BlobKey, size_bytes: u64) -> Result<CopyOutcome, StoreError> {
+        let (from, to) = (from.clone(), to.clone());
+        let given_up = GivenUp::default();
+        let _guard = GiveUpOnDrop(given_up.clone());
+        self.blocking(move |store| {
+            let (from, to) = (Place::of(from.as_str()), place(&to)?);
+            Copy { root: &store.root, partial: &store.partial, from, to, size_bytes, given_up }.run(|| {})
+        })
+        .await
+    }
+
+    async fn put(&self, key: &BlobKey, mut source: Box<dyn ByteSource>) -> Result<u64, StoreError> {
+        place(key)?;
+        let mut target = self.blocking(|store| Partial::create(&store.partial)).await?;
+        let (mut size, mut gathered) = (0, Vec::with_capacity(PIECE));
+        loop {
+            let piece = source.next().await?;
+            let at_end = piece.is_none();
+            let piece = piece.unwrap_or_default();
+            size += piece.len() as u64;
+            gathered.extend_from_slice(&piece);
+            if gathered.len() >= PIECE || (at_end && !gathered.is_empty()) {
+                (target, gathered) = self
+                    .blocking(move |_| {
+                        target.file.write_all(&gathered).map_err(unavailable)?;
+                        gathered.clear();
+                        Ok((target, gathered))
+                    })
+                    .await?;
+            }
+            if at_end {
+                break;
+            }
+        }
+        let key = key.clone();
+        self.blocking(move |store| target.finish(&store.root, &place(&key)?)).await?;
+        Ok(size)
+    }
+
+    async fn delete(&self, key: &BlobKey) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.blocking(move |store| {
+            let Some(place) = Place::of(key.as_str()) else { return Ok(()) };
+            let Some(folder) = tree::open_folder(&store.root, &place.folders)? else { return Ok(()) };
+            if tree::stat_in(&folder, place.name)?.is_none() {
+                return Ok(());
+            }
+            match rustix::fs::unlinkat(&folder, place.name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => Ok(()),
+                Err(error) => Err(unavailable(error)),
+            }
+        })
+        .await
+    }
+
+    async fn list<'a>(
+        &self,
+        prefix: &str,
+        after: Option<&'a BlobKey>,
+        limit: usize,
+    ) -> Result<Vec<BlobMeta>, StoreError> {
+        let (prefix, after) = (prefix.to_owned(), after.cloned());
+        self.blocking(move |store| {
+            let names = prefix.strip_suffix('/').map(tree::segments);
+            let Some(names) = (if prefix.is_empty() { Some(Vec::new()) } else { names.flatten() }) else {
+                return Ok(Vec::new());
+            };
+            let Some(folder) = tree::open_folder(&store.root, &names)? else { return Ok(Vec::new()) };
+            let mut listing = Listing { after: after.as_ref().map(BlobKey::as_str), limit, found: Vec::new() };
+            listing.walk(&folder, &prefix)?;
+            Ok(listing.found)
+        })
+        .await
+    }
+
+    async fn sweep_partial(&self, older_than: Duration) -> Result<u64, StoreError> {
+        self.blocking(move |store| partial::sweep(&store.partial, older_than)).await
+    }
+}
+
+#[async_trait]
+impl HealthProbe for LocalBlobStore {
+    fn name(&self) -> &'static str {
+        "blobs"
+    }
+
+    /// Writes a file and removes it.
+    async fn probe(&self) -> Result<(), StoreError> {
+        let write = self.blocking(|store| {
+            let mut probe = Partial::create(&store.partial)?;
+            probe.file.write_all(b"probe").map_err(unavailable)
+        });
+        tokio::time::timeout(PROBE, write).await.map_err(StoreError::unavailable)?
+    }
+}

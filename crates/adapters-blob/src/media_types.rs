@@ -1,0 +1,137 @@
+//! Media types from content, with the extension as help.
+
+use domain::file::MediaTypes;
+use infer::MatcherType;
+
+/// Tells media types by signatures, then by whether the content is text, and only then by the extension.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ContentMediaTypes;
+
+const UNKNOWN: &str = "application/octet-stream";
+
+/// Formats with a signature that may consist of nothing but text.
+const TEXTUAL_SIGNATURES: [&str; 4] = ["application/pdf", "application/rtf", "text/rtf", "application/postscript"];
+
+/// Formats that are zip archives underneath: their content alone often shows no more than that.
+const IN_ZIP: [&str; 9] = ["docx", "xlsx", "pptx", "odt", "ods", "odp", "epub", "jar", "apk"];
+
+impl MediaTypes for ContentMediaTypes {
+    fn detect(&self, head: &[u8], filename: &str) -> String {
+        let extension =
+            filename.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, extension)| extension);
+        let extension = extension.unwrap_or_default().to_ascii_lowercase();
+        let by_extension = mime_guess::from_ext(&extension).first_raw();
+        let signature = infer::get(head);
+        if is_text(head) {
+            return match signature.map(|kind| (kind.matcher_type(), kind.mime_type())) {
+                Some((_, mime)) if TEXTUAL_SIGNATURES.contains(&mime) => mime,
+                Some((MatcherType::Text, "text/html")) => "text/html",
+                Some((MatcherType::Text, "text/xml")) => {
+                    by_extension.filter(|mime| mime.ends_with("xml")).unwrap_or("text/xml")
+                }
+                // Two bytes are enough for many a signature; a text may well begin with them.
+                _ => by_extension.filter(|mime| is_textual(mime)).unwrap_or(if head.is_empty() {
+                    UNKNOWN
+                } else {
+                    "text/plain"
+                }),
+            }
+            .to_owned();
+        }
+        let Some(signature) = signature else { return UNKNOWN.to_owned() };
+        match by_extension {
+            Some(mime) if signature.mime_type() == "application/zip" && IN_ZIP.contains(&extension.as_str()) => mime,
+            _ => signature.mime_type(),
+        }
+        .to_owned()
+    }
+}
+
+/// UTF-8 without control characters that no text has. A head that is cut within a character is text all the same.
+fn is_text(head: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    // A head of nothing but the beginning of a character is no text.
+    (head.is_empty() || !valid.is_empty())
+        && !valid.chars().any(|c| c.is_ascii_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}'))
+}
+
+/// True for types whose content is text.
+fn is_textual(mime: &str) -> bool {
+    const TYPES: [&str; 9] = [
+        "application/json",
+        "application/x-ndjson",
+        "application/xml",
+        "application/yaml",
+        "application/x-yaml",
+        "application/javascript",
+        "application/toml",
+        "application/sql",
+        "application/x-sh",
+    ];
+    mime.starts_with("text/") || mime.ends_with("+json") || mime.ends_with("+xml") || TYPES.contains(&mime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_type(head: &[u8], filename: &str, expected: &str) {
+        assert_eq!(ContentMediaTypes.detect(head, filename), expected, "{filename}");
+    }
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+
+    #[test]
+    fn content_wins_over_the_extension() {
+        assert_type(PNG, "out/report.csv", "image/png");
+        assert_type(PNG, "plain", "image/png");
+        assert_type(b"%PDF-1.7\n1 0 obj", "a.txt", "application/pdf");
+        assert_type(b"not an image", "a.png", "text/plain");
+        assert_type(b"<!DOCTYPE html><html></html>", "a.csv", "text/html");
+        assert_type(b"\x01\x02\xff\xfe", "a.csv", "application/octet-stream");
+        assert_type(b"a,b\0c", "a.csv", "application/octet-stream");
+    }
+
+    #[test]
+    fn the_extension_tells_texts_apart() {
+        assert_type(b"a,b\n1,2\n", "out/r.v2/report.CSV", "text/csv");
+        assert_type(b"{}", "a.json", "application/json");
+        assert_type(b"# Title", "a.md", "text/markdown");
+        assert_type(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "a.svg", "image/svg+xml");
+        assert_type(b"<?xml version=\"1.0\"?><a/>", "a.xml", "text/xml");
+        assert_type(b"words", "folder.csv/words", "text/plain");
+        assert_type(b"words", ".hidden", "text/plain");
+        assert_type(b"words", "", "text/plain");
+        assert_type(b"", "a.csv", "text/csv");
+        assert_type(b"", "a", "application/octet-stream");
+    }
+
+    #[test]
+    fn a_text_that_begins_like_a_binary_format_is_text() {
+        assert_type(b"BMW,Audi\n1,2\n", "cars.csv", "text/csv");
+        assert_type(b"MZ is a prefix", "a.txt", "text/plain");
+    }
+
+    #[test]
+    fn a_head_cut_within_a_character_is_text() {
+        assert_type(&"größe".as_bytes()[..3], "a.csv", "text/csv");
+        assert_type(b"\xc3", "a.csv", "application/octet-stream");
+        assert_type(b"ab\xff\xc3", "a.csv", "application/octet-stream");
+    }
+
+    #[test]
+    fn the_extension_tells_zip_archives_apart() {
+        let zip = b"PK\x03\x04\x14\0\0\0\x08\0 anything else that a zip has inside it";
+        assert_type(zip, "a.zip", "application/zip");
+        assert_type(zip, "a.csv", "application/zip");
+        let sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+        assert_type(zip, "a.xlsx", sheet);
+    }
+}

@@ -1,0 +1,120 @@
+//! The folder tree, opened name by name so that no link on the way is ever followed.
+
+use std::fs::File;
+use std::io;
+
+use chrono::{DateTime, Utc};
+use domain::error::StoreError;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+/// The folder of half-written files. No key leads into it.
+pub(crate) const PARTIAL: &str = ".partial";
+
+const FOLDER_MODE: Mode = Mode::RWXU;
+
+/// A key taken apart: the names of its folders, and its own.
+pub(crate) struct Place<'a> {
+    pub(crate) folders: Vec<&'a str>,
+    pub(crate) name: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// `None` where no file can have that key.
+    pub(crate) fn of(key: &'a str) -> Option<Self> {
+        let mut folders = segments(key)?;
+        let name = folders.pop()?;
+        Some(Self { folders, name })
+    }
+}
+
+/// The names along a path; `None` where one of them is none, or where the path leads into the half-written files.
+pub(crate) fn segments(path: &str) -> Option<Vec<&str>> {
+    let names: Vec<&str> = path.split('/').collect();
+    let fits = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains('\0');
+    (names.iter().all(fits) && names[0] != PARTIAL).then_some(names)
+}
+
+/// True where an error says that there is no such file (or no such regular one) rather than that it cannot be read.
+fn says_absent(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG | Errno::NXIO | Errno::INVAL)
+}
+
+fn present<T>(result: rustix::io::Result<T>) -> Result<Option<T>, StoreError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if says_absent(error) => Ok(None),
+        Err(error) => Err(unavailable(error)),
+    }
+}
+
+pub(crate) fn unavailable(error: impl Into<io::Error>) -> StoreError {
+    StoreError::unavailable(error.into())
+}
+
+/// Opens one folder inside another; a link to a folder is none.
+pub(crate) fn open_folder_in(parent: impl AsFd, name: &str) -> Result<Option<OwnedFd>, StoreError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    present(rustix::fs::openat(parent, name, flags, Mode::empty()))
+}
+
+/// Opens the folder at the end of `names`.
+pub(crate) fn open_folder(root: &OwnedFd, names: &[&str]) -> Result<Option<OwnedFd>, StoreError> {
+    let mut at = root.try_clone().map_err(unavailable)?;
+    for name in names {
+        match open_folder_in(&at, name)? {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(at))
+}
+
+/// Opens the folder at the end of `names`, making durably what is missing.
+pub(crate) fn make_folder(root: &OwnedFd, names: &[&str]) -> Result<OwnedFd, StoreError> {
+    let mut at = root.try_clone().map_err(unavailable)?;
+    for name in names {
+        let found = open_folder_in(&at, name)?;
+        at = if let Some(next) = found {
+            next
+        } else {
+            match rustix::fs::mkdirat(&at, *name, FOLDER_MODE) {
+                Ok(()) | Err(Errno::EXIST) => rustix::fs::fsync(&at).map_err(unavailable)?,
+                Err(error) => return Err(unavailable(error)),
+            }
+            open_folder_in(&at, name)?
+                .ok_or_else(|| StoreError::unavailable("something that is no folder is in a folder's place"))?
+        };
+    }
+    Ok(at)
+}
+
+/// What is known of a regular file, without following links and without opening it: opening a device or a pipe can
+/// block or do things.
+pub(crate) fn stat_in(folder: impl AsFd, name: &str) -> Result<Option<Stat>, StoreError> {
+    let stat = present(rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))?;
+    Ok(stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile))
+}
+
+/// Opens a regular file for reading.
+pub(crate) fn open_file(root: &OwnedFd, place: &Place<'_>) -> Result<Option<File>, StoreError> {
+    let Some(folder) = open_folder(root, &place.folders)? else { return Ok(None) };
+    if stat_in(&folder, place.name)?.is_none() {
+        return Ok(None);
+    }
+    // It may have been replaced since: a pipe must not block, and what was opened is looked at again.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let Some(fd) = present(rustix::fs::openat(&folder, place.name, flags, Mode::empty()))? else { return Ok(None) };
+    let file = File::from(fd);
+    Ok(file.metadata().map_err(unavailable)?.is_file().then_some(file))
+}
+
+/// Size in bytes and time of the last change.
+#[allow(clippy::useless_conversion, reason = "the types of these members differ between systems")]
+pub(crate) fn size_and_time(stat: &Stat) -> (u64, DateTime<Utc>) {
+    let seconds = i64::try_from(stat.st_mtime).unwrap_or_default();
+    let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    (size, DateTime::from_timestamp(seconds, nanoseconds).unwrap_or_default())
+}

@@ -1,0 +1,198 @@
+//! The blob store on a real disk: the port's contract, and what only a disk can hold.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_blob::LocalBlobStore;
+use domain::container::{BlobKey, BlobStore, CopyOutcome};
+use domain::error::StoreError;
+use domain::system::HealthProbe;
+use domain::testing::MemoryByteSource;
+use domain::testing::contract::{self, Blobs};
+
+#[tokio::test]
+async fn it_keeps_the_contract() {
+    contract::blob_store(async || {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(LocalBlobStore::open(folder.path()).unwrap());
+        Blobs { store, keep: Box::new(folder) }
+    })
+    .await;
+}
+
+fn key(name: &str) -> BlobKey {
+    BlobKey::from_listing(name.to_owned())
+}
+
+/// A store in a folder that has `containers/w/c` and, outside the store, `secret`.
+fn open() -> (tempfile::TempDir, LocalBlobStore) {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret"), b"secret").unwrap();
+    let store = LocalBlobStore::open(&outside.path().join("blobs")).unwrap();
+    std::fs::create_dir_all(outside.path().join("blobs/containers/w/c")).unwrap();
+    (outside, store)
+}
+
+async fn assert_absent(store: &LocalBlobStore, name: &str, size: u64) {
+    assert_eq!(store.stat(&key(name)).await.unwrap(), None, "{name} is seen");
+    let outcome = store.copy(&key(name), &key("documents/w/to"), size).await.unwrap();
+    assert_eq!(outcome, CopyOutcome::SourceGone, "{name} is read");
+    let listed = store.list("containers/", None, 100).await.unwrap();
+    assert!(listed.iter().all(|meta| meta.key.as_str() != name), "{name} is listed");
+}
+
+fn assert_nothing_half_written(root: &Path) {
+    assert_eq!(std::fs::read_dir(root.join(".partial")).unwrap().count(), 0, "something half-written is left");
+}
+
+#[tokio::test]
+async fn links_are_as_if_absent() {
+    let (outside, store) = open();
+    let containers = outside.path().join("blobs/containers");
+    std::fs::create_dir_all(containers.join("other/c")).unwrap();
+    std::fs::write(containers.join("other/c/file"), b"secret").unwrap();
+    symlink(outside.path().join("secret"), containers.join("w/c/absolute")).unwrap();
+    symlink("../../other/c/file", containers.join("w/c/inside")).unwrap();
+    symlink("../../other/c", containers.join("w/c/folder")).unwrap();
+    symlink("other", containers.join("linked")).unwrap();
+    for name in ["w/c/absolute", "w/c/inside", "w/c/folder/file", "linked/c/file", "w/c/folder"] {
+        assert_absent(&store, &format!("containers/{name}"), 6).await;
+    }
+    store.delete(&key("containers/w/c/folder/file")).await.unwrap();
+    store.delete(&key("containers/w/c/inside")).await.unwrap();
+    assert!(containers.join("other/c/file").exists(), "what is behind a link was deleted");
+    let through = store.put(&key("containers/w/c/folder/new"), MemoryByteSource::new(["x"]).boxed()).await;
+    assert!(matches!(through, Err(StoreError::Unavailable(_))), "a link was written through");
+    assert!(!containers.join("other/c/new").exists());
+    assert_eq!(store.list("containers/linked/", None, 10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_link_in_the_targets_place_is_replaced_and_not_followed() {
+    let (outside, store) = open();
+    symlink(outside.path().join("secret"), outside.path().join("blobs/containers/w/c/file")).unwrap();
+    store.put(&key("containers/w/c/file"), MemoryByteSource::new(["new"]).boxed()).await.unwrap();
+    assert_eq!(std::fs::read(outside.path().join("secret")).unwrap(), b"secret");
+    assert_eq!(store.stat(&key("containers/w/c/file")).await.unwrap().unwrap().size_bytes, 3);
+}
+
+#[tokio::test]
+async fn pipes_and_sockets_are_as_if_absent_and_block_nothing() {
+    let (outside, store) = open();
+    let folder = outside.path().join("blobs/containers/w/c");
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
+    assert!(made.success());
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
+    for name in ["containers/w/c/pipe", "containers/w/c/socket"] {
+        let looked = tokio::time::timeout(Duration::from_secs(5), assert_absent(&store, name, 0)).await;
+        looked.expect("it blocked");
+    }
+}
+
+#[tokio::test]
+async fn keys_that_no_file_can_have_are_as_if_absent() {
+    let (outside, store) = open();
+    std::fs::write(outside.path().join("blobs/.partial/1-1"), b"half").unwrap();
+    for name in ["../secret", "containers/../../secret", "/etc/passwd", "", "a//b", "a/./b", "a\0b", ".partial/1-1"] {
+        assert_eq!(store.stat(&key(name)).await.unwrap(), None, "{name:?}");
+        let refused = store.put(&key(name), MemoryByteSource::new(["x"]).boxed()).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{name:?}");
+        store.delete(&key(name)).await.unwrap();
+    }
+    assert_eq!(store.list("", None, 100).await.unwrap(), []);
+    assert_eq!(store.list("../", None, 100).await.unwrap(), []);
+    assert!(outside.path().join("secret").exists() && outside.path().join("blobs/.partial/1-1").exists());
+}
+
+#[tokio::test]
+async fn a_disk_that_refuses_is_unavailable_and_keeps_nothing() {
+    let (outside, store) = open();
+    let root = outside.path().join("blobs");
+    // Root may write anywhere, so a file stands where a folder is needed.
+    std::fs::write(root.join("documents"), b"").unwrap();
+    std::fs::write(root.join("containers/w/c/from"), b"from").unwrap();
+    let copied = store.copy(&key("containers/w/c/from"), &key("documents/w/to"), 4).await;
+    assert!(matches!(copied, Err(StoreError::Unavailable(_))), "{copied:?}");
+    let put = store.put(&key("documents/w/to"), MemoryByteSource::new(["x"]).boxed()).await;
+    assert!(matches!(put, Err(StoreError::Unavailable(_))), "{put:?}");
+    assert_nothing_half_written(&root);
+}
+
+#[tokio::test]
+async fn a_folder_in_the_targets_place_is_not_replaced() {
+    let (outside, store) = open();
+    let root = outside.path().join("blobs");
+    std::fs::create_dir_all(root.join("documents/w/to/inner")).unwrap();
+    let put = store.put(&key("documents/w/to"), MemoryByteSource::new(["x"]).boxed()).await;
+    assert!(matches!(put, Err(StoreError::Unavailable(_))), "{put:?}");
+    assert!(root.join("documents/w/to/inner").is_dir());
+    assert_nothing_half_written(&root);
+}
+
+#[tokio::test]
+async fn a_root_that_cannot_be_had_is_unavailable() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), b"").unwrap();
+    for root in ["file", "file/below"] {
+        let opened = LocalBlobStore::open(&folder.path().join(root)).map(|_| ());
+        assert!(matches!(opened, Err(StoreError::Unavailable(_))), "{root}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_left_half_written_is_swept_by_its_age() {
+    let (outside, store) = open();
+    let left = outside.path().join("blobs/.partial/77-1");
+    std::fs::write(&left, b"half").unwrap();
+    assert_eq!(store.sweep_partial(Duration::from_mins(1)).await.unwrap(), 0, "it is young");
+    assert!(left.exists());
+    let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    std::fs::File::options().write(true).open(&left).unwrap().set_modified(old).unwrap();
+    assert_eq!(store.sweep_partial(Duration::from_mins(1)).await.unwrap(), 1);
+    assert!(!left.exists());
+}
+
+#[tokio::test]
+async fn objects_outlive_the_store() {
+    let (outside, store) = open();
+    store.put(&key("documents/w/a"), MemoryByteSource::new(["kept"]).boxed()).await.unwrap();
+    drop(store);
+    assert_eq!(std::fs::read(outside.path().join("blobs/documents/w/a")).unwrap(), b"kept");
+    let again = LocalBlobStore::open(&outside.path().join("blobs")).unwrap();
+    assert_eq!(again.stat(&key("documents/w/a")).await.unwrap().unwrap().size_bytes, 4);
+}
+
+#[tokio::test]
+async fn the_probe_tells_whether_the_disk_can_be_written() {
+    let (outside, store) = open();
+    assert_eq!(store.name(), "blobs");
+    store.probe().await.unwrap();
+    assert_nothing_half_written(&outside.path().join("blobs"));
+    std::fs::remove_dir_all(outside.path().join("blobs")).unwrap();
+    assert!(matches!(store.probe().await, Err(StoreError::Unavailable(_))));
+}
+
+/// Peak resident memory of this process, in KiB.
+#[cfg(target_os = "linux")]
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_large_copy_needs_little_memory() {
+    let (outside, store) = open();
+    let size = 300 * 1024 * 1024;
+    let from = std::fs::File::create(outside.path().join("blobs/containers/w/c/from")).unwrap();
+    from.set_len(size).unwrap();
+    let before = peak_memory();
+    let outcome = store.copy(&key("containers/w/c/from"), &key("documents/w/to"), size).await.unwrap();
+    assert!(matches!(outcome, CopyOutcome::Copied(_)));
+    // The contract's own objects of some MiB may be in memory at the same time.
+    let grown = peak_memory() - before;
+    assert!(grown < 64 * 1024, "{grown} KiB more were needed");
+}
