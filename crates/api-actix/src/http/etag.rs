@@ -37,7 +37,7 @@ impl Tagged {
     pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let known = is_known(request.headers(), self.etag.as_bytes());
         let mut response = if known {
-            HttpResponse::new(StatusCode::NOT_MODIFIED)
+            HttpResponse::with_body(StatusCode::NOT_MODIFIED, actix_web::body::None::new()).map_into_boxed_body()
         } else {
             let mut response = HttpResponse::with_body(StatusCode::OK, self.body.clone()).map_into_boxed_body();
             response.headers_mut().insert(CONTENT_TYPE, JSON);

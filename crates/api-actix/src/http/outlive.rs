@@ -72,3 +72,59 @@ impl<T: Send + 'static> Drop for Outlive<T> {
         drop(self.afterlife.tasks.spawn_on(to_the_end, &self.afterlife.runtime));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+    use tokio::sync::Notify;
+
+    fn afterlife() -> Afterlife {
+        Afterlife::new(TaskTracker::new(), Handle::current())
+    }
+
+    async fn all_done(afterlife: &Afterlife) {
+        afterlife.tasks.close();
+        tokio::time::timeout(Duration::from_secs(10), afterlife.tasks.wait()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn work_that_is_awaited_to_its_end_is_no_task_and_nobody_left() {
+        let (afterlife, left) = (afterlife(), CancellationToken::new());
+        assert_eq!(afterlife.outlive(async { 7 }, left.clone()).await, 7);
+        assert!(!left.is_cancelled() && afterlife.tasks.is_empty());
+    }
+
+    #[tokio::test]
+    async fn work_whose_caller_leaves_is_told_so_and_goes_on_to_its_end() {
+        let (afterlife, left) = (afterlife(), CancellationToken::new());
+        let (go_on, done) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+        let work = {
+            let (go_on, done, left) = (Arc::clone(&go_on), Arc::clone(&done), left.clone());
+            async move {
+                left.cancelled().await;
+                go_on.notified().await;
+                done.store(true, Ordering::SeqCst);
+            }
+        };
+        let mut outlive = afterlife.outlive(work, left.clone());
+        assert!(futures_util::poll!(&mut outlive).is_pending());
+        assert_eq!(afterlife.tasks.len(), 1);
+        drop(outlive);
+        assert!(left.is_cancelled() && !done.load(Ordering::SeqCst));
+        go_on.notify_one();
+        all_done(&afterlife).await;
+        assert!(done.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_not_taken_up_again() {
+        let (afterlife, left) = (afterlife(), CancellationToken::new());
+        let outlive = afterlife.outlive(async { panic!("broken") }, left.clone());
+        assert!(AssertUnwindSafe(outlive).catch_unwind().await.is_err());
+        assert!(!left.is_cancelled());
+        all_done(&afterlife).await;
+    }
+}

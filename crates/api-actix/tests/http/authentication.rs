@@ -1,0 +1,143 @@
+//! Who is let in, and what is told to those who are not.
+
+use std::sync::Arc;
+
+use api_actix::{WireNames, openapi_document};
+use domain::api_key::MockKeyGrants;
+use domain::error::StoreError;
+use domain::testing::MemoryRateLimiter;
+
+use super::client::request;
+use super::gateway::{BASE, Caller, Setup};
+
+/// Every path of the description with something in its braces.
+fn described() -> Vec<(String, String, bool)> {
+    let document = openapi_document(BASE, WireNames::Interface);
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let open = operation["security"].as_array().unwrap().is_empty();
+            routes.push((method.to_uppercase(), path.replace(['{', '}'], ""), open));
+        }
+    }
+    assert_eq!(routes.len(), 10);
+    routes
+}
+
+#[tokio::test]
+async fn every_described_route_needs_a_key_but_the_open_ones() {
+    let gateway = Setup::new().await.start();
+    let mut open_paths = Vec::new();
+    for (method, path, open) in described() {
+        let reply = gateway.send(&method, &path, &[], b"").await;
+        if open {
+            assert_eq!(reply.status, 200, "{path}");
+            open_paths.push(path);
+        } else {
+            assert_eq!(reply.refusal(401), "Missing Authentication header", "{path}");
+            assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+        }
+    }
+    open_paths.sort();
+    assert_eq!(open_paths, ["/docs", "/health/live", "/health/ready", "/openapi.json"]);
+}
+
+#[tokio::test]
+async fn the_key_comes_before_the_method_and_the_body() {
+    let gateway = Setup::new().await.start();
+    let bearer = Caller::Inference.bearer();
+    for (method, path, open) in described() {
+        for wrong in ["DELETE", "OPTIONS", if method == "GET" { "POST" } else { "GET" }] {
+            if !open {
+                gateway.send(wrong, &path, &[], b"").await.refusal(401);
+            }
+            let reply = gateway.send(wrong, &path, &[("Authorization", &bearer)], b"").await;
+            assert_eq!(reply.refusal(405), "Method not allowed", "{wrong} {path}");
+            assert_eq!(reply.header("allow"), Some(if method == "GET" { "GET, HEAD" } else { "POST" }));
+        }
+    }
+    // A body that is never sent is never waited for.
+    let headers = "Host: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 100";
+    let reply = gateway.raw(format!("POST {BASE}/api/alpha/decisions HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes()).await;
+    reply.refusal(401);
+}
+
+#[tokio::test]
+async fn a_header_that_is_no_key_is_refused_in_one_way() {
+    let gateway = Setup::new().await.start();
+    let path = format!("{BASE}/models/count");
+    let good = Caller::Inference.bearer();
+    let long = format!("Bearer {}", "a".repeat(10_000));
+    let keys = [Caller::Unknown, Caller::Disabled, Caller::Expired].map(Caller::bearer);
+    let mut bad =
+        vec!["", "Bearer", "Bearer ", "Basic YTpi", "Bearer ' OR '1'='1", "Bearer sk-tg-v1-é", &long, &good[7..]];
+    bad.extend(keys.iter().map(String::as_str));
+    for header in bad {
+        let reply = gateway.send("GET", &path, &[("Authorization", header)], b"").await;
+        assert_eq!(reply.refusal(401), "Invalid API key", "{header:.80}");
+        assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+    }
+    let twice = [("Authorization", good.as_str()), ("Authorization", good.as_str())];
+    assert_eq!(gateway.send("GET", &path, &twice, b"").await.refusal(401), "Invalid API key");
+    for header in [good.clone(), good.replace("Bearer ", "bEARER   ")] {
+        assert_eq!(gateway.send("GET", &path, &[("Authorization", &header)], b"").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_never_a_wrong_key() {
+    let mut grants = MockKeyGrants::new();
+    grants.expect_find().returning(|_| Err(StoreError::unavailable("disk on db-7 is gone")));
+    let gateway = Setup { grants: Arc::new(grants), ..Setup::new().await }.start();
+    let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;
+    assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    assert!(!String::from_utf8_lossy(&reply.body).contains("db-7"));
+}
+
+#[tokio::test]
+async fn a_suspended_workspace_is_forbidden_and_named_by_its_owner() {
+    let gateway = Setup::new().await.start();
+    let reply = gateway.get(Caller::OfSuspendedWorkspace, "/models/count", &[]).await;
+    assert_eq!(reply.refusal(403), "This workspace is suspended");
+    assert_eq!(reply.json()["user_id"], "owner-3");
+}
+
+#[tokio::test]
+async fn a_key_over_its_rate_is_told_when_to_come_back() {
+    let setup = Setup { rate_limiter: Some(Arc::new(MemoryRateLimiter::new(1))), ..Setup::new().await };
+    let gateway = setup.start();
+    assert_eq!(gateway.get(Caller::Inference, "/models/count", &[]).await.status, 200);
+    let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;
+    assert_eq!(reply.refusal(429), "Rate limit exceeded");
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    assert_eq!(reply.header("x-ratelimit-limit"), Some("1"));
+    assert_eq!(reply.header("x-ratelimit-remaining"), Some("0"));
+    assert_eq!(reply.header("x-ratelimit-reset"), Some("1767225601000"));
+    assert_eq!(gateway.get(Caller::Management, "/models/count", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_full_says_so_at_once_and_keeps_its_open_routes() {
+    let mut setup = Setup::new().await;
+    setup.settings.max_in_flight = Some(0);
+    let gateway = setup.start();
+    let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;
+    assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    assert_eq!(gateway.raw(&request("GET", "/health/live", &[], b"")).await.status, 200);
+}
+
+#[tokio::test]
+async fn each_kind_of_key_has_its_operations() {
+    let gateway = Setup::new().await.start();
+    let promote = "/containers/c/files/f/promote";
+    let management_only = format!("/guardrails/{}/assignments/keys", super::gateway::guardrail());
+    for path in ["/api/alpha/decisions", promote] {
+        let reply = gateway.post(Caller::Management, path, &[], b"not even read").await;
+        assert_eq!(reply.refusal(403), "Management keys cannot perform this operation");
+    }
+    let reply = gateway.post(Caller::Inference, &management_only, &[], b"not even read").await;
+    assert_eq!(reply.refusal(403), "Only management keys can perform this operation");
+    assert_eq!(reply.json()["user_id"], "owner-1");
+}

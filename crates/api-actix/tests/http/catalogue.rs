@@ -1,0 +1,111 @@
+//! One model by its slug, and how many there are.
+
+use api_actix::WireNames;
+
+use super::gateway::{BASE, Caller, Setup};
+
+#[tokio::test]
+async fn a_model_is_read_by_any_kind_of_key() {
+    let gateway = Setup::new().await.start();
+    for caller in [Caller::Inference, Caller::Management] {
+        let reply = gateway.get(caller, "/model/acme/judge", &[]).await;
+        assert_eq!(reply.status, 200);
+        let data = &reply.json()["data"];
+        assert_eq!(data["id"], "acme/judge");
+        assert_eq!(data["pricing"]["prompt"], "0.000000042");
+        assert_eq!(data["links"]["details"], "/api/v1/models/acme/judge/endpoints");
+        assert_eq!(reply.header("cache-control"), Some("private, no-cache"));
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+    }
+}
+
+#[tokio::test]
+async fn names_are_decoded_once_and_resolved_in_any_case() {
+    let gateway = Setup::new().await.start();
+    for path in ["/model/ACME/Judge", "/model/ac%6De/judge", "/model/acme/judge%3Anitro", "/model/acme/judge:floor"] {
+        assert_eq!(gateway.get(Caller::Inference, path, &[]).await.json()["data"]["id"], "acme/judge", "{path}");
+    }
+    for path in [
+        "/model/acme/nobody",
+        "/model/acme/%256Audge",
+        "/model/acme%2Fjudge/x",
+        "/model/acme/%ff",
+        "/model/acme/judge:free",
+    ] {
+        assert_eq!(gateway.get(Caller::Inference, path, &[]).await.refusal(404), "Resource not found", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn who_has_the_answer_is_told_so() {
+    let gateway = Setup::new().await.start();
+    for path in ["/model/acme/judge", "/models/count"] {
+        let first = gateway.get(Caller::Inference, path, &[]).await;
+        let etag = first.header("etag").unwrap();
+        assert!(etag.starts_with('"') && etag.ends_with('"'));
+        let weak = format!("\"other\", W/{etag}");
+        for known in [etag, &weak, "*"] {
+            let again = gateway.get(Caller::Inference, path, &[("If-None-Match", known)]).await;
+            assert_eq!((again.status, again.body.len()), (304, 0), "{path} {known}");
+            assert_eq!(again.header("etag"), Some(etag));
+        }
+        let other = gateway.get(Caller::Inference, path, &[("If-None-Match", "\"other\"")]).await;
+        assert_eq!((other.status, other.body), (200, first.body));
+    }
+}
+
+#[tokio::test]
+async fn head_is_get_without_the_body() {
+    let gateway = Setup::new().await.start();
+    let bearer = Caller::Inference.bearer();
+    for path in ["/model/acme/judge", "/models/count"] {
+        let get = gateway.get(Caller::Inference, path, &[]).await;
+        let head = gateway.send("HEAD", &format!("{BASE}{path}"), &[("Authorization", &bearer)], b"").await;
+        assert_eq!((head.status, head.body.len()), (200, 0));
+        assert_eq!(head.header("content-length").unwrap(), get.body.len().to_string());
+        assert_eq!(head.header("etag"), get.header("etag"));
+    }
+}
+
+#[tokio::test]
+async fn models_are_counted_by_modality() {
+    let gateway = Setup::new().await.start();
+    for (query, count) in [
+        ("", 1),
+        ("?output_modalities=text", 1),
+        ("?output_modalities=Decisions", 3),
+        ("?output_modalities=decisions%2Ctext", 4),
+        ("?output_modalities=all", 4),
+        ("?output_modalities=image,all", 4),
+        ("?output_modalities=image&limit=3", 0),
+        ("?other=x", 1),
+    ] {
+        let reply = gateway.get(Caller::Management, &format!("/models/count{query}"), &[]).await;
+        assert_eq!(reply.json(), serde_json::json!({"data": {"count": count}}), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_means_nothing_is_refused() {
+    let gateway = Setup::new().await.start();
+    for query in ["output_modalities=file", "output_modalities=", "output_modalities", "output_modalities=text,,image"]
+    {
+        let reply = gateway.get(Caller::Inference, &format!("/models/count?{query}"), &[]).await;
+        assert!(reply.refusal(400).contains("Valid values are: text, image"), "{query}");
+    }
+    for query in ["output_modalities=text&output_modalities=text", "output_modalities=%ff"] {
+        gateway.get(Caller::Inference, &format!("/models/count?{query}"), &[]).await.refusal(400);
+    }
+}
+
+#[tokio::test]
+async fn the_base_path_is_where_configuration_puts_it() {
+    let mut setup = Setup::new().await;
+    setup.settings.base_path = "/gateway/".to_owned();
+    setup.settings.wire_names = WireNames::OpenRouter;
+    let gateway = setup.start();
+    let bearer = Caller::Inference.bearer();
+    let reply = gateway.send("GET", "/gateway/model/acme/judge", &[("Authorization", &bearer)], b"").await;
+    assert_eq!(reply.json()["data"]["links"]["details"], "/gateway/models/acme/judge/endpoints");
+    gateway.get(Caller::Inference, "/models/count", &[]).await.refusal(404);
+}

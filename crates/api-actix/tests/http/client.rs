@@ -1,0 +1,75 @@
+//! A client that sends exactly the bytes it is given.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// One answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Checks that this is an error envelope of that status and returns its message.
+    #[track_caller]
+    pub fn refusal(&self, status: u16) -> String {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        let json = self.json();
+        assert_eq!(json["error"]["code"], status);
+        assert_eq!(json["error"]["metadata"]["request_id"], self.header("x-request-id").unwrap());
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        json["error"]["message"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Sends a request as it is and reads the answer to the connection's end. A server that answers before it has read
+/// all may cut the sending short.
+pub async fn exchange(address: SocketAddr, request: &[u8]) -> Reply {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let (mut reader, mut writer) = stream.split();
+    let mut answer = Vec::new();
+    let (_sent, read) = tokio::join!(writer.write_all(request), reader.read_to_end(&mut answer));
+    if answer.is_empty() {
+        read.unwrap();
+    }
+    parse(&answer)
+}
+
+fn parse(answer: &[u8]) -> Reply {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let head = std::str::from_utf8(&answer[..end]).unwrap();
+    let mut lines = head.split("\r\n");
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let header = |line: &str| {
+        let (name, value) = line.split_once(": ").unwrap();
+        (name.to_owned(), value.to_owned())
+    };
+    Reply { status, headers: lines.map(header).collect(), body: answer[end + 4..].to_vec() }
+}
+
+/// A request whose headers besides `Host`, `Connection` and `Content-Length` are given.
+pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        write!(text, "{name}: {value}\r\n").unwrap();
+    }
+    if method == "POST" && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding")) {
+        write!(text, "Content-Length: {}\r\n", body.len()).unwrap();
+    }
+    text.push_str("\r\n");
+    [text.as_bytes(), body].concat()
+}

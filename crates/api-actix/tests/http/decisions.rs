@@ -1,0 +1,226 @@
+//! Questions to a model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
+use domain::error::StoreError;
+use domain::routing::{AttemptFailure, AttemptFailureKind, SimulatedFailure};
+use domain::testing::ScriptedProvider;
+use domain::usage::{MockUsageRepository, UsageOutcome, UsageRepository};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use super::client::request;
+use super::gateway::{BASE, Caller, Setup, answer, workspace};
+use api_actix::WireNames;
+
+const BODY: &str =
+    r#"{"model":"acme/judge","state":"s","questions":{"q":{"type":"noul","instructions":"?"}},"extra":1}"#;
+const ANSWERS: &str = r#"{"q":{"type":"noul","noul":0.50, "confidence":1e-1}}"#;
+
+fn overloaded(wait: u64) -> Result<ProviderAnswer, AttemptFailure> {
+    Err(AttemptFailure::from_status(529, Some(Duration::from_secs(wait))))
+}
+
+#[tokio::test]
+async fn an_answer_leaves_with_its_price_and_is_found_by_its_id() {
+    let gateway = Setup::answering([answer(ANSWERS)]).await.start();
+    let reply = gateway.decide(BODY).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let body = std::str::from_utf8(&reply.body).unwrap();
+    let id = reply.header("x-generation-id").unwrap();
+    let expected = format!(
+        r#"{{"answers":{ANSWERS},"model":"acme/judge","usage":{{"input_tokens":429,"output_tokens":0,"cost":0.000018018}},"id":"{id}","provider":"The first"}}"#
+    );
+    assert_eq!(body, expected);
+    assert_eq!(reply.header("x-provider-name"), Some("The first"));
+    let record = UsageRepository::find(&gateway.store, &id.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(record.request_id.as_str(), reply.header("x-request-id").unwrap());
+}
+
+#[tokio::test]
+async fn the_path_that_client_packages_send_works_too() {
+    let gateway = Setup::answering([answer(ANSWERS)]).await.start();
+    let bearer = Caller::Inference.bearer();
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    assert_eq!(gateway.send("POST", "/api/alpha/decisions", &headers, BODY.as_bytes()).await.status, 200);
+}
+
+#[tokio::test]
+async fn labels_are_recorded_and_the_body_s_session_wins() {
+    let gateway = Setup::answering([answer("{}"), answer("{}")]).await.start();
+    let json = ("Content-Type", "application/json");
+    let long = "h".repeat(257);
+    let session_of = async |id: Option<&str>| {
+        let id = id.unwrap().parse().unwrap();
+        UsageRepository::find(&gateway.store, &id).await.unwrap().unwrap().session_id
+    };
+    let post = async |headers: &[(&str, &str)], body: &str| {
+        gateway.post(Caller::Inference, "/api/alpha/decisions", headers, body.as_bytes()).await
+    };
+    let plain = r#"{"model":"acme/judge","questions":"?"}"#;
+    let reply = post(&[json, ("x-session-id", "from-header")], plain).await;
+    assert_eq!(session_of(reply.header("x-generation-id")).await.as_deref(), Some("from-header"));
+    let own = r#"{"model":"acme/judge","questions":"?","session_id":"from-body"}"#;
+    let reply = post(&[json, ("x-session-id", &long), ("x-session-id", "again")], own).await;
+    assert_eq!(session_of(reply.header("x-generation-id")).await.as_deref(), Some("from-body"));
+    assert!(post(&[json, ("x-session-id", &long)], plain).await.refusal(400).contains("256"));
+    assert!(
+        post(&[json, ("x-session-id", "a"), ("x-session-id", "b")], plain)
+            .await
+            .refusal(400)
+            .contains("more than once")
+    );
+    let long = format!(r#"{{"model":"acme/judge","questions":"?","session_id":"{}"}}"#, "é".repeat(257));
+    assert!(post(&[json], &long).await.refusal(400).starts_with("session_id: "));
+}
+
+#[tokio::test]
+async fn names_that_lead_nowhere_are_told_apart() {
+    let gateway = Setup::new().await.start();
+    let ask = async |model: &str| gateway.decide(&format!(r#"{{"model":"{model}","questions":"?"}}"#)).await;
+    let reply = ask("acme/jugde").await;
+    assert_eq!(reply.refusal(404), "There is no model of that name");
+    assert_eq!(reply.json()["error"]["metadata"]["nearest"][0], "acme/judge");
+    assert_eq!(reply.json()["user_id"], "owner-1");
+    assert!(ask("acme/writer").await.refusal(400).contains("does not answer Decisions"));
+    assert!(ask("acme/varies").await.refusal(400).contains("variable price"));
+    let reply = ask("acme/idle").await;
+    assert!(reply.refusal(404).contains("no endpoint is configured"));
+    assert_eq!(reply.json()["error"]["metadata"]["routing_funnel"][0]["endpoint_count"], 0);
+}
+
+#[tokio::test]
+async fn failed_attempts_have_their_status_and_their_history() {
+    let broken = || Err(AttemptFailure::new(AttemptFailureKind::Broken, "secret detail"));
+    let late = || Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "late"));
+    let refused = || Err(AttemptFailure::from_status(422, None));
+    let cases = [
+        ([broken(), broken()], 502, "Provider returned error"),
+        ([late(), late()], 524, "Request timed out. Please try again later."),
+        ([overloaded(7), overloaded(3)], 529, "Provider returned error"),
+        ([refused(), refused()], 400, "Every provider that was tried refused the request as invalid"),
+    ];
+    for (script, status, message) in cases {
+        let gateway = Setup::answering(script).await.start();
+        let reply = gateway.decide(BODY).await;
+        assert_eq!(reply.refusal(status), message);
+        let metadata = reply.json()["error"]["metadata"].clone();
+        assert_eq!(metadata["provider_name"], "The second");
+        assert_eq!(metadata["attempts"].as_array().unwrap().len(), 2);
+        assert_eq!(metadata["attempts"][0]["provider"], "first");
+        assert!(!String::from_utf8_lossy(&reply.body).contains("secret detail"));
+        let waits = (reply.header("retry-after").map(str::to_owned), metadata["retry_after_seconds"].as_u64());
+        assert_eq!(waits, if status == 529 { (Some("3".to_owned()), Some(3)) } else { (None, None) });
+        let id = reply.header("x-generation-id").unwrap().parse().unwrap();
+        let record = UsageRepository::find(&gateway.store, &id).await.unwrap().unwrap();
+        assert_eq!(record.outcome, UsageOutcome::Failed);
+    }
+}
+
+#[tokio::test]
+async fn simulated_failures_reach_the_caller_as_they_are() {
+    use SimulatedFailure as S;
+    for (failure, status) in [
+        (S::InsufficientCredits, 402),
+        (S::Forbidden, 403),
+        (S::RateLimited, 429),
+        (S::ProviderFailure, 502),
+        (S::Unavailable, 503),
+        (S::TimedOut, 524),
+        (S::ProviderOverloaded, 529),
+    ] {
+        let failure = AttemptFailure::new(AttemptFailureKind::Simulated(failure), "simulated");
+        let reply = Setup::answering([Err(failure)]).await.start().decide(BODY).await;
+        reply.refusal(status);
+        assert_eq!(reply.json()["error"]["metadata"]["simulated"], true);
+        assert_eq!(reply.header("retry-after").is_some(), [429, 503].contains(&status), "{status}");
+        assert_eq!(reply.header("x-ratelimit-limit").is_some(), status == 429);
+    }
+}
+
+#[tokio::test]
+async fn how_it_was_handled_is_told_on_request_only() {
+    let mut setup = Setup::answering([overloaded(1), answer(ANSWERS), overloaded(1), overloaded(1)]).await;
+    setup.settings.wire_names = WireNames::OpenRouter;
+    let gateway = setup.start();
+    let headers = [("Content-Type", "application/json"), ("x-openrouter-metadata", "enabled")];
+    let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;
+    let told = &reply.json()["openrouter_metadata"];
+    assert_eq!((&told["attempt_count"], &told["routing"]["provider"]), (&2.into(), &"The second".into()));
+    let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;
+    assert_eq!(reply.json()["openrouter_metadata"]["attempts"].as_array().unwrap().len(), 2);
+    let reply = gateway.decide(BODY).await;
+    assert_eq!(reply.json().get("openrouter_metadata"), None);
+}
+
+#[tokio::test]
+async fn no_answer_leaves_without_its_record() {
+    let mut usage = MockUsageRepository::new();
+    usage.expect_record().returning(|_| Err(StoreError::unavailable("full")));
+    let gateway = Setup { usage: Arc::new(usage), ..Setup::answering([answer(ANSWERS)]).await }.start();
+    gateway.decide(BODY).await.refusal(503);
+}
+
+/// Waits until the caller has left.
+struct Patient {
+    asked: Arc<Notify>,
+}
+
+#[async_trait]
+impl DecisionProvider for Patient {
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        self.asked.notify_one();
+        call.caller.left().await;
+        Err(AttemptFailure::new(AttemptFailureKind::CallerGone, "the caller left"))
+    }
+}
+
+#[tokio::test]
+async fn a_caller_who_leaves_stops_the_call_and_not_its_record() {
+    let asked = Arc::new(Notify::new());
+    let gateway = Setup { provider: Arc::new(Patient { asked: Arc::clone(&asked) }), ..Setup::new().await }.start();
+    let bearer = Caller::Inference.bearer();
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+    stream
+        .write_all(&request("POST", &format!("{BASE}/api/alpha/decisions"), &headers, BODY.as_bytes()))
+        .await
+        .unwrap();
+    asked.notified().await;
+    drop(stream);
+    gateway.tasks.close();
+    // The tracker counts the work from its beginning, so its end is the record's.
+    tokio::time::timeout(Duration::from_secs(10), gateway.tasks.wait()).await.unwrap();
+    let records = UsageRepository::list(&gateway.store, workspace(1), 10).await.unwrap();
+    assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [UsageOutcome::Cancelled]);
+}
+
+#[tokio::test]
+async fn a_graceful_stop_finishes_what_is_in_flight() {
+    struct Slow(Arc<Notify>, Arc<Notify>, ScriptedProvider);
+    #[async_trait]
+    impl DecisionProvider for Slow {
+        async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+            self.0.notify_one();
+            self.1.notified().await;
+            self.2.decide(call).await
+        }
+    }
+    let (asked, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let slow = Slow(Arc::clone(&asked), Arc::clone(&go_on), ScriptedProvider::new([answer(ANSWERS)]));
+    let gateway = Setup { provider: Arc::new(slow), ..Setup::new().await }.start();
+    let stop = async {
+        asked.notified().await;
+        let stopping = gateway.handle.stop(true);
+        go_on.notify_one();
+        stopping.await;
+    };
+    let (reply, ()) = tokio::join!(gateway.decide(BODY), stop);
+    assert_eq!(reply.status, 200);
+    gateway.server.close();
+    tokio::time::timeout(Duration::from_secs(10), gateway.server.wait()).await.unwrap();
+}

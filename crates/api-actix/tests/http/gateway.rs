@@ -1,0 +1,270 @@
+//! A whole gateway over fakes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use api_actix::{Application, HttpSettings, Services, WireNames};
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants, RateLimiter};
+use domain::container::{BlobKey, BlobStore, ContainerPath};
+use domain::decision::{DecisionProvider, ProviderAnswer, ReportedUsage, SubmitDecision, SubmitDecisionPorts};
+use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
+use domain::guardrail::{AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailRepository};
+use domain::ids::{GuardrailId, WorkspaceId};
+use domain::json::Json;
+use domain::model::{Catalogue, CountModels, GetModel, Model, Pricing};
+use domain::routing::{AttemptFailure, Endpoint, EndpointDirectory, Wire};
+use domain::system::{Clock, HealthProbe};
+use domain::testing::{
+    FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
+    MemoryStore, ScriptedProvider, SequentialIds,
+};
+use domain::usage::UsageRepository;
+use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+use tokio_util::task::TaskTracker;
+
+use super::client::{Reply, exchange, request};
+
+/// Who calls: the number of its secret.
+#[derive(Debug, Clone, Copy)]
+pub enum Caller {
+    Inference = 1,
+    Management = 2,
+    OfSuspendedWorkspace = 3,
+    OfOtherWorkspace = 4,
+    Disabled = 5,
+    Expired = 6,
+    Unknown = 7,
+}
+
+impl Caller {
+    pub fn bearer(self) -> String {
+        format!("Bearer {}", FixedSecrets::secret(self as u64).expose())
+    }
+
+    pub fn hash(self) -> String {
+        FixedSecrets::secret(self as u64).hash().to_string()
+    }
+}
+
+pub const BASE: &str = "/api/v1";
+pub const CONTAINER: &str = "sess_one";
+
+pub fn workspace(number: u64) -> WorkspaceId {
+    WorkspaceId::from_uuid(SequentialIds::uuid(900 + number))
+}
+
+pub fn guardrail() -> GuardrailId {
+    GuardrailId::from_uuid(SequentialIds::uuid(800))
+}
+
+pub fn now() -> DateTime<Utc> {
+    FixedClock::default().now()
+}
+
+/// What a gateway is made of; tests change a part and start it.
+pub struct Setup {
+    pub store: MemoryStore,
+    pub blobs: MemoryBlobStore,
+    pub grants: Arc<dyn KeyGrants>,
+    pub guardrails: Arc<dyn GuardrailRepository>,
+    pub usage: Arc<dyn UsageRepository>,
+    pub catalogue: Arc<dyn Catalogue>,
+    pub provider: Arc<dyn DecisionProvider>,
+    pub probes: Vec<Arc<dyn HealthProbe>>,
+    pub rate_limiter: Option<Arc<dyn RateLimiter>>,
+    pub limits: StorageLimits,
+    pub settings: HttpSettings,
+}
+
+impl Setup {
+    pub async fn new() -> Self {
+        let store = MemoryStore::new();
+        fill(&store).await;
+        Self {
+            blobs: MemoryBlobStore::new(FixedClock::default()),
+            grants: Arc::new(store.clone()),
+            guardrails: Arc::new(store.clone()),
+            usage: Arc::new(store.clone()),
+            catalogue: Arc::new(MemoryCatalogue::new(models())),
+            provider: Arc::new(ScriptedProvider::new([])),
+            probes: Vec::new(),
+            rate_limiter: None,
+            limits: StorageLimits { max_file_bytes: 100, workspace_quota_bytes: 150 },
+            settings: HttpSettings {
+                listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+                base_path: BASE.to_owned(),
+                wire_names: WireNames::Interface,
+                max_json_bytes: 8 << 20,
+                max_in_flight: None,
+                workers: Some(1),
+                shutdown_timeout: Duration::from_secs(2),
+            },
+            store,
+        }
+    }
+
+    pub async fn answering(script: impl IntoIterator<Item = Result<ProviderAnswer, AttemptFailure>>) -> Self {
+        Self { provider: Arc::new(ScriptedProvider::new(script)), ..Self::new().await }
+    }
+
+    pub async fn put(&self, path: &str, bytes: usize) -> String {
+        let path: ContainerPath = path.parse().unwrap();
+        let key = BlobKey::container_file(workspace(1), &CONTAINER.parse().unwrap(), &path);
+        self.blobs.put(&key, MemoryByteSource::new([vec![7; bytes]]).boxed()).await.unwrap();
+        path.file_id()
+    }
+
+    pub fn start(self) -> Gateway {
+        let clock = FixedClock::default();
+        let ids = SequentialIds::default();
+        let promote_ports = PromoteContainerFilePorts {
+            documents: Arc::new(self.store.clone()),
+            blobs: Arc::new(self.blobs),
+            media_types: Arc::new(FixedMediaType("text/csv".into())),
+            clock: Arc::new(clock.clone()),
+            timer: Arc::new(ManualTimer::new(clock.clone())),
+            ids: Arc::new(ids.clone()),
+        };
+        let decision_ports = SubmitDecisionPorts {
+            catalogue: Arc::clone(&self.catalogue),
+            provider: self.provider,
+            usage: self.usage,
+            clock: Arc::new(clock.clone()),
+            ids: Arc::new(ids.clone()),
+        };
+        let directory = Arc::new(EndpointDirectory::new(vec![endpoint("first"), endpoint("second")]));
+        let services = Services {
+            authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
+            promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
+            submit_decision: Arc::new(SubmitDecision::new(decision_ports, directory, Duration::from_mins(1))),
+            assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
+            get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
+            count_models: Arc::new(CountModels::new(self.catalogue)),
+            probes: self.probes,
+            rate_limiter: self.rate_limiter,
+            ids: Arc::new(ids),
+            clock: Arc::new(clock),
+        };
+        let tasks = TaskTracker::new();
+        let application = Application::bind(services, self.settings, tasks.clone()).unwrap();
+        let (address, handle) = (application.local_addr(), application.handle());
+        let server = TaskTracker::new();
+        drop(server.spawn(application.run()));
+        Gateway { address, handle, tasks, server, store: self.store }
+    }
+}
+
+/// A running gateway.
+pub struct Gateway {
+    pub address: SocketAddr,
+    pub handle: ServerHandle,
+    pub tasks: TaskTracker,
+    pub server: TaskTracker,
+    pub store: MemoryStore,
+}
+
+impl Gateway {
+    pub async fn raw(&self, request: &[u8]) -> Reply {
+        exchange(self.address, request).await
+    }
+
+    /// Sends with exactly these headers besides `Host`, `Connection` and `Content-Length`.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        self.raw(&request(method, path, headers, body)).await
+    }
+
+    pub async fn get(&self, caller: Caller, path: &str, headers: &[(&str, &str)]) -> Reply {
+        let bearer = caller.bearer();
+        let headers = [&[("Authorization", bearer.as_str())], headers].concat();
+        self.send("GET", &format!("{BASE}{path}"), &headers, b"").await
+    }
+
+    pub async fn post(&self, caller: Caller, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+        let bearer = caller.bearer();
+        let headers = [&[("Authorization", bearer.as_str())], headers].concat();
+        self.send("POST", &format!("{BASE}{path}"), &headers, body).await
+    }
+
+    pub async fn post_json(&self, caller: Caller, path: &str, body: &str) -> Reply {
+        self.post(caller, path, &[("Content-Type", "application/json")], body.as_bytes()).await
+    }
+
+    pub async fn decide(&self, body: &str) -> Reply {
+        self.post_json(Caller::Inference, "/api/alpha/decisions", body).await
+    }
+}
+
+/// One entry of a provider's script.
+#[expect(clippy::unnecessary_wraps, reason = "a script holds answers and failures")]
+pub fn answer(answers: &str) -> Result<ProviderAnswer, AttemptFailure> {
+    let usage = Some(ReportedUsage { input_tokens: 429, output_tokens: 0 });
+    Ok(ProviderAnswer { answers: Json::parse(answers).unwrap(), usage, sent_bytes: 10 })
+}
+
+fn models() -> Vec<Model> {
+    let priced = |id: &str, price: &str| {
+        let price = Pricing::per_token(price.parse().unwrap(), "0".parse().unwrap());
+        Model::minimal(id.parse().unwrap(), price)
+    };
+    let mut writer = priced("acme/writer", "0.1");
+    writer.architecture.output_modalities = vec!["text".to_owned()];
+    vec![priced("acme/judge", "0.000000042"), priced("acme/idle", "0"), priced("acme/varies", "-1"), writer]
+}
+
+fn endpoint(provider: &str) -> Endpoint {
+    Endpoint {
+        model: "acme/judge".parse().unwrap(),
+        provider: provider.parse().unwrap(),
+        provider_name: format!("The {provider}"),
+        wire: Wire::SystemOne,
+        upstream_model: "judge-1".into(),
+        prices: None,
+        attempt_timeout: Duration::from_secs(30),
+        token_overhead: 0,
+    }
+}
+
+async fn fill(store: &MemoryStore) {
+    for number in 1..=3 {
+        let workspace = Workspace {
+            id: workspace(number),
+            name: WorkspaceName::try_new("w").unwrap(),
+            owner_id: Some(format!("owner-{number}")),
+            is_default: false,
+            suspended: number == 3,
+            credit: None,
+            storage_used_bytes: 0,
+            created_at: now(),
+        };
+        WorkspaceRepository::insert(store, &workspace).await.unwrap();
+    }
+    let keys = [
+        (Caller::Inference, ApiKeyScope::Inference(workspace(1))),
+        (Caller::Management, ApiKeyScope::Management),
+        (Caller::OfSuspendedWorkspace, ApiKeyScope::Inference(workspace(3))),
+        (Caller::OfOtherWorkspace, ApiKeyScope::Inference(workspace(2))),
+        (Caller::Disabled, ApiKeyScope::Inference(workspace(1))),
+        (Caller::Expired, ApiKeyScope::Inference(workspace(1))),
+    ];
+    for (caller, scope) in keys {
+        let secret = FixedSecrets::secret(caller as u64);
+        let key = ApiKey {
+            hash: secret.hash(),
+            label: secret.label(),
+            name: ApiKeyName::try_new("k").unwrap(),
+            scope,
+            disabled: matches!(caller, Caller::Disabled),
+            expires_at: matches!(caller, Caller::Expired).then(|| now() - TimeDelta::days(1)),
+            limit: None,
+            guardrail_id: None,
+            created_at: now(),
+        };
+        assert!(ApiKeyRepository::insert(store, &key).await.unwrap());
+    }
+    let name = GuardrailName::try_new("g").unwrap();
+    let guardrail = Guardrail { id: guardrail(), workspace_id: workspace(1), name, created_at: now() };
+    assert!(GuardrailRepository::insert(store, &guardrail).await.unwrap());
+}

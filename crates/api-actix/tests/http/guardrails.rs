@@ -1,0 +1,60 @@
+//! Many keys to one guardrail.
+
+use std::sync::Arc;
+
+use domain::error::StoreError;
+use domain::guardrail::{GuardrailRepository, MockGuardrailRepository};
+
+use super::gateway::{Caller, Setup, guardrail};
+
+#[tokio::test]
+async fn keys_of_the_workspace_are_assigned_and_others_skipped() {
+    let gateway = Setup::new().await.start();
+    let hashes = [Caller::Inference, Caller::Inference, Caller::Disabled, Caller::OfOtherWorkspace, Caller::Management];
+    let hashes: Vec<String> = hashes.into_iter().map(Caller::hash).chain(["nonsense".to_owned()]).collect();
+    let body = serde_json::json!({"key_hashes": hashes, "unknown": null}).to_string();
+    let path = format!("/guardrails/{}/assignments/keys", guardrail());
+    let reply = gateway.post_json(Caller::Management, &path, &body).await;
+    assert_eq!((reply.status, reply.json()), (200, serde_json::json!({"assigned_count": 2})));
+    assert_eq!(gateway.store.count_keys(guardrail()).await.unwrap(), 2);
+    let none = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["nobody"]}"#).await;
+    assert_eq!(none.json()["assigned_count"], 0);
+}
+
+#[tokio::test]
+async fn a_body_of_another_shape_is_told_by_its_path() {
+    let gateway = Setup::new().await.start();
+    let path = format!("/guardrails/{}/assignments/keys", guardrail());
+    for (body, fault) in [
+        ("{}", "key_hashes is required"),
+        (r#"{"key_hashes":null}"#, "key_hashes is required"),
+        (r#"{"key_hashes":"a"}"#, "key_hashes must be an array of strings"),
+        (r#"{"key_hashes":[]}"#, "key_hashes must have at least one element"),
+        (r#"{"key_hashes":["a",""]}"#, "key_hashes[1] must not be empty"),
+        (r#"{"key_hashes":["a","b","c",{"x":1}]}"#, "key_hashes[3] must be a string"),
+        (r#"{"key_hashes":["a"],"key_hashes":[]}"#, "key_hashes stands in the body more than once"),
+    ] {
+        assert_eq!(gateway.post_json(Caller::Management, &path, body).await.refusal(400), fault);
+    }
+}
+
+#[tokio::test]
+async fn a_guardrail_that_is_not_there_is_not_found_whatever_its_form() {
+    let gateway = Setup::new().await.start();
+    for id in ["01990000-0000-7000-8000-00000000ffff", "nonsense", "%ff", "..%2F.."] {
+        let path = format!("/guardrails/{id}/assignments/keys");
+        let reply = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["a"]}"#).await;
+        assert_eq!(reply.refusal(404), "Resource not found", "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_told_without_its_words() {
+    let mut guardrails = MockGuardrailRepository::new();
+    guardrails.expect_assign_keys().returning(|_, _| Err(StoreError::unavailable("SQLITE_BUSY at /var/db")));
+    let gateway = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await }.start();
+    let path = format!("/guardrails/{}/assignments/keys", guardrail());
+    let reply = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["a"]}"#).await;
+    assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+    assert!(!String::from_utf8_lossy(&reply.body).contains("SQLITE"));
+}

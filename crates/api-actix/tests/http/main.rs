@@ -1,0 +1,13 @@
+//! The HTTP layer as clients see it: the real server on a port of its own, over in-memory fakes.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod authentication;
+mod bodies;
+mod catalogue;
+mod client;
+mod decisions;
+mod edge;
+mod gateway;
+mod guardrails;
+mod open_routes;
+mod promote;

@@ -1,0 +1,79 @@
+//! Health, and the description of the interface.
+
+use std::sync::Arc;
+
+use api_actix::{WireNames, openapi_document};
+use domain::testing::SwitchedProbe;
+use serde_json::Value;
+
+use super::gateway::{BASE, CONTAINER, Caller, Setup, answer, guardrail};
+
+#[tokio::test]
+async fn readiness_names_the_store_that_is_away() {
+    let (database, blobs) = (SwitchedProbe::new("database"), SwitchedProbe::new("blobs"));
+    let probes = Setup { probes: vec![Arc::new(database.clone()), Arc::new(blobs)], ..Setup::new().await };
+    let gateway = probes.start();
+    let reply = gateway.send("GET", "/health/ready", &[], b"").await;
+    assert_eq!((reply.status, reply.json()), (200, serde_json::json!({"status": "ok"})));
+    database.set_healthy(false);
+    let reply = gateway.send("GET", "/health/ready", &[], b"").await;
+    assert_eq!(reply.refusal(503), "Service temporarily unavailable");
+    assert_eq!(reply.json()["error"]["metadata"]["unavailable"], serde_json::json!(["database"]));
+    assert_eq!(gateway.send("GET", "/health/live", &[], b"").await.status, 200);
+    assert_eq!(gateway.send("HEAD", "/health/live", &[], b"").await.body, b"");
+}
+
+#[tokio::test]
+async fn the_description_is_served_as_it_is_generated() {
+    let gateway = Setup::new().await.start();
+    let reply = gateway.send("GET", "/openapi.json", &[], b"").await;
+    assert_eq!(reply.json(), openapi_document(BASE, WireNames::Interface));
+    let page = gateway.send("GET", "/docs", &[], b"").await;
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
+    assert!(String::from_utf8_lossy(&page.body).contains("promoteContainerFile"));
+}
+
+/// Checks members by name: all that the schema requires are there, and none that it does not know.
+#[track_caller]
+fn fits(document: &Value, schema: &str, body: &Value) {
+    let shape = &document["components"]["schemas"][schema];
+    for required in shape["required"].as_array().unwrap() {
+        assert!(body.get(required.as_str().unwrap()).is_some(), "{schema} lacks {required}: {body}");
+    }
+    for (name, value) in body.as_object().unwrap_or_else(|| panic!("{schema}: {body}")) {
+        let described = shape["properties"].get(name).unwrap_or_else(|| panic!("{schema} does not know {name}"));
+        if let Some(reference) = described["$ref"].as_str() {
+            let target = reference.rsplit('/').next().unwrap();
+            if value.is_object() {
+                fits(document, target, value);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_served_is_what_is_described() {
+    let document = openapi_document(BASE, WireNames::Interface);
+    let setup = Setup::answering([answer("{}")]).await;
+    let file = setup.put("a", 1).await;
+    let gateway = setup.start();
+    let promote = format!("/containers/{CONTAINER}/files/{file}/promote");
+    for (schema, header) in
+        [("NativeFile", "x-none"), ("VendorAFile", "anthropic-version"), ("VendorBFile", "x-stainless-os")]
+    {
+        fits(&document, schema, &gateway.post(Caller::Inference, &promote, &[(header, "1")], b"").await.json());
+    }
+    let headers = [("Content-Type", "application/json"), ("x-tollgate-metadata", "enabled")];
+    let body = br#"{"model":"acme/judge","questions":"?"}"#;
+    let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, body).await;
+    fits(&document, "DecisionsResponse", &reply.json());
+    let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, b"{}").await;
+    fits(&document, "ErrorEnvelope", &reply.json());
+    let path = format!("/guardrails/{}/assignments/keys", guardrail());
+    let reply = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["a"]}"#).await;
+    fits(&document, "AssignKeysResponse", &reply.json());
+    fits(&document, "ModelResponse", &gateway.get(Caller::Inference, "/model/acme/judge", &[]).await.json());
+    fits(&document, "CountResponse", &gateway.get(Caller::Inference, "/models/count", &[]).await.json());
+    fits(&document, "HealthResponse", &gateway.send("GET", "/health/live", &[], b"").await.json());
+}
