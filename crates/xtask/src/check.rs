@@ -12,10 +12,7 @@ pub fn lint() -> Result<()> {
     step::run(&mut step::cargo(&["build", "--package", "domain", "--no-default-features"]))?;
     step::run(&mut step::cargo(&["run", "--quiet", "--package", "domain", "--example", "embed"]))?;
     step::run(&mut step::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]))?;
-    step::run(
-        step::cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--document-private-items"])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    )?;
+    step::run(step::cargo(&["doc", "--workspace", "--all-features", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     deny::run()?;
     step::announce("every check passed");
     Ok(())
