@@ -36,7 +36,13 @@ pub fn main() -> ExitCode {
 
 fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     let serves = matches!(command, Command::Serve);
-    telemetry::start(&context.config.log, if serves { "info" } else { "warn" })?;
+    let level = match command {
+        Command::Serve => "info",
+        // A part of the show fails on purpose.
+        Command::Demo { .. } => "error",
+        _ => "warn",
+    };
+    telemetry::start(&context.config.log, level)?;
     if serves || matches!(command, Command::Demo { .. }) {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         block_on(builder.thread_name("tollgate"), async {

@@ -16,7 +16,7 @@ struct Source<'a> {
 impl Source<'_> {
     fn at(&self, offset: usize) -> Origin {
         let before = self.text.as_bytes().get(..offset).unwrap_or_default();
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let line = before.split(|byte| *byte == b'\n').count();
         Origin::File { path: self.path.to_owned(), line }
     }
 }
@@ -47,7 +47,10 @@ pub fn read(path: &str, text: &str, entries: &mut Entries) -> Result<(), ConfigE
                 }
             }
             (_, false) => {
-                return Err(ConfigError::new(format!("{origin}: {} must be a table: [{}]", section.name, section.name)));
+                return Err(ConfigError::new(format!(
+                    "{origin}: {} must be a table: [{}]",
+                    section.name, section.name
+                )));
             }
             (_, true) => {
                 return Err(ConfigError::new(format!(

@@ -1,48 +1,80 @@
 //! JSON laid out for reading, with every byte that counts left as it is.
 
+/// An array of plain values that is no longer than this stays on its line.
+const SHORT: usize = 72;
+
 /// Breaks lines and indents them. The text must be JSON; order, numbers and strings stay as they are.
 pub fn indent(json: &str) -> String {
+    let tokens = tokens(json);
     let mut text = String::with_capacity(json.len() * 2);
-    let mut depth = 0;
-    let mut in_string = false;
-    let mut escaped = false;
-    let mut rest = json.chars().peekable();
-    while let Some(c) = rest.next() {
-        if in_string {
-            text.push(c);
-            in_string = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-            continue;
-        }
-        match c {
-            ' ' | '\t' | '\n' | '\r' => {}
-            '{' | '[' => {
-                text.push(c);
-                while rest.next_if(|next| next.is_ascii_whitespace()).is_some() {}
-                if let Some(close) = rest.next_if(|next| matches!(next, '}' | ']')) {
-                    text.push(close);
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(&token) = tokens.get(at) {
+        match token {
+            "{" | "[" => {
+                if let Some((line, used)) = on_one_line(&tokens[at..]) {
+                    text.push_str(&line);
+                    at += used - 1;
                 } else {
                     depth += 1;
+                    text.push_str(token);
                     new_line(&mut text, depth);
                 }
             }
-            '}' | ']' => {
-                depth -= 1;
+            "}" | "]" => {
+                depth = depth.saturating_sub(1);
                 new_line(&mut text, depth);
-                text.push(c);
+                text.push_str(token);
             }
-            ',' => {
-                text.push(c);
+            "," => {
+                text.push(',');
                 new_line(&mut text, depth);
             }
-            ':' => text.push_str(": "),
-            _ => {
-                in_string = c == '"';
-                text.push(c);
-            }
+            ":" => text.push_str(": "),
+            value => text.push_str(value),
         }
+        at += 1;
     }
     text
+}
+
+/// Strings, plain values and punctuation, without the space between them.
+fn tokens(json: &str) -> Vec<&str> {
+    let bytes = json.as_bytes();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        match bytes[at] {
+            b' ' | b'\t' | b'\n' | b'\r' => {
+                at += 1;
+                continue;
+            }
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => at += 1,
+            b'"' => {
+                at += 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at = (at + 1).min(bytes.len());
+            }
+            _ => {
+                while at < bytes.len() && !b" \t\n\r{}[],:\"".contains(&bytes[at]) {
+                    at += 1;
+                }
+            }
+        }
+        tokens.push(json.get(start..at).unwrap_or_default());
+    }
+    tokens
+}
+
+/// An empty object or array, or a short array of plain values, as one line; and how many tokens that is.
+fn on_one_line(tokens: &[&str]) -> Option<(String, usize)> {
+    let end = tokens.iter().skip(1).position(|token| matches!(*token, "{" | "[" | "}" | "]"))? + 1;
+    let closes = matches!((tokens[0], tokens[end]), ("[", "]")) || (end == 1 && tokens[end] == "}");
+    let line: String = tokens[..=end].iter().map(|token| if *token == "," { ", " } else { token }).collect();
+    (closes && line.len() <= SHORT).then_some((line, end + 1))
 }
 
 fn new_line(text: &mut String, depth: usize) {
@@ -56,9 +88,30 @@ mod tests {
 
     #[test]
     fn layout_changes_and_content_does_not() {
-        let json = r#"{"b":[1.50, {}],"a" : "x\"{,\\","c":[ ]}"#;
-        let expected = "{\n  \"b\": [\n    1.50,\n    {}\n  ],\n  \"a\": \"x\\\"{,\\\\\",\n  \"c\": []\n}";
+        let json = r#"{"b":[1.50, {}],"a" : "x\"{,\\","c":[ ],"d":["é",  null,1e400]}"#;
+        let expected = r#"{
+  "b": [
+    1.50,
+    {}
+  ],
+  "a": "x\"{,\\",
+  "c": [],
+  "d": ["é", null, 1e400]
+}"#;
         assert_eq!(indent(json), expected);
-        assert_eq!(indent(&indent(json)), expected);
+        assert_eq!(indent(expected), expected);
+    }
+
+    #[test]
+    fn a_long_array_is_broken_up() {
+        let json = format!("[{}]", ["\"0123456789\""; 9].join(","));
+        assert_eq!(indent(&json).lines().count(), 11);
+    }
+
+    #[test]
+    fn what_is_no_json_does_no_harm() {
+        for text in ["", "}", "\"", "\"\\", "Bad Gateway", "[", "]]"] {
+            indent(text);
+        }
     }
 }

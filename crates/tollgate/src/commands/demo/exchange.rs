@@ -53,21 +53,16 @@ impl Exchange {
     /// For reading.
     pub fn text(&self) -> String {
         let request = &self.request;
-        let mut text = format!("── {}\n\n> {} {}\n", request.title, request.method, request.path);
-        if let Some(key) = &request.key {
-            text.push_str(&format!("> Authorization: Bearer {}\n", masked(key)));
-        }
+        let mut sent = vec![format!("{} {}", request.method, request.path)];
+        sent.extend(request.key.as_ref().map(|key| format!("Authorization: Bearer {}", masked(key))));
         if let Some(body) = &request.body {
-            text.push_str("> Content-Type: application/json\n>\n");
-            text.push_str(&prefixed("> ", &indent(body)));
+            sent.push("Content-Type: application/json\n".to_owned());
+            sent.push(indent(body));
         }
-        text.push_str(&format!("\n< {}\n", self.status));
-        if let Some(id) = &self.request_id {
-            text.push_str(&format!("< x-request-id: {id}\n"));
-        }
-        text.push_str("<\n");
-        text.push_str(&prefixed("< ", &indent(&self.body)));
-        text
+        let mut received = vec![self.status.to_string()];
+        received.extend(self.request_id.as_ref().map(|id| format!("x-request-id: {id}")));
+        received.push(format!("\n{}", indent(&self.body)));
+        format!("── {}\n\n{}\n{}", request.title, quoted("> ", &sent), quoted("< ", &received))
     }
 
     /// For the document of `--json`.
@@ -88,8 +83,15 @@ fn masked(key: &str) -> String {
     key.parse::<domain::api_key::ApiKeySecret>().map_or_else(|_| "…".to_owned(), |secret| secret.label())
 }
 
-fn prefixed(prefix: &str, text: &str) -> String {
-    text.lines().map(|line| format!("{prefix}{line}\n")).collect()
+/// Every line behind a mark, and an empty one after them.
+fn quoted(mark: &str, parts: &[String]) -> String {
+    let mut text = String::new();
+    for line in parts.iter().flat_map(|part| part.split('\n')) {
+        text.push_str(if line.is_empty() { mark.trim_end() } else { mark });
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]

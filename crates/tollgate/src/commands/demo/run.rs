@@ -104,7 +104,7 @@ async fn perform(
         }
         if let Some(id) = body["id"].as_str().filter(|id| id.starts_with(DecisionId::PREFIX)) {
             let record = usage(stores, id).await?;
-            output.text(&format!("   The usage record of that answer, by its id:\n\n{}\n", indent(record.get())))?;
+            output.text(&format!("The usage record of that answer, by its id:\n\n{}\n\n", indent(record.get())))?;
             report.usage = Some(record);
         }
         report.exchanges.push(exchange.view());

@@ -1,7 +1,7 @@
 //! The five operations in turn, each with what its answer must be.
 
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::exchange::Request;
 use super::fixtures::{CONTAINER, Fixtures};
@@ -44,7 +44,7 @@ pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
                 Method::POST,
                 format!("{base}/api/alpha/decisions"),
                 &fixtures.inference_key,
-                Some(decision()),
+                Some(DECISION.to_owned()),
             ),
             status: 200,
             holds: |body| {
@@ -61,7 +61,7 @@ pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
                 Method::POST,
                 format!("{base}/guardrails/{}/assignments/keys", fixtures.guardrail_id),
                 &fixtures.management_key,
-                Some(json!({ "key_hashes": [fixtures.inference_hash, "0".repeat(64)] })),
+                Some(assignment(&fixtures.inference_hash)),
             ),
             status: 200,
             holds: |body| body["assigned_count"] == 1,
@@ -85,9 +85,7 @@ pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
                 Method::POST,
                 format!("{base}/api/alpha/decisions"),
                 &fixtures.inference_key,
-                Some(
-                    json!({ "model": "sandbox/error-529", "state": "x", "questions": { "q": { "type": "noul", "instructions": "x?" } } }),
-                ),
+                Some(FAILING.to_owned()),
             ),
             status: 529,
             holds: |body| body["error"]["code"] == 529 && body["error"]["message"] == "Provider returned error",
@@ -95,32 +93,36 @@ pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     ]
 }
 
-fn request(title: &str, method: Method, path: String, key: &str, body: Option<Value>) -> Request {
-    Request {
-        title: title.to_owned(),
-        method,
-        path,
-        key: Some(key.to_owned()),
-        body: body.map(|body| body.to_string()),
-    }
+fn request(title: &str, method: Method, path: String, key: &str, body: Option<String>) -> Request {
+    Request { title: title.to_owned(), method, path, key: Some(key.to_owned()), body }
 }
 
 /// The body of the Decisions request.
-pub fn decision() -> Value {
-    json!({
-        "model": MODEL,
-        "state": { "subject": "Broken blender", "body": "It smokes. I want my money back, and I am furious." },
-        "questions": {
-            "refund": { "type": "noul", "instructions": "Does the writer want money back?" },
-            "queue": {
-                "type": "choice",
-                "instructions": "Who handles it?",
-                "criteria": { "billing": "money back", "hardware": "a device that smokes", "other": null }
-            },
-            "heat": { "type": "score", "instructions": "How upset?", "criteria": ["calm", "annoyed", "furious"] }
+const DECISION: &str = r#"{
+    "model": "sandbox/decider",
+    "state": {"subject": "Broken blender", "body": "It smokes. I want my money back, and I am furious."},
+    "questions": {
+        "refund": {"type": "noul", "instructions": "Does the writer want money back?"},
+        "queue": {
+            "type": "choice",
+            "instructions": "Who handles it?",
+            "criteria": {"billing": "money back", "hardware": "a device that smokes", "other": null}
         },
-        "session_id": "demo",
-        "trace": { "trace_name": "first steps" },
-        "user": "newcomer"
-    })
+        "heat": {"type": "score", "instructions": "How upset?", "criteria": ["calm", "annoyed", "furious"]}
+    },
+    "session_id": "demo",
+    "trace": {"trace_name": "first steps"},
+    "user": "newcomer"
+}"#;
+
+/// A question to a model that exists to fail.
+const FAILING: &str = r#"{
+    "model": "sandbox/error-529",
+    "state": "The sky is blue.",
+    "questions": {"sky": {"type": "noul", "instructions": "Is the sky blue?"}}
+}"#;
+
+fn assignment(hash: &str) -> String {
+    let nobody = "0".repeat(64);
+    format!(r#"{{"key_hashes": ["{hash}", "{nobody}"]}}"#)
 }
