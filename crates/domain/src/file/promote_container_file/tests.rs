@@ -1,1 +1,331 @@
+use super::*;
+use crate::api_key::ApiKeyHash;
+use crate::container::{BlobMeta, CopiedBlob, MockBlobStore};
+use crate::error::ErrorKind;
+use crate::file::{MockDocumentRepository, MockMediaTypes};
+use crate::ids::WorkspaceId;
+use crate::testing::{FixedClock, ManualTimer, SequentialIds};
+use mockall::Sequence;
+use rstest::rstest;
 
+const LIMITS: StorageLimits = StorageLimits { max_file_bytes: 1_000, workspace_quota_bytes: 5_000 };
+/// `cfile_` and the encoded form of `out/report.csv`.
+const FILE: &str = "cfile_b3V0L3JlcG9ydC5jc3Y";
+
+fn workspace() -> WorkspaceId {
+    WorkspaceId::from_uuid(SequentialIds::uuid(900))
+}
+
+fn source() -> BlobKey {
+    BlobKey::from_listing(format!("containers/{}/box/out/report.csv", workspace()))
+}
+
+fn away() -> StoreError {
+    StoreError::unavailable("away")
+}
+
+fn found(size_bytes: u64) -> Option<BlobMeta> {
+    Some(BlobMeta { key: source(), size_bytes, modified_at: FixedClock::default().now() })
+}
+
+fn copied() -> CopyOutcome {
+    CopyOutcome::Copied(CopiedBlob { sha256: "ab".repeat(32), head: b"a,b".to_vec() })
+}
+
+fn document() -> Document {
+    Document {
+        id: SequentialIds::default().document_id(),
+        workspace_id: workspace(),
+        filename: "out/report.csv".to_owned(),
+        media_type: "text/csv".to_owned(),
+        size_bytes: 10,
+        sha256: "ab".repeat(32),
+        created_at: FixedClock::default().now(),
+    }
+}
+
+#[derive(Default)]
+struct Mocks {
+    documents: MockDocumentRepository,
+    blobs: MockBlobStore,
+    media_types: MockMediaTypes,
+    clock: FixedClock,
+}
+
+impl Mocks {
+    /// A source of ten bytes that is reserved and copied; what follows is the test's.
+    fn up_to_the_copy() -> Self {
+        let mut mocks = Self::default();
+        mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
+        mocks.documents.expect_reserve().returning(|_, _, _| Ok(Reservation::Reserved));
+        mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
+        mocks
+    }
+
+    /// Demands that everything is undone, row first, `times` times.
+    fn expect_undone(&mut self, times: usize) {
+        let mut order = Sequence::new();
+        for number in 1..=times {
+            let id = DocumentIdOf(number).id();
+            let target = BlobKey::document(workspace(), &id);
+            self.documents
+                .expect_abandon()
+                .withf(move |owner, abandoned| *owner == workspace() && *abandoned == id)
+                .once()
+                .in_sequence(&mut order)
+                .returning(|_, _| Ok(true));
+            self.blobs
+                .expect_delete()
+                .withf(move |key| *key == target)
+                .once()
+                .in_sequence(&mut order)
+                .returning(|_| Ok(()));
+        }
+    }
+
+    async fn promote(self, idempotency_key: Option<&str>) -> Result<Document, PromoteError> {
+        self.promote_named("box", FILE, idempotency_key).await
+    }
+
+    async fn promote_named(self, container: &str, file: &str, key: Option<&str>) -> Result<Document, PromoteError> {
+        let ports = PromoteContainerFilePorts {
+            documents: Arc::new(self.documents),
+            blobs: Arc::new(self.blobs),
+            media_types: Arc::new(self.media_types),
+            timer: Arc::new(ManualTimer::new(self.clock.clone())),
+            clock: Arc::new(self.clock),
+            ids: Arc::new(SequentialIds::default()),
+        };
+        let caller = InferenceKey::for_tests(ApiKeyHash::from_bytes([7; 32]), workspace());
+        PromoteContainerFile::new(ports, LIMITS).execute(&caller, container, file, key).await
+    }
+}
+
+/// The id of the `n`th document that a test makes.
+struct DocumentIdOf(usize);
+
+impl DocumentIdOf {
+    fn id(&self) -> crate::ids::DocumentId {
+        crate::ids::DocumentId::from_uuid(SequentialIds::uuid(self.0 as u64))
+    }
+}
+
+#[tokio::test]
+async fn quota_comes_before_bytes_and_bytes_before_visibility() {
+    let mut mocks = Mocks::default();
+    let mut order = Sequence::new();
+    mocks.blobs.expect_stat().withf(|key| *key == source()).once().in_sequence(&mut order).returning(|_| Ok(found(10)));
+    mocks
+        .documents
+        .expect_reserve()
+        .withf(|pending, quota, claim| {
+            let expected = document();
+            pending.id == expected.id
+                && pending.workspace_id == workspace()
+                && pending.filename == expected.filename
+                && pending.size_bytes == 10
+                && *quota == LIMITS.workspace_quota_bytes
+                && claim.is_none()
+        })
+        .once()
+        .in_sequence(&mut order)
+        .returning(|_, _, _| Ok(Reservation::Reserved));
+    mocks
+        .blobs
+        .expect_copy()
+        .withf(|from, to, size| {
+            *from == source() && *to == BlobKey::document(workspace(), &document().id) && *size == 10
+        })
+        .once()
+        .in_sequence(&mut order)
+        .returning(|_, _, _| Ok(copied()));
+    mocks
+        .media_types
+        .expect_detect()
+        .withf(|head, name| head == b"a,b" && name == "out/report.csv")
+        .once()
+        .in_sequence(&mut order)
+        .returning(|_, _| "text/csv".to_owned());
+    mocks
+        .documents
+        .expect_mark_ready()
+        .withf(|owner, id, sha256, media_type| {
+            *owner == workspace() && *id == document().id && *sha256 == "ab".repeat(32) && media_type == "text/csv"
+        })
+        .once()
+        .in_sequence(&mut order)
+        .returning(|_, _, _, _| Ok(Some(document())));
+    assert_eq!(mocks.promote(None).await.unwrap(), document());
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there_is_not_found() {
+    let mut mocks = Mocks::default();
+    mocks.blobs.expect_stat().returning(|_| Ok(None));
+    assert_eq!(mocks.promote(None).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_file_at_the_limit_goes_and_one_byte_more_does_not() {
+    let mut mocks = Mocks::default();
+    mocks.blobs.expect_stat().returning(|_| Ok(found(1_001)));
+    let error = mocks.promote(None).await.unwrap_err();
+    assert!(matches!(error, PromoteError::TooLarge { file_bytes: 1_001, max_bytes: 1_000 }), "{error}");
+
+    let mut mocks = Mocks::default();
+    mocks.blobs.expect_stat().returning(|_| Ok(found(1_000)));
+    mocks.documents.expect_reserve().once().returning(|_, _, _| Ok(Reservation::Reserved));
+    mocks.blobs.expect_copy().returning(|_, _, _| Ok(copied()));
+    mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
+    mocks.documents.expect_mark_ready().returning(|_, _, _, _| Ok(Some(document())));
+    mocks.promote(None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_quota_moves_no_byte() {
+    let mut mocks = Mocks::default();
+    mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
+    mocks.documents.expect_reserve().returning(|_, _, _| Ok(Reservation::QuotaExceeded { used_bytes: 4_991 }));
+    let error = mocks.promote(None).await.unwrap_err();
+    assert!(
+        matches!(error, PromoteError::QuotaExceeded { quota_bytes: 5_000, used_bytes: 4_991, file_bytes: 10 }),
+        "{error}"
+    );
+    assert_eq!(error.kind(), ErrorKind::Forbidden);
+}
+
+#[tokio::test]
+async fn a_source_that_keeps_changing_is_given_up_and_undone() {
+    let mut mocks = Mocks::up_to_the_copy();
+    mocks.blobs.expect_copy().times(3).returning(|_, _, _| Ok(CopyOutcome::SourceChanged));
+    mocks.expect_undone(3);
+    assert!(matches!(mocks.promote(None).await, Err(PromoteError::SourceChanged)));
+}
+
+#[tokio::test]
+async fn a_source_that_changed_once_is_copied_anew() {
+    let mut mocks = Mocks::up_to_the_copy();
+    let mut outcomes = vec![copied(), CopyOutcome::SourceChanged];
+    mocks.blobs.expect_copy().times(2).returning(move |_, _, _| Ok(outcomes.pop().unwrap()));
+    mocks.documents.expect_mark_ready().once().returning(|_, _, _, _| Ok(Some(document())));
+    mocks.expect_undone(1);
+    mocks.promote(None).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_source_that_vanishes_on_the_way_is_not_found_and_undone() {
+    let mut mocks = Mocks::up_to_the_copy();
+    mocks.blobs.expect_copy().returning(|_, _, _| Ok(CopyOutcome::SourceGone));
+    mocks.expect_undone(1);
+    assert!(matches!(mocks.promote(None).await, Err(PromoteError::NotFound)));
+}
+
+#[rstest]
+#[case::claim("claim")]
+#[case::stat("stat")]
+#[case::reserve("reserve")]
+#[case::copy("copy")]
+#[case::ready("ready")]
+#[case::swept("swept")]
+#[tokio::test]
+async fn a_store_that_fails_at_any_step_is_unavailable(#[case] step: &'static str) {
+    let mut mocks = Mocks::default();
+    let fails = move |at: &str| if at == step { Err(away()) } else { Ok(()) };
+    mocks.documents.expect_claim_state().returning(move |_| fails("claim").map(|()| ClaimState::Free));
+    mocks.blobs.expect_stat().returning(move |_| fails("stat").map(|()| found(10)));
+    mocks.documents.expect_reserve().returning(move |_, _, _| fails("reserve").map(|()| Reservation::Reserved));
+    mocks.blobs.expect_copy().returning(move |_, _, _| fails("copy").map(|()| copied()));
+    mocks.media_types.expect_detect().returning(|_, _| "text/csv".to_owned());
+    mocks
+        .documents
+        .expect_mark_ready()
+        .returning(move |_, _, _, _| fails("ready").map(|()| (step != "swept").then(document)));
+    if matches!(step, "copy" | "ready" | "swept") {
+        mocks.expect_undone(1);
+    }
+    assert_eq!(mocks.promote(Some("k")).await.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn what_cannot_be_undone_keeps_its_bytes_for_the_sweeper() {
+    let mut mocks = Mocks::up_to_the_copy();
+    mocks.blobs.expect_copy().returning(|_, _, _| Err(away()));
+    mocks.documents.expect_abandon().once().returning(|_, _| Err(away()));
+    mocks.blobs.expect_delete().never();
+    assert_eq!(mocks.promote(None).await.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_retry_gets_the_document_of_the_first_call() {
+    let mut mocks = Mocks::default();
+    mocks
+        .documents
+        .expect_claim_state()
+        .withf(|claim| {
+            claim.operation == "promote"
+                && claim.key.as_str() == "k"
+                && claim.subject == "box/out/report.csv"
+                && claim.not_before == FixedClock::default().now() - TimeDelta::hours(24)
+        })
+        .once()
+        .returning(|_| Ok(ClaimState::Done(document())));
+    assert_eq!(mocks.promote(Some("k")).await.unwrap(), document());
+}
+
+#[tokio::test]
+async fn a_key_used_for_another_file_is_refused() {
+    let mut mocks = Mocks::default();
+    mocks.documents.expect_claim_state().returning(|_| Ok(ClaimState::Reused));
+    let error = mocks.promote(Some("k")).await.unwrap_err();
+    assert!(matches!(error, PromoteError::IdempotencyKeyReused));
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+}
+
+#[tokio::test]
+async fn a_retry_waits_for_the_call_that_it_repeats() {
+    let mut mocks = Mocks::default();
+    let mut states = vec![ClaimState::Done(document()), ClaimState::InProgress, ClaimState::InProgress];
+    mocks.documents.expect_claim_state().times(3).returning(move |_| Ok(states.pop().unwrap()));
+    let clock = mocks.clock.clone();
+    assert_eq!(mocks.promote(Some("k")).await.unwrap(), document());
+    assert_eq!(clock.monotonic(), 2 * CLAIM_POLL);
+}
+
+#[tokio::test]
+async fn who_loses_the_race_for_the_claim_waits_as_well() {
+    let mut mocks = Mocks::default();
+    let mut states = vec![ClaimState::Done(document()), ClaimState::InProgress, ClaimState::Free];
+    mocks.documents.expect_claim_state().times(3).returning(move |_| Ok(states.pop().unwrap()));
+    mocks.blobs.expect_stat().once().returning(|_| Ok(found(10)));
+    mocks
+        .documents
+        .expect_reserve()
+        .withf(|_, _, claim| claim.is_some())
+        .once()
+        .returning(|_, _, _| Ok(Reservation::Claimed(ClaimState::InProgress)));
+    assert_eq!(mocks.promote(Some("k")).await.unwrap(), document());
+}
+
+#[tokio::test]
+async fn a_retry_does_not_wait_for_ever() {
+    let mut mocks = Mocks::default();
+    mocks.documents.expect_claim_state().returning(|_| Ok(ClaimState::InProgress));
+    let clock = mocks.clock.clone();
+    let error = mocks.promote(Some("k")).await.unwrap_err();
+    assert!(matches!(error, PromoteError::StillInProgress));
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(clock.monotonic() <= CLAIM_WAIT + 2 * CLAIM_POLL);
+}
+
+#[rstest]
+#[case::container("a/b", FILE, None)]
+#[case::no_container("", FILE, None)]
+#[case::file("box", "b3V0", None)]
+#[case::path("box", "cfile_Li4vYQ", None)]
+#[case::empty_key("box", FILE, Some(""))]
+#[case::key_with_a_space("box", FILE, Some("a b"))]
+#[tokio::test]
+async fn malformed_names_reach_no_port(#[case] container: &str, #[case] file: &str, #[case] key: Option<&str>) {
+    let error = Mocks::default().promote_named(container, file, key).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
+}
