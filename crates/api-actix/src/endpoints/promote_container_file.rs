@@ -49,7 +49,10 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpRe
     let file_id = text_of(file_id, "file_id")?;
     let idempotency_key = idempotency_key(headers)?;
     let promote = Arc::clone(&call.gateway.services.promote);
-    let work = async move { promote.execute(&key, &container_id, &file_id, idempotency_key.as_deref()).await };
+    let work = async move {
+        let document = promote.execute(&key, &container_id, &file_id, idempotency_key.as_deref()).await?;
+        Ok::<_, ApiError>(document)
+    };
     // A copy that has begun is finished or undone, whether or not somebody waits for it.
     let document = call.gateway.afterlife.outlive(work, CancellationToken::new()).await?;
     Ok(view(&document, shape_for(headers), call.gateway.wire_names))

@@ -39,22 +39,20 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload
     let presence: Arc<dyn CallerPresence> = Arc::new(Presence(left.clone()));
     let submit = Arc::clone(&call.gateway.services.submit_decision);
     let (now, request_id) = (call.gateway.services.clock.now(), call.request_id.clone());
-    let work = async move { submit.execute(&key, request_id, request, presence).await };
+    let work = async move {
+        let end = submit.execute(&key, request_id, request, presence).await;
+        end.map_err(|error| refusal(error, now.timestamp_millis()))
+    };
     // The caller's leaving cancels the provider's call, never the record of it.
-    match call.gateway.afterlife.outlive(work, left).await {
-        Ok(decision) => {
+    match (call.gateway.afterlife.outlive(work, left).await, told) {
+        (Ok(decision), told) => {
             let told = told.map(|told| (call.gateway.wire_names.service_metadata(), told.of_answer(&decision)));
             Ok(view(&decision, told))
         }
-        Err(error) => {
-            let error = refusal(error, now.timestamp_millis());
-            Err(match told {
-                Some(told) => {
-                    error.service_metadata("guardrail", told.guardrail).service_metadata("routing", told.routing)
-                }
-                None => error,
-            })
+        (Err(error), Some(told)) => {
+            Err(error.service_metadata("guardrail", told.guardrail).service_metadata("routing", told.routing))
         }
+        (Err(error), None) => Err(error),
     }
 }
 

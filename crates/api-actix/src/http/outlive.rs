@@ -5,11 +5,15 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use domain::error::ErrorKind;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
+
+use super::error::ApiError;
 
 /// Where work goes on whose caller has left: a runtime that outlives every connection, and the tracker that the
 /// shutdown waits for.
@@ -27,11 +31,13 @@ impl Afterlife {
     /// Runs `work` where it is awaited, without the cost of a task, as long as the caller stays. When the caller
     /// leaves, the server drops the handler; then `left` is cancelled and `work` goes on in a tracked task of its
     /// own, to its end.
-    pub(crate) fn outlive<F>(&self, work: F, left: CancellationToken) -> Outlive<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
+    ///
+    /// A failure that nobody waits for any more is logged there, as the edge would have.
+    pub(crate) fn outlive<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+        left: CancellationToken,
+    ) -> Outlive<T> {
         // Counted by the tracker from the first poll on, not only once it is detached.
         let work = Box::pin(self.tasks.track_future(work.in_current_span()));
         Outlive { work: Some(work), left, afterlife: self.clone() }
@@ -40,15 +46,15 @@ impl Afterlife {
 
 /// See [`Afterlife::outlive`].
 pub(crate) struct Outlive<T: Send + 'static> {
-    work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    work: Option<BoxFuture<'static, Result<T, ApiError>>>,
     left: CancellationToken,
     afterlife: Afterlife,
 }
 
 impl<T: Send + 'static> Future for Outlive<T> {
-    type Output = T;
+    type Output = Result<T, ApiError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // Taken out, so that work that panics, or is done, is never polled again by the task of `drop`.
         let Some(mut work) = self.work.take() else { return Poll::Pending };
         let Poll::Ready(output) = work.as_mut().poll(cx) else {
@@ -64,8 +70,9 @@ impl<T: Send + 'static> Drop for Outlive<T> {
         let Some(work) = self.work.take() else { return };
         self.left.cancel();
         let to_the_end = AssertUnwindSafe(work).catch_unwind().map(|end| {
-            if end.is_err() {
-                tracing::error!("work whose caller had left panicked");
+            let panicked = |_| Err(ApiError::of(ErrorKind::Internal).caused_by("work whose caller had left panicked"));
+            if let Err(error) = end.unwrap_or_else(panicked) {
+                error.log();
             }
         });
         // The handle of the task is not needed: the tracker holds the task.
@@ -93,7 +100,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_is_awaited_to_its_end_is_no_task_and_nobody_left() {
         let (afterlife, left) = (afterlife(), CancellationToken::new());
-        assert_eq!(afterlife.outlive(async { 7 }, left.clone()).await, 7);
+        assert_eq!(afterlife.outlive(async { Ok(7) }, left.clone()).await.unwrap(), 7);
         assert!(!left.is_cancelled() && afterlife.tasks.is_empty());
     }
 
@@ -107,6 +114,7 @@ mod tests {
                 left.cancelled().await;
                 go_on.notified().await;
                 done.store(true, Ordering::SeqCst);
+                Ok(())
             }
         };
         let mut outlive = afterlife.outlive(work, left.clone());
@@ -122,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn work_that_panics_is_not_taken_up_again() {
         let (afterlife, left) = (afterlife(), CancellationToken::new());
-        let outlive = afterlife.outlive(async { panic!("broken") }, left.clone());
+        let outlive = afterlife.outlive::<()>(async { panic!("broken") }, left.clone());
         assert!(AssertUnwindSafe(outlive).catch_unwind().await.is_err());
         assert!(!left.is_cancelled());
         all_done(&afterlife).await;
