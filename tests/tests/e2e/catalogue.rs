@@ -224,7 +224,8 @@ async fn a_count_is_a_union_and_always_what_the_rows_say() -> Result<()> {
         "?output_modalities=%E2%82%AC",
     ] {
         let reply = get(&world, &format!("/models/count{query}")).await?;
-        report.case(query, reply.error(400, valid));
+        // What is no text at all cannot be an unknown name.
+        report.case(query, reply.error(400, if query.ends_with("%ff") { "output_modalities" } else { valid }));
     }
     let long = format!("?output_modalities={}", "x".repeat(4_000));
     let reply = get(&world, &format!("/models/count{long}")).await?;

@@ -30,7 +30,9 @@ pub struct World {
 impl World {
     /// Starts a gateway with this configuration.
     pub async fn start(toml: &str) -> Result<Self> {
-        Self::of(Instance::new(toml)?).await
+        let mut instance = Instance::new(toml)?;
+        instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+        Self::of(instance).await
     }
 
     /// Starts a gateway.
@@ -44,9 +46,7 @@ impl World {
     /// Starts a gateway with a provider `alpha` and one `beta`; `acme/alone` is served by the first, `acme/pair` by
     /// the first and then the second.
     pub async fn with_providers(alpha: &Upstream, beta: &Upstream, attempt_timeout_ms: u64) -> Result<Self> {
-        let mut instance = Instance::new(&providers_toml(&alpha.base_url(), &beta.base_url(), attempt_timeout_ms))?;
-        instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
-        Self::of(instance).await
+        Self::start(&providers_toml(&alpha.base_url(), &beta.base_url(), attempt_timeout_ms)).await
     }
 
     /// The same call with the inference key, expected to be answered.
