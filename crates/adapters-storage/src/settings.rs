@@ -15,7 +15,7 @@ pub struct StorageSettings {
     pub busy_timeout: Duration,
     /// Most connections for reading; at least 1.
     pub max_readers: u32,
-    /// Most pages that the file may grow to: lets tests fill the disk. `None` is SQLite's own limit.
+    /// Most pages that the file may grow to: a full database fails as unavailable. `None` is SQLite's own limit.
     pub max_page_count: Option<u64>,
 }
 

@@ -68,6 +68,7 @@ fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
 
 fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
     let url = table.text("url").unwrap_or("sqlite://tollgate-data/tollgate.db");
+    let pages = table.positive("max_page_count", 0)?;
     Ok(StorageConfig {
         url: url.to_owned(),
         file: urls::sqlite_file(url).map_err(|fault| table.fault("url", fault))?,
@@ -75,6 +76,7 @@ fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
         synchronous_full: choice(table, "synchronous", &[("normal", false), ("full", true)])?,
         busy_timeout: Duration::from_millis(table.number("busy_timeout_ms").unwrap_or(5_000)),
         max_readers: narrow(table, "max_readers", table.positive("max_readers", 4)?)?,
+        max_page_count: (pages > 0).then_some(pages),
     })
 }
 

@@ -36,7 +36,13 @@ pub const SECTIONS: [Section; 8] = [
     Section {
         name: "storage",
         repeated: false,
-        keys: &[("url", Text), ("synchronous", Text), ("busy_timeout_ms", Number), ("max_readers", Number)],
+        keys: &[
+            ("url", Text),
+            ("synchronous", Text),
+            ("busy_timeout_ms", Number),
+            ("max_readers", Number),
+            ("max_page_count", Number),
+        ],
     },
     Section { name: "blobs", repeated: false, keys: &[("url", Text)] },
     Section {

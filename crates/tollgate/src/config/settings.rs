@@ -71,6 +71,8 @@ pub struct StorageConfig {
     pub busy_timeout: Duration,
     /// Connections that read.
     pub max_readers: u32,
+    /// Pages that the database may grow to.
+    pub max_page_count: Option<u64>,
 }
 
 /// `[limits]`

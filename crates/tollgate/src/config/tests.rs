@@ -51,6 +51,7 @@ fn every_documented_key_is_read() {
         synchronous = "full"
         busy_timeout_ms = 100
         max_readers = 2
+        max_page_count = 5000
         [blobs]
         url = "file:/var/lib/tollgate/blobs"
         [limits]
@@ -89,6 +90,7 @@ fn every_documented_key_is_read() {
     assert_eq!(config.server.base_path, "/gateway/v1");
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
     assert!(config.storage.synchronous_full && !config.sandbox_enabled);
+    assert_eq!(config.storage.max_page_count, Some(5_000));
     assert_eq!(config.limits.max_file_bytes, 5_368_709_120);
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.requests_per_minute), (0, Some(60)));
     assert_eq!(config.log.format, LogFormat::Json);

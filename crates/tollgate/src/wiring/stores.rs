@@ -138,6 +138,7 @@ fn settings(storage: &StorageConfig) -> StorageSettings {
         synchronous: if storage.synchronous_full { Synchronous::Full } else { Synchronous::Normal },
         busy_timeout: storage.busy_timeout,
         max_readers: storage.max_readers,
+        max_page_count: storage.max_page_count,
         ..StorageSettings::new(storage.url.as_str())
     }
 }
