@@ -1,5 +1,7 @@
 //! The blob store on a real disk: the port's contract, and what only a disk can hold.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;

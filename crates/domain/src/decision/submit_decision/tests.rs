@@ -35,6 +35,7 @@ impl DecisionProvider for Script {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as the port returns it")]
 fn answer(usage: Option<(u64, u64)>) -> Outcome {
     Ok(ProviderAnswer {
         answers: Json::parse(r#"{"q":{"type":"noul","noul":0.5}}"#).unwrap(),

@@ -24,6 +24,7 @@ fn away() -> StoreError {
     StoreError::unavailable("away")
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "as the port returns it")]
 fn found(size_bytes: u64) -> Option<BlobMeta> {
     Some(BlobMeta { key: source(), size_bytes, modified_at: FixedClock::default().now() })
 }

@@ -1,0 +1,194 @@
+//! Embeds the domain in a program of its own: every port is an adapter of this file. It answers one Decisions
+//! request and looks one model up. Run it with `cargo run -p domain --example embed`.
+#![expect(clippy::print_stdout, reason = "it shows what it does")]
+
+use std::error::Error;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
+use domain::decision::{
+    DecisionDraft, DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage, StaysToTheEnd, SubmitDecision,
+    SubmitDecisionPorts,
+};
+use domain::error::StoreError;
+use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use domain::json::Json;
+use domain::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
+use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, Wire};
+use domain::system::{Clock, IdGenerator};
+use domain::usage::{UsageRecord, UsageRepository};
+use uuid::Uuid;
+
+/// The machine's time.
+struct MachineClock(Instant);
+
+#[expect(clippy::disallowed_methods, reason = "this program's clock")]
+impl Clock for MachineClock {
+    fn now(&self) -> DateTime<Utc> {
+        SystemTime::now().into()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// Ids that count; a program that runs twice would want better ones.
+#[derive(Default)]
+struct CountedIds(AtomicU64);
+
+impl CountedIds {
+    fn next(&self) -> Uuid {
+        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1)
+    }
+}
+
+impl IdGenerator for CountedIds {
+    fn workspace_id(&self) -> WorkspaceId {
+        WorkspaceId::from_uuid(self.next())
+    }
+
+    fn guardrail_id(&self) -> GuardrailId {
+        GuardrailId::from_uuid(self.next())
+    }
+
+    fn document_id(&self) -> DocumentId {
+        DocumentId::from_uuid(self.next())
+    }
+
+    fn decision_id(&self) -> DecisionId {
+        DecisionId::from_uuid(self.next())
+    }
+
+    fn request_id(&self) -> RequestId {
+        RequestId::from_uuid(self.next())
+    }
+}
+
+/// One key, known at the start.
+struct OneKey(Arc<KeyGrant>);
+
+#[async_trait]
+impl KeyGrants for OneKey {
+    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
+        Ok((self.0.hash == *hash).then(|| Arc::clone(&self.0)))
+    }
+}
+
+/// A catalogue that never changes.
+struct FixedCatalogue(Arc<CatalogueSnapshot>);
+
+impl Catalogue for FixedCatalogue {
+    fn snapshot(&self) -> Arc<CatalogueSnapshot> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// A "model" that says yes to everything that mentions money.
+struct MoneyJudge;
+
+#[async_trait]
+impl DecisionProvider for MoneyJudge {
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        let state = call.request.state.as_ref().map_or("", Json::text);
+        let yes = if state.contains("money") { "0.97" } else { "0.04" };
+        let questions = call.request.questions.typed.iter().flatten();
+        let answers: Vec<String> =
+            questions.map(|question| format!(r#""{}":{{"type":"noul","noul":{yes}}}"#, question.name)).collect();
+        let answers = Json::parse(&format!("{{{}}}", answers.join(",")))
+            .map_err(|_| AttemptFailure::new(AttemptFailureKind::Broken, "the answers are no JSON"))?;
+        let usage = Some(ReportedUsage { input_tokens: 42, output_tokens: 0 });
+        Ok(ProviderAnswer { answers, usage, sent_bytes: 0 })
+    }
+}
+
+/// Usage in a list: good enough for a program that forgets everything at its end.
+#[derive(Default)]
+struct UsageList(Mutex<Vec<UsageRecord>>);
+
+impl UsageList {
+    fn records(&self) -> std::sync::MutexGuard<'_, Vec<UsageRecord>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl UsageRepository for UsageList {
+    async fn record(&self, record: UsageRecord) -> Result<(), StoreError> {
+        let mut records = self.records();
+        if records.iter().all(|kept| kept.id != record.id) {
+            records.push(record);
+        }
+        Ok(())
+    }
+
+    async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError> {
+        Ok(self.records().iter().find(|record| record.id == *id).cloned())
+    }
+
+    async fn list(&self, workspace_id: WorkspaceId, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
+        let records = self.records();
+        let of_workspace = records.iter().rev().filter(|record| record.workspace_id == workspace_id);
+        Ok(of_workspace.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    #[expect(clippy::disallowed_methods, reason = "this program's clock")]
+    let clock: Arc<dyn Clock> = Arc::new(MachineClock(Instant::now()));
+    let ids = Arc::new(CountedIds::default());
+    let usage = Arc::new(UsageList::default());
+    let pricing = Pricing::per_token("0.000000042".parse()?, "0".parse()?);
+    let model = Model::minimal("acme/judge".parse()?, pricing);
+    let endpoint = Endpoint {
+        model: model.id.clone(),
+        provider: "acme".parse()?,
+        provider_name: "Acme".to_owned(),
+        wire: Wire::SystemOne,
+        upstream_model: "judge".to_owned(),
+        prices: None,
+        attempt_timeout: Duration::from_secs(5),
+        token_overhead: 0,
+    };
+    let catalogue = Arc::new(FixedCatalogue(Arc::new(CatalogueSnapshot::build(vec![model]))));
+
+    let secret = ApiKeySecret::from_random([7; 32]);
+    let scope = GrantScope::Inference {
+        workspace_id: ids.workspace_id(),
+        workspace_suspended: false,
+        owner_id: None,
+        guardrail_id: None,
+    };
+    let grant = KeyGrant { hash: secret.hash(), disabled: false, expires_at: None, scope };
+    let authenticate = Authenticate::new(Arc::new(OneKey(Arc::new(grant))), Arc::clone(&clock));
+    let principal = authenticate.execute(secret.expose()).await?;
+
+    let found = catalogue.snapshot().resolve("Acme/Judge:floor").ok_or("the model resolves")?;
+    println!("Acme/Judge:floor is {} at {} USD per input token", found.model.id, found.model.pricing.prompt);
+
+    let request = DecisionDraft {
+        model: Some(Json::parse(r#""acme/judge""#)?),
+        questions: Some(Json::parse(r#"{"refund":{"type":"noul","instructions":"Is a refund asked for?"}}"#)?),
+        state: Some(Json::parse(r#""I want my money back.""#)?),
+        ..DecisionDraft::default()
+    }
+    .check()?;
+    let ports = SubmitDecisionPorts {
+        catalogue,
+        provider: Arc::new(MoneyJudge),
+        usage: Arc::clone(&usage) as Arc<dyn UsageRepository>,
+        clock,
+        ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
+    };
+    let submit = SubmitDecision::new(ports, Arc::new(EndpointDirectory::new(vec![endpoint])), Duration::from_secs(30));
+    let decision = submit.execute(principal.inference()?, ids.request_id(), request, Arc::new(StaysToTheEnd)).await?;
+    println!("{} answered {} for {} USD", decision.provider, decision.answers.text(), decision.cost);
+    let kept = usage.find(&decision.id).await?.ok_or("its usage is on record")?;
+    println!("{} is on record with {} input tokens", kept.id, kept.input_tokens);
+    Ok(())
+}
