@@ -18,7 +18,7 @@ pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
     let started = match config.format {
         LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).try_init(),
     };
     // Only tests start it twice, and then the first one stands.
     drop(started);

@@ -37,7 +37,8 @@ pub fn main() -> ExitCode {
 fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     let serves = matches!(command, Command::Serve);
     let level = match command {
-        Command::Serve => "info",
+        // What the libraries tell about their own starts and stops is told by this service already.
+        Command::Serve => "info,actix_server=warn,sea_orm_migration=warn",
         // A part of the show fails on purpose.
         Command::Demo { .. } => "error",
         _ => "warn",

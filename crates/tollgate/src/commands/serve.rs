@@ -9,8 +9,10 @@ use crate::wiring::{Instance, Shutdown};
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     let stores = context.stores().await?;
+    let instance = Instance::start(&context.config, &context.environment, stores.clone()).await?;
+    // Only now: a start that fails hands out no key.
     first_start::run(context, &stores).await?;
-    let instance = Instance::start(&context.config, &context.environment, stores).await?;
+    drop(stores);
     let (address, base_path) = (instance.address(), &context.config.server.base_path);
     tracing::info!(
         server.address = %address,

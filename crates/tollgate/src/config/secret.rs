@@ -14,32 +14,28 @@ pub enum SecretSource {
 }
 
 impl SecretSource {
-    /// Reads the secret. `owner` says in messages what it is for.
+    /// Reads the secret.
     ///
     /// # Errors
     /// The variable is not set or the file cannot be read, or what is there is empty or cannot stand in a header.
-    pub fn read(&self, owner: &str, environment: &Environment) -> Result<String, ConfigError> {
+    pub fn read(&self, environment: &Environment) -> Result<String, ConfigError> {
         let (text, place) = match self {
             Self::Variable(name) => {
                 let text = environment.get(name).ok_or_else(|| {
-                    ConfigError::new(format!(
-                        "{owner}: the environment variable {name}, named by api_key_env, is not set"
-                    ))
+                    ConfigError::new(format!("the environment variable {name}, named by api_key_env, is not set"))
                 })?;
                 (text.to_owned(), format!("the environment variable {name}"))
             }
             Self::File(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| {
-                    ConfigError::new(format!("{owner}: api_key_file {} cannot be read: {error}", path.display()))
+                    ConfigError::new(format!("api_key_file {} cannot be read: {error}", path.display()))
                 })?;
                 (text, format!("the file {}", path.display()))
             }
         };
         let secret = text.trim();
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(ConfigError::new(format!(
-                "{owner}: {place} holds no key: visible ASCII characters are wanted"
-            )));
+            return Err(ConfigError::new(format!("{place} holds no key: visible ASCII characters are wanted")));
         }
         Ok(secret.to_owned())
     }

@@ -194,19 +194,19 @@ fn a_secret_in_the_file_is_refused_and_not_repeated() {
 #[test]
 fn secrets_are_read_from_where_they_are_named() {
     let variables: Environment = [("KEY", " sk-1 "), ("EMPTY", ""), ("BROKEN", "a b")].into_iter().collect();
-    let of = |name: &str| SecretSource::Variable(name.to_owned()).read("provider x", &variables);
+    let of = |name: &str| SecretSource::Variable(name.to_owned()).read(&variables);
     assert_eq!(of("KEY").unwrap(), "sk-1");
     assert_eq!(
         of("EMPTY").unwrap_err().to_string(),
-        "provider x: the environment variable EMPTY, named by api_key_env, is not set"
+        "the environment variable EMPTY, named by api_key_env, is not set"
     );
     assert!(!of("BROKEN").unwrap_err().to_string().contains("a b"));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     let file = SecretSource::File(path.clone());
-    assert!(file.read("provider x", &variables).unwrap_err().to_string().contains("cannot be read"));
+    assert!(file.read(&variables).unwrap_err().to_string().contains("cannot be read"));
     std::fs::write(&path, "sk-2\n").unwrap();
-    assert_eq!(file.read("provider x", &variables).unwrap(), "sk-2");
+    assert_eq!(file.read(&variables).unwrap(), "sk-2");
 }
 
 #[test]

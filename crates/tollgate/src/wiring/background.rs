@@ -54,10 +54,8 @@ impl Background {
                         "the sweeper removed what was left behind"
                     ),
                     Err(error) => {
-                        tracing::warn!(
-                            error = &error as &dyn std::error::Error,
-                            "the sweeper failed and will try again"
-                        );
+                        let error = anyhow::Error::from(error);
+                        tracing::warn!(error = format!("{error:#}"), "the sweeper failed and will try again");
                     }
                 }
                 tokio::select! {

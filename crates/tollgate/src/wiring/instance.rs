@@ -45,7 +45,9 @@ impl Instance {
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("{} cannot be listened on", config.server.listen))?;
-        background.sweep(&stores);
+        if !config.storage.read_only {
+            background.sweep(&stores);
+        }
         Ok(Self { application, background, stores })
     }
 

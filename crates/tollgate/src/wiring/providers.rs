@@ -70,8 +70,7 @@ fn system_one(
     clients: &mut Clients<'_>,
     environment: &Environment,
 ) -> anyhow::Result<SystemOneProvider> {
-    let owner = format!("provider {}", provider.slug);
-    let api_key = provider.api_key.as_ref().map(|source| source.read(&owner, environment)).transpose()?;
+    let api_key = provider.api_key.as_ref().map(|source| source.read(environment)).transpose()?;
     let settings = SystemOneSettings {
         slug: provider.slug.clone(),
         base_url: provider.base_url.clone(),

@@ -62,7 +62,7 @@ impl Exchange {
         let mut received = vec![self.status.to_string()];
         received.extend(self.request_id.as_ref().map(|id| format!("x-request-id: {id}")));
         received.push(format!("\n{}", indent(&self.body)));
-        format!("── {}\n\n{}\n{}", request.title, quoted("> ", &sent), quoted("< ", &received))
+        format!("\n── {}\n\n{}\n{}", request.title, quoted("> ", &sent), quoted("< ", &received))
     }
 
     /// For the document of `--json`.

@@ -104,7 +104,7 @@ async fn perform(
         }
         if let Some(id) = body["id"].as_str().filter(|id| id.starts_with(DecisionId::PREFIX)) {
             let record = usage(stores, id).await?;
-            output.text(&format!("The usage record of that answer, by its id:\n\n{}\n\n", indent(record.get())))?;
+            output.text(&format!("\nThe usage record of that answer, by its id:\n\n{}\n", indent(record.get())))?;
             report.usage = Some(record);
         }
         report.exchanges.push(exchange.view());
@@ -115,7 +115,7 @@ async fn perform(
     if output.is_json() {
         output.show(&report, String::new)?;
     }
-    output.text("All five operations did what they should.\n")
+    output.text("\nAll five operations did what they should.\n")
 }
 
 /// The record, as `usage show` finds it.

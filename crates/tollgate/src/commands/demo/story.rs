@@ -10,7 +10,7 @@ pub fn opening(address: SocketAddr) -> String {
     format!(
         "A throwaway Tollgate listens on http://{address}: a real server with a real database and blob store in a\n\
          temporary folder. It made a workspace, an inference key, a management key, a guardrail and a container file.\n\
-         The five operations, over HTTP:\n"
+         The five operations, over HTTP:"
     )
 }
 
@@ -19,7 +19,7 @@ pub fn invitation(address: SocketAddr, base: &str, fixtures: &Fixtures) -> Strin
     let (key, management) = (&fixtures.inference_key, &fixtures.management_key);
     let url = format!("http://{address}{base}");
     format!(
-        "Your turn: paste any of these into another terminal. Ctrl-C ends the demo and removes everything.\n\n\
+        "\nYour turn: paste any of these into another terminal. Ctrl-C ends the demo and removes everything.\n\n\
          curl -s {url}/api/alpha/decisions -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n  \
          -d '{{\"model\":\"{MODEL}\",\"state\":\"The sky is blue.\",\"questions\":{{\"q\":{{\"type\":\"noul\",\"instructions\":\"Is the sky blue?\"}}}}}}'\n\n\
          curl -s -X POST {url}/containers/{CONTAINER}/files/{file}/promote -H 'Authorization: Bearer {key}'\n\n\

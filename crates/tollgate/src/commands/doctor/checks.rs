@@ -30,7 +30,7 @@ pub async fn migrations(stores: &Stores) -> Check {
             let missing: Vec<&str> =
                 states.iter().filter(|state| !state.applied).map(|state| state.name.as_str()).collect();
             if missing.is_empty() {
-                Check::new("migrations", Status::Ok, format!("all {} are applied", states.len()))
+                Check::new("migrations", Status::Ok, format!("{0} of {0} applied", states.len()))
             } else {
                 let detail = format!("missing: {}; migrate up applies them", missing.join(", "));
                 Check::new("migrations", Status::Broken, detail)

@@ -19,7 +19,7 @@ pub async fn reach(base_url: &str, timeout: Duration) -> anyhow::Result<String> 
         .await
         .with_context(|| format!("{host}:{port} did not answer within {} ms", timeout.as_millis()))?
         .with_context(|| format!("{host}:{port} cannot be reached"))?;
-    Ok(format!("{host}:{port} accepts connections"))
+    Ok(format!("{host}:{port} accepts TCP connections"))
 }
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let second = Duration::from_secs(1);
-        assert!(reach(&url, second).await.unwrap().contains("accepts connections"));
+        assert!(reach(&url, second).await.unwrap().contains("accepts TCP connections"));
         drop(listener);
         assert!(reach(&url, second).await.is_err());
     }
