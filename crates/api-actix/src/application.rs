@@ -40,6 +40,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
+/// How long a client that was answered before it had sent all may go on sending into the void; cut off at once, many
+/// would never see the answer.
+const LINGER: Duration = Duration::from_secs(5);
+
 /// A server that has its port.
 pub struct Application {
     server: Server,
@@ -67,6 +71,7 @@ impl Application {
             .disable_signals()
             .shutdown_timeout(shutdown_timeout.as_secs())
             .client_request_timeout(HEAD_TIMEOUT)
+            .client_disconnect_timeout(LINGER)
             .keep_alive(KEEP_ALIVE)
             .tcp_nodelay(true)
             // A client that closes its side has left: its request is dropped, which is how it is noticed.

@@ -36,17 +36,25 @@ impl Reply {
     }
 }
 
-/// Sends a request as it is and reads the answer to the connection's end. A server that answers before it has read
-/// all may cut the sending short.
+/// Sends a request as it is and reads one answer: to its announced length, or to the connection's end where no more
+/// comes.
 pub async fn exchange(address: SocketAddr, request: &[u8]) -> Reply {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let (mut reader, mut writer) = stream.split();
-    let mut answer = Vec::new();
-    let (_sent, read) = tokio::join!(writer.write_all(request), reader.read_to_end(&mut answer));
-    if answer.is_empty() {
-        read.unwrap();
-    }
-    parse(&answer)
+    let receive = async {
+        let mut answer = Vec::new();
+        while !is_whole(&answer) && reader.read_buf(&mut answer).await.unwrap() > 0 {}
+        parse(&answer)
+    };
+    let (sent, reply) = tokio::join!(writer.write_all(request), receive);
+    sent.unwrap();
+    reply
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let announced = parse(&answer[..end + 4]).header("content-length").and_then(|length| length.parse().ok());
+    announced.is_some_and(|length: usize| answer.len() >= end + 4 + length)
 }
 
 fn parse(answer: &[u8]) -> Reply {
