@@ -13,7 +13,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use crate::http::body::JsonBody;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
-use crate::http::json_members::{malformed, read_members};
+use crate::http::json_members::read_members;
 use crate::http::segment;
 
 impl From<AssignKeysError> for ApiError {
@@ -48,10 +48,12 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload
 fn key_hashes(text: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
     let [hashes] = read_members(text, &["key_hashes"])?;
     let hashes = hashes.ok_or_else(|| ApiError::invalid("key_hashes is required"))?.get();
+    let no_strings = || ApiError::invalid("key_hashes must be an array of strings");
     if !hashes.starts_with('[') {
-        return Err(ApiError::invalid("key_hashes must be an array of strings"));
+        return Err(no_strings());
     }
-    let Hashes { strings, first_other } = serde_json::from_str(hashes).map_err(|error| malformed(&error))?;
+    // Its grammar has been checked; what still fails is a number beyond any range.
+    let Hashes { strings, first_other } = serde_json::from_str(hashes).map_err(|_| no_strings())?;
     match first_other {
         Some(index) => Err(ApiError::invalid(format!("key_hashes[{index}] must be a string"))),
         None => Ok(strings),
@@ -174,10 +176,7 @@ mod tests {
             assert_eq!(read(&body).unwrap_err(), "key_hashes must be an array of strings");
         }
         assert!(read(r#"{"key_hashes":["a"],"key_hashes":["b"]}"#).unwrap_err().contains("more than once"));
-        assert_eq!(
-            read(r#"{"key_hashes":[1e999]}"#).unwrap_err().split(':').next(),
-            Some("The body is not valid JSON")
-        );
+        assert_eq!(read(r#"{"key_hashes":[1e999]}"#).unwrap_err(), "key_hashes must be an array of strings");
     }
 
     #[test]

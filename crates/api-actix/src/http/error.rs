@@ -187,7 +187,8 @@ impl ApiError {
         } else if parts.status.is_server_error() {
             tracing::warn!(http.status = status, error = cause, "a request failed");
         } else {
-            tracing::debug!(http.status = status, error = cause, message = %parts.message, "a request was refused");
+            // Without the message, which may name members by the caller's own words.
+            tracing::debug!(http.status = status, error = cause, "a request was refused");
         }
     }
 }

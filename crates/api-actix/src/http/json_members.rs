@@ -34,7 +34,7 @@ pub(crate) fn read_members<'t, const N: usize>(
 }
 
 /// Says where the fault is and nothing of what stands there.
-pub(crate) fn malformed(error: &serde_json::Error) -> ApiError {
+fn malformed(error: &serde_json::Error) -> ApiError {
     ApiError::invalid(format!("The body is not valid JSON: line {}, column {}", error.line(), error.column()))
 }
 
