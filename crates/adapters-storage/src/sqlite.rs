@@ -8,10 +8,13 @@ use crate::settings::{StorageSettings, Synchronous};
 
 /// The write-ahead log is cut to this many bytes after a checkpoint.
 const LOG_BYTES: &str = "67108864";
+/// The writer keeps up to this much of the file in memory, in KiB (negative, as the pragma wants it): a transaction
+/// over 100,000 scattered keys would otherwise write its pages out again and again before it ends.
+const WRITER_CACHE: &str = "-65536";
 
 /// The pool of the one connection that writes, open.
 pub(crate) async fn writer(settings: &StorageSettings, location: &Location) -> Result<SqlitePool, sqlx::Error> {
-    let mut options = options(settings, location);
+    let mut options = options(settings, location).pragma("cache_size", WRITER_CACHE);
     if location.access != Access::ReadOnly {
         options = options.journal_mode(SqliteJournalMode::Wal).pragma("journal_size_limit", LOG_BYTES);
     }
