@@ -25,7 +25,7 @@ async fn writes(world: &World) -> Result<Vec<(&'static str, Call)>> {
     ])
 }
 
-fn unavailable(reply: &Reply) -> Result<()> {
+pub fn unavailable(reply: &Reply) -> Result<()> {
     reply.error(503, "Service temporarily unavailable")?;
     ensure!(reply.header("retry-after").parse::<u64>().is_ok(), "no Retry-After");
     Ok(())
@@ -189,23 +189,4 @@ async fn a_file_that_is_too_large_for_the_process() -> Result<()> {
     let small = world.instance.put("sess_a", "small", b"x").await?;
     world.server.promote(&world.inference.secret, "sess_a", &small).await?.ok()?;
     world.server.ensure_healthy().await
-}
-
-#[tokio::test]
-async fn a_blob_store_that_is_gone() -> Result<()> {
-    let world = World::start("").await?;
-    let id = world.instance.put("sess_a", "a", b"x").await?;
-    let away = world.instance.path().join("away");
-    std::fs::rename(world.instance.blobs(), &away)?;
-    let reply = world.server.promote(&world.inference.secret, "sess_a", &id).await?;
-    ensure!([200, 404, 503].contains(&reply.status), "{}: {}", reply.status, reply.text());
-    if reply.status != 200 {
-        reply.envelope(reply.status)?;
-    }
-    world.decide(body("sandbox/decider")).await?;
-    if !world.instance.blobs().exists() {
-        std::fs::rename(&away, world.instance.blobs())?;
-    }
-    world.server.promote(&world.inference.secret, "sess_a", &id).await?;
-    Ok(())
 }
