@@ -212,7 +212,7 @@ impl From<AuthenticateError> for ApiError {
             AuthenticateError::WorkspaceSuspended { ref owner_id } => {
                 Self::of(error.kind()).message(error.to_string()).user_id(owner_id.clone())
             }
-            AuthenticateError::Store(store) => Self::store(store),
+            AuthenticateError::Store(_) => Self::of(error.kind()).caused_by(error),
         }
     }
 }

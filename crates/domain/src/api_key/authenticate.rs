@@ -118,8 +118,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_failing_store_is_unavailable_and_never_unauthenticated() {
-        let error = authenticate(Err(StoreError::unavailable("gone"))).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        for failure in [StoreError::unavailable("gone"), StoreError::Corrupt("no such table".to_owned())] {
+            let error = authenticate(Err(failure)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+        }
     }
 
     #[tokio::test]

@@ -39,7 +39,8 @@ impl AuthenticateError {
         match self {
             Self::Missing | Self::Invalid => ErrorKind::Unauthenticated,
             Self::WorkspaceSuspended { .. } => ErrorKind::Forbidden,
-            Self::Store(error) => error.kind(),
+            // Whatever is wrong with the store, it says nothing about the caller, who may ask again.
+            Self::Store(_) => ErrorKind::Unavailable,
         }
     }
 }
