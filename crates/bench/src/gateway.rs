@@ -68,7 +68,8 @@ completion_price = "0"
             ),
         )?;
         let mut gateway = Self {
-            binary: binary.to_owned(),
+            // Commands run in the installation's folder.
+            binary: binary.canonicalize().with_context(|| format!("there is no {}", binary.display()))?,
             folder,
             address,
             workspace_id: String::new(),
