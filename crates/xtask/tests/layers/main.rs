@@ -41,6 +41,8 @@ fn planted_violations_are_caught() {
         ("api-actix", "adapters-cache"),
         ("api-actix", "sea-orm"),
         ("api-actix", "hyper"),
+        ("tollgate", "actix-web"),
+        ("tollgate", "sea-orm"),
         ("catalogue-json", "api-actix"),
         ("migrations", "domain"),
         ("adapters-system", "tollgate"),

@@ -45,7 +45,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "adapters-cache", ours: &["domain"], technologies: &["moka", "tokio"], others: None },
     Layer { name: "adapters-provider", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
-    Layer { name: "adapters-blob", ours: &["domain"], technologies: &["cap-std", "tokio"], others: None },
+    Layer { name: "adapters-blob", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
     Layer {
         name: "adapters-system",
         ours: &["domain"],
@@ -53,8 +53,8 @@ const LAYERS: &[Layer] = &[
         others: None,
     },
     Layer { name: "api-actix", ours: &["domain", "catalogue-json"], technologies: &["actix", "tokio"], others: None },
-    // The binary wires everything; of the technologies it starts actix's runtime, and its demo is an HTTP client.
-    Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["actix", "hyper", "tokio"], others: None },
+    // The binary wires everything; its demo is an HTTP client.
+    Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["hyper", "tokio"], others: None },
     // The end-to-end tests hold the binary from outside and look into its database.
     Layer { name: "tollgate-tests", ours: ALL_OF_OURS, technologies: &["hyper", "sea-orm", "tokio"], others: None },
     // The benchmark holds the binary from outside, fills its database by the ports and sets a bare proxy beside it.
@@ -73,7 +73,7 @@ const TECHNOLOGIES: &[(&str, &[&str])] = &[
     ("sea-orm", &["sea-orm", "sea-query", "sqlx", "libsqlite3-sys", "rusqlite"]),
     ("hyper", &["hyper", "reqwest", "ureq", "awc", "h2"]),
     ("rustls", &["rustls", "tokio-rustls", "native-tls", "openssl"]),
-    ("cap-std", &["cap-", "object_store"]),
+    ("rustix", &["rustix", "nix", "cap-", "object_store"]),
     ("moka", &["moka"]),
     ("governor", &["governor"]),
     ("getrandom", &["getrandom", "rand"]),
