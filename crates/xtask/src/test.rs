@@ -6,10 +6,12 @@ use anyhow::Result;
 
 use crate::step;
 
-/// Builds the binary that the end-to-end tests start, then runs every test and every doc test.
+/// Builds everything, then runs every test and every doc test.
 pub fn run() -> Result<()> {
     let mut took = Duration::ZERO;
-    took += step::run(&mut step::cargo(&["build", "--package", "tollgate"]))?;
+    // Everything at once and with the features of the tests, so that nothing is compiled for two sets of features. The
+    // binary that the end-to-end tests start is among it.
+    took += step::run(&mut step::cargo(&["build", "--workspace", "--all-targets", "--all-features"]))?;
     let nextest = step::succeeds(&mut step::cargo(&["nextest", "--version"]));
     let runner: &[&str] = if nextest { &["nextest", "run"] } else { &["test", "--lib", "--bins", "--tests"] };
     let scope = ["--workspace", "--all-features", "--no-fail-fast"];
