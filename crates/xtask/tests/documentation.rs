@@ -1,0 +1,57 @@
+//! What the documentation lists must be what the code has.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+fn text(file: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap()
+}
+
+/// The words of `("word", Kind)` in the configuration's schema.
+fn schema_keys() -> BTreeSet<String> {
+    let schema = text("crates/tollgate/src/config/schema.rs");
+    let kinds = ["Text", "Number", "Switch"];
+    let entry = |piece: &str| {
+        let (key, rest) = piece.split_once("\", ")?;
+        kinds.iter().any(|kind| rest.starts_with(kind)).then(|| key.to_owned())
+    };
+    schema.split("(\"").skip(1).filter_map(entry).collect()
+}
+
+#[test]
+fn every_configuration_key_is_documented_and_no_other() {
+    let keys = schema_keys();
+    assert!(keys.contains("listen") && keys.contains("token_overhead"), "the schema was not understood: {keys:?}");
+    let page = text("docs/configuration.md");
+    let rows: BTreeSet<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |").map(|(key, _)| key.to_owned()))
+        .collect();
+    assert_eq!(rows, keys);
+}
+
+#[test]
+fn every_command_is_documented() {
+    let page = text("docs/cli.md");
+    for (file, area) in
+        [("container", "container"), ("guardrail", "guardrail"), ("key", "key"), ("workspace", "workspace")]
+    {
+        let source = text(&format!("crates/tollgate/src/cli/{file}.rs"));
+        // Variants stand at the first level of the enum.
+        let variants = source
+            .split("pub enum ")
+            .nth(1)
+            .unwrap()
+            .split("\n}")
+            .next()
+            .unwrap()
+            .lines()
+            .filter_map(|line| line.strip_prefix("    ").filter(|rest| rest.starts_with(char::is_uppercase)));
+        for variant in variants {
+            let word: String = variant.chars().take_while(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+            assert!(page.contains(&format!("{area} {word}")), "docs/cli.md lacks `{area} {word}`");
+        }
+    }
+}
