@@ -21,7 +21,7 @@ pub enum CatalogueCommand {
     },
     /// Show one model, by any of its names
     Show {
-        /// The model: author/slug[:variant]
+        /// The model: author/slug, with a :variant where it has one
         id: String,
     },
 }
