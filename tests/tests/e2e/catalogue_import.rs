@@ -91,6 +91,13 @@ async fn replacing_leaves_the_files_rows_and_those_of_endpoints_and_the_sandbox_
     let renamed = get(&world, "/model/acme/old").await?.ok()?;
     ensure!(renamed["data"]["id"] == "acme/new", "{renamed}");
     ensure!(count(&world, "?output_modalities=all").await? == 3);
+
+    // The rows that ship with the binary do not come back with the next start.
+    let World { instance, server, inference, management } = world;
+    server.stop().await?;
+    let world = World { server: instance.serve().await?, instance, inference, management };
+    ensure!(count(&world, "?output_modalities=all").await? == 3);
+    ensure!(get(&world, "/model/acme/old").await?.ok()?["data"]["id"] == "acme/new");
     Ok(())
 }
 

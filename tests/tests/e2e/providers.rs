@@ -35,6 +35,7 @@ fn failures(elsewhere: &Upstream) -> Vec<(&'static str, Behaviour, u16, &'static
         ("500", status(500), 502, "broken"),
         ("502", status(502), 502, "broken"),
         ("504", status(504), 502, "broken"),
+        ("204", Behaviour::Raw(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()), 502, "broken"),
         ("402", status(402), 502, "broken"),
         ("404", status(404), 502, "broken"),
         ("408", status(408), 502, "broken"),

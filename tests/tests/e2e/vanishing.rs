@@ -54,20 +54,21 @@ async fn meddled(world: &World, meddle: impl FnOnce() -> std::io::Result<()>) ->
 async fn settled(world: &World, reply: &Reply, statuses: &[u16]) -> Result<()> {
     ensure!(statuses.contains(&reply.status), "{}: {}", reply.status, reply.text());
     let documents = world.instance.document_blobs()?;
-    if reply.status == 200 {
+    let held = if reply.status == 200 {
         let file = reply.ok()?;
         ensure!(documents.len() == 1, "{documents:?}");
         ensure!(file["size_bytes"] == documents[0].metadata()?.len(), "{file} is not what lies there");
+        file["size_bytes"].clone()
     } else {
         reply.envelope(reply.status)?;
         ensure!(documents.is_empty(), "{documents:?} for a {}", reply.status);
-        world.instance.put("sess_a", "small", b"x").await?;
-        let workspace = world.instance.default_workspace().await?;
-        File::create(world.instance.container_file(&workspace, "sess_a", "huge")?)?.set_len(6_000_000_001)?;
-        let refused = world.server.promote(&world.inference.secret, "sess_a", &file_id("huge")).await?;
-        let metadata = refused.envelope(403)?["error"]["metadata"].clone();
-        ensure!(metadata["used_bytes"] == 0, "quota was not given back: {metadata}");
-    }
+        0.into()
+    };
+    let workspace = world.instance.default_workspace().await?;
+    File::create(world.instance.container_file(&workspace, "sess_a", "huge")?)?.set_len(6_000_000_001)?;
+    let refused = world.server.promote(&world.inference.secret, "sess_a", &file_id("huge")).await?;
+    let metadata = refused.envelope(403)?["error"]["metadata"].clone();
+    ensure!(metadata["used_bytes"] == held, "{held} bytes are held: {metadata}");
     world.server.ensure_healthy().await
 }
 
