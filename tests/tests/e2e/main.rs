@@ -13,6 +13,7 @@ mod framing;
 mod guardrails;
 mod idempotency;
 mod lifecycle;
+mod outbound;
 mod presence;
 mod promote;
 mod promote_hostile;

@@ -94,6 +94,25 @@ async fn a_file_that_goes_away_in_mid_copy_leaves_nothing_half_made() -> Result<
 }
 
 #[tokio::test]
+async fn a_stop_in_mid_copy_lets_the_copy_end() -> Result<()> {
+    let World { instance, server, inference, management } = World::start("").await?;
+    let workspace = instance.default_workspace().await?;
+    File::create(instance.container_file(&workspace, "sess_a", "large")?)?.set_len(100 << 20)?;
+    let world = World { instance, server, inference, management };
+    let call = promotion(&world.inference.secret, "sess_a", &file_id("large"));
+    let address = world.server.address();
+    let mut calls = tokio::task::JoinSet::new();
+    calls.spawn(async move { call.send(address).await });
+    copying(&world).await?;
+    let World { instance, server, .. } = world;
+    server.stop().await?;
+    let Some(reply) = calls.join_next().await else { anyhow::bail!("the call is gone") };
+    ensure!(reply??.ok()?["size_bytes"] == 100 << 20);
+    ensure!(instance.document_blobs()?.len() == 1);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_caller_that_leaves_in_mid_copy_leaves_nothing_half_made() -> Result<()> {
     let world = World::start("[limits]\nworkspace_quota_bytes = 50000000\n").await?;
     let workspace = world.instance.default_workspace().await?;
