@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// The binary of the profile that the tests were built in; built once where it is not there.
+/// The binary of the profile that the tests were built in; built once where it is not there or older than its
+/// sources, so that no test passes on yesterday's code.
 pub(crate) fn tollgate() -> Result<PathBuf> {
     static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BINARY.get_or_init(|| find_or_build().map_err(|error| format!("{error:#}"))).clone().map_err(|error| anyhow!(error))
@@ -16,10 +17,24 @@ fn find_or_build() -> Result<PathBuf> {
     // target/<profile>/deps/<tests>
     let profile = tests.ancestors().nth(2).context("the tests do not lie in a target folder")?;
     let binary = profile.join(format!("tollgate{}", std::env::consts::EXE_SUFFIX));
-    if !binary.is_file() {
+    if !is_fresh(&binary).unwrap_or(false) {
         build(profile)?;
     }
     Ok(binary)
+}
+
+/// False where a source that the compiler read for the binary has changed since or is gone.
+fn is_fresh(binary: &Path) -> Result<bool> {
+    let built = binary.metadata()?.modified()?;
+    // What cargo notes beside a binary: `<binary>: <source> <source> …`, blanks in names escaped.
+    let noted = std::fs::read_to_string(binary.with_extension("d"))?;
+    let (_, sources) = noted.split_once(": ").context("cargo notes no sources")?;
+    for source in sources.trim_end().replace("\\ ", "\0").split(' ') {
+        if Path::new(&source.replace('\0', " ")).metadata()?.modified()? > built {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn build(profile: &Path) -> Result<()> {
@@ -37,4 +52,36 @@ fn build(profile: &Path) -> Result<()> {
         bail!("the binary could not be built");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn a_binary_is_fresh_while_no_source_is_newer() -> Result<()> {
+        let folder = tempfile::TempDir::new()?;
+        let at = |name: &str| folder.path().join(name);
+        let (binary, plain, blank) = (at("tollgate"), at("a.rs"), at("b c.rs"));
+        for file in [&binary, &plain, &blank] {
+            std::fs::write(file, "")?;
+        }
+        assert!(is_fresh(&binary).is_err(), "nothing is noted");
+        let escaped = blank.display().to_string().replace(' ', "\\ ");
+        std::fs::write(at("tollgate.d"), format!("{}: {} {escaped}\n", binary.display(), plain.display()))?;
+        let long_ago = SystemTime::UNIX_EPOCH;
+        let set = |file: &Path, after: u64| {
+            std::fs::File::options().write(true).open(file)?.set_modified(long_ago + Duration::from_secs(after))
+        };
+        set(&binary, 10)?;
+        set(&plain, 10)?;
+        set(&blank, 9)?;
+        assert!(is_fresh(&binary)?);
+        set(&blank, 11)?;
+        assert!(!is_fresh(&binary)?);
+        std::fs::remove_file(&blank)?;
+        assert!(is_fresh(&binary).is_err(), "a source is gone");
+        Ok(())
+    }
 }
