@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::web::{self, Payload};
 use actix_web::{App, HttpRequest, HttpServer};
+use ipnet::IpNet;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
@@ -29,6 +30,8 @@ pub struct HttpSettings {
     pub max_json_bytes: usize,
     /// Most requests at once, open routes not counted; `None` is no limit.
     pub max_in_flight: Option<usize>,
+    /// Networks whose `X-Forwarded-For` is believed when the client's address is logged.
+    pub trusted_proxies: Vec<IpNet>,
     /// Threads that serve; `None` is one per core.
     pub workers: Option<usize>,
     /// How long a graceful stop waits for requests in flight; whole seconds count.

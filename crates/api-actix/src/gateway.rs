@@ -10,6 +10,7 @@ use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{CountModels, GetModel};
 use domain::system::{Clock, HealthProbe, IdGenerator};
+use ipnet::IpNet;
 
 use crate::application::HttpSettings;
 use crate::endpoints::docs::DocsPage;
@@ -48,6 +49,7 @@ pub(crate) struct Gateway {
     pub(crate) base_path: String,
     pub(crate) wire_names: WireNames,
     pub(crate) max_json_bytes: usize,
+    pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) afterlife: Afterlife,
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: Bytes,
@@ -64,6 +66,7 @@ impl Gateway {
             services,
             wire_names: settings.wire_names,
             max_json_bytes: settings.max_json_bytes,
+            trusted_proxies: settings.trusted_proxies,
             afterlife,
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),
             docs: DocsPage::new(&openapi),

@@ -14,6 +14,7 @@ use futures_util::FutureExt;
 use tracing::Instrument;
 
 use super::authentication::authenticate;
+use super::client_address::client_address;
 use super::envelope;
 use super::error::ApiError;
 use super::routes::{self, Matched, OpenRoute, Operation, Target};
@@ -47,11 +48,13 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let request_id = request_id(&gateway, &request);
     let matched = routes::find(&gateway.base_path, request.path());
     let route = matched.map(|matched| matched.route.pattern);
+    let client = client_address(&request, &gateway.trusted_proxies);
     let span = tracing::info_span!(
         "http.request",
         request.id = %request_id,
         http.method = request.method().as_str(),
         http.route = route,
+        client.address = client.map(tracing::field::display),
     );
     async {
         let outcome = AssertUnwindSafe(answer(&gateway, &request, payload, &request_id, matched)).catch_unwind().await;

@@ -2,6 +2,7 @@
 
 pub(crate) mod authentication;
 pub(crate) mod body;
+pub(crate) mod client_address;
 pub(crate) mod edge;
 pub(crate) mod envelope;
 pub(crate) mod error;

@@ -99,6 +99,7 @@ impl Setup {
                 wire_names: WireNames::Interface,
                 max_json_bytes: 8 << 20,
                 max_in_flight: None,
+                trusted_proxies: Vec::new(),
                 workers: Some(1),
                 shutdown_timeout: Duration::from_secs(2),
             },

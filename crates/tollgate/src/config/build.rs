@@ -1,7 +1,10 @@
 //! From entries to a checked configuration.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
+
+use ipnet::IpNet;
 
 use super::entries::{Entries, Table};
 use super::{
@@ -63,6 +66,15 @@ fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
             &[("interface", WireNamesConfig::Interface), ("openrouter", WireNamesConfig::OpenRouter)],
         )?,
         workers: (workers > 0).then(|| narrow(table, "workers", workers)).transpose()?,
+        trusted_proxies: trusted_proxies(table)?,
+    })
+}
+
+/// Networks in CIDR notation; a bare address is a network of one.
+fn trusted_proxies(table: &Table) -> Result<Vec<IpNet>, ConfigError> {
+    let parse = |text: &String| text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    table.texts("trusted_proxies").iter().map(parse).collect::<Result<_, _>>().map_err(|_| {
+        table.fault("trusted_proxies", "must hold addresses or networks, such as \"10.0.0.0/8\" or \"::1\"")
     })
 }
 

@@ -30,6 +30,7 @@ pub enum Value {
     Text(String),
     Number(u64),
     Switch(bool),
+    Texts(Vec<String>),
 }
 
 impl Value {
@@ -37,7 +38,10 @@ impl Value {
     pub fn is(&self, kind: Kind) -> bool {
         matches!(
             (self, kind),
-            (Self::Text(_), Kind::Text) | (Self::Number(_), Kind::Number) | (Self::Switch(_), Kind::Switch)
+            (Self::Text(_), Kind::Text)
+                | (Self::Number(_), Kind::Number)
+                | (Self::Switch(_), Kind::Switch)
+                | (Self::Texts(_), Kind::Texts)
         )
     }
 }
@@ -61,6 +65,14 @@ impl Table {
         match self.values.get(key) {
             Some((Value::Text(text), _)) => Some(text),
             _ => None,
+        }
+    }
+
+    /// The strings of a key; none where it is not set.
+    pub fn texts(&self, key: &str) -> &[String] {
+        match self.values.get(key) {
+            Some((Value::Texts(texts), _)) => texts,
+            _ => &[],
         }
     }
 
@@ -173,5 +185,6 @@ pub fn expected(kind: Kind) -> &'static str {
         Kind::Text => "must be a string",
         Kind::Number => "must be a whole number, zero or more",
         Kind::Switch => "must be true or false",
+        Kind::Texts => "must be an array of strings",
     }
 }

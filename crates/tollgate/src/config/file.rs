@@ -88,6 +88,14 @@ fn read_value(value: &Spanned<DeValue<'_>>) -> Option<Value> {
         DeValue::String(text) => Some(Value::Text(text.to_string())),
         DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::Number),
         DeValue::Boolean(on) => Some(Value::Switch(*on)),
+        DeValue::Array(array) => array.iter().map(read_text).collect::<Option<_>>().map(Value::Texts),
+        _ => None,
+    }
+}
+
+fn read_text(value: &Spanned<DeValue<'_>>) -> Option<String> {
+    match value.get_ref() {
+        DeValue::String(text) => Some(text.to_string()),
         _ => None,
     }
 }

@@ -52,6 +52,7 @@ fn parse(value: &str, kind: Kind) -> Option<Value> {
         Kind::Text => Some(Value::Text(quoted(value).unwrap_or_else(|| value.to_owned()))),
         Kind::Number => value.trim().replace('_', "").parse().ok().map(Value::Number),
         Kind::Switch => value.trim().parse().ok().map(Value::Switch),
+        Kind::Texts => texts(value).map(Value::Texts),
     }
 }
 
@@ -64,4 +65,21 @@ fn quoted(value: &str) -> Option<String> {
         toml::de::DeValue::String(text) => Some(text.into_owned()),
         _ => None,
     }
+}
+
+/// A TOML array of strings, or a list with commas between its elements.
+fn texts(value: &str) -> Option<Vec<String>> {
+    if !value.trim_start().starts_with('[') {
+        return Some(value.split(',').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect());
+    }
+    let toml::de::DeValue::Array(array) = toml::de::DeValue::parse(value.trim()).ok()?.into_inner() else {
+        return None;
+    };
+    array
+        .into_iter()
+        .map(|element| match element.into_inner() {
+            toml::de::DeValue::String(text) => Some(text.into_owned()),
+            _ => None,
+        })
+        .collect()
 }

@@ -11,6 +11,8 @@ pub enum Kind {
     Number,
     /// `true` or `false`.
     Switch,
+    /// An array of strings; in an environment variable also a comma-separated list.
+    Texts,
 }
 
 /// A table of the file, or an array of tables.
@@ -24,14 +26,20 @@ pub struct Section {
     pub keys: &'static [(&'static str, Kind)],
 }
 
-use Kind::{Number, Switch, Text};
+use Kind::{Number, Switch, Text, Texts};
 
 /// The whole schema.
 pub const SECTIONS: [Section; 8] = [
     Section {
         name: "server",
         repeated: false,
-        keys: &[("listen", Text), ("base_path", Text), ("wire_names", Text), ("workers", Number)],
+        keys: &[
+            ("listen", Text),
+            ("base_path", Text),
+            ("wire_names", Text),
+            ("workers", Number),
+            ("trusted_proxies", Texts),
+        ],
     },
     Section {
         name: "storage",

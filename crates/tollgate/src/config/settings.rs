@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use domain::model::ModelId;
 use domain::routing::{ProviderSlug, TokenPrices};
 
@@ -45,6 +47,8 @@ pub struct ServerConfig {
     pub wire_names: WireNamesConfig,
     /// Worker threads; `None` is one a core.
     pub workers: Option<usize>,
+    /// Whose forwarding headers count.
+    pub trusted_proxies: Vec<IpNet>,
 }
 
 /// Which literal names answers use.

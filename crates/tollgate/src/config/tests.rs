@@ -270,3 +270,20 @@ fn proxies_are_read_and_not_shown() {
     assert_eq!(config.proxy.none_for.as_deref(), Some("localhost"));
     assert!(!format!("{config:?}").contains("word"));
 }
+
+#[test]
+fn trusted_proxies_are_addresses_or_networks_in_every_notation() {
+    let listed = |variables: &[(&str, &str)], text: &str| {
+        let config = with(variables, text);
+        config.map(|config| config.server.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let expected = ["10.0.0.0/8", "::1/128"];
+    assert_eq!(listed(&[], "[server]\ntrusted_proxies = [\"10.0.0.0/8\", \"::1\"]").unwrap(), expected);
+    for value in ["10.0.0.0/8, ::1", "[\"10.0.0.0/8\", '::1']"] {
+        assert_eq!(listed(&[("TOLLGATE__SERVER__TRUSTED_PROXIES", value)], "").unwrap(), expected);
+    }
+    for bad in ["[\"proxy.example\"]", "[1]", "\"::1\""] {
+        let message = fault(&format!("[server]\ntrusted_proxies = {bad}"));
+        assert!(message.contains("server.trusted_proxies must"), "{message}");
+    }
+}

@@ -142,6 +142,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         max_json_bytes: config.limits.max_json_bytes,
         max_in_flight: Some(config.limits.max_in_flight),
         workers: config.server.workers,
+        trusted_proxies: config.server.trusted_proxies.clone(),
         shutdown_timeout: SHUTDOWN,
     }
 }
