@@ -1,0 +1,74 @@
+//! Whose request it is, by address, for the log.
+
+use std::net::{IpAddr, SocketAddr};
+
+use actix_web::HttpRequest;
+use actix_web::http::header::HeaderMap;
+use ipnet::IpNet;
+
+/// The address of the client: the peer's, or, where the peer is a trusted proxy, the one that it forwards for.
+pub(crate) fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr> {
+    Some(behind_proxies(request.peer_addr()?.ip(), request.headers(), trusted))
+}
+
+/// Walks `X-Forwarded-For` from its end, where the nearest proxy wrote, for as long as whoever wrote is trusted. What
+/// an untrusted one wrote may be made up, so nothing before it counts.
+fn behind_proxies(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
+    let lines: Vec<&str> = headers.get_all("x-forwarded-for").filter_map(|value| value.to_str().ok()).collect();
+    let mut client = peer.to_canonical();
+    for entry in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+        if !is_trusted(client) {
+            break;
+        }
+        match address(entry.trim()) {
+            Some(forwarded) => client = forwarded,
+            None => break,
+        }
+    }
+    client
+}
+
+/// With or without a port.
+fn address(entry: &str) -> Option<IpAddr> {
+    let bare = entry.trim_start_matches('[').trim_end_matches(']');
+    let parsed = bare.parse().or_else(|_| entry.parse::<SocketAddr>().map(|socket| socket.ip()));
+    parsed.ok().map(|address: IpAddr| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    fn client(peer: &str, forwarded: &[&'static str], trusted: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for line in forwarded {
+            headers.append(HeaderName::from_static("x-forwarded-for"), HeaderValue::from_static(line));
+        }
+        let trusted: Vec<IpNet> = trusted.iter().map(|network| network.parse().unwrap()).collect();
+        behind_proxies(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn without_trust_the_peer_is_the_client_whatever_it_says() {
+        assert_eq!(client("192.0.2.1", &["203.0.113.9"], &[]), "192.0.2.1");
+        assert_eq!(client("192.0.2.1", &["203.0.113.9"], &["10.0.0.0/8"]), "192.0.2.1");
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_believed_and_what_came_to_it_from_outside_is_not() {
+        let trusted = ["10.0.0.0/8", "::1/128"];
+        assert_eq!(client("10.0.0.1", &["203.0.113.9"], &trusted), "203.0.113.9");
+        assert_eq!(client("10.0.0.1", &["1.1.1.1, 203.0.113.9, 10.0.0.2"], &trusted), "203.0.113.9");
+        assert_eq!(client("10.0.0.1", &["1.1.1.1", "203.0.113.9"], &trusted), "203.0.113.9");
+        assert_eq!(client("::1", &["[2001:db8::7]:443"], &trusted), "2001:db8::7");
+        assert_eq!(client("::ffff:10.0.0.1", &["203.0.113.9:5555"], &trusted), "203.0.113.9");
+    }
+
+    #[test]
+    fn what_is_no_address_ends_the_walk() {
+        assert_eq!(client("10.0.0.1", &["203.0.113.9, unknown"], &["10.0.0.0/8"]), "10.0.0.1");
+        assert_eq!(client("10.0.0.1", &[], &["10.0.0.0/8"]), "10.0.0.1");
+    }
+}
