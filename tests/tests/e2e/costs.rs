@@ -51,6 +51,46 @@ async fn a_record_survives_the_death_of_the_process_right_after_the_answer() -> 
 }
 
 #[tokio::test]
+async fn a_death_in_the_middle_of_a_crowd_loses_no_answer_and_doubles_none() -> Result<()> {
+    let instance = Instance::new("")?;
+    let mut answered = std::collections::BTreeSet::new();
+    for trial in 0..5 {
+        let server = instance.serve().await?;
+        let key = instance.inference_key().await?;
+        let ids = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let mut callers = tokio::task::JoinSet::new();
+        for _ in 0..16 {
+            let (call, address) = (decisions(&key.secret, body("sandbox/decider")), server.address());
+            let ids = std::sync::Arc::clone(&ids);
+            callers.spawn(async move {
+                // No more in all than a list can show.
+                for _ in 0..120 {
+                    let Ok(Ok(answer)) = call.send(address).await.map(|reply| reply.ok()) else { return };
+                    if let (Some(id), Ok(mut ids)) = (answer["id"].as_str(), ids.lock()) {
+                        ids.push(id.to_owned());
+                    }
+                }
+            });
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(150 + 37 * trial)).await;
+        server.kill().await?;
+        while callers.join_next().await.is_some() {}
+        let ids = ids.lock().map_err(|_| anyhow::anyhow!("a caller panicked"))?;
+        ensure!(!ids.is_empty(), "nobody was answered before the death");
+        answered.extend(ids.iter().cloned());
+    }
+    let listed = instance.json(&["usage", "list", "--limit", "10000"]).await?;
+    let mut recorded = std::collections::BTreeMap::<&str, usize>::new();
+    for row in rows(&listed)? {
+        *recorded.entry(row["id"].as_str().context("a row without an id")?).or_default() += 1;
+    }
+    ensure!(recorded.values().all(|times| *times == 1), "a record is there twice");
+    let lost: Vec<_> = answered.iter().filter(|id| !recorded.contains_key(id.as_str())).collect();
+    ensure!(lost.is_empty(), "{} of {} answers are not on record", lost.len(), answered.len());
+    Ok(())
+}
+
+#[tokio::test]
 async fn many_at_once_are_all_recorded_once() -> Result<()> {
     let world = World::start("").await?;
     let mut calls = tokio::task::JoinSet::new();
