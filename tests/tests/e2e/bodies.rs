@@ -30,6 +30,7 @@ async fn what_is_no_decisions_request_is_a_400_with_an_envelope() -> Result<()> 
         ("empty", Vec::new()),
         ("blank", b"  \n ".to_vec()),
         ("cut short", good.as_bytes()[..good.len() - 1].to_vec()),
+        ("a byte order mark", format!("\u{feff}{good}").into_bytes()),
         ("not JSON", b"model=sandbox/decider".to_vec()),
         ("single quotes", good.replace('"', "'").into_bytes()),
         ("something behind it", format!("{good}x").into_bytes()),

@@ -104,6 +104,7 @@ async fn every_name_resolves_to_the_row_it_means() -> Result<()> {
         "acme/..",
         "%2e%2e/%2e%2e",
         "acme/%00",
+        "acme/%zz",
         "acme/%ff%fe",
         "acme/judge-2.5%2Ffree",
         &format!("acme/{long}"),
@@ -220,6 +221,7 @@ async fn a_count_is_a_union_and_always_what_the_rows_say() -> Result<()> {
         "?output_modalities=all,file",
         "?output_modalities=text;image",
         "?output_modalities=%00",
+        "?output_modalities=%zz",
         "?output_modalities=%ff",
         "?output_modalities=%E2%82%AC",
     ] {

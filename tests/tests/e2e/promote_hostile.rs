@@ -42,6 +42,9 @@ async fn a_file_id_that_names_no_path_is_a_400() -> Result<()> {
             "cfile_+/+/", // the other alphabet, and two segments
             "cfile_%2B%2F%2B%2F",
             "cfile_YQ%00",
+            "cfile_YQ%zz",
+            "cfile_YQ%",
+            "%",
             "cfile_%2e%2e",
             "cfile_%20YQ",
             "cfile_Y%0AQ",
@@ -180,6 +183,10 @@ async fn links_folders_and_devices_in_a_container_are_no_files() -> Result<()> {
         let reply = world.server.promote(&world.inference.secret, "sess_a", &file_id(path)).await?;
         report.case(path, reply.error(404, ""));
     }
+    let containers = world.instance.blobs().join("containers").join(&own);
+    symlink(format!("../{workspace}/sess_b"), containers.join("sess_linked"))?;
+    let reply = world.server.promote(&world.inference.secret, "sess_linked", &file_id("private")).await?;
+    report.case("a container that is a link", reply.error(404, ""));
     ensure!(world.instance.document_blobs()?.is_empty(), "a document was made");
     world.server.promote(&world.inference.secret, "sess_a", &file_id("real")).await?.ok()?;
     world.server.ensure_healthy().await?;
