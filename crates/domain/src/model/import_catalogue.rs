@@ -13,6 +13,7 @@ use crate::error::StoreError;
 pub struct ImportCatalogue {
     models: Arc<dyn ModelRepository>,
     feed: Arc<dyn ChangeFeed>,
+    served: HashSet<ModelId>,
 }
 
 /// How an import treats rows that the file does not name.
@@ -20,7 +21,7 @@ pub struct ImportCatalogue {
 pub enum ImportMode {
     /// They stay.
     Merge,
-    /// They go.
+    /// They go, save those of models that an endpoint serves.
     Replace,
 }
 
@@ -41,7 +42,15 @@ const ATTEMPTS: usize = 5;
 impl ImportCatalogue {
     /// Wires the ports.
     pub fn new(models: Arc<dyn ModelRepository>, feed: Arc<dyn ChangeFeed>) -> Self {
-        Self { models, feed }
+        Self { models, feed, served: HashSet::new() }
+    }
+
+    /// Names the models that endpoints are configured for. A replacement leaves their rows alone: an endpoint without
+    /// a price of its own charges the catalogue's, and must not become free because a file lacks the row.
+    #[must_use]
+    pub fn serving(mut self, models: impl IntoIterator<Item = ModelId>) -> Self {
+        self.served.extend(models);
+        self
     }
 
     /// Checks `rows` together with what stays, then stores them in one transaction.
@@ -55,7 +64,7 @@ impl ImportCatalogue {
         for _ in 0..ATTEMPTS {
             let version = self.feed.versions().await?.catalogue;
             let stored = self.models.list().await?;
-            let (change, report) = plan(&stored, rows.clone(), mode)?;
+            let (change, report) = plan(&stored, rows.clone(), mode, &self.served)?;
             if self.models.apply(&change, version).await? {
                 return Ok(report);
             }
@@ -68,20 +77,25 @@ fn plan(
     stored: &[Model],
     mut rows: Vec<Model>,
     mode: ImportMode,
+    served: &HashSet<ModelId>,
 ) -> Result<(CatalogueChange, ImportReport), CatalogueFault> {
     let incoming: HashSet<ModelId> = rows.iter().map(|row| row.id.clone()).collect();
     if incoming.len() != rows.len() {
         CatalogueSnapshot::check(&rows)?;
     }
     let known: HashMap<&ModelId, &Model> = stored.iter().map(|row| (&row.id, row)).collect();
-    let remove: Vec<ModelId> = match mode {
-        ImportMode::Merge => Vec::new(),
-        ImportMode::Replace => stored.iter().map(|row| &row.id).filter(|id| !incoming.contains(*id)).cloned().collect(),
+    // What an alias stands for may go, so an alias goes too.
+    let stays = |row: &Model| {
+        mode == ImportMode::Merge
+            || served.contains(&row.id) && row.alias_target.is_none()
+            || served.contains(&row.canonical_slug) && row.alias_target.is_none() && row.id.variant().is_none()
     };
+    let (staying, going): (Vec<&Model>, Vec<&Model>) =
+        stored.iter().filter(|row| !incoming.contains(&row.id)).partition(|row| stays(row));
+    let remove: Vec<ModelId> = going.iter().map(|row| row.id.clone()).collect();
     keep_former_names(&mut rows, &known, &remove);
 
-    let staying = stored.iter().filter(|row| mode == ImportMode::Merge && !incoming.contains(&row.id)).cloned();
-    let result: Vec<Model> = staying.chain(rows.iter().cloned()).collect();
+    let result: Vec<Model> = staying.into_iter().chain(&rows).cloned().collect();
     CatalogueSnapshot::check(&result)?;
 
     let updated = rows.iter().filter(|row| known.contains_key(&row.id)).count();
@@ -133,7 +147,8 @@ mod tests {
     #[test]
     fn merging_adds_and_updates_by_id() {
         let (change, report) =
-            plan(&[row("a/b", "a/b")], vec![row("a/b", "a/b"), row("a/c", "a/c")], ImportMode::Merge).unwrap();
+            plan(&[row("a/b", "a/b")], vec![row("a/b", "a/b"), row("a/c", "a/c")], ImportMode::Merge, &HashSet::new())
+                .unwrap();
         assert_eq!(report, ImportReport { imported: 1, updated: 1, removed: 0 });
         assert!(change.remove.is_empty());
     }
@@ -141,16 +156,29 @@ mod tests {
     #[test]
     fn replacing_leaves_exactly_the_files_rows_and_remembers_a_renamed_one() {
         let stored = [row("a/old", "a/x-20260101"), row("a/gone", "a/gone")];
-        let (change, report) = plan(&stored, vec![row("a/new", "a/x-20260101")], ImportMode::Replace).unwrap();
+        let (change, report) =
+            plan(&stored, vec![row("a/new", "a/x-20260101")], ImportMode::Replace, &HashSet::new()).unwrap();
         assert_eq!(report, ImportReport { imported: 1, updated: 0, removed: 2 });
         assert_eq!(change.upsert[0].renamed_from, ["a/old".parse().unwrap()]);
+    }
+
+    #[test]
+    fn replacing_leaves_the_rows_of_served_models_with_their_prices() {
+        let mut alias = row("~a/x-latest", "~a/x-latest");
+        alias.alias_target = Some(crate::model::AliasTarget { name: String::new(), slug: "a/gone".parse().unwrap() });
+        let stored =
+            [row("a/paid", "a/paid-20260101"), row("a/dated", "a/dated-20260101"), row("a/gone", "a/gone"), alias];
+        let served = ["a/paid", "a/dated-20260101", "~a/x-latest"].map(|id| id.parse().unwrap());
+        let (change, report) = plan(&stored, vec![row("b/new", "b/new")], ImportMode::Replace, &served.into()).unwrap();
+        assert_eq!(report, ImportReport { imported: 1, updated: 0, removed: 2 });
+        assert_eq!(change.remove, ["a/gone", "~a/x-latest"].map(|id| id.parse().unwrap()));
     }
 
     #[test]
     fn former_names_survive_the_next_import() {
         let mut stored = row("a/new", "a/new");
         stored.renamed_from = vec!["a/old".parse().unwrap()];
-        let (change, _) = plan(&[stored], vec![row("a/new", "a/new")], ImportMode::Merge).unwrap();
+        let (change, _) = plan(&[stored], vec![row("a/new", "a/new")], ImportMode::Merge, &HashSet::new()).unwrap();
         assert_eq!(change.upsert[0].renamed_from.len(), 1);
     }
 

@@ -44,7 +44,8 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
     let rows = catalogue_json::read_rows(&text).with_context(nothing)?;
     let stores = context.stores().await?;
     let mode = if replace { ImportMode::Replace } else { ImportMode::Merge };
-    let report = stores.import_catalogue().execute(rows, mode).await.with_context(nothing)?;
+    let served = context.config.endpoints.iter().map(|endpoint| endpoint.model.clone());
+    let report = stores.import_catalogue().serving(served).execute(rows, mode).await.with_context(nothing)?;
     let view = Imported { imported: report.imported, updated: report.updated, removed: report.removed };
     context.output.show(&view, || {
         format!("{} rows imported, {} updated, {} removed.", view.imported, view.updated, view.removed)
