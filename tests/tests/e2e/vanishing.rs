@@ -139,7 +139,7 @@ async fn a_caller_that_leaves_in_mid_copy_leaves_nothing_half_made() -> Result<(
 #[tokio::test]
 async fn a_process_that_dies_in_mid_copy_leaves_nothing_visible_and_the_next_one_works() -> Result<()> {
     let world = World::start(LIMITS).await?;
-    large(&world).await?;
+    let file = large(&world).await?;
     let small = world.instance.put("sess_a", "small", b"x").await?;
     let call = promotion(&world.inference.secret, "sess_a", &file_id("large")).header("idempotency-key", "k");
     let calling = call.send(world.server.address());
@@ -153,7 +153,14 @@ async fn a_process_that_dies_in_mid_copy_leaves_nothing_visible_and_the_next_one
     ensure!(calling.await.is_err(), "an answer came from a dead process");
     ensure!(instance.document_blobs()?.is_empty(), "half a document is visible");
     let world = World { server: instance.serve().await?, instance, inference, management };
+    let held = &world.instance.json(&["workspace", "list"]).await?["data"][0]["storage_used_bytes"];
+    ensure!(*held == 0, "the dead process still holds {held} bytes of the quota");
     world.server.promote(&world.inference.secret, "sess_a", &small).await?.ok()?;
     ensure!(world.instance.document_blobs()?.len() == 1);
+    // Nobody works under the key any more: its retry is a promotion like any other.
+    File::create(&file)?.set_len(10)?;
+    let retry = promotion(&world.inference.secret, "sess_a", &file_id("large")).header("idempotency-key", "k");
+    retry.send(world.server.address()).await?.ok()?;
+    ensure!(world.instance.document_blobs()?.len() == 2);
     world.server.stop().await
 }

@@ -51,16 +51,27 @@ impl SweepDocuments {
     pub async fn execute(&self) -> Result<SweepReport, StoreError> {
         let now = self.clock.now();
         let cutoff = now - TimeDelta::from_std(self.grace).unwrap_or(TimeDelta::MAX);
-        let stale = self.documents.abandon_stale(cutoff).await?;
-        for pending in &stale {
-            self.blobs.delete(&BlobKey::document(pending.workspace_id, &pending.id)).await?;
-        }
         Ok(SweepReport {
-            pending_documents: stale.len(),
+            pending_documents: self.abandon(cutoff).await?,
             orphan_objects: self.sweep_orphans(cutoff).await?,
             partial_files: self.blobs.sweep_partial(self.grace).await?,
             claims: self.documents.forget_claims(now - TimeDelta::hours(24)).await?,
         })
+    }
+
+    /// Removes every pending document, however young, so that its quota and its idempotency key are free at once.
+    /// Only for a process that knows that none promotes: another's promotion would fail as unavailable.
+    pub async fn execute_alone(&self) -> Result<SweepReport, StoreError> {
+        let pending_documents = self.abandon(self.clock.now() + TimeDelta::days(1)).await?;
+        Ok(SweepReport { pending_documents, ..SweepReport::default() })
+    }
+
+    async fn abandon(&self, cutoff: DateTime<Utc>) -> Result<usize, StoreError> {
+        let stale = self.documents.abandon_stale(cutoff).await?;
+        for pending in &stale {
+            self.blobs.delete(&BlobKey::document(pending.workspace_id, &pending.id)).await?;
+        }
+        Ok(stale.len())
     }
 
     async fn sweep_orphans(&self, cutoff: DateTime<Utc>) -> Result<usize, StoreError> {
@@ -82,5 +93,88 @@ impl SweepDocuments {
                 removed += 1;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::MockBlobStore;
+    use crate::file::{MockDocumentRepository, PendingDocument};
+    use crate::ids::WorkspaceId;
+    use crate::testing::{FixedClock, SequentialIds};
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn workspace() -> WorkspaceId {
+        WorkspaceId::from_uuid(SequentialIds::uuid(1))
+    }
+
+    fn document(number: u64) -> DocumentId {
+        DocumentId::from_uuid(SequentialIds::uuid(number))
+    }
+
+    fn pending(number: u64, created_at: DateTime<Utc>) -> PendingDocument {
+        let filename = "a".to_owned();
+        PendingDocument { id: document(number), workspace_id: workspace(), filename, size_bytes: 1, created_at }
+    }
+
+    fn key(number: u64) -> BlobKey {
+        BlobKey::document(workspace(), &document(number))
+    }
+
+    fn sweep(documents: MockDocumentRepository, blobs: MockBlobStore, clock: FixedClock) -> SweepDocuments {
+        SweepDocuments::new(Arc::new(documents), Arc::new(blobs), Arc::new(clock), HOUR)
+    }
+
+    #[tokio::test]
+    async fn what_is_older_than_the_grace_period_goes() {
+        let clock = FixedClock::default();
+        let now = clock.now();
+        let mut documents = MockDocumentRepository::new();
+        let mut blobs = MockBlobStore::new();
+        documents
+            .expect_abandon_stale()
+            .withf(move |before| *before == now - HOUR)
+            .once()
+            .returning(move |_| Ok(vec![pending(1, now - HOUR * 2)]));
+        // 2 has no document, 3 has one, 4 is too young to tell.
+        let objects = [(2, HOUR * 2), (3, HOUR * 2), (4, HOUR / 2)].map(|(number, age)| BlobMeta {
+            key: key(number),
+            size_bytes: 1,
+            modified_at: now - age,
+        });
+        blobs
+            .expect_list()
+            .times(2)
+            .returning(move |_, after, _| Ok(if after.is_none() { objects.to_vec() } else { Vec::new() }));
+        documents
+            .expect_unknown()
+            .withf(|ids| ids == [document(2), document(3)])
+            .once()
+            .returning(|_| Ok(vec![document(2)]));
+        blobs.expect_delete().withf(|at| *at == key(1)).once().returning(|_| Ok(()));
+        blobs.expect_delete().withf(|at| *at == key(2)).once().returning(|_| Ok(()));
+        blobs.expect_sweep_partial().withf(|age| *age == HOUR).once().returning(|_| Ok(5));
+        documents.expect_forget_claims().withf(move |at| *at == now - HOUR * 24).once().returning(|_| Ok(6));
+        let report = sweep(documents, blobs, clock).execute().await.unwrap();
+        let expected = SweepReport { pending_documents: 1, orphan_objects: 1, partial_files: 5, claims: 6 };
+        assert_eq!(report, expected);
+    }
+
+    #[tokio::test]
+    async fn alone_a_process_removes_the_youngest_pending_document_and_nothing_else() {
+        let clock = FixedClock::default();
+        let now = clock.now();
+        let mut documents = MockDocumentRepository::new();
+        let mut blobs = MockBlobStore::new();
+        documents
+            .expect_abandon_stale()
+            .withf(move |before| *before > now)
+            .once()
+            .returning(move |_| Ok(vec![pending(1, now)]));
+        blobs.expect_delete().withf(|at| *at == key(1)).once().returning(|_| Ok(()));
+        let report = sweep(documents, blobs, clock).execute_alone().await.unwrap();
+        assert_eq!(report, SweepReport { pending_documents: 1, ..SweepReport::default() });
     }
 }

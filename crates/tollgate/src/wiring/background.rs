@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{ChangeWatcher, LiveCatalogue};
-use domain::file::SweepDocuments;
+use domain::error::StoreError;
+use domain::file::{SweepDocuments, SweepReport};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -35,29 +36,11 @@ impl Background {
 
     /// Removes what interrupted promotions left behind, now and every ten minutes.
     pub fn sweep(&self, stores: &Stores) {
-        let sweep = SweepDocuments::new(
-            Arc::clone(&stores.documents),
-            Arc::clone(&stores.blobs) as Arc<dyn domain::container::BlobStore>,
-            Arc::clone(&stores.clock),
-            SWEEP_GRACE,
-        );
+        let sweep = sweeper(stores);
         let cancelled = self.cancelled.clone();
         self.tasks.spawn(async move {
             loop {
-                match sweep.execute().await {
-                    Ok(report) if report == domain::file::SweepReport::default() => {}
-                    Ok(report) => tracing::info!(
-                        pending_documents = report.pending_documents,
-                        orphan_objects = report.orphan_objects,
-                        partial_files = report.partial_files,
-                        claims = report.claims,
-                        "the sweeper removed what was left behind"
-                    ),
-                    Err(error) => {
-                        let error = anyhow::Error::from(error);
-                        tracing::warn!(error = format!("{error:#}"), "the sweeper failed and will try again");
-                    }
-                }
+                tell(sweep.execute().await);
                 tokio::select! {
                     () = cancelled.cancelled() => return,
                     () = tokio::time::sleep(SWEEP_EVERY) => {}
@@ -71,5 +54,36 @@ impl Background {
         self.cancelled.cancel();
         self.tasks.close();
         tokio::time::timeout(within, self.tasks.wait()).await.is_ok()
+    }
+}
+
+/// Gives back what a process that is dead had reserved: its place says whether there is nobody else who promotes.
+pub async fn look_after_the_dead(stores: &Stores) {
+    tell(sweeper(stores).execute_alone().await);
+}
+
+fn sweeper(stores: &Stores) -> SweepDocuments {
+    SweepDocuments::new(
+        Arc::clone(&stores.documents),
+        Arc::clone(&stores.blobs) as Arc<dyn domain::container::BlobStore>,
+        Arc::clone(&stores.clock),
+        SWEEP_GRACE,
+    )
+}
+
+fn tell(swept: Result<SweepReport, StoreError>) {
+    match swept {
+        Ok(report) if report == SweepReport::default() => {}
+        Ok(report) => tracing::info!(
+            pending_documents = report.pending_documents,
+            orphan_objects = report.orphan_objects,
+            partial_files = report.partial_files,
+            claims = report.claims,
+            "the sweeper removed what was left behind"
+        ),
+        Err(error) => {
+            let error = anyhow::Error::from(error);
+            tracing::warn!(error = format!("{error:#}"), "the sweeper failed and will try again");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A whole instance: stores, use cases, background tasks and a server that has its port.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{Catalogue, CountModels, GetModel};
 use domain::system::HealthProbe;
 
-use super::{Background, Stores, Upstreams, minimal_rows};
+use super::background::look_after_the_dead;
+use super::{Background, Presence, Stores, Upstreams, minimal_rows};
 use crate::config::{Config, Environment, WireNamesConfig};
 
 /// How many keys are kept in memory.
@@ -32,6 +34,7 @@ pub struct Instance {
     application: Application,
     background: Background,
     stores: Stores,
+    _presence: Option<Presence>,
 }
 
 impl Instance {
@@ -45,10 +48,12 @@ impl Instance {
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("{} cannot be listened on", config.server.listen))?;
+        let mut presence = None;
         if !config.storage.read_only {
+            presence = take_place(&config.storage.file, &stores).await;
             background.sweep(&stores);
         }
-        Ok(Self { application, background, stores })
+        Ok(Self { application, background, stores, _presence: presence })
     }
 
     /// Where it listens.
@@ -77,6 +82,14 @@ impl Instance {
         self.stores.database.close().await;
         Ok(())
     }
+}
+
+/// Without a place nothing is lost: what dead processes left behind then waits for the sweeper's grace period.
+async fn take_place(database: &Path, stores: &Stores) -> Option<Presence> {
+    Presence::take(database, async || look_after_the_dead(stores).await)
+        .await
+        .inspect_err(|error| tracing::debug!(%error, "the database's folder takes no locks"))
+        .ok()
 }
 
 async fn services(

@@ -2,6 +2,7 @@
 
 mod background;
 mod instance;
+mod presence;
 mod providers;
 mod signals;
 mod starter;
@@ -9,6 +10,7 @@ mod stores;
 
 pub use background::Background;
 pub use instance::{Instance, wire_names};
+pub use presence::Presence;
 pub use providers::{Upstreams, minimal_rows};
 pub use signals::{Shutdown, outlive_file_size_limit};
 pub use starter::{STARTER_CATALOGUE, starter_rows};
