@@ -20,7 +20,10 @@ impl MediaTypes for ContentMediaTypes {
         let extension =
             filename.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, extension)| extension);
         let extension = extension.unwrap_or_default().to_ascii_lowercase();
-        let by_extension = mime_guess::from_ext(&extension).first_raw();
+        let by_extension = match extension.as_str() {
+            "jsonl" | "ndjson" => Some("application/x-ndjson"),
+            extension => mime_guess::from_ext(extension).first_raw(),
+        };
         let signature = infer::get(head);
         if is_text(head) {
             return match signature.map(|kind| (kind.matcher_type(), kind.mime_type())) {
@@ -41,9 +44,18 @@ impl MediaTypes for ContentMediaTypes {
         let Some(signature) = signature else { return UNKNOWN.to_owned() };
         match by_extension {
             Some(mime) if signature.mime_type() == "application/zip" && IN_ZIP.contains(&extension.as_str()) => mime,
-            _ => signature.mime_type(),
+            _ => registered(signature.mime_type()),
         }
         .to_owned()
+    }
+}
+
+/// The name that is in common use, for those that the signatures know by an older one.
+fn registered(mime: &'static str) -> &'static str {
+    match mime {
+        "audio/x-wav" => "audio/wav",
+        "audio/x-flac" => "audio/flac",
+        other => other,
     }
 }
 
@@ -103,6 +115,8 @@ mod tests {
     fn the_extension_tells_texts_apart() {
         assert_type(b"a,b\n1,2\n", "out/r.v2/report.CSV", "text/csv");
         assert_type(b"{}", "a.json", "application/json");
+        assert_type(b"{}\n{}\n", "a.jsonl", "application/x-ndjson");
+        assert_type(b"{}\n{}\n", "a.NDJSON", "application/x-ndjson");
         assert_type(b"# Title", "a.md", "text/markdown");
         assert_type(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "a.svg", "image/svg+xml");
         assert_type(b"<?xml version=\"1.0\"?><a/>", "a.xml", "text/xml");
@@ -117,6 +131,13 @@ mod tests {
     fn a_text_that_begins_like_a_binary_format_is_text() {
         assert_type(b"BMW,Audi\n1,2\n", "cars.csv", "text/csv");
         assert_type(b"MZ is a prefix", "a.txt", "text/plain");
+    }
+
+    #[test]
+    fn sounds_go_by_their_common_names() {
+        assert_type(b"RIFF\x10\0\0\0WAVEfmt ", "a", "audio/wav");
+        assert_type(b"fLaC\0\0\0\x22", "a", "audio/flac");
+        assert_type(b"ID3\x03\0\0\0\0", "a", "audio/mpeg");
     }
 
     #[test]
