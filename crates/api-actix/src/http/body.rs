@@ -1,5 +1,7 @@
 //! Reads a JSON body: bounded, of the right type, UTF-8, fit to be parsed.
 
+use std::time::Duration;
+
 use actix_web::HttpRequest;
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use actix_web::web::Payload;
@@ -10,6 +12,9 @@ use futures_util::StreamExt;
 use super::error::ApiError;
 use super::json_scan::{ScanFault, scan};
 
+/// How long a body may pause. A caller that stops in the middle must not hold a place among those at work for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A body within its bounds, whose text is fit for a parser.
 #[derive(Debug)]
 pub(crate) struct JsonBody(Bytes);
@@ -18,7 +23,7 @@ impl JsonBody {
     /// Reads at most `max_bytes`.
     pub(crate) async fn read(request: &HttpRequest, payload: Payload, max_bytes: usize) -> Result<Self, ApiError> {
         check_headers(request.headers(), max_bytes)?;
-        let bytes = collect(payload, max_bytes).await?;
+        let bytes = collect(payload, max_bytes, PATIENCE).await?;
         if bytes.is_empty() {
             return Err(ApiError::invalid("The body is empty; a JSON object is expected"));
         }
@@ -65,10 +70,11 @@ fn is_json(content_type: &str) -> bool {
 }
 
 /// A body that came in one piece is not copied.
-async fn collect(mut payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
+async fn collect(mut payload: Payload, max_bytes: usize, patience: Duration) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
-    while let Some(piece) = payload.next().await {
+    let paused = |_| ApiError::invalid("The body did not arrive in time");
+    while let Some(piece) = tokio::time::timeout(patience, payload.next()).await.map_err(paused)? {
         let piece = piece.map_err(|_| ApiError::invalid("The body could not be read to its end"))?;
         if whole.len() + joined.len() + piece.len() > max_bytes {
             return Err(ApiError::of(ErrorKind::PayloadTooLarge));
@@ -101,6 +107,17 @@ mod tests {
 
     fn json(body: impl Into<Bytes>) -> TestRequest {
         TestRequest::post().insert_header((CONTENT_TYPE, "application/json")).set_payload(body)
+    }
+
+    #[actix_web::test]
+    async fn a_body_that_stops_in_the_middle_is_given_up() {
+        let begun = futures_util::stream::once(async { Ok(Bytes::from_static(b"{")) });
+        let payload: actix_web::dev::Payload =
+            actix_web::dev::Payload::Stream { payload: Box::pin(begun.chain(futures_util::stream::pending())) };
+        let request = TestRequest::post().to_http_request();
+        let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
+        let error = collect(payload, 16, Duration::from_millis(20)).await.unwrap_err();
+        assert_eq!((error.status().as_u16(), error.view().message), (400, "The body did not arrive in time"));
     }
 
     #[actix_web::test]
