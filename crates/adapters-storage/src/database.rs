@@ -105,6 +105,11 @@ impl Database {
         &self.shared.readers
     }
 
+    /// For a single statement that writes; several that belong together need [`Database::begin`].
+    pub(crate) fn writer(&self) -> &DatabaseConnection {
+        &self.shared.writer
+    }
+
     /// How long a caller is made to wait for its turn.
     pub(crate) fn patience(&self) -> Duration {
         self.shared.patience

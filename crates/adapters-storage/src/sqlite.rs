@@ -26,6 +26,10 @@ pub(crate) async fn writer(settings: &StorageSettings, location: &Location) -> R
         // that comes back with a transaction that the driver thinks is open is not used again.
         .after_release(|connection, _| {
             Box::pin(async move {
+                if !connection.is_in_transaction() {
+                    return Ok(true);
+                }
+                // An undo may still be on its way.
                 connection.ping().await?;
                 Ok(!connection.is_in_transaction())
             })

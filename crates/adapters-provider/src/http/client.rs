@@ -10,20 +10,16 @@ use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::client::proxy::matcher::Matcher;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::body::{self, BodyFault};
-use super::connector::{Connector, proxies};
+use super::connector::proxies;
 use super::errors::{broken, from_call};
+use super::pools::Pools;
 use super::retry_after::retry_after;
 use super::tls::Tls;
 use super::{Http2, HttpClientError, HttpClientSettings};
-
-/// How often an HTTP/2 connection with a call on it is asked whether it still lives.
-const HTTP2_PING: Duration = Duration::from_secs(20);
 
 /// A pooled HTTP client. Cheap to clone; clones share the pool.
 ///
@@ -31,7 +27,7 @@ const HTTP2_PING: Duration = Duration::from_secs(20);
 /// redirect is followed. Answers are taken uncompressed.
 #[derive(Clone)]
 pub struct HttpClient {
-    pool: Client<Connector, Full<Bytes>>,
+    pools: Pools,
     tls: Tls,
     proxies: Arc<Matcher>,
     user_agent: HeaderValue,
@@ -60,7 +56,7 @@ impl HttpClient {
         let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| HttpClientError::UserAgent)?;
         let proxies = Arc::new(proxies(&settings.proxy)?);
         Ok(Self {
-            pool: pool(settings, &tls, &proxies),
+            pools: Pools::new(settings, &tls, &proxies),
             tls,
             proxies,
             user_agent,
@@ -72,8 +68,8 @@ impl HttpClient {
     #[must_use]
     pub fn reconnecting(&self, connect_timeout: Duration, http2: Http2) -> Self {
         let settings = HttpClientSettings { connect_timeout, http2, ..(*self.settings).clone() };
-        let pool = pool(&settings, &self.tls, &self.proxies);
-        Self { pool, settings: Arc::new(settings), ..self.clone() }
+        let pools = Pools::new(&settings, &self.tls, &self.proxies);
+        Self { pools, settings: Arc::new(settings), ..self.clone() }
     }
 
     /// False where no certificate authority is known, so that every `https://` call fails.
@@ -113,7 +109,7 @@ impl HttpClient {
         *request.uri_mut() = target.uri.clone();
         *request.headers_mut() = target.headers.clone();
         let connection = capture_connection(&mut request);
-        let answer = self.pool.request(request).await.map_err(|error| from_call(&error))?;
+        let answer = self.pools.own().request(request).await.map_err(|error| from_call(&error))?;
         let status = answer.status().as_u16();
         if status != 200 {
             tracing::debug!(status, "a provider answered with a failure");
@@ -143,19 +139,6 @@ impl HttpClient {
             }
         }
     }
-}
-
-fn pool(settings: &HttpClientSettings, tls: &Tls, proxies: &Arc<Matcher>) -> Client<Connector, Full<Bytes>> {
-    let connector = Connector::new(tls.config.clone(), Arc::clone(proxies), settings.http2, settings.connect_timeout);
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .timer(TokioTimer::new())
-        .pool_idle_timeout(settings.pool_idle_timeout)
-        .pool_max_idle_per_host(settings.pool_max_idle_per_host)
-        .http2_only(settings.http2 == Http2::PriorKnowledge)
-        .http2_adaptive_window(true)
-        .http2_keep_alive_interval(HTTP2_PING)
-        .build(connector)
 }
 
 /// JSON by its media type, or of no stated type.

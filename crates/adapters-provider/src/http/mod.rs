@@ -6,6 +6,7 @@ mod body;
 mod client;
 mod connector;
 mod errors;
+mod pools;
 mod retry_after;
 mod settings;
 mod tls;

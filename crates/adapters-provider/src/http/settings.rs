@@ -23,6 +23,9 @@ pub struct HttpClientSettings {
     pub pool_idle_timeout: Duration,
     /// Most idle connections kept to one host.
     pub pool_max_idle_per_host: usize,
+    /// Pools that threads are spread over, at least one; as many as threads that call keeps a connection's work on
+    /// the thread that waits for it.
+    pub pools: usize,
 }
 
 impl Default for HttpClientSettings {
@@ -37,6 +40,7 @@ impl Default for HttpClientSettings {
             user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")).to_owned(),
             pool_idle_timeout: Duration::from_mins(1),
             pool_max_idle_per_host: 256,
+            pools: 1,
         }
     }
 }

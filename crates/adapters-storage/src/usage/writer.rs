@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use domain::error::StoreError;
-use sea_orm::sea_query::OnConflict;
-use sea_orm::{EntityTrait, IntoActiveModel};
+use sea_orm::sea_query::{Expr, OnConflict, Query};
+use sea_orm::{ConnectionTrait, DbBackend, Iterable, Statement, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::chunks::chunks_of;
 use crate::database::Database;
-use crate::entities::usage_records::{ActiveModel, Column, Entity, Model};
+use crate::entities::usage_records::{Column, Entity, Model};
 use crate::errors::{BatchFailed, store_error};
 
 /// A row to write, and whoever waits for it.
@@ -18,18 +17,16 @@ pub(super) struct Job {
     pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// Most records of one transaction.
-const BATCH: usize = 256;
-/// Rows that one statement writes; a power of two.
-const ROWS: usize = 64;
+/// Most records of one statement: 20 parameters each, far below what SQLite and PostgreSQL take.
+const BATCH: usize = 64;
 
-/// Writes all that waits in one transaction, then looks again. Ends when nobody can send any more.
+/// Writes what waits in one statement, then looks again. Ends when nobody can send any more.
 pub(super) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::with_capacity(BATCH);
+    let mut statements = Statements::new(database.writer().get_database_backend());
     while jobs.recv_many(&mut batch, BATCH).await > 0 {
-        let (rows, mut waiting): (Vec<ActiveModel>, Vec<_>) =
-            batch.drain(..).map(|job| (job.row.into_active_model(), job.answer)).unzip();
-        let written = write(&database, &rows).await.map_err(Arc::new);
+        let (rows, mut waiting): (Vec<Model>, Vec<_>) = batch.drain(..).map(|job| (job.row, job.answer)).unzip();
+        let written = write(&database, &mut statements, rows).await.map_err(Arc::new);
         if let Err(error) = &written {
             // Whoever came meanwhile is not made to wait for the same failure once more for each batch before theirs.
             for _ in 0..jobs.len() {
@@ -46,15 +43,63 @@ pub(super) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>) {
     }
 }
 
-async fn write(database: &Database, rows: &[ActiveModel]) -> Result<(), StoreError> {
-    let transaction = database.begin().await?;
-    for piece in chunks_of(rows, ROWS) {
-        // A record that is there stays as it is: recording again changes nothing.
-        Entity::insert_many(piece.iter().cloned())
-            .on_conflict(OnConflict::column(Column::Id).do_nothing().to_owned())
-            .exec_without_returning(&transaction)
-            .await
-            .map_err(store_error)?;
+/// One statement is one transaction of itself: all of its rows or none, and a single trip to the database.
+async fn write(database: &Database, statements: &mut Statements, rows: Vec<Model>) -> Result<(), StoreError> {
+    let statement = statements.insert(rows);
+    database.writer().execute_raw(statement).await.map_err(store_error).map(drop)
+}
+
+/// The texts of the statements, by number of rows. A connection keeps prepared statements by their text, so each is
+/// built and prepared once.
+struct Statements {
+    backend: DbBackend,
+    texts: Vec<Option<String>>,
+}
+
+impl Statements {
+    fn new(backend: DbBackend) -> Self {
+        Self { backend, texts: vec![None; BATCH + 1] }
     }
-    transaction.commit().await.map_err(store_error)
+
+    /// A record that is there stays as it is: recording again changes nothing.
+    fn insert(&mut self, rows: Vec<Model>) -> Statement {
+        let (backend, count) = (self.backend, rows.len());
+        let text = self.texts[count].get_or_insert_with(|| {
+            let mut insert = Query::insert();
+            insert.into_table(Entity).columns(Column::iter());
+            for _ in 0..count {
+                // The values are only places here.
+                insert.values_panic(Column::iter().map(|_| Expr::val(0)));
+            }
+            insert.on_conflict(OnConflict::column(Column::Id).do_nothing().to_owned());
+            backend.build(&insert).sql
+        });
+        Statement::from_sql_and_values(backend, text.as_str(), rows.into_iter().flat_map(values))
+    }
+}
+
+/// In the order of the columns.
+fn values(row: Model) -> [Value; 20] {
+    [
+        row.id.into(),
+        row.workspace_id.into(),
+        row.api_key.into(),
+        row.request_id.into(),
+        row.requested_model.into(),
+        row.model.into(),
+        row.provider.into(),
+        row.outcome.into(),
+        row.input_tokens.into(),
+        row.output_tokens.into(),
+        row.token_source.into(),
+        row.cost_pico.into(),
+        row.prompt_price.into(),
+        row.completion_price.into(),
+        row.attempts.into(),
+        row.session_id.into(),
+        row.trace.into(),
+        row.user.into(),
+        row.created_at.into(),
+        row.latency_us.into(),
+    ]
 }

@@ -3,10 +3,18 @@
 use std::process::ExitCode;
 
 use super::{Context, first_start};
+use crate::telemetry::LOG;
 use crate::wiring::{Instance, Shutdown};
 
 /// Serves until `SIGTERM` or `SIGINT`.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
+    tokio::select! {
+        served = serve(context) => served,
+        () = LOG.collect() => Ok(ExitCode::SUCCESS),
+    }
+}
+
+async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     let stores = context.stores().await?;
     let instance = Instance::start(&context.config, &context.environment, stores.clone()).await?;

@@ -1,8 +1,10 @@
 //! Providers and endpoints as the configuration names them, and the sandbox.
 
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 
 use adapters_provider::{
     Http2, HttpClient, HttpClientSettings, ProviderRouter, ProxySettings, SandboxProvider, Secret, SystemOneProvider,
@@ -30,7 +32,7 @@ impl Upstreams {
     /// # Errors
     /// A secret is missing, or a provider's settings cannot be used.
     pub fn build(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
-        let mut clients = Clients { proxy: &config.proxy, by_trust: HashMap::new() };
+        let mut clients = Clients { proxy: &config.proxy, pools: threads(config), by_trust: HashMap::new() };
         let mut providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>> = HashMap::new();
         for provider in &config.providers {
             let system_one = system_one(provider, &mut clients, environment)
@@ -80,10 +82,17 @@ fn system_one(
     Ok(SystemOneProvider::new(clients.of(provider)?, settings)?)
 }
 
+/// Threads that serve, and so call providers.
+fn threads(config: &Config) -> usize {
+    let processors = || thread::available_parallelism().map_or(1, NonZero::get);
+    config.server.workers.unwrap_or_else(processors)
+}
+
 /// Clients by what they trust and how much they read: reading the platform's certificates takes a while, so it is
 /// done once for all that differ in the way of connecting only.
 struct Clients<'a> {
     proxy: &'a ProxyConfig,
+    pools: usize,
     by_trust: HashMap<(Option<PathBuf>, usize), HttpClient>,
 }
 
@@ -104,6 +113,7 @@ impl Clients<'_> {
                 no_proxy: self.proxy.none_for.clone(),
             },
             max_answer_bytes: provider.max_answer_bytes,
+            pools: self.pools,
             ..HttpClientSettings::default()
         })?;
         self.by_trust.insert(trust, client.clone());

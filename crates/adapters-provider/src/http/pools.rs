@@ -1,0 +1,72 @@
+//! Pools of connections, one a thread.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use super::connector::Connector;
+use super::tls::Tls;
+use super::{Http2, HttpClientSettings};
+
+/// How often an HTTP/2 connection with a call on it is asked whether it still lives.
+const HTTP2_PING: Duration = Duration::from_secs(20);
+
+type Pool = Client<Connector, Full<Bytes>>;
+
+/// As many pools as the settings say. A connection is driven by the thread that opened it; when another thread takes
+/// it from a shared pool, each of its answers wakes two threads. So every thread keeps to a pool.
+#[derive(Clone)]
+pub(super) struct Pools(Arc<[Pool]>);
+
+impl Pools {
+    pub(super) fn new(settings: &HttpClientSettings, tls: &Tls, proxies: &Arc<Matcher>) -> Self {
+        Self((0..settings.pools.max(1)).map(|_| pool(settings, tls, proxies)).collect())
+    }
+
+    /// The pool of the thread that asks.
+    pub(super) fn own(&self) -> &Pool {
+        &self.0[thread_number() % self.0.len()]
+    }
+}
+
+/// Threads are numbered in the order in which they first ask.
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static OWN: OnceCell<usize> = const { OnceCell::new() };
+    }
+    OWN.with(|own| *own.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+fn pool(settings: &HttpClientSettings, tls: &Tls, proxies: &Arc<Matcher>) -> Pool {
+    let connector = Connector::new(tls.config.clone(), Arc::clone(proxies), settings.http2, settings.connect_timeout);
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .pool_idle_timeout(settings.pool_idle_timeout)
+        .pool_max_idle_per_host(settings.pool_max_idle_per_host)
+        .http2_only(settings.http2 == Http2::PriorKnowledge)
+        .http2_adaptive_window(true)
+        .http2_keep_alive_interval(HTTP2_PING)
+        .build(connector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_to_its_number_and_another_has_another() {
+        let mine = thread_number();
+        assert_eq!(thread_number(), mine);
+        let other = std::thread::scope(|scope| scope.spawn(thread_number).join().unwrap());
+        assert_ne!(other, mine);
+    }
+}
