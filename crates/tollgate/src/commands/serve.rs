@@ -8,13 +8,6 @@ use crate::wiring::{Instance, Shutdown};
 
 /// Serves until `SIGTERM` or `SIGINT`.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
-    tokio::select! {
-        served = serve(context) => served,
-        () = LOG.collect() => Ok(ExitCode::SUCCESS),
-    }
-}
-
-async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     let stores = context.stores().await?;
     let instance = Instance::start(&context.config, &context.environment, stores.clone()).await?;
@@ -29,12 +22,15 @@ async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
         sandbox.enabled = context.config.sandbox_enabled,
         "serving"
     );
-    instance
-        .serve_until(async || {
-            let signal = shutdown.asked().await;
-            tracing::info!(signal, "stopping: no new connections are taken, what is in flight is finished");
-        })
-        .await?;
+    let serving = instance.serve_until(async || {
+        let signal = shutdown.asked().await;
+        tracing::info!(signal, "stopping: no new connections are taken, what is in flight is finished");
+    });
+    // Only now: what a start has to say is written before the first answer.
+    tokio::select! {
+        served = serving => served?,
+        () = LOG.collect() => {}
+    }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
