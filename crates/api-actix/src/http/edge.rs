@@ -1,8 +1,10 @@
 //! Where every request comes in and every answer leaves: name it, find its route, let the caller in, hand it over,
 //! wrap what failed, log.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Payload;
@@ -11,7 +13,7 @@ use domain::api_key::Principal;
 use domain::error::ErrorKind;
 use domain::ids::RequestId;
 use futures_util::FutureExt;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use super::authentication::authenticate;
 use super::client_address::client_address;
@@ -47,38 +49,64 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let began = clock.monotonic();
     let request_id = request_id(&gateway, &request);
     let matched = routes::find(&gateway.base_path, request.path());
-    let route = matched.map(|matched| matched.route.pattern);
-    let client = client_address(&request, &gateway.trusted_proxies);
-    let span = tracing::info_span!(
-        "http.request",
-        request.id = %request_id,
-        http.method = request.method().as_str(),
-        http.route = route,
-        client.address = client.map(tracing::field::display),
-    );
-    async {
-        let outcome = AssertUnwindSafe(answer(&gateway, &request, payload, &request_id, matched)).catch_unwind().await;
-        let mut response = match outcome {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => failed(&error, &gateway, &request, &request_id, route),
-            Err(_panic) => {
-                let error = ApiError::of(ErrorKind::Internal).caused_by("a handler panicked");
-                failed(&error, &gateway, &request, &request_id, route)
-            }
-        };
-        if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
-            response.headers_mut().insert(REQUEST_ID, value);
-        }
-        let latency = clock.monotonic().saturating_sub(began);
-        tracing::info!(
-            http.status = response.status().as_u16(),
-            latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX),
-            "answered"
-        );
-        response
+    let named = Named {
+        request_id: &request_id,
+        method: request.method().as_str(),
+        route: matched.map(|matched| matched.route.pattern),
+        client: client_address(&request, &gateway.trusted_proxies),
+    };
+    // What is answered from memory in microseconds has nothing to tell on its way, so it gets a span only when it fails.
+    let from_memory = matched.is_some_and(|matched| matched.route.target.is_answered_from_memory());
+    let span = if from_memory { Span::none() } else { named.span() };
+    let work = AssertUnwindSafe(answer(&gateway, &request, payload, &request_id, matched)).catch_unwind();
+    let panicked = |_| Err(ApiError::of(ErrorKind::Internal).caused_by("a handler panicked"));
+    let outcome = work.instrument(span.clone()).await.unwrap_or_else(panicked);
+    let span = if from_memory && outcome.is_err() { named.span() } else { span };
+    let _within = span.enter();
+    let mut response = outcome.unwrap_or_else(|error| failed(&error, &gateway, &request, &request_id, named.route));
+    if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
+        response.headers_mut().insert(REQUEST_ID, value);
     }
-    .instrument(span)
-    .await
+    named.answered(&span, response.status().as_u16(), clock.monotonic().saturating_sub(began));
+    response
+}
+
+/// What the log calls a request by.
+struct Named<'a> {
+    request_id: &'a RequestId,
+    method: &'a str,
+    route: Option<&'static str>,
+    client: Option<IpAddr>,
+}
+
+impl Named<'_> {
+    fn span(&self) -> Span {
+        tracing::info_span!(
+            "http.request",
+            request.id = %self.request_id,
+            http.method = self.method,
+            http.route = self.route,
+            client.address = self.client.map(tracing::field::display),
+        )
+    }
+
+    /// The one line that every request leaves; it bears its names itself where no span does.
+    fn answered(&self, span: &Span, status: u16, latency: Duration) {
+        let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        if span.is_none() {
+            tracing::info!(
+                request.id = %self.request_id,
+                http.method = self.method,
+                http.route = self.route,
+                client.address = self.client.map(tracing::field::display),
+                http.status = status,
+                latency_us,
+                "answered"
+            );
+        } else {
+            tracing::info!(http.status = status, latency_us, "answered");
+        }
+    }
 }
 
 /// The caller's own id where it is well formed and stands alone, else a fresh one.

@@ -11,6 +11,17 @@ pub(crate) enum Target {
     Operation(Operation),
 }
 
+impl Target {
+    /// True where nothing is awaited but the caller's key.
+    pub(crate) fn is_answered_from_memory(self) -> bool {
+        match self {
+            Self::Operation(Operation::GetModel | Operation::CountModels) => true,
+            Self::Open(open) => open != OpenRoute::Ready,
+            Self::Operation(_) => false,
+        }
+    }
+}
+
 /// Open routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenRoute {

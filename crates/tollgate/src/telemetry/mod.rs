@@ -6,7 +6,11 @@ use std::io::{self, IsTerminal};
 use std::panic;
 
 use anyhow::Context;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
 
 use crate::config::{LogConfig, LogFormat};
 
@@ -18,12 +22,13 @@ pub use log_buffer::LOG;
 /// `RUST_LOG` is not understood.
 pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
     let directives = config.filter.as_deref().unwrap_or(default_level);
-    let filter = EnvFilter::try_new(directives).context("RUST_LOG is not understood")?;
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(&LOG).with_ansi(io::stderr().is_terminal());
-    let started = match config.format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).try_init(),
+    let lines = lines(config.format);
+    // What names modules and levels only is decided once a call site, not once a span.
+    let started = if let Ok(targets) = directives.parse::<Targets>() {
+        registry().with(lines).with(targets).try_init()
+    } else {
+        let filter = EnvFilter::try_new(directives).context("RUST_LOG is not understood")?;
+        registry().with(lines).with(filter).try_init()
     };
     // Only tests start it twice, and then the first one stands.
     drop(started);
@@ -32,4 +37,15 @@ pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
         tracing::error!(panic.location = info.location().map(tracing::field::display), "a panic: this is a defect");
     }));
     Ok(())
+}
+
+fn lines<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'span> LookupSpan<'span>,
+{
+    let lines = fmt::layer().with_writer(&LOG).with_ansi(io::stderr().is_terminal());
+    match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+    }
 }
