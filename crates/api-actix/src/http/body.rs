@@ -13,7 +13,7 @@ use super::error::ApiError;
 use super::json_scan::{ScanFault, scan};
 
 /// How long a body may pause. A caller that stops in the middle must not hold a place among those at work for ever.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A body within its bounds, whose text is fit for a parser.
 #[derive(Debug)]

@@ -108,23 +108,24 @@ pub struct AliasTarget {
 }
 
 impl Model {
-    /// A row for a model of which only an endpoint is known: `text->decisions` at that price.
+    /// A row for a model of which only an endpoint is known: `text->decisions` at that price. Sizes that nobody knows
+    /// are 0, as public catalogues write them.
     pub fn minimal(id: ModelId, pricing: Pricing) -> Self {
         Self {
             canonical_slug: id.clone(),
             name: id.as_str().to_owned(),
             description: String::new(),
             created: 0,
-            context_length: None,
+            context_length: Some(0),
             architecture: Architecture {
                 modality: Some("text->decisions".to_owned()),
                 input_modalities: vec!["text".to_owned()],
                 output_modalities: vec!["decisions".to_owned()],
-                tokenizer: None,
+                tokenizer: Some("Other".to_owned()),
                 instruct_type: None,
             },
             pricing,
-            top_provider: TopProvider::default(),
+            top_provider: TopProvider { context_length: Some(0), is_moderated: false, max_completion_tokens: Some(0) },
             supported_parameters: Vec::new(),
             alias_target: None,
             renamed_from: Vec::new(),

@@ -15,7 +15,8 @@ use domain::container::BlobStore;
 use domain::decision::{SubmitDecision, SubmitDecisionPorts};
 use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::AssignKeysToGuardrail;
-use domain::model::{Catalogue, CountModels, GetModel};
+use domain::model::{Catalogue, CountModels, GetModel, Model};
+use domain::money::Price;
 use domain::system::HealthProbe;
 
 use super::background::look_after_the_dead;
@@ -106,6 +107,7 @@ async fn services(
         !config.sandbox_enabled,
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
+    warn_of_free_calls(config, &live);
     let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), Arc::clone(&stores.clock), STALE_AFTER));
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), watcher, CACHED_KEYS));
@@ -145,6 +147,22 @@ async fn services(
         ids: Arc::clone(&stores.ids),
         clock: Arc::clone(&stores.clock),
     })
+}
+
+/// An endpoint that nobody gave a price is served for nothing: an operator should hear of it before the bill does.
+fn warn_of_free_calls(config: &Config, live: &LiveCatalogue) {
+    let snapshot = live.snapshot();
+    let minimal = minimal_rows(&config.endpoints);
+    for endpoint in config.endpoints.iter().filter(|endpoint| endpoint.prices.is_none()) {
+        let stands_in = |row: &Model| minimal.contains(row) && row.pricing.prompt == Price::ZERO;
+        if snapshot.rows().iter().any(|row| row.id == endpoint.model && stands_in(row)) {
+            tracing::warn!(
+                endpoint.model = %endpoint.model,
+                endpoint.provider = %endpoint.provider,
+                "neither the endpoint nor the catalogue has a price: calls are free"
+            );
+        }
+    }
 }
 
 fn http_settings(config: &Config) -> HttpSettings {
