@@ -14,7 +14,7 @@ const FLUSH_AT: usize = 32 * 1024;
 
 /// Where every line goes. A server that answers tens of thousands of requests a second would spend a good part of its
 /// time on writing one line at a time, so while it serves, lines are written together: at once with any warning or
-/// error, else after [`FLUSH_EVERY`] or [`FLUSH_AT`]. At any other time, and on a terminal, each is written at once.
+/// error, else after a tenth of a second or 32 KiB. At any other time, and on a terminal, each is written at once.
 pub static LOG: LogBuffer = LogBuffer(Mutex::new(State { waiting: Vec::new(), collects: false }));
 
 /// See [`LOG`].
