@@ -1,6 +1,5 @@
 //! From the command line to an exit code.
 
-use std::future::Future;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -35,7 +34,6 @@ pub fn main() -> ExitCode {
 }
 
 fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
-    let serves = matches!(command, Command::Serve);
     let level = match command {
         // What the libraries tell about their own starts and stops is told by this service already.
         Command::Serve => "info,actix_server=warn,sea_orm_migration=warn",
@@ -44,27 +42,13 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
         _ => "warn",
     };
     telemetry::start(&context.config.log, level)?;
-    if serves || matches!(command, Command::Demo { .. }) {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        block_on(builder.thread_name("tollgate"), async {
-            match command {
-                Command::Demo { exit } => demo::run(context, exit).await,
-                _ => serve::run(context).await,
-            }
-        })
-    } else {
-        block_on(&mut tokio::runtime::Builder::new_current_thread(), dispatch(context, command))
-    }
-}
-
-fn block_on<F: Future<Output = anyhow::Result<ExitCode>>>(
-    builder: &mut tokio::runtime::Builder,
-    work: F,
-) -> anyhow::Result<ExitCode> {
-    let runtime = builder.enable_all().build().context("the runtime cannot be started")?;
+    // One thread for what runs beside requests: the HTTP server has threads of its own, and the less this one hands work
+    // around, the sooner a usage record is written.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
     runtime.block_on(async {
         wiring::outlive_file_size_limit().context("SIGXFSZ cannot be taken over")?;
-        work.await
+        dispatch(context, command).await
     })
 }
 
@@ -79,13 +63,9 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Migrate(command) => migrate::run(context, command).await,
         Command::Doctor => doctor::run(context).await,
         Command::Openapi => openapi::run(context),
-        Command::Serve | Command::Demo { .. } => unreachable_here(),
+        Command::Serve => serve::run(context).await,
+        Command::Demo { exit } => demo::run(context, exit).await,
     }
-}
-
-/// These two have a runtime of another kind.
-fn unreachable_here() -> anyhow::Result<ExitCode> {
-    anyhow::bail!("this command does not run here")
 }
 
 /// One sentence on standard error; with `--json` also the one document, where none was written yet.
