@@ -32,6 +32,27 @@ pub enum ErrorKind {
     CallerGone,
 }
 
+impl ErrorKind {
+    /// Its name in records and in answers that hold the failure of a part.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::Unauthenticated => "unauthenticated",
+            Self::InsufficientCredits => "insufficient_credits",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::PayloadTooLarge => "payload_too_large",
+            Self::RateLimited => "rate_limited",
+            Self::Internal => "internal",
+            Self::ProviderFailure => "provider_failure",
+            Self::Unavailable => "unavailable",
+            Self::TimedOut => "timed_out",
+            Self::ProviderOverloaded => "provider_overloaded",
+            Self::CallerGone => "caller_gone",
+        }
+    }
+}
+
 /// How a store (database, blob store, shared counter) failed. "Not found" is not among these: ports say it with
 /// `Ok(None)`.
 #[derive(Debug, thiserror::Error)]

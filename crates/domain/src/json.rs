@@ -54,6 +54,44 @@ impl Json {
             .map_err(|_| InvalidJson)
     }
 
+    /// A string.
+    pub fn string(text: &str) -> Self {
+        Self::from(serde_json::Value::from(text))
+    }
+
+    /// An object of members whose values are JSON texts already, in this order.
+    pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut text = String::from("{");
+        for (name, value) in members {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(Self::string(name).text());
+            text.push(':');
+            text.push_str(value);
+        }
+        text.push('}');
+        Self::trusted(text)
+    }
+
+    /// An array of elements that are JSON texts already.
+    pub fn array<'a>(elements: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut text = String::from("[");
+        for element in elements {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(element);
+        }
+        text.push(']');
+        Self::trusted(text)
+    }
+
+    /// A text that was put together from JSON; what is none after all becomes null, which no reader takes for it.
+    fn trusted(text: String) -> Self {
+        RawValue::from_string(text).map_or_else(|_| Self::from(RawValue::NULL), Self::from)
+    }
+
     /// The JSON text, byte for byte as it came in.
     pub fn text(&self) -> &str {
         self.0.get()
@@ -78,6 +116,11 @@ impl Json {
     pub fn members(&self) -> Option<Vec<(String, Json)>> {
         members(self.text())
             .map(|members| members.into_iter().map(|(name, value)| (name, Self::from(value.to_owned()))).collect())
+    }
+
+    /// As [`Self::members`], without copying the values.
+    pub(crate) fn raw_members(&self) -> Option<Vec<(String, &RawValue)>> {
+        members(self.text())
     }
 
     /// The elements of an array; `None` where this is no array.

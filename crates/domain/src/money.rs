@@ -184,7 +184,7 @@ impl FromStr for Price {
 }
 
 /// An exact charge before rounding, in units of 10^-24 USD, so that several parts are summed first and rounded once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Charge(i128);
 
 impl Charge {

@@ -1,108 +1,356 @@
 //! What a provider returns is checked before it is believed.
 
-use std::collections::HashMap;
+use serde_json::value::RawValue;
 
-use super::{Question, QuestionKind, Questions};
+use super::{Question, QuestionKind, Questions, argmax, choice_confidence, expectation, score_confidence};
+use crate::error::ErrorKind;
 use crate::json::{Json, JsonKind};
+use crate::routing::{ConfidenceSource, Endpoint};
 
-/// Checks answers against what was asked.
-///
-/// Answers are an object. To typed questions it has exactly the names that were asked, each once, each an object of
-/// the question's type; `noul` lies between 0 and 1, `choice` is one of the options, `score` lies on the scale.
-///
-/// # Errors
-/// A sentence of our own, without a word of the provider's.
-pub fn check_answers(questions: &Questions, answers: &Json) -> Result<(), &'static str> {
-    let members = answers.members().ok_or("the answers are no object")?;
-    let Some(typed) = &questions.typed else { return Ok(()) };
-    if members.len() != typed.len() {
-        return Err("the answers are not to the questions that were asked");
-    }
-    let by_name: HashMap<&str, &Json> = members.iter().map(|(name, answer)| (name.as_str(), answer)).collect();
-    typed.iter().try_for_each(|question| {
-        let answer =
-            by_name.get(question.name.as_str()).ok_or("the answers are not to the questions that were asked")?;
-        check_answer(question, answer)
-    })
+/// Answers that have been checked against what was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    json: Json,
+    typed: Option<Vec<Answer>>,
 }
 
-fn check_answer(question: &Question, answer: &Json) -> Result<(), &'static str> {
-    let members = answer.members().ok_or("an answer is no object")?;
-    let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, json)| json);
-    if member("type").and_then(Json::as_string).as_deref() != Some(question.kind.as_str()) {
+/// One checked answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The question's name.
+    pub name: String,
+    /// The answer in canonical form: a JSON object.
+    pub json: Json,
+    /// What it says.
+    pub value: AnswerValue,
+}
+
+/// What an answer says. Options and levels are told by their places in the question.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnswerValue {
+    /// To a yes-or-no question.
+    Noul {
+        /// The probability of yes, 0 to 1.
+        probability: f64,
+    },
+    /// To a choice.
+    Choice {
+        /// The place of the option.
+        chosen: usize,
+        /// A probability an option, where the provider gave them.
+        probabilities: Option<Vec<f64>>,
+        /// 0 to 1.
+        confidence: Option<f64>,
+    },
+    /// To a score.
+    Score {
+        /// From 0 to the number of levels less one.
+        score: f64,
+        /// A probability a level, where the provider gave them.
+        probabilities: Option<Vec<f64>>,
+        /// 0 to 1.
+        confidence: Option<f64>,
+    },
+    /// To a box.
+    Box,
+    /// The model will not answer this question.
+    Refusal,
+    /// Nobody could answer this question, and the caller takes the rest without it.
+    Unanswered(ErrorKind),
+}
+
+/// How answers of an endpoint are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerRules {
+    /// Decimals that numbers are rounded to.
+    pub decimals: u32,
+    /// Which number `confidence` is.
+    pub confidence: ConfidenceSource,
+}
+
+impl AnswerRules {
+    /// Those of an endpoint.
+    pub fn of(endpoint: &Endpoint) -> Self {
+        Self { decimals: endpoint.decimals, confidence: endpoint.confidence }
+    }
+
+    /// Half of the last decimal: how far one number may be off.
+    fn half_step(self) -> f64 {
+        0.5 * 10_f64.powi(-i32::try_from(self.decimals.min(15)).unwrap_or(15))
+    }
+}
+
+/// Arithmetic on floats is not exact; this much is forgiven beyond rounding.
+const EPSILON: f64 = 1e-6;
+
+impl Answers {
+    /// Checks answers in canonical form against what was asked.
+    ///
+    /// Answers are an object. To typed questions it has exactly the names that were asked, each once, each an object
+    /// of the question's type or a refusal. Numbers are finite and in range; a distribution that is given is complete
+    /// and sums to 1 as far as `n` rounded numbers can; `choice` is its likeliest option (a tie is fine) and `score`
+    /// its expectation. They are kept as they came, in the order of the questions.
+    ///
+    /// # Errors
+    /// A sentence of our own, without a word of the provider's.
+    pub fn check(questions: &Questions, answers: &Json, rules: AnswerRules) -> Result<Self, &'static str> {
+        let members = answers.raw_members().ok_or("the answers are no object")?;
+        let Some(asked) = &questions.typed else { return Ok(Self { json: answers.clone(), typed: None }) };
+        if members.len() != asked.len() {
+            return Err(NOT_ASKED);
+        }
+        let in_order = asked.iter().zip(&members).all(|(question, (name, _))| question.name == *name);
+        let mut places: std::collections::HashMap<&str, &RawValue> = std::collections::HashMap::new();
+        if !in_order {
+            places = members.iter().map(|(name, answer)| (name.as_str(), *answer)).collect();
+        }
+        let mut as_it_came = in_order;
+        let mut typed = Vec::with_capacity(asked.len());
+        for (place, question) in asked.iter().enumerate() {
+            let raw = if in_order { members[place].1 } else { places.remove(question.name.as_str()).ok_or(NOT_ASKED)? };
+            let (json, value, changed) = check_answer(question, Json::from(raw), rules)?;
+            as_it_came &= !changed;
+            typed.push(Answer { name: question.name.clone(), json, value });
+        }
+        let json = if as_it_came { answers.clone() } else { Self::written(&typed) };
+        Ok(Self { json, typed: Some(typed) })
+    }
+
+    /// Puts the answers to parts of a request together, in the order of the questions. A question that no part has is
+    /// told as unanswered.
+    pub fn merge(questions: &[Question], parts: Vec<Self>, missing: impl Fn(&str) -> ErrorKind) -> Self {
+        let answers = parts.into_iter().filter_map(|part| part.typed).flatten();
+        let mut by_name: std::collections::HashMap<String, Answer> =
+            answers.map(|answer| (answer.name.clone(), answer)).collect();
+        let typed: Vec<Answer> = questions
+            .iter()
+            .map(|question| {
+                let found = by_name.remove(&question.name);
+                found.unwrap_or_else(|| Answer::unanswered(&question.name, missing(&question.name)))
+            })
+            .collect();
+        Self { json: Self::written(&typed), typed: Some(typed) }
+    }
+
+    /// The canonical form: an object of an answer a question.
+    pub fn json(&self) -> &Json {
+        &self.json
+    }
+
+    /// The answers in the order of the questions; `None` where the questions are opaque.
+    pub fn typed(&self) -> Option<&[Answer]> {
+        self.typed.as_deref()
+    }
+
+    fn written(answers: &[Answer]) -> Json {
+        Json::object(answers.iter().map(|answer| (answer.name.as_str(), answer.json.text())))
+    }
+}
+
+impl Answer {
+    fn unanswered(name: &str, kind: ErrorKind) -> Self {
+        let json = Json::object([("type", "\"error\""), ("error", Json::string(kind.as_str()).text())]);
+        Self { name: name.to_owned(), json, value: AnswerValue::Unanswered(kind) }
+    }
+}
+
+const NOT_ASKED: &str = "the answers are not to the questions that were asked";
+
+/// The answer in canonical form, what it says, and whether it had to be written anew.
+fn check_answer(question: &Question, json: Json, rules: AnswerRules) -> Result<(Json, AnswerValue, bool), &'static str> {
+    let read = Members::of(&json)?;
+    let answered = read.string("type").ok_or("an answer is of no type")?;
+    if answered == "refusal" {
+        return Ok((json, AnswerValue::Refusal, false));
+    }
+    if answered != question.kind.as_str() {
         return Err("an answer is of another type than its question");
     }
-    let number = |name: &str| member(name).and_then(Json::as_f64);
-    match &question.kind {
-        QuestionKind::Noul { .. } => {
-            number("noul").filter(|p| (0.0..=1.0).contains(p)).ok_or("a noul answer is no probability")?;
-        }
+    let native = read.confidence()?;
+    let value = match &question.kind {
+        QuestionKind::Noul { .. } => AnswerValue::Noul {
+            probability: read.number("noul").filter(is_probability).ok_or("a noul answer is no probability")?,
+        },
         QuestionKind::Choice { options } => {
-            let chosen = member("choice").and_then(Json::as_string).ok_or("a choice answer names no option")?;
-            options.iter().find(|(name, _)| *name == chosen).ok_or("a choice answer is none of the options")?;
+            let chosen = read.string("choice").ok_or("a choice answer names no option")?;
+            let chosen = options.iter().position(|option| option.name == chosen);
+            let chosen = chosen.ok_or("a choice answer is none of the options")?;
+            let names: Vec<&str> = options.iter().map(|option| option.name.as_str()).collect();
+            let probabilities = read.distribution(&names, rules)?;
+            if let Some(probabilities) = &probabilities
+                && argmax(probabilities).is_none_or(|most| probabilities[most] > probabilities[chosen])
+            {
+                return Err("a choice answer is not the likeliest option");
+            }
+            AnswerValue::Choice { chosen, probabilities, confidence: native }
         }
         QuestionKind::Score { levels } => {
-            // The scale has at most ten levels.
-            #[expect(clippy::cast_precision_loss, reason = "a scale has at most ten levels")]
-            let top = (levels.len() - 1) as f64;
-            number("score").filter(|score| (0.0..=top).contains(score)).ok_or("a score answer is off the scale")?;
+            let names: Vec<String> = (0..levels.len()).map(|level| level.to_string()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let probabilities = read.distribution(&names, rules)?;
+            let score = read.score(levels.len(), probabilities.as_deref(), rules)?;
+            AnswerValue::Score { score, probabilities, confidence: native }
         }
-    }
-    for optional in ["confidence", "probabilities"] {
-        let kind = member(optional).map(Json::kind);
-        let fits = match optional {
-            "confidence" => matches!(kind, None | Some(JsonKind::Number | JsonKind::Null)),
-            _ => matches!(kind, None | Some(JsonKind::Object | JsonKind::Null)),
-        };
-        if !fits {
-            return Err("an answer's confidence or probabilities are malformed");
+        QuestionKind::Box => {
+            read.rectangle()?;
+            AnswerValue::Box
         }
+    };
+    if rules.confidence != ConfidenceSource::Computed || question.kind == QuestionKind::Box {
+        return Ok((json, value, false));
     }
-    Ok(())
+    let value = with_computed_confidence(value);
+    Ok((with_confidence(&json, &read, &value), value, true))
+}
+
+fn with_computed_confidence(value: AnswerValue) -> AnswerValue {
+    match value {
+        AnswerValue::Choice { chosen, probabilities, .. } => {
+            let confidence = probabilities.as_deref().map(choice_confidence);
+            AnswerValue::Choice { chosen, probabilities, confidence }
+        }
+        AnswerValue::Score { score, probabilities, .. } => {
+            let confidence = probabilities.as_deref().map(score_confidence);
+            AnswerValue::Score { score, probabilities, confidence }
+        }
+        other => other,
+    }
+}
+
+/// The answer with our confidence, and the provider's own as `native_confidence`. A `noul` has no confidence.
+fn with_confidence(json: &Json, read: &Members<'_>, value: &AnswerValue) -> Json {
+    let computed = match value {
+        AnswerValue::Choice { confidence, .. } | AnswerValue::Score { confidence, .. } => confidence.map(rounded),
+        _ => None,
+    };
+    let native = read.get("confidence").map(RawValue::get).filter(|text| *text != "null");
+    if computed.is_none() && native.is_none() {
+        return json.clone();
+    }
+    let kept = read.0.iter().filter(|(name, _)| !matches!(name.as_str(), "confidence" | "native_confidence"));
+    let mut members: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.get())).collect();
+    members.extend(computed.as_deref().map(|computed| ("confidence", computed)));
+    members.extend(native.map(|native| ("native_confidence", native)));
+    Json::object(members)
+}
+
+/// To four decimals, which is finer than what distributions come in.
+fn rounded(number: f64) -> String {
+    let text = format!("{number:.4}");
+    let text = text.trim_end_matches('0');
+    text.strip_suffix('.').unwrap_or(text).to_owned()
+}
+
+fn is_probability(number: &f64) -> bool {
+    (0.0..=1.0).contains(number)
+}
+
+/// The members of one answer, each once.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    fn of(json: &'a Json) -> Result<Self, &'static str> {
+        let members = json.raw_members().ok_or("an answer is no object")?;
+        for (place, (name, _)) in members.iter().enumerate() {
+            if members[..place].iter().any(|(other, _)| other == name) {
+                return Err("an answer has a member twice");
+            }
+        }
+        Ok(Self(members))
+    }
+
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(member, _)| member == name).map(|(_, value)| *value)
+    }
+
+    fn string(&self, name: &str) -> Option<String> {
+        self.get(name).and_then(|value| serde_json::from_str(value.get()).ok())
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        self.get(name).and_then(number)
+    }
+
+    /// Absent and null are the same.
+    fn present(&self, name: &str) -> Option<&'a RawValue> {
+        self.get(name).filter(|value| value.get() != "null")
+    }
+
+    fn confidence(&self) -> Result<Option<f64>, &'static str> {
+        self.present("confidence")
+            .map(|value| number(value).filter(is_probability).ok_or("an answer's confidence is no number from 0 to 1"))
+            .transpose()
+    }
+
+    /// A probability for each of `names`, in their order.
+    fn distribution(&self, names: &[&str], rules: AnswerRules) -> Result<Option<Vec<f64>>, &'static str> {
+        let Some(given) = self.present("probabilities") else { return Ok(None) };
+        let given = Json::from(given);
+        let members = given.raw_members().ok_or("an answer's probabilities are no object")?;
+        if members.len() != names.len() {
+            return Err("an answer's distribution is not over what was asked");
+        }
+        let mut probabilities = vec![f64::NAN; names.len()];
+        for (place, (name, value)) in members.iter().enumerate() {
+            // Most come in the order that was asked.
+            let place = if names[place] == name.as_str() {
+                place
+            } else {
+                let found = names.iter().position(|asked| asked == name);
+                found.ok_or("an answer's distribution is not over what was asked")?
+            };
+            probabilities[place] =
+                number(value).filter(is_probability).ok_or("an answer's distribution holds what is no probability")?;
+        }
+        if probabilities.iter().any(|probability| probability.is_nan()) {
+            return Err("an answer's distribution names an outcome twice");
+        }
+        let sum: f64 = probabilities.iter().sum();
+        if (sum - 1.0).abs() > as_number(names.len()) * rules.half_step() + EPSILON {
+            return Err("an answer's distribution does not sum to 1");
+        }
+        Ok(Some(probabilities))
+    }
+
+    fn score(&self, levels: usize, probabilities: Option<&[f64]>, rules: AnswerRules) -> Result<f64, &'static str> {
+        let top = as_number(levels.saturating_sub(1));
+        let score = self.number("score").filter(|score| (0.0..=top).contains(score));
+        let score = score.ok_or("a score answer is off the scale")?;
+        if let Some(probabilities) = probabilities {
+            // Each level's rounding weighs as much as the level, and the score is rounded itself.
+            let slack = rules.half_step() * (1.0 + top * (top + 1.0) / 2.0) + EPSILON;
+            if (score - expectation(probabilities)).abs() > slack {
+                return Err("a score answer is not the expectation of its distribution");
+            }
+        }
+        let legend = self.present("legend").map(|legend| Json::from(legend).kind());
+        if !matches!(legend, None | Some(JsonKind::Object)) {
+            return Err("an answer's legend is no object");
+        }
+        Ok(score)
+    }
+
+    fn rectangle(&self) -> Result<(), &'static str> {
+        let rectangle = self.get("box").map(Json::from).ok_or("a box answer has no box")?;
+        let sides = Members::of(&rectangle).map_err(|_| "a box answer has no box")?;
+        let inside = |name: &str| sides.number(name).filter(is_probability).ok_or("a box answer lies outside the image");
+        let (top, bottom) = (inside("top")?, inside("bottom")?);
+        let (left, right) = (inside("left")?, inside("right")?);
+        if top <= bottom && left <= right { Ok(()) } else { Err("a box answer is turned inside out") }
+    }
+}
+
+/// A finite number; JSON knows no other, but `1e999` becomes infinite when read.
+fn number(value: &RawValue) -> Option<f64> {
+    let text = value.get();
+    let is_number = text.as_bytes().first().is_some_and(|first| first.is_ascii_digit() || *first == b'-');
+    is_number.then(|| text.parse().ok()).flatten().filter(|number: &f64| number.is_finite())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 255 outcomes")]
+fn as_number(count: usize) -> f64 {
+    count as f64
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decision::DecisionDraft;
-    use rstest::rstest;
-
-    fn questions() -> Questions {
-        let json = r#"{"n":{"type":"noul","instructions":"?"},"c":{"type":"choice","criteria":{"x":null,"y":null}},"s":{"type":"score","criteria":["a","b"]}}"#;
-        let draft = DecisionDraft {
-            model: Json::parse("\"m\"").ok(),
-            questions: Json::parse(json).ok(),
-            state: Json::parse("\"s\"").ok(),
-            ..DecisionDraft::default()
-        };
-        draft.check().unwrap().questions
-    }
-
-    fn check(answers: &str) -> Result<(), &'static str> {
-        check_answers(&questions(), &Json::parse(answers).unwrap())
-    }
-
-    const N: &str = r#""n":{"type":"noul","noul":0.5}"#;
-    const C: &str = r#""c":{"type":"choice","choice":"y","confidence":0.2,"probabilities":{"x":0.4,"y":0.6}}"#;
-    const S: &str = r#""s":{"type":"score","score":1}"#;
-
-    #[test]
-    fn answers_to_what_was_asked_pass_in_any_order() {
-        assert_eq!(check(&format!("{{{S},{N},{C}}}")), Ok(()));
-    }
-
-    #[rstest]
-    #[case::array("[]".to_owned())]
-    #[case::missing(format!("{{{N},{C}}}"))]
-    #[case::not_asked(format!(r#"{{{N},{C},"other":{{"type":"noul","noul":1}}}}"#))]
-    #[case::one_more(format!(r#"{{{N},{C},{S},"other":{{"type":"noul","noul":1}}}}"#))]
-    #[case::twice(format!("{{{N},{C},{C}}}"))]
-    #[case::other_type(format!(r#"{{{N},{C},"s":{{"type":"noul","noul":1}}}}"#))]
-    #[case::off_scale(format!(r#"{{{N},{C},"s":{{"type":"score","score":1.01}}}}"#))]
-    #[case::beyond_range(format!(r#"{{"n":{{"type":"noul","noul":1e999}},{C},{S}}}"#))]
-    #[case::not_a_number(format!(r#"{{"n":{{"type":"noul","noul":"0.5"}},{C},{S}}}"#))]
-    #[case::no_option(format!(r#"{{{N},"c":{{"type":"choice","choice":"z"}},{S}}}"#))]
-    fn anything_else_does_not(#[case] answers: String) {
-        assert!(check(&answers).is_err());
-    }
-}
+mod tests;

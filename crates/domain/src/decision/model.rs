@@ -1,29 +1,124 @@
 //! A Decisions request in canonical form, and its answer.
 
+use std::sync::Arc;
+
+use super::{Answers, RoutingFunnel};
 use crate::ids::DecisionId;
 use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::Usd;
-use crate::usage::TokenSource;
+use crate::routing::RoutingPreferences;
+use crate::usage::{AttemptRecord, TokenSource};
 
-/// A Decisions request whose form has been checked. What a provider gets of it is `questions` and `state`, byte for
-/// byte; nothing else ever leaves the process.
+/// A Decisions request whose form has been checked. What a provider gets of it is the [`Inquiry`]; nothing else ever
+/// leaves the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionRequest {
     /// The model as the caller named it.
     pub model: String,
-    /// What is asked.
-    pub questions: Questions,
-    /// What it is asked about.
-    pub state: Option<Json>,
+    /// Models to go on with where no endpoint of those before gave an answer, in order.
+    pub fallback_models: Vec<String>,
+    /// What is asked about what.
+    pub inquiry: Arc<Inquiry>,
     /// How to route.
     pub preferences: RoutingPreferences,
+    /// True: questions that no provider answered are told as such instead of failing the whole request.
+    pub partial: bool,
     /// Groups requests; at most 256 characters. Never sent to a provider.
     pub session_id: Option<String>,
     /// Observability metadata: a JSON object. Never sent to a provider.
     pub trace: Option<Json>,
     /// The end user; at most 256 characters. Never sent to a provider.
     pub user: Option<String>,
+}
+
+/// What a provider gets to see of a request, and all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inquiry {
+    /// What is asked.
+    pub questions: Questions,
+    /// What it is asked about.
+    pub state: Option<Json>,
+    /// How `state` is to be read.
+    pub state_form: StateForm,
+    /// Images and other media beside the text.
+    pub attachments: Attachments,
+}
+
+impl Inquiry {
+    /// Text alone.
+    pub fn new(questions: Questions, state: Option<Json>) -> Self {
+        Self { questions, state, state_form: StateForm::Plain, attachments: Attachments::None }
+    }
+
+    /// The same inquiry with some of its typed questions only, each byte for byte as it was.
+    #[must_use]
+    pub fn with_questions(&self, questions: Vec<Question>) -> Self {
+        Self { questions: Questions::of_typed(questions), ..self.clone() }
+    }
+
+    /// Bytes of its JSON and of its attachments: at least what a provider is sent of the caller's.
+    pub fn len_bytes(&self) -> usize {
+        self.questions.json.text().len()
+            + self.state.as_ref().map_or(0, |state| state.text().len())
+            + self.attachments.len_bytes()
+    }
+}
+
+/// How the `state` of an [`Inquiry`] is to be read. Every form is JSON and can go as it is to a wire that takes any
+/// JSON; a wire that has the form itself gets it back unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateForm {
+    /// Any JSON value.
+    Plain,
+    /// The array of input items of the OpenAI Decisions wire.
+    OpenAiItems,
+    /// The array of input parts of the Gemini Decisions wire.
+    GeminiParts,
+}
+
+/// Media beside, or inside, the state. They travel only to an endpoint that takes them in the form that they came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attachments {
+    /// None.
+    None,
+    /// The assets of the System One wire.
+    Assets(Vec<Asset>),
+    /// The member `images`: an array, byte for byte.
+    Images(Json),
+    /// Media stand among the items or parts of the state.
+    InState,
+}
+
+impl Attachments {
+    /// Bytes of their text or content.
+    pub fn len_bytes(&self) -> usize {
+        match self {
+            Self::None | Self::InState => 0,
+            Self::Assets(assets) => assets.iter().map(|asset| asset.entry.text().len() + asset.data.len()).sum(),
+            Self::Images(images) => images.text().len(),
+        }
+    }
+}
+
+/// One asset of the System One wire.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Asset {
+    /// The name by which the state refers to it.
+    pub name: String,
+    /// Its entry as the caller wrote it: a JSON object. With inline data the entry is whole and `data` is empty.
+    pub entry: Json,
+    /// The content where it came as a part of its own, else empty.
+    pub data: Arc<[u8]>,
+    /// The media type of that part.
+    pub media_type: Option<String>,
+}
+
+impl std::fmt::Debug for Asset {
+    /// Without the content.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asset").field("bytes", &self.data.len()).field("media_type", &self.media_type).finish()
+    }
 }
 
 /// What is asked.
@@ -36,11 +131,26 @@ pub struct Questions {
     pub typed: Option<Vec<Question>>,
 }
 
+impl Questions {
+    /// From questions, in canonical form: an object of a member a question.
+    pub fn of_typed(questions: Vec<Question>) -> Self {
+        let members = questions.iter().map(|question| (question.name.as_str(), question.json.text()));
+        Self { json: Json::object(members), typed: Some(questions) }
+    }
+
+    /// How many are asked; opaque questions count as one.
+    pub fn count(&self) -> usize {
+        self.typed.as_ref().map_or(1, Vec::len)
+    }
+}
+
 /// One typed question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// Its name, unique in the request.
     pub name: String,
+    /// The question in System One form: as the caller wrote it, or written by the wire that it came in by.
+    pub json: Json,
     /// What to decide: a string, object or array.
     pub instructions: Option<Json>,
     /// What kind of answer it wants.
@@ -59,50 +169,98 @@ pub enum QuestionKind {
     },
     /// One of 1 to 255 options.
     Choice {
-        /// Their names, in order, and what each means.
-        options: Vec<(String, Option<Json>)>,
+        /// The options in order, names unique.
+        options: Vec<ChoiceOption>,
     },
     /// A place on a scale of 1 to 10 levels.
     Score {
         /// What each level means, from 0 up.
         levels: Vec<Json>,
     },
+    /// A rectangle in an image.
+    Box,
 }
 
-impl QuestionKind {
-    /// The value of its member `type`.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Noul { .. } => "noul",
-            Self::Choice { .. } => "choice",
-            Self::Score { .. } => "score",
-        }
+/// One option of a choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChoiceOption {
+    /// Its name, unique in the question.
+    pub name: String,
+    /// The boolean that it stands for, where it came as one: `true` is another option than `"true"`.
+    pub boolean: Option<bool>,
+    /// What it means.
+    pub meaning: Option<Json>,
+}
+
+impl ChoiceOption {
+    /// An option of that name.
+    pub fn new(name: impl Into<String>, meaning: Option<Json>) -> Self {
+        Self { name: name.into(), boolean: None, meaning }
     }
 }
 
-/// How the caller wants the request routed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoutingPreferences {
-    /// False: only the first candidate is tried.
-    pub allow_fallbacks: bool,
+/// The type of a question, without its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QuestionType {
+    /// Yes or no.
+    Noul,
+    /// One of several options.
+    Choice,
+    /// A place on a scale.
+    Score,
+    /// A rectangle in an image.
+    Box,
 }
 
-impl Default for RoutingPreferences {
-    fn default() -> Self {
-        Self { allow_fallbacks: true }
+impl QuestionType {
+    /// Every type.
+    pub const ALL: [Self; 4] = [Self::Noul, Self::Choice, Self::Score, Self::Box];
+
+    /// The value of the member `type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Noul => "noul",
+            Self::Choice => "choice",
+            Self::Score => "score",
+            Self::Box => "box",
+        }
+    }
+
+    /// The type of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == name)
+    }
+}
+
+impl QuestionKind {
+    /// Its type.
+    pub fn question_type(&self) -> QuestionType {
+        match self {
+            Self::Noul { .. } => QuestionType::Noul,
+            Self::Choice { .. } => QuestionType::Choice,
+            Self::Score { .. } => QuestionType::Score,
+            Self::Box => QuestionType::Box,
+        }
+    }
+
+    /// The value of its member `type`.
+    pub fn as_str(&self) -> &'static str {
+        self.question_type().as_str()
     }
 }
 
 /// The answer to a Decisions request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// Names the answer; its usage record is found by it.
     pub id: DecisionId,
-    /// The answers as the provider gave them: a JSON object.
-    pub answers: Json,
-    /// The model that served it.
+    /// The questions that were answered, for surfaces that answer in another form than the canonical one.
+    pub inquiry: Arc<Inquiry>,
+    /// The answers, in the order of the questions.
+    pub answers: Answers,
+    /// The model that served it; of the first part where several did.
     pub model: ModelId,
-    /// The display name of the provider that served it.
+    /// The display name of the provider that served it; several are joined by a comma.
     pub provider: String,
     /// Tokens in.
     pub input_tokens: u64,
@@ -112,6 +270,8 @@ pub struct Decision {
     pub token_source: TokenSource,
     /// What it cost.
     pub cost: Usd,
-    /// How many endpoints were tried, the one that answered included.
-    pub attempts: usize,
+    /// Every attempt, in the order in which they began, the ones that answered included.
+    pub attempts: Vec<AttemptRecord>,
+    /// What each step of routing left.
+    pub funnel: RoutingFunnel,
 }

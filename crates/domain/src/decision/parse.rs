@@ -1,17 +1,40 @@
 //! From the members of a request body to a checked [`DecisionRequest`]: parsed once, with the path of the fault.
 
-use super::{DecisionRequest, InvalidDecision, Question, QuestionKind, Questions, RoutingPreferences};
+mod attachments;
+mod preferences;
+
+use std::sync::Arc;
+
+use super::{
+    Attachments, ChoiceOption, DecisionRequest, Inquiry, InvalidDecision, Question, QuestionKind, Questions, StateForm,
+};
 use crate::json::{Json, JsonKind};
+
+pub use attachments::AssetPart;
 
 /// The members of a request body, unchecked. A member that is null counts as absent.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionDraft {
     /// `model`
     pub model: Option<Json>,
+    /// `models`: more models, to go on with where the first gives no answer.
+    pub models: Option<Json>,
     /// `questions`
     pub questions: Option<Json>,
+    /// Questions that a wire of another form has read already, in place of `questions`.
+    pub typed: Option<Vec<Question>>,
     /// `state`
     pub state: Option<Json>,
+    /// How the state is to be read; `None` is as plain JSON.
+    pub state_form: Option<StateForm>,
+    /// True where media stand among the items or parts of the state.
+    pub media_in_state: bool,
+    /// `assets`
+    pub assets: Option<Json>,
+    /// The content of assets that came as parts of their own.
+    pub asset_parts: Vec<AssetPart>,
+    /// `images`
+    pub images: Option<Json>,
     /// `provider`
     pub provider: Option<Json>,
     /// `session_id`
@@ -22,6 +45,8 @@ pub struct DecisionDraft {
     pub trace: Option<Json>,
     /// `user`
     pub user: Option<Json>,
+    /// `partial`
+    pub partial: Option<Json>,
 }
 
 /// Most characters of `session_id` and of `user`.
@@ -40,12 +65,14 @@ impl DecisionDraft {
     /// # Errors
     /// The first fault, with its path.
     pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
-        let model = required(self.model, "model")?;
-        let model = model
-            .as_string()
-            .filter(|name| !name.is_empty())
-            .ok_or_else(|| InvalidDecision::new("model", "must be a non-empty string"))?;
-        let questions = questions(required(self.questions, "questions")?)?;
+        let (model, fallback_models) = models(present(self.model), present(self.models))?;
+        let questions = match self.typed {
+            Some(typed) if typed.is_empty() => {
+                return Err(InvalidDecision::new("questions", "must have at least one question"));
+            }
+            Some(typed) => Questions::of_typed(typed),
+            None => questions(required(self.questions, "questions")?)?,
+        };
         let state = present(self.state);
         if questions.typed.is_some() {
             let kind = state.as_ref().map(Json::kind);
@@ -66,16 +93,99 @@ impl DecisionDraft {
         {
             return Err(InvalidDecision::new("trace", "must be an object"));
         }
+        let partial = match present(self.partial) {
+            None => false,
+            Some(json) if json.kind() == JsonKind::Bool => json.text() == "true",
+            Some(_) => return Err(InvalidDecision::new("partial", "must be a boolean")),
+        };
+        let attachments = match attachments::read(present(self.assets), self.asset_parts, present(self.images))? {
+            Attachments::None if self.media_in_state => Attachments::InState,
+            other => other,
+        };
+        let state_form = self.state_form.unwrap_or(StateForm::Plain);
         Ok(DecisionRequest {
             model,
-            questions,
-            state,
-            preferences: preferences(present(self.provider))?,
+            fallback_models,
+            inquiry: Arc::new(Inquiry { questions, state, state_form, attachments }),
+            preferences: preferences::read(present(self.provider))?,
+            partial,
             session_id,
             trace,
             user: label(self.user, "user")?,
         })
     }
+}
+
+impl Question {
+    /// A question of another wire in canonical form. What the canonical form cannot hold (options, levels and their
+    /// numbers, names twice) is refused by the rules for a question that came in canonical form.
+    ///
+    /// # Errors
+    /// The first fault, with its path below `path`.
+    pub fn canonical(
+        name: &str,
+        instructions: Option<Json>,
+        kind: QuestionKind,
+        path: &str,
+    ) -> Result<Self, InvalidDecision> {
+        let json = written(instructions.as_ref(), &kind);
+        let read = question(name, &json, path)?;
+        Ok(Self { kind, ..read })
+    }
+}
+
+/// A question as the canonical form writes it.
+fn written(instructions: Option<&Json>, kind: &QuestionKind) -> Json {
+    let criteria = match kind {
+        QuestionKind::Noul { when_true: None, when_false: None } | QuestionKind::Box => None,
+        QuestionKind::Noul { when_true, when_false } => {
+            let sides = [("true", when_true), ("false", when_false)];
+            Some(Json::object(sides.iter().filter_map(|(side, json)| Some((*side, json.as_ref()?.text())))))
+        }
+        QuestionKind::Choice { options } => Some(Json::object(options.iter().map(|option| {
+            let meaning = option.meaning.as_ref().map_or("null", Json::text);
+            (option.name.as_str(), meaning)
+        }))),
+        QuestionKind::Score { levels } => Some(Json::array(levels.iter().map(Json::text))),
+    };
+    let type_name = Json::string(kind.as_str());
+    let mut members = vec![("type", type_name.text())];
+    members.extend(instructions.map(|instructions| ("instructions", instructions.text())));
+    members.extend(criteria.as_ref().map(|criteria| ("criteria", criteria.text())));
+    Json::object(members)
+}
+
+/// Most models of one request.
+const MAX_MODELS: usize = 16;
+
+/// The first model and those after it; one that is named twice is tried once.
+fn models(model: Option<Json>, more: Option<Json>) -> Result<(String, Vec<String>), InvalidDecision> {
+    let name = |json: &Json, path: &str| {
+        json.as_string()
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| InvalidDecision::new(path, "must be a non-empty string"))
+    };
+    let mut names = Vec::new();
+    if let Some(model) = &model {
+        names.push(name(model, "model")?);
+    }
+    if let Some(more) = more {
+        let more = more.elements().ok_or_else(|| InvalidDecision::new("models", "must be an array of model names"))?;
+        if more.len() > MAX_MODELS {
+            return Err(InvalidDecision::new("models", format!("must have at most {MAX_MODELS} names")));
+        }
+        for (index, json) in more.iter().enumerate() {
+            let name = name(json, &format!("models[{index}]"))?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    if names.is_empty() {
+        return Err(InvalidDecision::new("model", "is required"));
+    }
+    let first = names.remove(0);
+    Ok((first, names))
 }
 
 fn present(member: Option<Json>) -> Option<Json> {
@@ -101,52 +211,6 @@ fn within_limit(text: String, path: &str) -> Result<String, InvalidDecision> {
     }
     Ok(text)
 }
-
-/// The `provider` object. A preference that is documented elsewhere and not honoured here is refused, never ignored;
-/// its documented default asks for nothing and is let through.
-fn preferences(provider: Option<Json>) -> Result<RoutingPreferences, InvalidDecision> {
-    let mut preferences = RoutingPreferences::default();
-    let Some(provider) = provider else { return Ok(preferences) };
-    let members = provider.members().ok_or_else(|| InvalidDecision::new("provider", "must be an object"))?;
-    let mut seen = Vec::new();
-    for (name, value) in members.iter().filter(|(_, value)| value.kind() != JsonKind::Null) {
-        let path = || format!("provider.{name}");
-        if PREFERENCES.contains(&name.as_str()) {
-            if seen.contains(&name) {
-                return Err(InvalidDecision::new(path(), "stands in the object more than once"));
-            }
-            seen.push(name);
-        }
-        match (name.as_str(), value.kind(), value.text()) {
-            ("allow_fallbacks", JsonKind::Bool, text) => preferences.allow_fallbacks = text == "true",
-            ("allow_fallbacks", ..) => return Err(InvalidDecision::new(path(), "must be a boolean")),
-            ("require_parameters" | "zdr" | "enforce_distillable_text", _, "false")
-            | ("data_collection", _, "\"allow\"") => {}
-            (name, ..) if PREFERENCES.contains(&name) => {
-                return Err(InvalidDecision::new(path(), "is not supported by this service; leave it out"));
-            }
-            _ => {}
-        }
-    }
-    Ok(preferences)
-}
-
-const PREFERENCES: [&str; 14] = [
-    "allow_fallbacks",
-    "order",
-    "only",
-    "ignore",
-    "require_parameters",
-    "data_collection",
-    "zdr",
-    "enforce_distillable_text",
-    "quantizations",
-    "sort",
-    "max_price",
-    "preferred_min_throughput",
-    "preferred_max_latency",
-    "options",
-];
 
 fn questions(json: Json) -> Result<Questions, InvalidDecision> {
     let Some(members) = json.members() else { return Ok(Questions { json, typed: None }) };
@@ -187,9 +251,10 @@ fn question(name: &str, body: &Json, path: &str) -> Result<Question, InvalidDeci
         Some("noul") => noul(criteria, &at, instructions.is_some())?,
         Some("choice") => choice(criteria, &at)?,
         Some("score") => score(criteria, &at)?,
-        _ => return Err(InvalidDecision::new(format!("{path}.type"), "must be noul, choice or score")),
+        Some("box") => QuestionKind::Box,
+        _ => return Err(InvalidDecision::new(format!("{path}.type"), "must be noul, choice, score or box")),
     };
-    Ok(Question { name: name.to_owned(), instructions, kind })
+    Ok(Question { name: name.to_owned(), json: body.clone(), instructions, kind })
 }
 
 fn noul(criteria: Option<Json>, path: &str, instructed: bool) -> Result<QuestionKind, InvalidDecision> {
@@ -234,7 +299,7 @@ fn choice(criteria: Option<Json>, path: &str) -> Result<QuestionKind, InvalidDec
         if let Some(meaning) = &meaning {
             described(meaning, &at)?;
         }
-        options.push((name.clone(), meaning));
+        options.push(ChoiceOption::new(name.clone(), meaning));
     }
     Ok(QuestionKind::Choice { options })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::DecisionRequest;
+use super::Inquiry;
 use crate::json::Json;
 use crate::routing::{AttemptFailure, Endpoint};
 
@@ -33,8 +33,8 @@ impl CallerPresence for StaysToTheEnd {
 pub struct ProviderCall {
     /// Where to.
     pub endpoint: Arc<Endpoint>,
-    /// What. The adapter sends `questions` and `state` and nothing else of it.
-    pub request: Arc<DecisionRequest>,
+    /// What: all that the provider gets to see.
+    pub inquiry: Arc<Inquiry>,
     /// The attempt's deadline, from now.
     pub timeout: Duration,
     /// The caller.
@@ -67,7 +67,9 @@ pub struct ReportedUsage {
 /// - One call is one attempt: no retry, no redirect followed.
 /// - MUST end within `timeout` plus a little, by [`crate::routing::AttemptFailureKind::TimedOut`] where nothing came,
 ///   and soon after the caller left, by [`crate::routing::AttemptFailureKind::CallerGone`].
-/// - MUST send nothing of the request but `questions` and `state`.
+/// - What the endpoint's wire cannot carry MUST be refused before anything is sent, by
+///   [`crate::routing::AttemptFailureKind::Refused`] with no bytes sent, never dropped.
+/// - A failure MUST say how many bytes of the request went out, so that what the provider may bill can be bounded.
 /// - MUST NOT put the provider's text into a failure.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]

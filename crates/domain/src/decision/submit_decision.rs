@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     CallerPresence, Decision, DecisionProvider, DecisionRequest, FailedAttempts, ProviderAnswer, ProviderCall,
-    RoutingFunnel, SubmitDecisionError, check_answers,
+    RoutingFunnel, SubmitDecisionError, AnswerRules, Answers,
 };
 use crate::api_key::InferenceKey;
 use crate::error::ErrorKind;
@@ -67,7 +67,7 @@ impl SubmitDecision {
         let (end, attempts) = self.attempt_in_turn(&candidates, &request, &caller, began.monotonic).await;
         let draft = RecordDraft { id, key, request_id, request: &request, model: &target.model, began, attempts };
         match end {
-            End::Answered(endpoint, prices, answer) => self.settle(draft, &endpoint, prices, answer).await,
+            End::Answered(endpoint, prices, answer, answers) => self.settle(draft, &endpoint, prices, answer, answers).await,
             End::Failed(failures) => self.give_up(draft, &candidates, &failures).await,
         }
     }
@@ -103,13 +103,15 @@ impl SubmitDecision {
         if priced.is_empty() {
             return Err(SubmitDecisionError::NoEndpoint { model: target.model.clone(), funnel });
         }
-        let opaque = request.questions.typed.is_none();
+        let opaque = request.inquiry.questions.typed.is_none();
         let able: Vec<Candidate> =
             priced.into_iter().filter(|(endpoint, _)| !opaque || endpoint.wire.takes_opaque_questions()).collect();
         if able.is_empty() {
             return Err(SubmitDecisionError::OpaqueQuestions(target.model.clone()));
         }
-        let mut ordered = order_candidates(able, target.dynamic);
+        let able = able.into_iter().map(|(endpoint, prices)| crate::routing::Candidate { endpoint, prices }).collect();
+        let mut ordered: Vec<Candidate> =
+            order_candidates(able, target.dynamic).into_iter().map(|c| (c.endpoint, c.prices)).collect();
         if !request.preferences.allow_fallbacks {
             ordered.truncate(1);
         }
@@ -140,14 +142,14 @@ impl SubmitDecision {
             }
             let call = ProviderCall {
                 endpoint: Arc::clone(endpoint),
-                request: Arc::clone(request),
+                inquiry: Arc::clone(&request.inquiry),
                 timeout: endpoint.attempt_timeout.min(left),
                 caller: Arc::clone(caller),
             };
             let outcome = self.ports.provider.decide(call).await.and_then(|answer| {
-                check_answers(&request.questions, &answer.answers)
+                let answers = Answers::check(&request.inquiry.questions, &answer.answers, AnswerRules::of(endpoint))
                     .map_err(|fault| AttemptFailure::new(AttemptFailureKind::Broken, fault))?;
-                Ok(answer)
+                Ok((answer, answers))
             });
             let failure = outcome.as_ref().err();
             attempts.push(AttemptRecord {
@@ -156,9 +158,16 @@ impl SubmitDecision {
                 outcome: failure.map_or("completed", |failure| failure.kind.as_str()).to_owned(),
                 upstream_status: failure.and_then(|failure| failure.upstream_status),
                 latency: self.ports.clock.monotonic().saturating_sub(started),
+                model: endpoint.model.clone(),
+                part: 0,
+                began: started.saturating_sub(began),
+                input_tokens: 0,
+                output_tokens: 0,
+                token_source: TokenSource::Reported,
+                prices: *prices,
             });
             match outcome {
-                Ok(answer) => return (End::Answered(Arc::clone(endpoint), *prices, answer), attempts),
+                Ok((answer, answers)) => return (End::Answered(Arc::clone(endpoint), *prices, answer, answers), attempts),
                 Err(failure) => {
                     tracing::info!(
                         provider.slug = %endpoint.provider,
@@ -186,6 +195,7 @@ impl SubmitDecision {
         endpoint: &Endpoint,
         prices: TokenPrices,
         answer: ProviderAnswer,
+        answers: Answers,
     ) -> Result<Decision, SubmitDecisionError> {
         let (input_tokens, output_tokens, token_source) = match answer.usage {
             Some(usage) => (usage.input_tokens, usage.output_tokens, TokenSource::Reported),
@@ -195,14 +205,16 @@ impl SubmitDecision {
         let cost = charge(prices, input_tokens, output_tokens).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
         let decision = Decision {
             id: draft.id.clone(),
-            answers: answer.answers,
+            inquiry: Arc::clone(&draft.request.inquiry),
+            answers,
             model: draft.model.clone(),
             provider: endpoint.provider_name.clone(),
             input_tokens,
             output_tokens,
             token_source,
             cost,
-            attempts: draft.attempts.len(),
+            attempts: draft.attempts.clone(),
+            funnel: Vec::new(),
         };
         let record = UsageRecord {
             outcome: UsageOutcome::Completed,
@@ -308,7 +320,7 @@ impl Target {
 }
 
 enum End {
-    Answered(Arc<Endpoint>, TokenPrices, ProviderAnswer),
+    Answered(Arc<Endpoint>, TokenPrices, ProviderAnswer, Answers),
     Failed(Vec<AttemptFailure>),
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::decision::ReportedUsage;
 use crate::error::ErrorKind;
 
 /// How one attempt at one endpoint failed.
@@ -83,6 +84,10 @@ pub struct AttemptFailure {
     pub upstream_status: Option<u16>,
     /// How long the provider asked to wait.
     pub retry_after: Option<Duration>,
+    /// Bytes of the request that may have reached the provider: 0 where it was never sent.
+    pub sent_bytes: u64,
+    /// What the provider says it used, where it said so in an answer that is no good.
+    pub usage: Option<ReportedUsage>,
     /// A sentence of our own for logs and records. MUST NOT hold text of the provider's, which may repeat the
     /// caller's input or a secret.
     pub detail: String,
@@ -91,7 +96,7 @@ pub struct AttemptFailure {
 impl AttemptFailure {
     /// A failure without a status.
     pub fn new(kind: AttemptFailureKind, detail: impl Into<String>) -> Self {
-        Self { kind, upstream_status: None, retry_after: None, detail: detail.into() }
+        Self { kind, upstream_status: None, retry_after: None, sent_bytes: 0, usage: None, detail: detail.into() }
     }
 
     /// What an HTTP status of a provider means. `retry_after` is what its `Retry-After` said.
@@ -102,7 +107,11 @@ impl AttemptFailure {
             429 | 503 | 529 => AttemptFailureKind::Overloaded,
             _ => AttemptFailureKind::Broken,
         };
-        Self { kind, upstream_status: Some(status), retry_after, detail: format!("the provider answered {status}") }
+        Self {
+            upstream_status: Some(status),
+            retry_after,
+            ..Self::new(kind, format!("the provider answered {status}"))
+        }
     }
 }
 

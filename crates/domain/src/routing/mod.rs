@@ -1,7 +1,13 @@
 //! Where a Decisions request can go, in which order, and what a failed attempt means.
 
+mod candidates;
+mod capability;
 mod endpoint;
 mod failure;
+mod preferences;
 
+pub use candidates::*;
+pub use capability::*;
 pub use endpoint::*;
 pub use failure::*;
+pub use preferences::*;

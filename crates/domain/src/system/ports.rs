@@ -42,6 +42,13 @@ pub trait IdGenerator: Send + Sync {
     fn request_id(&self) -> RequestId;
 }
 
+/// Draws random numbers, for spreading load; never for secrets. A seeded one makes routing repeatable.
+#[cfg_attr(feature = "mock", mockall::automock)]
+pub trait Randomness: Send + Sync {
+    /// Uniform over all 64 bits.
+    fn next_u64(&self) -> u64;
+}
+
 /// Makes secrets from the operating system's cryptographic random source.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait SecretGenerator: Send + Sync {

@@ -43,14 +43,28 @@ impl UsageOutcome {
 pub struct AttemptRecord {
     /// The provider's slug.
     pub provider: String,
+    /// The model that it was asked for, by its name in the catalogue.
+    pub model: ModelId,
     /// The model's name at the provider.
     pub upstream_model: String,
+    /// Which part of a split request it was for, from 0.
+    pub part: u32,
     /// `completed`, or how it failed.
     pub outcome: String,
     /// The provider's HTTP status, where it failed with one.
     pub upstream_status: Option<u16>,
+    /// From the request's beginning to this attempt's.
+    pub began: Duration,
     /// How long it took.
     pub latency: Duration,
+    /// Tokens in.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+    /// Where the token counts come from.
+    pub token_source: TokenSource,
+    /// The prices that it is charged at.
+    pub prices: TokenPrices,
 }
 
 /// Where token counts come from.

@@ -1,0 +1,100 @@
+//! One meaning of `confidence`: that of System One, computed from the distribution.
+//!
+//! The formulas are published in the vendor's own adapter package (`system-one-adapter` 0.2.1) and are the ones that
+//! SGLang uses. Calibration still differs from model to model: equal confidences of two models are computed alike and
+//! need not be right equally often.
+
+/// How far the likeliest of `n` options stands out from chance: `(n·p_max - 1) / (n - 1)`, between 0 and 1; 1 for a
+/// single option.
+pub fn choice_confidence(probabilities: &[f64]) -> f64 {
+    let n = count(probabilities);
+    if probabilities.len() < 2 {
+        return 1.0;
+    }
+    let most = probabilities.iter().copied().fold(0.0, f64::max);
+    ((n * most - 1.0) / (n - 1.0)).clamp(0.0, 1.0)
+}
+
+/// How narrow the distribution over a scale is: `1 - E|level - mode| / U`, between 0 and 1, where `U` is the mean
+/// distance of the levels from the middle of the scale; 1 for a single level. The first of tied modes counts.
+pub fn score_confidence(probabilities: &[f64]) -> f64 {
+    let n = count(probabilities);
+    if probabilities.len() < 2 {
+        return 1.0;
+    }
+    let mode = argmax(probabilities).map_or(0.0, as_number);
+    let middle = (n - 1.0) / 2.0;
+    let (mut distance, mut spread) = (0.0, 0.0);
+    for (level, probability) in probabilities.iter().enumerate() {
+        let level = as_number(level);
+        distance += probability * (level - mode).abs();
+        spread += (level - middle).abs();
+    }
+    (1.0 - distance / (spread / n)).clamp(0.0, 1.0)
+}
+
+/// The place of the largest number; the first on ties; `None` where there is none.
+pub fn argmax(probabilities: &[f64]) -> Option<usize> {
+    let largest = probabilities.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    probabilities.iter().position(|probability| *probability >= largest)
+}
+
+/// The expected level of a scale: the sum of `level · p`.
+pub fn expectation(probabilities: &[f64]) -> f64 {
+    probabilities.iter().enumerate().map(|(level, probability)| as_number(level) * probability).sum()
+}
+
+fn count(probabilities: &[f64]) -> f64 {
+    as_number(probabilities.len())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a distribution has at most 255 entries")]
+fn as_number(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    #[test]
+    fn choices_are_rescaled_from_chance_to_certainty() {
+        assert!(close(choice_confidence(&[0.25; 4]), 0.0));
+        assert!(close(choice_confidence(&[0.0, 1.0]), 1.0));
+        assert!(close(choice_confidence(&[0.74, 0.24, 0.02]), 0.61));
+        // Four options, 0.33 on top: reported as 0.10 by the vendor.
+        assert!(close(choice_confidence(&[0.33, 0.23, 0.22, 0.22]), 0.32 / 3.0));
+        assert!(close(choice_confidence(&[1.0]), 1.0));
+    }
+
+    #[test]
+    fn scales_are_measured_by_their_width() {
+        assert!(close(score_confidence(&[0.0, 1.0, 0.0]), 1.0));
+        // Mode 1, distance 0.44, U = 2/3.
+        assert!(close(score_confidence(&[0.06, 0.56, 0.38]), 1.0 - 0.44 / (2.0 / 3.0)));
+        assert!(close(score_confidence(&[0.5, 0.0, 0.5]), 0.0));
+        assert!(close(score_confidence(&[1.0]), 1.0));
+    }
+
+    #[test]
+    fn the_first_of_tied_options_is_the_likeliest() {
+        assert_eq!(argmax(&[0.2, 0.4, 0.4]), Some(1));
+        assert_eq!(argmax(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn confidence_is_a_probability(weights in prop::collection::vec(0.0_f64..1.0, 1..50)) {
+            let sum: f64 = weights.iter().sum::<f64>().max(1e-12);
+            let probabilities: Vec<f64> = weights.iter().map(|weight| weight / sum).collect();
+            for confidence in [choice_confidence(&probabilities), score_confidence(&probabilities)] {
+                prop_assert!((0.0..=1.0).contains(&confidence));
+            }
+        }
+    }
+}

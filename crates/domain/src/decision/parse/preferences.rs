@@ -1,0 +1,162 @@
+//! The `provider` object. What is documented and not honoured here is refused, never ignored; its documented default
+//! asks for nothing and is let through.
+
+use crate::decision::InvalidDecision;
+use crate::json::{Json, JsonKind};
+use crate::money::Price;
+use crate::routing::{MaxPrice, PercentileBounds, Quantization, RoutingPreferences, Sort, SortBy};
+
+/// Every documented preference.
+const KNOWN: [&str; 14] = [
+    "allow_fallbacks",
+    "order",
+    "only",
+    "ignore",
+    "require_parameters",
+    "data_collection",
+    "zdr",
+    "enforce_distillable_text",
+    "quantizations",
+    "sort",
+    "max_price",
+    "preferred_min_throughput",
+    "preferred_max_latency",
+    "options",
+];
+
+/// Most providers, or formats, of one list.
+const MAX_LIST: usize = 64;
+
+pub(super) fn read(provider: Option<Json>) -> Result<RoutingPreferences, InvalidDecision> {
+    let mut preferences = RoutingPreferences::default();
+    let Some(provider) = provider else { return Ok(preferences) };
+    let members = provider.members().ok_or_else(|| InvalidDecision::new("provider", "must be an object"))?;
+    let mut seen = Vec::new();
+    for (name, value) in members.iter().filter(|(_, value)| value.kind() != JsonKind::Null) {
+        if !KNOWN.contains(&name.as_str()) {
+            continue;
+        }
+        let path = format!("provider.{name}");
+        if seen.contains(&name) {
+            return Err(InvalidDecision::new(path, "stands in the object more than once"));
+        }
+        seen.push(name);
+        put(&mut preferences, name, value, &path)?;
+    }
+    Ok(preferences)
+}
+
+fn put(preferences: &mut RoutingPreferences, name: &str, value: &Json, path: &str) -> Result<(), InvalidDecision> {
+    match name {
+        "allow_fallbacks" => preferences.allow_fallbacks = switch(value, path)?,
+        "order" => preferences.order = slugs(value, path)?,
+        "only" => preferences.only = Some(slugs(value, path)?),
+        "ignore" => preferences.ignore = slugs(value, path)?,
+        "require_parameters" => preferences.require_parameters = switch(value, path)?,
+        "zdr" => preferences.zdr = switch(value, path)?,
+        "data_collection" => {
+            preferences.deny_data_collection = match value.as_string().as_deref() {
+                Some("allow") => false,
+                Some("deny") => true,
+                _ => return Err(InvalidDecision::new(path, "must be allow or deny")),
+            };
+        }
+        "quantizations" => preferences.quantizations = Some(quantizations(value, path)?),
+        "sort" => preferences.sort = Some(sort(value, path)?),
+        "max_price" => preferences.max_price = max_price(value, path)?,
+        "preferred_max_latency" => preferences.preferred_max_latency = bounds(value, path)?,
+        "preferred_min_throughput" => preferences.preferred_min_throughput = bounds(value, path)?,
+        // Nothing is known of what may be distilled, so nothing can be promised.
+        "enforce_distillable_text" if !switch(value, path)? => {}
+        "options" if value.members().is_some_and(|members| members.is_empty()) => {}
+        _ => return Err(InvalidDecision::new(path, "is not supported by this service; leave it out")),
+    }
+    Ok(())
+}
+
+fn switch(value: &Json, path: &str) -> Result<bool, InvalidDecision> {
+    match value.kind() {
+        JsonKind::Bool => Ok(value.text() == "true"),
+        _ => Err(InvalidDecision::new(path, "must be a boolean")),
+    }
+}
+
+fn strings(value: &Json, path: &str) -> Result<Vec<String>, InvalidDecision> {
+    let fault = || InvalidDecision::new(path, "must be an array of non-empty strings");
+    let elements = value.elements().ok_or_else(fault)?;
+    if elements.len() > MAX_LIST {
+        return Err(InvalidDecision::new(path, format!("must have at most {MAX_LIST} entries")));
+    }
+    let read = |json: &Json| json.as_string().filter(|text| !text.is_empty() && text.len() <= 128).ok_or_else(fault);
+    elements.iter().map(read).collect()
+}
+
+/// Providers by their slugs, in any case.
+fn slugs(value: &Json, path: &str) -> Result<Vec<String>, InvalidDecision> {
+    Ok(strings(value, path)?.into_iter().map(|slug| slug.to_ascii_lowercase()).collect())
+}
+
+fn quantizations(value: &Json, path: &str) -> Result<Vec<Quantization>, InvalidDecision> {
+    let known = || Quantization::ALL.map(Quantization::as_str).join(", ");
+    strings(value, path)?
+        .iter()
+        .map(|name| Quantization::from_name(name))
+        .collect::<Option<_>>()
+        .ok_or_else(|| InvalidDecision::new(path, format!("must hold some of {}", known())))
+}
+
+/// A word, or an object with `by` and `partition`.
+fn sort(value: &Json, path: &str) -> Result<Sort, InvalidDecision> {
+    let by = |value: Option<&Json>, path: &str| match value.and_then(Json::as_string).as_deref() {
+        Some("price") => Ok(SortBy::Price),
+        Some("latency") => Ok(SortBy::Latency),
+        Some("throughput") => Ok(SortBy::Throughput),
+        _ => Err(InvalidDecision::new(path, "must be price, latency or throughput")),
+    };
+    let Some(members) = value.members() else { return Ok(Sort { by: by(Some(value), path)?, across_models: false }) };
+    let within = super::once(&members, "by", path)?;
+    let partition = super::once(&members, "partition", path)?;
+    let across_models = match partition.as_ref().map(Json::as_string) {
+        None => false,
+        Some(Some(name)) if name == "model" => false,
+        Some(Some(name)) if name == "none" => true,
+        Some(_) => return Err(InvalidDecision::new(format!("{path}.partition"), "must be model or none")),
+    };
+    Ok(Sort { by: by(within.as_ref(), &format!("{path}.by"))?, across_models })
+}
+
+/// USD per million tokens, as a number or a string of one; exact, since no float is ever made of it.
+fn max_price(value: &Json, path: &str) -> Result<MaxPrice, InvalidDecision> {
+    let members = value.members().ok_or_else(|| InvalidDecision::new(path, "must be an object of prices"))?;
+    let price = |name: &str| {
+        let Some(json) = super::once(&members, name, path)? else { return Ok(None) };
+        let text = if json.kind() == JsonKind::Number { Some(json.text().to_owned()) } else { json.as_string() };
+        let price = text.and_then(|text| text.parse::<Price>().ok()).filter(|price| !price.is_variable());
+        price.map(Some).ok_or_else(|| {
+            InvalidDecision::new(format!("{path}.{name}"), "must be a decimal number of USD, zero or more")
+        })
+    };
+    // Requests, images and audio are never charged by themselves, so a bound on them is kept by checking its form.
+    for free in ["request", "image", "audio"] {
+        price(free)?;
+    }
+    Ok(MaxPrice { prompt: price("prompt")?, completion: price("completion")? })
+}
+
+/// A number, which bounds the median, or an object of percentiles. Seconds, or tokens a second.
+fn bounds(value: &Json, path: &str) -> Result<PercentileBounds, InvalidDecision> {
+    let thousandths = |json: &Json, path: &str| {
+        let number = json.as_f64().filter(|number| number.is_finite() && (0.0..=1e9).contains(number));
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked in the line above")]
+        let scaled = number.map(|number| (number * 1000.0).round() as u64);
+        scaled.ok_or_else(|| InvalidDecision::new(path, "must be a number, zero or more"))
+    };
+    let Some(members) = value.members() else {
+        return Ok(PercentileBounds { p50: Some(thousandths(value, path)?), ..PercentileBounds::default() });
+    };
+    let of = |name: &str| {
+        let bound = super::once(&members, name, path)?;
+        bound.map(|json| thousandths(&json, &format!("{path}.{name}"))).transpose()
+    };
+    Ok(PercentileBounds { p50: of("p50")?, p75: of("p75")?, p90: of("p90")?, p99: of("p99")? })
+}

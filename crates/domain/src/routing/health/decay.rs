@@ -1,0 +1,43 @@
+//! An average in which the past fades.
+
+use std::time::Duration;
+
+/// A weight below this is kept at it: the average of long ago stays known, and nothing underflows to 0 / 0.
+const LEAST_WEIGHT: f64 = 1e-100;
+
+/// A weighted average: a value weighs 1 when it is added and half as much after each half-life.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DecayingMean {
+    sum: f64,
+    weight: f64,
+    at: Duration,
+}
+
+impl DecayingMean {
+    /// Adds a finite value.
+    pub(super) fn add(&mut self, value: f64, half_life: Duration, now: Duration) {
+        if self.weight > 0.0 {
+            let factor = self.factor(half_life, now).max(LEAST_WEIGHT / self.weight);
+            self.sum *= factor;
+            self.weight *= factor;
+        }
+        self.sum += value;
+        self.weight += 1.0;
+        self.at = self.at.max(now);
+    }
+
+    /// The average; nothing before the first value. Time alone does not change it.
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.weight > 0.0).then(|| self.sum / self.weight)
+    }
+
+    /// The weight of all values together at this moment.
+    pub(super) fn weight(&self, half_life: Duration, now: Duration) -> f64 {
+        self.weight * self.factor(half_life, now)
+    }
+
+    fn factor(&self, half_life: Duration, now: Duration) -> f64 {
+        let age = now.saturating_sub(self.at);
+        if age.is_zero() { 1.0 } else { (-age.as_secs_f64() / half_life.as_secs_f64()).exp2() }
+    }
+}

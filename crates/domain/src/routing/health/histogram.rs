@@ -1,0 +1,158 @@
+//! Percentiles of the last minutes in bounded memory.
+//!
+//! Values are counted in buckets whose width grows with the value, so that the error is relative: what is read back
+//! is within 1/32 (3.2 %) of a value that was recorded, and exact below 32. Time is cut into slots that are used in
+//! turn; a slot is forgotten whole. Recording is a few integer operations.
+
+use std::time::Duration;
+
+/// Buckets a power of two: the resolution.
+const STEPS: usize = 16;
+/// Values above are counted as this one.
+const MAX_VALUE: u64 = u32::MAX as u64;
+/// One for each value below 32, then 16 for each power of two up to [`MAX_VALUE`].
+const BUCKETS: usize = 29 * STEPS;
+/// Slots of time that together make the window.
+const SLOTS: u64 = 6;
+
+/// From which end ranks are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Better {
+    /// Small values are good: p90 is what 90 % are at most.
+    Lower,
+    /// Large values are good: p90 is what 90 % are at least.
+    Higher,
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    number: u64,
+    counts: [u32; BUCKETS],
+}
+
+/// Counts of what was recorded within the window.
+#[derive(Debug, Default)]
+pub(super) struct WindowedHistogram {
+    /// Empty until the first value: an endpoint that is never used costs nothing.
+    slots: Vec<Slot>,
+    newest: u64,
+}
+
+impl WindowedHistogram {
+    /// Counts a value.
+    pub(super) fn record(&mut self, value: u64, window: Duration, now: Duration) {
+        if self.slots.is_empty() {
+            self.slots = (0..SLOTS).map(|number| Slot { number, counts: [0; BUCKETS] }).collect();
+        }
+        self.newest = self.newest.max(slot_number(window, now));
+        let newest = self.newest;
+        let turn = usize::try_from(newest % SLOTS).unwrap_or_default();
+        let Some(slot) = self.slots.get_mut(turn) else { return };
+        if slot.number != newest {
+            *slot = Slot { number: newest, counts: [0; BUCKETS] };
+        }
+        if let Some(count) = slot.counts.get_mut(bucket_of(value)) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// The values at these percentages (1 to 100, rising) by nearest rank, and how many values they rest on. Nothing
+    /// where the window holds no value.
+    pub(super) fn percentiles<const N: usize>(
+        &self,
+        percentages: [u64; N],
+        better: Better,
+        window: Duration,
+        now: Duration,
+    ) -> Option<([u64; N], u64)> {
+        let counts = self.within(window, now)?;
+        let total: u64 = counts.iter().sum();
+        if total == 0 {
+            return None;
+        }
+        let mut values = [0; N];
+        let mut wanted = percentages.iter().map(|percentage| (total * percentage).div_ceil(100).max(1));
+        let mut rank = wanted.next();
+        let (mut seen, mut found) = (0, 0);
+        for step in 0..BUCKETS {
+            let bucket = if better == Better::Lower { step } else { BUCKETS - 1 - step };
+            seen += counts.get(bucket).copied().unwrap_or_default();
+            while rank.is_some_and(|rank| seen >= rank) {
+                if let Some(value) = values.get_mut(found) {
+                    *value = middle_of(bucket);
+                }
+                found += 1;
+                rank = wanted.next();
+            }
+            if rank.is_none() {
+                break;
+            }
+        }
+        Some((values, total))
+    }
+
+    /// All counts of the slots that are not forgotten yet.
+    fn within(&self, window: Duration, now: Duration) -> Option<[u64; BUCKETS]> {
+        let current = slot_number(window, now);
+        let mut live = self.slots.iter().filter(|slot| current < slot.number.saturating_add(SLOTS)).peekable();
+        live.peek()?;
+        let mut counts = [0; BUCKETS];
+        for slot in live {
+            for (sum, count) in counts.iter_mut().zip(&slot.counts) {
+                *sum += u64::from(*count);
+            }
+        }
+        Some(counts)
+    }
+}
+
+fn slot_number(window: Duration, now: Duration) -> u64 {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    nanos(now) / (nanos(window) / SLOTS).max(1)
+}
+
+fn bucket_of(value: u64) -> usize {
+    let value = value.min(MAX_VALUE);
+    let small = usize::try_from(value).unwrap_or_default();
+    if small < STEPS {
+        return small;
+    }
+    let shift = value.ilog2() - STEPS.ilog2();
+    // The top bits of the value, 16 to 31; each power of two adds 16 buckets.
+    usize::try_from(shift).unwrap_or_default() * STEPS + (small >> shift)
+}
+
+fn middle_of(bucket: usize) -> u64 {
+    if bucket < 2 * STEPS {
+        return bucket as u64;
+    }
+    let shift = bucket / STEPS - 1;
+    let lowest = ((STEPS + bucket % STEPS) as u64) << shift;
+    lowest + (1 << shift) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other_without_a_gap() {
+        let mut values: Vec<u64> = (0..100_000).collect();
+        values.extend((5..32).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]));
+        values.extend([MAX_VALUE - 1, MAX_VALUE, MAX_VALUE + 1, u64::MAX]);
+        values.sort_unstable();
+        for pair in values.windows(2) {
+            let step = bucket_of(pair[1]) - bucket_of(pair[0]);
+            assert!(step <= 1 || pair[1] - pair[0] > 1, "{pair:?}");
+        }
+        assert_eq!((bucket_of(0), bucket_of(MAX_VALUE), bucket_of(u64::MAX)), (0, BUCKETS - 1, BUCKETS - 1));
+    }
+
+    #[test]
+    fn a_bucket_stands_for_its_values_within_a_thirty_second() {
+        for value in (0..200_000).chain((5..32).map(|bits| (1 << bits) - 1)).chain([MAX_VALUE]) {
+            let read = middle_of(bucket_of(value));
+            assert!(read.abs_diff(value) * 32 <= value, "{value} is read as {read}");
+        }
+    }
+}
