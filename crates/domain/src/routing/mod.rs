@@ -4,10 +4,12 @@ mod candidates;
 mod capability;
 mod endpoint;
 mod failure;
+mod health;
 mod preferences;
 
 pub use candidates::*;
 pub use capability::*;
 pub use endpoint::*;
 pub use failure::*;
+pub use health::*;
 pub use preferences::*;

@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-/// A weight below this is kept at it: the average of long ago stays known, and nothing underflows to 0 / 0.
-const LEAST_WEIGHT: f64 = 1e-100;
-
 /// A weighted average: a value weighs 1 when it is added and half as much after each half-life.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DecayingMean {
@@ -16,13 +13,10 @@ pub(super) struct DecayingMean {
 impl DecayingMean {
     /// Adds a finite value.
     pub(super) fn add(&mut self, value: f64, half_life: Duration, now: Duration) {
-        if self.weight > 0.0 {
-            let factor = self.factor(half_life, now).max(LEAST_WEIGHT / self.weight);
-            self.sum *= factor;
-            self.weight *= factor;
-        }
-        self.sum += value;
-        self.weight += 1.0;
+        // The weight is 1 at least afterwards, so that no age makes the average 0 / 0.
+        let factor = self.factor(half_life, now);
+        self.sum = self.sum * factor + value;
+        self.weight = self.weight * factor + 1.0;
         self.at = self.at.max(now);
     }
 

@@ -43,11 +43,11 @@ impl Default for HealthPolicy {
             error_rate_to_open: 0.5,
             error_rate_min_observations: 10,
             open_for: Duration::from_secs(5),
-            open_for_max: Duration::from_secs(60),
-            max_retry_after: Duration::from_secs(600),
-            probe_lease: Duration::from_secs(120),
-            half_life: Duration::from_secs(60),
-            window: Duration::from_secs(300),
+            open_for_max: Duration::from_mins(1),
+            max_retry_after: Duration::from_mins(10),
+            probe_lease: Duration::from_mins(2),
+            half_life: Duration::from_mins(1),
+            window: Duration::from_mins(5),
             recent_failure: Duration::from_secs(30),
         }
     }

@@ -1,0 +1,189 @@
+use super::*;
+use crate::routing::health::decay::DecayingMean;
+use crate::routing::health::histogram::{Better, WindowedHistogram};
+use proptest::prelude::*;
+
+fn answer(latency: Duration, tokens: u64) -> Observation {
+    Observation::Succeeded { latency, tokens }
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn close(left: Duration, right: Duration) -> bool {
+    left.abs_diff(right) <= right / 32 + Duration::from_micros(1)
+}
+
+#[test]
+fn nothing_is_measured_before_the_first_answer() {
+    let mut bench = Bench::new();
+    bench.attempts(3, Observation::Failed).attempt(Observation::Neutral);
+    let view = bench.view();
+    assert_eq!((view.latency, view.percentiles, view.p95, view.throughput), (None, None, None, None));
+    assert_eq!((view.answers_in_window, view.observations), (0, 3));
+}
+
+#[test]
+fn the_average_latency_halves_the_weight_of_the_past_each_half_life() {
+    let mut bench = Bench::new();
+    bench.attempt(answer(millis(400), 1)).wait(secs(60)).attempt(answer(millis(100), 1));
+    // (400 / 2 + 100) / (1 / 2 + 1)
+    let latency = bench.view().latency.unwrap();
+    assert!(latency.abs_diff(millis(200)) < Duration::from_nanos(10), "{latency:?}");
+    bench.wait(secs(1_000_000));
+    assert_eq!(bench.view().latency, Some(latency), "time alone does not change it");
+    bench.attempt(answer(millis(7), 1));
+    assert!(bench.view().latency.unwrap().abs_diff(millis(7)) < Duration::from_nanos(10), "the past is gone");
+}
+
+#[test]
+fn a_half_life_of_zero_knows_the_present_alone() {
+    let mut bench = Bench::with(HealthPolicy { half_life: Duration::ZERO, ..HealthPolicy::default() });
+    bench.attempt(answer(millis(10), 1)).attempt(answer(millis(30), 1));
+    assert_eq!(bench.view().latency, Some(millis(20)));
+    bench.wait(Duration::from_nanos(1)).attempt(answer(millis(90), 1));
+    assert_eq!(bench.view().latency, Some(millis(90)));
+}
+
+#[test]
+fn an_old_error_rate_is_forgotten() {
+    let mut bench = Bench::new();
+    bench.attempt(Observation::Failed).wait(secs(600));
+    assert!((bench.view().error_rate - 1.0).abs() < f64::EPSILON);
+    bench.wait(Duration::from_secs(1));
+    assert!(bench.view().error_rate.abs() < f64::EPSILON);
+}
+
+#[test]
+fn percentiles_of_latency_are_what_so_many_took_at_most() {
+    let mut bench = Bench::new();
+    for latency in 1..=100 {
+        bench.attempt(answer(millis(latency * 10), 0));
+    }
+    let view = bench.view();
+    let found = view.percentiles.unwrap();
+    for (value, exact) in
+        [(found.p50, 500), (found.p75, 750), (found.p90, 900), (view.p95.unwrap(), 950), (found.p99, 990)]
+    {
+        assert!(close(value, millis(exact)), "{value:?} for {exact} ms");
+    }
+    assert_eq!((view.answers_in_window, view.throughput), (100, None), "no tokens were counted");
+}
+
+#[test]
+fn percentiles_of_throughput_are_what_so_many_reached_at_least() {
+    let mut bench = Bench::new();
+    for tokens in 1..=100 {
+        // So many tokens in half a second.
+        bench.attempt(answer(millis(500), tokens));
+    }
+    let found = bench.view().throughput.unwrap();
+    for (value, exact) in [(found.p50, 102_000), (found.p75, 52_000), (found.p90, 22_000), (found.p99, 4_000)] {
+        assert!(value.abs_diff(exact) * 32 <= exact, "{value} for {exact}");
+    }
+}
+
+#[test]
+fn late_answers_are_measured_too() {
+    let mut bench = Bench::new();
+    let early = bench.admit();
+    bench.attempt(Observation::Unauthorised).report(early, answer(millis(50), 5));
+    assert_eq!((bench.view().latency, bench.view().answers_in_window), (Some(millis(50)), 1));
+}
+
+#[test]
+fn an_answer_leaves_the_window_after_five_sixths_of_it_at_the_earliest_and_all_of_it_at_the_latest() {
+    for start in 0..120 {
+        let mut bench = Bench::new();
+        bench.wait(secs(start)).attempt(answer(millis(10), 1)).wait(secs(250));
+        assert_eq!(bench.view().answers_in_window, 1, "{start}");
+        bench.wait(secs(50));
+        assert_eq!((bench.view().answers_in_window, bench.view().percentiles), (0, None), "{start}");
+        assert_eq!(bench.view().throughput, None, "{start}");
+    }
+}
+
+#[test]
+fn the_window_slides_and_its_slots_are_used_again() {
+    let mut bench = Bench::new();
+    for round in 1..40 {
+        bench.attempt(answer(millis(round), 1)).wait(secs(50));
+        assert_eq!(bench.view().answers_in_window, round.min(5));
+    }
+    bench.wait(secs(10_000)).attempt(answer(millis(1), 1));
+    assert_eq!(bench.view().answers_in_window, 1);
+}
+
+#[test]
+fn a_clock_read_too_early_does_no_harm() {
+    let mut bench = Bench::new();
+    bench.attempt(answer(millis(10), 1)).attempt(Observation::Failed);
+    let newest = bench.now;
+    bench.now = secs(1);
+    bench.attempt(answer(millis(30), 1)).attempt(Observation::Failed);
+    assert_eq!((bench.view().answers_in_window, bench.view().last_failure_at), (2, Some(newest)));
+    bench.now = newest;
+    assert_eq!((bench.view().answers_in_window, bench.view().latency), (2, Some(millis(20))));
+}
+
+/// Nearest rank, by sorting.
+fn exact(sorted: &[u64], percentage: usize, better: Better) -> u64 {
+    let rank = (sorted.len() * percentage).div_ceil(100).max(1);
+    if better == Better::Lower { sorted[rank - 1] } else { sorted[sorted.len() - rank] }
+}
+
+fn any_value() -> impl Strategy<Value = u64> {
+    prop_oneof![0..100_u64, 0..100_000_u64, 0..=u64::from(u32::MAX)]
+}
+
+proptest! {
+    #[test]
+    fn percentiles_are_exact_within_the_resolution(
+        values in proptest::collection::vec((any_value(), 0..40_u64), 1..300),
+        percentages in [1..=100_u64, 1..=100_u64, 1..=100_u64],
+        higher in any::<bool>(),
+    ) {
+        let better = if higher { Better::Higher } else { Better::Lower };
+        let mut percentages = percentages;
+        percentages.sort_unstable();
+        let mut histogram = WindowedHistogram::default();
+        let mut now = secs(77);
+        let mut recorded: Vec<(u64, Duration)> = Vec::new();
+        for (value, pause) in values {
+            now += secs(pause);
+            histogram.record(value, secs(300), now);
+            recorded.push((value, now));
+        }
+        let slot = |at: Duration| at.as_secs() / 50;
+        let mut live: Vec<u64> =
+            recorded.iter().filter(|(_, at)| slot(now) - slot(*at) < 6).map(|(value, _)| *value).collect();
+        live.sort_unstable();
+        let (found, total) = histogram.percentiles(percentages, better, secs(300), now).unwrap();
+        prop_assert_eq!(total, live.len() as u64);
+        for (percentage, value) in percentages.into_iter().zip(found) {
+            let exact = exact(&live, usize::try_from(percentage).unwrap(), better);
+            prop_assert!(value.abs_diff(exact) * 32 <= exact, "p{} is {}, exactly {}", percentage, value, exact);
+        }
+    }
+
+    #[test]
+    fn the_average_is_the_weighted_sum_written_out(
+        values in proptest::collection::vec((0.0..1000.0_f64, 0..90_000_u64), 1..60),
+    ) {
+        let mut mean = DecayingMean::default();
+        let mut now = secs(3);
+        let mut added: Vec<(f64, Duration)> = Vec::new();
+        for (value, pause) in values {
+            now += millis(pause);
+            mean.add(value, secs(60), now);
+            added.push((value, now));
+        }
+        let weight = |at: Duration| 0.5_f64.powf(between(at, now).as_secs_f64() / 60.0);
+        let weights: f64 = added.iter().map(|(_, at)| weight(*at)).sum();
+        let sum: f64 = added.iter().map(|(value, at)| value * weight(*at)).sum();
+        prop_assert!((mean.mean().unwrap() - sum / weights).abs() < 1e-9);
+        prop_assert!((mean.weight(secs(60), now) - weights).abs() < 1e-9);
+        prop_assert!((mean.weight(secs(60), now + secs(60)) - weights / 2.0).abs() < 1e-9);
+    }
+}
