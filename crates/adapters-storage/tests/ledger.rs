@@ -3,11 +3,13 @@
 
 mod common;
 
+use std::time::Duration;
+
 use adapters_storage::SeaOrmUsageRepository;
 use common::*;
 use domain::error::StoreError;
 use domain::testing::join_all;
-use domain::usage::UsageRepository;
+use domain::usage::{AttemptRecord, UsageRecord, UsageRepository};
 use tokio_util::task::TaskTracker;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +88,7 @@ async fn more_records_than_fit_into_the_queue_are_told_in_time_that_none_is_writ
     let results = join_all((0..more_than_fit).map(|number| records.record(usage(number, 1)))).await;
     let took = begun.elapsed();
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unavailable(_)))));
-    assert!(took < std::time::Duration::from_secs(3), "nobody waits for every batch before theirs: {took:?}");
+    assert!(took < Duration::from_secs(3), "nobody waits for every batch before theirs: {took:?}");
     lock.rollback().await.unwrap();
     records.record(usage(10_000, 1)).await.unwrap();
     assert_eq!(records.list(workspace_id(1), 10_000).await.unwrap(), [usage(10_000, 1)]);
@@ -100,4 +102,67 @@ async fn a_flood_waits_its_turn_and_is_written_whole() {
         result.unwrap();
     }
     assert_eq!(records.list(workspace_id(1), 10_000).await.unwrap().len(), 6_000);
+}
+
+/// As the column was before attempts had charges of their own.
+const OLDER: &str = r#"[
+    {"provider":"one","upstream_model":"m-1","outcome":"overloaded","upstream_status":529,"latency_us":2000},
+    {"provider":"acme","upstream_model":"m-2","outcome":"completed","latency_us":3000}]"#;
+
+#[tokio::test]
+async fn what_an_older_row_does_not_say_of_an_attempt_follows_from_its_record() {
+    let folder = Folder::new();
+    let records = SeaOrmUsageRepository::start(folder.open().await, &TaskTracker::new());
+    records.record(usage(1, 1)).await.unwrap();
+    folder.execute(&format!("UPDATE usage_records SET attempts = '{OLDER}'")).await;
+    let record = usage(1, 1);
+    let failed = AttemptRecord {
+        provider: "one".to_owned(),
+        model: record.model.clone(),
+        upstream_model: "m-1".to_owned(),
+        part: 0,
+        outcome: "overloaded".to_owned(),
+        upstream_status: Some(529),
+        began: Duration::ZERO,
+        latency: Duration::from_millis(2),
+        input_tokens: 0,
+        output_tokens: 0,
+        token_source: record.token_source,
+        prices: record.prices,
+    };
+    let answered = AttemptRecord {
+        provider: "acme".to_owned(),
+        upstream_model: "m-2".to_owned(),
+        outcome: "completed".to_owned(),
+        upstream_status: None,
+        began: Duration::from_millis(2),
+        latency: Duration::from_millis(3),
+        input_tokens: record.input_tokens,
+        output_tokens: record.output_tokens,
+        ..failed.clone()
+    };
+    let expected = UsageRecord { attempts: vec![failed, answered], ..record };
+    assert_eq!(records.find(&decision_id(1)).await.unwrap(), Some(expected.clone()));
+    assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), [expected]);
+}
+
+#[tokio::test]
+async fn an_attempt_that_does_not_read_is_told_and_never_guessed() {
+    let folder = Folder::new();
+    let records = SeaOrmUsageRepository::start(folder.open().await, &TaskTracker::new());
+    records.record(usage(1, 1)).await.unwrap();
+    for damage in [
+        r#""model":"no-slash""#,
+        r#""part":-1"#,
+        r#""began_us":-1"#,
+        r#""input_tokens":"many""#,
+        r#""token_source":"guessed""#,
+        r#""prompt_price":"cheap""#,
+        r#""completion_price":"cheap""#,
+    ] {
+        let attempt = format!(r#"[{{"provider":"p","upstream_model":"m","outcome":"broken","latency_us":1,{damage}}}]"#);
+        folder.execute(&format!("UPDATE usage_records SET attempts = '{attempt}'")).await;
+        let found = records.find(&decision_id(1)).await;
+        assert!(matches!(found, Err(StoreError::Corrupt(_))), "{damage}: {found:?}");
+    }
 }

@@ -1,9 +1,11 @@
 //! Between a usage record and its row.
 
+use std::time::Duration;
+
 use domain::error::StoreError;
 use domain::ids::{DecisionId, RequestId};
 use domain::json::Json;
-use domain::money::Usd;
+use domain::money::{Price, Usd};
 use domain::routing::TokenPrices;
 use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord};
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use crate::convert::{duration, hash, hash_column, micros, millis, moment, parse,
 use crate::entities::usage_records::Model;
 use crate::errors::corrupt;
 
-/// One attempt, as the column of attempts holds it.
+/// One attempt, as the column of attempts holds it. Older rows have nothing behind `latency_us`.
 #[derive(Serialize, Deserialize)]
 struct StoredAttempt {
     provider: String,
@@ -21,6 +23,15 @@ struct StoredAttempt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     upstream_status: Option<u16>,
     latency_us: i64,
+    model: Option<String>,
+    #[serde(default)]
+    part: u32,
+    began_us: Option<i64>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    token_source: Option<String>,
+    prompt_price: Option<String>,
+    completion_price: Option<String>,
 }
 
 pub(super) fn to_row(record: &UsageRecord) -> Result<Model, StoreError> {
@@ -56,8 +67,9 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         prompt: parse(&row.prompt_price, "usage_records.prompt_price", &id)?,
         completion: parse(&row.completion_price, "usage_records.completion_price", &id)?,
     };
+    let attempts = row.attempts;
     let trace = row.trace.as_deref().map(Json::parse).transpose().map_err(|_| corrupt("usage_records.trace", &id))?;
-    Ok(UsageRecord {
+    let record = UsageRecord {
         workspace_id: parse(&row.workspace_id, "usage_records.workspace_id", &id)?,
         api_key: hash(&row.api_key, "usage_records.api_key", &id)?,
         request_id: parse::<RequestId>(&row.request_id, "usage_records.request_id", &id)?,
@@ -71,14 +83,15 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
             .ok_or_else(|| corrupt("usage_records.token_source", &id))?,
         cost: Usd::from_pico(row.cost_pico),
         prices,
-        attempts: to_attempts(&row.attempts, &id)?,
+        attempts: Vec::new(),
         session_id: row.session_id,
         trace,
         user: row.user,
         created_at: moment(row.created_at, "usage_records.created_at", &id)?,
         latency: duration(row.latency_us, "usage_records.latency_us", &id)?,
         id,
-    })
+    };
+    read_attempts(&attempts, record)
 }
 
 fn to_stored(attempt: &AttemptRecord) -> StoredAttempt {
@@ -88,20 +101,51 @@ fn to_stored(attempt: &AttemptRecord) -> StoredAttempt {
         outcome: attempt.outcome.clone(),
         upstream_status: attempt.upstream_status,
         latency_us: micros(attempt.latency),
+        model: Some(attempt.model.as_str().to_owned()),
+        part: attempt.part,
+        began_us: Some(micros(attempt.began)),
+        input_tokens: Some(attempt.input_tokens),
+        output_tokens: Some(attempt.output_tokens),
+        token_source: Some(attempt.token_source.as_str().to_owned()),
+        prompt_price: Some(attempt.prices.prompt.to_string()),
+        completion_price: Some(attempt.prices.completion.to_string()),
     }
 }
 
-fn to_attempts(text: &str, id: &DecisionId) -> Result<Vec<AttemptRecord>, StoreError> {
+/// Fills in the attempts of `record`, which has none yet. What an older row does not say of an attempt follows from
+/// its record: then there was one model, attempts were made one after another, and only the one that was answered
+/// was charged.
+fn read_attempts(text: &str, record: UsageRecord) -> Result<UsageRecord, StoreError> {
     let column = "usage_records.attempts";
-    let stored: Vec<StoredAttempt> = serde_json::from_str(text).map_err(|_| corrupt(column, id))?;
-    let read = |attempt: StoredAttempt| {
-        Ok(AttemptRecord {
-            latency: duration(attempt.latency_us, column, id)?,
-            provider: attempt.provider,
-            upstream_model: attempt.upstream_model,
-            outcome: attempt.outcome,
-            upstream_status: attempt.upstream_status,
-        })
-    };
-    stored.into_iter().map(read).collect()
+    let stored: Vec<StoredAttempt> = serde_json::from_str(text).map_err(|_| corrupt(column, &record.id))?;
+    let mut attempts: Vec<AttemptRecord> = Vec::with_capacity(stored.len());
+    for attempt in stored {
+        let end_of_last = attempts.last().map_or(Duration::ZERO, |last| last.began.saturating_add(last.latency));
+        attempts.push(to_attempt(attempt, &record, end_of_last).ok_or_else(|| corrupt(column, &record.id))?);
+    }
+    Ok(UsageRecord { attempts, ..record })
+}
+
+fn to_attempt(stored: StoredAttempt, record: &UsageRecord, end_of_last: Duration) -> Option<AttemptRecord> {
+    let charged = stored.outcome == UsageOutcome::Completed.as_str();
+    let of_record = |tokens: u64| if charged { tokens } else { 0 };
+    let span = |micros: i64| u64::try_from(micros).ok().map(Duration::from_micros);
+    let price = |text: Option<String>, of_record: Price| text.map_or(Some(of_record), |text| text.parse().ok());
+    Some(AttemptRecord {
+        model: stored.model.map_or_else(|| Some(record.model.clone()), |model| model.parse().ok())?,
+        part: stored.part,
+        began: stored.began_us.map_or(Some(end_of_last), span)?,
+        latency: span(stored.latency_us)?,
+        input_tokens: stored.input_tokens.unwrap_or_else(|| of_record(record.input_tokens)),
+        output_tokens: stored.output_tokens.unwrap_or_else(|| of_record(record.output_tokens)),
+        token_source: stored.token_source.map_or(Some(record.token_source), |name| TokenSource::from_name(&name))?,
+        prices: TokenPrices {
+            prompt: price(stored.prompt_price, record.prices.prompt)?,
+            completion: price(stored.completion_price, record.prices.completion)?,
+        },
+        provider: stored.provider,
+        upstream_model: stored.upstream_model,
+        outcome: stored.outcome,
+        upstream_status: stored.upstream_status,
+    })
 }

@@ -7,7 +7,7 @@ use super::Stores;
 use super::samples::{add_key, add_workspace, at, hash, inference_key, workspace_id};
 use crate::ids::{DecisionId, RequestId};
 use crate::json::Json;
-use crate::money::Usd;
+use crate::money::{Price, Usd};
 use crate::routing::TokenPrices;
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord};
 
@@ -32,12 +32,34 @@ fn id(number: u64) -> DecisionId {
 }
 
 fn record(number: u64, workspace: u64) -> UsageRecord {
-    let attempt = |outcome: &str, upstream_status| AttemptRecord {
-        provider: "acme".to_owned(),
+    let prices =
+        TokenPrices { prompt: "0.0000000208333333333333".parse().unwrap(), completion: "0.10".parse().unwrap() };
+    let refused = AttemptRecord {
+        provider: "acme-two".to_owned(),
+        model: "acme/judge:free".parse().unwrap(),
         upstream_model: "judge-✓".to_owned(),
-        outcome: outcome.to_owned(),
-        upstream_status,
-        latency: Duration::from_millis(77),
+        part: 0,
+        outcome: "overloaded".to_owned(),
+        upstream_status: Some(529),
+        began: Duration::ZERO,
+        latency: Duration::from_micros(77_001),
+        input_tokens: 0,
+        output_tokens: 0,
+        token_source: TokenSource::Reported,
+        prices: TokenPrices { prompt: Price::ZERO, completion: Price::ZERO },
+    };
+    let completed = AttemptRecord {
+        provider: "acme".to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        part: u32::MAX,
+        outcome: "completed".to_owned(),
+        upstream_status: None,
+        began: Duration::from_micros(77_002),
+        input_tokens: 9_007_199_254_740_993,
+        output_tokens: 3,
+        token_source: TokenSource::Bound,
+        prices,
+        ..refused.clone()
     };
     UsageRecord {
         id: id(number),
@@ -52,11 +74,8 @@ fn record(number: u64, workspace: u64) -> UsageRecord {
         output_tokens: 3,
         token_source: TokenSource::Reported,
         cost: Usd::from_pico(18_018_001),
-        prices: TokenPrices {
-            prompt: "0.0000000208333333333333".parse().unwrap(),
-            completion: "0.10".parse().unwrap(),
-        },
-        attempts: vec![attempt("overloaded", Some(529)), attempt("completed", None)],
+        prices,
+        attempts: vec![refused, completed],
         session_id: Some("sëssion".to_owned()),
         trace: Some(Json::parse("{\"a\" : 1.0,\t\"a\":1e400, \"z\":\"\\ud800\"}").unwrap()),
         user: Some("user".to_owned()),
@@ -85,7 +104,9 @@ async fn what_is_recorded_is_found(stores: &Stores) {
         assert_eq!(found.as_ref(), Some(&record), "field by field");
         let texts = |record: &UsageRecord| {
             let trace = record.trace.as_ref().map(|trace| trace.text().to_owned());
-            (trace, record.prices.prompt.to_string(), record.prices.completion.to_string())
+            let written = |prices: &TokenPrices| (prices.prompt.to_string(), prices.completion.to_string());
+            let attempts: Vec<_> = record.attempts.iter().map(|attempt| written(&attempt.prices)).collect();
+            (trace, written(&record.prices), attempts)
         };
         assert_eq!(found.as_ref().map(texts), Some(texts(&record)), "byte for byte");
     }
