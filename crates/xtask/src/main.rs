@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod conformance;
 mod deny;
 mod links;
 mod step;
@@ -29,6 +30,8 @@ enum Task {
     Ci,
     /// Build in release and measure; see docs/performance.md.
     Bench(bench::Options),
+    /// Run published client packages, unmodified, against the binary; installs them first, so it needs a network once.
+    Conformance,
     /// Check the relative links of the Markdown files.
     Links,
 }
@@ -43,6 +46,7 @@ fn main() -> Result<()> {
             check::demo()
         }
         Task::Bench(options) => bench::run(&options),
+        Task::Conformance => conformance::run(),
         Task::Links => links::run(),
     }
 }

@@ -1,0 +1,108 @@
+"""Runs every client package against a throwaway gateway: `run.py <tollgate binary> <folder of the Node package>`.
+
+`cargo xtask conformance` installs what this needs and calls it.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from gateway import Gateway
+from stand_in import StandIn
+
+HERE = Path(__file__).resolve().parent
+
+# One stand-in provider on two wires, and what it serves. A name of its own for each behaviour.
+CONFIGURATION = """
+[server]
+listen = "127.0.0.1:0"
+wire_names = "openrouter"
+
+[[providers]]
+slug = "stand-in"
+name = "Stand-in"
+wire = "system-one"
+base_url = "{url}/v1"
+
+[[providers]]
+slug = "refuser"
+name = "Refuser"
+wire = "openai-decisions"
+base_url = "{url}/v1"
+
+[[endpoints]]
+model = "typesafe/jev-1.13"
+provider = "stand-in"
+upstream_model = "jev-1.13.0"
+
+[[endpoints]]
+model = "typesafe/jev-1.14"
+provider = "stand-in"
+upstream_model = "jev-1.14.0"
+
+[[endpoints]]
+model = "conformance/flaky"
+provider = "stand-in"
+upstream_model = "flaky"
+prompt_price = "0.000001"
+completion_price = "0"
+
+[[endpoints]]
+model = "conformance/pictures"
+provider = "stand-in"
+upstream_model = "pictures"
+attachments = "assets"
+prompt_price = "0"
+completion_price = "0"
+
+[[endpoints]]
+model = "conformance/refuser"
+provider = "refuser"
+upstream_model = "refuser"
+prompt_price = "0"
+completion_price = "0"
+"""
+
+
+def main():
+    binary, node_folder = sys.argv[1:]
+    # A proxy of the machine has no business between programs of one machine.
+    os.environ.update({"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", "PYTHONDONTWRITEBYTECODE": "1"})
+    stand_in = StandIn()
+    with Gateway(binary, CONFIGURATION.format(url=stand_in.url)) as gateway:
+        environment = {**os.environ, **prepared(gateway), "CONFORMANCE_STAND_IN": stand_in.url}
+        commands = [
+            [sys.executable, HERE / "typesafe_checks.py"],
+            [sys.executable, HERE / "openai_checks.py"],
+            ["node", Path(node_folder) / "openrouter_checks.mjs"],
+        ]
+        for command in commands:
+            status = subprocess.run(command, env=environment).returncode
+            if status != 0:
+                print("".join(f"    {line}\n" for line in gateway.output().splitlines()[-20:]), file=sys.stderr)
+                sys.exit(f"`{' '.join(str(word) for word in command)}` ended with {status}")
+    stand_in.close()
+
+
+def prepared(gateway):
+    """Keys, a guardrail and a container's file, as environment variables of the checks."""
+    key = gateway.json("key", "create", "--name", "conformance")
+    management = gateway.json("key", "create", "--name", "conformance", "--management")
+    guardrail = gateway.json("guardrail", "create", "--name", "conformance")
+    local = gateway.path / "report.txt"
+    local.write_text("The blender smokes.\n")
+    file = gateway.json("container", "put", "sess_conformance", "out/report.txt", str(local))
+    return {
+        "CONFORMANCE_BASE": gateway.base,
+        "CONFORMANCE_KEY": key["key"],
+        "CONFORMANCE_KEY_HASH": key["hash"],
+        "CONFORMANCE_MANAGEMENT_KEY": management["key"],
+        "CONFORMANCE_GUARDRAIL": guardrail["id"],
+        "CONFORMANCE_CONTAINER": file["container_id"],
+        "CONFORMANCE_FILE": file["file_id"],
+    }
+
+
+if __name__ == "__main__":
+    main()
