@@ -66,10 +66,23 @@ impl CallerPresence for Presence {
     }
 }
 
-const MEMBERS: [&str; 7] = ["model", "questions", "state", "provider", "session_id", "trace", "user"];
+const MEMBERS: [&str; 11] = [
+    "model",
+    "questions",
+    "state",
+    "provider",
+    "session_id",
+    "trace",
+    "user",
+    "models",
+    "assets",
+    "images",
+    "partial",
+];
 
 fn draft(body: &str, headers: &HeaderMap) -> Result<DecisionDraft, ApiError> {
-    let [model, questions, state, provider, session_id, trace, user] = read_members(body, &MEMBERS)?;
+    let [model, questions, state, provider, session_id, trace, user, models, assets, images, partial] =
+        read_members(body, &MEMBERS)?;
     let own = |value: Option<&RawValue>| value.map(Json::from);
     let session_id_header = if session_id.is_some() { None } else { session_id_header(headers)? };
     Ok(DecisionDraft {
@@ -81,6 +94,11 @@ fn draft(body: &str, headers: &HeaderMap) -> Result<DecisionDraft, ApiError> {
         session_id_header,
         trace: own(trace),
         user: own(user),
+        models: own(models),
+        assets: own(assets),
+        images: own(images),
+        partial: own(partial),
+        ..DecisionDraft::default()
     })
 }
 
@@ -190,7 +208,7 @@ impl Told {
         self.routing["model"] = Value::from(decision.model.as_str());
         self.routing["provider"] = Value::from(decision.provider.as_str());
         json!({
-            "attempt_count": decision.attempts,
+            "attempt_count": decision.attempts.len(),
             "guardrail": self.guardrail,
             "routing": self.routing,
             "token_source": decision.token_source.as_str(),
@@ -217,7 +235,7 @@ fn view(decision: &Decision, told: Option<(&'static str, Value)>) -> HttpRespons
 fn body(decision: &Decision, told: Option<(&'static str, Value)>) -> String {
     use std::fmt::Write;
     let string = |text: &str| Value::from(text).to_string();
-    let answers = decision.answers.text();
+    let answers = decision.answers.json().text();
     let mut body = String::with_capacity(answers.len() + 320);
     // Writing to a string does not fail.
     let _ = write!(
