@@ -1,6 +1,5 @@
 //! The immutable snapshot of the catalogue: every resolvable name, and counts by output modality.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::resolve::{self, Names};
@@ -63,6 +62,22 @@ impl CatalogueSnapshot {
         self.names.find(stem).map(|index| self.at(index, Some(dynamic)))
     }
 
+    /// Resolves a name without an author, in any case, among the models that answer Decisions requests: what stands
+    /// behind the slash of a name that [`Self::resolve`] knows, with a dynamic suffix or without. A spelling with
+    /// dashes for dots counts after all others. `None` where several authors have a model of that name, none of them
+    /// System One's, and for the sandbox's models, which answer to their whole names only.
+    pub fn resolve_bare(&self, name: &str) -> Option<ResolvedModel> {
+        if name.len() > 256 {
+            return None;
+        }
+        let lower = name.to_ascii_lowercase();
+        if let Some(index) = self.names.find_bare(&lower) {
+            return Some(self.at(index, None));
+        }
+        let (stem, dynamic) = DynamicVariant::split(&lower)?;
+        self.names.find_bare(stem).map(|index| self.at(index, Some(dynamic)))
+    }
+
     fn at(&self, index: usize, dynamic: Option<DynamicVariant>) -> ResolvedModel {
         ResolvedModel { model: Arc::clone(&self.rows[index]), index, dynamic }
     }
@@ -102,7 +117,7 @@ impl CatalogueSnapshot {
 
 impl Default for CatalogueSnapshot {
     fn default() -> Self {
-        Self { rows: Vec::new(), outputs: Vec::new(), names: Names::from(HashMap::new()) }
+        Self { rows: Vec::new(), outputs: Vec::new(), names: Names::default() }
     }
 }
 
@@ -172,6 +187,71 @@ mod tests {
         assert!(catalogue().resolve(name).is_none());
     }
 
+    fn bare_catalogue() -> CatalogueSnapshot {
+        let writes = |id: &str| {
+            let mut row = row(id, id);
+            row.architecture.output_modalities = vec!["text".to_owned()];
+            row
+        };
+        let mut renamed = row("acme/judge-2.5", "acme/judge-2.5-20260901");
+        renamed.renamed_from = vec!["elsewhere/judge-2.5".parse().unwrap(), "acme/judge-next".parse().unwrap()];
+        CatalogueSnapshot::build(vec![
+            renamed,
+            row("acme/judge-2.5:free", "acme/judge-2.5-20260901"),
+            row("typesafe/jev-1.13", "typesafe/jev-1.13-20260917"),
+            alias("~typesafe/jev-latest", "typesafe/jev-1.13"),
+            row("sandbox/decider", "sandbox/decider"),
+            writes("acme/writer"),
+            writes("rival/jev-1.13"),
+            row("acme/shared", "acme/shared"),
+            row("rival/shared", "rival/shared"),
+            row("acme/common", "acme/common"),
+            row("typesafe/common", "typesafe/common"),
+            alias("~acme/common", "rival/shared"),
+            row("rival/exact-1-0", "rival/exact-1-0"),
+            row("typesafe/exact-1.0", "typesafe/exact-1.0"),
+            row("acme/either", "acme/either"),
+            alias("~acme/either", "rival/shared"),
+            row("acme/favoured", "acme/favoured"),
+            alias("~typesafe/favoured", "typesafe/common"),
+        ])
+    }
+
+    #[rstest]
+    #[case::slug("jev-1.13", "typesafe/jev-1.13")]
+    #[case::case("JEV-1.13", "typesafe/jev-1.13")]
+    #[case::dashes_for_dots("jev-1-13", "typesafe/jev-1.13")]
+    #[case::dated("jev-1.13-20260917", "typesafe/jev-1.13")]
+    #[case::alias("jev-latest", "typesafe/jev-1.13")]
+    #[case::dynamic("jev-latest:nitro", "typesafe/jev-1.13")]
+    #[case::one_row_under_two_authors("judge-2.5", "acme/judge-2.5")]
+    #[case::variant("judge-2.5:free", "acme/judge-2.5:free")]
+    #[case::renamed("judge-next", "acme/judge-2.5")]
+    #[case::system_one_s_author_first("common", "typesafe/common")]
+    #[case::its_alias_as_well("favoured", "typesafe/common")]
+    #[case::a_dashed_spelling_comes_last("exact-1-0", "rival/exact-1-0")]
+    #[case::a_row_before_an_alias_of_its_author("either", "acme/either")]
+    fn a_bare_name_resolves(#[case] name: &str, #[case] id: &str) {
+        assert_eq!(bare_catalogue().resolve_bare(name).unwrap().model.id.as_str(), id);
+    }
+
+    #[rstest]
+    #[case::several_authors("shared")]
+    #[case::the_sandbox("decider")]
+    #[case::other_outputs("writer")]
+    #[case::whole_name("typesafe/jev-1.13")]
+    #[case::with_a_slash_before_it("/jev-1.13")]
+    #[case::only_suffix(":nitro")]
+    #[case::empty("")]
+    fn a_bare_name_does_not_resolve(#[case] name: &str) {
+        assert!(bare_catalogue().resolve_bare(name).is_none());
+    }
+
+    #[test]
+    fn a_bare_name_keeps_its_dynamic_suffix() {
+        assert_eq!(bare_catalogue().resolve_bare("jev-1.13:floor").unwrap().dynamic, Some(DynamicVariant::Floor));
+    }
+
     #[test]
     fn a_count_is_the_length_of_the_list() {
         let snapshot = catalogue();
@@ -208,6 +288,7 @@ mod tests {
         #[test]
         fn no_name_panics(name in ".{0,300}") {
             let _ = catalogue().resolve(&name);
+            let _ = catalogue().resolve_bare(&name);
             let _ = catalogue().nearest(&name, 3, |_| true);
         }
 

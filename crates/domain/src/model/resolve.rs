@@ -5,19 +5,25 @@ use std::sync::Arc;
 
 use super::{CatalogueFault, Model, ModelId, SANDBOX_AUTHOR};
 
+/// Whose model a bare name means where several authors have one of that name: bare names are what clients of System
+/// One send, and this is the author that they know.
+const SYSTEM_ONE_AUTHOR: &str = "typesafe";
+
 /// Every resolvable name (lower case) and the row it means.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashMap<String, usize>);
-
-impl From<HashMap<String, usize>> for Names {
-    fn from(names: HashMap<String, usize>) -> Self {
-        Self(names)
-    }
+pub(super) struct Names {
+    whole: HashMap<String, usize>,
+    /// Names without an author, of rows that answer Decisions requests.
+    bare: HashMap<String, usize>,
 }
 
 impl Names {
     pub(super) fn find(&self, lower: &str) -> Option<usize> {
-        self.0.get(lower).copied()
+        self.whole.get(lower).copied()
+    }
+
+    pub(super) fn find_bare(&self, lower: &str) -> Option<usize> {
+        self.bare.get(lower).copied()
     }
 }
 
@@ -46,8 +52,41 @@ pub(super) fn index(rows: &[Arc<Model>]) -> Names {
         }
     }
     add_aliases(&mut names, rows);
+    let mut bare = bare_names(&names, rows);
     add_dashed_spellings(&mut names, rows);
-    Names(names)
+    for (name, index) in bare_names(&names, rows) {
+        bare.entry(name).or_insert(index);
+    }
+    Names { whole: names, bare }
+}
+
+/// What stands behind the slash of whole names, where that tells one row: all whole names with that end mean it, or
+/// else System One's author has it.
+fn bare_names(names: &HashMap<String, usize>, rows: &[Arc<Model>]) -> HashMap<String, usize> {
+    let mut by_end: HashMap<&str, Vec<(&str, usize)>> = HashMap::new();
+    for (name, &index) in names {
+        let row = &rows[index];
+        if let Some((author, end)) = name.split_once('/')
+            && row.serves_decisions()
+            && row.id.author() != SANDBOX_AUTHOR
+            && author != SANDBOX_AUTHOR
+        {
+            by_end.entry(end).or_default().push((author, index));
+        }
+    }
+    let meant = |holders: &[(&str, usize)]| {
+        let has_row = |author: &str| holders.iter().any(|(holder, _)| *holder == author);
+        // An alias stands behind a tilde; a row of the same author and end goes before it.
+        let outdone = |author: &str| author.strip_prefix('~').is_some_and(has_row);
+        let mut meant = holders.iter().filter(|(author, _)| !outdone(author));
+        let (_, first) = *meant.next()?;
+        let of_system_one = |(author, _): &&(&str, usize)| author.trim_start_matches('~') == SYSTEM_ONE_AUTHOR;
+        if meant.all(|(_, index)| *index == first) {
+            return Some(first);
+        }
+        holders.iter().filter(|(author, _)| !outdone(author)).find(of_system_one).map(|(_, index)| *index)
+    };
+    by_end.into_iter().filter_map(|(end, holders)| meant(&holders).map(|index| (end.to_owned(), index))).collect()
 }
 
 /// A slug shared by several rows means the base row, else the first variant by id; with a variant behind it, it
