@@ -7,7 +7,7 @@ use super::breaker::{Admission, Permit};
 use super::{EndpointHealth, HealthPolicy, HealthView, Observation};
 
 /// The health of all endpoints of a process, by their place in the configuration. Each has a lock of its own, held
-/// for well under a microsecond by [`Self::admit`] and [`Self::report`] and about one by [`Self::view`].
+/// for about a tenth of a microsecond, and for one or two by [`Self::view`].
 ///
 /// A place that the board does not have is an endpoint without a memory: it is always admitted and its reports go
 /// nowhere.
@@ -60,6 +60,11 @@ impl HealthBoard {
     /// Whether an attempt would be admitted. Changes nothing; a moment later the answer may be another.
     pub fn would_admit(&self, index: usize, now: Duration) -> bool {
         self.endpoint(index).is_none_or(|endpoint| endpoint.would_admit(&self.policy, now))
+    }
+
+    /// Whether an endpoint failed less than [`HealthPolicy::recent_failure`] ago, without the cost of a view.
+    pub fn failed_recently(&self, index: usize, now: Duration) -> bool {
+        self.endpoint(index).is_some_and(|endpoint| endpoint.failed_recently(&self.policy, now))
     }
 
     /// What is known of an endpoint.

@@ -65,7 +65,7 @@ pub enum Admission {
 
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
-    /// Grows with each opening and each probe; a permit that holds an older number is late.
+    /// Grows with each probe, and only a probe closes: what began before an opening holds an older number.
     serial: u64,
     consecutive_failures: u32,
     failures: DecayingMean,
@@ -177,13 +177,13 @@ impl Breaker {
     /// Finds out whose permit it is; a probe's place is free from then on.
     fn standing(&mut self, permit: &Permit, now: Duration) -> Standing {
         match &mut self.trip {
-            None if !permit.probe && permit.serial == self.serial => Standing::Current,
-            Some(trip) if permit.probe => match trip.probe.take_if(|probe| probe.serial == permit.serial) {
+            None if permit.serial == self.serial => Standing::Current,
+            Some(trip) => match trip.probe.take_if(|probe| probe.serial == permit.serial) {
                 // A `Retry-After` may have moved the opening on while the probe was out: then it decides nothing.
                 Some(probe) if now < probe.expires && now >= trip.until => Standing::Probing,
                 _ => Standing::Late,
             },
-            _ => Standing::Late,
+            None => Standing::Late,
         }
     }
 
@@ -199,16 +199,11 @@ impl Breaker {
         let openings = self.trip.as_ref().map_or(0, |trip| trip.openings).saturating_add(1);
         let length = told.unwrap_or_else(|| policy.opening(openings));
         self.trip = Some(Trip { until: now.saturating_add(length), openings, probe: None });
-        self.serial = self.serial.wrapping_add(1);
     }
 
     /// Stays open until then at least. A wait that a provider asked for is kept to whoever brought the news.
     fn keep_to(&mut self, until: Duration) {
-        if let Some(trip) = &mut self.trip {
-            trip.until = trip.until.max(until);
-        } else {
-            self.trip = Some(Trip { until, openings: 1, probe: None });
-            self.serial = self.serial.wrapping_add(1);
-        }
+        let trip = self.trip.get_or_insert(Trip { until, openings: 1, probe: None });
+        trip.until = trip.until.max(until);
     }
 }

@@ -14,6 +14,8 @@ const MAX_VALUE: u64 = u32::MAX as u64;
 const BUCKETS: usize = 29 * STEPS;
 /// Slots of time that together make the window.
 const SLOTS: u64 = 6;
+/// A slot counts no bucket further, so that the sum over all slots cannot overflow.
+const MAX_COUNT: u32 = u32::MAX / 6;
 
 /// From which end ranks are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +53,8 @@ impl WindowedHistogram {
         if slot.number != newest {
             *slot = Slot { number: newest, counts: [0; BUCKETS] };
         }
-        if let Some(count) = slot.counts.get_mut(bucket_of(value)) {
-            *count = count.saturating_add(1);
+        if let Some(count) = slot.counts.get_mut(bucket_of(value)).filter(|count| **count < MAX_COUNT) {
+            *count += 1;
         }
     }
 
@@ -65,41 +67,33 @@ impl WindowedHistogram {
         window: Duration,
         now: Duration,
     ) -> Option<([u64; N], u64)> {
-        let counts = self.within(window, now)?;
-        let total: u64 = counts.iter().sum();
-        if total == 0 {
-            return None;
+        let mut counts = self.within(window, now)?;
+        let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+        if better == Better::Higher {
+            counts.reverse();
         }
-        let mut values = [0; N];
-        let mut wanted = percentages.iter().map(|percentage| (total * percentage).div_ceil(100).max(1));
-        let mut rank = wanted.next();
-        let (mut seen, mut found) = (0, 0);
-        for step in 0..BUCKETS {
-            let bucket = if better == Better::Lower { step } else { BUCKETS - 1 - step };
-            seen += counts.get(bucket).copied().unwrap_or_default();
-            while rank.is_some_and(|rank| seen >= rank) {
-                if let Some(value) = values.get_mut(found) {
-                    *value = middle_of(bucket);
-                }
-                found += 1;
-                rank = wanted.next();
+        let mut below = 0;
+        let mut rest = counts.iter().map(|count| u64::from(*count)).enumerate().peekable();
+        let values = percentages.map(|percentage| {
+            let rank = (total * percentage).div_ceil(100).max(1);
+            while let Some((_, count)) = rest.next_if(|(_, count)| below + count < rank) {
+                below += count;
             }
-            if rank.is_none() {
-                break;
-            }
-        }
-        Some((values, total))
+            let step = rest.peek().map_or(BUCKETS - 1, |(step, _)| *step);
+            middle_of(if better == Better::Lower { step } else { BUCKETS - 1 - step })
+        });
+        (total > 0).then_some((values, total))
     }
 
     /// All counts of the slots that are not forgotten yet.
-    fn within(&self, window: Duration, now: Duration) -> Option<[u64; BUCKETS]> {
+    fn within(&self, window: Duration, now: Duration) -> Option<[u32; BUCKETS]> {
         let current = slot_number(window, now);
         let mut live = self.slots.iter().filter(|slot| current < slot.number.saturating_add(SLOTS)).peekable();
         live.peek()?;
         let mut counts = [0; BUCKETS];
         for slot in live {
             for (sum, count) in counts.iter_mut().zip(&slot.counts) {
-                *sum += u64::from(*count);
+                *sum += count;
             }
         }
         Some(counts)

@@ -16,6 +16,8 @@ fn endpoints_do_not_touch_each_other() {
     let states = [0, 1, 2].map(|index| board.view(index, secs(1)).state);
     assert_eq!(states, [BreakerState::Closed, BreakerState::Open, BreakerState::Closed]);
     assert_eq!([0, 1, 2].map(|index| board.would_admit(index, secs(1))), [true, false, true]);
+    assert_eq!([0, 1, 2, 3].map(|index| board.failed_recently(index, secs(30))), [false, true, false, false]);
+    assert!(!board.failed_recently(1, secs(31)));
     assert!(matches!(board.admit(1, secs(2)), Admission::Refused { retry_in } if retry_in == secs(4)));
     assert_eq!((board.len(), board.is_empty(), *board.policy()), (3, false, HealthPolicy::default()));
     assert!(HealthBoard::new(0, HealthPolicy::default()).is_empty());

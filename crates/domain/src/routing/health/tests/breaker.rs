@@ -184,6 +184,17 @@ fn each_failed_probe_doubles_the_opening_up_to_the_longest() {
 }
 
 #[test]
+fn no_number_of_openings_is_too_large() {
+    let policy = HealthPolicy::default();
+    assert_eq!(
+        [0, 1, 2, 31, 32, 33, u32::MAX].map(|number| policy.opening(number).as_secs()),
+        [5, 5, 10, 60, 60, 60, 60]
+    );
+    let endless = HealthPolicy { open_for: Duration::MAX, open_for_max: Duration::MAX, ..policy };
+    assert_eq!([1, u32::MAX].map(|number| endless.opening(number)), [Duration::MAX; 2]);
+}
+
+#[test]
 fn a_probe_that_is_told_to_wait_opens_it_for_that_time() {
     let mut bench = Bench::new();
     bench.half_open().attempt(told(secs(3)));

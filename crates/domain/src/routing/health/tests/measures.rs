@@ -85,6 +85,32 @@ fn percentiles_of_throughput_are_what_so_many_reached_at_least() {
 }
 
 #[test]
+fn each_percentile_changes_at_its_own_share_of_slow_answers() {
+    for slow in 0..=100 {
+        let mut bench = Bench::new();
+        for number in 0..100 {
+            // Slow is ten times as long, and a tenth of the throughput.
+            bench.attempt(answer(if number < slow { millis(1000) } else { millis(100) }, 100));
+        }
+        let view = bench.view();
+        let (latency, throughput) = (view.percentiles.unwrap(), view.throughput.unwrap());
+        let latencies = [latency.p50, latency.p75, latency.p90, view.p95.unwrap(), latency.p99];
+        assert_eq!(latencies.map(|value| value > millis(500)), [50, 25, 10, 5, 1].map(|share| slow > share), "{slow}");
+        let throughputs = [throughput.p50, throughput.p75, throughput.p90, throughput.p99];
+        assert_eq!(throughputs.map(|value| value < 500_000), [50, 25, 10, 1].map(|share| slow > share), "{slow}");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_counted_as_the_largest() {
+    let mut bench = Bench::new();
+    bench.attempt(answer(Duration::from_secs(1), 1 << 60)).attempt(answer(Duration::ZERO, u64::MAX));
+    assert!(bench.view().throughput.unwrap().p99 > 4_000_000_000);
+    bench.attempts(98, answer(Duration::MAX, 1));
+    assert!(bench.view().percentiles.unwrap().p50 > Duration::from_mins(69));
+}
+
+#[test]
 fn late_answers_are_measured_too() {
     let mut bench = Bench::new();
     let early = bench.admit();
@@ -96,7 +122,8 @@ fn late_answers_are_measured_too() {
 fn an_answer_leaves_the_window_after_five_sixths_of_it_at_the_earliest_and_all_of_it_at_the_latest() {
     for start in 0..120 {
         let mut bench = Bench::new();
-        bench.wait(secs(start)).attempt(answer(millis(10), 1)).wait(secs(250));
+        bench.now = secs(start);
+        bench.attempt(answer(millis(10), 1)).wait(secs(250));
         assert_eq!(bench.view().answers_in_window, 1, "{start}");
         bench.wait(secs(50));
         assert_eq!((bench.view().answers_in_window, bench.view().percentiles), (0, None), "{start}");
@@ -125,6 +152,8 @@ fn a_clock_read_too_early_does_no_harm() {
     assert_eq!((bench.view().answers_in_window, bench.view().last_failure_at), (2, Some(newest)));
     bench.now = newest;
     assert_eq!((bench.view().answers_in_window, bench.view().latency), (2, Some(millis(20))));
+    bench.attempt(answer(millis(50), 1));
+    assert_eq!(bench.view().latency, Some(millis(30)), "nothing has aged");
 }
 
 /// Nearest rank, by sorting.
