@@ -92,6 +92,14 @@ impl Price {
         scaled.checked_mul(i128::from(units)).map(Charge)
     }
 
+    /// This price as a share of another, for weighing only; money never goes through here. 0 where the other is zero
+    /// or either is variable.
+    pub fn ratio_to(self, other: Self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a weight needs no more than 53 bits")]
+        let number = |price: Self| price.mantissa as f64 / pow10(price.scale) as f64;
+        if self.is_variable() || other.mantissa <= 0 { 0.0 } else { number(self) / number(other) }
+    }
+
     fn normalised(self) -> (i128, u32) {
         let (mut mantissa, mut scale) = (self.mantissa, self.scale);
         while scale > 0 && mantissa % 10 == 0 {

@@ -107,7 +107,8 @@ impl Answers {
         let mut as_it_came = in_order;
         let mut typed = Vec::with_capacity(asked.len());
         for (place, question) in asked.iter().enumerate() {
-            let raw = if in_order { members[place].1 } else { places.remove(question.name.as_str()).ok_or(NOT_ASKED)? };
+            let raw =
+                if in_order { members[place].1 } else { places.remove(question.name.as_str()).ok_or(NOT_ASKED)? };
             let (json, value, changed) = check_answer(question, Json::from(raw), rules)?;
             as_it_came &= !changed;
             typed.push(Answer { name: question.name.clone(), json, value });
@@ -117,8 +118,8 @@ impl Answers {
     }
 
     /// Puts the answers to parts of a request together, in the order of the questions. A question that no part has is
-    /// told as unanswered.
-    pub fn merge(questions: &[Question], parts: Vec<Self>, missing: impl Fn(&str) -> ErrorKind) -> Self {
+    /// told as unanswered, by the failure `missing`.
+    pub fn merge(questions: &[Question], parts: Vec<Self>, missing: ErrorKind) -> Self {
         let answers = parts.into_iter().filter_map(|part| part.typed).flatten();
         let mut by_name: std::collections::HashMap<String, Answer> =
             answers.map(|answer| (answer.name.clone(), answer)).collect();
@@ -126,7 +127,7 @@ impl Answers {
             .iter()
             .map(|question| {
                 let found = by_name.remove(&question.name);
-                found.unwrap_or_else(|| Answer::unanswered(&question.name, missing(&question.name)))
+                found.unwrap_or_else(|| Answer::unanswered(&question.name, missing))
             })
             .collect();
         Self { json: Self::written(&typed), typed: Some(typed) }
@@ -157,7 +158,11 @@ impl Answer {
 const NOT_ASKED: &str = "the answers are not to the questions that were asked";
 
 /// The answer in canonical form, what it says, and whether it had to be written anew.
-fn check_answer(question: &Question, json: Json, rules: AnswerRules) -> Result<(Json, AnswerValue, bool), &'static str> {
+fn check_answer(
+    question: &Question,
+    json: Json,
+    rules: AnswerRules,
+) -> Result<(Json, AnswerValue, bool), &'static str> {
     let read = Members::of(&json)?;
     let answered = read.string("type").ok_or("an answer is of no type")?;
     if answered == "refusal" {
@@ -333,7 +338,8 @@ impl<'a> Members<'a> {
     fn rectangle(&self) -> Result<(), &'static str> {
         let rectangle = self.get("box").map(Json::from).ok_or("a box answer has no box")?;
         let sides = Members::of(&rectangle).map_err(|_| "a box answer has no box")?;
-        let inside = |name: &str| sides.number(name).filter(is_probability).ok_or("a box answer lies outside the image");
+        let inside =
+            |name: &str| sides.number(name).filter(is_probability).ok_or("a box answer lies outside the image");
         let (top, bottom) = (inside("top")?, inside("bottom")?);
         let (left, right) = (inside("left")?, inside("right")?);
         if top <= bottom && left <= right { Ok(()) } else { Err("a box answer is turned inside out") }

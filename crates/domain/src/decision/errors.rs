@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::DecisionId;
 use crate::model::ModelId;
-use crate::routing::AttemptFailureKind;
+use crate::routing::{AttemptFailureKind, Incapable};
 use crate::usage::AttemptRecord;
 
 /// A Decisions request whose form is at fault.
@@ -43,6 +43,8 @@ pub struct FailedAttempts {
     pub retry_after: Option<Duration>,
     /// How the last attempt failed.
     pub last: AttemptFailureKind,
+    /// What each step of routing left.
+    pub funnel: RoutingFunnel,
 }
 
 /// Why a Decisions request was not answered.
@@ -60,9 +62,34 @@ pub enum SubmitDecisionError {
     /// The price depends on what is routed to, so no charge can be computed.
     #[error("{0} has a variable price and cannot be used for Decisions")]
     VariablePrice(ModelId),
-    /// The questions are opaque and no endpoint of the model takes such.
-    #[error("no endpoint of {0} takes questions of this form; use typed questions (noul, choice, score)")]
-    OpaqueQuestions(ModelId),
+    /// No endpoint of the model can carry the request as it is.
+    #[error("no endpoint of {model} takes {incapable}")]
+    Incapable {
+        /// The model.
+        model: ModelId,
+        /// What is beyond them.
+        incapable: Incapable,
+        /// What each step left.
+        funnel: RoutingFunnel,
+    },
+    /// The caller's preferences leave no endpoint.
+    #[error("no endpoint of {model} is left by the provider preferences")]
+    NothingWanted {
+        /// The model.
+        model: ModelId,
+        /// What each step left.
+        funnel: RoutingFunnel,
+    },
+    /// There are endpoints, and all of them are resting after failures.
+    #[error("every endpoint of {model} is resting after failures")]
+    BreakersOpen {
+        /// The model.
+        model: ModelId,
+        /// When the first of them may be tried again.
+        retry_in: Duration,
+        /// What each step left.
+        funnel: RoutingFunnel,
+    },
     /// No endpoint serves the model.
     #[error("no endpoint is configured for {model}")]
     NoEndpoint {
@@ -77,6 +104,9 @@ pub enum SubmitDecisionError {
     /// What the provider says it used is beyond any price.
     #[error("the charge leaves the range of money")]
     ChargeOutOfRange,
+    /// A defect of this service.
+    #[error("a defect: {0}")]
+    Defect(&'static str),
     /// The usage record could not be stored, so no answer may leave.
     #[error("the usage record could not be stored")]
     Store(#[from] StoreError),
@@ -86,10 +116,12 @@ impl SubmitDecisionError {
     /// Its meaning.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownModel { .. } | Self::NoEndpoint { .. } => ErrorKind::NotFound,
-            Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::OpaqueQuestions(_) => ErrorKind::InvalidRequest,
+            Self::UnknownModel { .. } | Self::NoEndpoint { .. } | Self::NothingWanted { .. } => ErrorKind::NotFound,
+            Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Incapable { .. } => ErrorKind::InvalidRequest,
+            Self::BreakersOpen { .. } => ErrorKind::Unavailable,
             Self::Attempts(failed) => failed.kind,
             Self::ChargeOutOfRange => ErrorKind::ProviderFailure,
+            Self::Defect(_) => ErrorKind::Internal,
             Self::Store(error) => error.kind(),
         }
     }

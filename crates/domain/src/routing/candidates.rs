@@ -1,23 +1,332 @@
 //! Which endpoints may be tried, and in which order.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Endpoint, TokenPrices};
-use crate::model::DynamicVariant;
+use super::{
+    Endpoint, HealthBoard, HealthView, Incapable, LatencyPercentiles, PercentileBounds, RoutingPreferences, Sort,
+    SortBy, ThroughputPercentiles, TokenPrices,
+};
+use crate::decision::{Inquiry, RoutingFunnel};
+use crate::model::ModelId;
+use crate::money::Price;
+use crate::system::Randomness;
 
 /// An endpoint that may be tried, and what it charges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
+    /// The catalogue's row that it stands for.
+    pub model: ModelId,
     /// The endpoint.
     pub endpoint: Arc<Endpoint>,
     /// Its prices: its own, else those of the catalogue's row.
     pub prices: TokenPrices,
 }
 
-/// The order in which candidates are tried: that of the configuration, or the cheapest first for `:floor`.
-pub fn order_candidates(mut candidates: Vec<Candidate>, dynamic: Option<DynamicVariant>) -> Vec<Candidate> {
-    if dynamic == Some(DynamicVariant::Floor) {
-        candidates.sort_by_key(|candidate| (candidate.prices.prompt, candidate.prices.completion));
-    }
-    candidates
+/// What endpoints are chosen by.
+pub struct Selection<'a> {
+    /// What the caller wants.
+    pub preferences: &'a RoutingPreferences,
+    /// What is to be carried.
+    pub inquiry: &'a Inquiry,
+    /// What is known of the endpoints.
+    pub health: &'a HealthBoard,
+    /// For balancing.
+    pub random: &'a dyn Randomness,
+    /// The monotonic clock.
+    pub now: Duration,
 }
+
+/// Why nothing is left to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emptied {
+    /// Nothing serves the model.
+    NoEndpoint,
+    /// The caller's preferences let nothing through.
+    Preferences,
+    /// No endpoint can carry the request.
+    Incapable(Incapable),
+    /// Every breaker is open; asking again then may help.
+    BreakersOpen {
+        /// When the first of them may close.
+        retry_in: Duration,
+    },
+}
+
+impl Selection<'_> {
+    /// The candidates that may be tried, in the order in which they are: model by model, unless the caller sorts
+    /// across models. Each step that was taken and what it left is added to `funnel`.
+    ///
+    /// # Errors
+    /// Why nothing is left.
+    pub fn choose(
+        &self,
+        models: Vec<Vec<Candidate>>,
+        sort: Option<Sort>,
+        funnel: &mut RoutingFunnel,
+    ) -> Result<Vec<Candidate>, Emptied> {
+        let mut groups = models;
+        let wanted = self.preferences;
+        if groups.iter().all(Vec::is_empty) {
+            return Err(Emptied::NoEndpoint);
+        }
+        self.keep_wanted(&mut groups, funnel);
+        if groups.iter().all(Vec::is_empty) {
+            return Err(Emptied::Preferences);
+        }
+        self.keep_capable(&mut groups, funnel)?;
+        if sort.is_some_and(|sort| sort.across_models) {
+            groups = vec![groups.concat()];
+        }
+        let mut ordered = Vec::with_capacity(groups.iter().map(Vec::len).sum());
+        for group in groups {
+            ordered.extend(self.ordered(group, sort));
+        }
+        // Who names the order and takes nobody else means the first, well or not.
+        let fixed = !wanted.order.is_empty() || sort.is_some();
+        if !wanted.allow_fallbacks && fixed {
+            ordered.truncate(1);
+        }
+        self.keep_admitted(&mut ordered, funnel)?;
+        if !wanted.allow_fallbacks {
+            ordered.truncate(1);
+        }
+        Ok(ordered)
+    }
+
+    fn keep_wanted(&self, groups: &mut [Vec<Candidate>], funnel: &mut RoutingFunnel) {
+        let wanted = self.preferences;
+        let names = |list: &[String], endpoint: &Endpoint| list.iter().any(|slug| endpoint.provider.as_str() == slug);
+        if wanted.zdr || wanted.deny_data_collection {
+            keep(groups, funnel, "data_policy", |candidate| {
+                let policy = candidate.endpoint.data_policy;
+                (!wanted.zdr || policy.zdr) && (!wanted.deny_data_collection || !policy.collects || policy.zdr)
+            });
+        }
+        if let Some(only) = &wanted.only {
+            keep(groups, funnel, "only", |candidate| names(only, &candidate.endpoint));
+        }
+        if !wanted.ignore.is_empty() {
+            keep(groups, funnel, "ignore", |candidate| !names(&wanted.ignore, &candidate.endpoint));
+        }
+        if let Some(formats) = &wanted.quantizations {
+            keep(groups, funnel, "quantizations", |candidate| formats.contains(&candidate.endpoint.quantization));
+        }
+        let max = wanted.max_price;
+        if max.prompt.is_some() || max.completion.is_some() {
+            keep(groups, funnel, "max_price", |candidate| {
+                within(candidate.prices.prompt, max.prompt) && within(candidate.prices.completion, max.completion)
+            });
+        }
+        if wanted.require_parameters {
+            keep(groups, funnel, "require_parameters", |candidate| {
+                let typed = self.inquiry.questions.typed.iter().flatten();
+                typed.into_iter().all(|question| candidate.endpoint.asks_natively(question))
+            });
+        }
+    }
+
+    /// What stays takes the state and can answer at least one of the questions; which part of them goes where is
+    /// planned afterwards.
+    fn keep_capable(&self, groups: &mut [Vec<Candidate>], funnel: &mut RoutingFunnel) -> Result<(), Emptied> {
+        let mut fault = None;
+        let before: usize = groups.iter().map(Vec::len).sum();
+        for group in groups.iter_mut() {
+            group.retain(|candidate| match self.able(&candidate.endpoint) {
+                Ok(()) => true,
+                Err(incapable) => {
+                    fault.get_or_insert(incapable);
+                    false
+                }
+            });
+        }
+        let after: usize = groups.iter().map(Vec::len).sum();
+        if after < before {
+            funnel.push(("capability", after));
+        }
+        match fault {
+            Some(incapable) if after == 0 => Err(Emptied::Incapable(incapable)),
+            _ => Ok(()),
+        }
+    }
+
+    fn able(&self, endpoint: &Endpoint) -> Result<(), Incapable> {
+        endpoint.takes(self.inquiry)?;
+        let Some(typed) = &self.inquiry.questions.typed else { return Ok(()) };
+        let mut fault = None;
+        for question in typed {
+            match endpoint.can_ask(question) {
+                Ok(()) => return Ok(()),
+                Err(incapable) => fault.get_or_insert(incapable),
+            };
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    fn keep_admitted(&self, ordered: &mut Vec<Candidate>, funnel: &mut RoutingFunnel) -> Result<(), Emptied> {
+        let before = ordered.len();
+        let mut retry_in: Option<Duration> = None;
+        ordered.retain(|candidate| {
+            let index = candidate.endpoint.index;
+            if self.health.would_admit(index, self.now) {
+                return true;
+            }
+            let wait = self.health.view(index, self.now).retry_in.unwrap_or_default();
+            retry_in = Some(retry_in.map_or(wait, |least| least.min(wait)));
+            false
+        });
+        if ordered.len() < before {
+            funnel.push(("health", ordered.len()));
+        }
+        match retry_in {
+            Some(retry_in) if ordered.is_empty() => Err(Emptied::BreakersOpen { retry_in }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Those that are named in `order` first; then by `sort`, else balanced by price; those that are slower than wanted
+    /// last of all.
+    fn ordered(&self, group: Vec<Candidate>, sort: Option<Sort>) -> Vec<Candidate> {
+        if group.len() < 2 {
+            return group;
+        }
+        let mut rest = group;
+        let mut first = Vec::new();
+        for slug in &self.preferences.order {
+            let (named, others): (Vec<_>, Vec<_>) =
+                rest.into_iter().partition(|candidate| candidate.endpoint.provider.as_str() == slug);
+            first.extend(self.by_measure(named, sort));
+            rest = others;
+        }
+        first.extend(self.by_measure(rest, sort));
+        self.demote_slow(first)
+    }
+
+    fn by_measure(&self, mut group: Vec<Candidate>, sort: Option<Sort>) -> Vec<Candidate> {
+        let view = |candidate: &Candidate| self.health.view(candidate.endpoint.index, self.now);
+        match sort.map(|sort| sort.by) {
+            _ if group.len() < 2 => {}
+            None => return self.balanced(group),
+            Some(SortBy::Price) => group.sort_by(by_price),
+            // What was never measured comes after what was.
+            Some(SortBy::Latency) => {
+                group.sort_by_cached_key(|candidate| view(candidate).latency.unwrap_or(Duration::MAX));
+            }
+            Some(SortBy::Throughput) => {
+                group.sort_by_cached_key(|candidate| {
+                    std::cmp::Reverse(view(candidate).throughput.map_or(0, |throughput| throughput.p50))
+                });
+            }
+        }
+        group
+    }
+
+    /// The first is drawn from those that have not failed of late, each with a weight of 1/price²; the others of them
+    /// follow by price, then those that failed.
+    fn balanced(&self, group: Vec<Candidate>) -> Vec<Candidate> {
+        let failing = |candidate: &Candidate| self.health.view(candidate.endpoint.index, self.now).failed_recently;
+        let (mut degraded, mut healthy): (Vec<_>, Vec<_>) = group.into_iter().partition(failing);
+        healthy.sort_by(by_price);
+        degraded.sort_by(by_price);
+        if healthy.len() > 1 {
+            let drawn = self.draw(&healthy);
+            let first = healthy.remove(drawn);
+            healthy.insert(0, first);
+        }
+        healthy.append(&mut degraded);
+        healthy
+    }
+
+    /// A place among candidates that are sorted by price. What is free takes all of the weight.
+    fn draw(&self, sorted: &[Candidate]) -> usize {
+        let cheapest = sorted[0].prices.prompt;
+        // Relative to the cheapest, so that tiny prices do not underflow. Prices only weigh here; nothing is charged
+        // by these numbers.
+        let weight = |price: Price| {
+            if price == cheapest {
+                1.0
+            } else if cheapest == Price::ZERO {
+                0.0
+            } else {
+                cheapest.ratio_to(price).powi(2)
+            }
+        };
+        let weights: Vec<f64> = sorted.iter().map(|candidate| weight(candidate.prices.prompt)).collect();
+        let sum: f64 = weights.iter().sum();
+        #[expect(clippy::cast_precision_loss, reason = "53 bits are plenty for a draw")]
+        let drawn = (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let mut left = drawn * sum;
+        for (place, weight) in weights.iter().enumerate() {
+            left -= weight;
+            if left < 0.0 {
+                return place;
+            }
+        }
+        0
+    }
+
+    fn demote_slow(&self, group: Vec<Candidate>) -> Vec<Candidate> {
+        let (latency, throughput) = (self.preferences.preferred_max_latency, self.preferences.preferred_min_throughput);
+        if latency.is_empty() && throughput.is_empty() {
+            return group;
+        }
+        let slow = |candidate: &Candidate| {
+            let HealthView { percentiles, throughput: measured, .. } =
+                self.health.view(candidate.endpoint.index, self.now);
+            percentiles.is_some_and(|measured| !quick_enough(measured, latency))
+                || measured.is_some_and(|measured| !busy_enough(measured, throughput))
+        };
+        let (slow, mut quick): (Vec<_>, Vec<_>) = group.into_iter().partition(slow);
+        quick.extend(slow);
+        quick
+    }
+}
+
+fn keep(
+    groups: &mut [Vec<Candidate>],
+    funnel: &mut RoutingFunnel,
+    step: &'static str,
+    wanted: impl Fn(&Candidate) -> bool,
+) {
+    for group in groups.iter_mut() {
+        group.retain(&wanted);
+    }
+    funnel.push((step, groups.iter().map(Vec::len).sum()));
+}
+
+/// A price per token against a bound per million of them, exactly.
+fn within(price: Price, max_per_million: Option<Price>) -> bool {
+    let Some(max) = max_per_million else { return true };
+    match (price.times(1_000_000), max.times(1)) {
+        (Some(price), Some(max)) => price <= max,
+        _ => false,
+    }
+}
+
+fn by_price(a: &Candidate, b: &Candidate) -> Ordering {
+    (a.prices.prompt, a.prices.completion).cmp(&(b.prices.prompt, b.prices.completion))
+}
+
+fn quick_enough(measured: LatencyPercentiles, bounds: PercentileBounds) -> bool {
+    let pairs = [
+        (measured.p50, bounds.p50),
+        (measured.p75, bounds.p75),
+        (measured.p90, bounds.p90),
+        (measured.p99, bounds.p99),
+    ];
+    pairs.iter().all(|(measured, bound)| bound.is_none_or(|bound| *measured <= Duration::from_millis(bound)))
+}
+
+fn busy_enough(measured: ThroughputPercentiles, bounds: PercentileBounds) -> bool {
+    let pairs = [
+        (measured.p50, bounds.p50),
+        (measured.p75, bounds.p75),
+        (measured.p90, bounds.p90),
+        (measured.p99, bounds.p99),
+    ];
+    pairs.iter().all(|(measured, bound)| bound.is_none_or(|bound| *measured >= bound))
+}
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,9 @@ pub enum Incapable {
     /// Images or other media in the form that they came in.
     #[error("images in this form")]
     Attachments,
+    /// More calls than one request is split into.
+    #[error("a request that would have to be split into {0} calls")]
+    Parts(usize),
     /// Bytes of state and question.
     #[error("a request of this size")]
     Size,

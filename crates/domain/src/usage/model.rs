@@ -91,6 +91,20 @@ impl TokenSource {
     }
 }
 
+/// Which share of a call's cost a request bears, where several identical requests shared the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageShare {
+    /// Its place among the requests, from 0; the first ones bear what does not divide.
+    pub index: u32,
+    /// How many requests shared the cost, at least 1.
+    pub of: u32,
+}
+
+impl UsageShare {
+    /// All of it.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
+}
+
 /// The record of one Decisions request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRecord {
@@ -118,8 +132,11 @@ pub struct UsageRecord {
     pub token_source: TokenSource,
     /// What it cost.
     pub cost: Usd,
-    /// The prices that it was charged at, so that the charge can be computed again.
+    /// The prices of the endpoint that answered first. Each attempt has its own, so that the charge can be computed
+    /// again: tokens times prices, summed over the attempts, rounded up once, then shared.
     pub prices: TokenPrices,
+    /// Which share of the cost of its attempts it bears.
+    pub share: UsageShare,
     /// Every attempt, in order.
     pub attempts: Vec<AttemptRecord>,
     /// The caller's group of requests.

@@ -48,9 +48,8 @@ pub(super) fn read(
 }
 
 fn of_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, InvalidDecision> {
-    let members = assets
-        .members()
-        .ok_or_else(|| InvalidDecision::new("assets", "must be an object with an asset a member"))?;
+    let members =
+        assets.members().ok_or_else(|| InvalidDecision::new("assets", "must be an object with an asset a member"))?;
     let mut names = std::collections::HashSet::new();
     let mut read = Vec::with_capacity(members.len());
     for (name, entry) in members {
@@ -66,7 +65,10 @@ fn of_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, Inv
             None => Asset { name, entry, data: Arc::from([]), media_type: None },
             Some(wanted) => {
                 let place = parts.iter().position(|part| part.name == wanted).ok_or_else(|| {
-                    InvalidDecision::new(format!("{path}.part"), "names no part of the body, or one that another asset has")
+                    InvalidDecision::new(
+                        format!("{path}.part"),
+                        "names no part of the body, or one that another asset has",
+                    )
                 })?;
                 let part = parts.remove(place);
                 Asset { name, entry, data: part.data, media_type: part.media_type }

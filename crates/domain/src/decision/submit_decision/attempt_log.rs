@@ -1,0 +1,143 @@
+//! Every attempt of a request, from its beginning: what is still under way when the request ends is in it as well.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::decision::{ReportedUsage, UnknownUsage};
+use crate::routing::{AttemptFailure, Candidate, HealthBoard, Observation, Permit};
+use crate::usage::{AttemptRecord, TokenSource};
+
+/// The log of one request's attempts.
+pub(super) struct AttemptLog<'a> {
+    health: &'a HealthBoard,
+    unknown: UnknownUsage,
+    began: Duration,
+    entries: Mutex<Vec<Entry>>,
+}
+
+struct Entry {
+    record: AttemptRecord,
+    /// Bytes that may have been sent, and tokens that the provider may add to them.
+    bytes: u64,
+    overhead: u64,
+    /// There while the attempt is under way.
+    permit: Option<Permit>,
+}
+
+/// An attempt's place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(usize);
+
+/// How an attempt ended.
+pub(super) enum AttemptEnd<'a> {
+    Answered { usage: Option<ReportedUsage>, sent_bytes: u64 },
+    Failed(&'a AttemptFailure),
+}
+
+impl<'a> AttemptLog<'a> {
+    pub(super) fn new(health: &'a HealthBoard, unknown: UnknownUsage, began: Duration) -> Self {
+        Self { health, unknown, began, entries: Mutex::default() }
+    }
+
+    /// An attempt begins. `bytes` is what it may send at most.
+    pub(super) fn begin(&self, candidate: &Candidate, part: u32, bytes: usize, permit: Permit, now: Duration) -> Place {
+        let endpoint = &candidate.endpoint;
+        let record = AttemptRecord {
+            provider: endpoint.provider.to_string(),
+            model: candidate.model.clone(),
+            upstream_model: endpoint.upstream_model.clone(),
+            part,
+            outcome: "cancelled".to_owned(),
+            upstream_status: None,
+            began: now.saturating_sub(self.began),
+            latency: Duration::ZERO,
+            input_tokens: 0,
+            output_tokens: 0,
+            token_source: TokenSource::Reported,
+            prices: candidate.prices,
+        };
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let mut entries = self.entries();
+        entries.push(Entry { record, bytes, overhead: endpoint.token_overhead, permit: Some(permit) });
+        Place(entries.len() - 1)
+    }
+
+    /// It ended. An attempt that was sent and gave no usage back is `unknown`: it may be billed up to its bound. One
+    /// that was answered with an error status is not billed.
+    pub(super) fn end(&self, place: Place, end: &AttemptEnd<'_>, now: Duration) {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get_mut(place.0) else { return };
+        let latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
+        let record = &mut entry.record;
+        record.latency = latency;
+        let (usage, unknown, observation) = match end {
+            AttemptEnd::Answered { usage, sent_bytes } => {
+                "completed".clone_into(&mut record.outcome);
+                let tokens = usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
+                // Here the provider did answer, so the bound stands in whatever is configured for what is unknown.
+                let bound = usage.is_none().then_some(*sent_bytes);
+                (*usage, bound, Observation::Succeeded { latency, tokens })
+            }
+            AttemptEnd::Failed(failure) => {
+                failure.kind.as_str().clone_into(&mut record.outcome);
+                record.upstream_status = failure.upstream_status;
+                let told = failure.upstream_status.is_some_and(|status| status != 200);
+                let unknown = failure.usage.is_none() && failure.sent_bytes > 0 && !told;
+                let charged = unknown && self.unknown == UnknownUsage::Bound;
+                (failure.usage, charged.then_some(failure.sent_bytes), Observation::from(*failure))
+            }
+        };
+        if let Some(usage) = usage {
+            record.input_tokens = usage.input_tokens;
+            record.output_tokens = usage.output_tokens;
+        } else if let Some(sent) = unknown {
+            // No token is shorter than a byte.
+            record.input_tokens = sent.saturating_add(entry.overhead);
+            record.token_source = TokenSource::Bound;
+        }
+        if let Some(permit) = entry.permit.take() {
+            self.health.report(permit, observation, now);
+        }
+    }
+
+    /// It was given up for another one that was quicker.
+    pub(super) fn lose(&self, place: Place, now: Duration) {
+        if let Some(entry) = self.entries().get_mut(place.0) {
+            "hedge_lost".clone_into(&mut entry.record.outcome);
+            self.give_up(entry, now);
+        }
+    }
+
+    fn give_up(&self, entry: &mut Entry, now: Duration) {
+        let Some(permit) = entry.permit.take() else { return };
+        entry.record.latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
+        if self.unknown == UnknownUsage::Bound {
+            entry.record.input_tokens = entry.bytes.saturating_add(entry.overhead);
+            entry.record.token_source = TokenSource::Bound;
+        }
+        self.health.report(permit, Observation::Neutral, now);
+    }
+
+    /// All attempts; what was still under way is given up.
+    pub(super) fn close(self, now: Duration) -> Vec<AttemptRecord> {
+        let mut entries = std::mem::take(&mut *self.entries());
+        for entry in &mut entries {
+            self.give_up(entry, now);
+        }
+        entries.into_iter().map(|entry| entry.record).collect()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for AttemptLog<'_> {
+    /// A request that is dropped whole still gives back what it was admitted to.
+    fn drop(&mut self) {
+        let entries = std::mem::take(&mut *self.entries());
+        for permit in entries.into_iter().filter_map(|entry| entry.permit) {
+            self.health.report(permit, Observation::Neutral, self.began);
+        }
+    }
+}

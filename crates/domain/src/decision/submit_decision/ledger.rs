@@ -1,0 +1,236 @@
+//! From what became of a request to its record, and then to its answer.
+
+use std::sync::Arc;
+
+use super::Submission;
+use super::coalescing::Share;
+use super::part::PartEnd;
+use super::router::{Routed, Router};
+use crate::decision::{Answers, Decision, DecisionRequest, FailedAttempts, RoutingFunnel, SubmitDecisionError};
+use crate::error::ErrorKind;
+use crate::model::ModelId;
+use crate::money::{Charge, Usd};
+use crate::routing::{AttemptFailureKind, Candidate, verdict};
+use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord};
+
+impl Router {
+    /// Records the request; only then is there an answer.
+    pub(super) async fn settle(
+        &self,
+        submission: Submission<'_>,
+        routed: &Routed,
+        share: Share,
+        funnel: RoutingFunnel,
+    ) -> Result<Decision, SubmitDecisionError> {
+        let bill = Bill::of(&routed.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
+        let (answers, served) = match merged(submission.request, routed) {
+            Ok(merged) => merged,
+            Err(Some(failed)) => return self.give_up(submission, routed, share, &bill, failed, funnel).await,
+            Err(None) => return Err(SubmitDecisionError::Defect("a request ended without an answer or a failure")),
+        };
+        let record = self.record(&submission, routed, share, &bill, &served, UsageOutcome::Completed);
+        let decision = Decision {
+            id: submission.id,
+            inquiry: Arc::clone(&submission.request.inquiry),
+            answers,
+            model: served.model,
+            provider: served.names,
+            input_tokens: bill.input_tokens,
+            output_tokens: bill.output_tokens,
+            token_source: bill.token_source,
+            cost: bill.cost,
+            attempts: routed.attempts.clone(),
+            funnel,
+        };
+        self.ports.usage.record(record).await?;
+        Ok(decision)
+    }
+
+    async fn give_up(
+        &self,
+        submission: Submission<'_>,
+        routed: &Routed,
+        share: Share,
+        bill: &Bill,
+        failed: Failure,
+        funnel: RoutingFunnel,
+    ) -> Result<Decision, SubmitDecisionError> {
+        if routed.attempts.is_empty() {
+            // Nobody was asked, so there is nothing to record.
+            if let Some(retry_in) = failed.retry_in {
+                let model = failed.candidate.model;
+                return Err(SubmitDecisionError::BreakersOpen { model, retry_in, funnel });
+            }
+            return Err(SubmitDecisionError::Attempts(FailedAttempts {
+                id: submission.id,
+                kind: ErrorKind::TimedOut,
+                provider_name: failed.candidate.endpoint.provider_name.clone(),
+                attempts: Vec::new(),
+                retry_after: None,
+                last: AttemptFailureKind::TimedOut,
+                funnel,
+            }));
+        }
+        let gone = failed.kind == ErrorKind::CallerGone;
+        let outcome = if gone { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
+        let served = Served::by_one(&failed.candidate);
+        let record = self.record(&submission, routed, share, bill, &served, outcome);
+        self.ports.usage.record(record).await?;
+        Err(SubmitDecisionError::Attempts(FailedAttempts {
+            id: submission.id,
+            kind: failed.kind,
+            provider_name: served.names,
+            attempts: routed.attempts.clone(),
+            retry_after: failed.retry_after,
+            last: failed.last,
+            funnel,
+        }))
+    }
+
+    fn record(
+        &self,
+        submission: &Submission<'_>,
+        routed: &Routed,
+        share: Share,
+        bill: &Bill,
+        served: &Served,
+        outcome: UsageOutcome,
+    ) -> UsageRecord {
+        UsageRecord {
+            id: submission.id.clone(),
+            workspace_id: submission.key.workspace_id(),
+            api_key: submission.key.hash(),
+            request_id: submission.request_id.clone(),
+            requested_model: submission.request.model.clone(),
+            model: served.model.clone(),
+            provider: served.slugs.clone(),
+            outcome,
+            input_tokens: bill.input_tokens,
+            output_tokens: bill.output_tokens,
+            token_source: bill.token_source,
+            cost: bill.cost,
+            prices: served.prices,
+            share: share.recorded(),
+            attempts: routed.attempts.clone(),
+            session_id: submission.request.session_id.clone(),
+            trace: submission.request.trace.clone(),
+            user: submission.request.user.clone(),
+            created_at: submission.at,
+            latency: self.ports.clock.monotonic().saturating_sub(submission.began),
+        }
+    }
+}
+
+/// A part that failed, and with it the request.
+struct Failure {
+    kind: ErrorKind,
+    last: AttemptFailureKind,
+    retry_after: Option<std::time::Duration>,
+    retry_in: Option<std::time::Duration>,
+    candidate: Candidate,
+}
+
+impl Failure {
+    fn of(end: &PartEnd) -> Option<Self> {
+        let PartEnd::Failed { failures, retry_in, candidate } = end else { return None };
+        let kinds: Vec<AttemptFailureKind> = failures.iter().map(|(_, failure)| failure.kind).collect();
+        Some(Self {
+            kind: match kinds.last() {
+                Some(_) => verdict(&kinds),
+                None if retry_in.is_some() => ErrorKind::Unavailable,
+                None => ErrorKind::TimedOut,
+            },
+            last: kinds.last().copied().unwrap_or(AttemptFailureKind::TimedOut),
+            retry_after: failures.iter().filter_map(|(_, failure)| failure.retry_after).min().or(*retry_in),
+            retry_in: *retry_in,
+            candidate: candidate.clone(),
+        })
+    }
+}
+
+/// What the caller gets, and who served it; what one part lacks fails the request, unless the caller takes the rest.
+fn merged(request: &DecisionRequest, routed: &Routed) -> Result<(Answers, Served), Option<Failure>> {
+    let failure = routed.ends.iter().find_map(Failure::of);
+    let mut answered: Vec<Answers> = routed.ends.iter().filter_map(answers).collect();
+    let served = Served::by(routed);
+    match (failure, served, &request.inquiry.questions.typed) {
+        (None, Some(served), _) if answered.len() == 1 => Ok((answered.swap_remove(0), served)),
+        (None, Some(served), Some(typed)) => Ok((Answers::merge(typed, answered, ErrorKind::ProviderFailure), served)),
+        (Some(failure), Some(served), Some(typed)) if request.partial && failure.kind != ErrorKind::CallerGone => {
+            Ok((Answers::merge(typed, answered, failure.kind), served))
+        }
+        (Some(failure), ..) => Err(Some(failure)),
+        // Planning leaves no request without a part, and each part ends.
+        (None, ..) => Err(None),
+    }
+}
+
+fn answers(end: &PartEnd) -> Option<Answers> {
+    match end {
+        PartEnd::Answered { answers, .. } => Some(answers.clone()),
+        PartEnd::Failed { .. } => None,
+    }
+}
+
+/// Who served, or was tried last.
+struct Served {
+    model: ModelId,
+    /// Display names, each once.
+    names: String,
+    slugs: String,
+    prices: crate::routing::TokenPrices,
+}
+
+impl Served {
+    fn by_one(candidate: &Candidate) -> Self {
+        Self {
+            model: candidate.model.clone(),
+            names: candidate.endpoint.provider_name.clone(),
+            slugs: candidate.endpoint.provider.to_string(),
+            prices: candidate.prices,
+        }
+    }
+
+    fn by(routed: &Routed) -> Option<Self> {
+        let answered = routed.ends.iter().filter(|end| matches!(end, PartEnd::Answered { .. }));
+        let mut candidates = answered.map(PartEnd::candidate);
+        let mut served = Self::by_one(candidates.next()?);
+        let mut slugs = vec![served.slugs.clone()];
+        for candidate in candidates {
+            let slug = candidate.endpoint.provider.to_string();
+            if !slugs.contains(&slug) {
+                served.names = format!("{}, {}", served.names, candidate.endpoint.provider_name);
+                slugs.push(slug);
+            }
+        }
+        served.slugs = slugs.join(",");
+        Some(served)
+    }
+}
+
+/// What a request used and costs.
+struct Bill {
+    input_tokens: u64,
+    output_tokens: u64,
+    token_source: TokenSource,
+    cost: Usd,
+}
+
+impl Bill {
+    /// The tokens of all attempts times the prices of each, summed exactly, rounded up once, then shared. `None` where
+    /// that leaves the range of money.
+    fn of(attempts: &[AttemptRecord], share: Share) -> Option<Self> {
+        let mut sum = Charge::ZERO;
+        let (mut input_tokens, mut output_tokens) = (0_u64, 0_u64);
+        let mut token_source = TokenSource::Reported;
+        for attempt in attempts {
+            sum = sum.checked_add(attempt.prices.charge(attempt.input_tokens, attempt.output_tokens)?)?;
+            input_tokens = input_tokens.checked_add(attempt.input_tokens)?;
+            output_tokens = output_tokens.checked_add(attempt.output_tokens)?;
+            if attempt.token_source == TokenSource::Bound {
+                token_source = TokenSource::Bound;
+            }
+        }
+        Some(Self { input_tokens, output_tokens, token_source, cost: share.of(sum.round_up()?) })
+    }
+}

@@ -1,0 +1,238 @@
+//! One part of a request: its candidates in turn, a slow one raced by the next where the model is hedged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, Either, select};
+use futures_util::stream::FuturesUnordered;
+
+use super::attempt_log::{AttemptEnd, AttemptLog, Place};
+use super::plan::Part;
+use super::router::Router;
+use crate::decision::{AnswerRules, Answers, CallerPresence, Hedging, ProviderCall};
+use crate::routing::{Admission, AttemptFailure, AttemptFailureKind, Candidate, Endpoint, Wire};
+
+/// How a part ended.
+#[derive(Debug)]
+pub(super) enum PartEnd {
+    Answered {
+        answers: Answers,
+        candidate: Candidate,
+    },
+    /// Every attempt failed, in this order; none was made where this is empty.
+    Failed {
+        failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
+        /// Where no endpoint admitted an attempt: when the first may.
+        retry_in: Option<Duration>,
+        /// Who was tried last, or would have been first.
+        candidate: Candidate,
+    },
+}
+
+/// What all parts of a request share.
+pub(super) struct Course<'a> {
+    pub(super) log: &'a AttemptLog<'a>,
+    pub(super) caller: &'a Arc<dyn CallerPresence>,
+    pub(super) began: Duration,
+}
+
+type Attempt<'a> = BoxFuture<'a, (Place, Candidate, Result<Answers, AttemptFailure>)>;
+
+/// Good answers that must have been measured before their percentiles say when an attempt is slow.
+const ENOUGH_TO_HEDGE: u64 = 20;
+
+impl Router {
+    /// Tries the candidates of a part in turn. `None` where there are none at all, which planning rules out.
+    pub(super) async fn ask_part(&self, part: &Part, number: u32, course: &Course<'_>) -> Option<PartEnd> {
+        let mut asking = Asking {
+            router: self,
+            part,
+            number,
+            course,
+            next: 0,
+            failures: Vec::new(),
+            retry_in: None,
+            running: FuturesUnordered::new(),
+            places: Vec::new(),
+        };
+        let mut last = part.candidates.first()?.clone();
+        let mut hedged = false;
+        loop {
+            if asking.running.is_empty() && !asking.start() {
+                let Asking { failures, retry_in, .. } = asking;
+                return Some(PartEnd::Failed { failures, retry_in, candidate: last });
+            }
+            let hedge = if hedged { None } else { asking.hedge_after(&last) };
+            let ended = match hedge {
+                None => asking.running.next().await,
+                Some(after) => {
+                    let wait = self.ports.timer.sleep(after);
+                    match select(asking.running.next(), wait).await {
+                        Either::Left((ended, _)) => ended,
+                        Either::Right(_) => {
+                            hedged = true;
+                            asking.start();
+                            continue;
+                        }
+                    }
+                }
+            };
+            let Some((place, candidate, outcome)) = ended else { continue };
+            asking.places.retain(|running| *running != place);
+            last = candidate.clone();
+            match outcome {
+                Ok(answers) => {
+                    let now = self.ports.clock.monotonic();
+                    asking.places.iter().for_each(|lost| course.log.lose(*lost, now));
+                    return Some(PartEnd::Answered { answers, candidate });
+                }
+                Err(failure) => {
+                    let end = matches!(failure.kind, AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_));
+                    asking.failures.push((candidate.endpoint, failure));
+                    if end {
+                        let Asking { failures, retry_in, .. } = asking;
+                        return Some(PartEnd::Failed { failures, retry_in, candidate: last });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The attempts of one part.
+struct Asking<'a> {
+    router: &'a Router,
+    part: &'a Part,
+    number: u32,
+    course: &'a Course<'a>,
+    /// The place of the candidate that is tried next.
+    next: usize,
+    failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
+    retry_in: Option<Duration>,
+    running: FuturesUnordered<Attempt<'a>>,
+    places: Vec<Place>,
+}
+
+impl<'a> Asking<'a> {
+    /// Begins an attempt at the next candidate that may be tried; false where there is none, or no time.
+    fn start(&mut self) -> bool {
+        let router = self.router;
+        while let Some(candidate) = self.part.candidates.get(self.next) {
+            self.next += 1;
+            let endpoint = &candidate.endpoint;
+            // A provider that refused the request would refuse it again; another one has other limits.
+            let refused = |(tried, failure): &(Arc<Endpoint>, AttemptFailure)| {
+                tried.provider == endpoint.provider && failure.kind == AttemptFailureKind::Refused
+            };
+            if self.failures.iter().any(refused) {
+                continue;
+            }
+            let now = router.ports.clock.monotonic();
+            let left = router.settings.deadline.saturating_sub(now.saturating_sub(self.course.began));
+            if left.is_zero() {
+                return false;
+            }
+            let permit = match router.ports.health.admit(endpoint.index, now) {
+                Admission::Admitted(permit) => permit,
+                Admission::Refused { retry_in } => {
+                    self.retry_in = Some(self.retry_in.map_or(retry_in, |least| least.min(retry_in)));
+                    continue;
+                }
+            };
+            let bytes = bytes_at_most(endpoint, self.part);
+            let place = self.course.log.begin(candidate, self.number, bytes, permit, now);
+            self.places.push(place);
+            let timeout = endpoint.attempt_timeout.min(left);
+            self.running.push(router.attempt(candidate.clone(), place, self.part, self.course, timeout));
+            return true;
+        }
+        false
+    }
+
+    /// After how long the attempt under way is raced by another one: only where the model is hedged, another candidate
+    /// is left, and it is known how long an answer usually takes.
+    fn hedge_after(&self, current: &Candidate) -> Option<Duration> {
+        let Hedging { after } = self.router.settings.options(&current.model).hedging?;
+        if self.running.len() != 1 || self.next >= self.part.candidates.len() {
+            return None;
+        }
+        let now = self.router.ports.clock.monotonic();
+        let running = &self.part.candidates[self.next - 1];
+        after.or_else(|| {
+            let view = self.router.ports.health.view(running.endpoint.index, now);
+            view.p95.filter(|_| view.answers_in_window >= ENOUGH_TO_HEDGE)
+        })
+    }
+}
+
+impl Router {
+    fn attempt<'a>(
+        &'a self,
+        candidate: Candidate,
+        place: Place,
+        part: &'a Part,
+        course: &'a Course<'a>,
+        timeout: Duration,
+    ) -> Attempt<'a> {
+        let call = ProviderCall {
+            endpoint: Arc::clone(&candidate.endpoint),
+            inquiry: Arc::clone(&part.inquiry),
+            timeout,
+            caller: Arc::clone(course.caller),
+        };
+        Box::pin(async move {
+            let outcome = self.ports.provider.decide(call).await.and_then(|answer| {
+                let rules = AnswerRules::of(&candidate.endpoint);
+                match Answers::check(&part.inquiry.questions, &answer.answers, rules) {
+                    Ok(answers) => Ok((answers, answer.usage, answer.sent_bytes)),
+                    Err(fault) => Err(AttemptFailure {
+                        upstream_status: Some(200),
+                        sent_bytes: answer.sent_bytes,
+                        usage: answer.usage,
+                        ..AttemptFailure::new(AttemptFailureKind::Broken, fault)
+                    }),
+                }
+            });
+            let now = self.ports.clock.monotonic();
+            let outcome = match outcome {
+                Ok((answers, usage, sent_bytes)) => {
+                    course.log.end(place, &AttemptEnd::Answered { usage, sent_bytes }, now);
+                    Ok(answers)
+                }
+                Err(failure) => {
+                    course.log.end(place, &AttemptEnd::Failed(&failure), now);
+                    tell(&candidate.endpoint, &failure);
+                    Err(failure)
+                }
+            };
+            (place, candidate, outcome)
+        })
+    }
+}
+
+/// What an attempt that is given up half-way may have sent: a chat model is sent the state with each question.
+fn bytes_at_most(endpoint: &Endpoint, part: &Part) -> usize {
+    let times = if endpoint.wire == Wire::ChatCompletions { part.inquiry.questions.count().max(1) } else { 1 };
+    part.inquiry.len_bytes().saturating_mul(times)
+}
+
+fn tell(endpoint: &Endpoint, failure: &AttemptFailure) {
+    tracing::info!(
+        provider.slug = %endpoint.provider,
+        upstream.model = endpoint.upstream_model,
+        attempt.outcome = failure.kind.as_str(),
+        upstream.status = failure.upstream_status,
+        detail = failure.detail,
+        "an attempt failed"
+    );
+}
+
+impl PartEnd {
+    /// Who answered it, or was tried last.
+    pub(super) fn candidate(&self) -> &Candidate {
+        match self {
+            Self::Answered { candidate, .. } | Self::Failed { candidate, .. } => candidate,
+        }
+    }
+}
