@@ -40,7 +40,8 @@ class Harness:
                     asyncio.run(result)
             except Exception as error:  # Whatever a package throws is a failed check.
                 traceback.print_exc()
-                print(f"FAILED {self.package}: {name}: {type(error).__name__}: {error}", flush=True)
+                reason = str(error).partition("\n")[0]
+                print(f"FAILED {self.package}: {name}: {type(error).__name__}: {reason}", flush=True)
                 sys.exit(1)
             print(f"ok     {self.package}: {name}", flush=True)
         print(f"passed {self.package}: {len(self._checks)} checks", flush=True)
