@@ -11,6 +11,7 @@ mod memory_store;
 mod memory_usage;
 mod memory_workspaces;
 mod provider;
+mod random;
 mod system;
 
 #[expect(
@@ -26,4 +27,5 @@ pub use join::*;
 pub use memory_blob_store::*;
 pub use memory_store::*;
 pub use provider::*;
+pub use random::*;
 pub use system::*;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::routing::{MaxPrice, Quantization, Sort, SortBy};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -25,13 +26,13 @@ fn typed_questions_are_read_in_their_order() {
     )
     .check()
     .unwrap();
-    let typed = request.questions.typed.unwrap();
+    let typed = request.inquiry.questions.typed.clone().unwrap();
     assert_eq!(
         typed.iter().map(|q| (q.name.as_str(), q.kind.as_str())).collect::<Vec<_>>(),
         [("refund", "noul"), ("queue", "choice"), ("heat", "score")]
     );
     assert!(matches!(&typed[0].kind, QuestionKind::Noul { when_true: Some(_), when_false: None }));
-    assert!(matches!(&typed[1].kind, QuestionKind::Choice { options } if options[1].0 == "other"));
+    assert!(matches!(&typed[1].kind, QuestionKind::Choice { options } if options[1].name == "other"));
 }
 
 #[rstest]
@@ -42,8 +43,8 @@ fn typed_questions_are_read_in_their_order() {
 #[case::number("7")]
 fn anything_else_is_opaque_and_kept_byte_for_byte(#[case] questions: &str) {
     let request = draft(questions, None).check().unwrap();
-    assert_eq!(request.questions.json.text(), questions);
-    assert!(request.questions.typed.is_none());
+    assert_eq!(request.inquiry.questions.json.text(), questions);
+    assert!(request.inquiry.questions.typed.is_none());
 }
 
 #[rstest]
@@ -53,8 +54,8 @@ fn anything_else_is_opaque_and_kept_byte_for_byte(#[case] questions: &str) {
     "questions.b: must be an object with a type, not a string"
 )]
 #[case(r#"{"a":{"type":"noul","instructions":"?"},"b":{"instructions":"?"}}"#, "questions.b.type: is required")]
-#[case(r#"{"a":{"type":"magic"}}"#, "questions.a.type: must be noul, choice or score")]
-#[case(r#"{"a":{"type":7}}"#, "questions.a.type: must be noul, choice or score")]
+#[case(r#"{"a":{"type":"magic"}}"#, "questions.a.type: must be noul, choice, score or box")]
+#[case(r#"{"a":{"type":7}}"#, "questions.a.type: must be noul, choice, score or box")]
 #[case(r#"{"a":{"type":"noul"}}"#, "questions.a.criteria: is required where there are no instructions")]
 #[case(
     r#"{"a":{"type":"noul","criteria":{"true":null}}}"#,
@@ -100,7 +101,7 @@ fn anything_else_is_opaque_and_kept_byte_for_byte(#[case] questions: &str) {
     r#"{"a":{"type":"noul","instructions":"?"},"a":{"type":"noul","instructions":"?"}}"#,
     "questions.a: stands in the object more than once"
 )]
-#[case(r#"{"a b":{"type":"x"}}"#, "questions[\"a b\"].type: must be noul, choice or score")]
+#[case(r#"{"a b":{"type":"x"}}"#, "questions[\"a b\"].type: must be noul, choice, score or box")]
 fn broken_questions_are_named_by_their_path(#[case] questions: &str, #[case] expected: &str) {
     assert_eq!(fault(questions), expected);
 }
@@ -148,14 +149,33 @@ fn preferences_are_honoured_or_refused() {
     };
     assert!(!with(r#"{"allow_fallbacks":false,"unheard_of":1,"order":null}"#).unwrap().preferences.allow_fallbacks);
     assert!(with(r#"{"zdr":false,"data_collection":"allow"}"#).is_ok());
+    let all = r#"{"order":["A"],"only":["a","b"],"ignore":[],"zdr":true,"data_collection":"deny","options":{},
+        "quantizations":["fp8"],"sort":{"by":"latency","partition":"none"},"max_price":{"prompt":1e-1,"request":"2"},
+        "preferred_max_latency":1.5,"preferred_min_throughput":{"p90":20},"require_parameters":true}"#;
+    let read = with(all).unwrap().preferences;
+    assert_eq!((read.order, read.only), (vec!["a".to_owned()], Some(vec!["a".to_owned(), "b".to_owned()])));
+    assert!(read.zdr && read.deny_data_collection && read.require_parameters);
+    assert_eq!(read.sort, Some(Sort { by: SortBy::Latency, across_models: true }));
+    assert_eq!(read.max_price, MaxPrice { prompt: "0.1".parse().ok(), completion: None });
+    assert_eq!((read.preferred_max_latency.p50, read.preferred_min_throughput.p90), (Some(1_500), Some(20_000)));
+    assert_eq!(read.quantizations, Some(vec![Quantization::Fp8]));
     for refused in [
-        r#"{"order":["a"]}"#,
-        r#"{"zdr":true}"#,
-        r#"{"sort":"price"}"#,
+        r#"{"order":"a"}"#,
+        r#"{"only":[""]}"#,
+        r#"{"zdr":"yes"}"#,
+        r#"{"sort":"exacto"}"#,
+        r#"{"sort":{"by":"price","partition":"all"}}"#,
+        r#"{"max_price":{"prompt":-1}}"#,
+        r#"{"max_price":{"image":"free"}}"#,
+        r#"{"preferred_max_latency":-1}"#,
+        r#"{"preferred_min_throughput":{"p50":"1"}}"#,
+        r#"{"quantizations":["int3"]}"#,
+        r#"{"data_collection":"maybe"}"#,
+        r#"{"enforce_distillable_text":true}"#,
+        r#"{"options":{"acme":{}}}"#,
         r#"{"allow_fallbacks":1}"#,
         r#"{"allow_fallbacks":true,"allow_fallbacks":false}"#,
         "[]",
-        r#"{"options":{}}"#,
     ] {
         assert!(with(refused).unwrap_err().path.starts_with("provider"), "{refused}");
     }
@@ -197,7 +217,7 @@ proptest! {
         let text = questions.to_string();
         let draft = draft(&text, Some(&state.to_string()));
         if let Ok(request) = draft.check() {
-            prop_assert_eq!(request.questions.json.text(), text);
+            prop_assert_eq!(request.inquiry.questions.json.text(), text);
         }
     }
 }

@@ -1,14 +1,14 @@
 use super::*;
 use crate::api_key::ApiKeyHash;
-use crate::decision::{DecisionDraft, ReportedUsage, StaysToTheEnd};
-use crate::error::StoreError;
+use crate::decision::{DecisionDraft, Inquiry, ProviderAnswer, ProviderCall, Questions, ReportedUsage, StaysToTheEnd};
+use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
-use crate::model::Pricing;
-use crate::money::Price;
-use crate::routing::{SimulatedFailure, Wire};
-use crate::testing::{FixedClock, MemoryCatalogue, SequentialIds};
-use crate::usage::MockUsageRepository;
+use crate::model::{Model, Pricing};
+use crate::money::{Price, Usd};
+use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthPolicy, SimulatedFailure, TokenPrices, Wire};
+use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
+use crate::usage::{MockUsageRepository, TokenSource, UsageOutcome, UsageRecord};
 use async_trait::async_trait;
 use rstest::rstest;
 use std::collections::VecDeque;
@@ -57,15 +57,12 @@ fn row(id: &str) -> Model {
 }
 
 fn endpoint(model: &str, provider: &str, upstream: &str) -> Endpoint {
+    let wire = if provider == "sandbox" { Wire::Sandbox } else { Wire::SystemOne };
     Endpoint {
-        model: model.parse().unwrap(),
-        provider: provider.parse().unwrap(),
         provider_name: provider.to_uppercase(),
-        wire: if provider == "sandbox" { Wire::Sandbox } else { Wire::SystemOne },
-        upstream_model: upstream.to_owned(),
-        prices: None,
         attempt_timeout: Duration::from_secs(10),
         token_overhead: 20,
+        ..Endpoint::new(model.parse().unwrap(), provider.parse().unwrap(), wire, upstream)
     }
 }
 
@@ -131,11 +128,14 @@ impl Setup {
             catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
             provider: Arc::clone(&provider) as Arc<dyn DecisionProvider>,
             usage: Arc::new(usage),
+            timer: Arc::new(ManualTimer::new(clock.clone())),
             clock: Arc::new(clock),
             ids: Arc::new(SequentialIds::default()),
+            random: Arc::new(ScriptedRandomness::default()),
+            health: Arc::new(HealthBoard::new(self.endpoints.len(), HealthPolicy::default())),
         };
         let endpoints = Arc::new(EndpointDirectory::new(self.endpoints));
-        let submit = SubmitDecision::new(ports, endpoints, Duration::from_secs(25));
+        let submit = SubmitDecision::new(ports, endpoints, RouterSettings::new(Duration::from_secs(25)));
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
         let key = InferenceKey::for_tests(ApiKeyHash::from_bytes([7; 32]), workspace);
         let request_id = RequestId::from_uuid(SequentialIds::uuid(901));
@@ -162,7 +162,7 @@ async fn the_first_answer_is_charged_to_the_digit_and_recorded() {
     let ended = Setup::new([answer(Some((429, 7)))]).run().await;
     let decision = ended.result.as_ref().unwrap();
     assert_eq!(decision.cost.to_string(), "0.000018018");
-    assert_eq!((decision.provider.as_str(), decision.attempts), ("ONE", 1));
+    assert_eq!((decision.provider.as_str(), decision.attempts.len()), ("ONE", 1));
     let [record] = &ended.records[..] else { panic!("one record, not {}", ended.records.len()) };
     assert_eq!((&record.id, record.cost, record.outcome), (&decision.id, decision.cost, UsageOutcome::Completed));
     assert_eq!((record.input_tokens, record.output_tokens, record.token_source), (429, 7, TokenSource::Reported));
@@ -181,7 +181,7 @@ async fn the_first_answer_is_charged_to_the_digit_and_recorded() {
 async fn what_fails_is_followed_by_the_next(#[case] kind: AttemptFailureKind) {
     let ended = Setup::new([failure(kind), failure(kind), answer(Some((1, 0)))]).run().await;
     assert_eq!(ended.upstreams(), ["a", "b", "c"]);
-    assert_eq!(ended.result.unwrap().attempts, 3);
+    assert_eq!(ended.result.unwrap().attempts.len(), 3);
     let outcomes: Vec<&str> = ended.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
     assert_eq!(outcomes, [kind.as_str(), kind.as_str(), "completed"]);
 }
@@ -264,7 +264,7 @@ async fn an_answer_to_something_else_counts_as_broken() {
     let wrong = ProviderAnswer { answers: Json::parse(r#"{"x":{}}"#).unwrap(), usage: None, sent_bytes: 1 };
     let ended = Setup::new([Ok(wrong), answer(Some((1, 0)))]).run().await;
     assert_eq!(ended.records[0].attempts[0].outcome, "broken");
-    assert_eq!(ended.result.unwrap().attempts, 2);
+    assert_eq!(ended.result.unwrap().attempts.len(), 2);
 }
 
 #[tokio::test]
@@ -297,10 +297,11 @@ async fn models_that_cannot_be_used_say_why() {
 async fn opaque_questions_travel_as_they_are() {
     let answers = Json::parse(r#"{"anything":[1]}"#).unwrap();
     let mut setup = Setup::new([Ok(ProviderAnswer { answers: answers.clone(), usage: None, sent_bytes: 1 })]);
-    setup.request.questions = crate::decision::Questions { json: Json::parse("\"on fire?\"").unwrap(), typed: None };
+    let questions = Questions { json: Json::parse("\"on fire?\"").unwrap(), typed: None };
+    setup.request.inquiry = Arc::new(Inquiry::new(questions, None));
     let ended = setup.run().await;
-    assert_eq!(ended.calls[0].request.questions.json.text(), "\"on fire?\"");
-    assert_eq!(ended.result.unwrap().answers, answers);
+    assert_eq!(ended.calls[0].inquiry.questions.json.text(), "\"on fire?\"");
+    assert_eq!(ended.result.unwrap().answers.json(), &answers);
 }
 
 #[tokio::test]
