@@ -1,6 +1,7 @@
 //! The database schema of Tollgate, step by step. See this crate's README.md for how to add a step.
 
 mod m20261121_000001_initial;
+mod m20261121_000002_usage_share;
 
 mod migrator;
 

@@ -9,7 +9,9 @@ use adapters_storage::SeaOrmUsageRepository;
 use common::*;
 use domain::error::StoreError;
 use domain::testing::join_all;
-use domain::usage::{AttemptRecord, UsageRecord, UsageRepository};
+use domain::usage::{AttemptRecord, UsageRecord, UsageRepository, UsageShare};
+use migrations::{Migrator, MigratorTrait};
+use sea_orm::SqlxSqliteConnector;
 use tokio_util::task::TaskTracker;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,9 +162,29 @@ async fn an_attempt_that_does_not_read_is_told_and_never_guessed() {
         r#""prompt_price":"cheap""#,
         r#""completion_price":"cheap""#,
     ] {
-        let attempt = format!(r#"[{{"provider":"p","upstream_model":"m","outcome":"broken","latency_us":1,{damage}}}]"#);
+        let attempt =
+            format!(r#"[{{"provider":"p","upstream_model":"m","outcome":"broken","latency_us":1,{damage}}}]"#);
         folder.execute(&format!("UPDATE usage_records SET attempts = '{attempt}'")).await;
         let found = records.find(&decision_id(1)).await;
         assert!(matches!(found, Err(StoreError::Corrupt(_))), "{damage}: {found:?}");
     }
+    for (index, of) in [(0, 0), (3, 3), (-1, 1), (0, 4_294_967_296_u64)] {
+        let damage = format!("UPDATE usage_records SET attempts = '[]', share_index = {index}, share_of = {of}");
+        folder.execute(&damage).await;
+        let found = records.find(&decision_id(1)).await;
+        assert!(matches!(found, Err(StoreError::Corrupt(_))), "{damage}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_of_before_shares_bears_its_whole_cost() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    let records = SeaOrmUsageRepository::start(database.clone(), &TaskTracker::new());
+    let shared = UsageRecord { share: UsageShare { index: 1, of: 2 }, ..usage(1, 1) };
+    records.record(shared).await.unwrap();
+    let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
+    Migrator::down(&raw, Some(1)).await.unwrap();
+    database.migrate().await.unwrap();
+    assert_eq!(records.find(&decision_id(1)).await.unwrap(), Some(usage(1, 1)));
 }

@@ -41,7 +41,7 @@ async fn every_step_goes_up_down_and_up_again() {
     database.migrate().await.unwrap();
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
     let names: Vec<String> = database.migration_status().await.unwrap().into_iter().map(|step| step.name).collect();
-    assert_eq!(names, ["m20261121_000001_initial"]);
+    assert_eq!(names, ["m20261121_000001_initial", "m20261121_000002_usage_share"]);
 }
 
 #[tokio::test]

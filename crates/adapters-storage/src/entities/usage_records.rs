@@ -26,6 +26,8 @@ pub struct Model {
     pub user: Option<String>,
     pub created_at: i64,
     pub latency_us: i64,
+    pub share_index: i64,
+    pub share_of: i64,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

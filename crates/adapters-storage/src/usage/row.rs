@@ -7,7 +7,7 @@ use domain::ids::{DecisionId, RequestId};
 use domain::json::Json;
 use domain::money::{Price, Usd};
 use domain::routing::TokenPrices;
-use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord};
+use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 use serde::{Deserialize, Serialize};
 
 use crate::convert::{duration, hash, hash_column, micros, millis, moment, parse, signed, unsigned};
@@ -58,6 +58,8 @@ pub(super) fn to_row(record: &UsageRecord) -> Result<Model, StoreError> {
         user: record.user.clone(),
         created_at: millis(record.created_at),
         latency_us: micros(record.latency),
+        share_index: record.share.index.into(),
+        share_of: record.share.of.into(),
     })
 }
 
@@ -83,6 +85,7 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
             .ok_or_else(|| corrupt("usage_records.token_source", &id))?,
         cost: Usd::from_pico(row.cost_pico),
         prices,
+        share: share(row.share_index, row.share_of).ok_or_else(|| corrupt("usage_records.share_of", &id))?,
         attempts: Vec::new(),
         session_id: row.session_id,
         trace,
@@ -92,6 +95,11 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         id,
     };
     read_attempts(&attempts, record)
+}
+
+fn share(index: i64, of: i64) -> Option<UsageShare> {
+    let share = UsageShare { index: index.try_into().ok()?, of: of.try_into().ok()? };
+    (share.index < share.of).then_some(share)
 }
 
 fn to_stored(attempt: &AttemptRecord) -> StoredAttempt {

@@ -17,7 +17,7 @@ use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
 use domain::money::Usd;
 use domain::routing::TokenPrices;
 use domain::testing::contract::Stores;
-use domain::usage::{TokenSource, UsageOutcome, UsageRecord};
+use domain::usage::{TokenSource, UsageOutcome, UsageRecord, UsageShare};
 use domain::workspace::{Workspace, WorkspaceName};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use tempfile::TempDir;
@@ -182,6 +182,7 @@ pub fn usage(number: u128, workspace: u128) -> UsageRecord {
         token_source: TokenSource::Reported,
         cost: Usd::from_pico(18_018_000),
         prices: TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0".parse().unwrap() },
+        share: UsageShare::WHOLE,
         attempts: Vec::new(),
         session_id: None,
         trace: None,

@@ -9,7 +9,7 @@ use crate::ids::{DecisionId, RequestId};
 use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::routing::TokenPrices;
-use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord};
+use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 
 /// Every case of the port's contract, but for the death of the process.
 pub async fn usage_repository(make: impl AsyncFn() -> Stores) {
@@ -75,6 +75,7 @@ fn record(number: u64, workspace: u64) -> UsageRecord {
         token_source: TokenSource::Reported,
         cost: Usd::from_pico(18_018_001),
         prices,
+        share: UsageShare { index: u32::MAX - 1, of: u32::MAX },
         attempts: vec![refused, completed],
         session_id: Some("sëssion".to_owned()),
         trace: Some(Json::parse("{\"a\" : 1.0,\t\"a\":1e400, \"z\":\"\\ud800\"}").unwrap()),
@@ -91,6 +92,7 @@ async fn what_is_recorded_is_found(stores: &Stores) {
         outcome: UsageOutcome::Cancelled,
         token_source: TokenSource::Bound,
         cost: Usd::ZERO,
+        share: UsageShare::WHOLE,
         attempts: Vec::new(),
         session_id: None,
         trace: None,
