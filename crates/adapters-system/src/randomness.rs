@@ -1,0 +1,125 @@
+//! Random numbers for spreading load. Nothing here is fit for a secret: see [`OsSecrets`](crate::OsSecrets).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::error::StoreError;
+use domain::system::Randomness;
+
+/// What the state moves on by: 2^64 over the golden ratio, made odd, so that every state comes once before one repeats.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// `SplitMix64` (Steele, Lea and Flood, 2014): a counter whose values are mixed until no pattern is left. Threads
+/// share the counter without a lock, and no two of them draw the same place of it.
+#[derive(Debug)]
+struct SplitMix64(AtomicU64);
+
+impl SplitMix64 {
+    fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    fn next(&self) -> u64 {
+        let state = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// Numbers that no other process draws: the seed is the operating system's.
+#[derive(Debug)]
+pub struct OsRandomness(SplitMix64);
+
+impl OsRandomness {
+    /// Draws a seed.
+    ///
+    /// # Errors
+    /// The operating system's random source failed.
+    pub fn new() -> Result<Self, StoreError> {
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|error| StoreError::unavailable(error.to_string()))?;
+        Ok(Self(SplitMix64::new(u64::from_ne_bytes(seed))))
+    }
+}
+
+impl Randomness for OsRandomness {
+    fn next_u64(&self) -> u64 {
+        self.0.next()
+    }
+}
+
+/// The same numbers in the same order from the same seed, on every machine: for routing that can be repeated. Threads
+/// that draw at the same time share one order, so that only what is drawn one after the other is repeatable.
+#[derive(Debug)]
+pub struct SeededRandomness(SplitMix64);
+
+impl SeededRandomness {
+    /// From that seed.
+    pub fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+}
+
+impl Randomness for SeededRandomness {
+    fn next_u64(&self) -> u64 {
+        self.0.next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(source: &dyn Randomness, count: usize) -> Vec<u64> {
+        (0..count).map(|_| source.next_u64()).collect()
+    }
+
+    #[test]
+    fn a_seed_gives_the_numbers_of_the_published_algorithm() {
+        let drawn = draw(&SeededRandomness::new(1_234_567), 3);
+        assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn the_same_seed_repeats_and_another_does_not() {
+        let first = draw(&SeededRandomness::new(7), 100);
+        assert_eq!(first, draw(&SeededRandomness::new(7), 100));
+        let other = draw(&SeededRandomness::new(8), 100);
+        assert!(first.iter().all(|number| !other.contains(number)));
+    }
+
+    #[test]
+    fn two_processes_draw_differently() {
+        let (one, other) = (OsRandomness::new().unwrap(), OsRandomness::new().unwrap());
+        assert_ne!(draw(&one, 4), draw(&other, 4));
+    }
+
+    /// Counts in sixteen equal ranges of 64,000 draws: 4,000 each, give or take six standard deviations of 61.
+    #[test]
+    fn numbers_fall_evenly_and_every_bit_is_as_often_set_as_not() {
+        for seed in [0, 1, u64::MAX] {
+            let drawn = draw(&SeededRandomness::new(seed), 64_000);
+            for range in 0..16 {
+                let count = drawn.iter().filter(|number| **number >> 60 == range).count();
+                assert!((3_630..=4_370).contains(&count), "seed {seed}, range {range}: {count}");
+            }
+            for bit in 0..64 {
+                let count = drawn.iter().filter(|number| **number >> bit & 1 == 1).count();
+                assert!((31_240..=32_760).contains(&count), "seed {seed}, bit {bit}: {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn threads_never_draw_the_same_place() {
+        let source = SeededRandomness::new(3);
+        let mut drawn: Vec<u64> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4).map(|_| scope.spawn(|| draw(&source, 1_000))).collect();
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        drawn.sort_unstable();
+        let mut alone = draw(&SeededRandomness::new(3), 4_000);
+        alone.sort_unstable();
+        assert_eq!(drawn, alone);
+    }
+}
