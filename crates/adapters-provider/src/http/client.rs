@@ -1,14 +1,13 @@
-//! The client: posts JSON, returns JSON, and says in our own words what went wrong.
+//! The client: posts a body, returns JSON, and says in our own words what went wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::routing::AttemptFailure;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, PROXY_AUTHORIZATION, USER_AGENT};
+use domain::routing::{AttemptFailure, AttemptFailureKind};
+use http::header::{ACCEPT, CONTENT_TYPE, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::client::proxy::matcher::Matcher;
@@ -16,6 +15,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use super::body::{self, BodyFault};
 use super::connector::proxies;
 use super::errors::{broken, from_call};
+use super::payload::{Payload, Sent};
 use super::pools::Pools;
 use super::retry_after::retry_after;
 use super::tls::Tls;
@@ -34,12 +34,28 @@ pub struct HttpClient {
     settings: Arc<HttpClientSettings>,
 }
 
-/// Where calls of one kind go, with the headers that they share.
+/// The headers of calls to one host.
 #[derive(Clone)]
-pub struct Target {
-    uri: Uri,
-    headers: HeaderMap,
+pub(crate) struct Target(HeaderMap);
+
+/// What an error that a provider answered means, where it says more than its status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorMeaning {
+    /// What it means.
+    pub kind: AttemptFailureKind,
+    /// How long to stay away.
+    pub retry_after: Option<Duration>,
+    /// A sentence of our own.
+    pub detail: &'static str,
 }
+
+/// Reads the body of an answer with that status. `None` is what the status alone says.
+pub type ReadError = fn(status: u16, body: &[u8]) -> Option<ErrorMeaning>;
+
+/// Longest body of an error that is read; what is longer is told by its status.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Longest wait for it. The status is known already and counts without it.
+const ERROR_PATIENCE: Duration = Duration::from_millis(500);
 
 impl HttpClient {
     /// Builds the client; connections are made by the calls. A platform without certificate authorities is no error:
@@ -77,43 +93,48 @@ impl HttpClient {
         self.tls.trusted > 0
     }
 
-    /// A target of JSON calls.
-    pub(crate) fn target(&self, uri: Uri, authorization: Option<HeaderValue>) -> Target {
-        let mut headers = HeaderMap::with_capacity(5);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    /// The headers of calls to the host of that address, beside these of its own.
+    pub(crate) fn target(&self, uri: &Uri, own: HeaderMap) -> Target {
+        let mut headers = own;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        headers.insert(USER_AGENT, self.user_agent.clone());
-        if let Some(mut authorization) = authorization {
-            authorization.set_sensitive(true);
-            headers.insert(AUTHORIZATION, authorization);
-        }
+        headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
         // In a tunnel the connector shows the credentials; a proxy that forwards reads them from the request.
         let forwarded = uri.scheme() == Some(&Scheme::HTTP) && self.settings.http2 != Http2::PriorKnowledge;
         if forwarded
-            && let Some(proxy) = self.proxies.intercept(&uri)
+            && let Some(proxy) = self.proxies.intercept(uri)
             && let Some(credentials) = proxy.basic_auth()
         {
             headers.insert(PROXY_AUTHORIZATION, credentials.clone());
         }
-        Target { uri, headers }
+        Target(headers)
     }
 
-    /// Posts a JSON body and returns that of a 200 with JSON in it. Anything else is a failure. Bounded in size, not
-    /// in time: dropping the future gives the call up.
-    pub(crate) async fn post_json(&self, target: &Target, body: Bytes) -> Result<Bytes, AttemptFailure> {
-        if target.uri.scheme() == Some(&Scheme::HTTPS) && !self.trusts_anyone() {
+    /// Posts a body and returns that of a 200 with JSON in it. Anything else is a failure; of errors the body is read
+    /// where `read_error` is there. Bounded in size, not in time: dropping the future gives the call up. `sent` tells
+    /// how much went out, whatever the end.
+    pub(crate) async fn post(
+        &self,
+        target: &Target,
+        uri: Uri,
+        payload: Payload,
+        sent: &Sent,
+        read_error: Option<ReadError>,
+    ) -> Result<Bytes, AttemptFailure> {
+        if uri.scheme() == Some(&Scheme::HTTPS) && !self.trusts_anyone() {
             return Err(broken("https is not possible: no certificate authority is known; configure a file of them"));
         }
-        let mut request = Request::new(Full::new(body));
+        let media_type = payload.media_type().clone();
+        let mut request = Request::new(payload.tracked(sent));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = target.uri.clone();
-        *request.headers_mut() = target.headers.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = target.0.clone();
+        request.headers_mut().insert(CONTENT_TYPE, media_type);
         let connection = capture_connection(&mut request);
         let answer = self.pools.own().request(request).await.map_err(|error| from_call(&error))?;
         let status = answer.status().as_u16();
         if status != 200 {
             tracing::debug!(status, "a provider answered with a failure");
-            return Err(AttemptFailure::from_status(status, retry_after(answer.headers())));
+            return Err(failure(answer, read_error).await);
         }
         self.read(answer, &connection)
             .await
@@ -137,6 +158,30 @@ impl HttpClient {
                     BodyFault::Broken => "the connection broke within the answer",
                 })
             }
+        }
+    }
+}
+
+/// What an answer that is no 200 means.
+async fn failure(answer: Response<Incoming>, read_error: Option<ReadError>) -> AttemptFailure {
+    let status = answer.status().as_u16();
+    let by_status = AttemptFailure::from_status(status, retry_after(answer.headers()));
+    let Some(read_error) = read_error else { return by_status };
+    let body = body::read(answer.into_body(), MAX_ERROR_BYTES);
+    match tokio::time::timeout(ERROR_PATIENCE, body).await {
+        Ok(Ok(body)) => read_error(status, &body).map_or_else(|| by_status.clone(), |meaning| meaning.of(&by_status)),
+        _ => by_status,
+    }
+}
+
+impl ErrorMeaning {
+    /// The failure with this meaning. The longer of the two waits counts.
+    pub(crate) fn of(self, by_status: &AttemptFailure) -> AttemptFailure {
+        AttemptFailure {
+            kind: self.kind,
+            retry_after: self.retry_after.max(by_status.retry_after),
+            detail: self.detail.to_owned(),
+            ..by_status.clone()
         }
     }
 }
@@ -176,9 +221,10 @@ mod tests {
             socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
         };
         let post = |scheme: &str| {
-            let target = client.target(format!("{scheme}://{address}/").parse().unwrap(), None);
+            let uri: Uri = format!("{scheme}://{address}/").parse().unwrap();
             let client = client.clone();
-            async move { client.post_json(&target, Bytes::from_static(b"{}")).await }
+            let target = client.target(&uri, HeaderMap::new());
+            async move { client.post(&target, uri, Payload::json("{}"), &Sent::default(), None).await }
         };
         let (answer, ()) = tokio::join!(post("http"), answering);
         assert_eq!(&answer.unwrap()[..], b"{}");

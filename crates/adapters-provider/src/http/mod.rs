@@ -6,12 +6,16 @@ mod body;
 mod client;
 mod connector;
 mod errors;
+mod payload;
 mod pools;
 mod retry_after;
 mod settings;
 mod tls;
 
 pub(crate) use attempt::within;
-pub use client::{HttpClient, Target};
+pub(crate) use client::Target;
+pub use client::{ErrorMeaning, HttpClient, ReadError};
 pub use errors::HttpClientError;
+pub use payload::Payload;
+pub(crate) use payload::Sent;
 pub use settings::{Http2, HttpClientSettings, ProxySettings};

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::connector::Connector;
+use super::payload::Tracked;
 use super::tls::Tls;
 use super::{Http2, HttpClientSettings};
 
 /// How often an HTTP/2 connection with a call on it is asked whether it still lives.
 const HTTP2_PING: Duration = Duration::from_secs(20);
 
-type Pool = Client<Connector, Full<Bytes>>;
+type Pool = Client<Connector, Tracked>;
 
 /// As many pools as the settings say. A connection is driven by the thread that opened it; when another thread takes
 /// it from a shared pool, each of its answers wakes two threads. So every thread keeps to a pool.

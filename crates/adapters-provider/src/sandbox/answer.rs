@@ -1,6 +1,6 @@
 //! Answers from word overlap.
 
-use domain::decision::{Question, QuestionKind, Questions};
+use domain::decision::{ChoiceOption, Question, QuestionKind, Questions};
 use domain::json::Json;
 
 use super::distribution::Distribution;
@@ -26,6 +26,8 @@ fn answer(question: &Question, state: &Words) -> String {
         }
         QuestionKind::Choice { options } => choice(options, state),
         QuestionKind::Score { levels } => score(levels, state),
+        // Not asked here; words say nothing about an image.
+        QuestionKind::Box => r#"{"type":"refusal"}"#.to_owned(),
     }
 }
 
@@ -39,21 +41,21 @@ fn noul(for_yes: [&Option<Json>; 2], for_no: Option<&Json>, state: &Words) -> St
     format!(r#"{{"type":"noul","noul":{}}}"#, decimal(cents))
 }
 
-fn choice(options: &[(String, Option<Json>)], state: &Words) -> String {
+fn choice(options: &[ChoiceOption], state: &Words) -> String {
     let overlaps: Vec<usize> = options
         .iter()
-        .map(|(name, meaning)| {
+        .map(|option| {
             let mut words = Words::default();
-            words.add_text(name);
-            if let Some(meaning) = meaning {
+            words.add_text(&option.name);
+            if let Some(meaning) = &option.meaning {
                 words.add_json(meaning.text());
             }
             words.shared_with(state)
         })
         .collect();
     let distribution = Distribution::of(&overlaps);
-    let chosen = options.get(distribution.mode()).map_or("", |(name, _)| name.as_str());
-    let probabilities = options.iter().map(|(name, _)| name.as_str()).zip(decimals(&distribution));
+    let chosen = options.get(distribution.mode()).map_or("", |option| option.name.as_str());
+    let probabilities = options.iter().map(|option| option.name.as_str()).zip(decimals(&distribution));
     format!(
         r#"{{"type":"choice","choice":{},"confidence":{},"probabilities":{}}}"#,
         string(chosen),

@@ -48,15 +48,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 
 /// `None` only where a constant above is misspelt, which a test rules out.
 fn endpoint(name: &str, price: &str) -> Option<Endpoint> {
+    let model = format!("{SLUG}/{name}").parse().ok()?;
     Some(Endpoint {
-        model: format!("{SLUG}/{name}").parse().ok()?,
-        provider: SLUG.parse().ok()?,
         provider_name: NAME.to_owned(),
-        wire: Wire::Sandbox,
-        upstream_model: name.to_owned(),
         prices: Some(TokenPrices { prompt: price.parse().ok()?, completion: Price::ZERO }),
         attempt_timeout: ATTEMPT_TIMEOUT,
         token_overhead: 0,
+        ..Endpoint::new(model, SLUG.parse().ok()?, Wire::Sandbox, name)
     })
 }
 

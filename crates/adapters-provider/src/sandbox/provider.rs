@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage};
+use domain::decision::{Attachments, DecisionProvider, ProviderAnswer, ProviderCall, QuestionKind, ReportedUsage};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, SimulatedFailure};
 
 use super::answer::answers;
 use super::models::{self, Behaviour};
+use crate::wire::Uncarried;
 
 /// How long a simulated overload asks to wait.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -34,15 +35,27 @@ impl SandboxProvider {
 impl DecisionProvider for SandboxProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         match models::behaviour(&call.endpoint.upstream_model) {
-            Some(Behaviour::Decide) => Ok(decide(&call)),
+            Some(Behaviour::Decide) => {
+                fits(&call)?;
+                Ok(decide(&call))
+            }
             Some(Behaviour::Fail(failure)) => Err(simulated(failure)),
             None => Err(AttemptFailure::new(AttemptFailureKind::Broken, "the sandbox has no such model")),
         }
     }
 }
 
+/// Words are all that it reads.
+fn fits(call: &ProviderCall) -> Result<(), Uncarried> {
+    let typed = call.inquiry.questions.typed.as_deref().unwrap_or_default();
+    if let Some(question) = typed.iter().find(|question| question.kind == QuestionKind::Box) {
+        return Err(Uncarried::QuestionType(question.kind.question_type()));
+    }
+    if call.inquiry.attachments == Attachments::None { Ok(()) } else { Err(Uncarried::Attachments) }
+}
+
 fn decide(call: &ProviderCall) -> ProviderAnswer {
-    let (questions, state) = (&call.request.questions, call.request.state.as_ref());
+    let (questions, state) = (&call.inquiry.questions, call.inquiry.state.as_ref());
     let bytes = questions.json.text().len() + state.map_or(0, |state| state.text().len());
     let asked = questions.typed.as_ref().map_or(1, Vec::len);
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
@@ -84,7 +97,7 @@ mod tests {
         };
         let call = ProviderCall {
             endpoint: Arc::new(endpoint),
-            request: Arc::new(draft.check().unwrap()),
+            inquiry: draft.check().unwrap().inquiry,
             timeout: Duration::from_secs(1),
             caller: Arc::new(StaysToTheEnd),
         };

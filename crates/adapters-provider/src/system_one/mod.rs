@@ -1,7 +1,8 @@
-//! The `system-one` wire: `state` and a map of questions in, `answers` and `usage` out, over HTTP.
+//! The `system-one` wire and its dialects: `state` and a map of questions in, `answers` and `usage` out.
 
-mod provider;
+mod codec;
+pub mod errors;
 pub mod request;
 pub mod response;
 
-pub use provider::{SystemOneError, SystemOneProvider, SystemOneSettings};
+pub use codec::SystemOne;

@@ -1,23 +1,142 @@
 //! Canonical form -> request body.
 
-use bytes::Bytes;
-use domain::json::Json;
+use std::collections::HashSet;
+use std::sync::Arc;
 
-/// The body: the model's name at the provider, and `state` and `questions` byte for byte as the caller wrote them.
-/// These are all that a provider gets to see, so they are all that this function is given.
-pub fn write(upstream_model: &str, state: Option<&Json>, questions: &Json) -> Bytes {
-    let model = Json::from(serde_json::Value::from(upstream_model));
-    let mut body = String::with_capacity(
-        48 + model.text().len() + state.map_or(0, |state| state.text().len()) + questions.text().len(),
-    );
-    body.push_str(r#"{"model":"#);
-    body.push_str(model.text());
-    if let Some(state) = state {
-        body.push_str(r#","state":"#);
-        body.push_str(state.text());
+use bytes::Bytes;
+use domain::decision::{Asset, Attachments, Inquiry, QuestionKind};
+use domain::json::Json;
+use http::HeaderValue;
+
+use crate::http::Payload;
+use crate::settings::Envelope;
+use crate::wire::Uncarried;
+
+/// The body: the model's name at the provider, where it has one there, and of the inquiry everything byte for byte as
+/// the caller wrote it. Assets that came as parts of their own go as parts of their own.
+///
+/// # Errors
+/// Media in a form of another wire, and what the envelope's provider is known to refuse.
+pub fn write(model: Option<&str>, inquiry: &Inquiry, envelope: Envelope) -> Result<Payload, Uncarried> {
+    if envelope == Envelope::WorkersAi {
+        fits_workers_ai(inquiry)?;
     }
-    body.push_str(r#","questions":"#);
-    body.push_str(questions.text());
-    body.push('}');
-    body.into()
+    let json = json(model, inquiry)?;
+    let parts = match &inquiry.attachments {
+        Attachments::Assets(assets) => assets.iter().filter_map(part).collect(),
+        Attachments::None | Attachments::Images(_) | Attachments::InState => Vec::new(),
+    };
+    if parts.is_empty() { Ok(Payload::json(json)) } else { multipart(json, &parts) }
 }
+
+fn json(model: Option<&str>, inquiry: &Inquiry) -> Result<String, Uncarried> {
+    let mut body = String::with_capacity(96 + model.map_or(0, str::len) + inquiry.len_bytes());
+    let mut member = |name: &str, value: &str| {
+        body.push(if body.is_empty() { '{' } else { ',' });
+        body.push('"');
+        body.push_str(name);
+        body.push_str("\":");
+        body.push_str(value);
+    };
+    if let Some(model) = model {
+        member("model", Json::string(model).text());
+    }
+    if let Some(state) = &inquiry.state {
+        member("state", state.text());
+    }
+    member("questions", inquiry.questions.json.text());
+    match &inquiry.attachments {
+        Attachments::None => {}
+        Attachments::Assets(assets) => {
+            let entries = assets.iter().map(|asset| (asset.name.as_str(), asset.entry.text()));
+            member("assets", Json::object(entries).text());
+        }
+        Attachments::Images(images) => member("images", images.text()),
+        Attachments::InState => return Err(Uncarried::Attachments),
+    }
+    body.push('}');
+    Ok(body)
+}
+
+/// Names of 1 to 100 characters of a small set, and no outcome alone.
+fn fits_workers_ai(inquiry: &Inquiry) -> Result<(), Uncarried> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    for question in inquiry.questions.typed.as_deref().unwrap_or_default() {
+        if !(1..=100).contains(&question.name.len()) || !question.name.bytes().all(plain) {
+            return Err(Uncarried::QuestionName);
+        }
+        match &question.kind {
+            QuestionKind::Choice { options } if options.len() < 2 => return Err(Uncarried::Options(255)),
+            QuestionKind::Score { levels } if levels.len() < 2 => return Err(Uncarried::Levels(10)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A part of a body of several.
+struct Part<'a> {
+    name: String,
+    media_type: &'a str,
+    data: &'a Arc<[u8]>,
+}
+
+/// An asset whose entry says that its content is a part of its own.
+fn part(asset: &Asset) -> Option<Part<'_>> {
+    let members = asset.entry.members()?;
+    let name = members.iter().find(|(member, _)| member == "part")?.1.as_string()?;
+    let media_type = asset.media_type.as_deref().filter(|text| HeaderValue::from_str(text).is_ok());
+    Some(Part { name, media_type: media_type.unwrap_or("application/octet-stream"), data: &asset.data })
+}
+
+/// The JSON as the part `request`, then a part an asset.
+fn multipart(json: String, parts: &[Part<'_>]) -> Result<Payload, Uncarried> {
+    let boundary = boundary(&json, parts);
+    let mut pieces = vec![
+        format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"request\"\r\nContent-Type: application/json\r\n\r\n"
+        )
+        .into(),
+        Bytes::from(json),
+    ];
+    for Part { name, media_type, data } in parts {
+        if name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '"' | '\\')) {
+            return Err(Uncarried::PartName);
+        }
+        let head = format!(
+            "\r\n--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"{name}\"\r\n\
+             Content-Type: {media_type}\r\n\r\n"
+        );
+        pieces.push(head.into());
+        pieces.push(Bytes::from_owner(Arc::clone(data)));
+    }
+    pieces.push(format!("\r\n--{boundary}--\r\n").into());
+    let media_type = HeaderValue::from_str(&format!("multipart/form-data; boundary={boundary}"));
+    Ok(Payload::of(media_type.map_err(|_| Uncarried::PartName)?, pieces))
+}
+
+/// What every boundary begins with; a number of sixteen digits follows.
+const BOUNDARY: &str = "tollgate-part-";
+const DIGITS: usize = 16;
+
+/// The first boundary that stands nowhere in the content.
+fn boundary(json: &str, parts: &[Part<'_>]) -> String {
+    let mut taken = HashSet::new();
+    let contents = parts.iter().map(|part| &part.data[..]).chain([json.as_bytes()]);
+    for content in contents {
+        let mut rest = content;
+        // Every boundary has a `t` after two dashes; looking for one byte is what is fast.
+        while let Some(dash) = rest.iter().position(|byte| *byte == b'-') {
+            rest = &rest[dash + 1..];
+            let number = rest.strip_prefix(b"-").and_then(|rest| rest.strip_prefix(BOUNDARY.as_bytes()));
+            let number =
+                number.and_then(|number| number.get(..DIGITS)).and_then(|digits| std::str::from_utf8(digits).ok());
+            taken.extend(number.and_then(|digits| digits.parse::<u64>().ok()));
+        }
+    }
+    let free = (0..).find(|number| !taken.contains(number)).unwrap_or(u64::MAX);
+    format!("{BOUNDARY}{free:016}")
+}
+
+#[cfg(test)]
+mod tests;

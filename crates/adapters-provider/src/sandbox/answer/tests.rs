@@ -1,5 +1,6 @@
 use super::*;
-use domain::decision::{DecisionDraft, check_answers};
+use domain::decision::{AnswerRules, Answers, DecisionDraft};
+use domain::routing::ConfidenceSource;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +11,7 @@ fn questions(json: &Value) -> Questions {
         state: Json::parse("\"s\"").ok(),
         ..DecisionDraft::default()
     };
-    draft.check().unwrap().questions
+    draft.check().unwrap().inquiry.questions.clone()
 }
 
 fn answered(asked: &Value, state: &Value) -> String {
@@ -114,7 +115,8 @@ proptest! {
     ) {
         let asked = questions(&json!(asked));
         let given = answers(&asked, Some(&Json::from(state)));
-        prop_assert_eq!(check_answers(&asked, &given), Ok(()));
+        let rules = AnswerRules { decimals: 2, confidence: ConfidenceSource::SystemOne };
+        prop_assert!(Answers::check(&asked, &given, rules).is_ok());
         let order: Vec<String> = given.members().unwrap().into_iter().map(|(name, _)| name).collect();
         let typed = asked.typed.unwrap();
         prop_assert_eq!(order, typed.iter().map(|question| question.name.clone()).collect::<Vec<_>>());
@@ -131,8 +133,8 @@ proptest! {
             if let QuestionKind::Choice { options } = &question.kind {
                 prop_assert_eq!(probabilities.len(), options.len());
                 let most = probabilities.values().map(hundredths).max().unwrap();
-                let first = options.iter().find(|(name, _)| hundredths(&probabilities[name]) == most).unwrap();
-                prop_assert_eq!(answer["choice"].as_str().unwrap(), &first.0);
+                let first = options.iter().find(|option| hundredths(&probabilities[&option.name]) == most).unwrap();
+                prop_assert_eq!(answer["choice"].as_str().unwrap(), &first.name);
             } else {
                 let expected: i64 =
                     probabilities.iter().map(|(level, p)| level.parse::<i64>().unwrap() * hundredths(p)).sum();

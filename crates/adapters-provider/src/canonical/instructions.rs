@@ -1,0 +1,38 @@
+//! What stands in for missing instructions, and criteria as sentences.
+
+use domain::decision::{Question, QuestionKind, QuestionType};
+use domain::json::Json;
+
+use super::text::{is_blank, text};
+
+/// The sentence for a question that has no instructions, on wires that want some.
+pub fn default_instructions(question_type: QuestionType) -> &'static str {
+    match question_type {
+        QuestionType::Noul => "Decide whether it is so, yes or no.",
+        QuestionType::Choice => "Choose the option that fits best.",
+        QuestionType::Score => "Choose the level that fits best.",
+        QuestionType::Box => "Find what is asked for in the image.",
+    }
+}
+
+/// The instructions as text, or the default sentence where there are none.
+pub fn instructions(question: &Question) -> String {
+    match &question.instructions {
+        Some(instructions) if !is_blank(instructions) => text(instructions),
+        _ => default_instructions(question.kind.question_type()).to_owned(),
+    }
+}
+
+/// What speaks for yes and for no as sentences, for wires whose yes-or-no questions have instructions only. `None`
+/// where there is nothing to say.
+pub fn sides(kind: &QuestionKind) -> Option<String> {
+    let QuestionKind::Noul { when_true, when_false } = kind else { return None };
+    let side = |word: &str, side: &Option<Json>| {
+        let told = side.as_ref().filter(|side| !is_blank(side));
+        told.map(|side| format!("{word} means: {}", text(side)))
+    };
+    match (side("Yes", when_true), side("No", when_false)) {
+        (Some(yes), Some(no)) => Some(format!("{yes}\n{no}")),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,12 @@
+//! Between the canonical form and wires that are poorer: texts in place of JSON, sentences in place of what is
+//! missing, answers put into canonical form.
+
+mod alone;
+mod answers;
+mod instructions;
+mod text;
+
+pub use alone::{Division, answer_alone, divide, has_single_outcome};
+pub use answers::{Extras, choice, in_order, legend, noul, refusal, score};
+pub use instructions::{default_instructions, instructions, sides};
+pub use text::{compact, is_blank, text};

@@ -1,0 +1,61 @@
+//! JSON as text, for wires that take strings only.
+
+use domain::json::Json;
+
+/// The content of a string; of anything else its JSON, without spaces between its parts.
+pub fn text(json: &Json) -> String {
+    json.as_string().unwrap_or_else(|| compact(json.text()))
+}
+
+/// A JSON text without spaces between its parts. Numbers and strings stay as they are written.
+pub fn compact(json: &str) -> String {
+    let mut compact = String::with_capacity(json.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for character in json.chars() {
+        if in_string {
+            in_string = escaped || character != '"';
+            escaped = !escaped && character == '\\';
+        } else if matches!(character, ' ' | '\t' | '\n' | '\r') {
+            continue;
+        } else {
+            in_string = character == '"';
+        }
+        compact.push(character);
+    }
+    compact
+}
+
+/// Whether there is nothing to read in it: a string of spaces, an empty object, an empty array, null.
+pub fn is_blank(json: &Json) -> bool {
+    json.as_string().map_or_else(
+        || matches!(compact(json.text()).as_str(), "{}" | "[]" | "null"),
+        |content| content.trim().is_empty(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Json {
+        Json::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_string_is_its_content_and_the_rest_is_json() {
+        assert_eq!(text(&json(r#""a \"b\"\n\u00e9""#)), "a \"b\"\né");
+        let given = r#"{ "a b" : [ 1.50 , "x\" , \\" ] ,"c":{ } }"#;
+        assert_eq!(text(&json(given)), r#"{"a b":[1.50,"x\" , \\"],"c":{}}"#);
+        assert_eq!(text(&json("1e400")), "1e400");
+    }
+
+    #[test]
+    fn blank_is_what_says_nothing() {
+        for blank in ["\"\"", "\" \\n\"", "{ }", "[\n]", "null"] {
+            assert!(is_blank(&json(blank)), "{blank}");
+        }
+        for told in ["\"a\"", "[0]", "{\"a\":1}", "0", "false"] {
+            assert!(!is_blank(&json(told)), "{told}");
+        }
+    }
+}

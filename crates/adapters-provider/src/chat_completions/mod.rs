@@ -1,0 +1,1 @@
+//! The `chat-completions` wire: any chat model behind an OpenAI-compatible API.

@@ -1,0 +1,45 @@
+//! A provider that can be called: the shared client, its address and its headers.
+
+use bytes::Bytes;
+use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
+
+use crate::http::{HttpClient, Payload, ReadError, Sent, Target};
+use crate::settings::{Address, ProviderSettings, ProviderSettingsError, headers};
+
+/// One provider over HTTP, whatever its wire.
+pub(crate) struct Connection {
+    client: HttpClient,
+    address: Address,
+    target: Target,
+    slug: ProviderSlug,
+}
+
+impl Connection {
+    /// Over this client.
+    pub(crate) fn new(client: HttpClient, settings: &ProviderSettings) -> Result<Self, ProviderSettingsError> {
+        let address = Address::new(&settings.base_url, &settings.path)?;
+        let any_model = address.of("m").ok_or(ProviderSettingsError::Address)?;
+        let target = client.target(&any_model, headers(settings)?);
+        Ok(Self { client, address, target, slug: settings.slug.clone() })
+    }
+
+    /// The provider's slug.
+    pub(crate) fn slug(&self) -> &ProviderSlug {
+        &self.slug
+    }
+
+    /// Posts a body to where that model is called and returns that of a 200 with JSON in it. The failure does not say
+    /// what was sent; `sent` does, even where this future is dropped.
+    pub(crate) async fn post(
+        &self,
+        upstream_model: &str,
+        payload: Payload,
+        sent: &Sent,
+        read_error: Option<ReadError>,
+    ) -> Result<Bytes, AttemptFailure> {
+        let uri = self.address.of(upstream_model).ok_or_else(|| {
+            AttemptFailure::new(AttemptFailureKind::Broken, "the model's name at the provider makes no address")
+        })?;
+        self.client.post(&self.target, uri, payload, sent, read_error).await
+    }
+}

@@ -1,0 +1,135 @@
+//! What is posted, and how much of it has gone out.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http_body::{Body, Frame, SizeHint};
+
+/// A body in pieces, so that large parts are not copied, with its media type.
+#[derive(Debug, Clone)]
+pub struct Payload {
+    media_type: HeaderValue,
+    first: Option<Bytes>,
+    rest: Vec<Bytes>,
+}
+
+impl Payload {
+    /// A JSON body.
+    pub fn json(body: impl Into<Bytes>) -> Self {
+        Self { media_type: HeaderValue::from_static("application/json"), first: Some(body.into()), rest: Vec::new() }
+    }
+
+    /// A body of another type, in pieces.
+    pub fn of(media_type: HeaderValue, pieces: Vec<Bytes>) -> Self {
+        Self { media_type, first: None, rest: pieces }
+    }
+
+    /// Its media type.
+    pub fn media_type(&self) -> &HeaderValue {
+        &self.media_type
+    }
+
+    /// Bytes of all pieces.
+    pub fn len_bytes(&self) -> u64 {
+        self.pieces().map(|piece| count(piece.len())).sum()
+    }
+
+    /// All pieces as one.
+    pub fn to_bytes(&self) -> Bytes {
+        match (&self.first, self.rest.as_slice()) {
+            (Some(only), []) => only.clone(),
+            _ => self.pieces().flat_map(|piece| piece.iter().copied()).collect(),
+        }
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &Bytes> {
+        self.first.iter().chain(&self.rest)
+    }
+
+    pub(super) fn tracked(self, sent: &Sent) -> Tracked {
+        let left = self.len_bytes();
+        Tracked { first: self.first, rest: self.rest.into_iter(), left, sent: sent.clone() }
+    }
+}
+
+fn count(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// Counts the bytes of bodies that connections have taken. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sent(Arc<AtomicU64>);
+
+impl Sent {
+    /// The bytes so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A payload on its way. A connection asks for the pieces once it is made and can take them, so what was never asked
+/// for was never sent.
+pub(super) struct Tracked {
+    first: Option<Bytes>,
+    rest: std::vec::IntoIter<Bytes>,
+    left: u64,
+    sent: Sent,
+}
+
+impl Body for Tracked {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let Some(piece) = self.first.take().or_else(|| self.rest.next()) else { return Poll::Ready(None) };
+        let bytes = count(piece.len());
+        self.left = self.left.saturating_sub(bytes);
+        self.sent.0.fetch_add(bytes, Ordering::Relaxed);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.rest.as_slice().is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    #[tokio::test]
+    async fn pieces_are_counted_when_they_are_taken() {
+        let pieces = [&b"ab"[..], b"", b"cde"].map(Bytes::from_static).to_vec();
+        let payload = Payload::of(HeaderValue::from_static("a/b"), pieces);
+        assert_eq!((payload.len_bytes(), &payload.to_bytes()[..]), (5, &b"abcde"[..]));
+        let sent = Sent::default();
+        let mut body = payload.tracked(&sent);
+        assert_eq!((sent.bytes(), body.size_hint().exact(), body.is_end_stream()), (0, Some(5), false));
+        body.frame().await.unwrap().unwrap();
+        assert_eq!((sent.bytes(), body.size_hint().exact()), (2, Some(3)));
+        let rest = body.collect().await.unwrap().to_bytes();
+        assert_eq!((&rest[..], sent.bytes()), (&b"cde"[..], 5));
+    }
+
+    #[tokio::test]
+    async fn json_is_one_piece() {
+        let sent = Sent::default();
+        let body = Payload::json("{}").tracked(&sent);
+        assert_eq!(body.size_hint().exact(), Some(2));
+        assert_eq!(&body.collect().await.unwrap().to_bytes()[..], b"{}");
+        assert_eq!(sent.bytes(), 2);
+    }
+}

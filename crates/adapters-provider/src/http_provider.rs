@@ -1,0 +1,86 @@
+//! A provider of any wire whose answers come from one call.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage};
+use domain::routing::{AttemptFailure, AttemptFailureKind};
+
+use crate::canonical::{Division, divide};
+use crate::connection::Connection;
+use crate::http::{HttpClient, Sent, within};
+use crate::settings::{ProviderSettings, ProviderSettingsError};
+use crate::wire::{BadAnswer, WireAnswer, WireCodec};
+
+/// One provider behind a wire.
+pub struct HttpProvider<W> {
+    connection: Connection,
+    codec: W,
+}
+
+impl<W: WireCodec> HttpProvider<W> {
+    /// Over this client.
+    ///
+    /// # Errors
+    /// Settings by which nothing can be called.
+    pub fn new(client: HttpClient, settings: &ProviderSettings, codec: W) -> Result<Self, ProviderSettingsError> {
+        Ok(Self { connection: Connection::new(client, settings)?, codec })
+    }
+
+    /// What of the inquiry is asked, and what is answered here.
+    fn divide(&self, call: &ProviderCall) -> Division {
+        if self.codec.refuses_single_outcomes() {
+            divide(&call.inquiry)
+        } else {
+            Division { asked: Some(Arc::clone(&call.inquiry)), divided: false }
+        }
+    }
+
+    /// Why an answer is no good: an error in the guise of an answer, where it is one.
+    fn bad(&self, bad: BadAnswer, body: &Bytes) -> AttemptFailure {
+        let malformed = AttemptFailure {
+            upstream_status: Some(200),
+            usage: bad.usage,
+            ..AttemptFailure::new(AttemptFailureKind::Broken, bad.fault.to_string())
+        };
+        let meaning = self.codec.read_error().and_then(|read_error| read_error(200, body));
+        meaning.map_or_else(|| malformed.clone(), |meaning| meaning.of(&malformed))
+    }
+}
+
+#[async_trait]
+impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
+    #[tracing::instrument(
+        name = "provider.call",
+        skip_all,
+        fields(
+            provider.slug = %self.connection.slug(),
+            wire = self.codec.wire().as_str(),
+            upstream.model = call.endpoint.upstream_model
+        )
+    )]
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        let endpoint = &call.endpoint;
+        let division = self.divide(&call);
+        let Some(asked) = &division.asked else {
+            let answers = Division::join(&call.inquiry, None, endpoint.confidence);
+            let usage = Some(ReportedUsage { input_tokens: 0, output_tokens: 0 });
+            return Ok(ProviderAnswer { answers, usage, sent_bytes: 0 });
+        };
+        let payload = self.codec.write(&endpoint.upstream_model, asked)?;
+        let sent_bytes = payload.len_bytes();
+        let sent = Sent::default();
+        let posted = self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error());
+        let body = within(call.timeout, call.caller.as_ref(), posted)
+            .await
+            .map_err(|failure| AttemptFailure { sent_bytes: sent.bytes(), ..failure })?;
+        let WireAnswer { answers, usage } = self
+            .codec
+            .read(&asked.questions, &body)
+            .map_err(|bad| AttemptFailure { sent_bytes, ..self.bad(bad, &body) })?;
+        let answers =
+            if division.divided { Division::join(&call.inquiry, Some(&answers), endpoint.confidence) } else { answers };
+        Ok(ProviderAnswer { answers, usage, sent_bytes })
+    }
+}

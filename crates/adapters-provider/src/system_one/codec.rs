@@ -1,0 +1,54 @@
+//! The wire as one provider speaks it.
+
+use domain::decision::{Inquiry, Questions};
+use domain::routing::Wire;
+
+use super::{errors, request, response};
+use crate::http::{Payload, ReadError};
+use crate::settings::{Envelope, ModelPlace, ProviderSettings};
+use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
+
+/// The wire with its dialects: where the model's name stands, and what the answer is wrapped in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemOne {
+    /// Where the model's name stands.
+    pub model_in: ModelPlace,
+    /// What requests and answers are wrapped in.
+    pub envelope: Envelope,
+}
+
+impl SystemOne {
+    /// As these settings say.
+    pub fn of(settings: &ProviderSettings) -> Self {
+        Self { model_in: settings.model_in, envelope: settings.envelope }
+    }
+}
+
+impl WireCodec for SystemOne {
+    fn wire(&self) -> Wire {
+        Wire::SystemOne
+    }
+
+    fn refuses_single_outcomes(&self) -> bool {
+        self.envelope == Envelope::WorkersAi
+    }
+
+    fn write(&self, upstream_model: &str, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
+        let model = match self.envelope {
+            Envelope::Databricks => None,
+            Envelope::None | Envelope::WorkersAi => self.model_in.in_body(upstream_model),
+        };
+        request::write(model, inquiry, self.envelope)
+    }
+
+    fn read(&self, _: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
+        response::read(self.envelope, body)
+    }
+
+    fn read_error(&self) -> Option<ReadError> {
+        match self.envelope {
+            Envelope::WorkersAi => Some(errors::workers_ai),
+            Envelope::None | Envelope::Databricks => None,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What errors mean where they say more than their status.
+
+use std::time::Duration;
+
+use domain::routing::AttemptFailureKind;
+
+use crate::http::ErrorMeaning;
+use crate::wire::{Object, as_text, elements, number, string};
+
+/// The day's allowance is used up; nothing is gained by coming back within the hour.
+const UNTIL_NEXT_ALLOWANCE: Duration = Duration::from_hours(1);
+
+/// Numbered errors of Workers AI: `{"success": false, "errors": [{"code", "message"}]}`, where `message` may hold
+/// another such envelope.
+pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
+    let text = as_text(body).ok()?;
+    let codes = codes(text, 2);
+    let meaning = |kind, detail| Some(ErrorMeaning { kind, retry_after: None, detail });
+    let has = |code: u64| codes.contains(&code);
+    if has(4006) {
+        let exhausted = "the provider's daily allowance is used up";
+        return Some(ErrorMeaning {
+            kind: AttemptFailureKind::Overloaded,
+            retry_after: Some(UNTIL_NEXT_ALLOWANCE),
+            detail: exhausted,
+        });
+    }
+    if has(3040) {
+        return meaning(AttemptFailureKind::Overloaded, "the provider has no capacity left");
+    }
+    if has(10000) {
+        return meaning(AttemptFailureKind::Unauthorised, "the provider does not take the API key");
+    }
+    if has(7000) {
+        // Told as 400, and yet not the request's fault.
+        return meaning(AttemptFailureKind::Broken, "the provider has no model of that name");
+    }
+    if status != 200 {
+        // 5012 comes with 422 and with 529: the status decides.
+        return None;
+    }
+    if has(5006) || has(5021) {
+        return meaning(AttemptFailureKind::Refused, "the provider does not take the request");
+    }
+    if Object::parse(text)?.get("success").ok()??.get() != "false" {
+        return None;
+    }
+    meaning(AttemptFailureKind::Broken, "the provider answered with an error")
+}
+
+/// The codes of an envelope and of those within its messages, `levels` deep.
+fn codes(text: &str, levels: usize) -> Vec<u64> {
+    let members = Object::parse(text);
+    let errors = members.and_then(|members| members.get("errors").ok()?).and_then(elements).unwrap_or_default();
+    let mut found = Vec::new();
+    for error in errors.into_iter().filter_map(Object::of) {
+        let code = error.get("code").ok().flatten().and_then(number);
+        found.extend(code.and_then(|(code, _)| code.parse::<u64>().ok()));
+        let message = error.get("message").ok().flatten().and_then(string);
+        if let Some(message) = message
+            && let Some(begin) = message.find('{')
+            && levels > 1
+        {
+            found.extend(codes(message[begin..].trim_end(), levels - 1));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Takes answers apart, one level at a time, without copying what is in them.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::MalformedAnswer;
+
+/// Deepest nesting of an answer that is taken: what callers' parsers take as well.
+const MAX_DEPTH: usize = 128;
+
+/// The text of an answer body: UTF-8 and not nested too deeply to be read.
+pub(crate) fn as_text(body: &[u8]) -> Result<&str, MalformedAnswer> {
+    let text = std::str::from_utf8(body).map_err(|_| MalformedAnswer::NotOfItsForm)?;
+    if depth(text) > MAX_DEPTH { Err(MalformedAnswer::TooDeep) } else { Ok(text) }
+}
+
+/// The deepest nesting of objects and arrays, counted without recursion, of a text that may not even be JSON.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string) = (0_usize, 0, false);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match (in_string, byte) {
+            (true, b'\\') => drop(bytes.next()),
+            (_, b'"') => in_string = !in_string,
+            (false, b'{' | b'[') => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            (false, b'}' | b']') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The members of an object in their order.
+#[derive(Debug)]
+pub(crate) struct Object<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Object<'a> {
+    /// `None` where the text is no object.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// `None` where the value is no object.
+    pub(crate) fn of(value: &'a RawValue) -> Option<Self> {
+        Self::parse(value.get())
+    }
+
+    /// The member of that name, null being none. One that is there twice could be read two ways, so it is malformed.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<&'a RawValue>, MalformedAnswer> {
+        let mut found = self.0.iter().filter(|(member, _)| member == name).map(|(_, value)| *value);
+        let first = found.next();
+        if found.next().is_some() {
+            Err(MalformedAnswer::NotOfItsForm)
+        } else {
+            Ok(first.filter(|value| !is_null(value)))
+        }
+    }
+
+    /// All members.
+    pub(crate) fn members(&self) -> &[(String, &'a RawValue)] {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Object(members))
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// The elements of an array; `None` where the value is none.
+pub(crate) fn elements(value: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Whether the value is `null`.
+pub(crate) fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+/// The string inside; `None` where the value is none.
+pub(crate) fn string(value: &RawValue) -> Option<String> {
+    value.get().starts_with('"').then(|| serde_json::from_str(value.get()).ok()).flatten()
+}
+
+/// The text of a number, and the number where it is finite: `1e999` is none.
+pub(crate) fn number(value: &RawValue) -> Option<(&str, f64)> {
+    let text = value.get();
+    let is_number = text.as_bytes().first().is_some_and(|first| first.is_ascii_digit() || *first == b'-');
+    let number: f64 = is_number.then(|| text.parse().ok()).flatten()?;
+    number.is_finite().then_some((text, number))
+}
+
+/// The text of a number from 0 to 1.
+pub(crate) fn probability(value: &RawValue) -> Option<&str> {
+    number(value).filter(|(_, number)| (0.0..=1.0).contains(number)).map(|(text, _)| text)
+}
