@@ -9,7 +9,7 @@ use super::{CatalogueFault, DynamicVariant, ModalityFilter, ModalitySet, Model};
 pub const SANDBOX_AUTHOR: &str = "sandbox";
 
 /// One state of the catalogue, never changed. Reads take no lock.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CatalogueSnapshot {
     rows: Vec<Arc<Model>>,
     outputs: Vec<ModalitySet>,
@@ -82,12 +82,18 @@ impl CatalogueSnapshot {
         ResolvedModel { model: Arc::clone(&self.rows[index]), index, dynamic }
     }
 
+    /// The places in [`Self::rows`] of what the filter lets through, in order.
+    pub fn select(&self, filter: ModalityFilter) -> impl Iterator<Item = usize> {
+        let passes = move |outputs: &ModalitySet| match filter {
+            ModalityFilter::All => true,
+            ModalityFilter::AnyOf(wanted) => outputs.intersects(wanted),
+        };
+        self.outputs.iter().enumerate().filter(move |(_, outputs)| passes(outputs)).map(|(index, _)| index)
+    }
+
     /// How many rows the filter lets through: always the length of the list under the same filter.
     pub fn count(&self, filter: ModalityFilter) -> usize {
-        match filter {
-            ModalityFilter::All => self.rows.len(),
-            ModalityFilter::AnyOf(wanted) => self.outputs.iter().filter(|outputs| outputs.intersects(wanted)).count(),
-        }
+        self.select(filter).count()
     }
 
     /// Up to `most` ids of concrete rows that `keep` accepts, closest in spelling to `name` first; none that is
@@ -112,12 +118,6 @@ impl CatalogueSnapshot {
         close.sort_unstable();
         close.truncate(most);
         close.into_iter().map(|(_, id)| id.to_owned()).collect()
-    }
-}
-
-impl Default for CatalogueSnapshot {
-    fn default() -> Self {
-        Self { rows: Vec::new(), outputs: Vec::new(), names: Names::default() }
     }
 }
 

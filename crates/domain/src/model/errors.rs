@@ -32,6 +32,26 @@ impl GetModelError {
     }
 }
 
+/// Why models were not listed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ListModelsError {
+    /// The filter is at fault.
+    #[error(transparent)]
+    Filter(#[from] InvalidModalityFilter),
+    /// A page is too long, or holds nothing.
+    #[error("limit must be 1 to {}", super::Page::MAX_LIMIT)]
+    Limit,
+}
+
+impl ListModelsError {
+    /// Its meaning.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Filter(_) | Self::Limit => ErrorKind::InvalidRequest,
+        }
+    }
+}
+
 /// What is wrong with a set of catalogue rows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueFault {

@@ -78,6 +78,11 @@ impl ModalitySet {
         self.0 & other.0 != 0
     }
 
+    /// The only member, where there is exactly one.
+    pub fn only(self) -> Option<Modality> {
+        Modality::ALL.into_iter().find(|&modality| self == Self::default().with(modality))
+    }
+
     /// True where `modality` is a member.
     pub fn contains(self, modality: Modality) -> bool {
         self.intersects(Self::default().with(modality))
@@ -136,6 +141,16 @@ mod tests {
     fn a_list_is_a_union_in_any_case() {
         let filter: ModalityFilter = "TEXT, Image".parse().unwrap();
         assert_eq!(filter, ModalityFilter::AnyOf([Modality::Text, Modality::Image].into_iter().collect()));
+    }
+
+    #[test]
+    fn a_set_of_one_tells_its_member() {
+        let set = |names: &[Modality]| names.iter().copied().collect::<ModalitySet>();
+        for modality in Modality::ALL {
+            assert_eq!(set(&[modality]).only(), Some(modality));
+        }
+        assert_eq!(set(&[]).only(), None);
+        assert_eq!(set(&[Modality::Text, Modality::Decisions]).only(), None);
     }
 
     #[rstest]

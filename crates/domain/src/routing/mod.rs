@@ -5,6 +5,8 @@ mod capability;
 mod endpoint;
 mod failure;
 mod health;
+mod list_model_endpoints;
+mod list_providers;
 mod preferences;
 
 pub use candidates::*;
@@ -12,4 +14,6 @@ pub use capability::*;
 pub use endpoint::*;
 pub use failure::*;
 pub use health::*;
+pub use list_model_endpoints::*;
+pub use list_providers::*;
 pub use preferences::*;

@@ -67,6 +67,14 @@ pub struct AttemptRecord {
     pub prices: TokenPrices,
 }
 
+impl AttemptRecord {
+    /// What it adds to the cost of its request, rounded up by itself: the request's cost is rounded up once for all of
+    /// its attempts, so that these may come to a few picodollars more. `None` where that leaves the range of money.
+    pub fn cost(&self) -> Option<Usd> {
+        self.prices.charge(self.input_tokens, self.output_tokens)?.round_up()
+    }
+}
+
 /// Where token counts come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenSource {
@@ -149,4 +157,13 @@ pub struct UsageRecord {
     pub created_at: DateTime<Utc>,
     /// From the request's beginning to its end.
     pub latency: Duration,
+}
+
+impl UsageRecord {
+    /// From the first attempt's beginning to the last one's end; `None` where none was made.
+    pub fn time_at_providers(&self) -> Option<Duration> {
+        let began = self.attempts.iter().map(|attempt| attempt.began).min()?;
+        let ended = self.attempts.iter().map(|attempt| attempt.began.saturating_add(attempt.latency)).max()?;
+        Some(ended.saturating_sub(began))
+    }
 }

@@ -1,0 +1,111 @@
+//! What could serve a model, and how it is now.
+
+use std::sync::Arc;
+
+use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView};
+use crate::model::{Catalogue, GetModelError, Model};
+use crate::system::Clock;
+
+/// A model and the endpoints that are configured for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelEndpoints {
+    /// The row that the name resolved to.
+    pub model: Arc<Model>,
+    /// In the order of the configuration.
+    pub endpoints: Vec<EndpointStatus>,
+}
+
+/// An endpoint and its health.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndpointStatus {
+    /// The endpoint.
+    pub endpoint: Arc<Endpoint>,
+    /// Its health at this moment.
+    pub health: HealthView,
+}
+
+/// Lists the endpoints of a model.
+pub struct ListModelEndpoints {
+    catalogue: Arc<dyn Catalogue>,
+    endpoints: Arc<EndpointDirectory>,
+    health: Arc<HealthBoard>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ListModelEndpoints {
+    /// Wires the ports. `health` is the board that attempts report to.
+    pub fn new(
+        catalogue: Arc<dyn Catalogue>,
+        endpoints: Arc<EndpointDirectory>,
+        health: Arc<HealthBoard>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { catalogue, endpoints, health, clock }
+    }
+
+    /// Resolves as [`crate::model::GetModel`] does. A model without an endpoint has an empty list.
+    pub fn execute(&self, author: &str, slug: &str) -> Result<ModelEndpoints, GetModelError> {
+        let snapshot = self.catalogue.snapshot();
+        let model = snapshot.resolve(&format!("{author}/{slug}")).ok_or(GetModelError::NotFound)?.model;
+        let now = self.clock.monotonic();
+        let status = |endpoint: &Arc<Endpoint>| EndpointStatus {
+            health: self.health.view(endpoint.index, now),
+            endpoint: Arc::clone(endpoint),
+        };
+        let endpoints = self.endpoints.for_model(&model).iter().map(status).collect();
+        Ok(ModelEndpoints { model, endpoints })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AliasTarget, Pricing};
+    use crate::money::Price;
+    use crate::routing::{Admission, BreakerState, HealthPolicy, Observation, Wire};
+    use crate::testing::{FixedClock, MemoryCatalogue};
+
+    fn listing() -> ListModelEndpoints {
+        let row = |id: &str| Model::minimal(id.parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
+        let target = AliasTarget { name: "Judge".to_owned(), slug: "acme/judge".parse().unwrap() };
+        let alias = Model { alias_target: Some(target), ..row("~acme/judge-latest") };
+        let catalogue = MemoryCatalogue::new(vec![row("acme/judge"), row("acme/idle"), alias]);
+        let endpoint = |model: &str, provider: &str| {
+            Endpoint::new(model.parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, "m")
+        };
+        let endpoints =
+            vec![endpoint("acme/other", "zero"), endpoint("acme/judge", "one"), endpoint("acme/judge", "two")];
+        let clock = FixedClock::default();
+        let board = HealthBoard::new(endpoints.len(), HealthPolicy::default());
+        let Admission::Admitted(permit) = board.admit(2, clock.monotonic()) else { panic!("it is closed") };
+        board.report(permit, Observation::Unauthorised, clock.monotonic());
+        ListModelEndpoints::new(
+            Arc::new(catalogue),
+            Arc::new(EndpointDirectory::new(endpoints)),
+            Arc::new(board),
+            Arc::new(clock),
+        )
+    }
+
+    #[test]
+    fn every_endpoint_of_the_model_has_its_own_health() {
+        for slug in ["judge", "JUDGE", "judge:nitro"] {
+            let listed = listing().execute("acme", slug).unwrap();
+            assert_eq!(listed.model.id.as_str(), "acme/judge");
+            let health: Vec<(&str, BreakerState)> = listed
+                .endpoints
+                .iter()
+                .map(|status| (status.endpoint.provider.as_str(), status.health.state))
+                .collect();
+            assert_eq!(health, [("one", BreakerState::Closed), ("two", BreakerState::Open)]);
+        }
+        assert_eq!(listing().execute("~acme", "judge-latest").unwrap().endpoints.len(), 2);
+    }
+
+    #[test]
+    fn a_model_nobody_serves_has_none_and_an_unknown_one_is_not_found() {
+        assert_eq!(listing().execute("acme", "idle").unwrap().endpoints, []);
+        assert!(matches!(listing().execute("acme", "other"), Err(GetModelError::NotFound)));
+        assert!(matches!(listing().execute("acme", "judge/"), Err(GetModelError::NotFound)));
+    }
+}
