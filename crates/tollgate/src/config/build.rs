@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use super::entries::{Entries, Table};
 use super::{
     Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig, StorageConfig,
-    WireNamesConfig, providers, urls,
+    WireNamesConfig, endpoints, providers, routing, urls,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -17,7 +17,8 @@ const MIB: u64 = 1024 * 1024;
 /// Checks every value and fills in the defaults.
 pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) -> Result<Config, ConfigError> {
     let providers = providers::providers(&entries.repeated("providers")?)?;
-    let endpoints = providers::endpoints(&entries.repeated("endpoints")?, &providers)?;
+    let endpoints = endpoints::endpoints(&entries.repeated("endpoints")?, &providers)?;
+    let models = routing::models(&entries.repeated("models")?)?;
     let blobs = entries.single("blobs");
     Ok(Config {
         file: file.map(Path::to_owned),
@@ -31,8 +32,11 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
             format: choice(&entries.single("log"), "format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
             filter: environment.first(&["RUST_LOG"]),
         },
+        unknown_usage: routing::unknown_usage(&entries.single("money"))?,
+        routing: routing::routing(&entries.single("routing"))?,
         providers,
         endpoints,
+        models,
         proxy: ProxyConfig {
             https: environment.first(&["HTTPS_PROXY", "https_proxy"]),
             http: environment.first(&["HTTP_PROXY", "http_proxy"]),
@@ -43,12 +47,27 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
 
 /// One of several words, the first being the default.
 pub fn choice<T: Copy>(table: &Table, key: &str, options: &[(&str, T)]) -> Result<T, ConfigError> {
-    let words = || options.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or ");
-    let found = match table.text(key) {
-        Some(text) => options.iter().find(|(word, _)| *word == text),
-        None => options.first(),
-    };
-    found.map(|(_, value)| *value).ok_or_else(|| table.fault(key, format!("must be {}", words())))
+    let default = options.first().map(|(_, value)| *value);
+    let found = chosen(table, key, options)?.or(default);
+    found.ok_or_else(|| table.fault(key, "has no default"))
+}
+
+/// One of several words, where one was said.
+pub fn chosen<T: Copy>(table: &Table, key: &str, options: &[(&str, T)]) -> Result<Option<T>, ConfigError> {
+    let Some(text) = table.text(key) else { return Ok(None) };
+    let found = options.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| Some(*value)).ok_or_else(|| {
+        let words: Vec<&str> = options.iter().map(|(word, _)| *word).collect();
+        table.fault(key, format!("must be {}", alternatives(&words)))
+    })
+}
+
+/// `a, b or c`.
+pub fn alternatives(words: &[&str]) -> String {
+    match words {
+        [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
@@ -106,6 +125,19 @@ fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
         max_in_flight: narrow(table, "max_in_flight", table.positive("max_in_flight", 4_096)?)?,
         request_timeout: Duration::from_millis(table.positive("request_timeout_ms", 60_000)?),
     })
+}
+
+/// A number within bounds, where one was said.
+pub fn within<T: TryFrom<u64>>(
+    table: &Table,
+    key: &str,
+    bounds: std::ops::RangeInclusive<u64>,
+) -> Result<Option<T>, ConfigError> {
+    let Some(number) = table.number(key) else { return Ok(None) };
+    if !bounds.contains(&number) {
+        return Err(table.fault(key, format!("must be {} to {}", bounds.start(), bounds.end())));
+    }
+    narrow(table, key, number).map(Some)
 }
 
 /// A number that must fit a smaller type.

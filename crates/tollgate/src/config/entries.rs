@@ -60,6 +60,11 @@ impl Table {
         self.values.insert(key, (value, origin));
     }
 
+    /// True where the key is set.
+    pub fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
     /// The string of a key.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key) {

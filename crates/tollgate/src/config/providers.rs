@@ -1,18 +1,17 @@
-//! Providers and endpoints.
+//! `[[providers]]`
 
 use std::time::Duration;
 
 use domain::model::SANDBOX_AUTHOR;
-use domain::money::Price;
-use domain::routing::TokenPrices;
+use domain::routing::Wire;
 
 use super::build::{choice, narrow};
 use super::entries::Table;
-use super::nearest::nearest;
-use super::{ConfigError, EndpointConfig, ProviderConfig, SecretSource, urls};
+use super::{ConfigError, EnvelopeConfig, ModelPlaceConfig, ProviderConfig, SecretSource, headers, traits, urls};
 
-/// The provider slug and the model author that the sandbox has for itself.
-const RESERVED: &str = SANDBOX_AUTHOR;
+/// The wires that are spoken over HTTP, the default first.
+const WIRES: [Wire; 5] =
+    [Wire::SystemOne, Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions, Wire::ChatCompletions];
 
 /// `[[providers]]`
 pub fn providers(tables: &[Table]) -> Result<Vec<ProviderConfig>, ConfigError> {
@@ -29,73 +28,109 @@ pub fn providers(tables: &[Table]) -> Result<Vec<ProviderConfig>, ConfigError> {
 
 fn provider(table: &Table) -> Result<ProviderConfig, ConfigError> {
     let slug = table.required("slug")?;
-    if slug == RESERVED {
+    if slug == SANDBOX_AUTHOR {
         return Err(table.fault("slug", "sandbox is reserved for the built-in sandbox"));
     }
-    choice(table, "wire", &[("system-one", ())])?;
-    let api_key = match (table.text("api_key_env"), table.text("api_key_file")) {
-        (Some(_), Some(_)) => return Err(table.fault("api_key_file", "and api_key_env are both set; one is enough")),
-        (Some(variable), None) => Some(SecretSource::Variable(variable.to_owned())),
-        (None, Some(path)) => Some(SecretSource::File(path.into())),
-        (None, None) => None,
-    };
+    let wire = choice(table, "wire", &WIRES.map(|wire| (wire.as_str(), wire)))?;
+    let (path, model_in) = address(table)?;
+    let auth_header = table.text("auth_header").map(headers::name).transpose();
+    let auth_header = auth_header.map_err(|fault| table.fault("auth_header", fault))?;
     Ok(ProviderConfig {
         slug: slug.parse().map_err(|error| table.fault("slug", format!("is not usable: {error}")))?,
         name: table.text("name").unwrap_or(slug).to_owned(),
+        wire,
         base_url: urls::provider_base(table.required("base_url")?).map_err(|fault| table.fault("base_url", fault))?,
-        path: table.text("path").unwrap_or("systemone").trim_matches('/').to_owned(),
-        api_key,
+        path,
+        model_in,
+        envelope: envelope(table, wire)?,
+        api_key: api_key(table)?,
+        headers: fixed_headers(table, auth_header.as_deref())?,
+        auth_header,
+        auth_scheme: auth_scheme(table)?,
         connect_timeout: Duration::from_millis(table.positive("connect_timeout_ms", 2_000)?),
         attempt_timeout: Duration::from_millis(table.positive("attempt_timeout_ms", 30_000)?),
         max_answer_bytes: narrow(table, "max_answer_bytes", table.positive("max_answer_bytes", 8 * 1024 * 1024)?)?,
         ca_file: table.text("ca_file").map(Into::into),
         http2_prior_knowledge: table.switch("http2_prior_knowledge").unwrap_or(false),
+        traits: traits::traits(table, wire)?,
     })
 }
 
-/// `[[endpoints]]`
-pub fn endpoints(tables: &[Table], providers: &[ProviderConfig]) -> Result<Vec<EndpointConfig>, ConfigError> {
-    tables.iter().map(|table| endpoint(table, providers)).collect()
-}
-
-fn endpoint(table: &Table, providers: &[ProviderConfig]) -> Result<EndpointConfig, ConfigError> {
-    let model: domain::model::ModelId =
-        table.required("model")?.parse().map_err(|error| table.fault("model", format!("is not usable: {error}")))?;
-    if model.author() == RESERVED {
-        return Err(table.fault("model", "has the author sandbox, which is reserved for the built-in sandbox"));
-    }
-    let wanted = table.required("provider")?;
-    let Some(provider) = providers.iter().find(|provider| provider.slug.as_str() == wanted) else {
-        let hint = match nearest(wanted, providers.iter().map(|provider| provider.slug.as_str())) {
-            Some(slug) => format!("; the nearest is {slug}"),
-            None => "; there are no [[providers]] at all".to_owned(),
-        };
-        return Err(table.fault("provider", format!("names {wanted:?}, which is none of the [[providers]]{hint}")));
-    };
-    let prices = match (price(table, "prompt_price")?, price(table, "completion_price")?) {
-        (Some(prompt), Some(completion)) => Some(TokenPrices { prompt, completion }),
-        (None, None) => None,
-        (Some(_), None) => {
-            return Err(table.fault("prompt_price", "needs completion_price beside it (\"0\" where output is free)"));
+/// The path, and where the model stands.
+fn address(table: &Table) -> Result<(Option<String>, ModelPlaceConfig), ConfigError> {
+    let path = table.text("path").map(urls::provider_path).transpose().map_err(|fault| table.fault("path", fault))?;
+    let model_in = choice(
+        table,
+        "model_in",
+        &[("body", ModelPlaceConfig::Body), ("path", ModelPlaceConfig::Path), ("both", ModelPlaceConfig::Both)],
+    )?;
+    let in_path = path.as_deref().is_some_and(|path| path.contains(urls::MODEL));
+    match model_in {
+        ModelPlaceConfig::Body if in_path => {
+            Err(table.fault("path", "has {model}, so model_in must be \"path\" or \"both\""))
         }
-        (None, Some(_)) => return Err(table.fault("completion_price", "needs prompt_price beside it")),
-    };
-    Ok(EndpointConfig {
-        upstream_model: table.required("upstream_model")?.to_owned(),
-        provider: provider.slug.clone(),
-        prices,
-        token_overhead: table.number("token_overhead").unwrap_or(128),
-        model,
-    })
+        ModelPlaceConfig::Both if !in_path => {
+            Err(table.fault("model_in", "is \"both\", but there is no {model} in path"))
+        }
+        // Without {model} in the path, the address alone says which model it is.
+        ModelPlaceConfig::Path if path.is_none() => {
+            Err(table.fault("model_in", "is \"path\", but there is no path that could name the model"))
+        }
+        _ => Ok((path, model_in)),
+    }
 }
 
-fn price(table: &Table, key: &str) -> Result<Option<Price>, ConfigError> {
-    let fault = || table.fault(key, "must be a decimal number of USD per token, zero or more, such as \"0.000000042\"");
-    match table.text(key) {
-        None => Ok(None),
-        Some(text) => match text.parse::<Price>() {
-            Ok(price) if !price.is_variable() => Ok(Some(price)),
-            _ => Err(fault()),
-        },
+fn envelope(table: &Table, wire: Wire) -> Result<EnvelopeConfig, ConfigError> {
+    let envelope = choice(
+        table,
+        "envelope",
+        &[
+            ("none", EnvelopeConfig::None),
+            ("workers-ai", EnvelopeConfig::WorkersAi),
+            ("databricks", EnvelopeConfig::Databricks),
+        ],
+    )?;
+    if envelope != EnvelopeConfig::None && wire != Wire::SystemOne {
+        return Err(table.fault("envelope", format!("is for the wire system-one, not {}", wire.as_str())));
     }
+    Ok(envelope)
+}
+
+fn api_key(table: &Table) -> Result<Option<SecretSource>, ConfigError> {
+    match (table.text("api_key_env"), table.text("api_key_file")) {
+        (Some(_), Some(_)) => Err(table.fault("api_key_file", "and api_key_env are both set; one is enough")),
+        (Some(variable), None) => Ok(Some(SecretSource::Variable(variable.to_owned()))),
+        (None, Some(path)) => Ok(Some(SecretSource::File(path.into()))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// A word such as `Bearer`, or nothing.
+fn auth_scheme(table: &Table) -> Result<Option<String>, ConfigError> {
+    let Some(scheme) = table.text("auth_scheme") else { return Ok(None) };
+    if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+        && scheme.len() <= 32
+    {
+        return Ok(Some(scheme.to_owned()));
+    }
+    // It is not repeated: somebody may have put the key there.
+    Err(table.fault(
+        "auth_scheme",
+        "must be a word such as Bearer or Basic, or empty; the key itself is named with api_key_env or api_key_file",
+    ))
+}
+
+fn fixed_headers(table: &Table, auth_header: Option<&str>) -> Result<Vec<(String, String)>, ConfigError> {
+    let mut parsed: Vec<(String, String)> = Vec::new();
+    for line in table.texts("headers") {
+        let (name, value) = headers::parse(line).map_err(|fault| table.fault("headers", fault))?;
+        if parsed.iter().any(|(other, _)| *other == name) {
+            return Err(table.fault("headers", format!("has {name} more than once")));
+        }
+        if auth_header == Some(name.as_str()) {
+            return Err(table.fault("headers", format!("has {name}, which auth_header sends the key in")));
+        }
+        parsed.push((name, value));
+    }
+    Ok(parsed)
 }

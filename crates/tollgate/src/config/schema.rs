@@ -29,7 +29,7 @@ pub struct Section {
 use Kind::{Number, Switch, Text, Texts};
 
 /// The whole schema.
-pub const SECTIONS: [Section; 8] = [
+pub const SECTIONS: [Section; 11] = [
     Section {
         name: "server",
         repeated: false,
@@ -76,13 +76,29 @@ pub const SECTIONS: [Section; 8] = [
             ("wire", Text),
             ("base_url", Text),
             ("path", Text),
+            ("model_in", Text),
+            ("envelope", Text),
             ("api_key_env", Text),
             ("api_key_file", Text),
+            ("auth_header", Text),
+            ("auth_scheme", Text),
+            ("headers", Texts),
             ("connect_timeout_ms", Number),
             ("attempt_timeout_ms", Number),
             ("max_answer_bytes", Number),
             ("ca_file", Text),
             ("http2_prior_knowledge", Switch),
+            ("confidence", Text),
+            ("decimals", Number),
+            ("images", Text),
+            ("question_types", Texts),
+            ("max_questions", Number),
+            ("max_options", Number),
+            ("max_levels", Number),
+            ("max_body_bytes", Number),
+            ("max_input_tokens", Number),
+            ("zdr", Switch),
+            ("data_collection", Text),
         ],
     },
     Section {
@@ -95,8 +111,31 @@ pub const SECTIONS: [Section; 8] = [
             ("prompt_price", Text),
             ("completion_price", Text),
             ("token_overhead", Number),
+            ("confidence", Text),
+            ("decimals", Number),
+            ("images", Text),
+            ("question_types", Texts),
+            ("max_questions", Number),
+            ("max_options", Number),
+            ("max_levels", Number),
+            ("max_body_bytes", Number),
+            ("max_input_tokens", Number),
+            ("zdr", Switch),
+            ("data_collection", Text),
+            ("quantization", Text),
+            ("method", Text),
+            ("temperature", Text),
+            ("min_label_mass", Text),
+            ("top_logprobs", Number),
         ],
     },
+    Section {
+        name: "models",
+        repeated: true,
+        keys: &[("model", Text), ("hedge", Switch), ("hedge_after_ms", Number), ("coalesce", Text)],
+    },
+    Section { name: "money", repeated: false, keys: &[("unknown", Text)] },
+    Section { name: "routing", repeated: false, keys: &[("seed", Number), ("max_parts_in_flight", Number)] },
 ];
 
 /// The section of that name.

@@ -4,12 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use domain::decision::UnknownUsage;
 use ipnet::IpNet;
 
-use domain::model::ModelId;
-use domain::routing::{ProviderSlug, TokenPrices};
-
-use super::SecretSource;
+use super::{EndpointConfig, ModelConfig, ProviderConfig};
 
 /// Everything that a start needs to know.
 #[derive(Debug, Clone)]
@@ -28,10 +26,16 @@ pub struct Config {
     pub sandbox_enabled: bool,
     /// `[log]`
     pub log: LogConfig,
+    /// `[money] unknown`
+    pub unknown_usage: UnknownUsage,
+    /// `[routing]`
+    pub routing: RoutingConfig,
     /// `[[providers]]`
     pub providers: Vec<ProviderConfig>,
     /// `[[endpoints]]`
     pub endpoints: Vec<EndpointConfig>,
+    /// `[[models]]`
+    pub models: Vec<ModelConfig>,
     /// `HTTPS_PROXY` and its companions.
     pub proxy: ProxyConfig,
 }
@@ -114,44 +118,13 @@ pub enum LogFormat {
     Json,
 }
 
-/// One of `[[providers]]`
-#[derive(Debug, Clone)]
-pub struct ProviderConfig {
-    /// Its slug.
-    pub slug: ProviderSlug,
-    /// Its display name.
-    pub name: String,
-    /// `http://` or `https://`, without a trailing slash.
-    pub base_url: String,
-    /// What follows `base_url/`.
-    pub path: String,
-    /// Its key; `None` sends none.
-    pub api_key: Option<SecretSource>,
-    /// How long a connection may take.
-    pub connect_timeout: Duration,
-    /// How long one attempt may take.
-    pub attempt_timeout: Duration,
-    /// Most bytes of an answer.
-    pub max_answer_bytes: usize,
-    /// Certificates trusted beside the platform's.
-    pub ca_file: Option<PathBuf>,
-    /// HTTP/2 without negotiation.
-    pub http2_prior_knowledge: bool,
-}
-
-/// One of `[[endpoints]]`
-#[derive(Debug, Clone)]
-pub struct EndpointConfig {
-    /// The model's name in the catalogue.
-    pub model: ModelId,
-    /// One of the providers.
-    pub provider: ProviderSlug,
-    /// The model's name at the provider.
-    pub upstream_model: String,
-    /// What is charged; `None` is what the catalogue's row says.
-    pub prices: Option<TokenPrices>,
-    /// Tokens that the provider may add to what the body's length explains.
-    pub token_overhead: u64,
+/// `[routing]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoutingConfig {
+    /// Where random numbers begin; `None` is somewhere else at each start.
+    pub seed: Option<u64>,
+    /// Parts of one split request that are asked at a time.
+    pub max_parts_in_flight: usize,
 }
 
 /// The proxy variables, as common tools read them.

@@ -2,6 +2,10 @@ use std::time::Duration;
 
 use super::*;
 
+mod documentation;
+mod routing;
+mod upstreams;
+
 fn no_variables() -> Environment {
     Environment::default()
 }
@@ -95,7 +99,7 @@ fn every_documented_key_is_read() {
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.requests_per_minute), (0, Some(60)));
     assert_eq!(config.log.format, LogFormat::Json);
     let provider = &config.providers[0];
-    assert_eq!((provider.path.as_str(), provider.max_answer_bytes), ("decide", 3));
+    assert_eq!((provider.path.as_deref(), provider.max_answer_bytes), (Some("decide"), 3));
     assert_eq!(provider.api_key, Some(SecretSource::Variable("TYPESAFE_API_KEY".to_owned())));
     assert!(provider.http2_prior_knowledge && provider.ca_file.is_some());
     let endpoint = &config.endpoints[0];

@@ -44,6 +44,19 @@ pub fn provider_base(url: &str) -> Result<String, String> {
     }
 }
 
+/// Stands for the model's name in a provider's path.
+pub const MODEL: &str = "{model}";
+
+/// A provider's path without slashes around it.
+pub fn provider_path(path: &str) -> Result<String, String> {
+    let path = path.trim_matches('/');
+    let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic() && !b"#{}<>\"\\^`|".contains(&byte));
+    if path.is_empty() || !path.split(MODEL).all(plain) {
+        return Err(format!("must be a path as it stands in a URL; {MODEL} in it stands for the model's name"));
+    }
+    Ok(path.to_owned())
+}
+
 /// A base path that begins with a slash and does not end with one; empty for the root.
 pub fn base_path(text: &str) -> Result<String, String> {
     let path = text.trim_end_matches('/');

@@ -20,7 +20,7 @@ use domain::money::Price;
 use domain::system::HealthProbe;
 
 use super::background::look_after_the_dead;
-use super::{Background, Presence, Stores, Upstreams, minimal_rows};
+use super::{Background, Presence, Stores, Upstreams, minimal_rows, router};
 use crate::config::{Config, Environment, WireNamesConfig};
 
 /// How many keys are kept in memory.
@@ -99,7 +99,7 @@ async fn services(
     stores: &Stores,
     background: &Background,
 ) -> anyhow::Result<Services> {
-    let Upstreams { router, endpoints } = Upstreams::build(config, environment)?;
+    let Upstreams { provider, endpoints } = Upstreams::build(config, environment)?;
     let live = LiveCatalogue::load(
         Arc::clone(&stores.models),
         &*stores.feed,
@@ -108,6 +108,11 @@ async fn services(
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
     warn_of_free_calls(config, &live);
+    for model in &config.models {
+        if let Some(reason) = router::idle_options(model, &live.snapshot(), &endpoints) {
+            tracing::warn!(model = %model.model, "options in [[models]] do nothing: {reason}");
+        }
+    }
     let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), Arc::clone(&stores.clock), STALE_AFTER));
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), watcher, CACHED_KEYS));
@@ -126,16 +131,19 @@ async fn services(
     };
     let decide = SubmitDecisionPorts {
         catalogue: Arc::clone(&catalogue),
-        provider: router,
+        provider,
         usage: stores.usage(&background.tasks),
         clock: Arc::clone(&stores.clock),
+        timer: Arc::new(TokioTimer),
         ids: Arc::clone(&stores.ids),
+        random: router::randomness(config)?,
+        health: router::health(&endpoints),
     };
     let rate_limiter = config.limits.requests_per_minute.map(KeyRateLimiter::per_minute);
     Ok(Services {
         authenticate: Arc::new(Authenticate::new(grants, Arc::clone(&stores.clock))),
         promote: Arc::new(PromoteContainerFile::new(promote, limits)),
-        submit_decision: Arc::new(SubmitDecision::new(decide, endpoints, config.limits.request_timeout)),
+        submit_decision: Arc::new(SubmitDecision::new(decide, endpoints, router::settings(config))),
         assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
         get_model: Arc::new(GetModel::new(Arc::clone(&catalogue))),
         count_models: Arc::new(CountModels::new(catalogue)),

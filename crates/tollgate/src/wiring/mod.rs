@@ -1,17 +1,21 @@
 //! The composition root: the only place that knows which adapter stands behind which port.
 
 mod background;
+mod endpoints;
 mod instance;
 mod presence;
 mod providers;
+mod router;
 mod signals;
 mod starter;
 mod stores;
 
 pub use background::Background;
+pub use endpoints::minimal_rows;
 pub use instance::{Instance, wire_names};
 pub use presence::Presence;
-pub use providers::{Upstreams, minimal_rows};
+pub use providers::Upstreams;
+pub use router::idle_options;
 pub use signals::{Shutdown, outlive_file_size_limit};
 pub use starter::{STARTER_CATALOGUE, starter_rows};
 pub use stores::{Schema, Stores};

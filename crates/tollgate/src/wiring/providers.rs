@@ -7,21 +7,22 @@ use std::sync::Arc;
 use std::thread;
 
 use adapters_provider::{
-    Http2, HttpClient, HttpClientSettings, ProviderRouter, ProxySettings, SandboxProvider, Secret, SystemOneProvider,
-    SystemOneSettings,
+    Envelope, Http2, HttpClient, HttpClientSettings, ModelPlace, ProviderRouter, ProviderSettings, ProxySettings,
+    SandboxProvider, Secret, http_provider,
 };
 use anyhow::Context;
 use domain::decision::DecisionProvider;
-use domain::model::{Model, Pricing, SANDBOX_AUTHOR};
-use domain::money::Price;
-use domain::routing::{Endpoint, EndpointDirectory, ProviderSlug, Wire};
+use domain::model::SANDBOX_AUTHOR;
+use domain::routing::{EndpointDirectory, ProviderSlug};
+use http::header::AUTHORIZATION;
 
-use crate::config::{Config, EndpointConfig, Environment, ProviderConfig, ProxyConfig};
+use super::endpoints;
+use crate::config::{Config, EnvelopeConfig, Environment, ModelPlaceConfig, ProviderConfig, ProxyConfig};
 
 /// Who is called, and which models they serve.
 pub struct Upstreams {
     /// Hands calls to the provider of their endpoint.
-    pub router: Arc<dyn DecisionProvider>,
+    pub provider: Arc<dyn DecisionProvider>,
     /// Every endpoint: those of the configuration in their order, then the sandbox's.
     pub endpoints: Arc<EndpointDirectory>,
 }
@@ -35,51 +36,59 @@ impl Upstreams {
         let mut clients = Clients { proxy: &config.proxy, pools: threads(config), by_trust: HashMap::new() };
         let mut providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>> = HashMap::new();
         for provider in &config.providers {
-            let system_one = system_one(provider, &mut clients, environment)
+            let built = build(provider, &mut clients, environment)
                 .with_context(|| format!("the provider {} cannot be used", provider.slug))?;
-            providers.insert(provider.slug.clone(), Arc::new(system_one));
+            providers.insert(provider.slug.clone(), built);
         }
-        let mut endpoints: Vec<Endpoint> =
-            config.endpoints.iter().filter_map(|endpoint| of_config(endpoint, &config.providers)).collect();
+        let mut endpoints = endpoints::configured(config);
         if config.sandbox_enabled {
             providers.insert(SANDBOX_AUTHOR.parse()?, Arc::new(SandboxProvider::new()));
             endpoints.extend(SandboxProvider::endpoints());
         }
         Ok(Self {
-            router: Arc::new(ProviderRouter::new(providers)),
+            provider: Arc::new(ProviderRouter::new(providers)),
             endpoints: Arc::new(EndpointDirectory::new(endpoints)),
         })
     }
 }
 
-/// `None` only for an endpoint of a provider that is not configured, which the configuration refuses.
-fn of_config(endpoint: &EndpointConfig, providers: &[ProviderConfig]) -> Option<Endpoint> {
-    let provider = providers.iter().find(|provider| provider.slug == endpoint.provider)?;
-    Some(Endpoint {
-        model: endpoint.model.clone(),
-        provider: provider.slug.clone(),
-        provider_name: provider.name.clone(),
-        wire: Wire::SystemOne,
-        upstream_model: endpoint.upstream_model.clone(),
-        prices: endpoint.prices,
-        attempt_timeout: provider.attempt_timeout,
-        token_overhead: endpoint.token_overhead,
-    })
-}
-
-fn system_one(
+fn build(
     provider: &ProviderConfig,
     clients: &mut Clients<'_>,
     environment: &Environment,
-) -> anyhow::Result<SystemOneProvider> {
+) -> anyhow::Result<Arc<dyn DecisionProvider>> {
+    let settings = settings(provider, environment)?;
+    Ok(http_provider(clients.of(provider)?, provider.wire, settings)?)
+}
+
+/// The wire's own settings, and over them what is configured.
+fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Result<ProviderSettings> {
     let api_key = provider.api_key.as_ref().map(|source| source.read(environment)).transpose()?;
-    let settings = SystemOneSettings {
-        slug: provider.slug.clone(),
-        base_url: provider.base_url.clone(),
-        path: provider.path.clone(),
-        api_key: api_key.map(Secret::new),
+    let usual = ProviderSettings::new(provider.slug.clone(), provider.base_url.clone(), provider.wire);
+    let (auth_header, usual_scheme) = match &provider.auth_header {
+        None => (usual.auth_header, usual.auth_scheme),
+        Some(header) if header == AUTHORIZATION.as_str() => (header.clone(), "Bearer".to_owned()),
+        Some(header) => (header.clone(), String::new()),
     };
-    Ok(SystemOneProvider::new(clients.of(provider)?, settings)?)
+    Ok(ProviderSettings {
+        path: provider.path.clone().unwrap_or(usual.path),
+        model_in: match provider.model_in {
+            ModelPlaceConfig::Body => ModelPlace::Body,
+            ModelPlaceConfig::Path => ModelPlace::Path,
+            ModelPlaceConfig::Both => ModelPlace::Both,
+        },
+        auth_header,
+        auth_scheme: provider.auth_scheme.clone().unwrap_or(usual_scheme),
+        api_key: api_key.map(Secret::new),
+        headers: provider.headers.clone(),
+        envelope: match provider.envelope {
+            EnvelopeConfig::None => Envelope::None,
+            EnvelopeConfig::WorkersAi => Envelope::WorkersAi,
+            EnvelopeConfig::Databricks => Envelope::Databricks,
+        },
+        slug: usual.slug,
+        base_url: usual.base_url,
+    })
 }
 
 /// Threads that serve, and so call providers.
@@ -119,24 +128,6 @@ impl Clients<'_> {
         self.by_trust.insert(trust, client.clone());
         Ok(client)
     }
-}
-
-/// A row for each model that an endpoint is configured for, for where the catalogue has none: `text->decisions`, at
-/// the price of its first endpoint that has one.
-pub fn minimal_rows(endpoints: &[EndpointConfig]) -> Vec<Model> {
-    let mut rows: Vec<Model> = Vec::new();
-    for endpoint in endpoints {
-        if rows.iter().any(|row| row.id == endpoint.model) {
-            continue;
-        }
-        let priced = endpoints.iter().filter(|other| other.model == endpoint.model).find_map(|other| other.prices);
-        let pricing = priced.map_or_else(
-            || Pricing::per_token(Price::ZERO, Price::ZERO),
-            |prices| Pricing::per_token(prices.prompt, prices.completion),
-        );
-        rows.push(Model::minimal(endpoint.model.clone(), pricing));
-    }
-    rows
 }
 
 #[cfg(test)]
@@ -190,15 +181,54 @@ mod tests {
         assert!(format!("{error:#}").contains("ONE_KEY"), "{error:#}");
     }
 
+    fn settings_of(lines: &str) -> ProviderSettings {
+        let text = format!("[[providers]]\nslug = \"a\"\nbase_url = \"http://127.0.0.1:9/v1\"\n{lines}");
+        let config = load_text(None, &text, &with_key()).unwrap();
+        settings(&config.providers[0], &with_key()).unwrap()
+    }
+
     #[test]
-    fn a_model_gets_one_row_at_the_first_price_that_is_known() {
-        let config = load_text(None, CONFIG, &with_key()).unwrap();
-        let rows = minimal_rows(&config.endpoints);
-        let shown: Vec<(&str, String, String)> = rows
-            .iter()
-            .map(|row| (row.id.as_str(), row.pricing.prompt.to_string(), row.pricing.completion.to_string()))
-            .collect();
-        assert_eq!(shown, [("own/model", "0.5".into(), "0.25".into()), ("own/other", "0".into(), "0".into())]);
-        assert!(rows.iter().all(Model::serves_decisions));
+    fn a_provider_is_as_its_wire_wants_it_until_more_is_said() {
+        for (lines, path, header, scheme) in [
+            ("", "systemone", "authorization", "Bearer"),
+            ("wire = \"openai-decisions\"", "decisions", "authorization", "Bearer"),
+            ("wire = \"sglang-decisions\"", "decisions", "authorization", "Bearer"),
+            ("wire = \"chat-completions\"", "chat/completions", "authorization", "Bearer"),
+            ("wire = \"gemini-decisions\"", "decisions", "x-goog-api-key", ""),
+            ("wire = \"gemini-decisions\"\nauth_header = \"Authorization\"", "decisions", "authorization", "Bearer"),
+            ("auth_header = \"Api-Key\"", "systemone", "api-key", ""),
+            ("auth_header = \"api-key\"\nauth_scheme = \"Key\"", "systemone", "api-key", "Key"),
+            ("auth_scheme = \"Basic\"\npath = \"/x/\"", "x", "authorization", "Basic"),
+            ("auth_scheme = \"\"", "systemone", "authorization", ""),
+        ] {
+            let settings = settings_of(lines);
+            let shown = (settings.path.as_str(), settings.auth_header.as_str(), settings.auth_scheme.as_str());
+            assert_eq!(shown, (path, header, scheme), "{lines}");
+            assert_eq!((settings.model_in, settings.envelope), (ModelPlace::Body, Envelope::None));
+        }
+    }
+
+    #[test]
+    fn every_dialect_reaches_the_provider() {
+        let settings = settings_of(
+            "path = \"run/{model}\"\nmodel_in = \"both\"\nenvelope = \"workers-ai\"\napi_key_env = \"ONE_KEY\"\n\
+             headers = [\"x-a: 1\"]",
+        );
+        assert_eq!((settings.path.as_str(), settings.model_in), ("run/{model}", ModelPlace::Both));
+        assert_eq!((settings.slug.as_str(), settings.base_url.as_str()), ("a", "http://127.0.0.1:9/v1"));
+        assert_eq!(settings.envelope, Envelope::WorkersAi);
+        assert_eq!(settings.headers, [("x-a".to_owned(), "1".to_owned())]);
+        assert!(settings.api_key.is_some());
+        let other = settings_of("path = \"x\"\nmodel_in = \"path\"\nenvelope = \"databricks\"");
+        assert_eq!((other.model_in, other.envelope), (ModelPlace::Path, Envelope::Databricks));
+    }
+
+    #[test]
+    fn a_provider_of_every_wire_can_be_built() {
+        for wire in ["system-one", "openai-decisions", "gemini-decisions", "sglang-decisions", "chat-completions"] {
+            let text = format!("[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nwire = \"{wire}\"");
+            let config = load_text(None, &text, &with_key()).unwrap();
+            assert!(Upstreams::build(&config, &with_key()).is_ok(), "{wire}");
+        }
     }
 }

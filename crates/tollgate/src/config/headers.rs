@@ -1,0 +1,136 @@
+//! Headers that a provider wants with each call.
+
+use http::{HeaderName, HeaderValue};
+
+/// Headers of one connection, and those that the client writes itself.
+const TAKEN: [&str; 15] = [
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+];
+
+/// Words of a name that say that its value is a secret.
+const SECRET_WORDS: [&str; 12] = [
+    "apikey",
+    "auth",
+    "authentication",
+    "authorization",
+    "cookie",
+    "credential",
+    "credentials",
+    "key",
+    "password",
+    "secret",
+    "signature",
+    "token",
+];
+
+/// Beginnings of a value that say that it is a secret.
+const SECRET_SCHEMES: [&str; 2] = ["bearer ", "basic "];
+
+/// `name: value`, the name in lower case.
+///
+/// # Errors
+/// Why it cannot be sent. The value, which may be a secret, is not repeated.
+pub fn parse(line: &str) -> Result<(String, String), String> {
+    let Some((name, value)) = line.split_once(':') else {
+        return Err("must hold headers in the form \"name: value\"".to_owned());
+    };
+    let name = self::name(name.trim_matches([' ', '\t']))?;
+    if is_secret(&name) {
+        return Err(format!(
+            "must not hold {name}, which is a secret by its name: secrets are named with api_key_env or api_key_file, and \
+             auth_header says which header they are sent in"
+        ));
+    }
+    let value = value.trim_matches([' ', '\t']);
+    let lower = value.to_ascii_lowercase();
+    if SECRET_SCHEMES.iter().any(|scheme| lower.starts_with(scheme)) {
+        return Err(format!(
+            "must not hold credentials, as {name} does: they are named with api_key_env or api_key_file"
+        ));
+    }
+    let printable = value.bytes().all(|byte| byte == b' ' || byte == b'\t' || byte.is_ascii_graphic());
+    if value.is_empty() || !printable || HeaderValue::from_str(value).is_err() {
+        return Err(format!("has a value of {name} that is not printable ASCII on one line"));
+    }
+    Ok((name, value.to_owned()))
+}
+
+/// The name of a header that may be configured, in lower case.
+///
+/// # Errors
+/// Why it cannot.
+pub fn name(name: &str) -> Result<String, String> {
+    let Ok(known) = name.parse::<HeaderName>() else {
+        return Err(format!("has {name:?}, which is no name of a header"));
+    };
+    if TAKEN.contains(&known.as_str()) || known.as_str().starts_with("proxy-") {
+        return Err(format!("must not be {known}, which belongs to the connection or is written by the client"));
+    }
+    Ok(known.as_str().to_owned())
+}
+
+fn is_secret(name: &str) -> bool {
+    name.split(['-', '_', '.']).any(|word| SECRET_WORDS.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_a_name_and_a_value() {
+        let parsed = |line: &str| parse(line).unwrap();
+        assert_eq!(
+            parsed("TypeSafe-Danger-Zone-Images: true"),
+            ("typesafe-danger-zone-images".to_owned(), "true".to_owned())
+        );
+        assert_eq!(parsed("x-region:eu"), ("x-region".to_owned(), "eu".to_owned()));
+        assert_eq!(parsed("x-where:  a: b\t"), ("x-where".to_owned(), "a: b".to_owned()));
+    }
+
+    #[test]
+    fn secrets_belong_elsewhere_and_are_not_repeated() {
+        for line in [
+            "Authorization: sk-very-secret",
+            "x-api-key: sk-very-secret",
+            "api-key: sk-very-secret",
+            "X-Goog-Api-Key: sk-very-secret",
+            "ocp-apim-subscription-key: sk-very-secret",
+            "cookie: sk-very-secret",
+            "x_auth_token: sk-very-secret",
+            "x-tenant: Bearer sk-very-secret",
+            "x-tenant: basic sk-very-secret",
+        ] {
+            let fault = parse(line).unwrap_err();
+            assert!(fault.contains("api_key_env") && !fault.contains("sk-very-secret"), "{line}: {fault}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_the_connection_or_is_no_header_is_refused() {
+        for line in ["Host: h", "Transfer-Encoding: chunked", "connection: close", "TE: x", "Proxy-Foo: x"] {
+            assert!(parse(line).unwrap_err().contains("belongs to the connection"), "{line}");
+        }
+        for line in
+            ["", "no colon", ": x", "a b: c", "x: ", "x: a\nb: c", "x: a\r", "x: \u{7f}", "x: é", "ü: x", "x\n: y"]
+        {
+            let fault = parse(line).unwrap_err();
+            assert!(!fault.contains("belongs"), "{line:?}: {fault}");
+            assert!(!fault.contains('\n'), "{line:?}: {fault}");
+        }
+    }
+}

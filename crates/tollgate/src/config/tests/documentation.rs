@@ -1,0 +1,83 @@
+//! What the pages show is what the loader takes.
+
+use super::*;
+
+/// The blocks of that language in a page, each with the line that it begins at.
+fn blocks(page: &str, language: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut inside = false;
+    for (number, line) in page.lines().enumerate() {
+        match line.strip_prefix("```") {
+            Some(_) if inside => inside = false,
+            Some(word) if word == language => {
+                inside = true;
+                found.push((number + 2, String::new()));
+            }
+            _ if inside => {
+                if let Some((_, text)) = found.last_mut() {
+                    text.push_str(line);
+                    text.push('\n');
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn every_example_of_a_configuration_is_one() {
+    let pages = [
+        ("docs/configuration.md", include_str!("../../../../../docs/configuration.md"), 9),
+        ("docs/operations.md", include_str!("../../../../../docs/operations.md"), 0),
+        ("README.md", include_str!("../../../../../README.md"), 1),
+    ];
+    for (name, page, least) in pages {
+        let blocks = blocks(page, "toml");
+        assert!(blocks.len() >= least, "{name} has {} examples", blocks.len());
+        for (line, text) in blocks {
+            let read = read(&text);
+            assert!(read.is_ok(), "{name}, line {line}: {}", read.unwrap_err());
+        }
+    }
+}
+
+/// Every wire that a provider can speak has an example with an endpoint.
+#[test]
+fn every_wire_has_an_example() {
+    let page = include_str!("../../../../../docs/configuration.md");
+    let configs: Vec<Config> = blocks(page, "toml").iter().filter_map(|(_, text)| read(text).ok()).collect();
+    for wire in domain::routing::Wire::ALL.into_iter().filter(|wire| *wire != domain::routing::Wire::Sandbox) {
+        let shown = configs.iter().any(|config| {
+            let mut speakers = config.providers.iter().filter(|provider| provider.wire == wire);
+            speakers.any(|provider| config.endpoints.iter().any(|endpoint| endpoint.provider == provider.slug))
+        });
+        assert!(shown, "no example speaks {}", wire.as_str());
+    }
+}
+
+/// The keys that the table under a heading lists.
+fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
+    let text = page.split(&format!("\n## {heading}\n")).nth(1).and_then(|rest| rest.split("\n## ").next());
+    text.unwrap().lines().filter_map(|line| Some(line.strip_prefix("| `")?.split_once("` |")?.0)).collect()
+}
+
+/// Each section of the schema has a heading, and under it a row for each of its keys and no other. What providers and
+/// endpoints share has a heading of its own.
+#[test]
+fn every_section_lists_its_own_keys() {
+    let page = include_str!("../../../../../docs/configuration.md");
+    let shared = rows(page, "Keys of providers and endpoints alike");
+    for section in &schema::SECTIONS {
+        let heading =
+            if section.repeated { format!("`[[{}]]`", section.name) } else { format!("`[{}]`", section.name) };
+        let mut listed = rows(page, &heading);
+        if matches!(section.name, "providers" | "endpoints") {
+            listed.extend(&shared);
+        }
+        listed.sort_unstable();
+        let mut keys: Vec<&str> = section.keys.iter().map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        assert_eq!(listed, keys, "{heading}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Providers and endpoints in all their attributes.
+
+use domain::decision::QuestionType;
+use domain::routing::{
+    AttachmentForm, ChatMethod, ChatSettings, ConfidenceSource, DataPolicy, EndpointLimits, Quantization, Wire,
+};
+
+use super::*;
+
+const ENDPOINT: &str = "[[endpoints]]\nmodel = \"a/b\"\nprovider = \"typesafe\"\nupstream_model = \"b\"\n";
+
+/// A provider with these lines more, and a plain endpoint.
+fn provider(lines: &str) -> Result<Config, ConfigError> {
+    read(&format!("{PROVIDER}{lines}\n{ENDPOINT}"))
+}
+
+fn provider_fault(lines: &str) -> String {
+    provider(lines).unwrap_err().to_string()
+}
+
+/// A provider with these lines more, and an endpoint with those.
+fn both(of_provider: &str, of_endpoint: &str) -> Result<EndpointConfig, ConfigError> {
+    read(&format!("{PROVIDER}{of_provider}\n{ENDPOINT}{of_endpoint}\n")).map(|mut config| config.endpoints.remove(0))
+}
+
+fn both_fault(of_provider: &str, of_endpoint: &str) -> String {
+    both(of_provider, of_endpoint).unwrap_err().to_string()
+}
+
+#[test]
+fn a_provider_that_says_nothing_is_left_to_its_wire() {
+    let config = provider("").unwrap();
+    let provider = &config.providers[0];
+    assert_eq!((provider.wire, provider.model_in), (Wire::SystemOne, ModelPlaceConfig::Body));
+    assert_eq!(provider.envelope, EnvelopeConfig::None);
+    assert_eq!((&provider.path, &provider.auth_header, &provider.auth_scheme), (&None, &None, &None));
+    assert!(provider.headers.is_empty());
+    assert_eq!(provider.traits, TraitsConfig::default());
+    let endpoint = &config.endpoints[0];
+    assert_eq!(endpoint.traits, TraitsConfig::default());
+    assert_eq!(endpoint.traits.data_policy(), DataPolicy { zdr: false, collects: true });
+    assert_eq!((endpoint.quantization, endpoint.chat), (Quantization::Unknown, ChatSettings::default()));
+}
+
+#[test]
+fn every_wire_over_http_has_its_word() {
+    for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Sandbox) {
+        let config = provider(&format!("wire = \"{}\"", wire.as_str())).unwrap();
+        assert_eq!(config.providers[0].wire, wire);
+    }
+    assert_eq!(
+        provider_fault("wire = \"sandbox\""),
+        "tollgate.toml, line 4: providers[0].wire must be system-one, openai-decisions, gemini-decisions, \
+         sglang-decisions or chat-completions"
+    );
+}
+
+#[test]
+fn dialects_of_a_provider_are_read() {
+    let config = provider(
+        "path = \"/ai/run/{model}\"\nmodel_in = \"both\"\nenvelope = \"workers-ai\"\nauth_header = \"X-Api-Key\"\n\
+         auth_scheme = \"\"\nheaders = [\"TypeSafe-Danger-Zone-Images: true\", \"x-region: eu, us\"]",
+    );
+    let read = config.unwrap().providers.remove(0);
+    assert_eq!(read.path.as_deref(), Some("ai/run/{model}"));
+    assert_eq!((read.model_in, read.envelope), (ModelPlaceConfig::Both, EnvelopeConfig::WorkersAi));
+    assert_eq!((read.auth_header.as_deref(), read.auth_scheme.as_deref()), (Some("x-api-key"), Some("")));
+    let headers = [("typesafe-danger-zone-images", "true"), ("x-region", "eu, us")];
+    assert_eq!(read.headers, headers.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let other = provider("path = \"serving-endpoints/own/invocations\"\nmodel_in = \"path\"\nauth_scheme = \"Basic\"");
+    let other = other.unwrap().providers.remove(0);
+    assert_eq!((other.model_in, other.auth_scheme.as_deref()), (ModelPlaceConfig::Path, Some("Basic")));
+}
+
+#[test]
+fn the_path_and_the_place_of_the_model_must_fit_together() {
+    for (lines, expected) in [
+        ("path = \"run/{model}\"", "path has {model}, so model_in must be \"path\" or \"both\""),
+        ("path = \"run\"\nmodel_in = \"both\"", "model_in is \"both\", but there is no {model} in path"),
+        ("model_in = \"both\"", "there is no {model} in path"),
+        ("model_in = \"path\"", "there is no path that could name the model"),
+        ("model_in = \"header\"", "model_in must be body, path or both"),
+        ("path = \"/\"", "must be a path as it stands in a URL"),
+        ("path = \"run/{name}\"", "must be a path as it stands in a URL"),
+        ("path = \"a b\"", "must be a path as it stands in a URL"),
+        ("path = \"a#b\"", "must be a path as it stands in a URL"),
+    ] {
+        let message = provider_fault(lines);
+        assert!(message.contains(expected) && message.starts_with("tollgate.toml, line "), "{lines}: {message}");
+    }
+}
+
+#[test]
+fn headers_and_schemes_hold_no_secrets() {
+    let message = provider_fault("headers = [\"x-a: 1\", \"X-Api-Key: sk-very-secret\"]");
+    assert!(message.starts_with("tollgate.toml, line 4: providers[0].headers must not hold x-api-key"), "{message}");
+    assert!(message.contains("api_key_env") && !message.contains("sk-very-secret"), "{message}");
+    for (lines, expected) in [
+        ("headers = [\"x-a: 1\", \"X-A: 2\"]", "has x-a more than once"),
+        ("headers = [\"Transfer-Encoding: chunked\"]", "belongs to the connection"),
+        ("headers = [\"x-a\"]", "in the form \"name: value\""),
+        ("headers = [\"x-a: b\\u0007\"]", "not printable ASCII"),
+        ("headers = \"x-a: 1\"", "must be an array of strings"),
+        ("auth_header = \"x-mine\"\nheaders = [\"x-mine: 1\"]", "which auth_header sends the key in"),
+        ("auth_header = \"host\"", "belongs to the connection"),
+        ("auth_header = \"no name\"", "no name of a header"),
+        ("auth_scheme = \"Bearer sk-very-secret\"", "must be a word such as Bearer"),
+        ("envelope = \"databricks\"\nwire = \"chat-completions\"", "is for the wire system-one"),
+    ] {
+        let message = provider_fault(lines);
+        assert!(message.contains(expected) && !message.contains("sk-very-secret"), "{lines}: {message}");
+    }
+    let variables = [("TOLLGATE__PROVIDERS__0__HEADERS", "x-a: 1, x-b: 2")];
+    assert_eq!(with(&variables, PROVIDER).unwrap().providers[0].headers.len(), 2);
+    let variables = [("TOLLGATE__PROVIDERS__0__HEADERS", "cookie: sk-very-secret")];
+    let message = with(&variables, PROVIDER).unwrap_err().to_string();
+    assert!(message.starts_with("environment variable TOLLGATE__PROVIDERS__0__HEADERS"), "{message}");
+    assert!(!message.contains("sk-very-secret"));
+}
+
+const ALL_TRAITS: &str = "confidence = \"native\"\ndecimals = 4\nimages = \"assets\"\nquestion_types = [\"noul\", \"box\"]\n\
+     max_questions = 128\nmax_options = 20\nmax_levels = 5\nmax_body_bytes = 2_000\nmax_input_tokens = 32768\nzdr = true\n\
+     data_collection = \"deny\"";
+
+#[test]
+fn an_endpoint_inherits_what_it_does_not_say() {
+    let inherited = both(ALL_TRAITS, "").unwrap().traits;
+    assert_eq!(inherited, both("", ALL_TRAITS).unwrap().traits);
+    assert_eq!(inherited.confidence, Some(ConfidenceSource::Native));
+    assert_eq!((inherited.decimals, inherited.images), (Some(4), Some(AttachmentForm::Assets)));
+    assert_eq!(inherited.question_types, Some(vec![QuestionType::Noul, QuestionType::Box]));
+    let limits = EndpointLimits {
+        max_questions: Some(128),
+        max_options: Some(20),
+        max_levels: Some(5),
+        max_body_bytes: Some(2_000),
+        max_input_tokens: Some(32_768),
+    };
+    assert_eq!((inherited.limits, inherited.data_policy()), (limits, DataPolicy { zdr: true, collects: false }));
+    let own = both(
+        ALL_TRAITS,
+        "confidence = \"computed\"\ndecimals = 1\nimages = \"none\"\nquestion_types = [\"score\", \"score\"]\n\
+         max_questions = 1\nzdr = false\ndata_collection = \"allow\"",
+    );
+    let own = own.unwrap().traits;
+    assert_eq!((own.confidence, own.decimals), (Some(ConfidenceSource::Computed), Some(1)));
+    assert_eq!((own.images, own.question_types), (Some(AttachmentForm::None), Some(vec![QuestionType::Score])));
+    assert_eq!((own.limits.max_questions, own.limits.max_options), (Some(1), Some(20)));
+    assert_eq!((own.zdr, own.collects), (Some(false), Some(true)));
+}
+
+#[test]
+fn who_keeps_nothing_collects_nothing() {
+    let policy = |of_provider: &str, of_endpoint: &str| both(of_provider, of_endpoint).unwrap().traits.data_policy();
+    assert_eq!(policy("zdr = true", ""), DataPolicy { zdr: true, collects: false });
+    assert_eq!(policy("data_collection = \"allow\"", "zdr = true"), DataPolicy { zdr: true, collects: false });
+    assert_eq!(policy("data_collection = \"deny\"", ""), DataPolicy { zdr: false, collects: false });
+    assert_eq!(policy("zdr = true", "zdr = false"), DataPolicy { zdr: false, collects: true });
+    for (of_provider, of_endpoint, expected) in [
+        ("zdr = true\ndata_collection = \"allow\"", "", "providers[0].data_collection is \"allow\" beside zdr = true"),
+        ("", "zdr = true\ndata_collection = \"allow\"", "endpoints[0].data_collection is \"allow\" beside zdr = true"),
+        ("zdr = true", "data_collection = \"allow\"", "the provider typesafe has zdr = true"),
+        ("zdr = true", "data_collection = \"sometimes\"", "must be allow or deny"),
+    ] {
+        let message = both_fault(of_provider, of_endpoint);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn traits_outside_of_their_range_or_their_wire_are_told_with_their_place() {
+    for (of_provider, of_endpoint, expected) in [
+        ("decimals = 0", "", "tollgate.toml, line 4: providers[0].decimals must be 1 to 15"),
+        ("", "decimals = 16", "tollgate.toml, line 9: endpoints[0].decimals must be 1 to 15"),
+        ("", "max_questions = 0", "max_questions must be 1 to"),
+        ("", "max_options = 256", "max_options must be 1 to 255"),
+        ("", "max_levels = 256", "max_levels must be 1 to 255"),
+        ("", "max_input_tokens = 0", "max_input_tokens must be 1 to"),
+        ("", "max_body_bytes = 2000000000000", "max_body_bytes must be 1 to"),
+        ("", "confidence = \"entropy\"", "confidence must be system-one, computed or native"),
+        ("", "images = \"png\"", "images must be none, assets, images or input"),
+        ("", "images = \"input\"", "images is \"input\", but the wire system-one carries none, assets or images only"),
+        ("wire = \"chat-completions\"", "images = \"images\"", "the wire chat-completions carries none only"),
+        ("wire = \"sglang-decisions\"\nimages = \"assets\"", "", "carries none or images only"),
+        ("wire = \"gemini-decisions\"\nimages = \"images\"", "", "carries none or input only"),
+        ("", "question_types = []", "is empty"),
+        ("", "question_types = [\"yes\"]", "must hold noul, choice, score or box"),
+        (
+            "wire = \"openai-decisions\"",
+            "question_types = [\"box\"]",
+            "which the wire openai-decisions has no form for",
+        ),
+        ("", "quantization = \"int3\"", "quantization must be int4, int8"),
+        ("", "zdr = \"yes\"", "must be true or false"),
+        ("quantization = \"int4\"", "", "unknown key providers.quantization"),
+        ("", "max_question = 1", "the nearest known one is endpoints.max_questions"),
+    ] {
+        let message = both_fault(of_provider, of_endpoint);
+        assert!(message.contains(expected), "{of_provider} {of_endpoint}: {message}");
+    }
+    let wires = [("system-one", "images"), ("sglang-decisions", "images"), ("openai-decisions", "input")];
+    for (wire, images) in wires {
+        let lines = format!("wire = \"{wire}\"\nimages = \"{images}\"");
+        assert_eq!(both(&lines, "").unwrap().traits.images.unwrap().as_str(), images);
+    }
+    assert_eq!(both("", "quantization = \"fp8\"").unwrap().quantization, Quantization::Fp8);
+}
+
+#[test]
+fn chat_models_have_a_method() {
+    const CHAT: &str = "wire = \"chat-completions\"";
+    let chat = |lines: &str| both(CHAT, lines).unwrap().chat;
+    assert_eq!(chat(""), ChatSettings::default());
+    let all = chat("method = \"logprobs\"\ntemperature = \"1.35\"\nmin_label_mass = \"0.8\"\ntop_logprobs = 64");
+    let expected = ChatSettings {
+        method: ChatMethod::Logprobs,
+        temperature_milli: 1_350,
+        min_label_mass_milli: 800,
+        top_logprobs: 64,
+    };
+    assert_eq!(all, expected);
+    assert_eq!(chat("method = \"structured\"\ntemperature = \"20\"").temperature_milli, 20_000);
+    assert_eq!(chat("temperature = \"0.05\"\nmin_label_mass = \"0\"").min_label_mass_milli, 0);
+    for (lines, expected) in [
+        ("method = \"guess\"", "method must be probe, logprobs or structured"),
+        ("temperature = \"0.049\"", "temperature must be a decimal number from 0.05 to 20 with"),
+        ("temperature = \"20.001\"", "temperature must be a decimal number from 0.05 to 20 with"),
+        ("temperature = 1", "must be a string"),
+        ("min_label_mass = \"1.1\"", "min_label_mass must be a decimal number from 0 to 1 with"),
+        ("top_logprobs = 1", "top_logprobs must be 2 to 255"),
+        ("top_logprobs = 256", "top_logprobs must be 2 to 255"),
+        ("method = \"structured\"\ntop_logprobs = 5", "top_logprobs has no meaning beside method = \"structured\""),
+    ] {
+        let message = both_fault(CHAT, lines);
+        assert!(message.contains(expected), "{lines}: {message}");
+    }
+    for key in ["method = \"probe\"", "temperature = \"1\"", "min_label_mass = \"0.5\"", "top_logprobs = 20"] {
+        let message = both_fault("wire = \"openai-decisions\"", key);
+        assert!(
+            message.contains("is for the wire chat-completions; the provider speaks openai-decisions"),
+            "{message}"
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The keys that a provider sets for all of its endpoints and an endpoint for itself.
+
+use domain::decision::QuestionType;
+use domain::routing::{AttachmentForm, ConfidenceSource, EndpointLimits, Wire};
+
+use super::build::{alternatives, chosen, within};
+use super::entries::Table;
+use super::{ConfigError, TraitsConfig};
+
+/// Reads them from a table of either kind.
+pub fn traits(table: &Table, wire: Wire) -> Result<TraitsConfig, ConfigError> {
+    let sources = [ConfidenceSource::SystemOne, ConfidenceSource::Computed, ConfidenceSource::Native];
+    let said = TraitsConfig {
+        confidence: chosen(table, "confidence", &sources.map(|source| (source.as_str(), source)))?,
+        // Domain arithmetic is on 64-bit floats, which have no more than 15 decimals.
+        decimals: within(table, "decimals", 1..=15)?,
+        images: images(table, wire)?,
+        question_types: question_types(table, wire)?,
+        limits: limits(table)?,
+        zdr: table.switch("zdr"),
+        collects: chosen(table, "data_collection", &[("allow", true), ("deny", false)])?,
+    };
+    if said.zdr == Some(true) && said.collects == Some(true) {
+        return Err(
+            table.fault("data_collection", "is \"allow\" beside zdr = true: who keeps nothing collects nothing")
+        );
+    }
+    Ok(said)
+}
+
+/// Which wires take media in a form.
+fn carries(wire: Wire, form: AttachmentForm) -> bool {
+    match form {
+        AttachmentForm::None => true,
+        AttachmentForm::Assets => wire == Wire::SystemOne,
+        AttachmentForm::Images => matches!(wire, Wire::SystemOne | Wire::SglangDecisions),
+        AttachmentForm::InState => matches!(wire, Wire::OpenAiDecisions | Wire::GeminiDecisions),
+    }
+}
+
+fn images(table: &Table, wire: Wire) -> Result<Option<AttachmentForm>, ConfigError> {
+    let forms = [AttachmentForm::None, AttachmentForm::Assets, AttachmentForm::Images, AttachmentForm::InState];
+    let form = chosen(table, "images", &forms.map(|form| (form.as_str(), form)))?;
+    if let Some(form) = form.filter(|form| !carries(wire, *form)) {
+        let possible: Vec<&str> =
+            forms.into_iter().filter(|form| carries(wire, *form)).map(AttachmentForm::as_str).collect();
+        return Err(table.fault(
+            "images",
+            format!("is {:?}, but the wire {} carries {} only", form.as_str(), wire.as_str(), alternatives(&possible)),
+        ));
+    }
+    Ok(form)
+}
+
+fn question_types(table: &Table, wire: Wire) -> Result<Option<Vec<QuestionType>>, ConfigError> {
+    if !table.has("question_types") {
+        return Ok(None);
+    }
+    let mut types = Vec::new();
+    for name in table.texts("question_types") {
+        let Some(question_type) = QuestionType::from_name(name) else {
+            let known = QuestionType::ALL.map(QuestionType::as_str);
+            return Err(table.fault("question_types", format!("must hold {}", alternatives(&known))));
+        };
+        if !wire.asks(question_type) {
+            let fault = format!("holds {name:?}, which the wire {} has no form for", wire.as_str());
+            return Err(table.fault("question_types", fault));
+        }
+        if !types.contains(&question_type) {
+            types.push(question_type);
+        }
+    }
+    if types.is_empty() {
+        return Err(table.fault("question_types", "is empty, so that nothing could be asked"));
+    }
+    Ok(Some(types))
+}
+
+fn limits(table: &Table) -> Result<EndpointLimits, ConfigError> {
+    Ok(EndpointLimits {
+        max_questions: within(table, "max_questions", 1..=1_000_000)?,
+        // No request has more than 255 options or 10 levels.
+        max_options: within(table, "max_options", 1..=255)?,
+        max_levels: within(table, "max_levels", 1..=255)?,
+        max_body_bytes: within(table, "max_body_bytes", 1..=LARGEST)?,
+        max_input_tokens: within(table, "max_input_tokens", 1..=LARGEST)?,
+    })
+}
+
+/// A tebibyte: more than any request.
+const LARGEST: u64 = 1 << 40;

@@ -1,0 +1,164 @@
+//! Endpoints as the configuration describes them.
+
+use domain::model::{Model, Pricing};
+use domain::money::Price;
+use domain::routing::{AttachmentForm, Endpoint};
+
+use crate::config::{Config, EndpointConfig, ProviderConfig};
+
+/// The endpoints of the configuration, in its order.
+pub fn configured(config: &Config) -> Vec<Endpoint> {
+    config.endpoints.iter().filter_map(|endpoint| of_config(endpoint, &config.providers)).collect()
+}
+
+/// `None` only for an endpoint of a provider that is not configured, which the configuration refuses.
+fn of_config(endpoint: &EndpointConfig, providers: &[ProviderConfig]) -> Option<Endpoint> {
+    let provider = providers.iter().find(|provider| provider.slug == endpoint.provider)?;
+    let upstream_model = endpoint.upstream_model.clone();
+    let usual = Endpoint::new(endpoint.model.clone(), provider.slug.clone(), provider.wire, upstream_model);
+    let traits = &endpoint.traits;
+    Some(Endpoint {
+        provider_name: provider.name.clone(),
+        prices: endpoint.prices,
+        attempt_timeout: provider.attempt_timeout,
+        token_overhead: endpoint.token_overhead,
+        question_types: traits.question_types.clone(),
+        own_limits: traits.limits,
+        attachments: traits.images.unwrap_or(AttachmentForm::None),
+        confidence: traits.confidence.unwrap_or(usual.confidence),
+        decimals: traits.decimals.unwrap_or(usual.decimals),
+        data_policy: traits.data_policy(),
+        quantization: endpoint.quantization,
+        chat: endpoint.chat,
+        ..usual
+    })
+}
+
+/// A row for each model that an endpoint is configured for, for where the catalogue has none: `text->decisions`, at
+/// the price of its first endpoint that has one.
+pub fn minimal_rows(endpoints: &[EndpointConfig]) -> Vec<Model> {
+    let mut rows: Vec<Model> = Vec::new();
+    for endpoint in endpoints {
+        if rows.iter().any(|row| row.id == endpoint.model) {
+            continue;
+        }
+        let priced = endpoints.iter().filter(|other| other.model == endpoint.model).find_map(|other| other.prices);
+        let pricing = priced.map_or_else(
+            || Pricing::per_token(Price::ZERO, Price::ZERO),
+            |prices| Pricing::per_token(prices.prompt, prices.completion),
+        );
+        rows.push(Model::minimal(endpoint.model.clone(), pricing));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use domain::decision::QuestionType;
+    use domain::routing::{ChatMethod, ConfidenceSource, DataPolicy, EndpointLimits, Quantization, Wire};
+
+    use super::*;
+    use crate::config::{Environment, load_text};
+
+    fn read(text: &str) -> Config {
+        load_text(None, text, &Environment::default()).unwrap()
+    }
+
+    #[test]
+    fn an_endpoint_that_says_nothing_is_as_its_wire_is() {
+        for wire in [Wire::SystemOne, Wire::GeminiDecisions, Wire::ChatCompletions] {
+            let config = read(&format!(
+                "[[providers]]\nslug = \"p\"\nname = \"P\"\nbase_url = \"http://h\"\nwire = \"{}\"\n\
+                 [[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = \"m\"\n",
+                wire.as_str()
+            ));
+            let usual = Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), wire, "m");
+            assert_eq!(configured(&config), [Endpoint { provider_name: "P".to_owned(), ..usual }]);
+        }
+    }
+
+    #[test]
+    fn every_attribute_reaches_the_endpoint() {
+        let config = read(
+            r#"
+            [[providers]]
+            slug = "p"
+            base_url = "http://h"
+            attempt_timeout_ms = 7
+            images = "assets"
+            decimals = 3
+            max_questions = 5
+            [[endpoints]]
+            model = "a/b"
+            provider = "p"
+            upstream_model = "m"
+            token_overhead = 9
+            prompt_price = "0.5"
+            completion_price = "0.25"
+            confidence = "native"
+            question_types = ["noul"]
+            max_levels = 4
+            zdr = true
+            quantization = "fp8"
+            [[providers]]
+            slug = "chat"
+            base_url = "http://h"
+            wire = "chat-completions"
+            [[endpoints]]
+            model = "a/b"
+            provider = "chat"
+            upstream_model = "m"
+            method = "structured"
+            temperature = "2"
+            "#,
+        );
+        let endpoints = configured(&config);
+        let first = &endpoints[0];
+        assert_eq!((first.attempt_timeout, first.token_overhead), (Duration::from_millis(7), 9));
+        assert_eq!((first.attachments, first.decimals), (AttachmentForm::Assets, 3));
+        assert_eq!(first.confidence, ConfidenceSource::Native);
+        assert_eq!(first.question_types, Some(vec![QuestionType::Noul]));
+        let limits = EndpointLimits { max_questions: Some(5), max_levels: Some(4), ..EndpointLimits::default() };
+        assert_eq!(first.own_limits, limits);
+        assert_eq!(first.data_policy, DataPolicy { zdr: true, collects: false });
+        assert_eq!(first.quantization, Quantization::Fp8);
+        assert_eq!(first.prices.unwrap().prompt.to_string(), "0.5");
+        let second = &endpoints[1];
+        assert_eq!((second.wire, second.chat.method), (Wire::ChatCompletions, ChatMethod::Structured));
+        assert_eq!(second.chat.temperature_milli, 2_000);
+    }
+
+    #[test]
+    fn a_model_gets_one_row_at_the_first_price_that_is_known() {
+        let config = read(
+            r#"
+            [[providers]]
+            slug = "p"
+            base_url = "http://h"
+            [[endpoints]]
+            model = "own/model"
+            provider = "p"
+            upstream_model = "m"
+            [[endpoints]]
+            model = "own/model"
+            provider = "p"
+            upstream_model = "m"
+            prompt_price = "0.5"
+            completion_price = "0.25"
+            [[endpoints]]
+            model = "own/other"
+            provider = "p"
+            upstream_model = "o"
+            "#,
+        );
+        let rows = minimal_rows(&config.endpoints);
+        let shown: Vec<(&str, String, String)> = rows
+            .iter()
+            .map(|row| (row.id.as_str(), row.pricing.prompt.to_string(), row.pricing.completion.to_string()))
+            .collect();
+        assert_eq!(shown, [("own/model", "0.5".into(), "0.25".into()), ("own/other", "0".into(), "0".into())]);
+        assert!(rows.iter().all(Model::serves_decisions));
+    }
+}

@@ -1,0 +1,150 @@
+//! The router's settings, and what it draws lots with.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use adapters_system::{OsRandomness, SeededRandomness};
+use anyhow::Context;
+use domain::decision::RouterSettings;
+use domain::model::{CatalogueSnapshot, ModelId};
+use domain::routing::{EndpointDirectory, HealthBoard, HealthPolicy};
+use domain::system::Randomness;
+
+use crate::config::{Config, ModelConfig};
+
+/// The router's settings.
+pub fn settings(config: &Config) -> RouterSettings {
+    let models = config.models.iter().map(|model| (model.model.clone(), model.options));
+    RouterSettings {
+        unknown_usage: config.unknown_usage,
+        max_parts_in_flight: config.routing.max_parts_in_flight,
+        models: models.collect::<HashMap<_, _>>(),
+        ..RouterSettings::new(config.limits.request_timeout)
+    }
+}
+
+/// From the configured seed, or from the machine's.
+///
+/// # Errors
+/// The machine's random source failed.
+pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
+    Ok(match config.routing.seed {
+        Some(seed) => Arc::new(SeededRandomness::new(seed)),
+        None => Arc::new(OsRandomness::new().context("random numbers cannot be drawn")?),
+    })
+}
+
+/// What is known of every endpoint's health: nothing yet.
+pub fn health(endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
+    Arc::new(HealthBoard::new(endpoints.all().len(), HealthPolicy::default()))
+}
+
+/// Why options of a model do nothing, where they do.
+pub fn idle_options(
+    model: &ModelConfig,
+    catalogue: &CatalogueSnapshot,
+    endpoints: &EndpointDirectory,
+) -> Option<String> {
+    let name = &model.model;
+    let serving = match catalogue.resolve(name.as_str()) {
+        Some(resolved) if resolved.model.id == *name => endpoints.for_model(&resolved.model).len(),
+        Some(resolved) => {
+            return Some(format!("{name} is another name of {}: options go by the id", resolved.model.id));
+        }
+        // A sandbox model needs no row.
+        None => usize::from(endpoints.sandbox(name.as_str()).is_some()),
+    };
+    match serving {
+        0 => Some(match nearest_served(name, endpoints) {
+            Some(nearest) => format!("no endpoint serves {name}; the nearest model that is served is {nearest}"),
+            None => format!("no endpoint serves {name}"),
+        }),
+        1 if model.options.hedging.is_some() => {
+            Some(format!("{name} has one endpoint, and hedging needs a second one to ask"))
+        }
+        _ => None,
+    }
+}
+
+fn nearest_served<'a>(name: &ModelId, endpoints: &'a EndpointDirectory) -> Option<&'a str> {
+    crate::config::nearest(name.as_str(), endpoints.all().iter().map(|endpoint| endpoint.model.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use domain::decision::{Coalescing, UnknownUsage};
+    use domain::model::{Model, Pricing};
+    use domain::money::Price;
+    use domain::routing::{Endpoint, Wire};
+
+    use super::*;
+    use crate::config::{Environment, load_text};
+
+    fn read(text: &str) -> Config {
+        load_text(None, text, &Environment::default()).unwrap()
+    }
+
+    #[test]
+    fn settings_are_those_of_the_configuration() {
+        let shipped = settings(&read(""));
+        assert_eq!(shipped, RouterSettings::new(Duration::from_mins(1)));
+        let config = read(
+            "[limits]\nrequest_timeout_ms = 5\n[money]\nunknown = \"free\"\n[routing]\nmax_parts_in_flight = 2\n\
+             [[models]]\nmodel = \"a/b\"\ncoalesce = \"shared\"\n",
+        );
+        let set = settings(&config);
+        assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(5), UnknownUsage::Free));
+        assert_eq!(set.max_parts_in_flight, 2);
+        assert_eq!(set.options(&"a/b".parse().unwrap()).coalescing, Coalescing::Shared);
+        assert_eq!(set.options(&"a/c".parse().unwrap()).coalescing, Coalescing::Off);
+    }
+
+    #[test]
+    fn a_seed_makes_draws_repeatable_and_none_does_not() {
+        let draw = |config: &Config| randomness(config).unwrap().next_u64();
+        let seeded = read("[routing]\nseed = 7\n");
+        assert_eq!(draw(&seeded), draw(&seeded));
+        assert_ne!(draw(&read("")), draw(&read("")));
+    }
+
+    #[test]
+    fn every_endpoint_has_a_place_on_the_board() {
+        let endpoint = || Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
+        assert_eq!(health(&EndpointDirectory::new(vec![endpoint(), endpoint()])).len(), 2);
+    }
+
+    fn row(id: &str, canonical_slug: &str) -> Model {
+        let pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
+        Model { canonical_slug: canonical_slug.parse().unwrap(), ..Model::minimal(id.parse().unwrap(), pricing) }
+    }
+
+    #[test]
+    fn options_that_do_nothing_are_told() {
+        let rows = vec![row("a/one", "a/one-20260101"), row("a/two", "a/two"), row("a/none", "a/none")];
+        let catalogue = CatalogueSnapshot::build(rows);
+        let endpoint = |model: &str| Endpoint::new(model.parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
+        let sandbox = Endpoint::new("sandbox/x".parse().unwrap(), "sandbox".parse().unwrap(), Wire::Sandbox, "x");
+        let endpoints = vec![endpoint("a/one-20260101"), endpoint("a/two"), endpoint("a/two"), sandbox];
+        let endpoints = EndpointDirectory::new(endpoints);
+        let told = |lines: &str| {
+            let config = read(&format!("[[models]]\n{lines}\n"));
+            idle_options(&config.models[0], &catalogue, &endpoints)
+        };
+        assert_eq!(told("model = \"a/one\"\ncoalesce = \"each\""), None, "its endpoint has the canonical slug");
+        assert_eq!(told("model = \"a/two\"\nhedge = true"), None);
+        assert_eq!(told("model = \"sandbox/x\"\ncoalesce = \"each\""), None);
+        for (lines, expected) in [
+            ("model = \"a/one\"\nhedge = true", "a/one has one endpoint"),
+            ("model = \"sandbox/x\"\nhedge = true", "sandbox/x has one endpoint"),
+            ("model = \"a/one-20260101\"", "a/one-20260101 is another name of a/one"),
+            ("model = \"a/two:floor\"", "a/two:floor is another name of a/two"),
+            ("model = \"a/none\"", "no endpoint serves a/none; the nearest"),
+            ("model = \"a/tow\"", "the nearest model that is served is a/two"),
+        ] {
+            let message = told(lines).unwrap();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}
