@@ -10,4 +10,4 @@ mod write;
 
 pub use fault::RowFault;
 pub use read::{read_row, read_rows};
-pub use write::{write_row, write_stored};
+pub use write::{write_architecture, write_listed, write_pricing, write_row, write_stored};

@@ -47,8 +47,10 @@ fn model(row: &Json) -> Result<Model, RowFault> {
     let architecture =
         architecture(&row.take("architecture").ok_or_else(|| RowFault::member("architecture", "is required"))?)?;
     let pricing = pricing(&row.take("pricing").ok_or_else(|| RowFault::member("pricing", "is required"))?)?;
-    // Built anew from the base path wherever a row is shown.
-    row.take("links");
+    // Made anew wherever a row is shown.
+    for name in ["links", "object", "owned_by"] {
+        row.take(name);
+    }
     Ok(Model {
         canonical_slug,
         name: string(row.take("name"), "name")?.unwrap_or_else(|| id.as_str().to_owned()),

@@ -15,19 +15,42 @@ const ALWAYS: [&str; 6] = [
 
 /// The row as it is shown; `details` is the path of its endpoints' listing.
 pub fn write_row(model: &Model, details: &str) -> String {
-    let mut object = known(model);
+    shown(model, details).close()
+}
+
+/// The row as it stands in a list: as [`write_row`] writes it, and what clients of OpenAI's model list look for.
+pub fn write_listed(model: &Model, details: &str) -> String {
+    let mut object = shown(model, details);
+    object.member("object", "\"model\"");
+    // An alias stands behind a tilde; its models are its author's all the same.
+    object.member("owned_by", &quoted(model.id.author().trim_start_matches('~')));
+    object.close()
+}
+
+/// What goes in and comes out, as it is shown.
+pub fn write_architecture(architecture: &Architecture) -> String {
+    self::architecture(architecture, "\"Other\"")
+}
+
+/// Prices as they are shown: decimal strings in plain notation.
+pub fn write_pricing(pricing: &Pricing) -> String {
+    self::pricing(pricing)
+}
+
+fn shown(model: &Model, details: &str) -> Object {
+    let mut object = known(model, &write_architecture(&model.architecture));
     object.member("links", &format!("{{\"details\":{}}}", quoted(details)));
     for name in ALWAYS {
         if !model.further.iter().any(|(further, _)| further == name) {
             object.member(name, "null");
         }
     }
-    object.close()
+    object
 }
 
 /// The row as it is stored: [`crate::read_row`] gives the same model back.
 pub fn write_stored(model: &Model) -> String {
-    let mut object = known(model);
+    let mut object = known(model, &architecture(&model.architecture, "null"));
     if !model.renamed_from.is_empty() {
         let names: Vec<String> = model.renamed_from.iter().map(|name| quoted(name.as_str())).collect();
         object.member("renamed_from", &format!("[{}]", names.join(",")));
@@ -35,7 +58,7 @@ pub fn write_stored(model: &Model) -> String {
     object.close()
 }
 
-fn known(model: &Model) -> Object {
+fn known(model: &Model, architecture: &str) -> Object {
     let mut object = Object::new();
     object.member("id", &quoted(model.id.as_str()));
     object.member("canonical_slug", &quoted(model.canonical_slug.as_str()));
@@ -43,7 +66,7 @@ fn known(model: &Model) -> Object {
     object.member("created", &model.created.to_string());
     object.member("description", &quoted(&model.description));
     object.member("context_length", &number(model.context_length));
-    object.member("architecture", &architecture(&model.architecture));
+    object.member("architecture", architecture);
     object.member("pricing", &pricing(&model.pricing));
     let top = &model.top_provider;
     object.member(
@@ -66,12 +89,13 @@ fn known(model: &Model) -> Object {
     object
 }
 
-fn architecture(architecture: &Architecture) -> String {
+/// `unknown` stands for a tokenizer that the row does not name. It is shown as a name, since clients read one there.
+fn architecture(architecture: &Architecture, unknown: &str) -> String {
     let mut object = Object::new();
     object.member("modality", &optional(architecture.modality.as_deref()));
     object.member("input_modalities", &strings(&architecture.input_modalities));
     object.member("output_modalities", &strings(&architecture.output_modalities));
-    object.member("tokenizer", &optional(architecture.tokenizer.as_deref()));
+    object.member("tokenizer", &architecture.tokenizer.as_deref().map_or_else(|| unknown.to_owned(), quoted));
     object.member("instruct_type", &optional(architecture.instruct_type.as_deref()));
     object.close()
 }

@@ -1,6 +1,6 @@
 //! Reading and writing rows.
 
-use catalogue_json::{read_row, read_rows, write_row, write_stored};
+use catalogue_json::{read_row, read_rows, write_listed, write_row, write_stored};
 use proptest::prelude::*;
 
 const FULL: &str = r#"{"id":"Acme/Judge-1:free","canonical_slug":"acme/judge-1-20260901","hugging_face_id":"Acme/J","name":"Acme \"Judge\"",
@@ -38,6 +38,31 @@ fn every_member_is_kept_and_the_link_is_ours() {
 fn a_stored_row_is_read_back_the_same() {
     let model = read_row(FULL).unwrap();
     assert_eq!(read_row(&write_stored(&model)).unwrap(), model);
+}
+
+#[test]
+fn a_listed_row_is_the_shown_one_and_says_whose_it_is() {
+    let model = read_row(FULL).unwrap();
+    let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let listed = write_listed(&model, "/x");
+    let mut expected = parsed(&write_row(&model, "/x"));
+    expected["object"] = "model".into();
+    expected["owned_by"] = "acme".into();
+    assert_eq!(parsed(&listed), expected);
+    let alias = read_row(&FULL.replace("Acme/Judge-1:free", "~acme/judge-latest")).unwrap();
+    assert_eq!(parsed(&write_listed(&alias, ""))["owned_by"], "acme");
+    let again = read_row(&listed).unwrap();
+    assert_eq!(again.further.len(), model.further.len() + 3, "only what every shown row has came to it");
+    assert_eq!(parsed(&write_listed(&again, "/x")), parsed(&listed), "a listing can be imported and stays the same");
+}
+
+#[test]
+fn a_tokenizer_that_nobody_named_has_a_name_where_it_is_shown_only() {
+    let model = read_row(&FULL.replace("\"tokenizer\":\"Other\"", "\"tokenizer\":null")).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(&write_row(&model, "")).unwrap();
+    assert_eq!(shown["architecture"]["tokenizer"], "Other");
+    assert_eq!(read_row(&write_stored(&model)).unwrap(), model);
+    assert_eq!(model.architecture.tokenizer, None);
 }
 
 #[test]
