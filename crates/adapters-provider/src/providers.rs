@@ -5,26 +5,32 @@ use std::sync::Arc;
 use domain::decision::DecisionProvider;
 use domain::routing::Wire;
 
+use crate::gemini_decisions::GeminiDecisions;
 use crate::http::HttpClient;
 use crate::http_provider::HttpProvider;
+use crate::openai_decisions::OpenAiDecisions;
 use crate::sandbox::SandboxProvider;
 use crate::settings::{ProviderSettings, ProviderSettingsError};
+use crate::sglang_decisions::SglangDecisions;
 use crate::system_one::SystemOne;
 
 /// The provider of a wire, over this client. The sandbox needs none and takes no settings.
 ///
 /// # Errors
 /// Settings by which nothing can be called.
+#[expect(clippy::needless_pass_by_value, reason = "settings are handed over, as to every adapter")]
 pub fn http_provider(
     client: HttpClient,
     wire: Wire,
     settings: ProviderSettings,
 ) -> Result<Arc<dyn DecisionProvider>, ProviderSettingsError> {
+    let model_in = settings.model_in;
     Ok(match wire {
         Wire::SystemOne => Arc::new(HttpProvider::new(client, &settings, SystemOne::of(&settings))?),
-        Wire::OpenAiDecisions | Wire::GeminiDecisions | Wire::SglangDecisions | Wire::ChatCompletions => {
-            return Err(ProviderSettingsError::Address);
-        }
+        Wire::OpenAiDecisions => Arc::new(HttpProvider::new(client, &settings, OpenAiDecisions { model_in })?),
+        Wire::GeminiDecisions => Arc::new(HttpProvider::new(client, &settings, GeminiDecisions { model_in })?),
+        Wire::SglangDecisions => Arc::new(HttpProvider::new(client, &settings, SglangDecisions { model_in })?),
+        Wire::ChatCompletions => return Err(ProviderSettingsError::Address),
         Wire::Sandbox => Arc::new(SandboxProvider::new()),
     })
 }

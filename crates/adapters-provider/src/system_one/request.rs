@@ -134,7 +134,8 @@ fn boundary(json: &str, parts: &[Part<'_>]) -> String {
             taken.extend(number.and_then(|digits| digits.parse::<u64>().ok()));
         }
     }
-    let free = (0..).find(|number| !taken.contains(number)).unwrap_or(u64::MAX);
+    let most = u64::try_from(taken.len()).unwrap_or(u64::MAX);
+    let free = (0..=most).find(|number| !taken.contains(number)).unwrap_or(most);
     format!("{BOUNDARY}{free:016}")
 }
 

@@ -5,10 +5,14 @@ mod answer;
 mod codec;
 mod object;
 mod tokens;
+mod typed;
 mod uncarried;
 
 pub use answer::{BadAnswer, MalformedAnswer, WireAnswer};
 pub use codec::WireCodec;
-pub(crate) use object::{Object, as_text, elements, number, string};
+pub(crate) use object::{Object, as_text, elements, number, probability, string};
 pub(crate) use tokens::{UsageNames, usage};
+pub(crate) use typed::{
+    by_question, confidence, distribution, distribution_of_map, level, required_number, required_probability, type_of,
+};
 pub use uncarried::Uncarried;

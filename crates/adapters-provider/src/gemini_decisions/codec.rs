@@ -1,0 +1,38 @@
+//! The wire as one provider speaks it.
+
+use domain::decision::{Inquiry, Questions};
+use domain::routing::Wire;
+
+use super::{errors, request, response};
+use crate::http::{Payload, ReadError};
+use crate::settings::ModelPlace;
+use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
+
+/// The wire.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GeminiDecisions {
+    /// Where the model's name stands.
+    pub model_in: ModelPlace,
+}
+
+impl WireCodec for GeminiDecisions {
+    fn wire(&self) -> Wire {
+        Wire::GeminiDecisions
+    }
+
+    fn refuses_single_outcomes(&self) -> bool {
+        true
+    }
+
+    fn write(&self, upstream_model: &str, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
+        request::write(self.model_in.in_body(upstream_model), inquiry)
+    }
+
+    fn read(&self, questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
+        response::read(questions, body)
+    }
+
+    fn read_error(&self) -> Option<ReadError> {
+        Some(errors::read)
+    }
+}

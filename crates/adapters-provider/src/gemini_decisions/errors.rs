@@ -1,0 +1,46 @@
+//! What errors mean where they say more than their status.
+
+use std::time::Duration;
+
+use domain::routing::AttemptFailureKind;
+use serde_json::value::RawValue;
+
+use crate::http::ErrorMeaning;
+use crate::wire::{Object, as_text, elements, string};
+
+/// Nobody waits longer than this for one answer.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// `{"error": {"code", "message", "status", "details": [..]}}`: a key that is not valid and a project that may not
+/// use the service are told as 400, and how long to wait stands in the details.
+pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
+    let members = Object::parse(as_text(body).ok()?)?;
+    let error = Object::of(members.get("error").ok()??)?;
+    let text = |object: &Object<'_>, name: &str| object.get(name).ok().flatten().and_then(string);
+    let details = error.get("details").ok().flatten().and_then(elements).unwrap_or_default();
+    let details: Vec<Object<'_>> = details.into_iter().filter_map(|detail: &RawValue| Object::of(detail)).collect();
+    let named = text(&error, "status").unwrap_or_default();
+    let meaning = |kind, retry_after, detail| Some(ErrorMeaning { kind, retry_after, detail });
+    match (status, named.as_str()) {
+        (400, _) if details.iter().any(|detail| text(detail, "reason").as_deref() == Some("API_KEY_INVALID")) => {
+            meaning(AttemptFailureKind::Unauthorised, None, "the provider does not take the API key")
+        }
+        (400, "FAILED_PRECONDITION") => {
+            meaning(AttemptFailureKind::Broken, None, "the provider does not serve this account")
+        }
+        (429, _) => {
+            let wait = details.iter().find_map(|detail| seconds(&text(detail, "retryDelay")?));
+            wait.and_then(|wait| {
+                meaning(AttemptFailureKind::Overloaded, Some(wait), "the provider's rate limit is reached")
+            })
+        }
+        _ => None,
+    }
+}
+
+/// A duration as `12s` or `1.5s`.
+fn seconds(text: &str) -> Option<Duration> {
+    let number = text.strip_suffix('s').filter(|number| number.bytes().all(|b| b.is_ascii_digit() || b == b'.'))?;
+    let wait = Duration::try_from_secs_f64(number.parse().ok()?).unwrap_or(LONGEST);
+    Some(wait.min(LONGEST))
+}

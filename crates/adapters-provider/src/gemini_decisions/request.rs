@@ -1,0 +1,90 @@
+//! Canonical form -> request body.
+
+use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, QuestionType, StateForm};
+use domain::json::Json;
+
+use crate::canonical::{instructions, is_blank, text};
+use crate::http::Payload;
+use crate::wire::Uncarried;
+
+/// Most questions of a request.
+const MAX_QUESTIONS: usize = 1000;
+/// Most options of a choice and levels of a score; there must be two.
+const MAX_OUTCOMES: usize = 255;
+
+/// The body: the model's name at the provider, where it has one there, the state as `input`, and the questions in
+/// their order. Input parts that came by this wire go back unchanged; what is no string becomes its JSON text.
+///
+/// # Errors
+/// What the wire cannot carry.
+pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
+    let typed = inquiry.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+    if typed.len() > MAX_QUESTIONS {
+        return Err(Uncarried::Questions(MAX_QUESTIONS));
+    }
+    match (&inquiry.attachments, inquiry.state_form) {
+        (Attachments::None, _) | (Attachments::InState, StateForm::GeminiParts) => {}
+        _ => return Err(Uncarried::Attachments),
+    }
+    let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
+    let named = typed.iter().map(|question| question.name.as_str()).zip(questions.iter().map(Json::text));
+    let questions = Json::object(named);
+    let input = match &inquiry.state {
+        Some(parts) if inquiry.state_form == StateForm::GeminiParts => parts.clone(),
+        Some(state) => string(state),
+        None => Json::string(""),
+    };
+    let model = model.map(Json::string);
+    let members = [("input", input.text()), ("questions", questions.text())];
+    let body = Json::object(model.iter().map(|model| ("model", model.text())).chain(members));
+    Ok(Payload::json(body.text().to_owned()))
+}
+
+/// A string byte for byte, anything else as a string of its JSON.
+fn string(json: &Json) -> Json {
+    if json.as_string().is_some() { json.clone() } else { Json::string(&text(json)) }
+}
+
+fn question(question: &Question) -> Result<Json, Uncarried> {
+    let criteria = match &question.kind {
+        QuestionKind::Noul { when_true, when_false } => sides(when_true.as_ref(), when_false.as_ref()),
+        QuestionKind::Choice { options } => Some(choices(options)?),
+        QuestionKind::Score { levels } => Some(scale(levels)?),
+        QuestionKind::Box => return Err(Uncarried::QuestionType(QuestionType::Box)),
+    };
+    let type_name = Json::string(question.kind.as_str());
+    let instructions = Json::string(&instructions(question));
+    let members = [("type", type_name.text()), ("instructions", instructions.text())];
+    Ok(Json::object(members.into_iter().chain(criteria.as_ref().map(|criteria| ("criteria", criteria.text())))))
+}
+
+fn sides(when_true: Option<&Json>, when_false: Option<&Json>) -> Option<Json> {
+    let sides = [("true_description", when_true), ("false_description", when_false)];
+    let told: Vec<(&str, Json)> =
+        sides.into_iter().filter_map(|(name, side)| side.map(|side| (name, string(side)))).collect();
+    (!told.is_empty()).then(|| Json::object(told.iter().map(|(name, side)| (*name, side.text()))))
+}
+
+fn choices(options: &[ChoiceOption]) -> Result<Json, Uncarried> {
+    if !(2..=MAX_OUTCOMES).contains(&options.len()) {
+        return Err(Uncarried::Options(MAX_OUTCOMES));
+    }
+    let is_taken = |name: &str| !name.is_empty() && name.trim() == name && !name.chars().any(char::is_control);
+    if !options.iter().all(|option| is_taken(&option.name)) {
+        return Err(Uncarried::OptionName);
+    }
+    let meanings: Vec<Option<Json>> = options.iter().map(|option| option.meaning.as_ref().map(string)).collect();
+    let meanings = meanings.iter().map(|meaning| meaning.as_ref().map_or("null", Json::text));
+    Ok(Json::object(options.iter().map(|option| option.name.as_str()).zip(meanings)))
+}
+
+fn scale(levels: &[Json]) -> Result<Json, Uncarried> {
+    if !(2..=MAX_OUTCOMES).contains(&levels.len()) {
+        return Err(Uncarried::Levels(MAX_OUTCOMES));
+    }
+    if levels.iter().any(is_blank) {
+        return Err(Uncarried::EmptyLevel);
+    }
+    let levels: Vec<Json> = levels.iter().map(string).collect();
+    Ok(Json::array(levels.iter().map(Json::text)))
+}

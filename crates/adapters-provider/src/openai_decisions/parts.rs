@@ -1,0 +1,146 @@
+//! Parts of an input item or of instructions.
+
+use domain::json::{Json, JsonKind};
+
+use crate::canonical::text;
+
+/// Deepest nesting of an `input_json` part.
+const MAX_DEPTH: usize = 32;
+/// Most values in it.
+const MAX_VALUES: usize = 10_000;
+/// Most bytes of it.
+const MAX_BYTES: usize = 256 << 10;
+
+/// A part of text.
+pub(super) fn of_text(text: &str) -> Json {
+    Json::object([("type", "\"input_text\""), ("text", Json::string(text).text())])
+}
+
+/// A part of structure where the wire takes it as such, else of its text.
+pub(super) fn of_json(json: &Json) -> Json {
+    let structured = match json.kind() {
+        JsonKind::Object => true,
+        JsonKind::Array => json.elements().is_some_and(|elements| {
+            !elements.is_empty() && elements.iter().all(|element| element.kind() == JsonKind::Object)
+        }),
+        _ => false,
+    };
+    if structured && json.text().len() <= MAX_BYTES && fits(json.text()) {
+        Json::object([("type", "\"input_json\""), ("data", json.text())])
+    } else {
+        of_text(&text(json))
+    }
+}
+
+/// Whether a JSON text stays within the limits of depth and of values. Goes through the text once: the values of a
+/// container are one more than its commas, and none where it is empty.
+fn fits(text: &str) -> bool {
+    let (mut depth, mut values, mut opened) = (0_usize, 1_usize, false);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        if opened && !matches!(byte, b'}' | b']') {
+            values += 1;
+        }
+        opened = false;
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'{' | b'[' => {
+                depth += 1;
+                opened = true;
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => values += 1,
+            _ => {}
+        }
+        if depth > MAX_DEPTH || values > MAX_VALUES {
+            return false;
+        }
+    }
+    true
+}
+
+fn skip_string(bytes: &mut std::str::Bytes<'_>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => drop(bytes.next()),
+            b'"' => return,
+            _ => {}
+        }
+    }
+}
+
+/// The elements where they are parts of this wire already, so that they can go back as they are. Images among them
+/// only where the endpoint takes such.
+pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<Json>> {
+    let elements = json.elements().filter(|elements| !elements.is_empty())?;
+    let is_part = |element: &Json| {
+        let members = element.members()?;
+        let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, value)| value);
+        match member("type")?.as_string()?.as_str() {
+            "input_text" => member("text")?.as_string().map(drop),
+            "input_json" => matches!(member("data")?.kind(), JsonKind::Object | JsonKind::Array).then_some(()),
+            "input_image" => images.then_some(()),
+            _ => None,
+        }
+    };
+    elements.iter().all(|element| is_part(element).is_some()).then_some(elements)
+}
+
+/// The content of an item from input parts of the Gemini wire, where they are all text.
+pub(super) fn of_gemini_texts(state: &Json) -> Option<Json> {
+    let elements = state.elements().filter(|elements| !elements.is_empty())?;
+    let text = |element: &Json| {
+        let members = element.members()?;
+        let member = |name: &str| members.iter().find(|(member, _)| member == name)?.1.as_string();
+        (members.len() == 2 && member("type")? == "text").then(|| member("text")).flatten()
+    };
+    let texts = elements.iter().map(text).collect::<Option<Vec<_>>>()?;
+    let parts: Vec<Json> = texts.iter().map(|text| of_text(text)).collect();
+    Some(Json::array(parts.iter().map(Json::text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn kind(text: &str) -> String {
+        of_json(&Json::parse(text).unwrap()).members().unwrap()[0].1.as_string().unwrap()
+    }
+
+    #[rstest]
+    #[case(r#"{"a":[1,"x"]}"#, "input_json")]
+    #[case(r#"[{"a":1},{}]"#, "input_json")]
+    #[case("{}", "input_json")]
+    #[case("[]", "input_text")]
+    #[case(r#"[{"a":1},2]"#, "input_text")]
+    #[case("7.10", "input_text")]
+    #[case(r#""x""#, "input_text")]
+    fn structure_is_an_object_or_an_array_of_objects(#[case] json: &str, #[case] expected: &str) {
+        assert_eq!(kind(json), expected);
+    }
+
+    #[test]
+    fn what_is_beyond_a_limit_is_text() {
+        let deep = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        assert_eq!((kind(&deep(32)).as_str(), kind(&deep(33)).as_str()), ("input_json", "input_text"));
+        // The object and its array are values themselves.
+        let many = |values: usize| format!(r#"{{"a":[{}]}}"#, vec!["[,]\"".len().to_string(); values - 2].join(" , "));
+        assert_eq!((kind(&many(10_000)).as_str(), kind(&many(10_001)).as_str()), ("input_json", "input_text"));
+        let long = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - 8));
+        assert_eq!(long(MAX_BYTES).len(), MAX_BYTES);
+        assert_eq!(
+            (kind(&long(MAX_BYTES)).as_str(), kind(&long(MAX_BYTES + 1)).as_str()),
+            ("input_json", "input_text")
+        );
+    }
+
+    #[test]
+    fn commas_within_strings_are_no_values() {
+        let many = format!(r#"{{"a":"{}\"{}"}}"#, ",".repeat(10_001), "[".repeat(40));
+        assert_eq!(kind(&many), "input_json");
+    }
+}

@@ -1,0 +1,144 @@
+//! Canonical form -> request body.
+
+use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, QuestionType, StateForm};
+use domain::json::Json;
+
+use super::parts;
+use crate::canonical::{default_instructions, is_blank, sides, text};
+use crate::http::Payload;
+use crate::wire::Uncarried;
+
+/// Most questions of a request.
+const MAX_QUESTIONS: usize = 400;
+/// Most options of a choice; there must be two.
+const MAX_OPTIONS: usize = 255;
+/// Most levels of a score; there must be two.
+const MAX_LEVELS: usize = 10;
+
+/// The body: the model's name at the provider, where it has one there, the state as `input`, and the questions in
+/// their order, by name. Input items that came by this wire go back unchanged.
+///
+/// # Errors
+/// What the wire cannot carry.
+pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
+    let typed = inquiry.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+    if typed.len() > MAX_QUESTIONS {
+        return Err(Uncarried::Questions(MAX_QUESTIONS));
+    }
+    let media_in_state = match (&inquiry.attachments, inquiry.state_form) {
+        (Attachments::None, _) => false,
+        (Attachments::InState, StateForm::OpenAiItems) => true,
+        _ => return Err(Uncarried::Attachments),
+    };
+    let questions = typed.iter().map(|asked| question(asked, media_in_state)).collect::<Result<Vec<_>, _>>()?;
+    let questions = Json::array(questions.iter().map(Json::text));
+    let model = model.map(Json::string);
+    let input = input(inquiry);
+    let members = [("input", input.text()), ("questions", questions.text())];
+    let body = Json::object(model.iter().map(|model| ("model", model.text())).chain(members));
+    Ok(Payload::json(body.text().to_owned()))
+}
+
+/// The state: text as it is, structure as one item of one part.
+fn input(inquiry: &Inquiry) -> Json {
+    let Some(state) = &inquiry.state else { return Json::string("") };
+    let content = match inquiry.state_form {
+        StateForm::OpenAiItems => return state.clone(),
+        StateForm::GeminiParts => parts::of_gemini_texts(state),
+        StateForm::Plain if state.as_string().is_some() => return state.clone(),
+        StateForm::Plain => None,
+    };
+    let content = content.unwrap_or_else(|| Json::array([parts::of_json(state).text()]));
+    let item = Json::object([("role", "\"user\""), ("content", content.text())]);
+    Json::array([item.text()])
+}
+
+fn question(question: &Question, media_in_state: bool) -> Result<Json, Uncarried> {
+    let (type_name, outcomes) = match &question.kind {
+        QuestionKind::Noul { .. } => ("\"predicate\"", None),
+        QuestionKind::Choice { options } => ("\"choice\"", Some(("choices", choices(options)?))),
+        QuestionKind::Score { levels } => ("\"score\"", Some(("levels", scale(levels)?))),
+        QuestionKind::Box => return Err(Uncarried::QuestionType(QuestionType::Box)),
+    };
+    let (name, instructions) = (Json::string(&question.name), instructions(question, media_in_state));
+    let members = [("type", type_name), ("name", name.text()), ("instructions", instructions.text())];
+    Ok(Json::object(members.into_iter().chain(outcomes.as_ref().map(|(name, json)| (*name, json.text())))))
+}
+
+/// A string or an array of parts. What speaks for yes and for no follows, because there is no other place for it.
+fn instructions(question: &Question, media_in_state: bool) -> Json {
+    let sides = sides(&question.kind);
+    let given = question.instructions.as_ref().filter(|instructions| !is_blank(instructions));
+    let told =
+        given.map_or_else(|| Some(default_instructions(question.kind.question_type()).to_owned()), Json::as_string);
+    match (told, given) {
+        (None, Some(given)) => {
+            let own = parts::of_this_wire(given, media_in_state);
+            let mut parts = own.unwrap_or_else(|| vec![parts::of_json(given)]);
+            parts.extend(sides.as_deref().map(parts::of_text));
+            Json::array(parts.iter().map(Json::text))
+        }
+        (told, _) => {
+            let told = told.into_iter().chain(sides).collect::<Vec<_>>();
+            Json::string(&told.join("\n\n"))
+        }
+    }
+}
+
+fn choices(options: &[ChoiceOption]) -> Result<Json, Uncarried> {
+    if !(2..=MAX_OPTIONS).contains(&options.len()) {
+        return Err(Uncarried::Options(MAX_OPTIONS));
+    }
+    for boolean in [true, false] {
+        if options.iter().filter(|option| option.boolean == Some(boolean)).count() > 1 {
+            return Err(Uncarried::SameOptions);
+        }
+    }
+    let written: Vec<Json> = options
+        .iter()
+        .map(|option| {
+            let value = option
+                .boolean
+                .map_or_else(|| Json::string(&option.name), |value| Json::from(serde_json::Value::Bool(value)));
+            described("value", value.text(), option.meaning.as_ref())
+        })
+        .collect();
+    Ok(Json::array(written.iter().map(Json::text)))
+}
+
+fn scale(levels: &[Json]) -> Result<Json, Uncarried> {
+    if !(2..=MAX_LEVELS).contains(&levels.len()) {
+        return Err(Uncarried::Levels(MAX_LEVELS));
+    }
+    let written: Vec<Json> = levels.iter().map(level).collect();
+    Ok(Json::array(written.iter().map(Json::text)))
+}
+
+/// A level's text is its label. One that is a label and a description already stays so.
+fn level(level: &Json) -> Json {
+    let own = level.members().and_then(|members| {
+        let (mut label, mut description) = (None, None);
+        for (name, value) in members {
+            let place = match name.as_str() {
+                "label" => &mut label,
+                "description" => &mut description,
+                _ => return None,
+            };
+            value.as_string()?;
+            if place.replace(value).is_some() {
+                return None;
+            }
+        }
+        Some((label?, description))
+    });
+    match own {
+        Some((label, description)) => described("label", label.text(), description.as_ref()),
+        None => described("label", Json::string(&text(level)).text(), None),
+    }
+}
+
+fn described(name: &str, value: &str, description: Option<&Json>) -> Json {
+    let description = description.map(|description| Json::string(&text(description)));
+    let members = [(name, value)];
+    Json::object(members.into_iter().chain(description.as_ref().map(|text| ("description", text.text()))))
+}

@@ -1,0 +1,34 @@
+//! The wire as one provider speaks it.
+
+use domain::decision::{Inquiry, Questions};
+use domain::routing::Wire;
+
+use super::{request, response};
+use crate::http::Payload;
+use crate::settings::ModelPlace;
+use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
+
+/// The wire.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SglangDecisions {
+    /// Where the model's name stands.
+    pub model_in: ModelPlace,
+}
+
+impl WireCodec for SglangDecisions {
+    fn wire(&self) -> Wire {
+        Wire::SglangDecisions
+    }
+
+    fn refuses_single_outcomes(&self) -> bool {
+        true
+    }
+
+    fn write(&self, upstream_model: &str, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
+        request::write(self.model_in.in_body(upstream_model), inquiry)
+    }
+
+    fn read(&self, questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
+        response::read(questions, body)
+    }
+}

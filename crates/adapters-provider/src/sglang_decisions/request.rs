@@ -1,0 +1,106 @@
+//! Canonical form -> request body.
+
+use std::collections::HashSet;
+
+use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, QuestionType};
+use domain::json::Json;
+
+use crate::canonical::{default_instructions, is_blank};
+use crate::http::Payload;
+use crate::wire::Uncarried;
+
+/// Most options of a choice: one a letter. There must be two.
+const MAX_OPTIONS: usize = 26;
+/// Most levels of a score: one a digit. There must be two.
+const MAX_LEVELS: usize = 10;
+
+/// The body: the model's name at the provider, where it has one there, the state as `input`, images, and the
+/// questions in their order, by id. Texts may be any JSON and stay as they are; what is not known is not written,
+/// because the wire forbids other members.
+///
+/// # Errors
+/// What the wire cannot carry.
+pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
+    let typed = inquiry.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+    let images = match &inquiry.attachments {
+        Attachments::None => None,
+        Attachments::Images(images) => Some(images),
+        Attachments::Assets(_) | Attachments::InState => return Err(Uncarried::Attachments),
+    };
+    let input = inquiry.state.as_ref().filter(|state| !is_blank(state)).ok_or(Uncarried::EmptyState)?;
+    let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
+    let questions = Json::array(questions.iter().map(Json::text));
+    let model = model.map(Json::string);
+    let members = model.iter().map(|model| ("model", model.text())).chain([("input", input.text())]);
+    let members = members.chain(images.map(|images| ("images", images.text())));
+    let body = Json::object(members.chain([("questions", questions.text())]));
+    Ok(Payload::json(body.text().to_owned()))
+}
+
+fn question(question: &Question) -> Result<Json, Uncarried> {
+    if question.name.trim().is_empty() {
+        return Err(Uncarried::QuestionName);
+    }
+    let given = question.instructions.clone().filter(|instructions| !is_blank(instructions));
+    let text = given.unwrap_or_else(|| Json::string(default_instructions(question.kind.question_type())));
+    let id = Json::string(&question.name);
+    let common = |type_name| vec![("id", id.text()), ("type", type_name), ("question", text.text())];
+    match &question.kind {
+        QuestionKind::Noul { when_true, when_false } => {
+            let mut members = common("\"yes_no\"");
+            members.extend(when_true.as_ref().map(|yes| ("yes", yes.text())));
+            members.extend(when_false.as_ref().map(|no| ("no", no.text())));
+            Ok(Json::object(members))
+        }
+        QuestionKind::Choice { options } => {
+            let options = choices(options)?;
+            Ok(Json::object(common("\"choice\"").into_iter().chain([("options", options.text())])))
+        }
+        QuestionKind::Score { levels } => {
+            let levels = scale(levels)?;
+            Ok(Json::object(common("\"score\"").into_iter().chain([("levels", levels.text())])))
+        }
+        QuestionKind::Box => Err(Uncarried::QuestionType(QuestionType::Box)),
+    }
+}
+
+fn choices(options: &[ChoiceOption]) -> Result<Json, Uncarried> {
+    if !(2..=MAX_OPTIONS).contains(&options.len()) {
+        return Err(Uncarried::Options(MAX_OPTIONS));
+    }
+    let mut seen = HashSet::new();
+    for option in options {
+        let breaks_lines = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+        if option.name.trim().is_empty() || option.name.chars().any(breaks_lines) {
+            return Err(Uncarried::OptionName);
+        }
+        if !seen.insert(folded(&option.name)) {
+            return Err(Uncarried::SameOptions);
+        }
+    }
+    let written: Vec<Json> = options
+        .iter()
+        .map(|option| {
+            let name = Json::string(&option.name);
+            let description = option.meaning.as_ref().map(|meaning| ("description", meaning.text()));
+            Json::object([("name", name.text())].into_iter().chain(description))
+        })
+        .collect();
+    Ok(Json::array(written.iter().map(Json::text)))
+}
+
+/// Names that differ in case or in the space around them only are the same to the wire. Upper case first, which tells
+/// `ß` from `ss` no more than folding does.
+fn folded(name: &str) -> String {
+    name.trim().to_uppercase().to_lowercase()
+}
+
+fn scale(levels: &[Json]) -> Result<Json, Uncarried> {
+    if !(2..=MAX_LEVELS).contains(&levels.len()) {
+        return Err(Uncarried::Levels(MAX_LEVELS));
+    }
+    if levels.iter().any(is_blank) {
+        return Err(Uncarried::EmptyLevel);
+    }
+    Ok(Json::array(levels.iter().map(Json::text)))
+}

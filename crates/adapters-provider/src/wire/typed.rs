@@ -1,0 +1,88 @@
+//! What answers to typed questions have in common on every wire.
+
+use std::collections::HashMap;
+
+use domain::decision::Question;
+use serde_json::value::RawValue;
+
+use super::{MalformedAnswer, Object, number, probability, string};
+
+const NO_TYPE: MalformedAnswer = MalformedAnswer::Answer("it has no type");
+const INCOMPLETE: MalformedAnswer = MalformedAnswer::Answer("its distribution is not over what was asked");
+
+/// The answers of a map by their questions' names, in the order of the questions: each once and no other.
+pub(crate) fn by_question<'a>(
+    questions: &[Question],
+    answers: &'a RawValue,
+) -> Result<Vec<Object<'a>>, MalformedAnswer> {
+    let answers = Object::of(answers).ok_or(MalformedAnswer::NoAnswers)?;
+    let members = answers.members();
+    if members.len() != questions.len() {
+        return Err(MalformedAnswer::NotAsked);
+    }
+    let mut by_name: HashMap<&str, &'a RawValue> =
+        members.iter().map(|(name, answer)| (name.as_str(), *answer)).collect();
+    let mut found = Vec::with_capacity(questions.len());
+    for question in questions {
+        let answer = by_name.remove(question.name.as_str()).ok_or(MalformedAnswer::NotAsked)?;
+        found.push(Object::of(answer).ok_or(MalformedAnswer::Answer("it is no object"))?);
+    }
+    Ok(found)
+}
+
+/// What type an answer says it is of.
+pub(crate) fn type_of(answer: &Object<'_>) -> Result<String, MalformedAnswer> {
+    answer.get("type")?.and_then(string).ok_or(NO_TYPE)
+}
+
+/// The text of a number that must be there.
+pub(crate) fn required_number<'a>(answer: &Object<'a>, name: &str) -> Result<&'a str, MalformedAnswer> {
+    let value = answer.get(name)?.and_then(number).map(|(text, _)| text);
+    value.ok_or(MalformedAnswer::Answer("its value is no number"))
+}
+
+/// The text of a probability that must be there.
+pub(crate) fn required_probability<'a>(answer: &Object<'a>, name: &str) -> Result<&'a str, MalformedAnswer> {
+    let value = answer.get(name)?.and_then(probability);
+    value.ok_or(MalformedAnswer::Answer("its value is no probability"))
+}
+
+/// The text of the provider's own confidence, where it gave one.
+pub(crate) fn confidence<'a>(answer: &Object<'a>) -> Result<Option<&'a str>, MalformedAnswer> {
+    let read = |value| probability(value).ok_or(MalformedAnswer::Answer("its confidence is no number from 0 to 1"));
+    answer.get("confidence")?.map(read).transpose()
+}
+
+/// A probability for each of so many outcomes, from a map that names them.
+pub(crate) fn distribution_of_map<'a>(
+    answer: &Object<'a>,
+    outcomes: usize,
+    place: impl Fn(&str) -> Option<usize>,
+) -> Result<Vec<&'a str>, MalformedAnswer> {
+    let map = answer.get("probabilities")?.and_then(Object::of).ok_or(INCOMPLETE)?;
+    let entries = map.members().iter().map(|(name, value)| (place(name), Some(*value)));
+    distribution(outcomes, entries)
+}
+
+/// A probability for each of so many outcomes, each of which is told exactly once.
+pub(crate) fn distribution<'a>(
+    outcomes: usize,
+    entries: impl IntoIterator<Item = (Option<usize>, Option<&'a RawValue>)>,
+) -> Result<Vec<&'a str>, MalformedAnswer> {
+    let mut told: Vec<Option<&str>> = vec![None; outcomes];
+    for (place, value) in entries {
+        let slot = place.and_then(|place| told.get_mut(place)).ok_or(INCOMPLETE)?;
+        let value = value.and_then(probability);
+        let value = value.ok_or(MalformedAnswer::Answer("its distribution holds what is no probability"))?;
+        if slot.replace(value).is_some() {
+            return Err(MalformedAnswer::Answer("its distribution names an outcome twice"));
+        }
+    }
+    told.into_iter().collect::<Option<_>>().ok_or(INCOMPLETE)
+}
+
+/// The place of a level by its number: `0`, `1` and so on, written plainly.
+pub(crate) fn level(name: &str) -> Option<usize> {
+    let plain = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| name.parse().ok()).flatten()
+}
