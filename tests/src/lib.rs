@@ -8,6 +8,7 @@ mod server;
 mod sqlite;
 mod time;
 mod upstream;
+pub mod vendors;
 
 pub use http_client::*;
 pub use instance::*;

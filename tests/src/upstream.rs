@@ -30,6 +30,12 @@ pub enum Behaviour {
     Flood(u64),
     /// Sends bytes as they are and closes.
     Raw(Vec<u8>),
+    /// Sends the whole answer in pieces of one byte, so long apart.
+    Drip(Duration, String),
+    /// Sends the head and so many bytes of the body, then a reset.
+    ResetAfter(usize, String),
+    /// Answers what a function makes of the request: a status and a body.
+    Speak(fn(&Recorded) -> (u16, String)),
 }
 
 impl Behaviour {
@@ -159,9 +165,9 @@ impl State {
     async fn converse(&self, mut stream: TcpStream) -> Result<()> {
         let mut unread = Vec::new();
         while let Some(request) = read_request(&mut stream, &mut unread).await? {
-            lock(&self.requests).push(request);
+            lock(&self.requests).push(request.clone());
             let behaviour = lock(&self.behaviour).clone();
-            if !self.behave(behaviour, &mut stream).await? {
+            if !self.behave(behaviour, &request, &mut stream).await? {
                 break;
             }
         }
@@ -169,7 +175,7 @@ impl State {
     }
 
     /// True where the connection stays.
-    async fn behave(&self, behaviour: Behaviour, stream: &mut TcpStream) -> Result<bool> {
+    async fn behave(&self, behaviour: Behaviour, request: &Recorded, stream: &mut TcpStream) -> Result<bool> {
         match behaviour {
             Behaviour::Answer(status, headers, body) => answer(stream, status, &headers, &body).await?,
             Behaviour::Late(after, body) => {
@@ -192,6 +198,25 @@ impl State {
                 stream.write_all(&bytes).await?;
                 stream.shutdown().await?;
                 return Ok(false);
+            }
+            Behaviour::Drip(pause, body) => {
+                for byte in format!("{}{body}", head(200, "", body.len())).as_bytes() {
+                    stream.write_all(&[*byte]).await?;
+                    sleep(pause).await;
+                }
+            }
+            Behaviour::ResetAfter(bytes, body) => {
+                stream.write_all(head(200, "", body.len()).as_bytes()).await?;
+                stream.write_all(&body.as_bytes()[..bytes.min(body.len())]).await?;
+                stream.flush().await?;
+                // Long enough for the bytes to arrive before the reset throws away what is buffered.
+                sleep(Duration::from_millis(20)).await;
+                stream.set_zero_linger()?;
+                return Ok(false);
+            }
+            Behaviour::Speak(speak) => {
+                let (status, body) = speak(request);
+                answer(stream, status, "", &body).await?;
             }
         }
         Ok(true)

@@ -12,7 +12,8 @@ pub const ANSWER: &str = r#"{"model":"judge-1.0","answers":{"refund":{"type":"no
 
 /// A Decisions body for `model` with [`QUESTIONS`] and a state.
 pub fn body(model: &str) -> String {
-    format!(r#"{{"model":"{model}","questions":{QUESTIONS},"state":"It smokes. I want my money back."}}"#)
+    format!(r#"{{"model":"{model}","questions":{QUESTIONS},"state":"It smokes. I want my money back.",
+            "provider":{{"order":["alpha","beta"]}}}}"#)
 }
 
 /// A Decisions body for the sandbox with further members, such as `"user":"u"`.
