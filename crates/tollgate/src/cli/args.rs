@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    CatalogueCommand, ContainerCommand, GuardrailCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
+    CatalogueCommand, ContainerCommand, EndpointCommand, GuardrailCommand, KeyCommand, MigrateCommand, UsageCommand,
+    WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -57,6 +58,9 @@ pub enum Command {
     /// Import and read the model catalogue
     #[command(subcommand)]
     Catalogue(CatalogueCommand),
+    /// See who serves which model
+    #[command(subcommand)]
+    Endpoint(EndpointCommand),
     /// Read usage records
     #[command(subcommand)]
     Usage(UsageCommand),

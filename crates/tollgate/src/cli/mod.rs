@@ -2,6 +2,7 @@
 
 mod args;
 mod container;
+mod endpoint;
 mod guardrail;
 mod key;
 mod stores;
@@ -9,6 +10,7 @@ mod workspace;
 
 pub use args::*;
 pub use container::*;
+pub use endpoint::*;
 pub use guardrail::*;
 pub use key::*;
 pub use stores::*;

@@ -57,6 +57,8 @@ fn every_documented_command_is_there() {
         "catalogue import f.json",
         "catalogue list",
         "catalogue show a/b:free",
+        "endpoint list",
+        "endpoint list --model a/b",
         "usage list --limit 5",
         "usage show gen-dec-1",
         "migrate up",

@@ -54,7 +54,10 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
 }
 
 /// The catalogue as the server shows it: the rows of configured endpoints are among them.
-async fn snapshot(context: &Context, stores: &Stores) -> anyhow::Result<std::sync::Arc<CatalogueSnapshot>> {
+///
+/// # Errors
+/// The store failed.
+pub async fn snapshot(context: &Context, stores: &Stores) -> anyhow::Result<std::sync::Arc<CatalogueSnapshot>> {
     let overlay = minimal_rows(&context.config.endpoints);
     let hide_sandbox = !context.config.sandbox_enabled;
     let live = LiveCatalogue::load(std::sync::Arc::clone(&stores.models), &*stores.feed, overlay, hide_sandbox).await?;

@@ -5,6 +5,7 @@ mod container;
 mod context;
 mod demo;
 mod doctor;
+mod endpoint;
 mod first_start;
 mod guardrail;
 mod key;

@@ -6,7 +6,9 @@ use anyhow::Context as _;
 use clap::Parser;
 use serde_json::json;
 
-use super::{Context, catalogue, container, demo, doctor, guardrail, key, migrate, openapi, serve, usage, workspace};
+use super::{
+    Context, catalogue, container, demo, doctor, endpoint, guardrail, key, migrate, openapi, serve, usage, workspace,
+};
 use crate::cli::{Cli, Command};
 use crate::config::Environment;
 use crate::output::{Output, note};
@@ -59,6 +61,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Workspace(command) => workspace::run(context, command).await,
         Command::Container(command) => container::run(context, command).await,
         Command::Catalogue(command) => catalogue::run(context, command).await,
+        Command::Endpoint(command) => endpoint::run(context, command).await,
         Command::Usage(command) => usage::run(context, command).await,
         Command::Migrate(command) => migrate::run(context, command).await,
         Command::Doctor => doctor::run(context).await,

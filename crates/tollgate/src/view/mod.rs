@@ -1,6 +1,7 @@
 //! What commands show, as JSON and as text.
 
 mod container;
+mod endpoint;
 mod guardrail;
 mod key;
 mod list;
@@ -10,6 +11,7 @@ mod usage;
 mod workspace;
 
 pub use container::*;
+pub use endpoint::*;
 pub use guardrail::*;
 pub use key::*;
 pub use list::*;

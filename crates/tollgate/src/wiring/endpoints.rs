@@ -1,14 +1,24 @@
 //! Endpoints as the configuration describes them.
 
+use adapters_provider::SandboxProvider;
 use domain::model::{Model, Pricing};
 use domain::money::Price;
-use domain::routing::{AttachmentForm, Endpoint};
+use domain::routing::{AttachmentForm, Endpoint, EndpointDirectory};
 
 use crate::config::{Config, EndpointConfig, ProviderConfig};
 
 /// The endpoints of the configuration, in its order.
 pub fn configured(config: &Config) -> Vec<Endpoint> {
     config.endpoints.iter().filter_map(|endpoint| of_config(endpoint, &config.providers)).collect()
+}
+
+/// Every endpoint: those of the configuration in their order, then the sandbox's.
+pub fn directory(config: &Config) -> EndpointDirectory {
+    let mut endpoints = configured(config);
+    if config.sandbox_enabled {
+        endpoints.extend(SandboxProvider::endpoints());
+    }
+    EndpointDirectory::new(endpoints)
 }
 
 /// `None` only for an endpoint of a provider that is not configured, which the configuration refuses.

@@ -11,7 +11,7 @@ mod starter;
 mod stores;
 
 pub use background::Background;
-pub use endpoints::minimal_rows;
+pub use endpoints::{configured as configured_endpoints, directory, minimal_rows};
 pub use instance::{Instance, wire_names};
 pub use presence::Presence;
 pub use providers::Upstreams;

@@ -40,14 +40,12 @@ impl Upstreams {
                 .with_context(|| format!("the provider {} cannot be used", provider.slug))?;
             providers.insert(provider.slug.clone(), built);
         }
-        let mut endpoints = endpoints::configured(config);
         if config.sandbox_enabled {
             providers.insert(SANDBOX_AUTHOR.parse()?, Arc::new(SandboxProvider::new()));
-            endpoints.extend(SandboxProvider::endpoints());
         }
         Ok(Self {
             provider: Arc::new(ProviderRouter::new(providers)),
-            endpoints: Arc::new(EndpointDirectory::new(endpoints)),
+            endpoints: Arc::new(endpoints::directory(config)),
         })
     }
 }

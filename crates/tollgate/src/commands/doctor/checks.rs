@@ -1,18 +1,20 @@
 //! One function a thing to look at.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use chrono::DateTime;
 use domain::container::{BlobKey, BlobStore, ByteSource};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
-use domain::model::CatalogueSnapshot;
+use domain::model::Model;
+use domain::money::Price;
+use domain::routing::Endpoint;
 
+use super::oddities;
 use super::reach::reach;
 use super::report::{Check, Status};
-use crate::commands::{Context, migrate};
-use crate::wiring::{Stores, Upstreams};
+use crate::commands::{Context, catalogue, migrate};
+use crate::config::ModelConfig;
+use crate::wiring::{Stores, Upstreams, configured_endpoints, directory, idle_options};
 
 /// Which file the configuration came from.
 pub fn configuration(context: &Context) -> Check {
@@ -68,7 +70,8 @@ impl ByteSource for OneByte {
     }
 }
 
-/// Whether secrets are there and settings make sense, then whether each provider can be reached.
+/// Whether secrets are there and settings make sense, then whether each provider can be reached, and what is odd
+/// about it.
 pub async fn providers(context: &Context) -> Vec<Check> {
     let config = &context.config;
     let built = Upstreams::build(config, &context.environment);
@@ -78,47 +81,114 @@ pub async fn providers(context: &Context) -> Vec<Check> {
     for provider in &config.providers {
         let name = format!("provider {}", provider.slug);
         checks.push(if proxied {
-            Check::new(name, Status::Warning, "a proxy is set, so it was not tried whether the provider can be reached")
+            let detail = "a proxy is set, so it was not tried whether the provider can be reached";
+            Check::new(name.clone(), Status::Warning, detail)
         } else {
-            Check::of(name, reach(&provider.base_url, provider.connect_timeout).await)
+            Check::of(name.clone(), reach(&provider.base_url, provider.connect_timeout).await)
         });
+        checks.extend(warnings(&name, oddities::of_provider(config, provider)));
     }
     checks
+}
+
+/// A check a sentence.
+fn warnings(name: &str, sentences: impl IntoIterator<Item = String>) -> Vec<Check> {
+    sentences.into_iter().map(|sentence| Check::new(name, Status::Warning, sentence)).collect()
 }
 
 fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// Which endpoints serve models that the stored catalogue has no row for.
+/// Which endpoints serve models that the stored catalogue has no row for, and what is odd about each.
 pub async fn endpoints(context: &Context, stores: &Stores) -> Vec<Check> {
     let rows = match stores.models.list().await {
         Ok(rows) => rows,
         Err(error) => return vec![Check::of("catalogue", Err::<String, _>(error))],
     };
-    let count = rows.len();
-    let snapshot = Arc::new(CatalogueSnapshot::build(rows));
-    let mut checks = vec![Check::new("catalogue", Status::Ok, format!("{count} rows"))];
-    for endpoint in &context.config.endpoints {
+    let mut checks = vec![Check::new("catalogue", Status::Ok, format!("{} rows", rows.len()))];
+    let endpoints = configured_endpoints(&context.config);
+    for (place, endpoint) in endpoints.iter().enumerate() {
         let name = format!("endpoint {} at {}", endpoint.model, endpoint.provider);
-        let row = snapshot.rows().iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
-        checks.push(match (row, endpoint.prices) {
-            (Some(row), _) if !row.serves_decisions() => {
-                Check::new(name, Status::Broken, "the catalogue's row has no decisions among its output modalities")
-            }
-            (Some(row), None) if row.pricing.is_variable() => {
-                Check::new(name, Status::Broken, "neither the endpoint nor the catalogue's row has a fixed price")
-            }
-            (Some(_), _) => Check::new(name, Status::Ok, "the catalogue has a row"),
-            (None, Some(_)) => {
-                let detail = "the catalogue lacks the model, so a minimal row stands in (text->decisions, the endpoint's price)";
-                Check::new(name, Status::Warning, detail)
-            }
-            (None, None) => {
-                let detail = "the catalogue lacks the model and the endpoint has no price, so a minimal row stands in and calls are free";
-                Check::new(name, Status::Warning, detail)
-            }
-        });
+        let row = rows.iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
+        let (status, detail) = row_and_price(row, endpoint);
+        checks.push(Check::new(name.clone(), status, detail));
+        checks.extend(warnings(&name, oddities::repeated(&endpoints, place)));
+        checks.extend(warnings(&name, oddities::of_endpoint(endpoint)));
     }
     checks
+}
+
+fn row_and_price(row: Option<&Model>, endpoint: &Endpoint) -> (Status, &'static str) {
+    match (row, endpoint.prices) {
+        (Some(row), _) if !row.serves_decisions() => {
+            (Status::Broken, "the catalogue's row has no decisions among its output modalities")
+        }
+        (Some(row), None) if row.pricing.is_variable() => {
+            (Status::Broken, "neither the endpoint nor the catalogue's row has a fixed price")
+        }
+        (Some(row), None) if row.pricing.prompt == Price::ZERO && row.pricing.completion == Price::ZERO => {
+            (Status::Warning, "the endpoint has no price and that of the catalogue's row is 0, so calls are free")
+        }
+        (Some(_), None) => (Status::Ok, "the catalogue has a row, and its price"),
+        (Some(_), Some(_)) => (Status::Ok, "the catalogue has a row; the price is the endpoint's"),
+        (None, Some(_)) => (
+            Status::Warning,
+            "the catalogue lacks the model, so a minimal row stands in (text->decisions, the endpoint's price)",
+        ),
+        (None, None) => (
+            Status::Warning,
+            "the catalogue lacks the model and the endpoint has no price, so a minimal row stands in and calls are free",
+        ),
+    }
+}
+
+/// Which options in `[[models]]` do something.
+pub async fn models(context: &Context, stores: &Stores) -> Vec<Check> {
+    if context.config.models.is_empty() {
+        return Vec::new();
+    }
+    let snapshot = match catalogue::snapshot(context, stores).await {
+        Ok(snapshot) => snapshot,
+        Err(error) => return vec![Check::of("models", Err::<String, _>(error))],
+    };
+    let endpoints = directory(&context.config);
+    let check = |model: &ModelConfig| {
+        let name = format!("model {}", model.model);
+        match idle_options(model, &snapshot, &endpoints) {
+            Some(reason) => Check::new(name, Status::Warning, format!("its options do nothing: {reason}")),
+            None => Check::new(name, Status::Ok, "its options are in force"),
+        }
+    };
+    context.config.models.iter().map(check).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::model::Pricing;
+    use domain::routing::{TokenPrices, Wire};
+
+    #[test]
+    fn a_price_is_somewhere_or_it_is_told() {
+        let endpoint = Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
+        let half = TokenPrices { prompt: "0.5".parse().unwrap(), completion: Price::ZERO };
+        let priced = Endpoint { prices: Some(half), ..endpoint.clone() };
+        let row = |prompt: &str| {
+            let pricing = Pricing::per_token(prompt.parse().unwrap(), Price::ZERO);
+            Model::minimal("a/b".parse().unwrap(), pricing)
+        };
+        for (row, endpoint, status, expected) in [
+            (Some(row("0.5")), &endpoint, Status::Ok, "its price"),
+            (Some(row("0")), &priced, Status::Ok, "the price is the endpoint's"),
+            (Some(row("0")), &endpoint, Status::Warning, "calls are free"),
+            (Some(row("-1")), &endpoint, Status::Broken, "fixed price"),
+            (None, &priced, Status::Warning, "a minimal row stands in (text->decisions"),
+            (None, &endpoint, Status::Warning, "calls are free"),
+        ] {
+            let (found, detail) = row_and_price(row.as_ref(), endpoint);
+            assert_eq!(found, status, "{detail}");
+            assert!(detail.contains(expected), "{detail}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `tollgate doctor`
 
 mod checks;
+mod oddities;
 mod reach;
 mod report;
 mod run;

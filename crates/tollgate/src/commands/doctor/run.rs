@@ -16,6 +16,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
             found.push(checks::database(context, &stores).await);
             found.push(checks::blobs(context, &stores).await);
             found.extend(checks::endpoints(context, &stores).await);
+            found.extend(checks::models(context, &stores).await);
         }
         Err(error) => found.push(Check::of("stores", Err::<String, _>(error))),
     }

@@ -1,0 +1,168 @@
+//! What is allowed and hardly meant: told by `doctor`, never refused.
+
+use std::net::IpAddr;
+
+use domain::decision::QuestionType;
+use domain::routing::{AttachmentForm, ConfidenceSource, Endpoint, Wire};
+use http::Uri;
+
+use crate::config::{Config, ProviderConfig};
+
+/// What is odd about a provider, each as a sentence.
+pub fn of_provider(config: &Config, provider: &ProviderConfig) -> Vec<String> {
+    let mut odd = Vec::new();
+    if !config.endpoints.iter().any(|endpoint| endpoint.provider == provider.slug) {
+        odd.push("no endpoint uses it".to_owned());
+    }
+    if provider.api_key.is_some() && travels_in_the_open(&provider.base_url) {
+        odd.push(
+            "its key and what is asked travel unencrypted: the base URL is http:// and not on this machine".to_owned(),
+        );
+    }
+    if provider.api_key.is_none() && (provider.auth_header.is_some() || provider.auth_scheme.is_some()) {
+        odd.push("it is said how its key is sent, but there is no key".to_owned());
+    }
+    if provider.attempt_timeout > config.limits.request_timeout {
+        odd.push(
+            "attempt_timeout_ms is longer than limits.request_timeout_ms, so one attempt can take all the time"
+                .to_owned(),
+        );
+    }
+    odd
+}
+
+/// True for `http://` to anywhere but the loopback.
+fn travels_in_the_open(base_url: &str) -> bool {
+    let Ok(uri) = base_url.parse::<Uri>() else { return false };
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    uri.scheme_str() == Some("http") && !loopback
+}
+
+/// What is odd about an endpoint by itself, each as a sentence.
+pub fn of_endpoint(endpoint: &Endpoint) -> Vec<String> {
+    let mut odd = beyond_the_wire(endpoint);
+    let asks_boxes = endpoint.question_types.as_ref().is_some_and(|types| types.contains(&QuestionType::Box));
+    if asks_boxes && endpoint.attachments == AttachmentForm::None {
+        odd.push("question_types has box, but images is none: no box will be asked for".to_owned());
+    }
+    let wire = endpoint.wire.as_str();
+    match (endpoint.wire, endpoint.confidence) {
+        (Wire::SglangDecisions | Wire::ChatCompletions, ConfidenceSource::Native | ConfidenceSource::SystemOne) => {
+            let source = endpoint.confidence.as_str();
+            odd.push(format!("confidence is {source}, but the wire {wire} has none: answers will lack it"));
+        }
+        (Wire::GeminiDecisions, ConfidenceSource::SystemOne) => {
+            odd.push(
+                "confidence is system-one, but on this wire it is the largest probability: computed is meant"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
+    odd
+}
+
+/// Limits that are wider than those of the wire.
+fn beyond_the_wire(endpoint: &Endpoint) -> Vec<String> {
+    let (own, wire) = (endpoint.own_limits, endpoint.wire.limits());
+    let pairs = [
+        ("max_questions", own.max_questions, wire.max_questions),
+        ("max_options", own.max_options, wire.max_options),
+        ("max_levels", own.max_levels, wire.max_levels),
+    ];
+    let beyond = |(key, own, wire): (&str, Option<usize>, Option<usize>)| {
+        let (own, wire) = own.zip(wire)?;
+        let name = endpoint.wire.as_str();
+        (own > wire).then(|| format!("{key} is {own}, but the wire {name} is described with at most {wire}"))
+    };
+    pairs.into_iter().filter_map(beyond).collect()
+}
+
+/// Why an endpoint can never be told from one before it, if it cannot.
+pub fn repeated(endpoints: &[Endpoint], place: usize) -> Option<String> {
+    let same = |other: &&Endpoint| {
+        let endpoint = &endpoints[place];
+        (&other.model, &other.provider, &other.upstream_model)
+            == (&endpoint.model, &endpoint.provider, &endpoint.upstream_model)
+    };
+    endpoints[..place]
+        .iter()
+        .find(same)
+        .map(|_| "the same model of the same provider stands in the list twice".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, load_text};
+    use crate::wiring::configured_endpoints;
+
+    fn read(text: &str) -> Config {
+        load_text(None, text, &Environment::default()).unwrap()
+    }
+
+    fn provider(lines: &str) -> Vec<String> {
+        let config = read(&format!(
+            "[[providers]]\nslug = \"p\"\n{lines}\n[[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = \"m\"\n"
+        ));
+        of_provider(&config, &config.providers[0])
+    }
+
+    fn endpoint(wire: &str, lines: &str) -> Vec<String> {
+        let config = read(&format!(
+            "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\nwire = \"{wire}\"\n[[endpoints]]\nmodel = \"a/b\"\n\
+             provider = \"p\"\nupstream_model = \"m\"\n{lines}\n"
+        ));
+        of_endpoint(&configured_endpoints(&config)[0])
+    }
+
+    #[test]
+    fn keys_in_the_open_and_keys_that_are_not_there() {
+        for safe in ["https://api.example/v1", "http://127.0.0.1:1/v1", "http://localhost:1", "http://[::1]:1"] {
+            assert!(provider(&format!("base_url = \"{safe}\"\napi_key_env = \"K\"")).is_empty(), "{safe}");
+        }
+        assert!(provider("base_url = \"http://10.0.0.7\"").is_empty());
+        assert!(provider("base_url = \"http://10.0.0.7\"\napi_key_env = \"K\"")[0].contains("unencrypted"));
+        assert!(provider("base_url = \"https://h\"\nauth_header = \"api-key\"")[0].contains("there is no key"));
+        assert!(provider("base_url = \"https://h\"\nattempt_timeout_ms = 60001")[0].contains("all the time"));
+        let unused = read("[[providers]]\nslug = \"p\"\nbase_url = \"https://h\"\n");
+        assert_eq!(of_provider(&unused, &unused.providers[0]), ["no endpoint uses it"]);
+    }
+
+    #[test]
+    fn attributes_that_contradict_the_wire() {
+        for (wire, lines) in [
+            ("system-one", "max_options = 255\nmax_questions = 5000\nconfidence = \"native\""),
+            ("openai-decisions", "max_questions = 400"),
+            ("gemini-decisions", "confidence = \"native\""),
+            ("sglang-decisions", "max_options = 26"),
+            ("system-one", "question_types = [\"box\"]\nimages = \"assets\""),
+        ] {
+            assert!(endpoint(wire, lines).is_empty(), "{wire} {lines}");
+        }
+        for (wire, lines, expected) in [
+            ("openai-decisions", "max_questions = 401", "max_questions is 401"),
+            ("sglang-decisions", "max_options = 27", "at most 26"),
+            ("sglang-decisions", "confidence = \"native\"", "answers will lack it"),
+            ("chat-completions", "confidence = \"system-one\"", "answers will lack it"),
+            ("gemini-decisions", "confidence = \"system-one\"", "the largest probability"),
+            ("system-one", "question_types = [\"box\", \"noul\"]", "no box will be asked for"),
+        ] {
+            let odd = endpoint(wire, lines);
+            assert_eq!(odd.len(), 1, "{wire} {lines}: {odd:?}");
+            assert!(odd[0].contains(expected), "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_twice() {
+        let text = "[[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = ";
+        let config = read(&format!(
+            "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n{text}\"m\"\n{text}\"n\"\n{text}\"m\"\n"
+        ));
+        let endpoints = configured_endpoints(&config);
+        assert!(repeated(&endpoints, 0).is_none() && repeated(&endpoints, 1).is_none());
+        assert!(repeated(&endpoints, 2).unwrap().contains("twice"));
+    }
+}

@@ -1,0 +1,246 @@
+//! Endpoints.
+
+use domain::decision::QuestionType;
+use domain::routing::{AttachmentForm, ChatSettings, Endpoint, TokenPrices, Wire};
+use serde::Serialize;
+
+/// An endpoint as it is configured, what its wire adds included.
+#[derive(Serialize)]
+pub struct EndpointView {
+    /// The model's name in the catalogue.
+    pub model: String,
+    /// The provider's slug.
+    pub provider: String,
+    /// The provider's display name.
+    pub provider_name: String,
+    /// The protocol.
+    pub wire: &'static str,
+    /// The model's name at the provider.
+    pub upstream_model: String,
+    /// What is charged; null where neither the endpoint nor the catalogue says.
+    pub prices: Option<EndpointPricesView>,
+    /// The types of questions that it answers.
+    pub question_types: Vec<&'static str>,
+    /// What it takes at most.
+    pub limits: LimitsView,
+    /// In which form it takes media.
+    pub images: &'static str,
+    /// Which number is `confidence`.
+    pub confidence: &'static str,
+    /// Decimals of its numbers.
+    pub decimals: u32,
+    /// True where it keeps nothing.
+    pub zdr: bool,
+    /// Whether it may store or train on what it is sent: `allow` or `deny`.
+    pub data_collection: &'static str,
+    /// The number format of the weights.
+    pub quantization: &'static str,
+    /// The attempt's deadline in milliseconds.
+    pub attempt_timeout_ms: u64,
+    /// How a chat model is made to answer; only on that wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat: Option<ChatView>,
+}
+
+/// Prices in USD per token, exact.
+#[derive(Serialize)]
+pub struct EndpointPricesView {
+    /// Per input token.
+    pub prompt: String,
+    /// Per output token.
+    pub completion: String,
+    /// `endpoint` or `catalogue`: who says so.
+    pub source: &'static str,
+}
+
+/// Most of everything; null is no limit.
+#[derive(Serialize)]
+pub struct LimitsView {
+    questions: Option<usize>,
+    options: Option<usize>,
+    levels: Option<usize>,
+    body_bytes: Option<usize>,
+    input_tokens: Option<usize>,
+}
+
+/// How a chat model is made to answer, in the words of the configuration.
+#[derive(Serialize)]
+pub struct ChatView {
+    method: &'static str,
+    temperature: String,
+    min_label_mass: String,
+    top_logprobs: usize,
+}
+
+impl From<ChatSettings> for ChatView {
+    fn from(chat: ChatSettings) -> Self {
+        Self {
+            method: chat.method.as_str(),
+            temperature: decimal(chat.temperature_milli),
+            min_label_mass: decimal(chat.min_label_mass_milli),
+            top_logprobs: chat.top_logprobs,
+        }
+    }
+}
+
+/// Thousandths as a decimal number: 1350 is `1.35`.
+fn decimal(thousandths: u32) -> String {
+    let text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+impl EndpointView {
+    /// Of an endpoint, and the prices of the catalogue's row for where it has none of its own.
+    pub fn new(endpoint: &Endpoint, of_catalogue: Option<TokenPrices>) -> Self {
+        let prices = |prices: TokenPrices, source| EndpointPricesView {
+            prompt: prices.prompt.to_string(),
+            completion: prices.completion.to_string(),
+            source,
+        };
+        let own = endpoint.prices.map(|own| prices(own, "endpoint"));
+        let limits = endpoint.limits();
+        Self {
+            model: endpoint.model.to_string(),
+            provider: endpoint.provider.to_string(),
+            provider_name: endpoint.provider_name.clone(),
+            wire: endpoint.wire.as_str(),
+            upstream_model: endpoint.upstream_model.clone(),
+            prices: own.or_else(|| of_catalogue.map(|row| prices(row, "catalogue"))),
+            question_types: QuestionType::ALL
+                .into_iter()
+                .filter(|question_type| asks(endpoint, *question_type))
+                .map(QuestionType::as_str)
+                .collect(),
+            limits: LimitsView {
+                questions: limits.max_questions,
+                options: limits.max_options,
+                levels: limits.max_levels,
+                body_bytes: limits.max_body_bytes,
+                input_tokens: limits.max_input_tokens,
+            },
+            images: endpoint.attachments.as_str(),
+            confidence: endpoint.confidence.as_str(),
+            decimals: endpoint.decimals,
+            zdr: endpoint.data_policy.zdr,
+            data_collection: if endpoint.data_policy.collects { "allow" } else { "deny" },
+            quantization: endpoint.quantization.as_str(),
+            attempt_timeout_ms: u64::try_from(endpoint.attempt_timeout.as_millis()).unwrap_or(u64::MAX),
+            chat: (endpoint.wire == Wire::ChatCompletions).then(|| endpoint.chat.into()),
+        }
+    }
+
+    /// The names of the columns of [`Self::line`].
+    pub const HEAD: [&str; 7] = ["MODEL", "PROVIDER", "WIRE", "USD/TOKEN IN", "USD/TOKEN OUT", "LIMITS", "DATA"];
+
+    /// For a table.
+    pub fn line(&self) -> [String; 7] {
+        let price =
+            |of: fn(&EndpointPricesView) -> &String| self.prices.as_ref().map_or("-", |prices| of(prices)).to_owned();
+        let data = match (self.zdr, self.data_collection) {
+            (true, _) => "keeps nothing",
+            (false, "deny") => "does not collect",
+            _ => "may collect",
+        };
+        [
+            self.model.clone(),
+            self.provider.clone(),
+            self.wire.to_owned(),
+            price(|prices| &prices.prompt),
+            price(|prices| &prices.completion),
+            self.limits_in_words(),
+            data.to_owned(),
+        ]
+    }
+
+    fn limits_in_words(&self) -> String {
+        let limits = [
+            (self.limits.questions, "questions"),
+            (self.limits.options, "options"),
+            (self.limits.levels, "levels"),
+            (self.limits.body_bytes, "bytes"),
+            (self.limits.input_tokens, "tokens"),
+        ];
+        let words: Vec<String> =
+            limits.iter().filter_map(|(limit, word)| limit.map(|limit| format!("{limit} {word}"))).collect();
+        if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+    }
+}
+
+/// Whether questions of that type can be asked at all.
+fn asks(endpoint: &Endpoint, question_type: QuestionType) -> bool {
+    let served = endpoint.question_types.as_ref().is_none_or(|types| types.contains(&question_type));
+    let pictured = question_type != QuestionType::Box || endpoint.attachments != AttachmentForm::None;
+    served && pictured && endpoint.wire.asks(question_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::routing::{DataPolicy, EndpointLimits};
+
+    use super::*;
+
+    fn endpoint(wire: Wire) -> Endpoint {
+        Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), wire, "m")
+    }
+
+    fn prices(prompt: &str) -> TokenPrices {
+        TokenPrices { prompt: prompt.parse().unwrap(), completion: "0".parse().unwrap() }
+    }
+
+    #[test]
+    fn the_endpoints_own_price_comes_before_the_catalogues() {
+        let own = Endpoint { prices: Some(prices("0.5")), ..endpoint(Wire::SystemOne) };
+        for (endpoint, row, expected) in [
+            (&own, Some(prices("0.25")), Some(("0.5", "endpoint"))),
+            (&endpoint(Wire::SystemOne), Some(prices("0.25")), Some(("0.25", "catalogue"))),
+            (&endpoint(Wire::SystemOne), None, None),
+        ] {
+            let view = EndpointView::new(endpoint, row);
+            let shown = view.prices.as_ref().map(|prices| (prices.prompt.as_str(), prices.source));
+            assert_eq!(shown, expected);
+        }
+        assert_eq!(EndpointView::new(&endpoint(Wire::SystemOne), None).line()[3], "-");
+    }
+
+    #[test]
+    fn a_line_says_limits_of_the_wire_as_well_and_what_is_done_with_data() {
+        let limited = Endpoint {
+            own_limits: EndpointLimits { max_levels: Some(4), ..EndpointLimits::default() },
+            data_policy: DataPolicy { zdr: false, collects: false },
+            ..endpoint(Wire::SglangDecisions)
+        };
+        let line = EndpointView::new(&limited, None).line();
+        assert_eq!((line[5].as_str(), line[6].as_str()), ("26 options, 4 levels", "does not collect"));
+        let plain = EndpointView::new(&endpoint(Wire::SystemOne), None).line();
+        assert_eq!((plain[5].as_str(), plain[6].as_str()), ("-", "may collect"));
+        let zdr = DataPolicy { zdr: true, collects: false };
+        let line = EndpointView::new(&Endpoint { data_policy: zdr, ..endpoint(Wire::SystemOne) }, None).line();
+        assert_eq!(line[6], "keeps nothing");
+    }
+
+    #[test]
+    fn boxes_need_images() {
+        let types = |endpoint: &Endpoint| EndpointView::new(endpoint, None).question_types;
+        assert_eq!(types(&endpoint(Wire::SystemOne)), ["noul", "choice", "score"]);
+        let seeing = Endpoint { attachments: AttachmentForm::Assets, ..endpoint(Wire::SystemOne) };
+        assert_eq!(types(&seeing), ["noul", "choice", "score", "box"]);
+        let narrow = Endpoint { question_types: Some(vec![QuestionType::Score]), ..endpoint(Wire::OpenAiDecisions) };
+        assert_eq!(types(&narrow), ["score"]);
+    }
+
+    #[test]
+    fn thousandths_are_shown_as_decimals() {
+        for (number, text) in [(0, "0"), (50, "0.05"), (500, "0.5"), (1_000, "1"), (20_125, "20.125"), (10_000, "10")] {
+            assert_eq!(decimal(number), text);
+        }
+    }
+
+    #[test]
+    fn only_chat_models_show_how_they_are_made_to_answer() {
+        let json = |wire| serde_json::to_value(EndpointView::new(&endpoint(wire), None)).unwrap();
+        let chat = &json(Wire::ChatCompletions)["chat"];
+        assert_eq!((&chat["method"], &chat["temperature"]), (&"probe".into(), &"1".into()));
+        assert_eq!(chat["min_label_mass"], "0.5");
+        assert!(json(Wire::SystemOne).get("chat").is_none());
+    }
+}
