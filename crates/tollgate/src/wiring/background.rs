@@ -6,10 +6,12 @@ use std::time::Duration;
 use adapters_cache::{ChangeWatcher, LiveCatalogue};
 use domain::error::StoreError;
 use domain::file::{SweepDocuments, SweepReport};
+use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Stores;
+use super::resting::Resting;
 
 /// How often the change feed is read.
 const POLL_EVERY: Duration = Duration::from_millis(250);
@@ -32,6 +34,12 @@ impl Background {
     pub fn follow_changes(&self, watcher: Arc<ChangeWatcher>, catalogue: Arc<LiveCatalogue>) {
         let cancelled = self.cancelled.clone();
         self.tasks.spawn(async move { watcher.run(POLL_EVERY, catalogue, cancelled).await });
+    }
+
+    /// Tells the log which endpoints rest.
+    pub fn watch_endpoints(&self, resting: Resting, clock: Arc<dyn Clock>) {
+        let cancelled = self.cancelled.clone();
+        self.tasks.spawn(async move { resting.run(clock, cancelled).await });
     }
 
     /// Removes what interrupted promotions left behind, now and every ten minutes.
