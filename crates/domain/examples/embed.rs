@@ -11,15 +11,17 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
 use domain::decision::{
-    DecisionDraft, DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage, StaysToTheEnd, SubmitDecision,
-    SubmitDecisionPorts,
+    DecisionDraft, DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage, RouterSettings, StaysToTheEnd,
+    SubmitDecision, SubmitDecisionPorts,
 };
 use domain::error::StoreError;
 use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
-use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, Wire};
-use domain::system::{Clock, IdGenerator};
+use domain::routing::{
+    AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, Wire,
+};
+use domain::system::{Clock, IdGenerator, Randomness, Timer};
 use domain::usage::{UsageRecord, UsageRepository};
 use uuid::Uuid;
 
@@ -34,6 +36,26 @@ impl Clock for MachineClock {
 
     fn monotonic(&self) -> Duration {
         self.0.elapsed()
+    }
+}
+
+/// Sleeps by the runtime.
+struct RuntimeTimer;
+
+#[async_trait]
+impl Timer for RuntimeTimer {
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// Draws that count in steps of the golden ratio: even enough to spread load over a few endpoints.
+#[derive(Default)]
+struct EvenDraws(AtomicU64);
+
+impl Randomness for EvenDraws {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
 }
 
@@ -94,9 +116,9 @@ struct MoneyJudge;
 #[async_trait]
 impl DecisionProvider for MoneyJudge {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
-        let state = call.request.state.as_ref().map_or("", Json::text);
+        let state = call.inquiry.state.as_ref().map_or("", Json::text);
         let yes = if state.contains("money") { "0.97" } else { "0.04" };
-        let questions = call.request.questions.typed.iter().flatten();
+        let questions = call.inquiry.questions.typed.iter().flatten();
         let answers: Vec<String> =
             questions.map(|question| format!(r#""{}":{{"type":"noul","noul":{yes}}}"#, question.name)).collect();
         let answers = Json::parse(&format!("{{{}}}", answers.join(",")))
@@ -146,15 +168,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let pricing = Pricing::per_token("0.000000042".parse()?, "0".parse()?);
     let model = Model::minimal("acme/judge".parse()?, pricing);
     let endpoint = Endpoint {
-        model: model.id.clone(),
-        provider: "acme".parse()?,
         provider_name: "Acme".to_owned(),
-        wire: Wire::SystemOne,
-        upstream_model: "judge".to_owned(),
-        prices: None,
         attempt_timeout: Duration::from_secs(5),
         token_overhead: 0,
+        ..Endpoint::new(model.id.clone(), "acme".parse()?, Wire::SystemOne, "judge")
     };
+    let endpoints = Arc::new(EndpointDirectory::new(vec![endpoint]));
     let catalogue = Arc::new(FixedCatalogue(Arc::new(CatalogueSnapshot::build(vec![model]))));
 
     let secret = ApiKeySecret::from_random([7; 32]);
@@ -183,11 +202,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         provider: Arc::new(MoneyJudge),
         usage: Arc::clone(&usage) as Arc<dyn UsageRepository>,
         clock,
+        timer: Arc::new(RuntimeTimer),
         ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
+        random: Arc::new(EvenDraws::default()),
+        health: Arc::new(HealthBoard::new(endpoints.all().len(), HealthPolicy::default())),
     };
-    let submit = SubmitDecision::new(ports, Arc::new(EndpointDirectory::new(vec![endpoint])), Duration::from_secs(30));
+    let submit = SubmitDecision::new(ports, endpoints, RouterSettings::new(Duration::from_secs(30)));
     let decision = submit.execute(principal.inference()?, ids.request_id(), request, Arc::new(StaysToTheEnd)).await?;
-    println!("{} answered {} for {} USD", decision.provider, decision.answers.text(), decision.cost);
+    println!("{} answered {} for {} USD", decision.provider, decision.answers.json().text(), decision.cost);
     let kept = usage.find(&decision.id).await?.ok_or("its usage is on record")?;
     println!("{} is on record with {} input tokens", kept.id, kept.input_tokens);
     Ok(())

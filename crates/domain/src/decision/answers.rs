@@ -1,5 +1,7 @@
 //! What a provider returns is checked before it is believed.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::value::RawValue;
 
 use super::{Question, QuestionKind, Questions, argmax, choice_confidence, expectation, score_confidence};
@@ -100,7 +102,7 @@ impl Answers {
             return Err(NOT_ASKED);
         }
         let in_order = asked.iter().zip(&members).all(|(question, (name, _))| question.name == *name);
-        let mut places: std::collections::HashMap<&str, &RawValue> = std::collections::HashMap::new();
+        let mut places: HashMap<&str, &RawValue> = HashMap::new();
         if !in_order {
             places = members.iter().map(|(name, answer)| (name.as_str(), *answer)).collect();
         }
@@ -121,8 +123,7 @@ impl Answers {
     /// told as unanswered, by the failure `missing`.
     pub fn merge(questions: &[Question], parts: Vec<Self>, missing: ErrorKind) -> Self {
         let answers = parts.into_iter().filter_map(|part| part.typed).flatten();
-        let mut by_name: std::collections::HashMap<String, Answer> =
-            answers.map(|answer| (answer.name.clone(), answer)).collect();
+        let mut by_name: HashMap<String, Answer> = answers.map(|answer| (answer.name.clone(), answer)).collect();
         let typed: Vec<Answer> = questions
             .iter()
             .map(|question| {
@@ -130,6 +131,12 @@ impl Answers {
                 found.unwrap_or_else(|| Answer::unanswered(&question.name, missing))
             })
             .collect();
+        Self { json: Self::written(&typed), typed: Some(typed) }
+    }
+
+    /// No answer to any of these questions, by that failure.
+    pub(super) fn unanswered(questions: &[Question], kind: ErrorKind) -> Self {
+        let typed: Vec<Answer> = questions.iter().map(|question| Answer::unanswered(&question.name, kind)).collect();
         Self { json: Self::written(&typed), typed: Some(typed) }
     }
 
@@ -205,7 +212,9 @@ fn check_answer(
         return Ok((json, value, false));
     }
     let value = with_computed_confidence(value);
-    Ok((with_confidence(&json, &read, &value), value, true))
+    let written = with_confidence(&json, &read, &value);
+    let changed = written != json;
+    Ok((written, value, changed))
 }
 
 fn with_computed_confidence(value: AnswerValue) -> AnswerValue {
@@ -256,10 +265,14 @@ struct Members<'a>(Vec<(String, &'a RawValue)>);
 impl<'a> Members<'a> {
     fn of(json: &'a Json) -> Result<Self, &'static str> {
         let members = json.raw_members().ok_or("an answer is no object")?;
-        for (place, (name, _)) in members.iter().enumerate() {
-            if members[..place].iter().any(|(other, _)| other == name) {
-                return Err("an answer has a member twice");
-            }
+        let mut names = HashSet::new();
+        let twice = if members.len() > 16 {
+            !members.iter().all(|(name, _)| names.insert(name.as_str()))
+        } else {
+            members.iter().enumerate().any(|(place, (name, _))| members[..place].iter().any(|(other, _)| other == name))
+        };
+        if twice {
+            return Err("an answer has a member twice");
         }
         Ok(Self(members))
     }
@@ -295,14 +308,16 @@ impl<'a> Members<'a> {
         if members.len() != names.len() {
             return Err("an answer's distribution is not over what was asked");
         }
+        let mut places: Option<HashMap<&str, usize>> = None;
         let mut probabilities = vec![f64::NAN; names.len()];
         for (place, (name, value)) in members.iter().enumerate() {
             // Most come in the order that was asked.
             let place = if names[place] == name.as_str() {
                 place
             } else {
-                let found = names.iter().position(|asked| asked == name);
-                found.ok_or("an answer's distribution is not over what was asked")?
+                let index = || names.iter().enumerate().map(|(place, name)| (*name, place)).collect();
+                let found = places.get_or_insert_with(index).get(name.as_str());
+                *found.ok_or("an answer's distribution is not over what was asked")?
             };
             probabilities[place] =
                 number(value).filter(is_probability).ok_or("an answer's distribution holds what is no probability")?;

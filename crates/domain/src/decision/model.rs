@@ -57,11 +57,14 @@ impl Inquiry {
         Self { questions: Questions::of_typed(questions), ..self.clone() }
     }
 
+    /// Bytes of all but its questions.
+    pub(crate) fn len_bytes_around(&self) -> usize {
+        self.state.as_ref().map_or(0, |state| state.text().len()) + self.attachments.len_bytes()
+    }
+
     /// Bytes of its JSON and of its attachments: at least what a provider is sent of the caller's.
     pub fn len_bytes(&self) -> usize {
-        self.questions.json.text().len()
-            + self.state.as_ref().map_or(0, |state| state.text().len())
-            + self.attachments.len_bytes()
+        self.questions.json.text().len() + self.len_bytes_around()
     }
 }
 
@@ -155,6 +158,15 @@ pub struct Question {
     pub instructions: Option<Json>,
     /// What kind of answer it wants.
     pub kind: QuestionKind,
+}
+
+impl Question {
+    /// Bytes of it as a member of the questions' object, braces and punctuation included: never less than it takes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        // Two quotes, a colon and a comma or brace; a name that needs escapes may take up to six bytes for one.
+        let escaped = |c: char| if c < ' ' || matches!(c, '"' | '\\') { 6 } else { c.len_utf8() };
+        self.name.chars().map(escaped).sum::<usize>() + self.json.text().len() + 6
+    }
 }
 
 /// The kind of a typed question.

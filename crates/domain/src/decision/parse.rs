@@ -100,6 +100,9 @@ impl DecisionDraft {
         };
         let attachments = match attachments::read(present(self.assets), self.asset_parts, present(self.images))? {
             Attachments::None if self.media_in_state => Attachments::InState,
+            Attachments::Assets(_) | Attachments::Images(_) if self.media_in_state => {
+                return Err(InvalidDecision::new("state", "holds media, and others stand beside it; use one of them"));
+            }
             other => other,
         };
         let state_form = self.state_form.unwrap_or(StateForm::Plain);

@@ -8,7 +8,7 @@ use super::{
     Endpoint, HealthBoard, HealthView, Incapable, LatencyPercentiles, PercentileBounds, RoutingPreferences, Sort,
     SortBy, ThroughputPercentiles, TokenPrices,
 };
-use crate::decision::{Inquiry, RoutingFunnel};
+use crate::decision::{Inquiry, Question, RoutingFunnel};
 use crate::model::ModelId;
 use crate::money::Price;
 use crate::system::Randomness;
@@ -38,6 +38,15 @@ pub struct Selection<'a> {
     pub now: Duration,
 }
 
+/// Candidates that may be tried, and those that would be if they were not resting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// In the order in which they are tried.
+    pub candidates: Vec<Candidate>,
+    /// Those whose breakers are open, in the order in which they would be.
+    pub resting: Vec<Candidate>,
+}
+
 /// Why nothing is left to try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Emptied {
@@ -56,18 +65,18 @@ pub enum Emptied {
 
 impl Selection<'_> {
     /// The candidates that may be tried, in the order in which they are: model by model, unless the caller sorts
-    /// across models. Each step that was taken and what it left is added to `funnel`.
+    /// across models. Each step that was taken and what it left is added to `funnel`. A model's own sort gives way to
+    /// the caller's.
     ///
     /// # Errors
     /// Why nothing is left.
     pub fn choose(
         &self,
-        models: Vec<Vec<Candidate>>,
-        sort: Option<Sort>,
+        models: Vec<(Vec<Candidate>, Option<Sort>)>,
         funnel: &mut RoutingFunnel,
-    ) -> Result<Vec<Candidate>, Emptied> {
-        let mut groups = models;
+    ) -> Result<Chosen, Emptied> {
         let wanted = self.preferences;
+        let (mut groups, own): (Vec<Vec<Candidate>>, Vec<Option<Sort>>) = models.into_iter().unzip();
         if groups.iter().all(Vec::is_empty) {
             return Err(Emptied::NoEndpoint);
         }
@@ -76,23 +85,26 @@ impl Selection<'_> {
             return Err(Emptied::Preferences);
         }
         self.keep_capable(&mut groups, funnel)?;
-        if sort.is_some_and(|sort| sort.across_models) {
-            groups = vec![groups.concat()];
+        let mut groups: Vec<(Vec<Candidate>, Option<Sort>)> =
+            groups.into_iter().zip(own.into_iter().map(|own| wanted.sort.or(own))).collect();
+        if wanted.sort.is_some_and(|sort| sort.across_models) {
+            groups = vec![(groups.into_iter().flat_map(|(group, _)| group).collect(), wanted.sort)];
         }
-        let mut ordered = Vec::with_capacity(groups.iter().map(Vec::len).sum());
-        for group in groups {
-            ordered.extend(self.ordered(group, sort));
-        }
-        // Who names the order and takes nobody else means the first, well or not.
-        let fixed = !wanted.order.is_empty() || sort.is_some();
+        groups.retain(|(group, _)| !group.is_empty());
+        // Who says what comes first and takes nobody else means the first, well or not.
+        let sorted = groups.first().is_some_and(|(_, sort)| sort.is_some());
+        let fixed = !wanted.order.is_empty() || sorted;
+        let mut ordered: Vec<Candidate> =
+            groups.into_iter().flat_map(|(group, sort)| self.ordered(group, sort)).collect();
         if !wanted.allow_fallbacks && fixed {
             ordered.truncate(1);
         }
-        self.keep_admitted(&mut ordered, funnel)?;
+        let mut chosen = self.admitted(ordered, funnel)?;
         if !wanted.allow_fallbacks {
-            ordered.truncate(1);
+            chosen.candidates.truncate(1);
+            chosen.resting.clear();
         }
-        Ok(ordered)
+        Ok(chosen)
     }
 
     fn keep_wanted(&self, groups: &mut [Vec<Candidate>], funnel: &mut RoutingFunnel) {
@@ -106,6 +118,10 @@ impl Selection<'_> {
         }
         if let Some(only) = &wanted.only {
             keep(groups, funnel, "only", |candidate| names(only, &candidate.endpoint));
+        }
+        if !wanted.allow_fallbacks && !wanted.order.is_empty() {
+            // Nobody but those named may stand in for them.
+            keep(groups, funnel, "order", |candidate| names(&wanted.order, &candidate.endpoint));
         }
         if !wanted.ignore.is_empty() {
             keep(groups, funnel, "ignore", |candidate| !names(&wanted.ignore, &candidate.endpoint));
@@ -128,7 +144,7 @@ impl Selection<'_> {
     }
 
     /// What stays takes the state and can answer at least one of the questions; which part of them goes where is
-    /// planned afterwards.
+    /// planned afterwards. Where only one may be tried, it can answer all of them.
     fn keep_capable(&self, groups: &mut [Vec<Candidate>], funnel: &mut RoutingFunnel) -> Result<(), Emptied> {
         let mut fault = None;
         let before: usize = groups.iter().map(Vec::len).sum();
@@ -154,9 +170,20 @@ impl Selection<'_> {
     fn able(&self, endpoint: &Endpoint) -> Result<(), Incapable> {
         endpoint.takes(self.inquiry)?;
         let Some(typed) = &self.inquiry.questions.typed else { return Ok(()) };
+        let around = self.inquiry.len_bytes_around();
+        let can_ask = |question: &Question| {
+            endpoint.can_ask(question)?;
+            // A question that is asked alone needs no room for the others.
+            let alone = self.inquiry.questions.count() == 1;
+            let bytes = if alone { self.inquiry.len_bytes() } else { around + question.len_bytes() };
+            if endpoint.room_for(bytes) { Ok(()) } else { Err(Incapable::Size) }
+        };
+        if !self.preferences.allow_fallbacks {
+            return typed.iter().try_for_each(can_ask);
+        }
         let mut fault = None;
         for question in typed {
-            match endpoint.can_ask(question) {
+            match can_ask(question) {
                 Ok(()) => return Ok(()),
                 Err(incapable) => fault.get_or_insert(incapable),
             };
@@ -164,25 +191,23 @@ impl Selection<'_> {
         fault.map_or(Ok(()), Err)
     }
 
-    fn keep_admitted(&self, ordered: &mut Vec<Candidate>, funnel: &mut RoutingFunnel) -> Result<(), Emptied> {
-        let before = ordered.len();
-        let mut retry_in: Option<Duration> = None;
-        ordered.retain(|candidate| {
-            let index = candidate.endpoint.index;
-            if self.health.would_admit(index, self.now) {
-                return true;
-            }
-            let wait = self.health.view(index, self.now).retry_in.unwrap_or_default();
-            retry_in = Some(retry_in.map_or(wait, |least| least.min(wait)));
-            false
-        });
-        if ordered.len() < before {
-            funnel.push(("health", ordered.len()));
+    fn admitted(&self, ordered: Vec<Candidate>, funnel: &mut RoutingFunnel) -> Result<Chosen, Emptied> {
+        let admits = |candidate: &Candidate| self.health.would_admit(candidate.endpoint.index, self.now);
+        let (candidates, resting): (Vec<_>, Vec<_>) = ordered.into_iter().partition(admits);
+        if !resting.is_empty() {
+            funnel.push(("health", candidates.len()));
         }
-        match retry_in {
-            Some(retry_in) if ordered.is_empty() => Err(Emptied::BreakersOpen { retry_in }),
-            _ => Ok(()),
+        let chosen = Chosen { candidates, resting };
+        match chosen.candidates.is_empty() {
+            true => Err(Emptied::BreakersOpen { retry_in: self.retry_in(&chosen.resting) }),
+            false => Ok(chosen),
         }
+    }
+
+    /// When the first of them may be asked again.
+    pub fn retry_in(&self, resting: &[Candidate]) -> Duration {
+        let waits = resting.iter().map(|candidate| self.health.view(candidate.endpoint.index, self.now).retry_in);
+        waits.map(Option::unwrap_or_default).min().unwrap_or_default()
     }
 
     /// Those that are named in `order` first; then by `sort`, else balanced by price; those that are slower than wanted
@@ -207,7 +232,8 @@ impl Selection<'_> {
         let view = |candidate: &Candidate| self.health.view(candidate.endpoint.index, self.now);
         match sort.map(|sort| sort.by) {
             _ if group.len() < 2 => {}
-            None => return self.balanced(group),
+            // Whoever names an order wants it to be one, so nothing is drawn.
+            None => return self.balanced(group, self.preferences.order.is_empty()),
             Some(SortBy::Price) => group.sort_by(by_price),
             // What was never measured comes after what was.
             Some(SortBy::Latency) => {
@@ -224,12 +250,12 @@ impl Selection<'_> {
 
     /// The first is drawn from those that have not failed of late, each with a weight of 1/price²; the others of them
     /// follow by price, then those that failed.
-    fn balanced(&self, group: Vec<Candidate>) -> Vec<Candidate> {
-        let failing = |candidate: &Candidate| self.health.view(candidate.endpoint.index, self.now).failed_recently;
+    fn balanced(&self, group: Vec<Candidate>, drawn: bool) -> Vec<Candidate> {
+        let failing = |candidate: &Candidate| self.health.failed_recently(candidate.endpoint.index, self.now);
         let (mut degraded, mut healthy): (Vec<_>, Vec<_>) = group.into_iter().partition(failing);
         healthy.sort_by(by_price);
         degraded.sort_by(by_price);
-        if healthy.len() > 1 {
+        if drawn && healthy.len() > 1 {
             let drawn = self.draw(&healthy);
             let first = healthy.remove(drawn);
             healthy.insert(0, first);

@@ -57,7 +57,7 @@ impl Endpoint {
         {
             return Err(Incapable::Attachments);
         }
-        let state = inquiry.state.as_ref().map_or(0, |state| state.text().len()) + inquiry.attachments.len_bytes();
+        let state = inquiry.len_bytes_around();
         let opaque = if inquiry.questions.typed.is_none() { inquiry.questions.json.text().len() } else { 0 };
         if self.room_for(state + opaque) { Ok(()) } else { Err(Incapable::Size) }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::decision::QuestionType;
+use crate::decision::{QuestionType, ReportedUsage};
 use crate::model::{Model, ModelId, SANDBOX_AUTHOR};
 use crate::money::{Charge, Price};
 
@@ -339,9 +339,12 @@ pub struct TokenPrices {
 impl TokenPrices {
     /// Tokens times exact prices, summed and not yet rounded.
     pub fn charge(self, input_tokens: u64, output_tokens: u64) -> Option<Charge> {
-        Charge::ZERO
-            .checked_add(self.prompt.times(input_tokens)?)?
-            .checked_add(self.completion.times(output_tokens)?)
+        Charge::ZERO.checked_add(self.prompt.times(input_tokens)?)?.checked_add(self.completion.times(output_tokens)?)
+    }
+
+    /// True where a usage costs an amount of money; false where it is beyond any.
+    pub(crate) fn can_charge(self, usage: ReportedUsage) -> bool {
+        self.charge(usage.input_tokens, usage.output_tokens).and_then(Charge::round_up).is_some()
     }
 }
 

@@ -81,10 +81,12 @@ impl<'a> AttemptLog<'a> {
             AttemptEnd::Failed(failure) => {
                 failure.kind.as_str().clone_into(&mut record.outcome);
                 record.upstream_status = failure.upstream_status;
-                let told = failure.upstream_status.is_some_and(|status| status != 200);
-                let unknown = failure.usage.is_none() && failure.sent_bytes > 0 && !told;
+                // What cannot be charged was not used either.
+                let usage = failure.usage.filter(|usage| record.prices.can_charge(*usage));
+                let told = failure.upstream_status.is_some_and(|status| !(200..300).contains(&status));
+                let unknown = usage.is_none() && failure.sent_bytes > 0 && !told;
                 let charged = unknown && self.unknown == UnknownUsage::Bound;
-                (failure.usage, charged.then_some(failure.sent_bytes), Observation::from(*failure))
+                (usage, charged.then_some(failure.sent_bytes), Observation::from(*failure))
             }
         };
         if let Some(usage) = usage {

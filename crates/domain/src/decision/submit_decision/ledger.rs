@@ -132,7 +132,7 @@ struct Failure {
 
 impl Failure {
     fn of(end: &PartEnd) -> Option<Self> {
-        let PartEnd::Failed { failures, retry_in, candidate } = end else { return None };
+        let PartEnd::Failed { failures, retry_in, candidate, .. } = end else { return None };
         let kinds: Vec<AttemptFailureKind> = failures.iter().map(|(_, failure)| failure.kind).collect();
         Some(Self {
             kind: match kinds.last() {
@@ -150,14 +150,19 @@ impl Failure {
 
 /// What the caller gets, and who served it; what one part lacks fails the request, unless the caller takes the rest.
 fn merged(request: &DecisionRequest, routed: &Routed) -> Result<(Answers, Served), Option<Failure>> {
-    let failure = routed.ends.iter().find_map(Failure::of);
-    let mut answered: Vec<Answers> = routed.ends.iter().filter_map(answers).collect();
-    let served = Served::by(routed);
-    match (failure, served, &request.inquiry.questions.typed) {
-        (None, Some(served), _) if answered.len() == 1 => Ok((answered.swap_remove(0), served)),
-        (None, Some(served), Some(typed)) => Ok((Answers::merge(typed, answered, ErrorKind::ProviderFailure), served)),
-        (Some(failure), Some(served), Some(typed)) if request.partial && failure.kind != ErrorKind::CallerGone => {
-            Ok((Answers::merge(typed, answered, failure.kind), served))
+    let mut failures: Vec<Failure> = routed.ends.iter().filter_map(Failure::of).collect();
+    // Nobody takes what there is where the caller has left.
+    let gone = failures.iter().position(|failure| failure.kind == ErrorKind::CallerGone);
+    let failure = (!failures.is_empty()).then(|| failures.swap_remove(gone.unwrap_or(0)));
+    let parts = || routed.ends.iter().map(answers).collect::<Vec<Answers>>();
+    match (failure, Served::by(routed), &request.inquiry.questions.typed) {
+        // What came in one piece leaves as it came.
+        (None, Some(served), typed) if typed.is_none() || routed.ends.len() == 1 => {
+            parts().pop().map(|answers| (answers, served)).ok_or(None)
+        }
+        (None, Some(served), Some(typed)) => Ok((Answers::merge(typed, parts(), ErrorKind::ProviderFailure), served)),
+        (Some(failure), Some(served), Some(typed)) if request.partial && gone.is_none() => {
+            Ok((Answers::merge(typed, parts(), failure.kind), served))
         }
         (Some(failure), ..) => Err(Some(failure)),
         // Planning leaves no request without a part, and each part ends.
@@ -165,10 +170,14 @@ fn merged(request: &DecisionRequest, routed: &Routed) -> Result<(Answers, Served
     }
 }
 
-fn answers(end: &PartEnd) -> Option<Answers> {
+/// What a part answered; each of its questions is told as unanswered, by its own failure, where it did not.
+fn answers(end: &PartEnd) -> Answers {
     match end {
-        PartEnd::Answered { answers, .. } => Some(answers.clone()),
-        PartEnd::Failed { .. } => None,
+        PartEnd::Answered { answers, .. } => answers.clone(),
+        PartEnd::Failed { inquiry, .. } => {
+            let kind = Failure::of(end).map_or(ErrorKind::ProviderFailure, |failure| failure.kind);
+            Answers::unanswered(inquiry.questions.typed.as_deref().unwrap_or_default(), kind)
+        }
     }
 }
 

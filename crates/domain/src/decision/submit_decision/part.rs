@@ -10,7 +10,10 @@ use futures_util::stream::FuturesUnordered;
 use super::attempt_log::{AttemptEnd, AttemptLog, Place};
 use super::plan::Part;
 use super::router::Router;
-use crate::decision::{AnswerRules, Answers, CallerPresence, Hedging, ProviderCall};
+use crate::decision::{
+    AnswerRules, Answers, CallerPresence, Hedging, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage,
+};
+use crate::model::ModelId;
 use crate::routing::{Admission, AttemptFailure, AttemptFailureKind, Candidate, Endpoint, Wire};
 
 /// How a part ended.
@@ -22,6 +25,8 @@ pub(super) enum PartEnd {
     },
     /// Every attempt failed, in this order; none was made where this is empty.
     Failed {
+        /// What was asked.
+        inquiry: Arc<Inquiry>,
         failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
         /// Where no endpoint admitted an attempt: when the first may.
         retry_in: Option<Duration>,
@@ -59,11 +64,10 @@ impl Router {
         let mut last = part.candidates.first()?.clone();
         let mut hedged = false;
         loop {
-            if asking.running.is_empty() && !asking.start() {
-                let Asking { failures, retry_in, .. } = asking;
-                return Some(PartEnd::Failed { failures, retry_in, candidate: last });
+            if asking.running.is_empty() && !asking.start(None) {
+                return Some(asking.failed(last));
             }
-            let hedge = if hedged { None } else { asking.hedge_after(&last) };
+            let hedge = if hedged { None } else { asking.hedge_after() };
             let ended = match hedge {
                 None => asking.running.next().await,
                 Some(after) => {
@@ -72,7 +76,7 @@ impl Router {
                         Either::Left((ended, _)) => ended,
                         Either::Right(_) => {
                             hedged = true;
-                            asking.start();
+                            asking.hedge();
                             continue;
                         }
                     }
@@ -91,8 +95,7 @@ impl Router {
                     let end = matches!(failure.kind, AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_));
                     asking.failures.push((candidate.endpoint, failure));
                     if end {
-                        let Asking { failures, retry_in, .. } = asking;
-                        return Some(PartEnd::Failed { failures, retry_in, candidate: last });
+                        return Some(asking.failed(last));
                     }
                 }
             }
@@ -115,10 +118,19 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    /// Begins an attempt at the next candidate that may be tried; false where there is none, or no time.
-    fn start(&mut self) -> bool {
+    fn failed(self, candidate: Candidate) -> PartEnd {
+        let inquiry = Arc::clone(&self.part.inquiry);
+        PartEnd::Failed { inquiry, failures: self.failures, retry_in: self.retry_in, candidate }
+    }
+
+    /// Begins an attempt at the next candidate that may be tried, of that model if one is given; false where there is
+    /// none, or no time.
+    fn start(&mut self, of: Option<&ModelId>) -> bool {
         let router = self.router;
         while let Some(candidate) = self.part.candidates.get(self.next) {
+            if of.is_some_and(|model| candidate.model != *model) {
+                return false;
+            }
             self.next += 1;
             let endpoint = &candidate.endpoint;
             // A provider that refused the request would refuse it again; another one has other limits.
@@ -150,15 +162,29 @@ impl<'a> Asking<'a> {
         false
     }
 
-    /// After how long the attempt under way is raced by another one: only where the model is hedged, another candidate
-    /// is left, and it is known how long an answer usually takes.
-    fn hedge_after(&self, current: &Candidate) -> Option<Duration> {
-        let Hedging { after } = self.router.settings.options(&current.model).hedging?;
-        if self.running.len() != 1 || self.next >= self.part.candidates.len() {
+    /// The candidate whose attempt began last.
+    fn newest(&self) -> Option<&'a Candidate> {
+        self.part.candidates.get(self.next.checked_sub(1)?)
+    }
+
+    /// Races the attempt under way by one at another endpoint of the same model: that it is slow is no reason to
+    /// answer by another model.
+    fn hedge(&mut self) {
+        if let Some(slow) = self.newest() {
+            self.start(Some(&slow.model));
+        }
+    }
+
+    /// After how long the attempt under way is raced by another one: only where its model is hedged, another candidate
+    /// of that model is next, and it is known how long an answer usually takes.
+    fn hedge_after(&self) -> Option<Duration> {
+        let running = self.newest()?;
+        let Hedging { after } = self.router.settings.options(&running.model).hedging?;
+        let follows = self.part.candidates.get(self.next).is_some_and(|next| next.model == running.model);
+        if self.running.len() != 1 || !follows {
             return None;
         }
         let now = self.router.ports.clock.monotonic();
-        let running = &self.part.candidates[self.next - 1];
         after.or_else(|| {
             let view = self.router.ports.health.view(running.endpoint.index, now);
             view.p95.filter(|_| view.answers_in_window >= ENOUGH_TO_HEDGE)
@@ -182,18 +208,8 @@ impl Router {
             caller: Arc::clone(course.caller),
         };
         Box::pin(async move {
-            let outcome = self.ports.provider.decide(call).await.and_then(|answer| {
-                let rules = AnswerRules::of(&candidate.endpoint);
-                match Answers::check(&part.inquiry.questions, &answer.answers, rules) {
-                    Ok(answers) => Ok((answers, answer.usage, answer.sent_bytes)),
-                    Err(fault) => Err(AttemptFailure {
-                        upstream_status: Some(200),
-                        sent_bytes: answer.sent_bytes,
-                        usage: answer.usage,
-                        ..AttemptFailure::new(AttemptFailureKind::Broken, fault)
-                    }),
-                }
-            });
+            let outcome = self.ports.provider.decide(call).await;
+            let outcome = outcome.and_then(|answer| believed(&part.inquiry, &candidate, answer));
             let now = self.ports.clock.monotonic();
             let outcome = match outcome {
                 Ok((answers, usage, sent_bytes)) => {
@@ -208,6 +224,26 @@ impl Router {
             };
             (place, candidate, outcome)
         })
+    }
+}
+
+type Believed = (Answers, Option<ReportedUsage>, u64);
+
+/// Checks an answer before it is believed.
+fn believed(inquiry: &Inquiry, candidate: &Candidate, answer: ProviderAnswer) -> Result<Believed, AttemptFailure> {
+    let ProviderAnswer { answers, usage, sent_bytes } = answer;
+    let broken = |fault, usage| AttemptFailure {
+        upstream_status: Some(200),
+        sent_bytes,
+        usage,
+        ..AttemptFailure::new(AttemptFailureKind::Broken, fault)
+    };
+    if usage.is_some_and(|usage| !candidate.prices.can_charge(usage)) {
+        return Err(broken("the usage is beyond any price", None));
+    }
+    match Answers::check(&inquiry.questions, &answers, AnswerRules::of(&candidate.endpoint)) {
+        Ok(answers) => Ok((answers, usage, sent_bytes)),
+        Err(fault) => Err(broken(fault, usage)),
     }
 }
 

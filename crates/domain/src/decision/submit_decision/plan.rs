@@ -20,7 +20,7 @@ pub(super) struct Part {
 ///
 /// # Errors
 /// A question that nobody can answer.
-pub(super) fn plan(inquiry: &Arc<Inquiry>, candidates: Vec<Candidate>) -> Result<Vec<Part>, Incapable> {
+pub(super) fn plan(inquiry: &Arc<Inquiry>, candidates: &[Candidate]) -> Result<Vec<Part>, Incapable> {
     let whole: Vec<Candidate> =
         candidates.iter().filter(|candidate| fits(&candidate.endpoint, inquiry)).cloned().collect();
     if !whole.is_empty() {
@@ -28,11 +28,16 @@ pub(super) fn plan(inquiry: &Arc<Inquiry>, candidates: Vec<Candidate>) -> Result
     }
     let Some(questions) = &inquiry.questions.typed else { return Err(Incapable::Size) };
     let mut parts = Vec::new();
-    for (able, group) in groups(inquiry, questions, &candidates)? {
+    for (able, group) in groups(inquiry, questions, candidates)? {
         let able: Vec<Candidate> = able.into_iter().map(|place| candidates[place].clone()).collect();
         for questions in chunks(inquiry, group, &able[0].endpoint) {
             let inquiry = Arc::new(inquiry.with_questions(questions));
-            let candidates = able.iter().filter(|candidate| fits(&candidate.endpoint, &inquiry)).cloned().collect();
+            let candidates: Vec<Candidate> =
+                able.iter().filter(|candidate| fits(&candidate.endpoint, &inquiry)).cloned().collect();
+            if candidates.is_empty() {
+                // Who takes no question at all cannot be asked in parts either.
+                return Err(Incapable::Size);
+            }
             parts.push(Part { inquiry, candidates });
         }
     }
@@ -56,14 +61,14 @@ fn groups<'a>(
     questions: &'a [Question],
     candidates: &[Candidate],
 ) -> Result<Vec<Group<'a>>, Incapable> {
-    let around = inquiry.len_bytes().saturating_sub(inquiry.questions.json.text().len());
+    let around = inquiry.len_bytes_around();
     let mut groups: Vec<Group<'a>> = Vec::new();
     for question in questions {
         let mut fault = Incapable::Size;
         let mut able = Vec::new();
         for (place, Candidate { endpoint, .. }) in candidates.iter().enumerate() {
             match endpoint.can_ask(question) {
-                Ok(()) if endpoint.room_for(around + asked_bytes(question)) => able.push(place),
+                Ok(()) if endpoint.room_for(around + question.len_bytes()) => able.push(place),
                 Ok(()) => {}
                 Err(incapable) => fault = incapable,
             }
@@ -81,12 +86,12 @@ fn groups<'a>(
 
 /// Pieces of a group that an endpoint takes in one call each.
 fn chunks(inquiry: &Inquiry, group: Vec<&Question>, endpoint: &Endpoint) -> Vec<Vec<Question>> {
-    let around = inquiry.len_bytes().saturating_sub(inquiry.questions.json.text().len());
+    let around = inquiry.len_bytes_around();
     let most = endpoint.limits().max_questions.unwrap_or(usize::MAX).max(1);
     let mut chunks: Vec<Vec<Question>> = Vec::new();
     let mut bytes = 0;
     for question in group {
-        let more = asked_bytes(question);
+        let more = question.len_bytes();
         match chunks.last_mut() {
             Some(chunk) if chunk.len() < most && endpoint.room_for(around + bytes + more) => {
                 chunk.push(question.clone());
@@ -99,14 +104,6 @@ fn chunks(inquiry: &Inquiry, group: Vec<&Question>, endpoint: &Endpoint) -> Vec<
         }
     }
     chunks
-}
-
-/// Bytes of a question as a member of the questions' object, braces and punctuation included.
-fn asked_bytes(question: &Question) -> usize {
-    // Two quotes, a colon and a comma or brace; a name that needs escapes may take up to six bytes for one.
-    let name: usize =
-        question.name.chars().map(|c| if c < ' ' || matches!(c, '"' | '\\') { 6 } else { c.len_utf8() }).sum();
-    name + question.json.text().len() + 6
 }
 
 #[cfg(test)]

@@ -51,7 +51,6 @@ impl Router {
             }
         }
         let model = targets[0].model.clone();
-        let sort = request.preferences.sort.or(targets[0].sort);
         let configured = targets.iter().map(|target| target.configured).sum();
         let priced = targets.iter().map(|target| target.candidates.len()).sum();
         let mut funnel: RoutingFunnel = vec![("model", configured), ("price", priced)];
@@ -62,10 +61,17 @@ impl Router {
             random: &*self.ports.random,
             now: self.ports.clock.monotonic(),
         };
-        let candidates = targets.into_iter().map(|Target { candidates, .. }| candidates).collect();
-        let planned = selection
-            .choose(candidates, sort, &mut funnel)
-            .and_then(|candidates| plan(&request.inquiry, candidates).map_err(Emptied::Incapable));
+        let candidates = targets.into_iter().map(|Target { candidates, sort, .. }| (candidates, sort)).collect();
+        let planned = selection.choose(candidates, &mut funnel).and_then(|chosen| {
+            plan(&request.inquiry, &chosen.candidates).map_err(|incapable| {
+                // What those that rest could answer is not beyond all of them.
+                let all = [&chosen.candidates[..], &chosen.resting[..]].concat();
+                match chosen.resting.is_empty() || plan(&request.inquiry, &all).is_err() {
+                    true => Emptied::Incapable(incapable),
+                    false => Emptied::BreakersOpen { retry_in: selection.retry_in(&chosen.resting) },
+                }
+            })
+        });
         match planned {
             Ok(parts) => Ok(Route { model, parts, funnel }),
             Err(Emptied::NoEndpoint) => Err(SubmitDecisionError::NoEndpoint { model, funnel }),

@@ -254,8 +254,29 @@ async fn where_no_usage_is_reported_the_bound_is_charged() {
 }
 
 #[tokio::test]
+async fn a_usage_beyond_all_money_is_not_believed() {
+    let absurd = AttemptFailure {
+        usage: answer(Some((0, u64::MAX))).unwrap().usage,
+        sent_bytes: 5,
+        ..failure(Broken).unwrap_err()
+    };
+    let mut setup = Setup::new([answer(Some((u64::MAX, 0))), Err(absurd), answer(Some((1, 0)))]);
+    setup.rows[0].pricing.completion = price("1");
+    let ended = setup.run().await;
+    assert_eq!(ended.result.unwrap().cost.to_string(), "0.000018732", "446 tokens: two bounds and an answer");
+    let tokens: Vec<u64> = ended.records[0].attempts.iter().map(|attempt| attempt.input_tokens).collect();
+    assert_eq!(tokens, [420, 25, 1]);
+    assert_eq!(ended.records[0].attempts[0].outcome, "broken");
+}
+
+#[tokio::test]
 async fn a_charge_beyond_all_money_is_no_answer() {
-    let ended = Setup::new([answer(Some((u64::MAX, 0)))]).run().await;
+    // Each of them can be charged, and both together cannot.
+    let billed = || {
+        let usage = answer(Some((200_000_000_000_000, 0))).unwrap().usage;
+        Err(AttemptFailure { usage, ..failure(Broken).unwrap_err() })
+    };
+    let ended = Setup::new([billed(), billed(), answer(Some((1, 0)))]).run().await;
     assert!(matches!(ended.result, Err(SubmitDecisionError::ChargeOutOfRange)));
 }
 

@@ -1,0 +1,82 @@
+//! Balancing by price: exact frequencies over an even grid of draws.
+
+use super::*;
+use rstest::rstest;
+
+/// How often each candidate comes first, over `cells` draws in the middles of equal cells.
+fn firsts(field: &mut Field, cells: u64) -> Vec<u64> {
+    let all = names(&field.models[0].0);
+    let mut counts = vec![0; all.len()];
+    for cell in 0..cells {
+        let middle = (u128::from(cell) * 2 + 1) * (1_u128 << 63) / u128::from(cells);
+        field.draws = vec![u64::try_from(middle).unwrap()];
+        let first = field.names().remove(0);
+        counts[all.iter().position(|name| *name == first).unwrap()] += 1;
+    }
+    counts
+}
+
+#[rstest]
+#[case::one_to_two(&["1e-6", "2e-6"], &[80, 20], 100)]
+#[case::in_any_order(&["2e-6", "1e-6"], &[20, 80], 100)]
+#[case::three(&["1", "2", "3"], &[36, 9, 4], 49)]
+#[case::tiny_prices(&["1e-24", "2e-24"], &[80, 20], 100)]
+#[case::alike(&["5e-7", "0.0000005"], &[50, 50], 100)]
+#[case::free_takes_all(&["0", "1e-24"], &[100, 0], 100)]
+#[case::free_ones_share(&["0", "1e-6", "0.0"], &[50, 0, 50], 100)]
+#[case::far_dearer(&["1e-12", "1"], &[100, 0], 100)]
+fn the_first_is_drawn_by_one_over_the_square_of_the_price(
+    #[case] prices: &[&str],
+    #[case] expected: &[u64],
+    #[case] cells: u64,
+) {
+    let slug = |place: usize| format!("p{place}");
+    let candidates = prices.iter().enumerate().map(|(place, price)| candidate(place, &slug(place), price)).collect();
+    assert_eq!(firsts(&mut Field::new(candidates), cells), expected);
+}
+
+#[test]
+fn the_others_follow_by_price() {
+    let mut field = Field::of_three();
+    field.draws = vec![u64::MAX];
+    assert_eq!(field.names(), ["a", "c", "b"]);
+    field.draws = vec![0];
+    assert_eq!(field.names(), ["c", "b", "a"]);
+}
+
+#[test]
+fn who_failed_of_late_is_a_fallback_however_cheap() {
+    let mut field = Field::of_three();
+    let policy = HealthPolicy::default();
+    field.report(2, Observation::Failed, NOW.saturating_sub(policy.recent_failure) + Duration::from_nanos(1));
+    assert_eq!(firsts(&mut field, 13), [4, 9, 0]);
+    assert_eq!(field.names().last().unwrap(), "c");
+    field.report(1, Observation::Failed, NOW);
+    field.report(0, Observation::Failed, NOW);
+    assert_eq!(field.names(), ["c", "b", "a"], "where all failed of late, by price");
+}
+
+#[test]
+fn a_failure_is_forgotten_in_time() {
+    let mut field = Field::of_three();
+    field.report(2, Observation::Failed, NOW.saturating_sub(HealthPolicy::default().recent_failure));
+    assert_eq!(firsts(&mut field, 49), [4, 9, 36]);
+}
+
+#[test]
+fn the_same_draws_give_the_same_order() {
+    for draw in [0, 1, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
+        let mut field = Field::of_three();
+        field.draws = vec![draw];
+        assert_eq!(field.names(), field.names());
+    }
+}
+
+#[test]
+fn one_candidate_takes_no_draw() {
+    let mut field = Field::new(vec![candidate(0, "a", "1e-6")]);
+    field.models.push((Field::of_three().models.remove(0).0, None));
+    // The only draw is for the second model.
+    field.draws = vec![u64::MAX];
+    assert_eq!(field.names(), ["a", "a", "c", "b"]);
+}

@@ -1,0 +1,179 @@
+//! What the caller's preferences let through, and what the funnel tells of it.
+
+use super::*;
+use rstest::rstest;
+
+fn policy(zdr: bool, collects: bool) -> impl FnOnce(&mut Endpoint) {
+    move |endpoint| endpoint.data_policy = DataPolicy { zdr, collects }
+}
+
+#[test]
+fn without_preferences_everything_stays_and_no_step_is_told() {
+    let outcome = Field::of_three().choose();
+    assert!(outcome.funnel.is_empty());
+    assert_eq!(outcome.chosen.unwrap().candidates.len(), 3);
+}
+
+#[test]
+fn only_and_ignore_go_by_slug() {
+    let field = Field::of_three().wanting(|want| want.only = Some(slugs(&["c", "a", "nobody"])));
+    let outcome = field.choose();
+    assert_eq!(outcome.funnel, [("only", 2)]);
+    assert_eq!(outcome.names(), ["c", "a"]);
+
+    let field = Field::of_three().wanting(|want| want.ignore = slugs(&["c"]));
+    let outcome = field.choose();
+    assert_eq!(outcome.funnel, [("ignore", 2)]);
+    assert_eq!(outcome.names(), ["b", "a"]);
+}
+
+#[test]
+fn data_policies_are_kept() {
+    let three = || {
+        vec![
+            changed(candidate(0, "keeps", "1e-6"), policy(false, true)),
+            changed(candidate(1, "trusted", "2e-6"), policy(false, false)),
+            changed(candidate(2, "zdr", "3e-6"), policy(true, true)),
+        ]
+    };
+    let field = Field::new(three()).wanting(|want| want.deny_data_collection = true);
+    let outcome = field.choose();
+    assert_eq!(outcome.funnel, [("data_policy", 2)]);
+    assert_eq!(outcome.names(), ["trusted", "zdr"]);
+    assert_eq!(Field::new(three()).wanting(|want| want.zdr = true).names(), ["zdr"]);
+    let unknown = Field::new(vec![candidate(0, "unknown", "1e-6")]).wanting(|want| want.deny_data_collection = true);
+    assert_eq!(unknown.choose().chosen, Err(Emptied::Preferences), "of whom nothing is known is not trusted");
+}
+
+#[test]
+fn quantizations_are_an_allow_list() {
+    let mut field = Field::of_three().wanting(|want| want.quantizations = Some(vec![Quantization::Fp8]));
+    field.models[0].0[1] = changed(candidate(1, "b", "2e-6"), |endpoint| endpoint.quantization = Quantization::Fp8);
+    assert_eq!(field.choose().funnel, [("quantizations", 1)]);
+    assert_eq!(field.names(), ["b"]);
+    field.preferences.quantizations = Some(vec![Quantization::Unknown]);
+    assert_eq!(field.names(), ["c", "a"]);
+    field.preferences.quantizations = Some(Vec::new());
+    assert_eq!(field.choose().chosen, Err(Emptied::Preferences));
+}
+
+#[rstest]
+#[case::at_the_bound("0.042", "0.000000042", true)]
+#[case::a_hair_above("0.042", "0.000000042000000001", false)]
+#[case::a_hair_below("0.042", "0.000000041999999999", true)]
+#[case::in_other_notation("4.2e-2", "4.2e-8", true)]
+#[case::no_float_would_tell("0.3", "0.0000003", true)]
+#[case::and_here_neither("0.30000000000000000", "0.000000300000000000000001", false)]
+#[case::free("0", "0", true)]
+#[case::nothing_is_free("0", "0.000000000000000000000001", false)]
+fn max_price_holds_to_the_last_digit(#[case] max: &str, #[case] prompt: &str, #[case] stays: bool) {
+    let of = |bound: MaxPrice, prices: TokenPrices| {
+        let priced = Candidate { prices, ..candidate(0, "a", "1") };
+        Field::new(vec![priced]).wanting(|want| want.max_price = bound).choose()
+    };
+    let max = price(max);
+    let input = of(
+        MaxPrice { prompt: Some(max), completion: None },
+        TokenPrices { prompt: price(prompt), completion: price("9") },
+    );
+    assert_eq!(input.chosen.is_ok(), stays);
+    assert_eq!(input.funnel, [("max_price", usize::from(stays))]);
+    let output = of(
+        MaxPrice { prompt: None, completion: Some(max) },
+        TokenPrices { prompt: price("9"), completion: price(prompt) },
+    );
+    assert_eq!(output.chosen.is_ok(), stays);
+}
+
+#[test]
+fn required_parameters_leave_out_what_needs_folding() {
+    let mut field = Field::of_three().wanting(|want| want.require_parameters = true);
+    field.request = request(r#"{"n":{"type":"noul","instructions":"?","criteria":{"true":"a","false":"b"}}}"#);
+    let wires = [Wire::OpenAiDecisions, Wire::ChatCompletions, Wire::GeminiDecisions];
+    for (candidate, wire) in field.models[0].0.iter_mut().zip(wires) {
+        *candidate = changed(candidate.clone(), |endpoint| endpoint.wire = wire);
+    }
+    assert_eq!(field.choose().funnel, [("require_parameters", 1)]);
+    assert_eq!(field.names(), ["c"], "it has a place for criteria of yes and no");
+    field.request = request(r#"{"n":{"type":"noul","criteria":{"true":"a","false":"b"}}}"#);
+    assert_eq!(field.choose().chosen, Err(Emptied::Preferences), "no instructions to ask by");
+}
+
+#[test]
+fn the_funnel_tells_each_step_in_its_order() {
+    let mut field = Field::new((0..8).map(|index| candidate(index, &format!("p{index}"), "1e-6")).collect());
+    let all: Vec<String> = (0..8).map(|index| format!("p{index}")).collect();
+    for (place, candidate) in field.models[0].0.iter_mut().enumerate() {
+        *candidate = changed(candidate.clone(), policy(place != 0, false));
+    }
+    field.models[0].0[3] = changed(field.models[0].0[3].clone(), |endpoint| endpoint.quantization = Quantization::Int4);
+    field.models[0].0[4].prices.prompt = price("1");
+    field.models[0].0[5] = changed(field.models[0].0[5].clone(), |endpoint| {
+        endpoint.wire = Wire::ChatCompletions;
+    });
+    field.models[0].0[6] = changed(field.models[0].0[6].clone(), |endpoint| endpoint.question_types = Some(Vec::new()));
+    field.open(7);
+    field.preferences = RoutingPreferences {
+        zdr: true,
+        only: Some(all.into_iter().filter(|slug| slug != "p1").collect()),
+        ignore: slugs(&["p2"]),
+        quantizations: Some(vec![Quantization::Unknown]),
+        max_price: MaxPrice { prompt: Some(price("1")), completion: None },
+        require_parameters: true,
+        ..RoutingPreferences::default()
+    };
+    let outcome = field.choose();
+    let steps = [
+        ("data_policy", 7),
+        ("only", 6),
+        ("ignore", 5),
+        ("quantizations", 4),
+        ("max_price", 3),
+        ("require_parameters", 2),
+        ("capability", 1),
+        ("health", 0),
+    ];
+    assert_eq!(outcome.funnel, steps);
+    assert!(matches!(outcome.chosen, Err(Emptied::BreakersOpen { .. })));
+}
+
+#[test]
+fn an_empty_field_is_told_apart_from_an_emptied_one() {
+    let nothing = Field::new(Vec::new()).wanting(|want| want.only = Some(slugs(&["a"]))).choose();
+    assert_eq!((nothing.chosen, nothing.funnel), (Err(Emptied::NoEndpoint), RoutingFunnel::new()));
+    let emptied = Field::of_three().wanting(|want| want.only = Some(Vec::new())).choose();
+    assert_eq!((emptied.chosen, emptied.funnel), (Err(Emptied::Preferences), vec![("only", 0)]));
+}
+
+#[test]
+fn who_can_answer_nothing_of_it_is_left_out() {
+    let mut field = Field::of_three();
+    field.request = request(r#"{"s":{"type":"score","criteria":["a","b"]},"n":{"type":"noul","instructions":"?"}}"#);
+    let of_types = |types: &[QuestionType]| {
+        let types = types.to_vec();
+        move |endpoint: &mut Endpoint| endpoint.question_types = Some(types)
+    };
+    field.models[0].0[0] = changed(candidate(0, "a", "3e-6"), of_types(&[QuestionType::Choice]));
+    field.models[0].0[1] = changed(candidate(1, "b", "2e-6"), of_types(&[QuestionType::Noul]));
+    field.models[0].0[2] = changed(candidate(2, "c", "1e-6"), of_types(&[QuestionType::Score]));
+    assert_eq!(field.choose().funnel, [("capability", 2)]);
+    assert_eq!(field.names(), ["c", "b"], "each takes a part of it");
+    field.preferences.allow_fallbacks = false;
+    assert_eq!(
+        field.choose().chosen,
+        Err(Emptied::Incapable(Incapable::QuestionType(QuestionType::Score))),
+        "alone, nobody takes all of it"
+    );
+    field.models[0].0[0] = candidate(0, "a", "3e-6");
+    assert_eq!(field.names(), ["a"], "who is asked alone can answer everything");
+}
+
+#[test]
+fn a_state_beyond_every_size_is_told_as_that() {
+    let mut field = Field::of_three();
+    for candidate in &mut field.models[0].0 {
+        *candidate = changed(candidate.clone(), |endpoint| endpoint.own_limits.max_body_bytes = Some(2));
+    }
+    assert_eq!(field.choose().chosen, Err(Emptied::Incapable(Incapable::Size)));
+    assert_eq!(field.choose().funnel, [("capability", 0)]);
+}

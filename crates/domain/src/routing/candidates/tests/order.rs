@@ -1,0 +1,154 @@
+//! The order in which candidates are tried, where the caller says one.
+
+use super::*;
+use crate::routing::{PercentileBounds, SortBy};
+use rstest::rstest;
+
+fn sort(by: SortBy) -> Option<Sort> {
+    Some(Sort { by, across_models: false })
+}
+
+fn answered(millis: u64, tokens: u64) -> Observation {
+    Observation::Succeeded { latency: Duration::from_millis(millis), tokens }
+}
+
+#[test]
+fn those_that_are_named_come_first_and_the_rest_by_price() {
+    let mut field = Field::of_three().wanting(|want| want.order = slugs(&["b", "nobody", "a"]));
+    // Whatever would be drawn, an order is an order.
+    for draw in [0, u64::MAX / 2, u64::MAX] {
+        field.draws = vec![draw; 4];
+        assert_eq!(field.names(), ["b", "a", "c"]);
+    }
+    field.preferences.order = slugs(&["a"]);
+    field.draws = vec![u64::MAX; 4];
+    assert_eq!(field.names(), ["a", "c", "b"]);
+}
+
+#[test]
+fn endpoints_of_one_named_provider_follow_by_price() {
+    let mut field = Field::of_three().wanting(|want| want.order = slugs(&["a"]));
+    field.models[0]
+        .0
+        .push(changed(candidate(3, "a", "1e-6"), |endpoint| "a-cheap".clone_into(&mut endpoint.upstream_model)));
+    field.draws = vec![u64::MAX; 4];
+    assert_eq!(field.names(), ["a-cheap", "a", "c", "b"]);
+}
+
+#[test]
+fn a_failure_of_late_does_not_move_who_is_named_first() {
+    let field = Field::of_three().wanting(|want| want.order = slugs(&["a"]));
+    field.report(0, Observation::Failed, NOW);
+    field.report(2, Observation::Failed, NOW);
+    assert_eq!(field.names(), ["a", "b", "c"], "among the rest it does");
+}
+
+#[test]
+fn without_fallbacks_the_first_of_the_order_is_the_only_one() {
+    let field = Field::of_three().wanting(|want| {
+        want.order = slugs(&["b", "a"]);
+        want.allow_fallbacks = false;
+    });
+    assert_eq!(field.choose().funnel, [("order", 2)]);
+    assert_eq!(field.names(), ["b"]);
+    field.open(1);
+    let outcome = field.choose();
+    let Err(Emptied::BreakersOpen { retry_in }) = outcome.chosen else { panic!("the first alone, and it rests") };
+    assert_eq!(retry_in, HealthPolicy::default().open_for);
+    assert_eq!(outcome.funnel, [("order", 2), ("health", 0)]);
+}
+
+#[test]
+fn without_fallbacks_nobody_stands_in_for_an_order_that_is_not_there() {
+    let field = Field::of_three().wanting(|want| {
+        want.order = slugs(&["nobody"]);
+        want.allow_fallbacks = false;
+    });
+    assert_eq!(field.choose().chosen, Err(Emptied::Preferences));
+    assert_eq!(field.choose().funnel, [("order", 0)]);
+}
+
+#[test]
+fn without_fallbacks_and_without_an_order_the_first_that_is_well_is_the_only_one() {
+    let mut field = Field::of_three().wanting(|want| want.allow_fallbacks = false);
+    assert_eq!(field.names(), ["c"], "the cheapest is the first drawn");
+    field.open(2);
+    assert_eq!(field.names(), ["b"]);
+    assert!(field.choose().chosen.unwrap().resting.is_empty(), "nobody else would be tried later");
+    field.preferences.sort = sort(SortBy::Price);
+    assert!(matches!(field.choose().chosen, Err(Emptied::BreakersOpen { .. })), "who sorts means the first");
+}
+
+#[rstest]
+#[case(SortBy::Price, ["c", "b", "a"])]
+#[case(SortBy::Latency, ["b", "a", "c"])]
+#[case(SortBy::Throughput, ["a", "b", "c"])]
+fn each_measure_sorts(#[case] by: SortBy, #[case] expected: [&str; 3]) {
+    let mut field = Field::of_three().wanting(|want| want.sort = sort(by));
+    field.report(0, answered(200, 2000), NOW);
+    field.report(1, answered(100, 100), NOW);
+    field.draws = vec![u64::MAX; 4];
+    assert_eq!(field.names(), expected, "of c nothing was measured");
+}
+
+#[test]
+fn equal_input_prices_are_told_apart_by_output_prices() {
+    let mut field = Field::of_three().wanting(|want| want.sort = sort(SortBy::Price));
+    for (candidate, completion) in field.models[0].0.iter_mut().zip(["2e-6", "1e-6", "3e-6"]) {
+        candidate.prices = TokenPrices { prompt: price("1e-6"), completion: price(completion) };
+    }
+    assert_eq!(field.names(), ["b", "a", "c"]);
+}
+
+#[test]
+fn a_model_s_own_sort_is_kept_per_model_and_gives_way_to_the_caller_s() {
+    let of = |model: &str, candidate: Candidate| Candidate { model: model.parse().unwrap(), ..candidate };
+    let mut field = Field::of_three();
+    let second = vec![of("acme/other", candidate(3, "dear", "5e-6")), of("acme/other", candidate(4, "cheap", "4e-6"))];
+    field.models.push((second, sort(SortBy::Price)));
+    field.draws = vec![u64::MAX; 8];
+    assert_eq!(field.names(), ["a", "c", "b", "cheap", "dear"], "the first model is balanced, the second is not");
+    field.models[0].1 = sort(SortBy::Price);
+    field.report(3, answered(1, 1), NOW);
+    field.preferences.sort = sort(SortBy::Latency);
+    assert_eq!(field.names(), ["a", "b", "c", "dear", "cheap"]);
+}
+
+#[test]
+fn models_are_tried_one_after_another_unless_the_caller_sorts_across_them() {
+    let mut field = Field::of_three();
+    let other: ModelId = "acme/other".parse().unwrap();
+    field.models.push((vec![Candidate { model: other, ..candidate(3, "d", "1.5e-6") }], None));
+    field.preferences.sort = sort(SortBy::Price);
+    assert_eq!(field.names(), ["c", "b", "a", "d"]);
+    field.preferences.sort = Some(Sort { by: SortBy::Price, across_models: true });
+    assert_eq!(field.names(), ["c", "d", "b", "a"]);
+    field.models[0].0.clear();
+    assert_eq!(field.names(), ["d"], "a model without endpoints leaves the others");
+}
+
+#[rstest]
+#[case::p50(PercentileBounds { p50: Some(150), ..PercentileBounds::default() })]
+#[case::p75(PercentileBounds { p75: Some(150), ..PercentileBounds::default() })]
+#[case::p90(PercentileBounds { p90: Some(150), ..PercentileBounds::default() })]
+#[case::p99(PercentileBounds { p99: Some(150), ..PercentileBounds::default() })]
+fn who_is_slower_than_wanted_comes_last_and_is_not_dropped(#[case] bounds: PercentileBounds) {
+    let mut field = Field::of_three().wanting(|want| want.preferred_max_latency = bounds);
+    field.report(2, answered(200, 100), NOW);
+    field.report(1, answered(100, 100), NOW);
+    assert_eq!(field.names(), ["b", "a", "c"], "of a nothing is known, which is nothing against it");
+    field.preferences.order = slugs(&["c"]);
+    assert_eq!(field.names(), ["b", "a", "c"], "also behind who was named");
+    field.preferences.sort = sort(SortBy::Price);
+    assert_eq!(field.names(), ["b", "a", "c"]);
+}
+
+#[test]
+fn who_does_less_than_wanted_comes_last() {
+    let bounds = PercentileBounds { p90: Some(500_000), ..PercentileBounds::default() };
+    let field = Field::of_three().wanting(|want| want.preferred_min_throughput = bounds);
+    // 100 tokens in 200 ms are 500 a second, and half of that is less than wanted.
+    field.report(2, answered(200, 50), NOW);
+    field.report(1, answered(200, 110), NOW);
+    assert_eq!(field.names(), ["b", "a", "c"]);
+}
