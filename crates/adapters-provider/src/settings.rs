@@ -187,7 +187,8 @@ pub(crate) fn headers(settings: &ProviderSettings) -> Result<HeaderMap, Provider
     for (name, value) in &settings.headers {
         let name: HeaderName = name.parse().map_err(|_| ProviderSettingsError::Header)?;
         let value = HeaderValue::from_str(value.trim()).map_err(|_| ProviderSettingsError::Header)?;
-        if name == auth || name == AUTHORIZATION || OURS.contains(&name) || headers.contains_key(&name) {
+        let taken = name == auth || name == AUTHORIZATION || OURS.contains(&name) || headers.contains_key(&name);
+        if taken || value.to_str().is_err() {
             return Err(ProviderSettingsError::Header);
         }
         headers.insert(name, value);

@@ -6,9 +6,11 @@ mod support;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use adapters_provider::{Http2, HttpClient, HttpClientError, HttpClientSettings, ProxySettings};
+use adapters_provider::{
+    Http2, HttpClient, HttpClientError, HttpClientSettings, ProviderSettings, ProxySettings, http_provider,
+};
 use bytes::Bytes;
-use domain::routing::AttemptFailureKind;
+use domain::routing::{AttemptFailureKind, Wire};
 use http::{Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -307,8 +309,8 @@ async fn a_client_can_connect_in_another_way_and_trust_the_same() {
     let upstream = tls_upstream(&["h2", "http/1.1"], Arc::clone(&versions)).await;
     let client = HttpClient::new(&trusting()).unwrap().reconnecting(support::AMPLE, Http2::Off);
     let base_url = format!("https://localhost:{}/v1", upstream.address.port());
-    let settings = adapters_provider::SystemOneSettings::new("acme".parse().unwrap(), base_url);
-    decide(&adapters_provider::SystemOneProvider::new(client, settings).unwrap()).await.unwrap();
+    let settings = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
+    decide(&http_provider(client, Wire::SystemOne, settings).unwrap()).await.unwrap();
     assert_eq!(*versions.lock().unwrap(), [Version::HTTP_11]);
 }
 

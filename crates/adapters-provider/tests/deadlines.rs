@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use adapters_provider::HttpClientSettings;
 use async_trait::async_trait;
-use domain::decision::{CallerPresence, DecisionProvider, ProviderAnswer, StaysToTheEnd};
+use domain::decision::{CallerPresence, ProviderAnswer, StaysToTheEnd};
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 use rstest::rstest;
 use support::{AMPLE, Upstream, call_within, closed, provider, provider_with, read_request};

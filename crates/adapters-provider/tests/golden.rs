@@ -1,102 +1,112 @@
-//! The `system-one` wire against files: what a caller wrote, what goes upstream, what comes back, what it is read as.
+//! Every wire against files: what a caller wrote, what goes upstream, what comes back, what it is read as; and each
+//! way in which an answer can be broken.
+//!
+//! `CASE.caller.json` is in canonical form, `CASE.request.json` is what it is written as, `CASE.response.json` is
+//! an answer to it and `CASE.answer.json` what that is read as. `broken.txt` has answers to the case `all`: a line
+//! that says what is wrong, the sentence it is told by, the token counts that are still known, and the body.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
-use adapters_provider::system_one::{request, response};
+use adapters_provider::gemini_decisions::GeminiDecisions;
+use adapters_provider::openai_decisions::OpenAiDecisions;
+use adapters_provider::sglang_decisions::SglangDecisions;
+use adapters_provider::system_one::SystemOne;
+use adapters_provider::wire::WireCodec;
+use adapters_provider::{Envelope, ModelPlace};
+use domain::decision::{AnswerRules, Answers, ReportedUsage};
 use rstest::rstest;
-use support::Upstream;
 
-fn golden(case: &str, part: &str) -> String {
-    let path = format!("{}/tests/golden/{case}.{part}.json", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).unwrap().trim_end_matches('\n').to_owned()
+fn file(wire: &str, name: &str) -> String {
+    let path = format!("{}/tests/golden/{wire}/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{path}")).trim_end_matches('\n').to_owned()
+}
+
+fn counts(usage: Option<ReportedUsage>) -> [String; 2] {
+    let count = |tokens: Option<u64>| tokens.map_or("null".to_owned(), |tokens| tokens.to_string());
+    [count(usage.map(|usage| usage.input_tokens)), count(usage.map(|usage| usage.output_tokens))]
+}
+
+/// Sets the files anew from what the code does, where it is asked to; a person has to read the difference.
+fn same_as_file(wire: &str, name: &str, actual: &str) {
+    if option_env!("TOLLGATE_WRITE_GOLDEN").is_some() {
+        let path = format!("{}/tests/golden/{wire}/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(path, format!("{actual}\n")).unwrap();
+    }
+    assert_eq!(actual, file(wire, name), "{wire}/{name}");
+}
+
+fn bytes_are_as_on_file(codec: &impl WireCodec, model: &str, case: &str) {
+    let wire = codec.wire().as_str();
+    let asked = support::inquiry(&file(wire, &format!("{case}.caller.json")));
+    let body = codec.write(model, &asked).unwrap();
+    assert_eq!(body.media_type(), "application/json");
+    let body = body.to_bytes();
+    same_as_file(wire, &format!("{case}.request.json"), std::str::from_utf8(&body).unwrap());
+
+    let answer = codec.read(&asked.questions, file(wire, &format!("{case}.response.json")).as_bytes()).unwrap();
+    let [input, output] = counts(answer.usage);
+    let read = format!(r#"{{"answers":{},"input_tokens":{input},"output_tokens":{output}}}"#, answer.answers.text(),);
+    same_as_file(wire, &format!("{case}.answer.json"), &read);
+    let rules = AnswerRules { decimals: 2, confidence: codec.wire().confidence() };
+    Answers::check(&asked.questions, &answer.answers, rules).unwrap();
 }
 
 #[rstest]
-fn bytes_are_as_on_file(#[values("noul", "choice", "score", "opaque_string", "opaque_array")] case: &str) {
-    let asked = support::request(&golden(case, "caller"));
-    let body = request::write("judge-1.0", asked.state.as_ref(), &asked.questions.json);
-    assert_eq!(std::str::from_utf8(&body).unwrap(), golden(case, "request"));
+fn system_one(#[values("noul", "choice", "score", "opaque_string", "opaque_array", "assets", "images")] case: &str) {
+    bytes_are_as_on_file(&SystemOne::default(), "judge-1.0", case);
+}
 
-    let answer = response::read(golden(case, "response").as_bytes()).unwrap();
-    let count = |tokens: Option<u64>| tokens.map_or("null".to_owned(), |tokens| tokens.to_string());
-    let read = format!(
-        r#"{{"answers":{},"input_tokens":{},"output_tokens":{}}}"#,
-        answer.answers.text(),
-        count(answer.usage.map(|usage| usage.input_tokens)),
-        count(answer.usage.map(|usage| usage.output_tokens)),
-    );
-    assert_eq!(read, golden(case, "answer"));
+#[rstest]
+#[case("workers_ai", ModelPlace::Both, Envelope::WorkersAi)]
+#[case("databricks", ModelPlace::Body, Envelope::Databricks)]
+#[case("model_in_path", ModelPlace::Path, Envelope::None)]
+fn system_one_dialects(#[case] case: &str, #[case] model_in: ModelPlace, #[case] envelope: Envelope) {
+    bytes_are_as_on_file(&SystemOne { model_in, envelope }, "@cf/cloudflare/clef", case);
+}
+
+#[rstest]
+fn openai_decisions(#[values("all", "sentences", "booleans", "items", "gemini_parts", "unnamed")] case: &str) {
+    bytes_are_as_on_file(&OpenAiDecisions::default(), "gpt-6-luna", case);
+}
+
+#[rstest]
+fn gemini_decisions(#[values("all", "sentences", "parts", "blocked")] case: &str) {
+    bytes_are_as_on_file(&GeminiDecisions::default(), "gemini-decision-1", case);
+}
+
+#[rstest]
+fn sglang_decisions(#[values("all", "sentences", "images")] case: &str) {
+    bytes_are_as_on_file(&SglangDecisions::default(), "qwen", case);
+}
+
+fn broken_answers_are_told_apart(codec: &impl WireCodec, at_least: usize) {
+    let wire = codec.wire().as_str();
+    let asked = support::inquiry(&file(wire, "all.caller.json"));
+    let broken = file(wire, "broken.txt");
+    let blocks: Vec<Vec<&str>> = broken.split("\n\n").map(|block| block.lines().collect()).collect();
+    assert!(blocks.len() >= at_least, "{wire}: {}", blocks.len());
+    for block in blocks {
+        let [what, sentence, used, body] = block.as_slice() else { panic!("{wire}: {block:?}") };
+        let bad = match codec.read(&asked.questions, body.as_bytes()) {
+            Ok(answer) => panic!("{wire}: {what}: {}", answer.answers.text()),
+            Err(bad) => bad,
+        };
+        assert_eq!(bad.to_string(), *sentence, "{wire}: {what}");
+        assert_eq!(counts(bad.usage).join(" "), *used, "{wire}: {what}");
+    }
+}
+
+#[test]
+fn broken_answers() {
+    broken_answers_are_told_apart(&OpenAiDecisions::default(), 30);
+    broken_answers_are_told_apart(&GeminiDecisions::default(), 30);
+    broken_answers_are_told_apart(&SglangDecisions::default(), 30);
 }
 
 #[test]
 fn an_odd_model_name_is_escaped() {
-    let asked = support::request(r#"{"model":"m","questions":"?"}"#);
-    let body = request::write("a\"b\n", None, &asked.questions.json);
+    let asked = support::inquiry(r#"{"model":"m","questions":"?"}"#);
+    let body = SystemOne::default().write("a\"b\n", &asked).unwrap().to_bytes();
     assert_eq!(&body[..], br#"{"model":"a\"b\n","questions":"?"}"#);
-}
-
-/// What leaves the process, header by header and byte by byte.
-#[tokio::test]
-async fn a_provider_sees_questions_and_state_and_nothing_else() {
-    use domain::decision::{DecisionProvider, ProviderCall};
-    use tokio::io::AsyncWriteExt;
-
-    let (tell, mut requests) = tokio::sync::mpsc::unbounded_channel();
-    let upstream = Upstream::start(move |mut socket| {
-        let tell = tell.clone();
-        async move {
-            tell.send(support::read_request(&mut socket).await.unwrap()).unwrap();
-            socket.write_all(support::ok(support::ANSWER).as_bytes()).await.unwrap();
-            support::closed(&mut socket).await;
-        }
-    })
-    .await;
-    let asked = support::request(&golden("noul", "caller"));
-    assert_eq!(asked.user.as_deref(), Some("private-user"), "the caller sent what must not get out");
-    let call = ProviderCall { request: std::sync::Arc::new(asked), ..support::call() };
-    let answer = support::provider(&upstream).decide(call).await.unwrap();
-    let (head, body) = requests.recv().await.unwrap();
-    let body = String::from_utf8(body).unwrap();
-    assert_eq!(body, golden("noul", "request"));
-    assert_eq!(answer.sent_bytes, body.len() as u64);
-
-    let mut lines: Vec<&str> = head.trim_end().lines().collect();
-    assert_eq!(lines.remove(0), "POST /v1/systemone HTTP/1.1");
-    lines.sort_unstable();
-    let (length, host) = (format!("content-length: {}", body.len()), format!("host: {}", upstream.address));
-    let expected = [
-        "accept: application/json",
-        "authorization: Bearer sk-provider",
-        &length,
-        "content-type: application/json",
-        &host,
-        "user-agent: tollgate-test/1",
-    ];
-    assert_eq!(lines, expected);
-}
-
-#[tokio::test]
-async fn without_a_key_there_is_no_authorization() {
-    use adapters_provider::{HttpClient, SystemOneProvider, SystemOneSettings};
-    use tokio::io::AsyncWriteExt;
-
-    let (tell, mut requests) = tokio::sync::mpsc::unbounded_channel();
-    let upstream = Upstream::start(move |mut socket| {
-        let tell = tell.clone();
-        async move {
-            tell.send(support::read_request(&mut socket).await.unwrap().0).unwrap();
-            socket.write_all(support::ok(support::ANSWER).as_bytes()).await.unwrap();
-        }
-    })
-    .await;
-    let settings = SystemOneSettings {
-        path: "/api/alpha/decisions".to_owned(),
-        ..SystemOneSettings::new("acme".parse().unwrap(), upstream.base_url())
-    };
-    let client = HttpClient::new(&support::settings()).unwrap();
-    support::decide(&SystemOneProvider::new(client, settings).unwrap()).await.unwrap();
-    let head = requests.recv().await.unwrap();
-    assert!(head.starts_with("POST /v1/api/alpha/decisions HTTP/1.1\r\n"), "{head}");
-    assert!(!head.contains("authorization"), "{head}");
 }

@@ -16,7 +16,7 @@ async fn calls_go_to_the_named_provider() {
     let slug = |text: &str| text.parse::<ProviderSlug>().unwrap();
     let router = ProviderRouter::new(HashMap::from([
         (slug("sandbox"), Arc::new(SandboxProvider::new()) as Arc<dyn DecisionProvider>),
-        (slug("acme"), Arc::new(support::provider(&upstream))),
+        (slug("acme"), support::provider(&upstream)),
     ]));
     assert_eq!(router.decide(support::call()).await.unwrap().usage.unwrap().input_tokens, 3);
     assert_eq!(upstream.seen(), 1);

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adapters_provider::{HttpClient, HttpClientSettings, Secret, SystemOneProvider, SystemOneSettings};
+use adapters_provider::{HttpClient, HttpClientSettings, ProviderSettings, Secret, http_provider};
 use domain::decision::{
-    CallerPresence, DecisionDraft, DecisionProvider, DecisionRequest, ProviderAnswer, ProviderCall, StaysToTheEnd,
+    AssetPart, CallerPresence, DecisionDraft, DecisionProvider, DecisionRequest, Inquiry, ProviderAnswer, ProviderCall,
+    QuestionKind, StateForm, StaysToTheEnd,
 };
 use domain::json::Json;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Long enough for everything that is not about time.
 pub const AMPLE: Duration = Duration::from_secs(20);
@@ -69,6 +71,25 @@ impl Upstream {
         .await
     }
 
+    /// As [`Self::answering`], and hands out what came in.
+    pub async fn recording(bytes: impl Into<Vec<u8>>) -> (Self, UnboundedReceiver<(String, Vec<u8>)>) {
+        let bytes: Arc<[u8]> = bytes.into().into();
+        let (tell, requests) = unbounded_channel();
+        let upstream = Self::start(move |mut socket| {
+            let (bytes, tell) = (Arc::clone(&bytes), tell.clone());
+            async move {
+                while let Some(request) = read_request(&mut socket).await {
+                    let _ = tell.send(request);
+                    if socket.write_all(&bytes).await.is_err() {
+                        break;
+                    }
+                }
+            }
+        })
+        .await;
+        (upstream, requests)
+    }
+
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -117,57 +138,90 @@ pub fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-pub fn provider_with(settings: &HttpClientSettings, base_url: &str) -> SystemOneProvider {
-    let one = SystemOneSettings {
+pub fn provider_with(settings: &HttpClientSettings, base_url: &str) -> Arc<dyn DecisionProvider> {
+    let one = ProviderSettings {
         api_key: Some(Secret::new("sk-provider")),
-        ..SystemOneSettings::new("acme".parse().unwrap(), base_url)
+        ..ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne)
     };
-    SystemOneProvider::new(HttpClient::new(settings).unwrap(), one).unwrap()
+    provider_of(settings, Wire::SystemOne, one)
 }
 
-pub fn provider(upstream: &Upstream) -> SystemOneProvider {
+pub fn provider_of(client: &HttpClientSettings, wire: Wire, provider: ProviderSettings) -> Arc<dyn DecisionProvider> {
+    http_provider(HttpClient::new(client).unwrap(), wire, provider).unwrap()
+}
+
+pub fn provider(upstream: &Upstream) -> Arc<dyn DecisionProvider> {
     provider_with(&settings(), &upstream.base_url())
 }
 
 pub fn endpoint() -> Endpoint {
+    endpoint_of(Wire::SystemOne)
+}
+
+pub fn endpoint_of(wire: Wire) -> Endpoint {
     Endpoint {
-        model: "acme/judge".parse().unwrap(),
-        provider: "acme".parse().unwrap(),
         provider_name: "Acme".to_owned(),
-        wire: Wire::SystemOne,
-        upstream_model: "judge-1.0".to_owned(),
-        prices: None,
         attempt_timeout: AMPLE,
-        token_overhead: 128,
+        ..Endpoint::new("acme/judge".parse().unwrap(), "acme".parse().unwrap(), wire, "judge-1.0")
     }
 }
 
-/// The checked request of a caller's body.
+/// The checked request of a caller's body. Beside the canonical members it may have those that only other wires in
+/// bring: `state_form`, `media_in_state`, and `booleans`, which names options that stand for a boolean.
 pub fn request(body: &str) -> DecisionRequest {
+    request_with(body, Vec::new())
+}
+
+pub fn request_with(body: &str, asset_parts: Vec<AssetPart>) -> DecisionRequest {
     let members = Json::parse(body).unwrap().members().unwrap();
     let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, json)| json.clone());
+    let state_form = member("state_form").map(|form| match form.as_string().unwrap().as_str() {
+        "openai" => StateForm::OpenAiItems,
+        "gemini" => StateForm::GeminiParts,
+        other => panic!("{other} is no form of a state"),
+    });
     let draft = DecisionDraft {
         model: member("model"),
         questions: member("questions"),
         state: member("state"),
+        state_form,
+        media_in_state: member("media_in_state").is_some(),
+        assets: member("assets"),
+        asset_parts,
+        images: member("images"),
         provider: member("provider"),
         session_id: member("session_id"),
-        session_id_header: None,
         trace: member("trace"),
         user: member("user"),
+        ..DecisionDraft::default()
     };
-    draft.check().unwrap()
+    let mut request = draft.check().unwrap();
+    let booleans = member("booleans").and_then(|names| names.elements()).unwrap_or_default();
+    let booleans: Vec<String> = booleans.iter().map(|name| name.as_string().unwrap()).collect();
+    let inquiry = Arc::make_mut(&mut request.inquiry);
+    for question in inquiry.questions.typed.iter_mut().flatten() {
+        if let QuestionKind::Choice { options } = &mut question.kind {
+            for option in options.iter_mut().filter(|option| booleans.contains(&option.name)) {
+                option.boolean = Some(option.name.starts_with("true"));
+            }
+        }
+    }
+    request
+}
+
+pub fn inquiry(body: &str) -> Arc<Inquiry> {
+    request(body).inquiry
 }
 
 pub fn call_within(timeout: Duration, caller: Arc<dyn CallerPresence>) -> ProviderCall {
     let body = r#"{"model":"acme/judge","state":"s","questions":{"a":{"type":"noul","instructions":"?"}}}"#;
-    ProviderCall { endpoint: Arc::new(endpoint()), request: Arc::new(request(body)), timeout, caller }
+    ProviderCall { endpoint: Arc::new(endpoint()), inquiry: inquiry(body), timeout, caller }
 }
 
 pub fn call() -> ProviderCall {
     call_within(AMPLE, Arc::new(StaysToTheEnd))
 }
 
-pub async fn decide(provider: &SystemOneProvider) -> Result<ProviderAnswer, AttemptFailure> {
+pub async fn decide(provider: &Arc<dyn DecisionProvider>) -> Result<ProviderAnswer, AttemptFailure> {
     provider.decide(call()).await
 }

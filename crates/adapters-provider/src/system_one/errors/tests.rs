@@ -1,1 +1,70 @@
+use super::*;
+use proptest::prelude::*;
+use rstest::rstest;
 
+fn one(code: &str) -> String {
+    format!(r#"{{"success":false,"errors":[{{"code":{code},"message":"private"}}],"messages":[],"result":null}}"#)
+}
+
+fn kind(status: u16, body: &str) -> Option<AttemptFailureKind> {
+    workers_ai(status, body.as_bytes()).map(|meaning| meaning.kind)
+}
+
+#[rstest]
+#[case(401, "10000", Some(AttemptFailureKind::Unauthorised))]
+#[case(400, "7000", Some(AttemptFailureKind::Broken))]
+#[case(429, "3040", Some(AttemptFailureKind::Overloaded))]
+#[case(429, "4006", Some(AttemptFailureKind::Overloaded))]
+#[case::told_by_the_status(400, "5006", None)]
+#[case::told_by_the_status(413, "5021", None)]
+#[case::told_by_the_status(422, "5012", None)]
+#[case::told_by_the_status(529, "5012", None)]
+#[case::as_a_200(200, "5006", Some(AttemptFailureKind::Refused))]
+#[case::as_a_200(200, "5012", Some(AttemptFailureKind::Broken))]
+#[case::as_a_200(200, "\"odd\"", Some(AttemptFailureKind::Broken))]
+fn codes_have_meanings(#[case] status: u16, #[case] code: &str, #[case] expected: Option<AttemptFailureKind>) {
+    assert_eq!(kind(status, &one(code)), expected);
+}
+
+#[test]
+fn a_used_up_day_is_not_tried_again_soon() {
+    let meaning = workers_ai(429, one("4006").as_bytes()).unwrap();
+    assert_eq!(meaning.retry_after, Some(Duration::from_hours(1)));
+    assert_eq!(workers_ai(429, one("3040").as_bytes()).unwrap().retry_after, None);
+}
+
+#[test]
+fn an_envelope_within_a_message_is_read_too() {
+    let inner = one("4006").replace('"', "\\\"");
+    let body = format!(r#"{{"success":false,"errors":[{{"code":9999,"message":"AiError: {inner} "}}]}}"#);
+    let meaning = workers_ai(429, body.as_bytes()).unwrap();
+    assert!(meaning.retry_after.is_some());
+    assert!(!meaning.detail.contains("private"));
+}
+
+#[rstest]
+#[case("")]
+#[case("<html>")]
+#[case("[]")]
+#[case("{}")]
+#[case(r#"{"errors":{}}"#)]
+#[case(r#"{"errors":[1,"x",{"code":null}],"success":true}"#)]
+fn other_bodies_say_nothing(#[case] body: &str) {
+    for status in [200, 400, 429, 529] {
+        assert_eq!(kind(status, body), None);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = workers_ai(200, &body);
+    }
+
+    #[test]
+    fn any_near_error_is_read_without_panic(
+        body in r#"(\{|\}|\[|\]|"errors"|"code"|"message"|"\{\}"|:|,|4006|1e400|"|\\|null|false| ){0,40}"#,
+    ) {
+        let _ = workers_ai(429, body.as_bytes());
+    }
+}

@@ -1,6 +1,15 @@
 use super::*;
+use domain::json::JsonKind;
 use proptest::prelude::*;
 use rstest::rstest;
+
+fn read(body: &[u8]) -> Result<WireAnswer, MalformedAnswer> {
+    super::read(Envelope::None, body).map_err(|bad| bad.fault)
+}
+
+fn enveloped(envelope: Envelope, body: &str) -> Result<String, BadAnswer> {
+    super::read(envelope, body.as_bytes()).map(|answer| answer.answers.text().to_owned())
+}
 
 fn usage(text: &str) -> Result<Option<(u64, u64)>, MalformedAnswer> {
     let body = format!(r#"{{"answers":{{}},"usage":{text}}}"#);
@@ -88,10 +97,48 @@ fn nesting_is_bounded() {
     assert!(read(brackets_in_a_string.as_bytes()).is_ok());
 }
 
+#[test]
+fn what_was_used_is_told_even_where_there_are_no_answers() {
+    let bad = super::read(Envelope::None, br#"{"usage":{"input_tokens":7},"answers":[]}"#).unwrap_err();
+    let usage = Some(ReportedUsage { input_tokens: 7, output_tokens: 0 });
+    assert_eq!(bad, BadAnswer { fault: MalformedAnswer::NoAnswers, usage });
+}
+
+#[rstest]
+#[case(r#"{"success":true,"result":{"answers":{ "a":{"noul":0.1234} }},"errors":[],"messages":[]}"#)]
+#[case(r#"{"result":{"answers":{ "a":{"noul":0.1234} },"usage":null}}"#)]
+fn an_envelope_is_taken_off(#[case] body: &str) {
+    assert_eq!(enveloped(Envelope::WorkersAi, body).unwrap(), r#"{ "a":{"noul":0.1234} }"#);
+}
+
+#[rstest]
+#[case(r#"{"answers":{}}"#)]
+#[case(r#"{"result":null,"success":false,"errors":[]}"#)]
+#[case(r#"{"result":{"answers":{}},"success":false}"#)]
+#[case(r#"{"result":[],"success":true}"#)]
+#[case(r#"{"result":{"answers":[]},"success":true}"#)]
+fn an_envelope_without_answers_is_malformed(#[case] body: &str) {
+    assert_eq!(enveloped(Envelope::WorkersAi, body).unwrap_err().fault, MalformedAnswer::NoAnswers);
+    assert_eq!(enveloped(Envelope::Databricks, body).unwrap_err().fault, MalformedAnswer::NoAnswers);
+}
+
+#[rstest]
+#[case::renamed(r#"{"type":"noul","probability":0.90}"#, r#"{"type":"noul","noul":0.90}"#)]
+#[case::right_already(r#"{"type":"noul","noul":0.9,"probability":1}"#, r#"{"type":"noul","noul":0.9,"probability":1}"#)]
+#[case::of_another_type(r#"{"type":"choice","probability":1}"#, r#"{"type":"choice","probability":1}"#)]
+#[case::no_object("7", "7")]
+fn a_noul_is_called_so(#[case] given: &str, #[case] expected: &str) {
+    let body = format!(r#"{{"response":{{"answers":{{"b":{given},"a":{{}}}}}}}}"#);
+    let read = enveloped(Envelope::Databricks, &body).unwrap();
+    assert_eq!(read, format!(r#"{{"b":{expected},"a":{{}}}}"#));
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = read(&body);
+        for envelope in [Envelope::None, Envelope::WorkersAi, Envelope::Databricks] {
+            let _ = super::read(envelope, &body);
+        }
     }
 
     #[test]
@@ -105,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn any_good_answer_is_taken(name in "\\PC{0,10}", input in 0_u64..=MAX_TOKENS, output in 0_u64..=MAX_TOKENS) {
+    fn any_good_answer_is_taken(name in "\\PC{0,10}", input in 0_u64..=1_000_000_000, output in 0_u64..=1_000_000_000) {
         let answers = serde_json::json!({ name: {"type": "noul", "noul": 0.5} });
         let body = serde_json::json!({
             "model": "m", "answers": answers, "usage": {"input_tokens": input, "output_tokens": output}

@@ -1,0 +1,208 @@
+//! What each wire cannot carry, and that it is refused rather than dropped.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::Arc;
+
+use adapters_provider::gemini_decisions::GeminiDecisions;
+use adapters_provider::openai_decisions::OpenAiDecisions;
+use adapters_provider::sglang_decisions::SglangDecisions;
+use adapters_provider::system_one::SystemOne;
+use adapters_provider::wire::{Uncarried, WireCodec};
+use adapters_provider::{Envelope, ModelPlace};
+use domain::decision::{QuestionKind, QuestionType};
+use domain::routing::{AttemptFailure, AttemptFailureKind};
+use rstest::rstest;
+
+fn codec(wire: &str) -> Box<dyn WireCodec> {
+    match wire {
+        "openai" => Box::new(OpenAiDecisions::default()),
+        "gemini" => Box::new(GeminiDecisions::default()),
+        "sglang" => Box::new(SglangDecisions::default()),
+        "workers-ai" => Box::new(SystemOne { model_in: ModelPlace::Body, envelope: Envelope::WorkersAi }),
+        other => {
+            assert_eq!(other, "system-one");
+            Box::new(SystemOne::default())
+        }
+    }
+}
+
+fn asked(questions: &str, rest: &str) -> String {
+    format!(r#"{{"model":"m","state":"s","questions":{questions}{rest}}}"#)
+}
+
+fn written(wire: &str, body: &str) -> Result<(), Uncarried> {
+    codec(wire).write("m", &support::inquiry(body)).map(drop)
+}
+
+fn noul() -> &'static str {
+    r#"{"a":{"type":"noul","instructions":"?"}}"#
+}
+
+fn choice(names: &[&str]) -> String {
+    let options: Vec<String> = names.iter().map(|name| format!("{name:?}:null")).collect();
+    format!(r#"{{"a":{{"type":"choice","instructions":"?","criteria":{{{}}}}}}}"#, options.join(","))
+}
+
+fn score(levels: &str) -> String {
+    format!(r#"{{"a":{{"type":"score","instructions":"?","criteria":{levels}}}}}"#)
+}
+
+fn many_questions(count: usize) -> String {
+    let questions: Vec<String> =
+        (0..count).map(|n| format!(r#""q{n}":{{"type":"noul","instructions":"?"}}"#)).collect();
+    format!("{{{}}}", questions.join(","))
+}
+
+fn many_options(count: usize) -> String {
+    let names: Vec<String> = (0..count).map(|n| format!("o{n}")).collect();
+    choice(&names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[rstest]
+#[case("openai")]
+#[case("gemini")]
+#[case("sglang")]
+fn questions_without_types_and_boxes(#[case] wire: &str) {
+    assert_eq!(written(wire, r#"{"model":"m","state":"s","questions":["?"]}"#), Err(Uncarried::OpaqueQuestions));
+    let boxed = asked(r#"{"a":{"type":"box","instructions":"?"}}"#, "");
+    assert_eq!(written(wire, &boxed), Err(Uncarried::QuestionType(QuestionType::Box)));
+}
+
+#[rstest]
+#[case("openai", &[(400, true), (401, false)], Uncarried::Questions(400))]
+#[case("gemini", &[(1000, true), (1001, false)], Uncarried::Questions(1000))]
+fn too_many_questions(#[case] wire: &str, #[case] counts: &[(usize, bool)], #[case] refusal: Uncarried) {
+    for (count, fits) in counts {
+        let expected = if *fits { Ok(()) } else { Err(refusal) };
+        assert_eq!(written(wire, &asked(&many_questions(*count), "")), expected, "{count}");
+    }
+}
+
+#[rstest]
+#[case("openai", 1, Err(Uncarried::Options(255)))]
+#[case("openai", 255, Ok(()))]
+#[case("gemini", 1, Err(Uncarried::Options(255)))]
+#[case("gemini", 255, Ok(()))]
+#[case("sglang", 1, Err(Uncarried::Options(26)))]
+#[case("sglang", 26, Ok(()))]
+#[case("sglang", 27, Err(Uncarried::Options(26)))]
+#[case("workers-ai", 1, Err(Uncarried::Options(255)))]
+#[case("workers-ai", 2, Ok(()))]
+#[case("system-one", 1, Ok(()))]
+fn too_few_and_too_many_options(#[case] wire: &str, #[case] count: usize, #[case] expected: Result<(), Uncarried>) {
+    assert_eq!(written(wire, &asked(&many_options(count), "")), expected);
+}
+
+#[rstest]
+#[case("openai", Err(Uncarried::Levels(10)))]
+#[case("gemini", Err(Uncarried::Levels(255)))]
+#[case("sglang", Err(Uncarried::Levels(10)))]
+#[case("workers-ai", Err(Uncarried::Levels(10)))]
+#[case("system-one", Ok(()))]
+fn one_level(#[case] wire: &str, #[case] expected: Result<(), Uncarried>) {
+    assert_eq!(written(wire, &asked(&score(r#"["l"]"#), "")), expected);
+    assert_eq!(written(wire, &asked(&score(r#"["1","2","3","4","5","6","7","8","9","10"]"#), "")), Ok(()));
+}
+
+#[rstest]
+#[case("gemini", r#"["a"," "]"#, Err(Uncarried::EmptyLevel))]
+#[case("sglang", r#"["a",""]"#, Err(Uncarried::EmptyLevel))]
+#[case("sglang", r#"["a",{}]"#, Err(Uncarried::EmptyLevel))]
+#[case("openai", r#"["a",""]"#, Ok(()))]
+fn levels_without_text(#[case] wire: &str, #[case] levels: &str, #[case] expected: Result<(), Uncarried>) {
+    assert_eq!(written(wire, &asked(&score(levels), "")), expected);
+}
+
+#[rstest]
+#[case("gemini", "", Err(Uncarried::OptionName))]
+#[case("gemini", " a", Err(Uncarried::OptionName))]
+#[case("gemini", "a ", Err(Uncarried::OptionName))]
+#[case("gemini", "a\\tb", Err(Uncarried::OptionName))]
+#[case("gemini", "a b", Ok(()))]
+#[case("sglang", " ", Err(Uncarried::OptionName))]
+#[case("sglang", "a\\nb", Err(Uncarried::OptionName))]
+#[case("sglang", "a\\u2028b", Err(Uncarried::OptionName))]
+#[case("sglang", "a\\u0085b", Err(Uncarried::OptionName))]
+#[case("sglang", " a ", Ok(()))]
+#[case("openai", "a\\nb", Ok(()))]
+fn names_of_options(#[case] wire: &str, #[case] name: &str, #[case] expected: Result<(), Uncarried>) {
+    let questions = format!(r#"{{"a":{{"type":"choice","criteria":{{"{name}":null,"other":null}}}}}}"#);
+    assert_eq!(written(wire, &asked(&questions, "")), expected);
+}
+
+#[rstest]
+#[case(&["Yes", "yes"])]
+#[case(&["yes", " yes "])]
+#[case(&["STRASSE", "straße"])]
+#[case(&["ΌΣΟΣ", "όσος"])]
+fn names_that_sglang_takes_for_the_same(#[case] names: &[&str]) {
+    assert_eq!(written("sglang", &asked(&choice(names), "")), Err(Uncarried::SameOptions));
+    assert_eq!(written("openai", &asked(&choice(names), "")), Ok(()));
+}
+
+#[test]
+fn a_boolean_twice() {
+    let mut asked = support::inquiry(&asked(&choice(&["a", "b"]), ""));
+    let inquiry = Arc::make_mut(&mut asked);
+    for question in inquiry.questions.typed.iter_mut().flatten() {
+        let QuestionKind::Choice { options } = &mut question.kind else { panic!() };
+        options.iter_mut().for_each(|option| option.boolean = Some(false));
+    }
+    assert_eq!(codec("openai").write("m", &asked).unwrap_err(), Uncarried::SameOptions);
+}
+
+#[rstest]
+#[case("sglang", " ", Err(Uncarried::QuestionName))]
+#[case("workers-ai", "a b", Err(Uncarried::QuestionName))]
+#[case("workers-ai", "", Err(Uncarried::QuestionName))]
+#[case("workers-ai", "é", Err(Uncarried::QuestionName))]
+#[case("workers-ai", "A_z.0-", Ok(()))]
+#[case("openai", "a b", Ok(()))]
+fn names_of_questions(#[case] wire: &str, #[case] name: &str, #[case] expected: Result<(), Uncarried>) {
+    let questions = format!(r#"{{"{name}":{{"type":"noul","instructions":"?"}}}}"#);
+    assert_eq!(written(wire, &asked(&questions, "")), expected);
+}
+
+#[test]
+fn a_name_that_is_too_long_for_workers_ai() {
+    for (length, expected) in [(100, Ok(())), (101, Err(Uncarried::QuestionName))] {
+        let questions = format!(r#"{{"{}":{{"type":"noul","instructions":"?"}}}}"#, "n".repeat(length));
+        assert_eq!(written("workers-ai", &asked(&questions, "")), expected);
+    }
+}
+
+#[rstest]
+#[case("\" \"")]
+#[case("{}")]
+#[case("[]")]
+fn a_state_without_text(#[case] state: &str) {
+    let body = format!(r#"{{"model":"m","state":{state},"questions":{}}}"#, noul());
+    assert_eq!(written("sglang", &body), Err(Uncarried::EmptyState));
+    assert_eq!(written("openai", &body), Ok(()));
+}
+
+const ASSETS: &str = r#","assets":{"pic":{"type":"image","data_base64":"AA=="}}"#;
+const IMAGES: &str = r#","images":["data:image/png;base64,AA=="]"#;
+const ITEMS: &str = r#","state_form":"openai","media_in_state":true"#;
+const PARTS: &str = r#","state_form":"gemini","media_in_state":true"#;
+
+#[rstest]
+#[case("system-one", [true, true, false, false])]
+#[case("openai", [false, false, true, false])]
+#[case("gemini", [false, false, false, true])]
+#[case("sglang", [false, true, false, false])]
+fn media_travel_in_the_form_that_they_came_in_or_not_at_all(#[case] wire: &str, #[case] taken: [bool; 4]) {
+    for (media, taken) in [ASSETS, IMAGES, ITEMS, PARTS].into_iter().zip(taken) {
+        let expected = if taken { Ok(()) } else { Err(Uncarried::Attachments) };
+        assert_eq!(written(wire, &asked(noul(), media)), expected, "{wire} {media}");
+    }
+}
+
+#[test]
+fn a_refusal_is_a_failure_without_bytes() {
+    let failure = AttemptFailure::from(Uncarried::Options(26));
+    assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Refused, 0));
+    assert_eq!(failure.detail, "the provider was not asked: its wire takes 2 to 26 options");
+}
