@@ -8,6 +8,7 @@ mod endpoints;
 mod gateway;
 mod http;
 mod openapi;
+pub mod wires;
 
 pub use application::{Application, HttpSettings};
 pub use gateway::Services;

@@ -1,20 +1,26 @@
 //! The OpenAPI 3.1 description, generated from the routes' table and the bodies' types.
 
+mod decisions;
 mod operations;
+mod record_schemas;
+mod records;
 mod schemas;
+mod wire_schemas;
 
 use serde_json::{Value, json};
 use utoipa::openapi::path::{PathItem, Paths};
 use utoipa::openapi::schema::{ComponentsBuilder, OneOfBuilder, Schema};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder, Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::http::routes::{Method, ROUTES};
 use crate::http::wire_names::{FileShape, WireNames};
 
-/// The name of the one security scheme.
+/// The security scheme of every operation that needs a key.
 const BEARER: &str = "bearer";
+/// Those that are as good on the routes of vendors: the headers themselves.
+const KEY_HEADERS: [&str; 3] = ["x-goog-api-key", "api-key", "x-api-key"];
 
 /// The version of the description, not of the program.
 const VERSION: &str = "1.0.0";
@@ -37,7 +43,7 @@ pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
 fn paths(base_path: &str) -> Paths {
     use utoipa::openapi::HttpMethod;
     let mut paths = Paths::new();
-    for route in &ROUTES {
+    for route in ROUTES {
         let base = if route.under_base { base_path } else { "" };
         let method = match route.method {
             Method::Get => HttpMethod::Get,
@@ -61,12 +67,32 @@ fn components() -> utoipa::openapi::Components {
     add::<schemas::AssignKeysResponse>(&mut all);
     add::<schemas::ModelResponse>(&mut all);
     add::<schemas::CountResponse>(&mut all);
+    add::<record_schemas::ModelListResponse>(&mut all);
+    add::<record_schemas::ModelEndpointsResponse>(&mut all);
+    add::<record_schemas::ProvidersResponse>(&mut all);
+    add::<record_schemas::GenerationResponse>(&mut all);
     add::<schemas::HealthResponse>(&mut all);
+    add::<wire_schemas::DecisionsForm>(&mut all);
+    add::<wire_schemas::SystemOneError>(&mut all);
+    add::<wire_schemas::OpenAiDecisionsRequest>(&mut all);
+    add::<wire_schemas::OpenAiDecisionsResponse>(&mut all);
+    add::<wire_schemas::OpenAiError>(&mut all);
+    add::<wire_schemas::GeminiDecisionsRequest>(&mut all);
+    add::<wire_schemas::GeminiDecisionsResponse>(&mut all);
+    add::<wire_schemas::GeminiError>(&mut all);
+    add::<wire_schemas::SglangDecisionsRequest>(&mut all);
+    add::<wire_schemas::SglangDecisionsResponse>(&mut all);
+    add::<wire_schemas::SglangError>(&mut all);
     let shapes = [schemas::NativeFile::name(), schemas::VendorAFile::name(), schemas::VendorBFile::name()];
     let file = shapes.into_iter().fold(OneOfBuilder::new(), |one_of, name| one_of.item(Ref::from_schema_name(name)));
     all.push(("File".to_owned(), file.description(Some("A stored file, in one of three shapes.")).into()));
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("An API key.")).build();
-    ComponentsBuilder::new().schemas_from_iter(all).security_scheme(BEARER, SecurityScheme::Http(bearer)).build()
+    let components =
+        ComponentsBuilder::new().schemas_from_iter(all).security_scheme(BEARER, SecurityScheme::Http(bearer));
+    let vendors = KEY_HEADERS.iter().fold(components, |components, name| {
+        components.security_scheme(*name, SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(*name))))
+    });
+    vendors.build()
 }
 
 /// Adds a type's schema and those that it refers to.
@@ -149,7 +175,8 @@ mod tests {
             for (method, operation) in item.as_object().unwrap() {
                 assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{path}");
                 let open = crate::http::routes::OPEN_PATHS.contains(&path.as_str());
-                assert_eq!(operation["security"], if open { json!([]) } else { json!([{"bearer": []}]) }, "{path}");
+                let security = operation["security"].as_array().unwrap();
+                assert_eq!(security.first(), if open { None } else { Some(json!({"bearer": []})) }.as_ref(), "{path}");
                 let common: &[&str] = if open {
                     &["200", "405", "500"]
                 } else {

@@ -1,14 +1,49 @@
 //! From the request's headers to a caller.
 
-use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use domain::api_key::{Authenticate, AuthenticateError, Principal};
 
-/// Lets the caller in, or says why not. Nothing but the `Authorization` header is looked at.
+/// Which headers may hold a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// `Authorization` alone; nothing else is looked at.
+    Bearer,
+    /// `Authorization`, and the headers in which clients of vendors send their keys.
+    AnyHeader,
+}
+
+/// What equals a bearer token on the routes of vendors.
+const KEY_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("x-goog-api-key"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-api-key"),
+];
+
+/// Lets the caller in, or says why not.
 pub(crate) async fn authenticate(
     authenticate: &Authenticate,
     headers: &HeaderMap,
+    accepted: Credentials,
 ) -> Result<Principal, AuthenticateError> {
-    authenticate.execute(bearer_token(headers)?).await
+    let token = match accepted {
+        Credentials::Bearer => bearer_token(headers)?,
+        Credentials::AnyHeader => any_token(headers)?,
+    };
+    authenticate.execute(token).await
+}
+
+/// The one token that all headers that are there agree on.
+fn any_token(headers: &HeaderMap) -> Result<&str, AuthenticateError> {
+    let mut token = headers.contains_key(AUTHORIZATION).then(|| bearer_token(headers)).transpose()?;
+    for name in &KEY_HEADERS {
+        for value in headers.get_all(name) {
+            let value = value.to_str().map_err(|_| AuthenticateError::Invalid)?;
+            if *token.get_or_insert(value) != value {
+                return Err(AuthenticateError::Invalid);
+            }
+        }
+    }
+    token.ok_or(AuthenticateError::Missing)
 }
 
 /// The token of exactly one header of the form `Bearer <token>`; the scheme in any case, one space or more.
@@ -38,6 +73,27 @@ mod tests {
             headers.append(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
         }
         bearer_token(&headers).map(str::to_owned)
+    }
+
+    #[test]
+    fn a_vendor_s_header_is_as_good_as_a_bearer_and_none_may_differ() {
+        let token_of = |given: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in given {
+                headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+            }
+            any_token(&headers).map(str::to_owned)
+        };
+        for name in ["x-goog-api-key", "api-key", "x-api-key"] {
+            assert_eq!(token_of(&[(name, "sk")]).unwrap(), "sk", "{name}");
+            assert_eq!(token_of(&[("authorization", "Bearer sk"), (name, "sk")]).unwrap(), "sk", "{name}");
+            for differing in [("authorization", "Bearer other"), ("authorization", "Basic sk"), (name, "other")] {
+                assert!(matches!(token_of(&[(name, "sk"), differing]), Err(AuthenticateError::Invalid)), "{name}");
+            }
+        }
+        assert_eq!(token_of(&[("authorization", "Bearer sk")]).unwrap(), "sk");
+        assert!(matches!(token_of(&[("x-api-key", "a"), ("api-key", "b")]), Err(AuthenticateError::Invalid)));
+        assert!(matches!(token_of(&[]), Err(AuthenticateError::Missing)));
     }
 
     #[test]

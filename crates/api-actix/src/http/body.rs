@@ -1,64 +1,102 @@
-//! Reads a JSON body: bounded, of the right type, UTF-8, fit to be parsed.
+//! Reads a request's body: bounded, of the right type, unpacked, UTF-8, fit to be parsed.
 
 use std::time::Duration;
 
 use actix_web::HttpRequest;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use actix_web::web::Payload;
 use bytes::{Bytes, BytesMut};
+use domain::decision::AssetPart;
 use domain::error::ErrorKind;
 use futures_util::StreamExt;
 
+use super::encoding::ContentEncoding;
 use super::error::ApiError;
-use super::json_scan::{ScanFault, scan};
+use super::multipart;
+use crate::wires;
 
 /// How long a body may pause. A caller that stops in the middle must not hold a place among those at work for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The part of a form that holds the JSON.
+const REQUEST_PART: &str = "request";
 
 /// A body within its bounds, whose text is fit for a parser.
 #[derive(Debug)]
 pub(crate) struct JsonBody(Bytes);
 
 impl JsonBody {
-    /// Reads at most `max_bytes`.
+    /// Reads at most `max_bytes`, packed and unpacked.
     pub(crate) async fn read(request: &HttpRequest, payload: Payload, max_bytes: usize) -> Result<Self, ApiError> {
-        check_headers(request.headers(), max_bytes)?;
-        let bytes = collect(payload, max_bytes, PATIENCE).await?;
+        let content_type = content_type(request.headers());
+        if !content_type.is_some_and(is_json) {
+            return Err(ApiError::invalid_body("Content-Type must be application/json"));
+        }
+        Self::of(unpacked(request.headers(), payload, max_bytes).await?)
+    }
+
+    /// As [`Self::read`], or out of a form whose other parts come beside it; all of it together is at most `max_bytes`.
+    pub(crate) async fn read_with_parts(
+        request: &HttpRequest,
+        payload: Payload,
+        max_bytes: usize,
+    ) -> Result<(Self, Vec<AssetPart>), ApiError> {
+        let content_type = content_type(request.headers());
+        if content_type.is_some_and(is_json) {
+            return Ok((Self::read(request, payload, max_bytes).await?, Vec::new()));
+        }
+        let boundary = content_type.and_then(multipart::boundary).ok_or_else(|| {
+            ApiError::invalid_body("Content-Type must be application/json, or multipart/form-data with a boundary")
+        })?;
+        of_form(&unpacked(request.headers(), payload, max_bytes).await?, &boundary)
+    }
+
+    fn of(bytes: Bytes) -> Result<Self, ApiError> {
         if bytes.is_empty() {
-            return Err(ApiError::invalid("The body is empty; a JSON object is expected"));
+            return Err(ApiError::invalid_body("The body is empty; a JSON object is expected"));
         }
         Ok(Self(bytes))
     }
 
     /// The body as text that a parser may have.
     pub(crate) fn text(&self) -> Result<&str, ApiError> {
-        let text = std::str::from_utf8(&self.0).map_err(|_| ApiError::invalid("The body is not UTF-8"))?;
-        scan(text).map_err(|fault| match fault {
-            ScanFault::TooDeep => {
-                ApiError::invalid("The body nests arrays and objects deeper than the 128 levels that are served")
-            }
-            ScanFault::LoneSurrogate => {
-                ApiError::invalid("The body has a \\u escape of one half of a surrogate pair without the other")
-            }
-        })?;
-        Ok(text)
+        Ok(wires::text(&self.0)?)
     }
 }
 
-fn check_headers(headers: &HeaderMap, max_bytes: usize) -> Result<(), ApiError> {
-    let is_json = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
-    if !is_json || headers.get_all(CONTENT_TYPE).nth(1).is_some() {
-        return Err(ApiError::invalid("Content-Type must be application/json"));
+/// The one part that is the request, and the others.
+fn of_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
+    let fault = |fault: &str| ApiError::invalid_body(format!("The body is no multipart form as expected: {fault}"));
+    let mut parts = multipart::parts(form, boundary).map_err(fault)?;
+    let place = parts.iter().position(|part| part.name == REQUEST_PART);
+    let request = parts.remove(place.ok_or_else(|| fault("it has no part named request"))?);
+    if request.media_type.as_deref().is_some_and(|media_type| !is_json(media_type)) {
+        return Err(fault("its part named request is not application/json"));
     }
-    let encoded = |value: &actix_web::http::header::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(CONTENT_ENCODING).any(encoded) {
-        return Err(ApiError::invalid("Content-Encoding is not supported; send the body as it is"));
-    }
+    let asset = |part: multipart::Part| AssetPart {
+        name: part.name,
+        media_type: part.media_type,
+        data: std::sync::Arc::from(&part.data[..]),
+    };
+    Ok((JsonBody::of(request.data)?, parts.into_iter().map(asset).collect()))
+}
+
+/// The content type, where there is one.
+fn content_type(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(CONTENT_TYPE);
+    let only = values.next().filter(|_| values.next().is_none());
+    only.and_then(|value| value.to_str().ok())
+}
+
+async fn unpacked(headers: &HeaderMap, payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
+    let encoding = ContentEncoding::of(headers)?;
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|bytes| bytes > max_bytes as u64) {
         return Err(ApiError::of(ErrorKind::PayloadTooLarge));
     }
-    Ok(())
+    let bytes = collect(payload, max_bytes, PATIENCE).await?;
+    // An empty body is none, whatever it is said to be.
+    if bytes.is_empty() { Ok(bytes) } else { encoding.unpack(bytes, max_bytes).await }
 }
 
 /// `application/json` or `application/<something>+json`, with parameters or without.
@@ -95,6 +133,7 @@ async fn collect(mut payload: Payload, max_bytes: usize, patience: Duration) -> 
 mod tests {
     use super::*;
     use actix_web::FromRequest;
+    use actix_web::http::header::CONTENT_ENCODING;
     use actix_web::test::TestRequest;
 
     async fn read(request: TestRequest) -> Result<String, (u16, String)> {
@@ -162,7 +201,12 @@ mod tests {
         assert!(read(json(&b"{\"\xff\":1}"[..])).await.unwrap_err().1.contains("UTF-8"));
         assert!(read(json(r#""\ud800""#)).await.unwrap_err().1.contains("surrogate"));
         let packed = json("{}").insert_header((CONTENT_ENCODING, "gzip"));
-        assert!(read(packed).await.unwrap_err().1.contains("Content-Encoding"));
+        assert_eq!(
+            read(packed).await.unwrap_err(),
+            (400, "The body is sent as gzip and cannot be unpacked".to_owned())
+        );
+        let unknown = json("{}").insert_header((CONTENT_ENCODING, "br"));
+        assert_eq!(read(unknown).await.unwrap_err().0, 415);
         assert!(read(json("{}").insert_header((CONTENT_ENCODING, "identity"))).await.is_ok());
     }
 }

@@ -15,23 +15,28 @@ use domain::ids::RequestId;
 use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
-use super::authentication::authenticate;
+use super::authentication::{Credentials, authenticate};
 use super::client_address::client_address;
 use super::envelope;
 use super::error::ApiError;
-use super::routes::{self, Matched, OpenRoute, Operation, Target};
+use super::format::ErrorFormat;
+use super::routes::{self, Matched, OpenRoute, Operation, Route, Target};
 use crate::endpoints::{
-    assign_keys_to_guardrail, count_models, docs, get_model, health, promote_container_file, submit_decision,
+    assign_keys_to_guardrail, count_models, docs, get_generation, get_model, health, list_model_endpoints, list_models,
+    list_providers, promote_container_file, submit_decision,
 };
 use crate::gateway::Gateway;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The same under the name by which a vendor's client package finds it.
+const TYPESAFE_REQUEST_ID: HeaderName = HeaderName::from_static("x-typesafe-request-id");
 
 /// One request, as an endpoint sees it.
 pub(crate) struct Call<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) request: &'a HttpRequest,
     pub(crate) request_id: &'a RequestId,
+    pub(crate) route: &'static Route,
     /// The segments of the path that the route's braces took: still percent-encoded, in order.
     pub(crate) parameters: [&'a str; 2],
 }
@@ -63,8 +68,13 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let outcome = work.instrument(span.clone()).await.unwrap_or_else(panicked);
     let span = if from_memory && outcome.is_err() { named.span() } else { span };
     let _within = span.enter();
-    let mut response = outcome.unwrap_or_else(|error| failed(&error, &gateway, &request, &request_id, named.route));
+    let format = matched.map_or(ErrorFormat::Contract, |matched| ErrorFormat::of(matched.route));
+    let mut response =
+        outcome.unwrap_or_else(|error| failed(&error, format, &gateway, &request, &request_id, named.route));
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
+        if matched.is_some_and(|matched| matched.route.is_of_a_vendor()) {
+            response.headers_mut().insert(TYPESAFE_REQUEST_ID, value.clone());
+        }
         response.headers_mut().insert(REQUEST_ID, value);
     }
     named.answered(&span, response.status().as_u16(), clock.monotonic().saturating_sub(began));
@@ -118,6 +128,7 @@ fn request_id(gateway: &Gateway, request: &HttpRequest) -> RequestId {
 
 fn failed(
     error: &ApiError,
+    format: ErrorFormat,
     gateway: &Gateway,
     request: &HttpRequest,
     request_id: &RequestId,
@@ -126,7 +137,7 @@ fn failed(
     error.log();
     let names = gateway.wire_names;
     let told = envelope::wants_metadata(request.headers(), names).then_some(names);
-    envelope::respond(error, request_id, route, told)
+    envelope::respond(error, request_id, route, format, told)
 }
 
 async fn answer(
@@ -137,7 +148,7 @@ async fn answer(
     matched: Option<Matched<'_>>,
 ) -> Result<HttpResponse, ApiError> {
     let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
-    let call = Call { gateway, request, request_id, parameters };
+    let call = Call { gateway, request, request_id, route, parameters };
     let check_method = || {
         let allow = route.method.allow();
         if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(allow)) }
@@ -150,7 +161,8 @@ async fn answer(
         Target::Operation(operation) => {
             let _place = gateway.enter().ok_or_else(|| ApiError::of(ErrorKind::Unavailable))?;
             // Before anything else of the request is looked at, its method included.
-            let caller = authenticate(&gateway.services.authenticate, request.headers()).await?;
+            let accepted = if route.is_of_a_vendor() { Credentials::AnyHeader } else { Credentials::Bearer };
+            let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted).await?;
             let outcome = async {
                 within_rate(gateway, &caller)?;
                 check_method()?;
@@ -189,9 +201,13 @@ async fn perform(
 ) -> Result<HttpResponse, ApiError> {
     match operation {
         Operation::PromoteContainerFile => promote_container_file::handle(call, caller).await,
-        Operation::SubmitDecision => submit_decision::handle(call, caller, payload).await,
+        Operation::SubmitDecision(entry) => submit_decision::handle(call, caller, entry, payload).await,
         Operation::AssignKeysToGuardrail => assign_keys_to_guardrail::handle(call, caller, payload).await,
         Operation::GetModel => get_model::handle(call),
         Operation::CountModels => count_models::handle(call),
+        Operation::ListModels(default) => list_models::handle(call, default),
+        Operation::ListModelEndpoints => list_model_endpoints::handle(call),
+        Operation::ListProviders => list_providers::handle(call),
+        Operation::GetGeneration => get_generation::handle(call, caller).await,
     }
 }

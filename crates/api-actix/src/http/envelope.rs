@@ -1,13 +1,15 @@
-//! The error envelope: the one body of every failure.
+//! The answer to every failure: the service's envelope, or the form that a wire's clients read.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use domain::ids::RequestId;
 use serde_json::{Map, Value, json};
 
-use super::error::ApiError;
+use super::error::{ApiError, whole_seconds};
+use super::format::ErrorFormat;
 use super::wire_names::WireNames;
+use crate::wires::{self, Refusal};
 
 /// True where the caller asks to be told how its request was handled.
 pub(crate) fn wants_metadata(headers: &HeaderMap, names: WireNames) -> bool {
@@ -15,39 +17,77 @@ pub(crate) fn wants_metadata(headers: &HeaderMap, names: WireNames) -> bool {
     names.metadata_headers().iter().any(asks)
 }
 
-/// The answer to a request that failed. `route` is the pattern that was matched.
+/// In milliseconds; client packages look for it before `Retry-After`, which knows whole seconds only.
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+
+/// The answer to a request that failed. `route` is the pattern that was matched, `format` the form of its failures,
+/// where the failure itself does not say otherwise.
 pub(crate) fn respond(
     error: &ApiError,
     request_id: &RequestId,
     route: Option<&'static str>,
+    format: ErrorFormat,
     service_metadata: Option<WireNames>,
 ) -> HttpResponse {
     let view = error.view();
+    let format = view.format.unwrap_or(format);
+    let status = format.status(view.status, view.place.is_some());
+    let wait = format.retry_after(status, view.retry_after);
     let mut metadata = view.metadata.clone();
     metadata.insert("request_id".to_owned(), Value::from(request_id.as_str()));
-    let mut envelope = Map::new();
-    envelope.insert(
-        "error".to_owned(),
-        json!({"code": view.status.as_u16(), "message": view.message, "metadata": metadata}),
-    );
-    if let Some(user_id) = view.user_id {
-        envelope.insert("user_id".to_owned(), Value::from(user_id));
-    }
-    if let Some(names) = service_metadata {
+    let told = service_metadata.map(|names| {
         let mut told = view.service_metadata.clone();
         told.insert("route".to_owned(), Value::from(route));
-        envelope.insert(names.service_metadata().to_owned(), Value::Object(told));
-    }
-    let mut response = HttpResponse::with_body(view.status, Value::Object(envelope).to_string()).map_into_boxed_body();
-    if let Some(reason) = reason(view.status) {
+        (names.service_metadata(), Value::Object(told))
+    });
+    let refusal = Refusal {
+        status: status.as_u16(),
+        message: view.message,
+        place: view.place,
+        metadata: &metadata,
+        user_id: view.user_id,
+        told: told.as_ref().map(|(name, told)| (*name, told)),
+        retry_after: wait,
+    };
+    let mut response = HttpResponse::with_body(status, body(format, &refusal)).map_into_boxed_body();
+    if let Some(reason) = reason(status) {
         response.head_mut().reason = Some(reason);
     }
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(wait) = wait {
+        headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+        headers.insert(RETRY_AFTER_MS, HeaderValue::from(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)));
+    }
     for (name, value) in view.headers {
         headers.insert(name.clone(), value.clone());
     }
     response
+}
+
+fn body(format: ErrorFormat, refusal: &Refusal<'_>) -> String {
+    match format {
+        ErrorFormat::Contract => envelope(refusal),
+        ErrorFormat::SystemOne | ErrorFormat::SystemOneUnderBase => wires::system_one::errors::write(refusal),
+        ErrorFormat::OpenAi => wires::openai::errors::write(refusal),
+        ErrorFormat::Gemini => wires::gemini::errors::write(refusal),
+        ErrorFormat::Sglang => wires::sglang::errors::write(refusal),
+    }
+}
+
+fn envelope(refusal: &Refusal<'_>) -> String {
+    let mut envelope = Map::new();
+    envelope.insert(
+        "error".to_owned(),
+        json!({"code": refusal.status, "message": refusal.message, "metadata": refusal.metadata}),
+    );
+    if let Some(user_id) = refusal.user_id {
+        envelope.insert("user_id".to_owned(), Value::from(user_id));
+    }
+    if let Some((name, told)) = refusal.told {
+        envelope.insert(name.to_owned(), told.clone());
+    }
+    Value::Object(envelope).to_string()
 }
 
 /// The phrase of a status that the registry has none for.
@@ -64,11 +104,10 @@ fn reason(status: StatusCode) -> Option<&'static str> {
 mod tests {
     use super::*;
     use actix_web::body::to_bytes;
-    use actix_web::http::header::HeaderName;
     use domain::error::ErrorKind;
 
     async fn envelope(error: ApiError, names: Option<WireNames>) -> String {
-        let response = respond(&error, &"req-1".parse().unwrap(), Some("/docs"), names);
+        let response = respond(&error, &"req-1".parse().unwrap(), Some("/docs"), ErrorFormat::Contract, names);
         String::from_utf8(to_bytes(response.into_body()).await.unwrap().to_vec()).unwrap()
     }
 
@@ -109,8 +148,33 @@ mod tests {
     }
 
     #[test]
+    fn vendors_forms_say_how_long_to_wait_twice() {
+        let answer = |error: &ApiError, format| respond(error, &"r".parse().unwrap(), None, format, None);
+        let header = |response: &HttpResponse, name: &str| {
+            response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
+        };
+        let known = ApiError::of(ErrorKind::RateLimited).retry_after(std::time::Duration::from_millis(1_250));
+        for (error, seconds, ms) in [
+            (&known, "2", "1250"),
+            (&ApiError::of(ErrorKind::Unavailable), "1", "1000"),
+            (&ApiError::of(ErrorKind::ProviderOverloaded), "1", "1000"),
+        ] {
+            let response = answer(error, ErrorFormat::OpenAi);
+            assert_eq!(header(&response, "retry-after").as_deref(), Some(seconds));
+            assert_eq!(header(&response, "retry-after-ms").as_deref(), Some(ms));
+        }
+        let response = answer(&known, ErrorFormat::Contract);
+        assert_eq!(
+            (header(&response, "retry-after").as_deref(), header(&response, "retry-after-ms")),
+            (Some("2"), None)
+        );
+        assert_eq!(header(&answer(&ApiError::not_found(), ErrorFormat::Gemini), "retry-after"), None);
+    }
+
+    #[test]
     fn unregistered_statuses_have_a_phrase() {
-        let response = respond(&ApiError::of(ErrorKind::TimedOut), &"r".parse().unwrap(), None, None);
+        let response =
+            respond(&ApiError::of(ErrorKind::TimedOut), &"r".parse().unwrap(), None, ErrorFormat::Contract, None);
         assert_eq!(response.status().as_u16(), 524);
         assert_eq!(response.head().reason(), "A Timeout Occurred");
     }

@@ -5,10 +5,14 @@ use std::error::Error;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{ACCEPT_ENCODING, ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use domain::api_key::{AuthenticateError, RateLimited, WrongKeyKind};
+use domain::decision::InvalidDecision;
 use domain::error::{ErrorKind, StoreError};
 use serde_json::{Map, Value};
+
+use super::format::ErrorFormat;
+use crate::wires::{BodyFault, Place};
 
 /// The only table from the meaning of a failure to its status.
 pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
@@ -54,6 +58,9 @@ pub(crate) fn message_of(kind: ErrorKind) -> &'static str {
     }
 }
 
+/// The one header whose value is a member of a request.
+pub(crate) const SESSION_ID: &str = "x-session-id";
+
 /// A failure on its way to the client. Boxed, because it is large and rare.
 #[derive(Debug)]
 pub(crate) struct ApiError(Box<Parts>);
@@ -66,6 +73,9 @@ struct Parts {
     service_metadata: Map<String, Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
     user_id: Option<String>,
+    place: Option<Place>,
+    retry_after: Option<Duration>,
+    format: Option<ErrorFormat>,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -78,6 +88,9 @@ impl ApiError {
             service_metadata: Map::new(),
             headers: Vec::new(),
             user_id: None,
+            place: None,
+            retry_after: None,
+            format: None,
             source: None,
         }))
     }
@@ -91,6 +104,19 @@ impl ApiError {
     /// 400 with a sentence that says what to mend. It must hold nothing of the caller's content.
     pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self::with_status(StatusCode::BAD_REQUEST, message.into())
+    }
+
+    /// 400 for a body that is at fault as a whole.
+    pub(crate) fn invalid_body(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::invalid(message).place(Place::Body)
+    }
+
+    /// 415, naming what encodings of a body are read.
+    pub(crate) fn unsupported_encoding(accepted: &'static str) -> Self {
+        let message =
+            Cow::Owned(format!("Content-Encoding is not supported; send the body as it is, or in one of {accepted}"));
+        Self::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+            .header(ACCEPT_ENCODING, HeaderValue::from_static(accepted))
     }
 
     /// 404 for a path that means nothing here, as for anything else that is not there.
@@ -137,7 +163,8 @@ impl ApiError {
     }
 
     /// `Retry-After` in whole seconds, rounded up, at least one.
-    pub(crate) fn retry_after(self, wait: Duration) -> Self {
+    pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
         self.header(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)))
     }
 
@@ -147,6 +174,18 @@ impl ApiError {
             .header(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(limit))
             .header(HeaderName::from_static("x-ratelimit-remaining"), HeaderValue::from(0))
             .header(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(reset_at_ms))
+    }
+
+    /// Where in the request the fault lies.
+    pub(crate) fn place(mut self, place: Place) -> Self {
+        self.0.place = Some(place);
+        self
+    }
+
+    /// In which form it is told, where that is not the route's own.
+    pub(crate) fn format(mut self, format: ErrorFormat) -> Self {
+        self.0.format = Some(format);
+        self
     }
 
     /// The envelope's `user_id`.
@@ -174,6 +213,9 @@ impl ApiError {
             service_metadata: &self.0.service_metadata,
             user_id: self.0.user_id.as_deref(),
             headers: &self.0.headers,
+            place: self.0.place.as_ref(),
+            retry_after: self.0.retry_after,
+            format: self.0.format,
         }
     }
 
@@ -201,6 +243,27 @@ pub(crate) struct ErrorView<'a> {
     pub(crate) service_metadata: &'a Map<String, Value>,
     pub(crate) user_id: Option<&'a str>,
     pub(crate) headers: &'a [(HeaderName, HeaderValue)],
+    pub(crate) place: Option<&'a Place>,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) format: Option<ErrorFormat>,
+}
+
+impl From<BodyFault> for ApiError {
+    fn from(fault: BodyFault) -> Self {
+        match fault {
+            BodyFault::Invalid(invalid) => invalid.into(),
+            BodyFault::Twice(name) => Self::invalid(fault.to_string()).place(Place::Member(name.to_owned())),
+            other => Self::invalid_body(other.to_string()),
+        }
+    }
+}
+
+impl From<InvalidDecision> for ApiError {
+    fn from(fault: InvalidDecision) -> Self {
+        let message = fault.to_string();
+        let place = if fault.path == SESSION_ID { Place::Header(SESSION_ID) } else { Place::Member(fault.path) };
+        Self::invalid(message).place(place)
+    }
 }
 
 impl From<AuthenticateError> for ApiError {

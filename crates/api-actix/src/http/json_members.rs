@@ -5,37 +5,32 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::error::ApiError;
+use crate::wires::BodyFault;
 
 /// The members `names` of the object that `text` is, in the order of `names`; `None` for one that is absent or null.
 /// Others are skipped.
 ///
 /// # Errors
-/// 400 where `text` is no JSON, no object, or has one of `names` twice.
+/// `text` is no JSON, no object, or has one of `names` twice.
 pub(crate) fn read_members<'t, const N: usize>(
     text: &'t str,
     names: &'static [&'static str; N],
-) -> Result<[Option<&'t RawValue>; N], ApiError> {
+) -> Result<[Option<&'t RawValue>; N], BodyFault> {
     let mut parser = serde_json::Deserializer::from_str(text);
     if !text.trim_ascii_start().starts_with('{') {
         return Err(match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) => ApiError::invalid("The body must be a JSON object"),
-            Err(error) => malformed(&error),
+            Ok(_) => BodyFault::NotAnObject,
+            Err(error) => BodyFault::from(&error),
         });
     }
     let members = Members { names }
         .deserialize(&mut parser)
         .and_then(|members| parser.end().map(|()| members))
-        .map_err(|error| malformed(&error))?;
+        .map_err(|error| BodyFault::from(&error))?;
     match members.twice {
-        Some(name) => Err(ApiError::invalid(format!("{name} stands in the body more than once"))),
+        Some(name) => Err(BodyFault::Twice(name)),
         None => Ok(members.values.map(|value| value.filter(|value| value.get() != "null"))),
     }
-}
-
-/// Says where the fault is and nothing of what stands there.
-fn malformed(error: &serde_json::Error) -> ApiError {
-    ApiError::invalid(format!("The body is not valid JSON: line {}, column {}", error.line(), error.column()))
 }
 
 struct Members<const N: usize> {
@@ -113,7 +108,7 @@ mod tests {
     fn read(text: &str) -> Result<[Option<String>; 2], String> {
         read_members(text, &NAMES)
             .map(|values| values.map(|value| value.map(|value| value.get().to_owned())))
-            .map_err(|error| error.view().message.to_owned())
+            .map_err(|fault| fault.to_string())
     }
 
     #[test]

@@ -2,6 +2,10 @@
 
 use Method::{Get, Post};
 
+use domain::model::DefaultModality;
+
+use crate::wires::dispatch::Entry;
+
 /// What a path and method mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -15,7 +19,13 @@ impl Target {
     /// True where nothing is awaited but the caller's key.
     pub(crate) fn is_answered_from_memory(self) -> bool {
         match self {
-            Self::Operation(Operation::GetModel | Operation::CountModels) => true,
+            Self::Operation(
+                Operation::GetModel
+                | Operation::CountModels
+                | Operation::ListModels(_)
+                | Operation::ListModelEndpoints
+                | Operation::ListProviders,
+            ) => true,
             Self::Open(open) => open != OpenRoute::Ready,
             Self::Operation(_) => false,
         }
@@ -35,10 +45,14 @@ pub(crate) enum OpenRoute {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     PromoteContainerFile,
-    SubmitDecision,
+    SubmitDecision(Entry),
     AssignKeysToGuardrail,
     GetModel,
     CountModels,
+    ListModels(DefaultModality),
+    ListModelEndpoints,
+    ListProviders,
+    GetGeneration,
 }
 
 /// The paths that are answered without a key. Everything else in [`ROUTES`] needs one.
@@ -80,6 +94,17 @@ pub(crate) struct Route {
     pub(crate) pattern: &'static str,
 }
 
+impl Route {
+    /// True where clients of other vendors call: they show their keys and look for ids in headers of their own.
+    pub(crate) fn is_of_a_vendor(&self) -> bool {
+        match self.target {
+            Target::Operation(Operation::SubmitDecision(entry)) => entry != Entry::Contract,
+            Target::Operation(Operation::ListModels(_)) => true,
+            _ => false,
+        }
+    }
+}
+
 const fn operation(operation: Operation, method: Method, under_base: bool, pattern: &'static str) -> Route {
     Route { target: Target::Operation(operation), method, under_base, pattern }
 }
@@ -88,12 +113,23 @@ const fn open(route: OpenRoute, pattern: &'static str) -> Route {
     Route { target: Target::Open(route), method: Get, under_base: false, pattern }
 }
 
-/// The table. Decisions have two paths: the contract's, and the one that client packages send.
-pub(crate) const ROUTES: [Route; 10] = [
-    operation(Operation::SubmitDecision, Post, true, "/api/alpha/decisions"),
-    operation(Operation::SubmitDecision, Post, false, "/api/alpha/decisions"),
+/// The table. Decisions have the contract's path, the one that client packages send in its place, and those that the
+/// clients of vendors call. A path of a vendor's goes before the same path below a base that is spelled like it.
+pub(crate) const ROUTES: &[Route] = &[
+    operation(Operation::SubmitDecision(Entry::Contract), Post, true, "/api/alpha/decisions"),
+    operation(Operation::SubmitDecision(Entry::Contract), Post, false, "/api/alpha/decisions"),
+    operation(Operation::SubmitDecision(Entry::SystemOne), Post, false, "/v1/systemone"),
+    operation(Operation::SubmitDecision(Entry::SystemOne), Post, true, "/systemone"),
+    operation(Operation::SubmitDecision(Entry::AnyShape), Post, false, "/v1/decisions"),
+    operation(Operation::SubmitDecision(Entry::AnyShape), Post, true, "/decisions"),
+    operation(Operation::SubmitDecision(Entry::Gemini), Post, false, "/v1beta/decisions"),
     operation(Operation::CountModels, Get, true, "/models/count"),
     operation(Operation::GetModel, Get, true, "/model/{author}/{slug}"),
+    operation(Operation::ListModels(DefaultModality::Decisions), Get, false, "/v1/models"),
+    operation(Operation::ListModels(DefaultModality::Text), Get, true, "/models"),
+    operation(Operation::ListModelEndpoints, Get, true, "/models/{author}/{slug}/endpoints"),
+    operation(Operation::ListProviders, Get, true, "/providers"),
+    operation(Operation::GetGeneration, Get, true, "/generation"),
     operation(Operation::PromoteContainerFile, Post, true, "/containers/{container_id}/files/{file_id}/promote"),
     operation(Operation::AssignKeysToGuardrail, Post, true, "/guardrails/{id}/assignments/keys"),
     open(OpenRoute::Live, OPEN_PATHS[0]),
@@ -145,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_row_is_found_by_its_own_path() {
-        for route in &ROUTES {
+        for route in ROUTES {
             let base = if route.under_base { BASE } else { "" };
             let path = format!("{base}{}", route.pattern.replace(['{', '}'], ""));
             assert_eq!(find(BASE, &path).unwrap().route.target, route.target, "{path}");
@@ -154,7 +190,7 @@ mod tests {
 
     #[test]
     fn only_the_listed_paths_are_open() {
-        for route in &ROUTES {
+        for route in ROUTES {
             assert_eq!(matches!(route.target, Target::Open(_)), OPEN_PATHS.contains(&route.pattern), "{route:?}");
         }
     }

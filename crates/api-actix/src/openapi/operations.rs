@@ -1,6 +1,5 @@
 //! Each operation: its parameters, its body, its statuses.
 
-use serde_json::json;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Operation as Description, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
@@ -9,31 +8,37 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, Required};
 
-use super::BEARER;
+use super::{BEARER, KEY_HEADERS, decisions, records};
 use crate::http::routes::{OpenRoute, Operation, Route, Target};
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// Statuses that every operation can answer with.
-const COMMON: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
+pub(super) const COMMON: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
 
 pub(super) fn describe(route: &Route) -> Description {
     match route.target {
         Target::Open(open) => open_route(open),
-        Target::Operation(operation) => operation_of(operation, route.under_base),
+        Target::Operation(operation) => operation_of(operation, route),
     }
 }
 
-fn operation_of(operation: Operation, under_base: bool) -> Description {
+fn operation_of(operation: Operation, route: &Route) -> Description {
     let builder = match operation {
         Operation::PromoteContainerFile => promote(),
-        Operation::SubmitDecision => decisions(under_base),
+        Operation::SubmitDecision(entry) => decisions::describe(entry, route.under_base),
         Operation::AssignKeysToGuardrail => assign_keys(),
         Operation::GetModel => get_model(),
         Operation::CountModels => count_models(),
+        Operation::ListModels(default) => records::list_models(default),
+        Operation::ListModelEndpoints => records::list_model_endpoints(),
+        Operation::ListProviders => records::list_providers(),
+        Operation::GetGeneration => records::get_generation(),
     };
+    let vendors = KEY_HEADERS.iter().filter(|_| route.is_of_a_vendor());
+    let schemes = std::iter::once(BEARER).chain(vendors.copied());
     builder
-        .security(SecurityRequirement::new::<_, [&str; 0], &str>(BEARER, []))
+        .securities(Some(schemes.map(|scheme| SecurityRequirement::new::<_, [&str; 0], &str>(scheme, []))))
         .parameter(header(
             "x-request-id",
             "Names the request in the answer and in logs; made up where it is absent.",
@@ -58,19 +63,6 @@ fn promote() -> OperationBuilder {
         .responses(responses("The new document", "File", &[400, 404], &COMMON))
 }
 
-fn decisions(under_base: bool) -> OperationBuilder {
-    let id = if under_base { "submitDecision" } else { "submitDecisionOutsideTheBasePath" };
-    OperationBuilder::new()
-        .operation_id(Some(id))
-        .summary(Some("Submit a Decisions request"))
-        .description(Some(
-            "Questions about a state, answered by a model. Members of the body that are not named here are ignored.",
-        ))
-        .parameter(header("x-session-id", "Groups requests; the body's `session_id` takes precedence.", 256))
-        .request_body(Some(body("DecisionsRequest")))
-        .responses(responses("The answers", "DecisionsResponse", &[400, 402, 404, 502, 524, 529], &COMMON))
-}
-
 fn assign_keys() -> OperationBuilder {
     OperationBuilder::new()
         .operation_id(Some("assignKeysToGuardrail"))
@@ -81,7 +73,7 @@ fn assign_keys() -> OperationBuilder {
         ))
         .parameter(path("id", "The guardrail's id"))
         .request_body(Some(body("AssignKeysRequest")))
-        .responses(responses("How many keys hold the guardrail", "AssignKeysResponse", &[400, 404], &COMMON))
+        .responses(responses("How many keys hold the guardrail", "AssignKeysResponse", &[400, 404, 415], &COMMON))
 }
 
 fn get_model() -> OperationBuilder {
@@ -96,19 +88,10 @@ fn get_model() -> OperationBuilder {
 }
 
 fn count_models() -> OperationBuilder {
-    let filter = ParameterBuilder::new()
-        .name("output_modalities")
-        .parameter_in(ParameterIn::Query)
-        .required(Required::False)
-        .description(Some(
-            "Comma-separated list of text, image, embeddings, audio, video, rerank, decisions, speech, transcription; \
-             `all` includes all models.",
-        ))
-        .schema(Some(ObjectBuilder::new().schema_type(Type::String).default(Some(json!("text")))));
     OperationBuilder::new()
         .operation_id(Some("countModels"))
         .summary(Some("Get the total count of available models"))
-        .parameter(filter)
+        .parameter(records::output_modalities("text"))
         .parameter(if_none_match())
         .responses(responses("The count", "CountResponse", &[304, 400], &COMMON))
 }
@@ -142,7 +125,7 @@ fn open_route(route: OpenRoute) -> Description {
         .build()
 }
 
-fn responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
+pub(super) fn responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
     let found = ResponseBuilder::new().description(description).content(JSON, content).build();
     refusals(refusals(ResponsesBuilder::new().response("200", found), own), common)
@@ -161,7 +144,7 @@ fn refusal(status: u16) -> Response {
     builder.content(JSON, content).build()
 }
 
-fn meaning(status: u16) -> &'static str {
+pub(super) fn meaning(status: u16) -> &'static str {
     match status {
         304 => "The caller has the answer already",
         400 => "Invalid parameters or malformed input",
@@ -171,6 +154,8 @@ fn meaning(status: u16) -> &'static str {
         404 => "The resource does not exist",
         405 => "The path does not take this method",
         413 => "Payload too large",
+        415 => "The body is packed in a way that is not read",
+        422 => "A fault of the request",
         429 => "Rate limit exceeded",
         502 => "Provider failure",
         503 => "Temporarily unavailable",
@@ -185,7 +170,7 @@ fn body(schema: &str) -> RequestBody {
     RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
 }
 
-fn path(name: &str, description: &str) -> Parameter {
+pub(super) fn path(name: &str, description: &str) -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::String);
     ParameterBuilder::new()
         .name(name)
@@ -196,7 +181,7 @@ fn path(name: &str, description: &str) -> Parameter {
         .build()
 }
 
-fn header(name: &str, description: &str, max_length: usize) -> Parameter {
+pub(super) fn header(name: &str, description: &str, max_length: usize) -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::String).max_length(Some(max_length));
     ParameterBuilder::new()
         .name(name)
@@ -207,6 +192,6 @@ fn header(name: &str, description: &str, max_length: usize) -> Parameter {
         .build()
 }
 
-fn if_none_match() -> Parameter {
+pub(super) fn if_none_match() -> Parameter {
     header("If-None-Match", "Entity tags of answers that the caller has.", 4_096)
 }

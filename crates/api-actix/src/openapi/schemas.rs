@@ -134,13 +134,49 @@ pub(super) struct DecisionsRequest {
     /// The end user; never sent to a provider.
     #[schema(max_length = 256)]
     user: Option<String>,
+    /// Models to go on with where no endpoint of those before gave an answer, in order.
+    #[schema(max_items = 16)]
+    models: Option<Vec<String>>,
+    /// True: questions that no provider answered are told as such instead of failing the whole request.
+    partial: Option<bool>,
+    /// Media by the names by which the state refers to them; they go to endpoints that take them in this form only.
+    #[schema(value_type = Option<Object>)]
+    assets: Option<Value>,
+    /// Images beside the state; they go to endpoints that take them in this form only.
+    images: Option<Vec<Value>>,
 }
 
-/// How to route.
+/// How to route. What is not honoured is refused, never ignored.
 #[derive(ToSchema)]
 pub(super) struct ProviderPreferences {
     /// False: only the first provider is tried.
     allow_fallbacks: Option<bool>,
+    /// Providers to try first, in order.
+    order: Option<Vec<String>>,
+    /// Providers to choose among.
+    only: Option<Vec<String>>,
+    /// Providers to leave out.
+    ignore: Option<Vec<String>>,
+    /// Only providers that take every parameter of the request.
+    require_parameters: Option<bool>,
+    /// `allow` or `deny`: leave out providers that may store what they are sent.
+    data_collection: Option<String>,
+    /// Only providers that keep nothing.
+    zdr: Option<bool>,
+    /// Only these number formats of weights.
+    quantizations: Option<Vec<String>>,
+    /// `price`, `latency` or `throughput`, or an object with `by` and `partition`.
+    #[schema(required = false)]
+    sort: Value,
+    /// Most that may be charged, in USD per million tokens: `prompt`, `completion`.
+    #[schema(value_type = Option<Object>)]
+    max_price: Option<Value>,
+    /// Seconds: a number, or an object of percentiles.
+    #[schema(required = false)]
+    preferred_max_latency: Value,
+    /// Tokens a second: a number, or an object of percentiles.
+    #[schema(required = false)]
+    preferred_min_throughput: Value,
 }
 
 /// The answers.

@@ -1,0 +1,170 @@
+use super::*;
+use std::time::Duration;
+
+use domain::decision::{AnswerRules, Answers, FailedAttempts, Inquiry, Questions, SubmitDecisionError};
+use domain::error::ErrorKind;
+use domain::json::Json;
+use domain::money::{Price, Usd};
+use domain::routing::{AttemptFailureKind, ConfidenceSource, SimulatedFailure, TokenPrices};
+use domain::usage::{AttemptRecord, TokenSource};
+use serde_json::{Value, json};
+
+fn attempt(outcome: &str) -> AttemptRecord {
+    let free: Price = "0".parse().unwrap();
+    AttemptRecord {
+        provider: "acme".into(),
+        model: "acme/judge".parse().unwrap(),
+        upstream_model: "judge-1".into(),
+        part: 0,
+        outcome: outcome.into(),
+        upstream_status: Some(429),
+        began: Duration::ZERO,
+        latency: Duration::from_millis(12),
+        input_tokens: 0,
+        output_tokens: 0,
+        token_source: TokenSource::Reported,
+        prices: TokenPrices { prompt: free, completion: free },
+    }
+}
+
+fn decision() -> Decision {
+    let questions = Questions { json: Json::parse("\"?\"").unwrap(), typed: None };
+    let answers = Json::parse(r#"{"q" : {"type":"noul","noul":0.50}}"#).unwrap();
+    let rules = AnswerRules { decimals: 2, confidence: ConfidenceSource::SystemOne };
+    Decision {
+        id: "gen-dec-1".parse().unwrap(),
+        answers: Answers::check(&questions, &answers, rules).unwrap(),
+        inquiry: Arc::new(Inquiry::new(questions, None)),
+        model: "acme/judge".parse().unwrap(),
+        provider: "Acmé \"AI\"".to_owned(),
+        input_tokens: 429,
+        output_tokens: 0,
+        token_source: TokenSource::Reported,
+        cost: "0.000018018".parse::<Usd>().unwrap(),
+        attempts: vec![attempt("broken"), attempt("completed")],
+        funnel: vec![("configured", 2)],
+    }
+}
+
+fn body(told: Option<(&'static str, &Value)>) -> String {
+    let decision = decision();
+    dispatch::write(&Manner::Contract, &Answered { decision: &decision, questions: &[], told })
+}
+
+#[test]
+fn answers_leave_byte_for_byte_and_money_in_plain_decimals() {
+    assert_eq!(
+        body(None),
+        concat!(
+            r#"{"answers":{"q" : {"type":"noul","noul":0.50}},"model":"acme/judge","#,
+            r#""usage":{"input_tokens":429,"output_tokens":0,"cost":0.000018018},"#,
+            r#""id":"gen-dec-1","provider":"Acmé \"AI\""}"#
+        )
+    );
+}
+
+#[test]
+fn headers_name_the_answer_in_ascii() {
+    let response = view(&decision(), String::new());
+    assert_eq!(response.headers().get("x-generation-id").unwrap(), "gen-dec-1");
+    assert_eq!(response.headers().get("x-provider-name").unwrap(), "Acm? \"AI\"");
+}
+
+#[test]
+fn what_was_asked_for_is_told_beside_the_answer() {
+    let told = Told::of(&InferenceKey::for_tests(), "acme/judge").of_answer(&decision());
+    let body: Value = serde_json::from_str(&body(Some(("service_metadata", &told)))).unwrap();
+    assert_eq!(body["service_metadata"]["attempt_count"], 2);
+    assert_eq!(body["service_metadata"]["attempts"][1]["outcome"], "completed");
+    assert_eq!(body["service_metadata"]["routing_funnel"][0]["endpoint_count"], 2);
+    assert_eq!(body["service_metadata"]["routing"]["provider"], "Acmé \"AI\"");
+}
+
+fn headers(values: &[&[u8]]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for value in values {
+        headers.append(HeaderName::from_static(SESSION_ID), HeaderValue::from_bytes(value).unwrap());
+    }
+    headers
+}
+
+#[test]
+fn the_body_s_session_id_wins_over_any_header() {
+    let bad = headers(&[b"\xff", b"twice"]);
+    let taken = draft(r#"{"session_id":"s"}"#, &bad).unwrap();
+    assert_eq!((taken.session_id.unwrap().text(), taken.session_id_header), ("\"s\"", None));
+    for body in ["{}", r#"{"session_id":null}"#] {
+        assert_eq!(draft(body, &bad).unwrap_err().status().as_u16(), 400);
+        assert_eq!(draft(body, &headers(&[b"\xff"])).unwrap_err().status().as_u16(), 400);
+        let taken = draft(body, &headers(&["é".as_bytes()])).unwrap();
+        assert_eq!(taken.session_id_header.unwrap(), "é");
+    }
+}
+
+fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duration>) -> ApiError {
+    let attempts = vec![AttemptRecord {
+        provider: "acme".into(),
+        upstream_model: "judge-1".into(),
+        outcome: last.as_str().into(),
+        upstream_status: Some(429),
+        latency: Duration::from_millis(12),
+    }];
+    let id = "gen-dec-9".parse().unwrap();
+    let failed = FailedAttempts { id, kind, provider_name: "Acme".into(), attempts, retry_after, last };
+    refusal(SubmitDecisionError::Attempts(failed), 1_000)
+}
+
+#[test]
+fn failed_attempts_are_told_with_their_waits() {
+    let wait = Some(Duration::from_millis(6_200));
+    let error = failed(ErrorKind::ProviderOverloaded, AttemptFailureKind::Overloaded, wait);
+    let view = error.view();
+    assert_eq!((view.status.as_u16(), view.message), (529, "Provider returned error"));
+    assert_eq!(view.metadata["provider_name"], "Acme");
+    assert_eq!(view.metadata["retry_after_seconds"], 7);
+    assert_eq!(
+        view.metadata["attempts"],
+        json!([{"provider":"acme","upstream_model":"judge-1","outcome":"overloaded","upstream_status":429,"latency_ms":12}])
+    );
+    let header = |name: &str| view.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
+    assert_eq!(header("retry-after").unwrap(), "7");
+    assert_eq!(header("x-generation-id").unwrap(), "gen-dec-9");
+}
+
+#[test]
+fn simulated_failures_look_like_real_ones_and_say_what_they_are() {
+    use SimulatedFailure as S;
+    let statuses = [
+        (S::InsufficientCredits, 402),
+        (S::Forbidden, 403),
+        (S::RateLimited, 429),
+        (S::ProviderFailure, 502),
+        (S::Unavailable, 503),
+        (S::TimedOut, 524),
+        (S::ProviderOverloaded, 529),
+    ];
+    for (simulated, status) in statuses {
+        let error = failed(simulated.kind(), AttemptFailureKind::Simulated(simulated), None);
+        assert_eq!((error.status().as_u16(), error.view().metadata["simulated"].clone()), (status, true.into()));
+    }
+    let credits = failed(S::InsufficientCredits.kind(), AttemptFailureKind::Simulated(S::InsufficientCredits), None);
+    assert_eq!(credits.view().metadata["scope"], "workspace");
+    assert_eq!(credits.view().metadata["resets_at"], Value::Null);
+    let limited = failed(S::RateLimited.kind(), AttemptFailureKind::Simulated(S::RateLimited), None);
+    let names: Vec<_> = limited.view().headers.iter().map(|(name, _)| name.as_str()).collect();
+    for name in ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+        assert!(names.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn routing_failures_say_what_to_mend() {
+    let unknown = refusal(SubmitDecisionError::UnknownModel { nearest: vec!["acme/judge".into()] }, 0);
+    assert_eq!((unknown.status().as_u16(), unknown.view().metadata["nearest"].clone()), (404, json!(["acme/judge"])));
+    let model = || "acme/judge".parse().unwrap();
+    let none = refusal(SubmitDecisionError::NoEndpoint { model: model(), funnel: vec![("model", 0)] }, 0);
+    assert_eq!(none.status().as_u16(), 404);
+    assert_eq!(none.view().metadata["routing_funnel"], json!([{"step":"model","endpoint_count":0}]));
+    assert_eq!(refusal(SubmitDecisionError::VariablePrice(model()), 0).status().as_u16(), 400);
+    assert_eq!(refusal(SubmitDecisionError::ChargeOutOfRange, 0).view().message, "Provider returned error");
+}

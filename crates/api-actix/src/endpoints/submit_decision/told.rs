@@ -1,0 +1,37 @@
+//! What is told of the handling of a Decisions request to those who ask for it.
+
+use domain::api_key::InferenceKey;
+use domain::decision::Decision;
+use serde_json::{Value, json};
+
+use super::refused::{attempt_view, funnel_view};
+use crate::http::error::ApiError;
+
+/// What is told of the handling to those who ask for it.
+pub(super) struct Told {
+    guardrail: Value,
+    routing: Value,
+}
+
+impl Told {
+    pub(super) fn of(key: &InferenceKey, model: &str) -> Self {
+        let guardrail = key.guardrail_id().map_or(Value::Null, |id| json!({"id": id.to_string()}));
+        Self { guardrail, routing: json!({"requested_model": model}) }
+    }
+
+    pub(super) fn of_answer(mut self, decision: &Decision) -> Value {
+        self.routing["model"] = Value::from(decision.model.as_str());
+        self.routing["provider"] = Value::from(decision.provider.as_str());
+        json!({
+            "attempt_count": decision.attempts.len(),
+            "attempts": decision.attempts.iter().map(attempt_view).collect::<Vec<_>>(),
+            "guardrail": self.guardrail,
+            "routing": self.routing,
+            "routing_funnel": funnel_view(&decision.funnel),
+            "token_source": decision.token_source.as_str(),
+        })
+    }
+    pub(super) fn of_refusal(self, error: ApiError) -> ApiError {
+        error.service_metadata("guardrail", self.guardrail).service_metadata("routing", self.routing)
+    }
+}

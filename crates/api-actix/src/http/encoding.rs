@@ -1,0 +1,272 @@
+//! Request bodies that are packed, and how far they may unfold.
+
+use std::io::{self, Read};
+
+use actix_web::http::header::{CONTENT_ENCODING, HeaderMap};
+use actix_web::web;
+use bytes::{Buf, Bytes};
+use domain::error::ErrorKind;
+use flate2::bufread::GzDecoder;
+use zstd::stream::read::Decoder as ZstdDecoder;
+
+use super::error::ApiError;
+
+/// What a request's `Accept-Encoding` could be told.
+pub(crate) const ACCEPTED: &str = "zstd, gzip";
+
+/// How a body is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ContentEncoding {
+    /// Not at all.
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+/// Packed bytes up to which a body is unpacked where it is read.
+const SMALL: usize = 16 << 10;
+/// Unpacked bytes after which the rest is left to a thread that may take its time.
+const PROMPT: usize = 128 << 10;
+/// The memory that a zstd frame may ask for, as a power of two: 8 MiB, which every encoder keeps to unless it is told
+/// otherwise, or as much as the body may be.
+const MIN_WINDOW_LOG: u32 = 23;
+/// The most that the format's own decoder grants.
+const MAX_WINDOW_LOG: u32 = 27;
+
+impl ContentEncoding {
+    /// That of a request; one encoding at most.
+    ///
+    /// # Errors
+    /// 415 for any that is not known.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let mut encoding = Self::Identity;
+        for value in headers.get_all(CONTENT_ENCODING) {
+            let value = value.to_str().map_err(|_| ApiError::unsupported_encoding(ACCEPTED))?;
+            for name in value.split(',').map(str::trim) {
+                let named = match name.to_ascii_lowercase().as_str() {
+                    "" | "identity" => continue,
+                    "gzip" | "x-gzip" => Self::Gzip,
+                    "zstd" => Self::Zstd,
+                    _ => return Err(ApiError::unsupported_encoding(ACCEPTED)),
+                };
+                if encoding != Self::Identity {
+                    return Err(ApiError::unsupported_encoding(ACCEPTED));
+                }
+                encoding = named;
+            }
+        }
+        Ok(encoding)
+    }
+
+    /// Unpacks a body to at most `max_bytes`. What takes long is done on another thread.
+    ///
+    /// # Errors
+    /// 413 where there is more; 400 where the bytes are not of this encoding, or are cut short.
+    pub(crate) async fn unpack(self, packed: Bytes, max_bytes: usize) -> Result<Bytes, ApiError> {
+        let is_small = packed.len() <= SMALL;
+        let mut unpacking = match self {
+            Self::Identity => return Ok(packed),
+            Self::Gzip => Unpacking::gzip(packed, max_bytes),
+            Self::Zstd => Unpacking::zstd(packed, max_bytes)?,
+        };
+        if is_small && unpacking.proceed(PROMPT)? {
+            return Ok(Bytes::from(unpacking.unpacked));
+        }
+        let work = move || unpacking.proceed(usize::MAX).map(|_| Bytes::from(unpacking.unpacked));
+        web::block(work).await.map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?
+    }
+}
+
+/// A body that is being unpacked.
+struct Unpacking {
+    source: Source,
+    unpacked: Vec<u8>,
+    max_bytes: usize,
+}
+
+enum Source {
+    Gzip(GzDecoder<bytes::buf::Reader<Bytes>>),
+    Zstd(ZstdDecoder<'static, bytes::buf::Reader<Bytes>>),
+}
+
+impl Unpacking {
+    /// One member alone: a million empty ones would cost much and say nothing.
+    fn gzip(packed: Bytes, max_bytes: usize) -> Self {
+        Self { source: Source::Gzip(GzDecoder::new(packed.reader())), unpacked: Vec::new(), max_bytes }
+    }
+
+    fn zstd(packed: Bytes, max_bytes: usize) -> Result<Self, ApiError> {
+        let window = max_bytes.checked_next_power_of_two().map_or(MAX_WINDOW_LOG, usize::ilog2);
+        let decoder = ZstdDecoder::with_buffer(packed.reader()).and_then(|mut decoder| {
+            decoder.window_log_max(window.clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG))?;
+            Ok(decoder)
+        });
+        // Only memory can be missing here; nothing has been read yet.
+        let decoder = decoder.map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?;
+        Ok(Self { source: Source::Zstd(decoder), unpacked: Vec::new(), max_bytes })
+    }
+
+    /// Unpacks up to `up_to` bytes in all; true where that was everything.
+    fn proceed(&mut self, up_to: usize) -> Result<bool, ApiError> {
+        let room = self.max_bytes.saturating_add(1).min(up_to).saturating_sub(self.unpacked.len());
+        let room = u64::try_from(room).unwrap_or(u64::MAX);
+        let read = match &mut self.source {
+            Source::Gzip(decoder) => decoder.take(room).read_to_end(&mut self.unpacked),
+            Source::Zstd(decoder) => decoder.take(room).read_to_end(&mut self.unpacked),
+        };
+        let read = read.map_err(|error| self.source.malformed(&error))?;
+        if self.unpacked.len() > self.max_bytes {
+            return Err(ApiError::of(ErrorKind::PayloadTooLarge));
+        }
+        let is_all = (read as u64) < room;
+        if is_all {
+            self.source.check_end()?
+        }
+        Ok(is_all)
+    }
+}
+
+impl Source {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Gzip(_) => "gzip",
+            Self::Zstd(_) => "zstd",
+        }
+    }
+
+    fn malformed(&self, error: &io::Error) -> ApiError {
+        // The decoder's own words are about bytes of the caller's and are left out.
+        let fault = if error.kind() == io::ErrorKind::UnexpectedEof { "is cut short" } else { "cannot be unpacked" };
+        ApiError::invalid_body(format!("The body is sent as {} and {fault}", self.name()))
+    }
+
+    /// Nothing may follow.
+    fn check_end(&self) -> Result<(), ApiError> {
+        match self {
+            Self::Gzip(decoder) if decoder.get_ref().get_ref().has_remaining() => {
+                Err(ApiError::invalid_body("The body is sent as gzip and has bytes behind its end"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::http::header::HeaderValue;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        zstd::encode_all(bytes, 3).unwrap()
+    }
+
+    async fn unpack(encoding: ContentEncoding, packed: Vec<u8>, max: usize) -> Result<Bytes, (u16, String)> {
+        let shown = |error: ApiError| (error.status().as_u16(), error.view().message.to_owned());
+        encoding.unpack(packed.into(), max).await.map_err(shown)
+    }
+
+    fn named(values: &[&str]) -> Result<ContentEncoding, u16> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(CONTENT_ENCODING, HeaderValue::from_str(value).unwrap());
+        }
+        ContentEncoding::of(&headers).map_err(|error| error.status().as_u16())
+    }
+
+    #[test]
+    fn one_known_encoding_is_taken() {
+        assert_eq!(named(&[]), Ok(ContentEncoding::Identity));
+        assert_eq!(named(&["identity", "GZIP"]), Ok(ContentEncoding::Gzip));
+        assert_eq!(named(&["x-gzip"]), Ok(ContentEncoding::Gzip));
+        assert_eq!(named(&["zstd, identity"]), Ok(ContentEncoding::Zstd));
+        for other in [&["br"][..], &["deflate"], &["gzip, zstd"], &["gzip", "gzip"], &["gzip;q=1"]] {
+            assert_eq!(named(other), Err(415), "{other:?}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn what_was_packed_is_unpacked_however_large() {
+        let random = |length: usize| (0..length).map(|i| (i * i >> 3) as u8 ^ (i >> 9) as u8).collect::<Vec<u8>>();
+        for length in [0, 1, PROMPT - 1, PROMPT, PROMPT + 1, 3 << 20] {
+            let plain = random(length);
+            for (encoding, packed) in [(ContentEncoding::Gzip, gzip(&plain)), (ContentEncoding::Zstd, zstd(&plain))] {
+                assert_eq!(unpack(encoding, packed, 4 << 20).await.unwrap(), plain, "{encoding:?} {length}");
+            }
+        }
+        let identity = ContentEncoding::Identity;
+        assert_eq!(unpack(identity, b"as it is".to_vec(), 8).await.unwrap(), "as it is");
+    }
+
+    #[actix_web::test]
+    async fn bombs_stop_at_the_limit() {
+        let plain = vec![b' '; 64 << 20];
+        for (encoding, packed) in [(ContentEncoding::Gzip, gzip(&plain)), (ContentEncoding::Zstd, zstd(&plain))] {
+            assert!(packed.len() < 100 << 10);
+            let refused = unpack(encoding, packed, 1 << 20).await.unwrap_err();
+            assert_eq!(refused, (413, "Request payload too large".to_owned()));
+        }
+        for (encoding, packed) in [(ContentEncoding::Gzip, gzip(b"12345")), (ContentEncoding::Zstd, zstd(b"12345"))] {
+            assert_eq!(unpack(encoding, packed.clone(), 4).await.unwrap_err().0, 413);
+            assert!(unpack(encoding, packed, 5).await.is_ok());
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_frame_that_asks_for_much_memory_is_refused() {
+        let with_window = |log: u32| {
+            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+            encoder.window_log(log).unwrap();
+            encoder.include_contentsize(false).unwrap();
+            // The window is written as asked for only where the content is not known to be smaller.
+            encoder.write_all(b"{}").unwrap();
+            encoder.flush().unwrap();
+            encoder.finish().unwrap()
+        };
+        assert_eq!(unpack(ContentEncoding::Zstd, with_window(23), 1 << 20).await.unwrap(), "{}");
+        assert_eq!(unpack(ContentEncoding::Zstd, with_window(24), 1 << 20).await.unwrap_err().0, 400);
+        assert_eq!(unpack(ContentEncoding::Zstd, with_window(24), 16 << 20).await.unwrap(), "{}");
+    }
+
+    #[actix_web::test]
+    async fn what_is_broken_is_said_to_be() {
+        for (encoding, packed) in [(ContentEncoding::Gzip, gzip(b"12345")), (ContentEncoding::Zstd, zstd(b"12345"))] {
+            let cut = unpack(encoding, packed[..packed.len() - 3].to_vec(), 9).await.unwrap_err();
+            assert!(cut.0 == 400 && cut.1.ends_with("is cut short"), "{cut:?}");
+            assert_eq!(unpack(encoding, b"{\"model\":1}".to_vec(), 99).await.unwrap_err().0, 400);
+            let trailed = unpack(encoding, [packed, b"x".to_vec()].concat(), 9).await.unwrap_err();
+            assert_eq!(trailed.0, 400, "{encoding:?}");
+        }
+        let mut wrong_sum = gzip(b"12345");
+        let sum = wrong_sum.len() - 8;
+        wrong_sum[sum] ^= 1;
+        assert_eq!(unpack(ContentEncoding::Gzip, wrong_sum, 9).await.unwrap_err().0, 400);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic_or_unfold_beyond_the_limit(bytes in prop::collection::vec(any::<u8>(), 0..300), flip in any::<usize>()) {
+            for (begin, mut source) in [
+                (gzip(&bytes), Unpacking::gzip(Bytes::new(), 100)),
+                (zstd(&bytes), Unpacking::zstd(Bytes::new(), 100).unwrap()),
+            ] {
+                let mut broken = begin;
+                let place = flip % broken.len();
+                broken[place] ^= 1 << (flip % 8);
+                source = match source.source {
+                    Source::Gzip(_) => Unpacking::gzip(broken.into(), 100),
+                    Source::Zstd(_) => Unpacking::zstd(broken.into(), 100).unwrap(),
+                };
+                let _ = source.proceed(usize::MAX);
+                prop_assert!(source.unpacked.len() <= 101);
+            }
+        }
+    }
+}

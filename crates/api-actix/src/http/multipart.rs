@@ -1,0 +1,232 @@
+//! `multipart/form-data`: the JSON of a request and the files beside it, out of a body that came whole.
+
+use bytes::Bytes;
+
+/// Most parts of one body.
+const MAX_PARTS: usize = 64;
+/// Most bytes of one part's headers.
+const MAX_HEAD_BYTES: usize = 8 << 10;
+
+/// One part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) media_type: Option<String>,
+    pub(crate) data: Bytes,
+}
+
+/// The boundary that a content type names; `None` where it is no `multipart/form-data` with one.
+pub(crate) fn boundary(content_type: &str) -> Option<String> {
+    let (essence, parameters) = content_type.split_once(';')?;
+    if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
+        return None;
+    }
+    let boundary = parameter(parameters, "boundary")?;
+    let fits = (1..=70).contains(&boundary.len()) && boundary.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    fits.then_some(boundary)
+}
+
+/// The parts of a body, in their order.
+///
+/// # Errors
+/// What is wrong, as a sentence without a word of the body's.
+pub(crate) fn parts(body: &Bytes, boundary: &str) -> Result<Vec<Part>, &'static str> {
+    let first = format!("--{boundary}");
+    let delimiter = format!("\r\n{first}");
+    let mut at = if body.starts_with(first.as_bytes()) {
+        first.len()
+    } else {
+        find(body, delimiter.as_bytes(), 0).ok_or(NO_BOUNDARY)? + delimiter.len()
+    };
+    let mut parts: Vec<Part> = Vec::new();
+    loop {
+        if body[at..].starts_with(b"--") {
+            return Ok(parts);
+        }
+        let padding = body[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        at += padding;
+        if !body[at..].starts_with(b"\r\n") {
+            return Err("a boundary in the body is followed by what is no line");
+        }
+        let end = find(body, delimiter.as_bytes(), at).ok_or("the body ends before its last boundary")?;
+        let part = part(body, at + 2, end)?;
+        if parts.iter().any(|other| other.name == part.name) {
+            return Err("two parts of the body have one name");
+        }
+        if parts.len() == MAX_PARTS {
+            return Err("the body has more than 64 parts");
+        }
+        parts.push(part);
+        at = end + delimiter.len();
+    }
+}
+
+const NO_BOUNDARY: &str = "the body does not begin with its boundary";
+
+/// One part: its headers, an empty line, its content.
+fn part(body: &Bytes, begin: usize, end: usize) -> Result<Part, &'static str> {
+    // A part without headers begins with the empty line.
+    let blank = b"\r\n\r\n";
+    let head_end = if body[begin..].starts_with(b"\r\n") { Some(begin) } else { find(body, blank, begin) };
+    let head_end = head_end.filter(|at| *at < end).ok_or("a part of the body has no content")?;
+    let content = if body[begin..].starts_with(b"\r\n") { begin + 2 } else { head_end + blank.len() };
+    // The empty line may share its end with the delimiter's beginning where there is no content.
+    let data = body.slice(content.min(end)..end);
+    if head_end - begin > MAX_HEAD_BYTES {
+        return Err("the headers of a part are too large");
+    }
+    let head = std::str::from_utf8(&body[begin..head_end]).map_err(|_| "the headers of a part are not UTF-8")?;
+    let (mut name, mut media_type) = (None, None);
+    for line in head.split("\r\n").filter(|line| !line.is_empty()) {
+        let (header, value) = line.split_once(':').ok_or("a header of a part has no colon")?;
+        if header.eq_ignore_ascii_case("content-disposition") {
+            let (kind, parameters) = value.split_once(';').unwrap_or((value, ""));
+            if !kind.trim().eq_ignore_ascii_case("form-data") {
+                return Err("a part of the body is no form-data");
+            }
+            name = parameter(parameters, "name");
+        } else if header.eq_ignore_ascii_case("content-type") {
+            media_type = Some(value.trim().to_owned());
+        }
+    }
+    let name = name.ok_or("a part of the body has no name")?;
+    Ok(Part { name, media_type, data })
+}
+
+/// The value of one parameter of a header, its quotes taken off.
+fn parameter(parameters: &str, wanted: &str) -> Option<String> {
+    let mut rest = parameters;
+    loop {
+        let (name, after) = rest.split_once('=')?;
+        let name = name.trim_matches([' ', '\t', ';']);
+        let (value, after) = match after.trim_start().strip_prefix('"') {
+            Some(quoted) => unquote(quoted)?,
+            None => {
+                let (value, after) = after.split_once(';').unwrap_or((after, ""));
+                (value.trim().to_owned(), after)
+            }
+        };
+        if name.eq_ignore_ascii_case(wanted) {
+            return Some(value);
+        }
+        rest = after;
+    }
+}
+
+/// The text up to the closing quote, and what is behind it.
+fn unquote(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '"' => return Some((value, &text[at + 1..])),
+            '\\' => value.push(characters.next()?.1),
+            _ => value.push(c),
+        }
+    }
+    None
+}
+
+/// Where `wanted`, which begins with a carriage return, stands at or behind `from`.
+fn find(body: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += body.get(at..)?.iter().position(|byte| *byte == b'\r')?;
+        if body[at..].starts_with(wanted) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(body: &str) -> Result<Vec<(String, Option<String>, String)>, &'static str> {
+        let parts = parts(&Bytes::from(body.to_owned()), "B")?;
+        let shown = |part: Part| (part.name, part.media_type, String::from_utf8(part.data.to_vec()).unwrap());
+        Ok(parts.into_iter().map(shown).collect())
+    }
+
+    #[test]
+    fn the_boundary_is_a_parameter_of_the_type() {
+        assert_eq!(boundary("multipart/form-data; boundary=abc").as_deref(), Some("abc"));
+        assert_eq!(boundary("Multipart/Form-Data;charset=x; Boundary=\"a b;\\\"c\"").as_deref(), Some("a b;\"c"));
+        for other in [
+            "multipart/form-data",
+            "multipart/mixed; boundary=a",
+            "application/json; boundary=a",
+            "multipart/form-data; boundary=",
+            "multipart/form-data; boundary=\"open",
+            &format!("multipart/form-data; boundary={}", "x".repeat(71)),
+        ] {
+            assert_eq!(boundary(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn parts_come_in_their_order_with_their_bytes() {
+        let body = "--B\r\nContent-Disposition: form-data; name=\"request\"\r\nContent-Type: application/json\r\n\r\n{}\r\n\
+                    --B  \r\ncontent-disposition: form-data; filename=\"a;name=x\"; name=\"asset-0\"\r\n\r\n\r\n--b\r\n-\r\n\
+                    --B\r\nContent-Disposition: form-data; name=empty\r\n\r\n\r\n--B--\r\nepilogue";
+        assert_eq!(
+            of(body).unwrap(),
+            [
+                ("request".to_owned(), Some("application/json".to_owned()), "{}".to_owned()),
+                ("asset-0".to_owned(), None, "\r\n--b\r\n-".to_owned()),
+                ("empty".to_owned(), None, String::new()),
+            ]
+        );
+        assert_eq!(of("--B--").unwrap(), []);
+        assert_eq!(of("preamble\r\n--B--\r\n").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_form_is_refused() {
+        let named = "Content-Disposition: form-data; name=\"a\"";
+        for body in [
+            String::new(),
+            "B".to_owned(),
+            "--B".to_owned(),
+            "--B\r\n".to_owned(),
+            "--Bx".to_owned(),
+            format!("--B\r\n{named}\r\n\r\nx"),
+            format!("--B\r\n{named}\r\n--B--"),
+            "--B\r\n\r\nx\r\n--B--".to_owned(),
+            "--B\r\nContent-Type: x\r\n\r\nx\r\n--B--".to_owned(),
+            "--B\r\nContent-Disposition: attachment; name=a\r\n\r\nx\r\n--B--".to_owned(),
+            "--B\r\nno colon\r\n\r\nx\r\n--B--".to_owned(),
+            format!("--B\r\n{named}\r\n\r\nx\r\n--B\r\n{named}\r\n\r\ny\r\n--B--"),
+            format!("--B\r\n{named}\r\nX: {}\r\n\r\nx\r\n--B--", "x".repeat(9_000)),
+        ] {
+            assert!(of(&body).is_err(), "{body:?}");
+        }
+        let many: String = (0..65).fold(String::new(), |body, i| {
+            format!("{body}--B\r\nContent-Disposition: form-data; name={i}\r\n\r\n\r\n")
+        });
+        assert_eq!(of(&format!("{many}--B--")), Err("the body has more than 64 parts"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(pieces in prop::collection::vec(prop::sample::select(vec![
+            "--B", "\r\n", "--", "Content-Disposition: form-data; name=", "\"", "a", ":", " ", "\r", "\n", "\\", ";", "=", "é",
+        ]), 0..30)) {
+            let _ = of(&pieces.concat());
+            boundary(&pieces.concat());
+        }
+
+        #[test]
+        fn what_was_written_is_read(contents in prop::collection::vec("[\r\n\\-aB\"é]{0,12}", 1..5)) {
+            prop_assume!(contents.iter().all(|content| !format!("\r\n{content}").contains("\r\n--B")));
+            let mut body = String::new();
+            for (index, content) in contents.iter().enumerate() {
+                body += &format!("--B\r\nContent-Disposition: form-data; name=\"{index}\"\r\n\r\n{content}\r\n");
+            }
+            let read = of(&(body + "--B--\r\n")).unwrap();
+            prop_assert_eq!(read.into_iter().map(|(_, _, content)| content).collect::<Vec<_>>(), contents);
+        }
+    }
+}

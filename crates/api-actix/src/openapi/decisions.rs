@@ -1,0 +1,132 @@
+//! The Decisions operations: one for each path and the wires that arrive there.
+
+use utoipa::ToSchema;
+use utoipa::openapi::content::{Content, ContentBuilder};
+use utoipa::openapi::path::OperationBuilder;
+use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::response::{ResponseBuilder, ResponsesBuilder};
+use utoipa::openapi::schema::{OneOfBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr, Required};
+
+use super::operations::{COMMON, JSON, header, meaning};
+use super::schemas::{DecisionsRequest, DecisionsResponse, ErrorEnvelope};
+use super::wire_schemas as wires;
+use crate::wires::dispatch::Entry;
+
+/// Statuses of every Decisions operation beside the common ones.
+const OWN: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
+
+pub(super) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
+    let (id, summary, description) = words(entry, under_base);
+    let answer = ResponseBuilder::new().description("The answers").content(JSON, any_of(&answers(entry))).build();
+    let mut responses = ResponsesBuilder::new().response("200", answer);
+    let unprocessable = matches!(entry, Entry::SystemOne | Entry::AnyShape) && !under_base;
+    for status in OWN.into_iter().chain(COMMON).chain(unprocessable.then_some(422)) {
+        let refusal = ResponseBuilder::new().description(meaning(status)).content(JSON, any_of(&errors(entry))).build();
+        responses = responses.response(status.to_string(), refusal);
+    }
+    OperationBuilder::new()
+        .operation_id(Some(id))
+        .summary(Some(summary))
+        .description(Some(description))
+        .parameter(header("x-session-id", "Groups requests; the body's `session_id` takes precedence.", 256))
+        .parameter(header("Content-Encoding", "`zstd` or `gzip`, for a body that is packed.", 16))
+        .request_body(Some(body(entry)))
+        .responses(responses)
+}
+
+fn words(entry: Entry, under_base: bool) -> (&'static str, &'static str, &'static str) {
+    let outside = |below, outside| if under_base { below } else { outside };
+    match entry {
+        Entry::Contract => (
+            outside("submitDecision", "submitDecisionOutsideTheBasePath"),
+            "Submit a Decisions request",
+            "Questions about a state, answered by a model. Members of the body that are not named here are ignored.",
+        ),
+        Entry::SystemOne => (
+            outside("systemOne", "systemOneOutsideTheBasePath"),
+            "Submit a System One request",
+            "The same request and answer, and failures in the form that System One's client packages read. `x-api-key`, \
+             `api-key` and `x-goog-api-key` are as good as a bearer.",
+        ),
+        Entry::AnyShape => (
+            outside("decisions", "decisionsOutsideTheBasePath"),
+            "Submit a Decisions request of any wire",
+            "The shape of the body tells the wire, and answers and failures are of the same: `state` and an object of \
+             questions (System One); `input` and an array of `predicate`, `choice` or `score` questions (OpenAI); \
+             `input` and an object of questions (Gemini); `input` and an array of questions with `id` and `question` \
+             (SGLang). `x-api-key`, `api-key` and `x-goog-api-key` are as good as a bearer.",
+        ),
+        Entry::Gemini => (
+            "geminiDecisions",
+            "Submit a Gemini Decisions request",
+            "Questions about an input. `x-goog-api-key`, `api-key` and `x-api-key` are as good as a bearer.",
+        ),
+    }
+}
+
+fn requests(entry: Entry) -> Vec<String> {
+    match entry {
+        Entry::Contract | Entry::SystemOne => vec![name::<DecisionsRequest>()],
+        Entry::Gemini => vec![name::<wires::GeminiDecisionsRequest>()],
+        Entry::AnyShape => vec![
+            name::<DecisionsRequest>(),
+            name::<wires::OpenAiDecisionsRequest>(),
+            name::<wires::GeminiDecisionsRequest>(),
+            name::<wires::SglangDecisionsRequest>(),
+        ],
+    }
+}
+
+fn answers(entry: Entry) -> Vec<String> {
+    match entry {
+        Entry::Contract | Entry::SystemOne => vec![name::<DecisionsResponse>()],
+        Entry::Gemini => vec![name::<wires::GeminiDecisionsResponse>()],
+        Entry::AnyShape => vec![
+            name::<DecisionsResponse>(),
+            name::<wires::OpenAiDecisionsResponse>(),
+            name::<wires::GeminiDecisionsResponse>(),
+            name::<wires::SglangDecisionsResponse>(),
+        ],
+    }
+}
+
+fn errors(entry: Entry) -> Vec<String> {
+    match entry {
+        Entry::Contract => vec![name::<ErrorEnvelope>()],
+        Entry::SystemOne => vec![name::<wires::SystemOneError>()],
+        Entry::Gemini => vec![name::<wires::GeminiError>()],
+        Entry::AnyShape => vec![
+            name::<wires::OpenAiError>(),
+            name::<wires::SystemOneError>(),
+            name::<wires::GeminiError>(),
+            name::<wires::SglangError>(),
+        ],
+    }
+}
+
+fn body(entry: Entry) -> RequestBody {
+    let body = RequestBodyBuilder::new().content(JSON, any_of(&requests(entry))).required(Some(Required::True));
+    let form = entry.takes_parts().then(|| any_of(&[name::<wires::DecisionsForm>()]));
+    match form {
+        Some(form) => body.content("multipart/form-data", form),
+        None => body,
+    }
+    .build()
+}
+
+fn any_of(names: &[String]) -> Content {
+    let schema: RefOr<Schema> = match names {
+        [name] => Ref::from_schema_name(name).into(),
+        names => {
+            let one_of =
+                names.iter().fold(OneOfBuilder::new(), |one_of, name| one_of.item(Ref::from_schema_name(name)));
+            Schema::OneOf(one_of.build()).into()
+        }
+    };
+    ContentBuilder::new().schema(Some(schema)).build()
+}
+
+fn name<T: ToSchema>() -> String {
+    T::name().into_owned()
+}

@@ -1,0 +1,146 @@
+//! The members of a Decisions body, whatever wire it is of, found in one pass and left as they are.
+
+use domain::decision::DecisionDraft;
+use domain::json::Json;
+use serde_json::value::RawValue;
+
+use super::fault::BodyFault;
+use crate::http::json_members::read_members;
+use crate::http::json_scan::{ScanFault, scan};
+
+/// The members that mean something to a wire; `None` for one that is absent or null. Others are skipped.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Body<'t> {
+    pub(super) model: Option<&'t RawValue>,
+    pub(super) models: Option<&'t RawValue>,
+    pub(super) questions: Option<&'t RawValue>,
+    pub(super) state: Option<&'t RawValue>,
+    pub(super) input: Option<&'t RawValue>,
+    pub(super) assets: Option<&'t RawValue>,
+    pub(super) images: Option<&'t RawValue>,
+    provider: Option<&'t RawValue>,
+    session_id: Option<&'t RawValue>,
+    trace: Option<&'t RawValue>,
+    user: Option<&'t RawValue>,
+    partial: Option<&'t RawValue>,
+    pub(super) safety_identifier: Option<&'t RawValue>,
+    pub(super) temperature: Option<&'t RawValue>,
+    pub(super) chat_template_kwargs: Option<&'t RawValue>,
+    pub(super) prompt_format_version: Option<&'t RawValue>,
+    pub(super) return_prompt_token_ids: Option<&'t RawValue>,
+}
+
+const SYSTEM_ONE: [&str; 11] =
+    ["model", "questions", "state", "provider", "session_id", "trace", "user", "models", "assets", "images", "partial"];
+
+const EVERY: [&str; 17] = [
+    "model",
+    "questions",
+    "state",
+    "provider",
+    "session_id",
+    "trace",
+    "user",
+    "models",
+    "assets",
+    "images",
+    "partial",
+    "input",
+    "safety_identifier",
+    "temperature",
+    "chat_template_kwargs",
+    "prompt_format_version",
+    "return_prompt_token_ids",
+];
+
+/// The text of a body that a parser may have: UTF-8, not nested too deep, of whole characters.
+///
+/// # Errors
+/// The first of these that does not hold.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, BodyFault> {
+    let text = std::str::from_utf8(bytes).map_err(|_| BodyFault::NotText)?;
+    scan(text).map_err(|fault| match fault {
+        ScanFault::TooDeep => BodyFault::TooDeep,
+        ScanFault::LoneSurrogate => BodyFault::LoneSurrogate,
+    })?;
+    Ok(text)
+}
+
+impl<'t> Body<'t> {
+    /// Of a body that is of the System One wire: members of other wires mean nothing.
+    pub(super) fn of_system_one(text: &'t str) -> Result<Self, BodyFault> {
+        let [model, questions, state, provider, session_id, trace, user, models, assets, images, partial] =
+            read_members(text, &SYSTEM_ONE)?;
+        Ok(Self {
+            model,
+            questions,
+            state,
+            provider,
+            session_id,
+            trace,
+            user,
+            models,
+            assets,
+            images,
+            partial,
+            ..Self::default()
+        })
+    }
+
+    /// Of a body of any wire.
+    pub(super) fn of_any(text: &'t str) -> Result<Self, BodyFault> {
+        let [
+            model,
+            questions,
+            state,
+            provider,
+            session_id,
+            trace,
+            user,
+            models,
+            assets,
+            images,
+            partial,
+            input,
+            safety_identifier,
+            temperature,
+            chat_template_kwargs,
+            prompt_format_version,
+            return_prompt_token_ids,
+        ] = read_members(text, &EVERY)?;
+        Ok(Self {
+            model,
+            models,
+            questions,
+            state,
+            input,
+            assets,
+            images,
+            provider,
+            session_id,
+            trace,
+            user,
+            partial,
+            safety_identifier,
+            temperature,
+            chat_template_kwargs,
+            prompt_format_version,
+            return_prompt_token_ids,
+        })
+    }
+
+    /// A draft with what is the same on every wire.
+    pub(super) fn draft(&self) -> DecisionDraft {
+        let own = |value: Option<&RawValue>| value.map(Json::from);
+        DecisionDraft {
+            model: own(self.model),
+            models: own(self.models),
+            provider: own(self.provider),
+            session_id: own(self.session_id),
+            trace: own(self.trace),
+            user: own(self.user),
+            partial: own(self.partial),
+            ..DecisionDraft::default()
+        }
+    }
+}

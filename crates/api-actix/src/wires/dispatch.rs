@@ -1,0 +1,224 @@
+//! Which wire a body is of, told by the path that it came to and, where that leaves it open, by its shape.
+
+use std::collections::HashSet;
+
+use domain::decision::{AssetPart, DecisionDraft, InvalidDecision};
+use domain::json::{Json, JsonKind};
+use serde_json::value::RawValue;
+
+use super::answered::Answered;
+use super::body::{self, Body};
+use super::fault::BodyFault;
+use super::{gemini, openai, sglang, system_one};
+
+/// Where a Decisions body comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// The contract's paths: System One bodies, the service's own envelope.
+    Contract,
+    /// Paths for clients of System One.
+    SystemOne,
+    /// Paths on which several wires arrive.
+    AnyShape,
+    /// Paths for clients of Gemini.
+    Gemini,
+}
+
+/// The wire of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// `state` and a map of questions.
+    SystemOne,
+    /// `input` and an array of `predicate | choice | score` questions.
+    OpenAi,
+    /// `input` and a map of questions.
+    Gemini,
+    /// `input` and an array of questions with `id` and `question`.
+    Sglang,
+}
+
+impl Entry {
+    /// The wire of everything that comes in here; `None` where the body tells.
+    pub fn shape(self) -> Option<Shape> {
+        match self {
+            Self::Contract | Self::SystemOne => Some(Shape::SystemOne),
+            Self::Gemini => Some(Shape::Gemini),
+            Self::AnyShape => None,
+        }
+    }
+
+    /// True where a body may have parts beside its JSON.
+    pub fn takes_parts(self) -> bool {
+        matches!(self, Self::Contract | Self::SystemOne)
+    }
+}
+
+/// A request, read, and how it will be answered.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The request in canonical form, unchecked.
+    pub draft: DecisionDraft,
+    /// How to answer.
+    pub manner: Manner,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Manner {
+    /// The contract's: System One answers as they came.
+    Contract,
+    /// System One, with what its client packages cannot do without.
+    SystemOne,
+    /// An array in the order of the questions. Those names were made up here: their questions had none.
+    OpenAi(HashSet<String>),
+    /// A map.
+    Gemini,
+    /// A map, flat errors.
+    Sglang,
+}
+
+impl Manner {
+    /// The wire.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Self::Contract | Self::SystemOne => Shape::SystemOne,
+            Self::OpenAi(_) => Shape::OpenAi,
+            Self::Gemini => Shape::Gemini,
+            Self::Sglang => Shape::Sglang,
+        }
+    }
+}
+
+/// Reads the text of a body, and its parts beside the JSON. The text must have passed the look over its bytes.
+///
+/// # Errors
+/// The wire, as far as it was found, and the first fault.
+pub(crate) fn read(entry: Entry, text: &str, parts: Vec<AssetPart>) -> Result<Asked, (Option<Shape>, BodyFault)> {
+    let shape = entry.shape();
+    let body = match shape {
+        Some(Shape::SystemOne) => Body::of_system_one(text),
+        _ => Body::of_any(text),
+    };
+    let body = body.map_err(|fault| (shape, fault))?;
+    let shape = shape.or_else(|| shape_of(&body)).ok_or((None, BodyFault::NoKnownForm))?;
+    let asked = match shape {
+        Shape::SystemOne => Ok(system_one::request::read(&body, parts)).map(|draft| {
+            let manner = if entry == Entry::Contract { Manner::Contract } else { Manner::SystemOne };
+            Asked { draft, manner }
+        }),
+        Shape::OpenAi => {
+            openai::request::read(&body).map(|(draft, made_up)| Asked { draft, manner: Manner::OpenAi(made_up) })
+        }
+        Shape::Gemini => gemini::request::read(&body).map(|draft| Asked { draft, manner: Manner::Gemini }),
+        Shape::Sglang => sglang::request::read(&body).map(|draft| Asked { draft, manner: Manner::Sglang }),
+    };
+    asked.map_err(|fault: InvalidDecision| (Some(shape), BodyFault::Invalid(fault)))
+}
+
+/// As the service reads a body that came whole: bytes to a request or a fault.
+///
+/// # Errors
+/// The wire, as far as it was found, and the first fault.
+pub fn read_bytes(entry: Entry, bytes: &[u8]) -> Result<Asked, (Option<Shape>, BodyFault)> {
+    let text = body::text(bytes).map_err(|fault| (entry.shape(), fault))?;
+    read(entry, text, Vec::new())
+}
+
+/// The answer in the form that the request asked for it.
+pub fn write(manner: &Manner, answered: &Answered<'_>) -> String {
+    match manner {
+        Manner::Contract => system_one::response::write(answered),
+        Manner::SystemOne => system_one::response::write_complete(answered),
+        Manner::OpenAi(made_up) => openai::response::write(answered, made_up),
+        Manner::Gemini => gemini::response::write(answered),
+        Manner::Sglang => sglang::response::write(answered),
+    }
+}
+
+/// The wire that a body is of, by the members that are there. A body that has both a state and an input is of none.
+fn shape_of(body: &Body<'_>) -> Option<Shape> {
+    match (body.state, body.input, body.questions) {
+        (Some(_), None, None) => Some(Shape::SystemOne),
+        (Some(_), None, Some(questions)) => is_object(questions).then_some(Shape::SystemOne),
+        (None, Some(_), Some(questions)) if is_object(questions) => Some(Shape::Gemini),
+        (None, Some(_), Some(questions)) => of_array(questions),
+        _ => None,
+    }
+}
+
+fn is_object(json: &RawValue) -> bool {
+    json.get().starts_with('{')
+}
+
+/// By the words that only one of the wires has, in the first question. A question that has words of both, or of
+/// neither, and a known type, is of the wire that more clients speak.
+fn of_array(questions: &RawValue) -> Option<Shape> {
+    if !questions.get().starts_with('[') {
+        return None;
+    }
+    let elements = Json::from(questions).elements()?;
+    let Some(first) = elements.first() else { return Some(Shape::OpenAi) };
+    let members = first.members()?;
+    let has = |names: &[&str]| members.iter().any(|(name, _)| names.contains(&name.as_str()));
+    let of_openai = has(&["instructions", "choices", "name"]);
+    let of_sglang = has(&["id", "question", "options"]);
+    let known = members.iter().any(|(name, json)| {
+        let known = ["predicate", "choice", "score"];
+        name == "type" && json.kind() == JsonKind::String && json.as_string().is_some_and(|t| known.contains(&&*t))
+    });
+    match (of_openai, of_sglang) {
+        (false, true) => Some(Shape::Sglang),
+        (true, _) => Some(Shape::OpenAi),
+        (false, false) => (known || has(&["levels"])).then_some(Shape::OpenAi),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(body: &str) -> Option<Shape> {
+        shape_of(&Body::of_any(body).unwrap())
+    }
+
+    #[test]
+    fn each_form_is_told_by_what_it_has() {
+        let cases = [
+            (r#"{"state":{},"questions":{"q":{"type":"noul"}}}"#, Some(Shape::SystemOne)),
+            (r#"{"state":"s"}"#, Some(Shape::SystemOne)),
+            (r#"{"input":"s","questions":{"q":{"type":"noul"}}}"#, Some(Shape::Gemini)),
+            (r#"{"input":"s","questions":[{"type":"predicate","instructions":"?"}]}"#, Some(Shape::OpenAi)),
+            (r#"{"input":"s","questions":[{"type":"choice","choices":[]}]}"#, Some(Shape::OpenAi)),
+            (r#"{"input":"s","questions":[{"type":"score","levels":[]}]}"#, Some(Shape::OpenAi)),
+            (r#"{"input":"s","questions":[{"levels":[]}]}"#, Some(Shape::OpenAi)),
+            (r#"{"input":"s","questions":[]}"#, Some(Shape::OpenAi)),
+            (
+                r#"{"input":"s","questions":[{"id":"q","type":"score","question":"?","levels":[]}]}"#,
+                Some(Shape::Sglang),
+            ),
+            (r#"{"input":"s","questions":[{"id":"q","type":"yes_no"}]}"#, Some(Shape::Sglang)),
+            (r#"{"input":["s"],"questions":[{"question":"?","type":"choice"}]}"#, Some(Shape::Sglang)),
+            (r#"{"input":"s","questions":[{"id":"q","name":"q","instructions":"?"}]}"#, Some(Shape::OpenAi)),
+        ];
+        for (body, expected) in cases {
+            assert_eq!(shape(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_like_none_of_them_is_none() {
+        for body in [
+            "{}",
+            r#"{"input":"s"}"#,
+            r#"{"questions":{"q":{"type":"noul"}}}"#,
+            r#"{"state":"s","questions":[]}"#,
+            r#"{"state":"s","input":"s","questions":{}}"#,
+            r#"{"input":"s","questions":"?"}"#,
+            r#"{"input":"s","questions":["?"]}"#,
+            r#"{"input":"s","questions":[{"type":"noul"}]}"#,
+            r#"{"state":null,"input":null,"questions":{}}"#,
+        ] {
+            assert_eq!(shape(body), None, "{body}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The members of one object of a request, with the path that a fault is told by.
+
+use domain::decision::InvalidDecision;
+use domain::json::{Json, JsonKind};
+
+use super::path;
+
+/// The members of an object. Null counts as absent.
+pub(super) struct Fields {
+    path: String,
+    members: Vec<(String, Json)>,
+}
+
+impl Fields {
+    /// Those of the object at `path`.
+    pub(super) fn of(json: &Json, path: impl Into<String>) -> Result<Self, InvalidDecision> {
+        let path = path.into();
+        match json.members() {
+            Some(members) => Ok(Self { path, members }),
+            None => Err(InvalidDecision::new(path, format!("must be an object, not {}", json.kind().described()))),
+        }
+    }
+
+    /// The path of the object.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The path of a member.
+    pub(super) fn at(&self, name: &str) -> String {
+        path::member(&self.path, name)
+    }
+
+    /// A fault of a member.
+    pub(super) fn fault(&self, name: &str, fault: impl Into<String>) -> InvalidDecision {
+        InvalidDecision::new(self.at(name), fault)
+    }
+
+    /// The member of that name. Two of one name could be read two ways, so they are refused.
+    pub(super) fn get(&self, name: &str) -> Result<Option<&Json>, InvalidDecision> {
+        let mut found = self.members.iter().filter(|(member, _)| member == name);
+        let first = found.next();
+        if found.next().is_some() {
+            return Err(self.fault(name, TWICE));
+        }
+        Ok(first.map(|(_, json)| json).filter(|json| json.kind() != JsonKind::Null))
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<&Json, InvalidDecision> {
+        self.get(name)?.ok_or_else(|| self.fault(name, "is required"))
+    }
+
+    /// A member that is a string where it is there.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, InvalidDecision> {
+        self.get(name)?.map(|json| json.as_string().ok_or_else(|| self.fault(name, "must be a string"))).transpose()
+    }
+
+    pub(super) fn required_text(&self, name: &str) -> Result<String, InvalidDecision> {
+        self.text(name)?.ok_or_else(|| self.fault(name, "is required"))
+    }
+
+    /// A member that is a string where it is there, as JSON.
+    pub(super) fn text_json(&self, name: &str) -> Result<Option<Json>, InvalidDecision> {
+        let json = self.get(name)?;
+        match json {
+            Some(json) if json.kind() != JsonKind::String => Err(self.fault(name, "must be a string")),
+            other => Ok(other.cloned()),
+        }
+    }
+
+    /// The elements of a required array of `least` to `most`, which are called `things`.
+    pub(super) fn elements(
+        &self,
+        name: &str,
+        least: usize,
+        most: usize,
+        things: &str,
+    ) -> Result<Vec<Json>, InvalidDecision> {
+        let elements = self.required(name)?.elements();
+        let elements = elements.ok_or_else(|| self.fault(name, format!("must be an array of {things}")))?;
+        within(elements.len(), least, most, things).map_err(|fault| self.fault(name, fault))?;
+        Ok(elements)
+    }
+
+    /// Every member, each once.
+    pub(super) fn all(&self) -> Result<&[(String, Json)], InvalidDecision> {
+        let mut names = std::collections::HashSet::new();
+        match self.members.iter().find(|(name, _)| !names.insert(name)) {
+            Some((name, _)) => Err(self.fault(name, TWICE)),
+            None => Ok(&self.members),
+        }
+    }
+}
+
+const TWICE: &str = "stands in the object more than once";
+
+/// Whether there are as many as there may be.
+pub(super) fn within(count: usize, least: usize, most: usize, things: &str) -> Result<(), String> {
+    if (least..=most).contains(&count) {
+        Ok(())
+    } else {
+        Err(format!("must have {least} to {most} {things}, not {count}"))
+    }
+}

@@ -1,0 +1,58 @@
+//! Gemini errors.
+
+use serde_json::{Map, Value};
+
+use crate::wires::Refusal;
+use crate::wires::object::{Object, array};
+
+/// The body of a failure.
+pub fn write(refusal: &Refusal<'_>) -> String {
+    let status = status_name(refusal.status);
+    let mut details = vec![info(status, refusal.metadata)];
+    if let Some(path) = refusal.member() {
+        let violation = Object::new().text("field", path).text("description", refusal.fault()).end();
+        details.push(detail("BadRequest").json("fieldViolations", &array([violation])).end());
+    }
+    if let Some(wait) = refusal.retry_after {
+        details.push(detail("RetryInfo").text("retryDelay", &format!("{}s", wait.as_secs_f64())).end());
+    }
+    let error = Object::new()
+        .count("code", refusal.status.into())
+        .text("message", refusal.message)
+        .text("status", status)
+        .json("details", &array(details));
+    let body = Object::new().json("error", &error.end());
+    match refusal.told {
+        Some((name, told)) => body.json(name, &told.to_string()),
+        None => body,
+    }
+    .end()
+}
+
+fn detail(name: &str) -> Object {
+    Object::new().text("@type", &format!("type.googleapis.com/google.rpc.{name}"))
+}
+
+/// The metadata, whose values are strings by this form's definition.
+fn info(reason: &str, metadata: &Map<String, Value>) -> String {
+    let metadata = metadata.iter().fold(Object::new(), |object, (name, value)| match value {
+        Value::String(text) => object.text(name, text),
+        other => object.text(name, &other.to_string()),
+    });
+    detail("ErrorInfo").text("reason", reason).text("domain", "tollgate").json("metadata", &metadata.end()).end()
+}
+
+fn status_name(status: u16) -> &'static str {
+    match status {
+        401 => "UNAUTHENTICATED",
+        402 | 429 => "RESOURCE_EXHAUSTED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        405 => "UNIMPLEMENTED",
+        499 => "CANCELLED",
+        400..500 => "INVALID_ARGUMENT",
+        524 => "DEADLINE_EXCEEDED",
+        502 | 503 | 529 => "UNAVAILABLE",
+        _ => "INTERNAL",
+    }
+}

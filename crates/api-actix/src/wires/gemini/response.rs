@@ -1,0 +1,76 @@
+//! Gemini Decisions answers.
+
+use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
+use domain::json::{Json, JsonKind};
+
+use crate::wires::Answered;
+use crate::wires::answered::{by_level, by_option, complement, confidence, riders, unanswered};
+use crate::wires::object::{Object, string};
+
+/// The body: a map in the order of the questions. Where the model refused every question there are no answers but a
+/// `prompt_feedback`, which is how this wire says so.
+///
+/// `confidence` of choices and scores is the service's own and not the largest probability. A `noul` has no confidence
+/// of its own; its client packages require one, and get the probability of the likelier side.
+pub fn write(answered: &Answered<'_>) -> String {
+    let decision = answered.decision;
+    let usage = Object::new()
+        .count("total_input_tokens", decision.input_tokens)
+        .count("total_output_tokens", decision.output_tokens)
+        .count("total_tokens", answered.total_tokens())
+        .json("cost", &decision.cost.to_string())
+        .end();
+    let refused = answered.pairs().all(|(_, answer)| answer.value == AnswerValue::Refusal);
+    let body = if refused {
+        let feedback = Object::new().text("block_reason", "other");
+        let feedback = feedback.text("block_reason_message", "the model refused every question");
+        Object::new().json("answers", "{}").json("prompt_feedback", &feedback.end())
+    } else {
+        let answers = answered
+            .pairs()
+            .fold(Object::new(), |object, (question, answer)| object.json(&question.name, &one(question, answer)));
+        Object::new().json("answers", &answers.end())
+    };
+    answered.end(body.text("model", decision.model.as_str()).json("usage", &usage))
+}
+
+fn one(question: &Question, answer: &Answer) -> String {
+    let object = match (&answer.value, &question.kind) {
+        (AnswerValue::Noul { probability }, _) => {
+            let likelier = probability.max(complement(*probability));
+            Object::of_type("noul").number("noul", *probability).number("confidence", likelier)
+        }
+        (AnswerValue::Choice { chosen, probabilities, .. }, QuestionKind::Choice { options }) => {
+            let name = options.get(*chosen).map_or("null".to_owned(), |option| string(&option.name));
+            let probabilities = probabilities.as_deref().map(|given| by_option(options, given));
+            Object::of_type("choice")
+                .json("choice", &name)
+                .maybe("confidence", confidence(&answer.value).as_deref())
+                .maybe("probabilities", probabilities.as_deref())
+        }
+        (AnswerValue::Score { score, probabilities, .. }, QuestionKind::Score { levels }) => {
+            let probabilities = probabilities.as_deref().map(by_level);
+            Object::of_type("score")
+                .number("score", *score)
+                .maybe("confidence", confidence(&answer.value).as_deref())
+                .json("legend", &legend(levels))
+                .maybe("probabilities", probabilities.as_deref())
+        }
+        (AnswerValue::Refusal, _) => Object::of_type("refusal"),
+        (AnswerValue::Unanswered(kind), _) => unanswered(*kind),
+        // No question of this wire has such an answer.
+        (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
+            return answer.json.text().to_owned();
+        }
+    };
+    riders(object, answer)
+}
+
+/// What each level means, by its number, as strings.
+fn legend(levels: &[Json]) -> String {
+    let text = |level: &Json| {
+        if level.kind() == JsonKind::String { level.text().to_owned() } else { string(level.text()) }
+    };
+    let levels = levels.iter().enumerate();
+    levels.fold(Object::new(), |object, (index, level)| object.json(&index.to_string(), &text(level))).end()
+}

@@ -1,0 +1,105 @@
+//! Writes JSON objects whose members keep their order, and numbers as they are.
+
+use domain::json::Json;
+
+/// An object under construction.
+pub(super) struct Object(String);
+
+impl Object {
+    pub(super) fn new() -> Self {
+        Self(String::from("{"))
+    }
+
+    /// With room for that many bytes.
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        let mut text = String::with_capacity(bytes);
+        text.push('{');
+        Self(text)
+    }
+
+    /// An object of that type, as answers and questions are.
+    pub(super) fn of_type(name: &str) -> Self {
+        Self::new().text("type", name)
+    }
+
+    /// A member whose value is JSON already.
+    pub(super) fn json(mut self, name: &str, value: &str) -> Self {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        push_string(&mut self.0, name);
+        self.0.push(':');
+        self.0.push_str(value);
+        self
+    }
+
+    pub(super) fn text(mut self, name: &str, value: &str) -> Self {
+        self = self.json(name, "");
+        push_string(&mut self.0, value);
+        self
+    }
+
+    pub(super) fn count(self, name: &str, value: u64) -> Self {
+        self.json(name, &value.to_string())
+    }
+
+    pub(super) fn number(self, name: &str, value: f64) -> Self {
+        self.json(name, &number(value))
+    }
+
+    /// Left out where there is none.
+    pub(super) fn maybe(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.json(name, value),
+            None => self,
+        }
+    }
+
+    pub(super) fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+/// Most strings need no escape and are copied as they are.
+fn push_string(json: &mut String, text: &str) {
+    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+        json.push('"');
+        json.push_str(text);
+        json.push('"');
+    } else {
+        json.push_str(Json::string(text).text());
+    }
+}
+
+/// A string as JSON.
+pub(super) fn string(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    push_string(&mut json, text);
+    json
+}
+
+/// An array of what is JSON already.
+pub(super) fn array(elements: impl IntoIterator<Item = String>) -> String {
+    let elements: Vec<String> = elements.into_iter().collect();
+    format!("[{}]", elements.join(","))
+}
+
+/// The shortest text that reads back as the same number.
+pub(super) fn number(value: f64) -> String {
+    serde_json::Number::from_f64(value).map_or_else(|| "null".to_owned(), |number| number.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_order_and_names_are_escaped() {
+        let object =
+            Object::of_type("x\u{1}").json("b\"", "[1]").count("a", 7).number("n", 0.1).maybe("no", None).end();
+        assert_eq!(object, r#"{"type":"x\u0001","b\"":[1],"a":7,"n":0.1}"#);
+        assert_eq!(array(["1".to_owned(), object]), format!("[1,{object}]"));
+        assert_eq!((Object::new().end(), array([])), ("{}".to_owned(), "[]".to_owned()));
+    }
+}

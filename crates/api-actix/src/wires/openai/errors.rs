@@ -1,0 +1,42 @@
+//! OpenAI errors.
+
+use crate::wires::Refusal;
+use crate::wires::object::{Object, string};
+
+/// The body of a failure.
+pub fn write(refusal: &Refusal<'_>) -> String {
+    let (kind, code) = words(refusal);
+    let error = Object::new()
+        .text("message", refusal.message)
+        .text("type", kind)
+        .json("param", &refusal.member().map_or("null".to_owned(), string))
+        .text("code", code)
+        .json("metadata", &refusal.metadata_json());
+    let body = Object::new().json("error", &error.end());
+    match refusal.told {
+        Some((name, told)) => body.json(name, &told.to_string()),
+        None => body,
+    }
+    .end()
+}
+
+/// `type` and `code`.
+fn words(refusal: &Refusal<'_>) -> (&'static str, &'static str) {
+    match refusal.status {
+        401 => ("invalid_request_error", "invalid_api_key"),
+        402 => ("insufficient_quota", "insufficient_quota"),
+        403 => ("permission_error", "permission_denied"),
+        404 if refusal.member() == Some("model") => ("invalid_request_error", "model_not_found"),
+        404 => ("invalid_request_error", "not_found"),
+        405 => ("invalid_request_error", "method_not_allowed"),
+        413 => ("invalid_request_error", "request_too_large"),
+        415 => ("invalid_request_error", "unsupported_media_type"),
+        429 => ("rate_limit_error", "rate_limit_exceeded"),
+        400..500 => ("invalid_request_error", "invalid_request"),
+        502 => ("server_error", "provider_error"),
+        503 => ("server_error", "service_unavailable"),
+        524 => ("server_error", "timeout"),
+        529 => ("server_error", "provider_overloaded"),
+        _ => ("server_error", "internal_error"),
+    }
+}

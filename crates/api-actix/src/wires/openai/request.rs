@@ -1,0 +1,172 @@
+//! OpenAI Decisions requests.
+
+use std::collections::HashSet;
+
+use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind};
+use domain::json::{Json, JsonKind};
+
+use super::input;
+use crate::wires::fields::Fields;
+use crate::wires::{Body, path};
+
+const MAX_CHOICES: usize = 255;
+const MAX_LEVELS: usize = 10;
+/// Most characters of `safety_identifier`.
+const MAX_IDENTIFIER_CHARS: usize = 128;
+
+/// A request in canonical form, and the names that were made up for questions that have none.
+///
+/// `prompt_cache_key`, `prompt_cache_options` and `prompt_cache_breakpoint` are ignored: what is cached is the
+/// provider's affair. `safety_identifier` is the `user` where there is none.
+///
+/// # Errors
+/// The first fault, by its path in the wire's own body.
+pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, HashSet<String>), InvalidDecision> {
+    let mut draft = body.draft();
+    let identifier = body.safety_identifier.map(Json::from).map(|json| checked_identifier(&json)).transpose()?;
+    draft.user = draft.user.or(identifier);
+    let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
+    let mut read = input::read(&input)?;
+    let (typed, made_up, has_media) = questions(body.questions.map(Json::from))?;
+    if has_media {
+        read = input::as_items(&input);
+    }
+    let draft = DecisionDraft {
+        typed: Some(typed),
+        state: Some(read.state),
+        state_form: Some(read.form),
+        media_in_state: read.has_media,
+        ..draft
+    };
+    Ok((draft, made_up))
+}
+
+fn checked_identifier(json: &Json) -> Result<Json, InvalidDecision> {
+    let fault = |fault: String| InvalidDecision::new("safety_identifier", fault);
+    let text = json.as_string().ok_or_else(|| fault("must be a string".to_owned()))?;
+    if text.chars().count() > MAX_IDENTIFIER_CHARS {
+        return Err(fault(format!("must have at most {MAX_IDENTIFIER_CHARS} characters")));
+    }
+    Ok(json.clone())
+}
+
+/// The questions, the names that were made up, and whether there are media among their instructions.
+fn questions(json: Option<Json>) -> Result<(Vec<Question>, HashSet<String>, bool), InvalidDecision> {
+    let json = json.ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
+    let elements = json.elements().ok_or_else(|| InvalidDecision::new("questions", "must be an array of questions"))?;
+    let mut read = Vec::with_capacity(elements.len());
+    let mut names = HashSet::new();
+    for (index, element) in elements.iter().enumerate() {
+        let fields = Fields::of(element, path::element("questions", index))?;
+        let name = fields.text("name")?;
+        if let Some(name) = &name
+            && !names.insert(name.clone())
+        {
+            return Err(fields.fault("name", "stands in more than one question"));
+        }
+        read.push((fields, name));
+    }
+    let mut made_up = HashSet::new();
+    let mut has_media = false;
+    let questions = read.iter().enumerate().map(|(index, (fields, name))| {
+        let name = name.clone().unwrap_or_else(|| {
+            let name = unused(&format!("question_{index}"), &names);
+            made_up.insert(name.clone());
+            name
+        });
+        let (question, is_media) = question(fields, &name)?;
+        has_media |= is_media;
+        Ok(question)
+    });
+    let questions = questions.collect::<Result<_, InvalidDecision>>()?;
+    Ok((questions, made_up, has_media))
+}
+
+/// That name, or one like it that is not taken.
+fn unused(name: &str, taken: &HashSet<String>) -> String {
+    let mut name = name.to_owned();
+    while taken.contains(&name) {
+        name.push('_');
+    }
+    name
+}
+
+/// One question, and whether there are media among its instructions.
+fn question(fields: &Fields, name: &str) -> Result<(Question, bool), InvalidDecision> {
+    let kind = match fields.required_text("type")?.as_str() {
+        "predicate" => QuestionKind::Noul { when_true: None, when_false: None },
+        "choice" => QuestionKind::Choice { options: options(fields)? },
+        "score" => QuestionKind::Score { levels: levels(fields)? },
+        _ => return Err(fields.fault("type", "must be predicate, choice or score")),
+    };
+    let (instructions, has_media) = instructions(fields)?;
+    Ok((Question::canonical(name, Some(instructions), kind, fields.path())?, has_media))
+}
+
+/// A text, or parts; parts that are one text or one value are that, so that they are the same instructions as by any
+/// other wire. True where there are media among them.
+fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
+    const NAME: &str = "instructions";
+    let json = fields.required(NAME)?;
+    if json.kind() == JsonKind::String {
+        return Ok((json.clone(), false));
+    }
+    let parts = json.elements().ok_or_else(|| fields.fault(NAME, "must be a string or an array of parts"))?;
+    if parts.is_empty() {
+        return Err(fields.fault(NAME, "must have at least one part"));
+    }
+    let (mut only, mut has_media) = (None, false);
+    for (index, part) in parts.iter().enumerate() {
+        let part = Fields::of(part, path::element(&fields.at(NAME), index))?;
+        let (value, is_media) = input::read_part(&part, &["input_text", "input_json", "input_image"])?;
+        has_media |= is_media;
+        only = value;
+    }
+    Ok((only.filter(|_| parts.len() == 1).unwrap_or_else(|| json.clone()), has_media))
+}
+
+/// A value that is a boolean is another option than the string of the same text, so its name in canonical form is one
+/// that no string has.
+fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
+    let elements = fields.elements("choices", 2, MAX_CHOICES, "choices")?;
+    let mut read = Vec::with_capacity(elements.len());
+    let mut names = HashSet::new();
+    let mut booleans = HashSet::new();
+    for (index, element) in elements.iter().enumerate() {
+        let choice = Fields::of(element, path::element(&fields.at("choices"), index))?;
+        let value = choice.required("value")?;
+        let boolean = (value.kind() == JsonKind::Bool).then(|| value.text() == "true");
+        let is_new = match (boolean, value.as_string()) {
+            (Some(boolean), _) => booleans.insert(boolean),
+            (None, Some(text)) => names.insert(text),
+            (None, None) => return Err(choice.fault("value", "must be a string or a boolean")),
+        };
+        if !is_new {
+            return Err(choice.fault("value", "stands in more than one choice"));
+        }
+        read.push((boolean, value.as_string(), choice.text_json("description")?));
+    }
+    let options = read.into_iter().map(|(boolean, text, meaning)| {
+        let name = text.or_else(|| boolean.map(|boolean| unused(&boolean.to_string(), &names)));
+        ChoiceOption { name: name.unwrap_or_default(), boolean, meaning }
+    });
+    Ok(options.collect())
+}
+
+/// A level is its label alone, or an object of label and description.
+fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
+    let elements = fields.elements("levels", 2, MAX_LEVELS, "levels")?;
+    elements
+        .iter()
+        .enumerate()
+        .map(|(index, element)| {
+            let level = Fields::of(element, path::element(&fields.at("levels"), index))?;
+            level.required_text("label")?;
+            let label = level.required("label")?;
+            Ok(match level.text_json("description")? {
+                None => label.clone(),
+                Some(description) => Json::object([("label", label.text()), ("description", description.text())]),
+            })
+        })
+        .collect()
+}

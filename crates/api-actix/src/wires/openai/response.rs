@@ -1,0 +1,88 @@
+//! OpenAI Decisions answers.
+
+use std::collections::HashSet;
+
+use domain::decision::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind};
+use domain::json::{Json, JsonKind};
+
+use crate::wires::Answered;
+use crate::wires::answered::{confidence, riders, unanswered};
+use crate::wires::object::{Object, array, string};
+
+/// The body: an array in the order of the questions. Names in `made_up` are told as null, as they were asked.
+///
+/// `confidence` is the service's own; where there is a distribution and no confidence it is computed. A distribution
+/// that the provider did not give is left out.
+pub fn write(answered: &Answered<'_>, made_up: &HashSet<String>) -> String {
+    let decision = answered.decision;
+    let answers = answered.pairs().map(|(question, answer)| one(question, answer, made_up.contains(&question.name)));
+    let usage = Object::new()
+        .count("input_tokens", decision.input_tokens)
+        .json("input_tokens_details", r#"{"cached_tokens":0,"cache_write_tokens":0}"#)
+        .count("output_tokens", decision.output_tokens)
+        .json("output_tokens_details", r#"{"reasoning_tokens":0}"#)
+        .count("total_tokens", answered.total_tokens())
+        .json("cost", &decision.cost.to_string());
+    let body = Object::new()
+        .text("model", decision.model.as_str())
+        .json("answers", &array(answers))
+        .json("usage", &usage.end());
+    answered.end(body)
+}
+
+fn one(question: &Question, answer: &Answer, is_unnamed: bool) -> String {
+    let name = if is_unnamed { "null".to_owned() } else { string(&question.name) };
+    let of_type = |name_of: &str| Object::of_type(name_of).json("name", &name);
+    let object = match (&answer.value, &question.kind) {
+        (AnswerValue::Noul { probability }, _) => of_type("predicate").number("probability", *probability),
+        (AnswerValue::Choice { chosen, probabilities, .. }, QuestionKind::Choice { options }) => {
+            let probabilities = probabilities.as_deref().map(|given| of_options(options, given));
+            of_type("choice")
+                .json("choice", &options.get(*chosen).map_or("null".to_owned(), value))
+                .maybe("confidence", confidence(&answer.value).as_deref())
+                .maybe("probabilities", probabilities.as_deref())
+        }
+        (AnswerValue::Score { score, probabilities, .. }, QuestionKind::Score { levels }) => {
+            let probabilities = probabilities.as_deref().map(|given| of_levels(levels, given));
+            of_type("score")
+                .number("score", *score)
+                .maybe("confidence", confidence(&answer.value).as_deref())
+                .maybe("probabilities", probabilities.as_deref())
+        }
+        (AnswerValue::Refusal, _) => of_type("refusal"),
+        (AnswerValue::Unanswered(kind), _) => unanswered(*kind).json("name", &name),
+        // No question of this wire has such an answer.
+        (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
+            return answer.json.text().to_owned();
+        }
+    };
+    riders(object, answer)
+}
+
+/// The value of an option, a boolean where it came as one.
+fn value(option: &ChoiceOption) -> String {
+    option.boolean.map_or_else(|| string(&option.name), |boolean| boolean.to_string())
+}
+
+fn of_options(options: &[ChoiceOption], given: &[f64]) -> String {
+    let one =
+        |(option, p): (&ChoiceOption, &f64)| Object::new().json("value", &value(option)).number("probability", *p);
+    array(options.iter().zip(given).map(|pair| one(pair).end()))
+}
+
+fn of_levels(levels: &[Json], given: &[f64]) -> String {
+    let one = |(index, (level, p)): (usize, (&Json, &f64))| {
+        Object::new().json("value", &index.to_string()).json("label", &label(level)).number("probability", *p).end()
+    };
+    array(levels.iter().zip(given).enumerate().map(one))
+}
+
+/// A level's label: its text, or what it calls its label, or its JSON.
+fn label(level: &Json) -> String {
+    if level.kind() == JsonKind::String {
+        return level.text().to_owned();
+    }
+    let named =
+        level.members().into_iter().flatten().find(|(name, json)| name == "label" && json.kind() == JsonKind::String);
+    named.map_or_else(|| string(level.text()), |(_, label)| label.text().to_owned())
+}

@@ -1,0 +1,106 @@
+//! Paths to a place in a body: `questions.tone.criteria[2]`, `questions["odd name"].type`.
+
+/// The path of a member; a name that is long or odd is cut and quoted, so that a message stays a message.
+pub(super) fn member(parent: &str, name: &str) -> String {
+    let plain =
+        !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    if plain {
+        format!("{parent}.{name}")
+    } else {
+        format!("{parent}[{:?}]", name.chars().take(64).collect::<String>())
+    }
+}
+
+/// The path of an element.
+pub(super) fn element(parent: &str, index: usize) -> String {
+    format!("{parent}[{index}]")
+}
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Segment<'p> {
+    /// Into a member.
+    Member(&'p str),
+    /// Into an element.
+    Element(usize),
+}
+
+/// The steps of a path; a quoted name is given as it is written between the quotes.
+pub(super) fn segments(path: &str) -> Vec<Segment<'_>> {
+    let mut segments = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (segment, after) = if let Some(quoted) = rest.strip_prefix("[\"") {
+            let (name, after) = until_quote(quoted);
+            (Segment::Member(name), after.strip_prefix(']').unwrap_or(after))
+        } else if let Some((index, after)) = rest.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+            (index.parse().map_or(Segment::Member(index), Segment::Element), after)
+        } else {
+            let name = rest.strip_prefix('.').unwrap_or(rest);
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            // A path that is not ours may begin oddly; every turn takes something.
+            let end = if end == 0 { name.chars().next().map_or(0, char::len_utf8) } else { end };
+            (Segment::Member(&name[..end]), &name[end..])
+        };
+        segments.push(segment);
+        rest = after;
+    }
+    segments
+}
+
+/// What stands before the closing quote, and what after it.
+fn until_quote(text: &str) -> (&str, &str) {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return (&text[..at], &text[at + 1..]),
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn odd_names_are_quoted_and_cut() {
+        assert_eq!(member("questions", "tone_1-a"), "questions.tone_1-a");
+        assert_eq!(member("questions", "a.b"), "questions[\"a.b\"]");
+        assert_eq!(member("q", ""), "q[\"\"]");
+        assert_eq!(member("q", &"é".repeat(100)).chars().count(), 5 + 64);
+        assert_eq!(element("questions", 3), "questions[3]");
+    }
+
+    #[test]
+    fn paths_fall_into_their_steps() {
+        use Segment::{Element, Member};
+        assert_eq!(segments("model"), [Member("model")]);
+        assert_eq!(
+            segments("questions[0].choices[12].value"),
+            [Member("questions"), Element(0), Member("choices"), Element(12), Member("value")]
+        );
+        assert_eq!(segments(r#"questions["a.\"b]"].type"#), [Member("questions"), Member(r#"a.\"b]"#), Member("type")]);
+        assert_eq!(segments(""), []);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_ends(text in ".{0,60}") {
+            segments(&text);
+        }
+
+        #[test]
+        fn what_was_joined_comes_apart(names in prop::collection::vec("[a-zA-Z0-9_-]{1,9}|[ .\\[\\]é]{0,9}", 1..6)) {
+            let path = names[1..].iter().fold(names[0].clone(), |path, name| member(&path, name));
+            // The first stands without a quote wherever it comes from us.
+            prop_assume!(names[0].bytes().all(|b| b.is_ascii_alphanumeric()) && !names[0].is_empty());
+            let expected: Vec<_> = names.iter().map(|name| Segment::Member(name)).collect();
+            prop_assert_eq!(segments(&path), expected);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Requests of SGLang's own Decisions wire.
+
+use std::collections::HashSet;
+
+use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind};
+use domain::json::{Json, JsonKind};
+
+use crate::wires::fields::Fields;
+use crate::wires::{Body, path};
+
+/// More than the wire's own server can label, since other providers can answer for it.
+const MAX_OPTIONS: usize = 255;
+const MAX_LEVELS: usize = 10;
+
+/// A request in canonical form.
+///
+/// # Errors
+/// The first fault, by its path in the wire's own body. What steers the wire's own server and no other is refused by its
+/// name: a `temperature` other than 1, `chat_template_kwargs`, a `prompt_format_version` other than 1,
+/// `return_prompt_token_ids`.
+pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
+    only_defaults(body)?;
+    let draft = body.draft();
+    let input = body.input.map(Json::from).ok_or_else(|| InvalidDecision::new("input", "is required"))?;
+    not_blank(&input, "input")?;
+    Ok(DecisionDraft {
+        typed: Some(questions(body.questions.map(Json::from))?),
+        state: Some(input),
+        images: body.images.map(Json::from),
+        ..draft
+    })
+}
+
+fn only_defaults(body: &Body<'_>) -> Result<(), InvalidDecision> {
+    let is_one = |json: &Json| json.as_f64() == Some(1.0);
+    let is_empty = |json: &Json| json.members().is_some_and(|members| members.is_empty());
+    let is_false = |json: &Json| json.text() == "false";
+    let checks: [(_, _, fn(&Json) -> bool, _); 4] = [
+        ("temperature", body.temperature, is_one, "is not served here other than 1"),
+        ("chat_template_kwargs", body.chat_template_kwargs, is_empty, "is not served here other than empty"),
+        ("prompt_format_version", body.prompt_format_version, is_one, "is not served here other than 1"),
+        ("return_prompt_token_ids", body.return_prompt_token_ids, is_false, "is not served here other than false"),
+    ];
+    for (name, given, is_default, fault) in checks {
+        if given.map(Json::from).is_some_and(|json| !is_default(&json)) {
+            return Err(InvalidDecision::new(name, fault));
+        }
+    }
+    Ok(())
+}
+
+fn questions(json: Option<Json>) -> Result<Vec<Question>, InvalidDecision> {
+    let json = json.ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
+    let elements = json.elements().ok_or_else(|| InvalidDecision::new("questions", "must be an array of questions"))?;
+    let mut ids = HashSet::new();
+    elements
+        .iter()
+        .enumerate()
+        .map(|(index, element)| {
+            let fields = Fields::of(element, path::element("questions", index))?;
+            let id = fields.required_text("id")?;
+            if id.trim().is_empty() {
+                return Err(fields.fault("id", "must not be blank"));
+            }
+            let question = question(&fields, &id)?;
+            if ids.insert(id) { Ok(question) } else { Err(fields.fault("id", "stands in more than one question")) }
+        })
+        .collect()
+}
+
+fn question(fields: &Fields, id: &str) -> Result<Question, InvalidDecision> {
+    let kind = match fields.required_text("type")?.as_str() {
+        "yes_no" => QuestionKind::Noul { when_true: text(fields, "yes")?, when_false: text(fields, "no")? },
+        "choice" => QuestionKind::Choice { options: options(fields)? },
+        "score" => QuestionKind::Score { levels: levels(fields)? },
+        _ => return Err(fields.fault("type", "must be choice, score or yes_no")),
+    };
+    let asked = fields.required("question")?;
+    not_blank(asked, &fields.at("question"))?;
+    Question::canonical(id, Some(asked.clone()), kind, fields.path())
+}
+
+/// Names that differ in case or white space only would be one name to the wire's own server.
+fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
+    let elements = fields.elements("options", 2, MAX_OPTIONS, "options")?;
+    let mut names = HashSet::new();
+    elements
+        .iter()
+        .enumerate()
+        .map(|(index, element)| {
+            let option = Fields::of(element, path::element(&fields.at("options"), index))?;
+            let name = option.required_text("name")?;
+            if name.trim().is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+                return Err(option.fault("name", "must be a name without control characters"));
+            }
+            if !names.insert(name.trim().to_lowercase()) {
+                return Err(option.fault("name", "stands in more than one option"));
+            }
+            Ok(ChoiceOption::new(name, text(&option, "description")?))
+        })
+        .collect()
+}
+
+fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
+    let levels = fields.elements("levels", 2, MAX_LEVELS, "levels")?;
+    for (index, level) in levels.iter().enumerate() {
+        not_blank(level, &path::element(&fields.at("levels"), index))?;
+    }
+    Ok(levels)
+}
+
+/// A string, object or array, where it is there.
+fn text(fields: &Fields, name: &str) -> Result<Option<Json>, InvalidDecision> {
+    match fields.get(name)? {
+        Some(json) if !is_text(json) => Err(fields.fault(name, "must be a string, object or array")),
+        other => Ok(other.cloned()),
+    }
+}
+
+fn is_text(json: &Json) -> bool {
+    matches!(json.kind(), JsonKind::String | JsonKind::Object | JsonKind::Array)
+}
+
+fn not_blank(json: &Json, path: &str) -> Result<(), InvalidDecision> {
+    let is_blank = match json.kind() {
+        JsonKind::String => json.as_string().is_some_and(|text| text.trim().is_empty()),
+        JsonKind::Object => json.members().is_some_and(|members| members.is_empty()),
+        JsonKind::Array => json.elements().is_some_and(|elements| elements.is_empty()),
+        _ => return Err(InvalidDecision::new(path, "must be a string, object or array")),
+    };
+    if is_blank { Err(InvalidDecision::new(path, "must not be blank")) } else { Ok(()) }
+}

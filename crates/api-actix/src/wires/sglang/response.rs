@@ -1,0 +1,63 @@
+//! Answers of SGLang's own Decisions wire.
+
+use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
+use domain::json::Json;
+
+use crate::wires::Answered;
+use crate::wires::answered::{by_level, by_option, complement, riders, unanswered};
+use crate::wires::object::{Object, string};
+
+/// The body: a map in the order of the questions. This wire has no confidence; its `label_mass` is there where the
+/// provider told one.
+pub fn write(answered: &Answered<'_>) -> String {
+    let decision = answered.decision;
+    let answers = answered
+        .pairs()
+        .fold(Object::new(), |object, (question, answer)| object.json(&question.name, &one(question, answer)));
+    let usage = Object::new()
+        .count("prompt_tokens", decision.input_tokens)
+        .count("completion_tokens", decision.output_tokens)
+        .count("total_tokens", answered.total_tokens())
+        .json("cost", &decision.cost.to_string());
+    let body = Object::new()
+        .text("object", "decisions")
+        .text("model", decision.model.as_str())
+        .count("prompt_format_version", 1)
+        .json("answers", &answers.end())
+        .json("usage", &usage.end());
+    answered.end(body)
+}
+
+fn one(question: &Question, answer: &Answer) -> String {
+    let object = match (&answer.value, &question.kind) {
+        (AnswerValue::Noul { probability }, _) => {
+            let both = Object::new().number("yes", *probability).number("no", complement(*probability));
+            Object::of_type("yes_no").json("probabilities", &both.end())
+        }
+        (AnswerValue::Choice { chosen, probabilities, .. }, QuestionKind::Choice { options }) => {
+            let name = options.get(*chosen).map_or("null".to_owned(), |option| string(&option.name));
+            let probabilities = probabilities.as_deref().map(|given| by_option(options, given));
+            Object::of_type("choice").json("choice", &name).maybe("probabilities", probabilities.as_deref())
+        }
+        (AnswerValue::Score { score, probabilities, .. }, QuestionKind::Score { .. }) => {
+            let probabilities = probabilities.as_deref().map(by_level);
+            Object::of_type("score").number("score", *score).maybe("probabilities", probabilities.as_deref())
+        }
+        (AnswerValue::Refusal, _) => Object::of_type("refusal"),
+        (AnswerValue::Unanswered(kind), _) => unanswered(*kind),
+        // No question of this wire has such an answer.
+        (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
+            return answer.json.text().to_owned();
+        }
+    };
+    let mass = label_mass(answer);
+    riders(object.maybe("label_mass", mass.as_ref().map(Json::text)), answer)
+}
+
+/// As the provider told it: beside the answer, or among how it was made.
+fn label_mass(answer: &Answer) -> Option<Json> {
+    let member = |json: &Json, wanted: &str| {
+        json.members().into_iter().flatten().find(|(name, _)| name == wanted).map(|(_, value)| value)
+    };
+    member(&answer.json, "label_mass").or_else(|| member(&member(&answer.json, "metadata")?, "label_mass"))
+}
