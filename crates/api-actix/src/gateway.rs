@@ -8,8 +8,10 @@ use domain::api_key::{Authenticate, RateLimiter};
 use domain::decision::SubmitDecision;
 use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
-use domain::model::{CountModels, GetModel};
+use domain::model::{CountModels, GetModel, ListModels};
+use domain::routing::{ListModelEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator};
+use domain::usage::GetGeneration;
 use ipnet::IpNet;
 
 use crate::application::HttpSettings;
@@ -33,6 +35,14 @@ pub struct Services {
     pub get_model: Arc<GetModel>,
     /// Operation 5.
     pub count_models: Arc<CountModels>,
+    /// The catalogue's rows, in pages.
+    pub list_models: Arc<ListModels>,
+    /// What could serve a model.
+    pub list_model_endpoints: Arc<ListModelEndpoints>,
+    /// Who could be asked.
+    pub list_providers: Arc<ListProviders>,
+    /// Records of Decisions requests.
+    pub get_generation: Arc<GetGeneration>,
     /// What must answer for the service to be ready.
     pub probes: Vec<Arc<dyn HealthProbe>>,
     /// Limits requests per key; `None` limits nothing.

@@ -3,8 +3,12 @@
 pub(crate) mod assign_keys_to_guardrail;
 pub(crate) mod count_models;
 pub(crate) mod docs;
+pub(crate) mod get_generation;
 pub(crate) mod get_model;
 pub(crate) mod health;
+pub(crate) mod list_model_endpoints;
+pub(crate) mod list_models;
+pub(crate) mod list_providers;
 pub(crate) mod promote_container_file;
 pub(crate) mod rendered_catalogue;
 pub(crate) mod submit_decision;

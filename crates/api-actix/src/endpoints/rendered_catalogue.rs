@@ -1,13 +1,15 @@
-//! The catalogue's rows as the bytes that are sent, made once per snapshot and row.
+//! The catalogue's rows and lists as the bytes that are sent, made once per snapshot.
 
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use domain::model::{CatalogueSnapshot, Model};
+use chrono::DateTime;
+use domain::json::Json;
+use domain::model::{CatalogueSnapshot, Modality, ModalityFilter, Model, ModelList};
 
 use crate::http::etag::Tagged;
 
-/// Renders each row of the snapshot in force at most once. Reads take no lock.
+/// Renders each row of the snapshot in force at most once, and each list that many ask for. Reads take no lock.
 pub(crate) struct RenderedCatalogue {
     /// What stands before a row's slug in `links.details`.
     models_path: String,
@@ -17,12 +19,28 @@ pub(crate) struct RenderedCatalogue {
 struct Rendered {
     snapshot: Arc<CatalogueSnapshot>,
     rows: Vec<OnceLock<Tagged>>,
+    /// The rows as lists hold them.
+    listed: Vec<OnceLock<String>>,
+    /// The list of decision models in System One's form.
+    decision_models: OnceLock<String>,
+    /// Whole lists: one for each modality, in the order of their declaration, and last the one of everything. Unions
+    /// are put together for each request; there are too many of them to be kept.
+    whole: [OnceLock<Tagged>; Modality::ALL.len() + 1],
 }
 
 impl Rendered {
     fn new(snapshot: Arc<CatalogueSnapshot>) -> Self {
         let rows = snapshot.rows().iter().map(|_| OnceLock::new()).collect();
-        Self { snapshot, rows }
+        let listed = snapshot.rows().iter().map(|_| OnceLock::new()).collect();
+        Self { snapshot, rows, listed, decision_models: OnceLock::new(), whole: Default::default() }
+    }
+
+    fn whole(&self, filter: ModalityFilter) -> Option<&OnceLock<Tagged>> {
+        let place = match filter {
+            ModalityFilter::All => Modality::ALL.len(),
+            ModalityFilter::AnyOf(set) => set.only()? as usize,
+        };
+        self.whole.get(place)
     }
 }
 
@@ -46,10 +64,61 @@ impl RenderedCatalogue {
         row
     }
 
-    fn render(&self, model: &Model) -> Tagged {
-        let details = format!("{}/{}/endpoints", self.models_path, model.canonical_slug);
-        Tagged::new(format!("{{\"data\":{}}}", catalogue_json::write_row(model, &details)))
+    /// A list; `next` is the path of its next page.
+    pub(crate) fn list(&self, list: &ModelList, next: Option<&str>) -> Tagged {
+        let mut current = self.current.load_full();
+        if !Arc::ptr_eq(&current.snapshot, &list.snapshot) {
+            current = Arc::new(Rendered::new(Arc::clone(&list.snapshot)));
+            self.current.store(Arc::clone(&current));
+        }
+        match current.whole(list.filter).filter(|_| list.is_whole()) {
+            Some(whole) => whole.get_or_init(|| self.render_list(&current, list, None)).clone(),
+            None => self.render_list(&current, list, next),
+        }
     }
+
+    fn render(&self, model: &Model) -> Tagged {
+        Tagged::new(format!("{{\"data\":{}}}", catalogue_json::write_row(model, &self.details(model))))
+    }
+
+    /// Three kinds of clients read it: `data` with `links` and `total_count`, `data` with `object`, and `models`. The
+    /// latter is about Decisions alone, so neither filter nor page is meant for it.
+    fn render_list(&self, current: &Rendered, list: &ModelList, next: Option<&str>) -> Tagged {
+        let rows = list.snapshot.rows();
+        let listed = list.rows.iter().filter_map(|&index| {
+            let (place, row) = current.listed.get(index).zip(rows.get(index))?;
+            Some(place.get_or_init(|| catalogue_json::write_listed(row, &self.details(row))).as_str())
+        });
+        let data = Json::array(listed);
+        let models = current.decision_models.get_or_init(|| decision_models(&list.snapshot));
+        let next = next.map_or_else(|| "null".to_owned(), |next| Json::string(next).text().to_owned());
+        Tagged::new(format!(
+            "{{\"object\":\"list\",\"data\":{},\"models\":{models},\"total_count\":{},\"links\":{{\"next\":{next}}}}}",
+            data.text(),
+            list.total
+        ))
+    }
+
+    fn details(&self, model: &Model) -> String {
+        format!("{}/{}/endpoints", self.models_path, model.canonical_slug)
+    }
+}
+
+/// Every row that answers Decisions requests, by a name that requests can use. An alias that leads nowhere has none.
+fn decision_models(snapshot: &CatalogueSnapshot) -> String {
+    let usable = |row: &&Arc<Model>| row.serves_decisions() && snapshot.resolve(row.id.as_str()).is_some();
+    let entry = |row: &Arc<Model>| {
+        let released = DateTime::from_timestamp(row.created, 0).unwrap_or_default().format("%Y-%m-%d");
+        let [name, description, release_date] =
+            [row.id.as_str(), &row.description, &released.to_string()].map(Json::string);
+        Json::object([
+            ("name", name.text()),
+            ("description", description.text()),
+            ("release_date", release_date.text()),
+        ])
+    };
+    let entries: Vec<Json> = snapshot.rows().iter().filter(usable).map(entry).collect();
+    Json::array(entries.iter().map(Json::text)).text().to_owned()
 }
 
 #[cfg(test)]
@@ -57,8 +126,9 @@ mod tests {
     use super::*;
     use actix_web::body::to_bytes;
     use actix_web::test::TestRequest;
-    use domain::model::Pricing;
+    use domain::model::{AliasTarget, DefaultModality, ListModels, Page, Pricing};
     use domain::money::Price;
+    use domain::testing::MemoryCatalogue;
     use serde_json::Value;
 
     fn snapshot(name: &str) -> Arc<CatalogueSnapshot> {
@@ -89,5 +159,90 @@ mod tests {
             assert_eq!(shown(&rendered, snapshot).await["data"]["name"], name);
         }
         assert!(rendered.row(&old, 1).is_none());
+    }
+
+    fn catalogue() -> Arc<MemoryCatalogue> {
+        let row = |id: &str, outputs: &[&str]| {
+            let mut row = Model::minimal(id.parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
+            row.architecture.output_modalities = outputs.iter().map(|&name| name.to_owned()).collect();
+            row
+        };
+        let alias = |id: &str, slug: &str| {
+            let target = AliasTarget { name: slug.to_owned(), slug: slug.parse().unwrap() };
+            Model { alias_target: Some(target), ..row(id, &["decisions"]) }
+        };
+        let released = Model {
+            created: 1_789_603_200,
+            description: "\"Decides\"".to_owned(),
+            ..row("acme/judge", &["decisions"])
+        };
+        Arc::new(MemoryCatalogue::new(vec![
+            row("acme/writer", &["text"]),
+            released,
+            alias("~acme/judge-latest", "acme/judge"),
+            alias("~acme/lost", "acme/nowhere"),
+            row("acme/painter", &["text", "image"]),
+        ]))
+    }
+
+    fn selected(catalogue: &Arc<MemoryCatalogue>, filter: &str, page: Option<Page>) -> ModelList {
+        let catalogue = Arc::clone(catalogue);
+        ListModels::new(catalogue).execute(Some(filter), DefaultModality::Text, page).unwrap()
+    }
+
+    async fn body(tagged: Tagged) -> Value {
+        let response = tagged.respond(&TestRequest::get().to_http_request());
+        serde_json::from_slice(&to_bytes(response.into_body()).await.unwrap()).unwrap()
+    }
+
+    fn ids(list: &Value) -> Vec<&str> {
+        list["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect()
+    }
+
+    #[actix_web::test]
+    async fn a_list_holds_rows_as_they_are_shown_and_the_decision_models_beside_them() {
+        let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new("/base/models".to_owned()));
+        let list = body(rendered.list(&selected(&catalogue, "text", None), None)).await;
+        assert_eq!(ids(&list), ["acme/writer", "acme/painter"]);
+        assert_eq!((&list["object"], &list["total_count"]), (&"list".into(), &2.into()));
+        assert_eq!(list["links"], serde_json::json!({"next": null}));
+        let snapshot = selected(&catalogue, "all", None).snapshot;
+        let mut row = shown(&rendered, &snapshot).await["data"].clone();
+        row["object"] = "model".into();
+        row["owned_by"] = "acme".into();
+        assert_eq!(list["data"][0], row);
+        let models = serde_json::json!([
+            {"name": "acme/judge", "description": "\"Decides\"", "release_date": "2026-09-17"},
+            {"name": "~acme/judge-latest", "description": "", "release_date": "1970-01-01"},
+        ]);
+        assert_eq!(list["models"], models);
+    }
+
+    #[actix_web::test]
+    async fn no_list_is_taken_for_another() {
+        let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new(String::new()));
+        let page = |offset, limit| Page::of(Some(offset), Some(limit)).unwrap();
+        for _ in 0..2 {
+            for (filter, page, next, expected) in [
+                ("text", None, None, vec!["acme/writer", "acme/painter"]),
+                ("text", page(0, 2), None, vec!["acme/writer", "acme/painter"]),
+                ("text", page(0, 1), Some("/next"), vec!["acme/writer"]),
+                ("text", page(1, 1), None, vec!["acme/painter"]),
+                ("image", None, None, vec!["acme/painter"]),
+                ("image,rerank", None, None, vec!["acme/painter"]),
+                ("decisions", None, None, vec!["acme/judge", "~acme/judge-latest", "~acme/lost"]),
+                ("rerank", None, None, vec![]),
+                ("all", page(3, 2), None, vec!["~acme/lost", "acme/painter"]),
+            ] {
+                let list = body(rendered.list(&selected(&catalogue, filter, page), next)).await;
+                assert_eq!(ids(&list), expected, "{filter} {page:?}");
+                assert_eq!(list["links"]["next"].as_str(), next, "{filter} {page:?}");
+                let total = selected(&catalogue, filter, None).rows.len();
+                assert_eq!(list["total_count"], total, "{filter} {page:?}");
+            }
+        }
+        let other = MemoryCatalogue::new(Vec::new());
+        let list = body(rendered.list(&selected(&Arc::new(other), "text", None), None)).await;
+        assert_eq!((ids(&list).len(), list["models"].as_array().unwrap().len()), (0, 0));
     }
 }

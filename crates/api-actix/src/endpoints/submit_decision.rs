@@ -11,7 +11,7 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use async_trait::async_trait;
 use domain::api_key::{InferenceKey, Principal};
-use domain::decision::{CallerPresence, Decision, DecisionRequest};
+use domain::decision::{CallerPresence, Decision, DecisionDraft, DecisionRequest};
 use tokio_util::sync::CancellationToken;
 
 use self::refused::refusal;
@@ -42,14 +42,11 @@ pub(crate) async fn handle(
     };
     let in_format = |shape| ErrorFormat::of_entry(entry, shape, call.route.under_base);
     let asked = dispatch::read(entry, body.text()?, parts);
-    let mut asked = asked.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
+    let asked = asked.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
     drop(body);
     let format = in_format(Some(asked.manner.shape()));
     let answered = async {
-        if asked.draft.session_id.is_none() {
-            asked.draft.session_id_header = session_id(call.request.headers())?;
-        }
-        let request = asked.draft.check()?;
+        let request = with_session(asked.draft, call.request.headers())?.check()?;
         decide(call, key, request, &asked.manner).await
     };
     answered.await.map_err(|error| error.format(format))
@@ -98,7 +95,13 @@ impl CallerPresence for Presence {
     }
 }
 
-/// The header's text; looked at only where the body has none.
+/// The draft with the header's session, which is looked at only where the body has none.
+fn with_session(draft: DecisionDraft, headers: &HeaderMap) -> Result<DecisionDraft, ApiError> {
+    let session_id_header = if draft.session_id.is_some() { None } else { session_id(headers)? };
+    Ok(DecisionDraft { session_id_header, ..draft })
+}
+
+/// The header's text.
 fn session_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let fault = |fault: &str| ApiError::invalid(format!("{SESSION_ID} {fault}")).place(Place::Header(SESSION_ID));
     let mut values = headers.get_all(SESSION_ID);

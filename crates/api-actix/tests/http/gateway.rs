@@ -9,19 +9,23 @@ use api_actix::{Application, HttpSettings, Services, WireNames};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants, RateLimiter};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
-use domain::decision::{DecisionProvider, ProviderAnswer, ReportedUsage, SubmitDecision, SubmitDecisionPorts};
+use domain::decision::{
+    DecisionProvider, ProviderAnswer, ReportedUsage, RouterSettings, SubmitDecision, SubmitDecisionPorts,
+};
 use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::{AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailRepository};
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
-use domain::model::{Catalogue, CountModels, GetModel, Model, Pricing};
-use domain::routing::{AttemptFailure, Endpoint, EndpointDirectory, Wire};
+use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model, Pricing};
+use domain::routing::{
+    AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
+};
 use domain::system::{Clock, HealthProbe};
 use domain::testing::{
     FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
-    MemoryStore, ScriptedProvider, SequentialIds,
+    MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
 };
-use domain::usage::UsageRepository;
+use domain::usage::{GetGeneration, UsageRepository};
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 use tokio_util::task::TaskTracker;
 
@@ -75,6 +79,7 @@ pub struct Setup {
     pub provider: Arc<dyn DecisionProvider>,
     pub probes: Vec<Arc<dyn HealthProbe>>,
     pub rate_limiter: Option<Arc<dyn RateLimiter>>,
+    pub health: Arc<HealthBoard>,
     pub limits: StorageLimits,
     pub settings: HttpSettings,
 }
@@ -92,6 +97,7 @@ impl Setup {
             provider: Arc::new(ScriptedProvider::new([])),
             probes: Vec::new(),
             rate_limiter: None,
+            health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
             limits: StorageLimits { max_file_bytes: 100, workspace_quota_bytes: 150 },
             settings: HttpSettings {
                 listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -132,18 +138,34 @@ impl Setup {
         let decision_ports = SubmitDecisionPorts {
             catalogue: Arc::clone(&self.catalogue),
             provider: self.provider,
-            usage: self.usage,
+            usage: Arc::clone(&self.usage),
             clock: Arc::new(clock.clone()),
+            timer: Arc::new(ManualTimer::new(clock.clone())),
             ids: Arc::new(ids.clone()),
+            random: Arc::new(ScriptedRandomness::default()),
+            health: Arc::clone(&self.health),
         };
         let directory = Arc::new(EndpointDirectory::new(vec![endpoint("first"), endpoint("second")]));
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
-            submit_decision: Arc::new(SubmitDecision::new(decision_ports, directory, Duration::from_mins(1))),
+            submit_decision: Arc::new(SubmitDecision::new(
+                decision_ports,
+                Arc::clone(&directory),
+                RouterSettings::new(Duration::from_mins(1)),
+            )),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
-            count_models: Arc::new(CountModels::new(self.catalogue)),
+            count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue))),
+            list_models: Arc::new(ListModels::new(Arc::clone(&self.catalogue))),
+            list_model_endpoints: Arc::new(ListModelEndpoints::new(
+                Arc::clone(&self.catalogue),
+                Arc::clone(&directory),
+                Arc::clone(&self.health),
+                Arc::new(clock.clone()),
+            )),
+            list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
+            get_generation: Arc::new(GetGeneration::new(self.usage, self.catalogue, directory)),
             probes: self.probes,
             rate_limiter: self.rate_limiter,
             ids: Arc::new(ids),
@@ -217,14 +239,9 @@ fn models() -> Vec<Model> {
 
 fn endpoint(provider: &str) -> Endpoint {
     Endpoint {
-        model: "acme/judge".parse().unwrap(),
-        provider: provider.parse().unwrap(),
         provider_name: format!("The {provider}"),
-        wire: Wire::SystemOne,
-        upstream_model: "judge-1".into(),
-        prices: None,
-        attempt_timeout: Duration::from_secs(30),
         token_overhead: 0,
+        ..Endpoint::new("acme/judge".parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, "judge-1")
     }
 }
 

@@ -8,6 +8,8 @@ mod client;
 mod decisions;
 mod edge;
 mod gateway;
+mod generation;
 mod guardrails;
+mod listings;
 mod open_routes;
 mod promote;

@@ -3,9 +3,11 @@ use std::time::Duration;
 
 use domain::decision::{AnswerRules, Answers, FailedAttempts, Inquiry, Questions, SubmitDecisionError};
 use domain::error::ErrorKind;
+use domain::ids::WorkspaceId;
 use domain::json::Json;
 use domain::money::{Price, Usd};
 use domain::routing::{AttemptFailureKind, ConfidenceSource, SimulatedFailure, TokenPrices};
+use domain::testing::{FixedSecrets, SequentialIds};
 use domain::usage::{AttemptRecord, TokenSource};
 use serde_json::{Value, json};
 
@@ -72,7 +74,9 @@ fn headers_name_the_answer_in_ascii() {
 
 #[test]
 fn what_was_asked_for_is_told_beside_the_answer() {
-    let told = Told::of(&InferenceKey::for_tests(), "acme/judge").of_answer(&decision());
+    let (secret, ids) = (FixedSecrets::secret(1), SequentialIds::uuid(1));
+    let key = InferenceKey::for_tests(secret.hash(), WorkspaceId::from_uuid(ids));
+    let told = Told::of(&key, "acme/judge").of_answer(&decision());
     let body: Value = serde_json::from_str(&body(Some(("service_metadata", &told)))).unwrap();
     assert_eq!(body["service_metadata"]["attempt_count"], 2);
     assert_eq!(body["service_metadata"]["attempts"][1]["outcome"], "completed");
@@ -90,6 +94,10 @@ fn headers(values: &[&[u8]]) -> HeaderMap {
 
 #[test]
 fn the_body_s_session_id_wins_over_any_header() {
+    let draft = |body: &str, headers: &HeaderMap| {
+        let asked = dispatch::read(Entry::Contract, body, Vec::new()).unwrap();
+        with_session(asked.draft, headers)
+    };
     let bad = headers(&[b"\xff", b"twice"]);
     let taken = draft(r#"{"session_id":"s"}"#, &bad).unwrap();
     assert_eq!((taken.session_id.unwrap().text(), taken.session_id_header), ("\"s\"", None));
@@ -102,15 +110,10 @@ fn the_body_s_session_id_wins_over_any_header() {
 }
 
 fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duration>) -> ApiError {
-    let attempts = vec![AttemptRecord {
-        provider: "acme".into(),
-        upstream_model: "judge-1".into(),
-        outcome: last.as_str().into(),
-        upstream_status: Some(429),
-        latency: Duration::from_millis(12),
-    }];
+    let attempts = vec![attempt(last.as_str())];
     let id = "gen-dec-9".parse().unwrap();
-    let failed = FailedAttempts { id, kind, provider_name: "Acme".into(), attempts, retry_after, last };
+    let funnel = vec![("configured", 1)];
+    let failed = FailedAttempts { id, kind, provider_name: "Acme".into(), attempts, retry_after, last, funnel };
     refusal(SubmitDecisionError::Attempts(failed), 1_000)
 }
 
@@ -165,6 +168,16 @@ fn routing_failures_say_what_to_mend() {
     let none = refusal(SubmitDecisionError::NoEndpoint { model: model(), funnel: vec![("model", 0)] }, 0);
     assert_eq!(none.status().as_u16(), 404);
     assert_eq!(none.view().metadata["routing_funnel"], json!([{"step":"model","endpoint_count":0}]));
+    let unwanted = refusal(SubmitDecisionError::NothingWanted { model: model(), funnel: vec![("only", 0)] }, 0);
+    assert_eq!(
+        (unwanted.status().as_u16(), unwanted.view().metadata["routing_funnel"][0]["step"].clone()),
+        (404, "only".into())
+    );
+    let retry_in = Duration::from_millis(1_500);
+    let resting = refusal(SubmitDecisionError::BreakersOpen { model: model(), retry_in, funnel: Vec::new() }, 0);
+    assert_eq!((resting.status().as_u16(), resting.view().retry_after), (503, Some(retry_in)));
+    assert_eq!(resting.view().metadata["retry_after_seconds"], 2);
+    assert_eq!(refusal(SubmitDecisionError::Defect("x"), 0).view().message, "Internal Server Error");
     assert_eq!(refusal(SubmitDecisionError::VariablePrice(model()), 0).status().as_u16(), 400);
     assert_eq!(refusal(SubmitDecisionError::ChargeOutOfRange, 0).view().message, "Provider returned error");
 }

@@ -1,0 +1,221 @@
+//! `GET /generation?id=…`: the record of a Decisions request.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
+use chrono::SecondsFormat;
+use domain::api_key::Principal;
+use domain::ids::DecisionId;
+use domain::usage::{AttemptRecord, Generation, GetGenerationError, UsageOutcome};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::http::edge::Call;
+use crate::http::error::ApiError;
+use crate::http::query;
+use crate::http::raw_json::{opaque, usd};
+
+/// Of one workspace, and of interest to nobody between.
+const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
+
+impl From<GetGenerationError> for ApiError {
+    fn from(error: GetGenerationError) -> Self {
+        match error {
+            GetGenerationError::NotFound => Self::of(error.kind()),
+            GetGenerationError::Store(store) => Self::store(store),
+        }
+    }
+}
+
+pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
+    let id = query::value(call.request.query_string(), "id")?;
+    let id: DecisionId = id.unwrap_or_default().parse().map_err(|_| {
+        ApiError::invalid("id must be that of a Decisions answer: gen-dec- and 1 to 64 of A-Z a-z 0-9 _ -")
+    })?;
+    let generation = call.gateway.services.get_generation.execute(caller, &id).await?;
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(Data { data: View::of(&generation) }))
+}
+
+#[derive(Serialize)]
+struct Data<T> {
+    data: T,
+}
+
+/// The record in the form in which existing clients decode the record of a generation, with what it has beyond.
+#[derive(Serialize)]
+struct View<'a> {
+    id: &'a str,
+    api_type: &'static str,
+    model: &'a str,
+    requested_model: &'a str,
+    alias_resolved: Option<&'a str>,
+    provider_name: String,
+    created_at: String,
+    total_cost: Box<RawValue>,
+    usage: Box<RawValue>,
+    upstream_inference_cost: Option<()>,
+    cost_share: Share,
+    tokens_prompt: u64,
+    tokens_completion: u64,
+    native_tokens_prompt: u64,
+    native_tokens_completion: u64,
+    token_source: &'static str,
+    latency: u64,
+    generation_time: Option<u64>,
+    streamed: bool,
+    outcome: &'static str,
+    cancelled: bool,
+    finish_reason: Option<&'static str>,
+    is_byok: bool,
+    origin: &'static str,
+    data_region: &'static str,
+    external_user: Option<&'a str>,
+    session_id: Option<&'a str>,
+    request_id: &'a str,
+    workspace_id: String,
+    trace: Option<Box<RawValue>>,
+    provider_responses: Vec<Response<'a>>,
+    #[serde(flatten)]
+    without_meaning: WithoutMeaning,
+}
+
+/// Which share of the cost of the attempts is the request's: one of so many.
+#[derive(Serialize)]
+struct Share {
+    index: u32,
+    of: u32,
+}
+
+/// Members that clients insist on and that mean nothing for Decisions or are not kept: null.
+#[derive(Serialize, Default)]
+struct WithoutMeaning {
+    app_id: Option<()>,
+    cache_discount: Option<()>,
+    http_referer: Option<()>,
+    moderation_latency: Option<()>,
+    native_finish_reason: Option<()>,
+    native_tokens_cached: Option<()>,
+    native_tokens_completion_images: Option<()>,
+    native_tokens_reasoning: Option<()>,
+    num_fetches: Option<()>,
+    num_input_audio_prompt: Option<()>,
+    num_media_completion: Option<()>,
+    num_media_prompt: Option<()>,
+    num_search_results: Option<()>,
+    preset_id: Option<()>,
+    response_cache_source_id: Option<()>,
+    router: Option<()>,
+    service_tier: Option<()>,
+    upstream_id: Option<()>,
+    user_agent: Option<()>,
+    web_search_engine: Option<()>,
+}
+
+/// One attempt.
+#[derive(Serialize)]
+struct Response<'a> {
+    provider_name: &'a str,
+    provider: &'a str,
+    model: &'a str,
+    model_permaslug: &'a str,
+    upstream_model: &'a str,
+    part: u32,
+    status: Option<u16>,
+    outcome: &'a str,
+    began: u64,
+    latency: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    token_source: &'static str,
+    pricing: Pricing,
+    cost: Option<Box<RawValue>>,
+    is_byok: bool,
+}
+
+/// USD per token, as decimal strings.
+#[derive(Serialize)]
+struct Pricing {
+    prompt: String,
+    completion: String,
+}
+
+impl<'a> View<'a> {
+    fn of(generation: &'a Generation) -> Self {
+        let record = &generation.record;
+        Self {
+            id: record.id.as_str(),
+            api_type: "decisions",
+            model: record.model.as_str(),
+            requested_model: &record.requested_model,
+            alias_resolved: generation.alias_resolved.as_ref().map(domain::model::ModelId::as_str),
+            provider_name: generation.provider_name_of_all(),
+            created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Millis, true),
+            total_cost: usd(record.cost),
+            usage: usd(record.cost),
+            upstream_inference_cost: None,
+            cost_share: Share { index: record.share.index, of: record.share.of },
+            tokens_prompt: record.input_tokens,
+            tokens_completion: record.output_tokens,
+            native_tokens_prompt: record.input_tokens,
+            native_tokens_completion: record.output_tokens,
+            token_source: record.token_source.as_str(),
+            latency: milliseconds(record.latency),
+            generation_time: record.time_at_providers().map(milliseconds),
+            streamed: false,
+            outcome: record.outcome.as_str(),
+            cancelled: record.outcome == UsageOutcome::Cancelled,
+            finish_reason: finish_reason(record.outcome),
+            is_byok: false,
+            origin: "",
+            data_region: "global",
+            external_user: record.user.as_deref(),
+            session_id: record.session_id.as_deref(),
+            request_id: record.request_id.as_str(),
+            workspace_id: record.workspace_id.to_string(),
+            trace: record.trace.as_ref().map(opaque),
+            provider_responses: record.attempts.iter().map(|attempt| Response::of(attempt, generation)).collect(),
+            without_meaning: WithoutMeaning::default(),
+        }
+    }
+}
+
+impl<'a> Response<'a> {
+    fn of(attempt: &'a AttemptRecord, generation: &'a Generation) -> Self {
+        let completed = attempt.outcome == UsageOutcome::Completed.as_str();
+        Self {
+            provider_name: generation.provider_name(&attempt.provider),
+            provider: &attempt.provider,
+            model: attempt.model.as_str(),
+            model_permaslug: attempt.model.as_str(),
+            upstream_model: &attempt.upstream_model,
+            part: attempt.part,
+            status: attempt.upstream_status.or(completed.then_some(200)),
+            outcome: &attempt.outcome,
+            began: milliseconds(attempt.began),
+            latency: milliseconds(attempt.latency),
+            input_tokens: attempt.input_tokens,
+            output_tokens: attempt.output_tokens,
+            token_source: attempt.token_source.as_str(),
+            pricing: Pricing {
+                prompt: attempt.prices.prompt.to_string(),
+                completion: attempt.prices.completion.to_string(),
+            },
+            cost: attempt.cost().map(usd),
+            is_byok: false,
+        }
+    }
+}
+
+/// In the words that clients of chat know.
+fn finish_reason(outcome: UsageOutcome) -> Option<&'static str> {
+    match outcome {
+        UsageOutcome::Completed => Some("stop"),
+        UsageOutcome::Failed => Some("error"),
+        UsageOutcome::Cancelled => None,
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

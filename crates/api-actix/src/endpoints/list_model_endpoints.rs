@@ -1,0 +1,242 @@
+//! `GET /models/{author}/{slug}/endpoints`: what could serve a model, and how it is now.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use catalogue_json::{write_architecture, write_pricing};
+use domain::decision::QuestionType;
+use domain::model::{Model, Pricing};
+use domain::routing::{
+    AttachmentForm, BreakerState, Endpoint, EndpointStatus, HealthView, LatencyPercentiles, ModelEndpoints,
+    ThroughputPercentiles,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::http::edge::Call;
+use crate::http::error::{ApiError, whole_seconds};
+use crate::http::etag::Tagged;
+use crate::http::raw_json::raw;
+use crate::http::segment;
+
+pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+    let [author, slug] = call.parameters.map(segment::decode);
+    // What is not even text names no model.
+    let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
+    let listed = call.gateway.services.list_model_endpoints.execute(&author, &slug)?;
+    let body = serde_json::to_string(&Data { data: View::of(&listed) })
+        .map_err(|error| ApiError::of(domain::error::ErrorKind::Internal).caused_by(error))?;
+    Ok(Tagged::new(body).respond(call.request))
+}
+
+#[derive(Serialize)]
+struct Data<T> {
+    data: T,
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    id: &'a str,
+    name: &'a str,
+    created: i64,
+    description: &'a str,
+    architecture: Box<RawValue>,
+    endpoints: Vec<EndpointView<'a>>,
+}
+
+impl<'a> View<'a> {
+    fn of(listed: &'a ModelEndpoints) -> Self {
+        let model = &*listed.model;
+        Self {
+            id: model.id.as_str(),
+            name: &model.name,
+            created: model.created,
+            description: &model.description,
+            architecture: raw(write_architecture(&model.architecture)),
+            endpoints: listed.endpoints.iter().map(|status| EndpointView::of(model, status)).collect(),
+        }
+    }
+}
+
+/// An endpoint in the form in which existing clients decode one, with what it has beyond: `wire` and all that follows.
+#[derive(Serialize)]
+struct EndpointView<'a> {
+    name: String,
+    model_id: &'a str,
+    model_name: &'a str,
+    context_length: u64,
+    pricing: Box<RawValue>,
+    provider_name: &'a str,
+    tag: &'a str,
+    quantization: &'static str,
+    max_completion_tokens: Option<u64>,
+    max_prompt_tokens: Option<usize>,
+    supported_parameters: &'a [String],
+    supports_implicit_caching: bool,
+    supports_tool_choice: ToolChoice,
+    status: i8,
+    uptime_last_5m: Option<f64>,
+    uptime_last_30m: Option<f64>,
+    uptime_last_1d: Option<()>,
+    latency_last_30m: Option<Percentiles>,
+    throughput_last_30m: Option<Percentiles>,
+    wire: &'static str,
+    upstream_model: &'a str,
+    question_types: Vec<&'static str>,
+    limits: Limits,
+    images: &'static str,
+    confidence: &'static str,
+    zdr: bool,
+    data_collection: &'static str,
+    health: Health,
+}
+
+/// Of no meaning for Decisions.
+#[derive(Serialize, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the members that clients insist on")]
+struct ToolChoice {
+    auto: bool,
+    function: bool,
+    none: bool,
+    required: bool,
+}
+
+#[derive(Serialize)]
+struct Limits {
+    max_questions: Option<usize>,
+    max_options: Option<usize>,
+    max_levels: Option<usize>,
+    max_body_bytes: Option<usize>,
+    max_input_tokens: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Percentiles {
+    p50: f64,
+    p75: f64,
+    p90: f64,
+    p99: f64,
+}
+
+#[derive(Serialize)]
+struct Health {
+    state: &'static str,
+    retry_in_seconds: Option<u64>,
+    error_rate: f64,
+    latency_ms: Option<f64>,
+}
+
+impl<'a> EndpointView<'a> {
+    fn of(model: &'a Model, EndpointStatus { endpoint, health }: &'a EndpointStatus) -> Self {
+        let limits = endpoint.limits();
+        let uptime = uptime(health);
+        Self {
+            name: format!("{} | {}", endpoint.provider_name, model.canonical_slug),
+            model_id: model.id.as_str(),
+            model_name: &model.name,
+            context_length: model.context_length.unwrap_or(0),
+            pricing: raw(pricing(model, endpoint)),
+            provider_name: &endpoint.provider_name,
+            tag: endpoint.provider.as_str(),
+            quantization: endpoint.quantization.as_str(),
+            max_completion_tokens: model.top_provider.max_completion_tokens,
+            max_prompt_tokens: limits.max_input_tokens,
+            supported_parameters: &model.supported_parameters,
+            supports_implicit_caching: false,
+            supports_tool_choice: ToolChoice::default(),
+            status: status(health.state),
+            uptime_last_5m: uptime,
+            uptime_last_30m: uptime,
+            uptime_last_1d: None,
+            latency_last_30m: health.percentiles.map(Percentiles::of_latency),
+            throughput_last_30m: health.throughput.map(Percentiles::of_throughput),
+            wire: endpoint.wire.as_str(),
+            upstream_model: &endpoint.upstream_model,
+            question_types: question_types(endpoint),
+            limits: Limits {
+                max_questions: limits.max_questions,
+                max_options: limits.max_options,
+                max_levels: limits.max_levels,
+                max_body_bytes: limits.max_body_bytes,
+                max_input_tokens: limits.max_input_tokens,
+            },
+            images: endpoint.attachments.as_str(),
+            confidence: endpoint.confidence.as_str(),
+            zdr: endpoint.data_policy.zdr,
+            data_collection: if endpoint.data_policy.collects { "allow" } else { "deny" },
+            health: Health::of(health),
+        }
+    }
+}
+
+/// The row's, or where the endpoint has prices of its own, those and no other.
+fn pricing(model: &Model, endpoint: &Endpoint) -> String {
+    match endpoint.prices {
+        Some(own) => write_pricing(&Pricing::per_token(own.prompt, own.completion)),
+        None => write_pricing(&model.pricing),
+    }
+}
+
+fn question_types(endpoint: &Endpoint) -> Vec<&'static str> {
+    let answered = |question_type: &QuestionType| {
+        let served = endpoint.question_types.as_ref().is_none_or(|types| types.contains(question_type));
+        let has_media = *question_type != QuestionType::Box || endpoint.attachments != AttachmentForm::None;
+        served && has_media && endpoint.wire.asks(*question_type)
+    };
+    QuestionType::ALL.into_iter().filter(answered).map(QuestionType::as_str).collect()
+}
+
+/// 0 is well; below it the endpoint gets fewer attempts, or none.
+fn status(state: BreakerState) -> i8 {
+    match state {
+        BreakerState::Closed => 0,
+        BreakerState::HalfOpen => -1,
+        BreakerState::Open => -2,
+    }
+}
+
+/// Per cent of attempts that did not fail, with decay; nothing before the first attempt.
+fn uptime(health: &HealthView) -> Option<f64> {
+    (health.observations > 0).then(|| rounded((1.0 - health.error_rate) * 100.0, 100.0))
+}
+
+impl Percentiles {
+    /// In milliseconds.
+    fn of_latency(latency: LatencyPercentiles) -> Self {
+        let LatencyPercentiles { p50, p75, p90, p99 } = latency;
+        let [p50, p75, p90, p99] = [p50, p75, p90, p99].map(milliseconds);
+        Self { p50, p75, p90, p99 }
+    }
+
+    /// In tokens a second.
+    fn of_throughput(throughput: ThroughputPercentiles) -> Self {
+        let ThroughputPercentiles { p50, p75, p90, p99 } = throughput;
+        #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 53 bits")]
+        let [p50, p75, p90, p99] = [p50, p75, p90, p99].map(|thousandths| thousandths as f64 / 1000.0);
+        Self { p50, p75, p90, p99 }
+    }
+}
+
+impl Health {
+    fn of(health: &HealthView) -> Self {
+        Self {
+            state: health.state.as_str(),
+            retry_in_seconds: health.retry_in.map(whole_seconds),
+            error_rate: rounded(health.error_rate, 10_000.0),
+            latency_ms: health.latency.map(milliseconds),
+        }
+    }
+}
+
+/// To the microsecond.
+fn milliseconds(duration: Duration) -> f64 {
+    rounded(duration.as_secs_f64() * 1000.0, 1000.0)
+}
+
+/// To so many parts of one.
+fn rounded(number: f64, parts: f64) -> f64 {
+    (number * parts).round() / parts
+}
+
+#[cfg(test)]
+mod tests;

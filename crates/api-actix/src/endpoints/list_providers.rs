@@ -1,0 +1,62 @@
+//! `GET /providers`: who could be asked, and how they are now.
+
+use actix_web::HttpResponse;
+use domain::error::ErrorKind;
+use domain::routing::ProviderStatus;
+use serde::Serialize;
+
+use crate::http::edge::Call;
+use crate::http::error::ApiError;
+use crate::http::etag::Tagged;
+
+pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+    let providers = call.gateway.services.list_providers.execute();
+    let data = providers.iter().map(View::of).collect();
+    let body =
+        serde_json::to_string(&List { data }).map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?;
+    Ok(Tagged::new(body).respond(call.request))
+}
+
+#[derive(Serialize)]
+struct List<'a> {
+    data: Vec<View<'a>>,
+}
+
+/// A provider in the form in which existing clients decode one, with its endpoints; nobody configures the rest.
+#[derive(Serialize)]
+struct View<'a> {
+    name: &'a str,
+    slug: &'a str,
+    privacy_policy_url: Option<()>,
+    terms_of_service_url: Option<()>,
+    status_page_url: Option<()>,
+    headquarters: Option<()>,
+    datacenters: Option<()>,
+    endpoint_count: usize,
+    health: Health,
+}
+
+/// Endpoints by the state of their breakers.
+#[derive(Serialize)]
+struct Health {
+    closed: usize,
+    half_open: usize,
+    open: usize,
+}
+
+impl<'a> View<'a> {
+    fn of(provider: &'a ProviderStatus) -> Self {
+        let endpoints = provider.endpoints;
+        Self {
+            name: &provider.name,
+            slug: provider.slug.as_str(),
+            privacy_policy_url: None,
+            terms_of_service_url: None,
+            status_page_url: None,
+            headquarters: None,
+            datacenters: None,
+            endpoint_count: endpoints.total(),
+            health: Health { closed: endpoints.closed, half_open: endpoints.half_open, open: endpoints.open },
+        }
+    }
+}

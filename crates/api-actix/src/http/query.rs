@@ -1,0 +1,77 @@
+//! Parameters of a query.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode;
+
+use super::error::ApiError;
+
+/// The value of the parameter `name`, decoded; others are not looked at.
+///
+/// # Errors
+/// 400 where it stands in the query more than once or is no text.
+pub(crate) fn value(query: &str, name: &str) -> Result<Option<String>, ApiError> {
+    let mut found = None;
+    for pair in query.split('&') {
+        let (given, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if decode(given).as_deref() == Some(name) {
+            let value = decode(value).ok_or_else(|| ApiError::invalid(format!("{name} is not UTF-8 when decoded")))?;
+            if found.replace(value).is_some() {
+                return Err(ApiError::invalid(format!("{name} stands in the query more than once")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The value of the parameter `name` as a count.
+///
+/// # Errors
+/// As [`value`], and 400 where it is no whole number.
+pub(crate) fn count(query: &str, name: &str) -> Result<Option<usize>, ApiError> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    value(query, name)?
+        .map(|text| text.parse().ok().filter(|_| is_number(&text)))
+        .map(|number| number.ok_or_else(|| ApiError::invalid(format!("{name} must be a whole number"))))
+        .transpose()
+}
+
+fn decode(text: &str) -> Option<String> {
+    let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
+    percent_decode(spaced.as_bytes()).decode_utf8().ok().map(Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(query: &str) -> Result<Option<String>, String> {
+        value(query, "output_modalities").map_err(|error| error.view().message.to_owned())
+    }
+
+    #[test]
+    fn one_value_is_taken_and_decoded() {
+        assert_eq!(filter("").unwrap(), None);
+        assert_eq!(filter("limit=3&x").unwrap(), None);
+        assert_eq!(filter("a=1&output_modalities=text%2Cimage").unwrap().unwrap(), "text,image");
+        assert_eq!(filter("output%5Fmodalities=text,+image").unwrap().unwrap(), "text, image");
+        assert_eq!(filter("output_modalities=").unwrap().unwrap(), "");
+        assert_eq!(filter("output_modalities").unwrap().unwrap(), "");
+    }
+
+    #[test]
+    fn more_than_one_or_what_is_no_text_is_refused() {
+        assert!(filter("output_modalities=text&output_modalities=text").unwrap_err().contains("more than once"));
+        assert!(filter("output_modalities=%ff").unwrap_err().contains("UTF-8"));
+    }
+
+    #[test]
+    fn a_count_is_digits_and_nothing_else() {
+        let limit = |query: &str| count(query, "limit").map_err(|error| error.view().message.to_owned());
+        assert_eq!(limit("offset=1").unwrap(), None);
+        assert_eq!(limit("limit=500").unwrap(), Some(500));
+        for query in ["limit=", "limit", "limit=-1", "limit=%2B1", "limit=1.0", "limit=99999999999999999999999"] {
+            assert_eq!(limit(query).unwrap_err(), "limit must be a whole number", "{query}");
+        }
+    }
+}

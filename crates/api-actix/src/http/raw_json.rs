@@ -1,0 +1,39 @@
+//! Values whose text is made here, so that no digit of it passes through a float.
+
+use domain::json::Json;
+use domain::money::Usd;
+use serde_json::value::RawValue;
+
+/// A text that is JSON. One that is none after all becomes null, which no client takes for a value.
+pub(crate) fn raw(text: String) -> Box<RawValue> {
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// Opaque JSON, byte for byte.
+pub(crate) fn opaque(json: &Json) -> Box<RawValue> {
+    raw(json.text().to_owned())
+}
+
+/// An amount as a number with every digit it has.
+pub(crate) fn usd(amount: Usd) -> Box<RawValue> {
+    raw(amount.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_keeps_every_digit() {
+        for text in ["0", "5", "0.000000000001", "9223372.036854775807"] {
+            assert_eq!(usd(text.parse().unwrap()).get(), text);
+        }
+    }
+
+    #[test]
+    fn opaque_values_keep_their_bytes() {
+        let text = r#"{"a" : 1.0, "a":1e400}"#;
+        assert_eq!(opaque(&Json::parse(text).unwrap()).get(), text);
+        assert_eq!(raw("{".to_owned()).get(), "null");
+    }
+}

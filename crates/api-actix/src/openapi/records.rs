@@ -1,0 +1,96 @@
+//! The operations that read lists and records.
+
+use serde_json::json;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use domain::model::{DefaultModality, Page};
+
+use super::operations::{COMMON, if_none_match, path, responses};
+
+pub(super) fn list_models(default: DefaultModality) -> OperationBuilder {
+    let (id, modality) = match default {
+        DefaultModality::Text => ("listModels", "text"),
+        DefaultModality::Decisions => ("listDecisionModels", "decisions"),
+    };
+    let number = |least: usize, most: Option<usize>| {
+        ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(most)
+    };
+    OperationBuilder::new()
+        .operation_id(Some(id))
+        .summary(Some("List models"))
+        .description(Some(
+            "`data` holds the models that the filter lets through, as many as are counted under the same filter; \
+             `models` holds all decision models, whatever the filter, in the form that clients of System One read. \
+             Without `offset` and `limit` the list is whole. Further parameters are ignored.",
+        ))
+        .parameter(output_modalities(modality))
+        .parameter(query("offset", "How many models to skip.", number(0, None)))
+        .parameter(query(
+            "limit",
+            "Most models of a page; 500 where only `offset` is given.",
+            number(1, Some(Page::MAX_LIMIT)),
+        ))
+        .parameter(if_none_match())
+        .responses(responses("The models", "ModelListResponse", &[304, 400], &COMMON))
+}
+
+/// The filter of lists and counts.
+pub(super) fn output_modalities(default: &str) -> Parameter {
+    let schema = ObjectBuilder::new().schema_type(Type::String).default(Some(json!(default)));
+    let description = "Comma-separated list of text, image, embeddings, audio, video, rerank, decisions, speech, \
+                       transcription; `all` includes all models.";
+    query("output_modalities", description, schema)
+}
+
+pub(super) fn list_model_endpoints() -> OperationBuilder {
+    OperationBuilder::new()
+        .operation_id(Some("listModelEndpoints"))
+        .summary(Some("List what could serve a model"))
+        .description(Some(
+            "The endpoints that are configured for the model, in the order of the configuration, and their health at \
+             this moment. Names resolve as where a model is read.",
+        ))
+        .parameter(path("author", "The author or organisation of the model"))
+        .parameter(path("slug", "The model's slug, with a variant behind a colon or without"))
+        .parameter(if_none_match())
+        .responses(responses("The endpoints", "ModelEndpointsResponse", &[304, 404], &COMMON))
+}
+
+pub(super) fn list_providers() -> OperationBuilder {
+    OperationBuilder::new()
+        .operation_id(Some("listProviders"))
+        .summary(Some("List the providers"))
+        .description(Some("Providers that at least one endpoint is configured for, the sandbox included."))
+        .parameter(if_none_match())
+        .responses(responses("The providers", "ProvidersResponse", &[304], &COMMON))
+}
+
+pub(super) fn get_generation() -> OperationBuilder {
+    let id = ParameterBuilder::new()
+        .name("id")
+        .parameter_in(ParameterIn::Query)
+        .required(Required::True)
+        .description(Some("The id that the answer carried, or the header `X-Generation-Id` of a refusal."))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$"))));
+    OperationBuilder::new()
+        .operation_id(Some("getGeneration"))
+        .summary(Some("Read the record of a Decisions request"))
+        .description(Some(
+            "An inference key reads the records of its workspace, a management key those of all. Members that are not \
+             named here are null.",
+        ))
+        .parameter(id)
+        .responses(responses("The record", "GenerationResponse", &[400, 404], &COMMON))
+}
+
+fn query(name: &str, description: &str, schema: ObjectBuilder) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Query)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}

@@ -1,0 +1,168 @@
+//! Lists: models, what could serve one, and who that would be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::model::{AliasTarget, Model, Pricing};
+use domain::money::Price;
+use domain::routing::{Admission, Observation};
+use domain::testing::MemoryCatalogue;
+use serde_json::{Value, json};
+
+use super::client::Reply;
+use super::gateway::{BASE, Caller, Gateway, Setup};
+
+fn ids(reply: &Reply) -> Vec<String> {
+    assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    let json = reply.json();
+    json["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Whatever the base path is.
+async fn outside(gateway: &Gateway, path: &str) -> Reply {
+    gateway.send("GET", path, &[("Authorization", &Caller::Inference.bearer())], b"").await
+}
+
+#[tokio::test]
+async fn models_are_listed_in_every_shape_that_clients_read() {
+    let gateway = Setup::new().await.start();
+    let listed = outside(&gateway, "/v1/models").await;
+    assert_eq!(ids(&listed), ["acme/judge", "acme/idle", "acme/varies"]);
+    let json = listed.json();
+    assert_eq!(
+        (&json["object"], &json["total_count"], &json["links"]),
+        (&"list".into(), &3.into(), &json!({"next": null}))
+    );
+    let mut row = gateway.get(Caller::Inference, "/model/acme/judge", &[]).await.json()["data"].clone();
+    row["object"] = "model".into();
+    row["owned_by"] = "acme".into();
+    assert_eq!(json["data"][0], row);
+    let named = |name: &str| json!({"name": name, "description": "", "release_date": "1970-01-01"});
+    assert_eq!(json["models"], json!([named("acme/judge"), named("acme/idle"), named("acme/varies")]));
+    assert!(listed.header("x-typesafe-request-id").is_some());
+    let text = gateway.get(Caller::Management, "/models", &[]).await;
+    assert_eq!(ids(&text), ["acme/writer"]);
+    assert_eq!(text.json()["models"], json["models"], "whatever the filter");
+}
+
+#[tokio::test]
+async fn a_list_is_as_long_as_the_count() {
+    let gateway = Setup::new().await.start();
+    for query in [
+        "",
+        "?output_modalities=text",
+        "?output_modalities=Decisions",
+        "?output_modalities=decisions%2Ctext",
+        "?output_modalities=image",
+        "?output_modalities=all",
+        "?other=x",
+    ] {
+        let count = gateway.get(Caller::Inference, &format!("/models/count{query}"), &[]).await.json();
+        for path in ["/api/v1/models", "/v1/models"] {
+            if query.contains("output") || path == "/api/v1/models" {
+                let listed = outside(&gateway, &format!("{path}{query}")).await;
+                assert_eq!(ids(&listed).len(), count["data"]["count"], "{path}{query}");
+                assert_eq!(listed.json()["total_count"], count["data"]["count"], "{path}{query}");
+            }
+        }
+    }
+    for query in ["output_modalities=file", "output_modalities=", "output_modalities=text&output_modalities=text"] {
+        gateway.get(Caller::Inference, &format!("/models?{query}"), &[]).await.refusal(400);
+    }
+}
+
+#[tokio::test]
+async fn pages_lead_from_one_to_the_next_and_end() {
+    let rows = (0..1_203).map(|number| {
+        Model::minimal(format!("acme/m-{number}").parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO))
+    });
+    let mut setup = Setup::new().await;
+    setup.catalogue = Arc::new(MemoryCatalogue::new(rows.collect()));
+    let gateway = setup.start();
+    let mut path = "/api/v1/models?limit=500&offset=0&output_modalities=decisions,text".to_owned();
+    let (mut all, mut lengths) = (Vec::new(), Vec::new());
+    loop {
+        let page = outside(&gateway, &path).await;
+        assert_eq!(page.json()["total_count"], 1_203);
+        let ids = ids(&page);
+        lengths.push(ids.len());
+        all.extend(ids);
+        let Some(next) = page.json()["links"]["next"].as_str().map(str::to_owned) else { break };
+        path = next;
+    }
+    assert_eq!(lengths, [500, 500, 203]);
+    assert_eq!(all, (0..1_203).map(|number| format!("acme/m-{number}")).collect::<Vec<_>>());
+    assert_eq!(ids(&outside(&gateway, "/v1/models").await).len(), 1_203);
+    assert_eq!(ids(&outside(&gateway, "/v1/models?limit=2&offset=1202").await), ["acme/m-1202"]);
+    for query in ["limit=0", "limit=1001", "limit=-1", "offset=x", "limit=1&limit=1", "offset="] {
+        gateway.get(Caller::Inference, &format!("/models?{query}"), &[]).await.refusal(400);
+    }
+}
+
+#[tokio::test]
+async fn lists_have_tags_and_need_a_key() {
+    let gateway = Setup::new().await.start();
+    let bearer = Caller::Inference.bearer();
+    for path in ["/v1/models", "/api/v1/models?limit=1", "/api/v1/models/acme/judge/endpoints", "/api/v1/providers"] {
+        let first = outside(&gateway, path).await;
+        let etag = first.header("etag").unwrap();
+        let again = gateway.send("GET", path, &[("Authorization", &bearer), ("If-None-Match", etag)], b"").await;
+        assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+        let head = gateway.send("HEAD", path, &[("Authorization", &bearer)], b"").await;
+        assert_eq!((head.status, head.header("etag")), (200, Some(etag)), "{path}");
+        gateway.send("GET", path, &[], b"").await.refusal(401);
+        gateway.send("POST", path, &[("Authorization", &bearer)], b"").await.refusal(405);
+    }
+}
+
+#[tokio::test]
+async fn a_base_path_that_is_a_vendor_s_keeps_the_vendor_s_list() {
+    let mut setup = Setup::new().await;
+    setup.settings.base_path = "/v1".to_owned();
+    let gateway = setup.start();
+    assert_eq!(ids(&outside(&gateway, "/v1/models").await).len(), 3);
+    assert_eq!(outside(&gateway, "/v1/models/count").await.json()["data"]["count"], 1);
+}
+
+fn health(reply: &Reply) -> Vec<(Value, Value)> {
+    let json = reply.json();
+    let endpoints = json["data"]["endpoints"].as_array().unwrap();
+    endpoints.iter().map(|endpoint| (endpoint["tag"].clone(), endpoint["health"]["state"].clone())).collect()
+}
+
+#[tokio::test]
+async fn the_endpoints_of_a_model_are_told_with_their_health() {
+    let target = AliasTarget { name: "Judge".to_owned(), slug: "acme/judge".parse().unwrap() };
+    let row = |id: &str| Model::minimal(id.parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
+    let alias = Model { alias_target: Some(target), ..row("~acme/judge-latest") };
+    let mut setup = Setup::new().await;
+    setup.catalogue = Arc::new(MemoryCatalogue::new(vec![row("acme/judge"), row("acme/idle"), alias]));
+    let board = Arc::clone(&setup.health);
+    let Admission::Admitted(permit) = board.admit(1, Duration::ZERO) else { panic!("it is closed") };
+    board.report(permit, Observation::Unauthorised, Duration::ZERO);
+    let gateway = setup.start();
+    for path in ["acme/judge", "ACME/Judge%3Anitro", "~acme/judge-latest"] {
+        let reply = gateway.get(Caller::Management, &format!("/models/{path}/endpoints"), &[]).await;
+        assert_eq!(reply.status, 200, "{path}");
+        assert_eq!(reply.json()["data"]["id"], "acme/judge");
+        let expected = [("first".into(), "closed".into()), ("second".into(), "open".into())];
+        assert_eq!(health(&reply), expected, "{path}");
+    }
+    let details = gateway.get(Caller::Inference, "/model/acme/judge", &[]).await.json();
+    let details = details["data"]["links"]["details"].as_str().unwrap().to_owned();
+    assert_eq!(health(&outside(&gateway, &details).await).len(), 2, "the row's link leads here");
+    let idle = gateway.get(Caller::Inference, "/models/acme/idle/endpoints", &[]).await.json();
+    assert_eq!(idle["data"]["endpoints"], json!([]));
+    for path in ["acme/unknown", "acme/%ff", "acme%2Fjudge/x"] {
+        gateway.get(Caller::Inference, &format!("/models/{path}/endpoints"), &[]).await.refusal(404);
+    }
+    let providers = outside(&gateway, &format!("{BASE}/providers")).await.json();
+    let provider = |slug: &str, closed: usize, open: usize| {
+        json!({
+            "name": format!("The {slug}"), "slug": slug, "privacy_policy_url": null, "terms_of_service_url": null,
+            "status_page_url": null, "headquarters": null, "datacenters": null, "endpoint_count": 1,
+            "health": {"closed": closed, "half_open": 0, "open": open},
+        })
+    };
+    assert_eq!(providers, json!({"data": [provider("first", 1, 0), provider("second", 0, 1)]}));
+}
