@@ -56,11 +56,11 @@ pub struct EndpointPricesView {
 /// Most of everything; null is no limit.
 #[derive(Serialize)]
 pub struct LimitsView {
-    questions: Option<usize>,
-    options: Option<usize>,
-    levels: Option<usize>,
-    body_bytes: Option<usize>,
-    input_tokens: Option<usize>,
+    max_questions: Option<usize>,
+    max_options: Option<usize>,
+    max_levels: Option<usize>,
+    max_body_bytes: Option<usize>,
+    max_input_tokens: Option<usize>,
 }
 
 /// How a chat model is made to answer, in the words of the configuration.
@@ -112,11 +112,11 @@ impl EndpointView {
                 .map(QuestionType::as_str)
                 .collect(),
             limits: LimitsView {
-                questions: limits.max_questions,
-                options: limits.max_options,
-                levels: limits.max_levels,
-                body_bytes: limits.max_body_bytes,
-                input_tokens: limits.max_input_tokens,
+                max_questions: limits.max_questions,
+                max_options: limits.max_options,
+                max_levels: limits.max_levels,
+                max_body_bytes: limits.max_body_bytes,
+                max_input_tokens: limits.max_input_tokens,
             },
             images: endpoint.attachments.as_str(),
             confidence: endpoint.confidence.as_str(),
@@ -154,11 +154,11 @@ impl EndpointView {
 
     fn limits_in_words(&self) -> String {
         let limits = [
-            (self.limits.questions, "questions"),
-            (self.limits.options, "options"),
-            (self.limits.levels, "levels"),
-            (self.limits.body_bytes, "bytes"),
-            (self.limits.input_tokens, "tokens"),
+            (self.limits.max_questions, "questions"),
+            (self.limits.max_options, "options"),
+            (self.limits.max_levels, "levels"),
+            (self.limits.max_body_bytes, "bytes"),
+            (self.limits.max_input_tokens, "tokens"),
         ];
         let words: Vec<String> =
             limits.iter().filter_map(|(limit, word)| limit.map(|limit| format!("{limit} {word}"))).collect();

@@ -1,4 +1,4 @@
-//! The five operations in turn, each with what its answer must be.
+//! The five operations in turn, then the other ways in, each with what its answer must be.
 
 use http::Method;
 use serde_json::Value;
@@ -16,11 +16,22 @@ pub struct Step {
     pub holds: fn(&Value) -> bool,
 }
 
+/// Stands in a path for the id of the last decision.
+pub const LAST_DECISION: &str = "{last-decision}";
+
 /// The model that answers in this process.
 pub const MODEL: &str = "sandbox/decider";
 
 /// The demonstration, for a server with that base path.
 pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
+    let mut steps = operations(base, fixtures);
+    steps.extend(other_ways_in(base, fixtures));
+    steps.push(failure(base, fixtures));
+    steps
+}
+
+/// The five operations of the interface.
+fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let get = |title: &str, path: String| request(title, Method::GET, path, &fixtures.inference_key, None);
     vec![
         Step {
@@ -79,18 +90,79 @@ pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             status: 200,
             holds: |body| body["data"]["count"].as_u64().is_some_and(|count| count > 0),
         },
+    ]
+}
+
+/// What the clients of vendors call, and what tells how an answer came about.
+fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
+    let get = |title: &str, path: String| request(title, Method::GET, path, &fixtures.inference_key, None);
+    vec![
+        Step {
+            request: get(
+                "6. How that answer came about: the record of a decision by its id",
+                format!("{base}/generation?id={LAST_DECISION}"),
+            ),
+            status: 200,
+            holds: |body| {
+                body["data"]["model"] == MODEL
+                    && body["data"]["total_cost"].is_number()
+                    && body["data"]["provider_responses"][0]["outcome"] == "completed"
+            },
+        },
         Step {
             request: request(
-                "And a failure: some sandbox models exist to fail, so that a client can be tested",
+                "7. The same question as a System One client asks it",
                 Method::POST,
-                format!("{base}/api/alpha/decisions"),
+                "/v1/systemone".to_owned(),
                 &fixtures.inference_key,
-                Some(FAILING.to_owned()),
+                Some(SYSTEM_ONE.to_owned()),
             ),
-            status: 529,
-            holds: |body| body["error"]["code"] == 529 && body["error"]["message"] == "Provider returned error",
+            status: 200,
+            holds: |body| body["answers"]["refund"]["noul"].is_number(),
+        },
+        Step {
+            request: request(
+                "8. And as an OpenAI client asks it: another shape in, the same probability out",
+                Method::POST,
+                "/v1/decisions".to_owned(),
+                &fixtures.inference_key,
+                Some(OPENAI.to_owned()),
+            ),
+            status: 200,
+            holds: |body| {
+                let answer = &body["answers"][0];
+                answer["type"] == "predicate" && answer["name"] == "refund" && answer["probability"].is_number()
+            },
+        },
+        Step {
+            request: get("9. Who could serve a model, and how they are", format!("{base}/models/{MODEL}/endpoints")),
+            status: 200,
+            holds: |body| {
+                let endpoint = &body["data"]["endpoints"][0];
+                endpoint["tag"] == "sandbox" && endpoint["health"]["state"] == "closed"
+            },
+        },
+        Step {
+            request: get("10. All providers, by the health of their endpoints", format!("{base}/providers")),
+            status: 200,
+            holds: |body| body["data"][0]["slug"] == "sandbox" && body["data"][0]["health"]["open"] == 0,
         },
     ]
+}
+
+/// A model that exists to fail.
+fn failure(base: &str, fixtures: &Fixtures) -> Step {
+    Step {
+        request: request(
+            "And a failure: some sandbox models exist to fail, so that a client can be tested",
+            Method::POST,
+            format!("{base}/api/alpha/decisions"),
+            &fixtures.inference_key,
+            Some(FAILING.to_owned()),
+        ),
+        status: 529,
+        holds: |body| body["error"]["code"] == 529 && body["error"]["message"] == "Provider returned error",
+    }
 }
 
 fn request(title: &str, method: Method, path: String, key: &str, body: Option<String>) -> Request {
@@ -113,6 +185,20 @@ const DECISION: &str = r#"{
     "session_id": "demo",
     "trace": {"trace_name": "first steps"},
     "user": "newcomer"
+}"#;
+
+/// One question in the form of System One.
+const SYSTEM_ONE: &str = r#"{
+    "model": "sandbox/decider",
+    "state": "The blender smokes. I want my money back.",
+    "questions": {"refund": {"type": "noul", "instructions": "Does the writer want money back?"}}
+}"#;
+
+/// The same in the form of OpenAI.
+const OPENAI: &str = r#"{
+    "model": "sandbox/decider",
+    "input": "The blender smokes. I want my money back.",
+    "questions": [{"type": "predicate", "name": "refund", "instructions": "Does the writer want money back?"}]
 }"#;
 
 /// A question to a model that exists to fail.
