@@ -5,7 +5,7 @@ use domain::json::Json;
 
 use crate::canonical::{instructions, is_blank, text};
 use crate::http::Payload;
-use crate::wire::Uncarried;
+use crate::wire::{Uncarried, body};
 
 /// Most questions of a request.
 const MAX_QUESTIONS: usize = 1000;
@@ -34,10 +34,7 @@ pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarrie
         Some(state) => string(state),
         None => Json::string(""),
     };
-    let model = model.map(Json::string);
-    let members = [("input", input.text()), ("questions", questions.text())];
-    let body = Json::object(model.iter().map(|model| ("model", model.text())).chain(members));
-    Ok(Payload::json(body.text().to_owned()))
+    Ok(body(model, &[("input", input.text()), ("questions", questions.text())]))
 }
 
 /// A string byte for byte, anything else as a string of its JSON.

@@ -3,6 +3,7 @@
 use domain::json::{Json, JsonKind};
 
 use crate::canonical::text;
+use crate::wire::object;
 
 /// Deepest nesting of an `input_json` part.
 const MAX_DEPTH: usize = 32;
@@ -12,12 +13,12 @@ const MAX_VALUES: usize = 10_000;
 const MAX_BYTES: usize = 256 << 10;
 
 /// A part of text.
-pub(super) fn of_text(text: &str) -> Json {
-    Json::object([("type", "\"input_text\""), ("text", Json::string(text).text())])
+pub(super) fn of_text(text: &str) -> String {
+    object([("type", "\"input_text\""), ("text", Json::string(text).text())])
 }
 
 /// A part of structure where the wire takes it as such, else of its text.
-pub(super) fn of_json(json: &Json) -> Json {
+pub(super) fn of_json(json: &Json) -> String {
     let structured = match json.kind() {
         JsonKind::Object => true,
         JsonKind::Array => json.elements().is_some_and(|elements| {
@@ -26,7 +27,7 @@ pub(super) fn of_json(json: &Json) -> Json {
         _ => false,
     };
     if structured && json.text().len() <= MAX_BYTES && fits(json.text()) {
-        Json::object([("type", "\"input_json\""), ("data", json.text())])
+        object([("type", "\"input_json\""), ("data", json.text())])
     } else {
         of_text(&text(json))
     }
@@ -74,7 +75,7 @@ fn skip_string(bytes: &mut std::str::Bytes<'_>) {
 
 /// The elements where they are parts of this wire already, so that they can go back as they are. Images among them
 /// only where the endpoint takes such.
-pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<Json>> {
+pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<String>> {
     let elements = json.elements().filter(|elements| !elements.is_empty())?;
     let is_part = |element: &Json| {
         let members = element.members()?;
@@ -86,11 +87,12 @@ pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<Json>> {
             _ => None,
         }
     };
-    elements.iter().all(|element| is_part(element).is_some()).then_some(elements)
+    let texts = elements.iter().map(|element| is_part(element).map(|()| element.text().to_owned()));
+    texts.collect()
 }
 
 /// The content of an item from input parts of the Gemini wire, where they are all text.
-pub(super) fn of_gemini_texts(state: &Json) -> Option<Json> {
+pub(super) fn of_gemini_texts(state: &Json) -> Option<String> {
     let elements = state.elements().filter(|elements| !elements.is_empty())?;
     let text = |element: &Json| {
         let members = element.members()?;
@@ -98,8 +100,8 @@ pub(super) fn of_gemini_texts(state: &Json) -> Option<Json> {
         (members.len() == 2 && member("type")? == "text").then(|| member("text")).flatten()
     };
     let texts = elements.iter().map(text).collect::<Option<Vec<_>>>()?;
-    let parts: Vec<Json> = texts.iter().map(|text| of_text(text)).collect();
-    Some(Json::array(parts.iter().map(Json::text)))
+    let parts: Vec<String> = texts.iter().map(|text| of_text(text)).collect();
+    Some(format!("[{}]", parts.join(",")))
 }
 
 #[cfg(test)]
@@ -108,7 +110,8 @@ mod tests {
     use rstest::rstest;
 
     fn kind(text: &str) -> String {
-        of_json(&Json::parse(text).unwrap()).members().unwrap()[0].1.as_string().unwrap()
+        let part = Json::parse(&of_json(&Json::parse(text).unwrap())).unwrap();
+        part.members().unwrap()[0].1.as_string().unwrap()
     }
 
     #[rstest]

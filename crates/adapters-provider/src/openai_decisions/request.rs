@@ -1,12 +1,14 @@
 //! Canonical form -> request body.
 
+use std::borrow::Cow;
+
 use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
 
 use super::parts;
 use crate::canonical::{default_instructions, is_blank, sides, text};
 use crate::http::Payload;
-use crate::wire::Uncarried;
+use crate::wire::{Uncarried, body};
 
 /// Most questions of a request.
 const MAX_QUESTIONS: usize = 400;
@@ -32,25 +34,20 @@ pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarrie
     };
     let questions = typed.iter().map(|asked| question(asked, media_in_state)).collect::<Result<Vec<_>, _>>()?;
     let questions = Json::array(questions.iter().map(Json::text));
-    let model = model.map(Json::string);
-    let input = input(inquiry);
-    let members = [("input", input.text()), ("questions", questions.text())];
-    let body = Json::object(model.iter().map(|model| ("model", model.text())).chain(members));
-    Ok(Payload::json(body.text().to_owned()))
+    Ok(body(model, &[("input", &input(inquiry)), ("questions", questions.text())]))
 }
 
 /// The state: text as it is, structure as one item of one part.
-fn input(inquiry: &Inquiry) -> Json {
-    let Some(state) = &inquiry.state else { return Json::string("") };
+fn input(inquiry: &Inquiry) -> Cow<'_, str> {
+    let Some(state) = &inquiry.state else { return Cow::Borrowed("\"\"") };
     let content = match inquiry.state_form {
-        StateForm::OpenAiItems => return state.clone(),
+        StateForm::OpenAiItems => return Cow::Borrowed(state.text()),
         StateForm::GeminiParts => parts::of_gemini_texts(state),
-        StateForm::Plain if state.as_string().is_some() => return state.clone(),
+        StateForm::Plain if state.as_string().is_some() => return Cow::Borrowed(state.text()),
         StateForm::Plain => None,
     };
-    let content = content.unwrap_or_else(|| Json::array([parts::of_json(state).text()]));
-    let item = Json::object([("role", "\"user\""), ("content", content.text())]);
-    Json::array([item.text()])
+    let content = content.unwrap_or_else(|| format!("[{}]", parts::of_json(state)));
+    Cow::Owned(format!(r#"[{{"role":"user","content":{content}}}]"#))
 }
 
 fn question(question: &Question, media_in_state: bool) -> Result<Json, Uncarried> {
@@ -61,12 +58,12 @@ fn question(question: &Question, media_in_state: bool) -> Result<Json, Uncarried
         QuestionKind::Box => return Err(Uncarried::QuestionType(QuestionType::Box)),
     };
     let (name, instructions) = (Json::string(&question.name), instructions(question, media_in_state));
-    let members = [("type", type_name), ("name", name.text()), ("instructions", instructions.text())];
+    let members = [("type", type_name), ("name", name.text()), ("instructions", instructions.as_str())];
     Ok(Json::object(members.into_iter().chain(outcomes.as_ref().map(|(name, json)| (*name, json.text())))))
 }
 
 /// A string or an array of parts. What speaks for yes and for no follows, because there is no other place for it.
-fn instructions(question: &Question, media_in_state: bool) -> Json {
+fn instructions(question: &Question, media_in_state: bool) -> String {
     let sides = sides(&question.kind);
     let given = question.instructions.as_ref().filter(|instructions| !is_blank(instructions));
     let told =
@@ -76,11 +73,11 @@ fn instructions(question: &Question, media_in_state: bool) -> Json {
             let own = parts::of_this_wire(given, media_in_state);
             let mut parts = own.unwrap_or_else(|| vec![parts::of_json(given)]);
             parts.extend(sides.as_deref().map(parts::of_text));
-            Json::array(parts.iter().map(Json::text))
+            format!("[{}]", parts.join(","))
         }
         (told, _) => {
             let told = told.into_iter().chain(sides).collect::<Vec<_>>();
-            Json::string(&told.join("\n\n"))
+            Json::string(&told.join("\n\n")).text().to_owned()
         }
     }
 }

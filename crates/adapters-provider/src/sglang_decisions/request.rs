@@ -7,7 +7,7 @@ use domain::json::Json;
 
 use crate::canonical::{default_instructions, is_blank};
 use crate::http::Payload;
-use crate::wire::Uncarried;
+use crate::wire::{Uncarried, body};
 
 /// Most options of a choice: one a letter. There must be two.
 const MAX_OPTIONS: usize = 26;
@@ -30,11 +30,10 @@ pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarrie
     let input = inquiry.state.as_ref().filter(|state| !is_blank(state)).ok_or(Uncarried::EmptyState)?;
     let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
     let questions = Json::array(questions.iter().map(Json::text));
-    let model = model.map(Json::string);
-    let members = model.iter().map(|model| ("model", model.text())).chain([("input", input.text())]);
-    let members = members.chain(images.map(|images| ("images", images.text())));
-    let body = Json::object(members.chain([("questions", questions.text())]));
-    Ok(Payload::json(body.text().to_owned()))
+    let mut members = vec![("input", input.text())];
+    members.extend(images.map(|images| ("images", images.text())));
+    members.push(("questions", questions.text()));
+    Ok(body(model, &members))
 }
 
 fn question(question: &Question) -> Result<Json, Uncarried> {

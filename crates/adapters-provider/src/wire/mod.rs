@@ -2,6 +2,7 @@
 //! or an answer.
 
 mod answer;
+mod body;
 mod codec;
 mod object;
 mod tokens;
@@ -9,6 +10,7 @@ mod typed;
 mod uncarried;
 
 pub use answer::{BadAnswer, MalformedAnswer, WireAnswer};
+pub(crate) use body::{body, object};
 pub use codec::WireCodec;
 pub(crate) use object::{Object, as_text, elements, number, probability, string};
 pub(crate) use tokens::{UsageNames, usage};

@@ -1,0 +1,249 @@
+//! Whatever comes back is read without panic; whatever is asked is written whole.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::Arc;
+
+use adapters_provider::canonical::{Division, compact, divide, has_single_outcome};
+use adapters_provider::gemini_decisions::{self, GeminiDecisions};
+use adapters_provider::openai_decisions::{self, OpenAiDecisions};
+use adapters_provider::sglang_decisions::SglangDecisions;
+use adapters_provider::system_one::{self, SystemOne};
+use adapters_provider::wire::WireCodec;
+use adapters_provider::{Envelope, ModelPlace};
+use domain::decision::{AnswerRules, Answers, Inquiry};
+use domain::json::Json;
+use domain::routing::ConfidenceSource;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+fn codecs() -> Vec<Box<dyn WireCodec>> {
+    let system_one = |envelope| Box::new(SystemOne { model_in: ModelPlace::Body, envelope }) as Box<dyn WireCodec>;
+    vec![
+        system_one(Envelope::None),
+        system_one(Envelope::WorkersAi),
+        system_one(Envelope::Databricks),
+        Box::new(OpenAiDecisions::default()),
+        Box::new(GeminiDecisions::default()),
+        Box::new(SglangDecisions::default()),
+    ]
+}
+
+fn golden(path: &str) -> String {
+    std::fs::read_to_string(format!("{}/tests/golden/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Reads a body by every wire; where one takes it, what it makes of it is a JSON object that the check can take.
+fn read_by_all(asked: &Inquiry, body: &[u8]) {
+    for codec in codecs() {
+        let Ok(answer) = codec.read(&asked.questions, body) else { continue };
+        assert!(serde_json::from_str::<Value>(answer.answers.text()).is_ok_and(|answers| answers.is_object()));
+        let rules = AnswerRules { decimals: 2, confidence: codec.wire().confidence() };
+        let _ = Answers::check(&asked.questions, &answer.answers, rules);
+    }
+    for status in [200, 400, 429, 529] {
+        for read in [system_one::errors::workers_ai, openai_decisions::errors::read, gemini_decisions::errors::read] {
+            let _ = read(status, body);
+        }
+    }
+}
+
+/// The inquiry of the golden case `all`, and a good answer to it in each wire's form.
+fn known() -> (Arc<Inquiry>, Vec<String>) {
+    let asked = support::inquiry(&golden("openai-decisions/all.caller.json"));
+    let wires = ["openai-decisions", "gemini-decisions", "sglang-decisions"];
+    let mut answers: Vec<String> = wires.iter().map(|wire| golden(&format!("{wire}/all.response.json"))).collect();
+    answers.push(golden("system-one/workers_ai.response.json"));
+    answers.push(golden("system-one/databricks.response.json"));
+    (asked, answers)
+}
+
+fn odd_piece() -> impl Strategy<Value = Vec<u8>> {
+    let odd = [
+        "",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "\\",
+        "null",
+        "true",
+        "-",
+        "0",
+        "1e999",
+        "-1",
+        "NaN",
+        "{}",
+        "[]",
+        "\u{0}",
+        "é",
+        "\\ud800",
+        "99999999999999999999",
+        "0.5",
+        "\"yes\"",
+        "\"0\"",
+        "\"type\":\"refusal\",",
+    ];
+    prop_oneof![
+        prop::sample::select(odd.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
+        prop::collection::vec(any::<u8>(), 0..4)
+    ]
+}
+
+/// Text that is sometimes blank and never in need of more than one line of a report.
+fn text() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => "[a-z\"\\\\é\\n ]{0,6}".prop_map(Value::from),
+        1 => prop::collection::vec("[a-z]{0,3}", 0..3).prop_map(|words| json!(words)),
+        1 => ("[a-z]{0,3}", any::<f64>()).prop_map(|(word, number)| json!({ word: [number, null, {"a\"": true}] })),
+    ]
+}
+
+fn question() -> impl Strategy<Value = Value> {
+    let noul = (text(), prop::option::of(text()), prop::option::of(text())).prop_map(
+        |(ask, yes, no)| json!({"type": "noul", "instructions": ask, "criteria": {"true": yes, "false": no}}),
+    );
+    let options = prop::collection::btree_map("[a-zA-Zé\"_]{1,6}", prop::option::of(text()), 1..30);
+    let choice = (prop::option::of(text()), options)
+        .prop_map(|(ask, options)| json!({"type": "choice", "instructions": ask, "criteria": options}));
+    let score = (prop::option::of(text()), prop::collection::vec(text(), 1..11))
+        .prop_map(|(ask, levels)| json!({"type": "score", "instructions": ask, "criteria": levels}));
+    prop_oneof![noul, choice, score]
+}
+
+fn inquiry() -> impl Strategy<Value = Arc<Inquiry>> {
+    let state = text();
+    (prop::collection::btree_map("[a-zA-Z_\"é]{0,6}", question(), 1..6), state).prop_map(|(questions, state)| {
+        let body = json!({"model": "m", "state": state, "questions": questions});
+        support::inquiry(&body.to_string())
+    })
+}
+
+/// The names of the questions in a body, in their order, as often as they stand there.
+fn names(wire: &dyn WireCodec, body: &[u8]) -> Vec<String> {
+    let members = |json: &Json| json.members().unwrap();
+    let member = |json: &Json, name: &str| {
+        let found: Vec<Json> =
+            members(json).into_iter().filter(|(member, _)| member == name).map(|(_, value)| value).collect();
+        assert_eq!(found.len(), 1, "{name}");
+        found[0].clone()
+    };
+    let questions = member(&Json::parse(std::str::from_utf8(body).unwrap()).unwrap(), "questions");
+    let named = |name: &str| {
+        let questions = questions.elements().unwrap();
+        questions.iter().map(|question| member(question, name).as_string().unwrap()).collect()
+    };
+    match wire.wire().as_str() {
+        "openai-decisions" => named("name"),
+        "sglang-decisions" => named("id"),
+        _ => members(&questions).into_iter().map(|(name, _)| name).collect(),
+    }
+}
+
+/// A good answer in canonical form to each question.
+fn answered(inquiry: &Inquiry) -> Json {
+    let mut answers = Map::new();
+    for question in inquiry.questions.typed.as_deref().unwrap() {
+        answers.insert(question.name.clone(), json!({"type": "refusal"}));
+    }
+    Json::from(Value::Object(answers))
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
+        read_by_all(&known().0, &body);
+    }
+
+    #[test]
+    fn any_near_json_is_read_without_panic(
+        body in r#"(\{|\}|\[|\]|"(answers|usage|refund|queue|heat|type|noul|choice|score|name|value|probability|probabilities|result|response|errors|code|error|prompt_feedback)"|"[a-z]{0,4}"|:|,|-?[0-9]{1,25}|1e[0-9]{1,4}|"|\\|null|true| ){0,60}"#,
+    ) {
+        read_by_all(&known().0, body.as_bytes());
+    }
+
+    #[test]
+    fn any_answer_with_a_fault_is_read_without_panic(
+        which in 0_usize..5,
+        faults in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..8, odd_piece()), 1..4),
+    ) {
+        let (asked, answers) = known();
+        let mut body = answers[which].clone().into_bytes();
+        for (place, length, piece) in faults {
+            let begin = place.index(body.len() + 1);
+            let end = (begin + length).min(body.len());
+            body.splice(begin..end, piece);
+        }
+        read_by_all(&asked, &body);
+    }
+
+    #[test]
+    fn what_is_written_is_json_with_every_question_once(asked in inquiry()) {
+        for codec in codecs() {
+            let asked = if codec.refuses_single_outcomes() {
+                let Some(asked) = divide(&asked).asked else { continue };
+                asked
+            } else {
+                Arc::clone(&asked)
+            };
+            let Ok(payload) = codec.write("a/\"m\"", &asked) else { continue };
+            let body = payload.to_bytes();
+            prop_assert_eq!(payload.len_bytes(), body.len() as u64);
+            let typed = asked.questions.typed.as_deref().unwrap();
+            let expected: Vec<String> = typed.iter().map(|question| question.name.clone()).collect();
+            prop_assert_eq!(names(codec.as_ref(), &body), expected);
+        }
+    }
+
+    /// Every other test here would pass if nothing were ever written.
+    #[test]
+    fn what_can_be_asked_of_all_is_written_by_all(
+        names in prop::collection::btree_set("[a-z]{1,8}", 2..27),
+        state in "[a-z]{1,9}",
+    ) {
+        let options: Map<String, Value> = names.iter().map(|name| (name.clone(), Value::Null)).collect();
+        let questions = json!({
+            "a": {"type": "choice", "criteria": options},
+            "b": {"type": "noul", "instructions": "?"},
+            "c": {"type": "score", "criteria": ["low", "high"]},
+        });
+        let asked = support::inquiry(&json!({"model": "m", "state": state, "questions": questions}).to_string());
+        for codec in codecs() {
+            prop_assert!(codec.write("m", &asked).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_is_divided_is_joined_in_order(asked in inquiry()) {
+        let division = divide(&asked);
+        let typed = asked.questions.typed.as_deref().unwrap();
+        prop_assert_eq!(division.divided, typed.iter().any(has_single_outcome));
+        let given = division.asked.as_deref().map(answered);
+        let joined = Division::join(&asked, given.as_ref(), ConfidenceSource::Computed);
+        let rules = AnswerRules { decimals: 2, confidence: ConfidenceSource::Computed };
+        let checked = Answers::check(&asked.questions, &joined, rules).unwrap();
+        let order: Vec<&str> = checked.typed().unwrap().iter().map(|answer| answer.name.as_str()).collect();
+        let expected: Vec<&str> = typed.iter().map(|question| question.name.as_str()).collect();
+        prop_assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn without_spaces_json_is_the_same(value in text(), spaces in prop::collection::vec(0_usize..3, 1..9)) {
+        let mut spaced = String::new();
+        let (mut in_string, mut escaped) = (false, false);
+        for (place, character) in value.to_string().chars().enumerate() {
+            if !in_string && !character.is_ascii_alphanumeric() && !matches!(character, '.' | '-' | '+') {
+                spaced.push_str(&" \n".repeat(spaces[place % spaces.len()]));
+            }
+            spaced.push(character);
+            in_string = if in_string { escaped || character != '"' } else { character == '"' };
+            escaped = in_string && !escaped && character == '\\';
+        }
+        prop_assert!(Json::parse(&spaced).is_ok());
+        prop_assert_eq!(compact(&spaced), value.to_string());
+    }
+}
