@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tollgate_tests::{Behaviour, Instance, Upstream, decisions};
 
-use crate::world::{ANSWER, World, body};
+use crate::world::{ANSWER, World, body, providers_toml};
 
 /// What `usage show` prints, as text, so that no float comes between.
 async fn usage(instance: &Instance, id: &str) -> Result<(String, Value)> {
@@ -111,7 +111,7 @@ async fn many_at_once_are_all_recorded_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_that_every_provider_failed_costs_nothing_and_is_on_record() -> Result<()> {
+async fn a_request_that_every_provider_failed_costs_what_may_be_billed_and_is_on_record() -> Result<()> {
     let alpha = Upstream::start(Behaviour::status(500)).await?;
     let beta = Upstream::start(Behaviour::Close).await?;
     let world = World::with_providers(&alpha, &beta, 5_000).await?;
@@ -119,7 +119,16 @@ async fn a_request_that_every_provider_failed_costs_nothing_and_is_on_record() -
     let listed = world.instance.json(&["usage", "list"]).await?;
     let rows = rows(&listed)?;
     ensure!(rows.len() == 1, "{listed}");
-    ensure!(rows[0]["outcome"] == "failed" && rows[0]["input_tokens"] == 0, "{listed}");
+    // The first answered with an error status and bills nothing; what the second took in is unknown: its bound.
+    let sent = beta.take_request()?.body.len() as u64;
+    ensure!(rows[0]["outcome"] == "failed" && rows[0]["token_source"] == "bound", "{listed}");
+    ensure!(rows[0]["input_tokens"] == sent + 128, "{sent} bytes: {listed}");
+
+    let free = format!("[money]\nunknown = \"free\"\n{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000));
+    let world = World::start(&free).await?;
+    world.server.decide(&world.inference.secret, body("acme/pair")).await?.envelope(502)?;
+    let listed = world.instance.json(&["usage", "list"]).await?;
+    ensure!(self::rows(&listed)?[0]["input_tokens"] == 0, "{listed}");
     Ok(())
 }
 

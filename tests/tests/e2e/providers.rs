@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Report, Upstream, free_address};
 
-use crate::world::{ANSWER, World, body, providers_toml};
+use crate::world::{ANSWER, World, body, providers_toml, providers_toml_of_cases};
 
 const GIB: u64 = 1 << 30;
 
@@ -110,12 +110,14 @@ async fn each_failure_alone_has_its_status_and_with_a_second_provider_an_answer(
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
     let elsewhere = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &beta, 1_000).await?;
+    let failures = failures(&elsewhere);
+    let (one, other) = (alpha.base_url(), beta.base_url());
+    let world = World::start(&providers_toml_of_cases(&one, &other, 1_000, 2 * failures.len())).await?;
     let secret = &world.inference.secret;
     let mut report = Report::default();
-    for (name, behaviour, status, outcome) in failures(&elsewhere) {
+    for (case, (name, behaviour, status, outcome)) in failures.into_iter().enumerate() {
         alpha.behave(behaviour);
-        let alone = world.server.decide(secret, body("acme/alone")).await?;
+        let alone = world.server.decide(secret, body(&format!("acme/alone-{case}"))).await?;
         let seen = || -> Result<()> {
             let envelope = alone.error(status, message(status))?;
             ensure!(!alone.text().contains(PRIVATE), "the provider's text came through: {}", alone.text());
@@ -129,7 +131,7 @@ async fn each_failure_alone_has_its_status_and_with_a_second_provider_an_answer(
         report.case(&format!("{name}, alone"), seen());
         ensure!(alpha.take_requests().len() == 1, "{name}: one attempt, and no retry");
 
-        let pair = world.server.decide(secret, body("acme/pair")).await?;
+        let pair = world.server.decide(secret, body(&format!("acme/pair-{}", 2 * case))).await?;
         report.case(
             &format!("{name}, with another"),
             pair.ok().and_then(|answer| {
@@ -140,7 +142,8 @@ async fn each_failure_alone_has_its_status_and_with_a_second_provider_an_answer(
         );
         ensure!(beta.take_requests().len() == 1, "{name}: the second provider is asked once");
 
-        let first_only = body("acme/pair").replacen('{', r#"{"provider":{"allow_fallbacks":false},"#, 1);
+        let first_only = body(&format!("acme/pair-{}", 2 * case + 1));
+        let first_only = first_only.replacen(r#""order""#, r#""allow_fallbacks":false,"order""#, 1);
         let reply = world.server.decide(secret, first_only).await?;
         report.case(&format!("{name}, without fallbacks"), reply.error(status, message(status)));
         ensure!(beta.take_requests().is_empty(), "{name}: the second provider was asked although it must not be");
@@ -168,20 +171,21 @@ async fn a_wait_that_a_provider_asks_for_reaches_the_caller() -> Result<()> {
     let busy = |seconds: u32| Behaviour::Answer(429, format!("retry-after: {seconds}\r\n"), "{}".to_owned());
     let alpha = Upstream::start(busy(17)).await?;
     let beta = Upstream::start(busy(5)).await?;
-    let world = World::with_providers(&alpha, &beta, 2_000).await?;
-    let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+    let toml = providers_toml_of_cases(&alpha.base_url(), &beta.base_url(), 2_000, 3);
+    let world = World::start(&toml).await?;
+    let reply = world.server.decide(&world.inference.secret, body("acme/alone-0")).await?;
     let envelope = reply.error(529, "Provider returned error")?;
     ensure!(envelope["error"]["metadata"]["retry_after_seconds"] == 17, "{envelope}");
-    let reply = world.server.decide(&world.inference.secret, body("acme/pair")).await?;
+    let reply = world.server.decide(&world.inference.secret, body("acme/pair-0")).await?;
     let envelope = reply.error(529, "Provider returned error")?;
     ensure!(envelope["error"]["metadata"]["retry_after_seconds"] == 5, "the shorter wait counts: {envelope}");
 
     // Only where every attempt ended so.
     beta.behave(Behaviour::status(500));
-    world.server.decide(&world.inference.secret, body("acme/pair")).await?.envelope(502)?;
+    world.server.decide(&world.inference.secret, body("acme/pair-1")).await?.envelope(502)?;
     // A header that says nothing is none.
     alpha.behave(Behaviour::Answer(429, "retry-after: soon\r\n".to_owned(), "{}".to_owned()));
-    world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(529)?;
+    world.server.decide(&world.inference.secret, body("acme/alone-1")).await?.envelope(529)?;
     Ok(())
 }
 

@@ -12,8 +12,10 @@ pub const ANSWER: &str = r#"{"model":"judge-1.0","answers":{"refund":{"type":"no
 
 /// A Decisions body for `model` with [`QUESTIONS`] and a state.
 pub fn body(model: &str) -> String {
-    format!(r#"{{"model":"{model}","questions":{QUESTIONS},"state":"It smokes. I want my money back.",
-            "provider":{{"order":["alpha","beta"]}}}}"#)
+    format!(
+        r#"{{"model":"{model}","questions":{QUESTIONS},"state":"It smokes. I want my money back.",
+            "provider":{{"order":["alpha","beta"]}}}}"#
+    )
 }
 
 /// A Decisions body for the sandbox with further members, such as `"user":"u"`.
@@ -54,6 +56,21 @@ impl World {
     pub async fn decide(&self, body: impl AsRef<[u8]>) -> Result<Value> {
         self.server.decide(&self.inference.secret, body).await?.ok()
     }
+}
+
+/// As [`providers_toml`], with models of their own for each case of a test, so that no breaker remembers another case:
+/// `acme/alone-3`, `acme/pair-3`.
+pub fn providers_toml_of_cases(alpha: &str, beta: &str, attempt_timeout_ms: u64, cases: usize) -> String {
+    let mut toml = providers_toml(alpha, beta, attempt_timeout_ms);
+    for case in 0..cases {
+        for (model, provider) in [("alone", "alpha"), ("pair", "alpha"), ("pair", "beta")] {
+            toml += &format!(
+                "[[endpoints]]\nmodel = \"acme/{model}-{case}\"\nprovider = \"{provider}\"\n\
+                 upstream_model = \"judge-1\"\nprompt_price = \"0.000000042\"\ncompletion_price = \"0\"\n"
+            );
+        }
+    }
+    toml
 }
 
 pub fn providers_toml(alpha: &str, beta: &str, attempt_timeout_ms: u64) -> String {

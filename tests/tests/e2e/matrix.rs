@@ -1,0 +1,272 @@
+//! Every wire in against every wire out: the same questions get the same answers, in the shape of the wire they came
+//! in by.
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use tollgate_tests::vendors::{self, HEAT, HEAT_CONFIDENCE, HEAT_SCORE, QUEUE, QUEUE_CONFIDENCE, REFUND};
+use tollgate_tests::{Behaviour, Call, Recorded, Report, Upstream};
+
+use crate::world::World;
+
+/// A wire out: its name, what plays it, and what else its provider is configured with.
+type Out = (&'static str, fn(&Recorded) -> (u16, String), &'static str);
+
+const OUT: [Out; 4] = [
+    ("system-one", vendors::system_one, ""),
+    ("openai-decisions", vendors::openai, ""),
+    ("gemini-decisions", vendors::gemini, ""),
+    ("sglang-decisions", vendors::sglang, ""),
+];
+
+/// A wire in: its name, its path, the body of a question of each type to a model, and how its answer is read.
+struct In {
+    name: &'static str,
+    path: &'static str,
+    body: fn(&str, &[Value]) -> Value,
+    question: fn(&str) -> Value,
+    read: fn(&Value, &str) -> Result<Told>,
+}
+
+/// What an answer says, whatever its shape.
+#[derive(Debug, PartialEq)]
+struct Told {
+    value: f64,
+    chosen: Option<String>,
+    distribution: Vec<f64>,
+    confidence: Option<f64>,
+}
+
+const IN: [In; 8] = [
+    In {
+        name: "contract",
+        path: "/api/v1/api/alpha/decisions",
+        body: system_one_body,
+        question: system_one,
+        read: read_map,
+    },
+    In {
+        name: "contract at the root",
+        path: "/api/alpha/decisions",
+        body: system_one_body,
+        question: system_one,
+        read: read_map,
+    },
+    In { name: "System One", path: "/v1/systemone", body: system_one_body, question: system_one, read: read_map },
+    In {
+        name: "System One below the base",
+        path: "/api/v1/systemone",
+        body: system_one_body,
+        question: system_one,
+        read: read_map,
+    },
+    In {
+        name: "System One by shape",
+        path: "/v1/decisions",
+        body: system_one_body,
+        question: system_one,
+        read: read_map,
+    },
+    In { name: "OpenAI", path: "/v1/decisions", body: array_body, question: openai, read: read_openai },
+    In { name: "Gemini", path: "/v1beta/decisions", body: gemini_body, question: gemini, read: read_map },
+    In { name: "SGLang", path: "/v1/decisions", body: array_body, question: sglang, read: read_sglang },
+];
+
+const STATE: &str = "The blender smokes. I want my money back.";
+
+fn map(questions: &[Value]) -> Value {
+    let member = |question: &Value| {
+        let mut question = question.clone();
+        let name = question.as_object_mut().and_then(|members| members.remove("name"));
+        (name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(), question)
+    };
+    Value::Object(questions.iter().map(member).collect())
+}
+
+fn system_one_body(model: &str, questions: &[Value]) -> Value {
+    json!({"model": model, "state": STATE, "questions": map(questions)})
+}
+
+fn gemini_body(model: &str, questions: &[Value]) -> Value {
+    json!({"model": model, "input": [{"type": "text", "text": STATE}], "questions": map(questions)})
+}
+
+fn array_body(model: &str, questions: &[Value]) -> Value {
+    json!({"model": model, "input": STATE, "questions": questions})
+}
+
+fn system_one(kind: &str) -> Value {
+    match kind {
+        "noul" => json!({"name": "refund", "type": "noul", "instructions": "Does the writer want a refund?",
+            "criteria": {"true": "asks for money back", "false": "anything else"}}),
+        "choice" => json!({"name": "queue", "type": "choice", "instructions": "Who handles it?",
+            "criteria": {"billing": "money", "hardware": "device faults", "other": null}}),
+        _ => json!({"name": "heat", "type": "score", "instructions": "How upset?",
+            "criteria": ["calm", "annoyed", "furious"]}),
+    }
+}
+
+fn gemini(kind: &str) -> Value {
+    let mut question = system_one(kind);
+    if kind == "noul" {
+        question["criteria"] = json!({"true_description": "asks for money back", "false_description": "anything else"});
+    }
+    question
+}
+
+fn openai(kind: &str) -> Value {
+    match kind {
+        "noul" => json!({"name": "refund", "type": "predicate", "instructions": "The writer wants a refund."}),
+        "choice" => json!({"name": "queue", "type": "choice", "instructions": "Who handles it?", "choices": [
+            {"value": "billing", "description": "money"}, {"value": "hardware", "description": "device faults"},
+            {"value": "other"}]}),
+        _ => json!({"name": "heat", "type": "score", "instructions": "How upset?",
+            "levels": [{"label": "calm"}, {"label": "annoyed"}, {"label": "furious"}]}),
+    }
+}
+
+fn sglang(kind: &str) -> Value {
+    match kind {
+        "noul" => json!({"id": "refund", "type": "yes_no", "question": "Does the writer want a refund?",
+            "yes": "asks for money back", "no": "anything else"}),
+        "choice" => json!({"id": "queue", "type": "choice", "question": "Who handles it?", "options": [
+            {"name": "billing", "description": "money"}, {"name": "hardware", "description": "device faults"},
+            {"name": "other"}]}),
+        _ => json!({"id": "heat", "type": "score", "question": "How upset?", "levels": ["calm", "annoyed", "furious"]}),
+    }
+}
+
+const OPTIONS: [&str; 3] = ["billing", "hardware", "other"];
+const LEVELS: [&str; 3] = ["0", "1", "2"];
+
+fn name_of(kind: &str) -> &'static str {
+    match kind {
+        "noul" => "refund",
+        "choice" => "queue",
+        _ => "heat",
+    }
+}
+
+fn numbers(distribution: &Value, names: [&str; 3]) -> Result<Vec<f64>> {
+    names
+        .iter()
+        .map(|name| distribution[*name].as_f64().with_context(|| format!("no {name} in {distribution}")))
+        .collect()
+}
+
+fn read_map(answer: &Value, kind: &str) -> Result<Told> {
+    let answers = answer["answers"].as_object().with_context(|| format!("no answers in {answer}"))?;
+    ensure!(answers.len() == 1, "{answer}");
+    told(&answers[name_of(kind)], kind, kind, "noul")
+}
+
+fn read_sglang(answer: &Value, kind: &str) -> Result<Told> {
+    ensure!(answer["object"] == "decisions", "{answer}");
+    let answer = &answer["answers"][name_of(kind)];
+    if kind == "noul" {
+        ensure!(answer["type"] == "yes_no", "{answer}");
+        let value = answer["probabilities"]["yes"].as_f64().context("yes")?;
+        return Ok(Told { value, chosen: None, distribution: Vec::new(), confidence: None });
+    }
+    // The wire knows no confidence.
+    let told = told(answer, kind, kind, "")?;
+    Ok(Told { confidence: None, ..told })
+}
+
+fn told(answer: &Value, kind: &str, type_name: &str, noul: &str) -> Result<Told> {
+    ensure!(answer["type"] == type_name, "{answer}");
+    let confidence = answer["confidence"].as_f64();
+    Ok(match kind {
+        "noul" => {
+            let value = answer[noul].as_f64().with_context(|| format!("{answer}"))?;
+            Told { value, chosen: None, distribution: Vec::new(), confidence: None }
+        }
+        "choice" => Told {
+            value: 0.0,
+            chosen: answer["choice"].as_str().map(str::to_owned),
+            distribution: numbers(&answer["probabilities"], OPTIONS)?,
+            confidence,
+        },
+        _ => Told {
+            value: answer["score"].as_f64().with_context(|| format!("{answer}"))?,
+            chosen: None,
+            distribution: numbers(&answer["probabilities"], LEVELS)?,
+            confidence,
+        },
+    })
+}
+
+fn read_openai(answer: &Value, kind: &str) -> Result<Told> {
+    let answers = answer["answers"].as_array().with_context(|| format!("no answers in {answer}"))?;
+    let [one] = &answers[..] else { bail!("{} answers to one question", answers.len()) };
+    ensure!(one["name"] == name_of(kind), "{one}");
+    let distribution: Vec<f64> = one["probabilities"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry["probability"].as_f64())
+        .collect();
+    let confidence = one["confidence"].as_f64();
+    let (type_name, value) = match kind {
+        "noul" => ("predicate", &one["probability"]),
+        "choice" => ("choice", &json!(0.0)),
+        _ => ("score", &one["score"]),
+    };
+    ensure!(one["type"] == type_name, "{one}");
+    let value = value.as_f64().with_context(|| format!("{one}"))?;
+    Ok(Told { value, chosen: one["choice"].as_str().map(str::to_owned), distribution, confidence })
+}
+
+fn config(upstreams: &[Upstream]) -> String {
+    let mut toml = String::new();
+    for (index, ((wire, _, more), upstream)) in OUT.iter().zip(upstreams).enumerate() {
+        toml += &format!(
+            "[[providers]]\nslug = \"p{index}\"\nwire = \"{wire}\"\nbase_url = \"{}\"\n\
+             [[endpoints]]\nmodel = \"acme/m{index}\"\nprovider = \"p{index}\"\nupstream_model = \"vendor-1\"\n\
+             prompt_price = \"0.000001\"\ncompletion_price = \"0\"\n{more}\n",
+            upstream.base_url()
+        );
+    }
+    toml
+}
+
+#[tokio::test]
+async fn every_wire_in_gets_the_same_answers_from_every_wire_out() -> Result<()> {
+    let mut upstreams = Vec::new();
+    for (_, speaks, _) in OUT {
+        upstreams.push(Upstream::start(Behaviour::Speak(speaks)).await?);
+    }
+    let world = World::start(&config(&upstreams)).await?;
+    let mut report = Report::default();
+    for wire_in in &IN {
+        for (index, (wire_out, _, more)) in OUT.iter().enumerate() {
+            for kind in ["noul", "choice", "score"] {
+                let body = (wire_in.body)(&format!("acme/m{index}"), &[(wire_in.question)(kind)]);
+                let call = Call::post(wire_in.path).key(&world.inference.secret).json(body.to_string());
+                let reply = world.server.send(&call).await?;
+                let label = format!("{} -> {wire_out} {more}, {kind}", wire_in.name);
+                let outcome =
+                    reply.ok().and_then(|answer| (wire_in.read)(&answer, kind)).and_then(|told| same(&told, kind));
+                report.case(&label, outcome);
+            }
+        }
+    }
+    report.finish()
+}
+
+/// Equal to the verdict that every vendor gives, within rounding; a confidence that is there is System One's.
+fn same(told: &Told, kind: &str) -> Result<()> {
+    let close = |a: f64, b: f64| (a - b).abs() < 0.006;
+    let all_close = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| close(*a, *b));
+    let confident = |expected: f64| told.confidence.is_none_or(|confidence| close(confidence, expected));
+    let fits = match kind {
+        "noul" => close(told.value, REFUND),
+        "choice" => {
+            told.chosen.as_deref() == Some("billing")
+                && all_close(&told.distribution, &QUEUE)
+                && confident(QUEUE_CONFIDENCE)
+        }
+        _ => close(told.value, HEAT_SCORE) && all_close(&told.distribution, &HEAT) && confident(HEAT_CONFIDENCE),
+    };
+    ensure!(fits, "{told:?}");
+    Ok(())
+}
