@@ -269,7 +269,7 @@ pub(super) struct Generation {
     /// As it was sent.
     #[schema(required, value_type = Option<Object>)]
     trace: Option<Value>,
-    /// One for each attempt, in the order in which they ended.
+    /// One for each attempt, in the order in which they began.
     provider_responses: Vec<ProviderResponse>,
 }
 

@@ -74,7 +74,7 @@ async fn the_record_tells_what_was_asked_who_was_tried_and_what_it_cost() {
     for member in INSISTED_ON {
         assert!(data.contains_key(member), "{member}");
     }
-    let told = |names: &[&str]| Value::from_iter(names.iter().map(|&name| (name, data[name].clone())));
+    let told = |names: &[&str]| -> Value { names.iter().map(|&name| (name, data[name].clone())).collect() };
     assert_eq!(
         told(&["id", "api_type", "model", "requested_model", "alias_resolved", "provider_name", "outcome"]),
         json!({
