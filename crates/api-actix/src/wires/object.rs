@@ -99,7 +99,7 @@ mod tests {
         let object =
             Object::of_type("x\u{1}").json("b\"", "[1]").count("a", 7).number("n", 0.1).maybe("no", None).end();
         assert_eq!(object, r#"{"type":"x\u0001","b\"":[1],"a":7,"n":0.1}"#);
-        assert_eq!(array(["1".to_owned(), object]), format!("[1,{object}]"));
+        assert_eq!(array(["1".to_owned(), object.clone()]), format!("[1,{object}]"));
         assert_eq!((Object::new().end(), array([])), ("{}".to_owned(), "[]".to_owned()));
     }
 }

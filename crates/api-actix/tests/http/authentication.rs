@@ -20,7 +20,7 @@ fn described() -> Vec<(String, String, bool)> {
             routes.push((method.to_uppercase(), path.replace(['{', '}'], ""), open));
         }
     }
-    assert_eq!(routes.len(), 10);
+    assert_eq!(routes.len(), 20);
     routes
 }
 
@@ -34,7 +34,7 @@ async fn every_described_route_needs_a_key_but_the_open_ones() {
             assert_eq!(reply.status, 200, "{path}");
             open_paths.push(path);
         } else {
-            assert_eq!(reply.refusal(401), "Missing Authentication header", "{path}");
+            assert_eq!(reply.refusal_in_any_form(401), "Missing Authentication header", "{path}");
             assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
         }
     }
@@ -49,10 +49,10 @@ async fn the_key_comes_before_the_method_and_the_body() {
     for (method, path, open) in described() {
         for wrong in ["DELETE", "OPTIONS", if method == "GET" { "POST" } else { "GET" }] {
             if !open {
-                gateway.send(wrong, &path, &[], b"").await.refusal(401);
+                gateway.send(wrong, &path, &[], b"").await.refusal_in_any_form(401);
             }
             let reply = gateway.send(wrong, &path, &[("Authorization", &bearer)], b"").await;
-            assert_eq!(reply.refusal(405), "Method not allowed", "{wrong} {path}");
+            assert_eq!(reply.refusal_in_any_form(405), "Method not allowed", "{wrong} {path}");
             assert_eq!(reply.header("allow"), Some(if method == "GET" { "GET, HEAD" } else { "POST" }));
         }
     }

@@ -49,14 +49,11 @@ async fn nesting_is_served_to_a_hundred_levels_and_refused_at_a_hundred_thousand
 }
 
 #[tokio::test]
-async fn other_types_and_encodings_are_refused() {
+async fn other_types_are_refused() {
     let gateway = Setup::new().await.start();
-    for headers in [
-        &[][..],
-        &[("Content-Type", "text/plain")],
-        &[("Content-Type", "application/x-www-form-urlencoded")],
-        &[("Content-Type", "application/json"), ("Content-Encoding", "gzip")],
-    ] {
+    for headers in
+        [&[][..], &[("Content-Type", "text/plain")], &[("Content-Type", "application/x-www-form-urlencoded")]]
+    {
         let reply = gateway.post(Caller::Inference, PATH, headers, b"{}").await;
         assert!(reply.refusal(400).starts_with("Content-"), "{headers:?}");
     }

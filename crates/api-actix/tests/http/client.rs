@@ -24,6 +24,16 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// Checks that this is a refusal of that status in the form of any wire and returns its message.
+    #[track_caller]
+    pub fn refusal_in_any_form(&self, status: u16) -> String {
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        let json = self.json();
+        let message = json.pointer("/error/message").or_else(|| json.get("message"));
+        message.unwrap().as_str().unwrap().to_owned()
+    }
+
     /// Checks that this is an error envelope of that status and returns its message.
     #[track_caller]
     pub fn refusal(&self, status: u16) -> String {

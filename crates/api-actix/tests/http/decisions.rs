@@ -144,17 +144,20 @@ async fn simulated_failures_reach_the_caller_as_they_are() {
 
 #[tokio::test]
 async fn how_it_was_handled_is_told_on_request_only() {
-    let mut setup = Setup::answering([overloaded(1), answer(ANSWERS), overloaded(1), overloaded(1)]).await;
-    setup.settings.wire_names = WireNames::OpenRouter;
-    let gateway = setup.start();
+    let answering = async |script: Vec<_>| {
+        let mut setup = Setup::answering(script).await;
+        setup.settings.wire_names = WireNames::OpenRouter;
+        setup.start()
+    };
+    let gateway = answering(vec![overloaded(1), answer(ANSWERS), answer(ANSWERS)]).await;
     let headers = [("Content-Type", "application/json"), ("x-openrouter-metadata", "enabled")];
     let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;
     let told = &reply.json()["openrouter_metadata"];
     assert_eq!((&told["attempt_count"], &told["routing"]["provider"]), (&2.into(), &"The second".into()));
+    assert_eq!(gateway.decide(BODY).await.json().get("openrouter_metadata"), None);
+    let gateway = answering(vec![overloaded(1), overloaded(1)]).await;
     let reply = gateway.post(Caller::Inference, "/api/alpha/decisions", &headers, BODY.as_bytes()).await;
     assert_eq!(reply.json()["openrouter_metadata"]["attempts"].as_array().unwrap().len(), 2);
-    let reply = gateway.decide(BODY).await;
-    assert_eq!(reply.json().get("openrouter_metadata"), None);
 }
 
 #[tokio::test]

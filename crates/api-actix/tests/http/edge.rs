@@ -14,7 +14,6 @@ async fn unknown_paths_are_not_found_with_a_key_or_without() {
     for path in [
         "/",
         "/api/v1",
-        "/api/v1/models",
         "/api/v1/models/count/",
         "/api/v2/models/count",
         "/health",

@@ -81,6 +81,7 @@ pub struct Setup {
     pub rate_limiter: Option<Arc<dyn RateLimiter>>,
     pub health: Arc<HealthBoard>,
     pub limits: StorageLimits,
+    pub endpoints: Vec<Endpoint>,
     pub settings: HttpSettings,
 }
 
@@ -98,6 +99,7 @@ impl Setup {
             probes: Vec::new(),
             rate_limiter: None,
             health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
+            endpoints: vec![endpoint("first"), endpoint("second")],
             limits: StorageLimits { max_file_bytes: 100, workspace_quota_bytes: 150 },
             settings: HttpSettings {
                 listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -145,7 +147,7 @@ impl Setup {
             random: Arc::new(ScriptedRandomness::default()),
             health: Arc::clone(&self.health),
         };
-        let directory = Arc::new(EndpointDirectory::new(vec![endpoint("first"), endpoint("second")]));
+        let directory = Arc::new(EndpointDirectory::new(self.endpoints));
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
@@ -237,7 +239,8 @@ fn models() -> Vec<Model> {
     vec![priced("acme/judge", "0.000000042"), priced("acme/idle", "0"), priced("acme/varies", "-1"), writer]
 }
 
-fn endpoint(provider: &str) -> Endpoint {
+/// An endpoint of `acme/judge`.
+pub fn endpoint(provider: &str) -> Endpoint {
     Endpoint {
         provider_name: format!("The {provider}"),
         token_overhead: 0,

@@ -1,0 +1,103 @@
+//! Bodies that are packed, on every route that takes JSON.
+
+use std::io::Write;
+
+use super::client::Reply;
+use super::gateway::{BASE, Caller, Gateway, Setup, answer, guardrail};
+
+const BODY: &str = r#"{"model":"acme/judge","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#;
+const ANSWERS: &str = r#"{"q":{"type":"noul","noul":0.5}}"#;
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+async fn post(gateway: &Gateway, path: &str, encoding: &str, body: &[u8]) -> Reply {
+    let bearer = Caller::Inference.bearer();
+    let headers = [("Authorization", &*bearer), ("Content-Type", "application/json"), ("Content-Encoding", encoding)];
+    gateway.send("POST", path, &headers, body).await
+}
+
+#[tokio::test]
+async fn packed_bodies_are_read_on_every_route() {
+    let paths =
+        ["/api/alpha/decisions", "/api/v1/api/alpha/decisions", "/v1/systemone", "/api/v1/systemone", "/v1/decisions"];
+    let gateway = Setup::answering((0..15).map(|_| answer(ANSWERS))).await.start();
+    for path in paths {
+        for (encoding, body) in
+            [("gzip", gzip(BODY.as_bytes())), ("zstd", zstd(BODY.as_bytes())), ("identity", BODY.as_bytes().to_vec())]
+        {
+            let reply = post(&gateway, path, encoding, &body).await;
+            assert_eq!(reply.status, 200, "{path} {encoding} {}", String::from_utf8_lossy(&reply.body));
+        }
+    }
+    let path = format!("/guardrails/{}/assignments/keys", guardrail());
+    let hashes = format!(r#"{{"key_hashes":["{}"]}}"#, Caller::Inference.hash());
+    let headers = [("Content-Type", "application/json"), ("Content-Encoding", "zstd")];
+    let reply = gateway.post(Caller::Management, &path, &headers, &zstd(hashes.as_bytes())).await;
+    assert_eq!(reply.json()["assigned_count"], 1);
+}
+
+#[tokio::test]
+async fn a_large_body_is_read_packed_and_the_same_bytes_count() {
+    let mut setup = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await;
+    setup.settings.max_json_bytes = 4 << 20;
+    let gateway = setup.start();
+    let text: String =
+        (0..400_000_u32).map(|i| char::from(b'a' + (i.wrapping_mul(2_654_435_761) >> 27) as u8 % 26)).collect();
+    let body = BODY.replace("\"s\"", &format!("\"{text}\""));
+    for (encoding, packed) in [("gzip", gzip(body.as_bytes())), ("zstd", zstd(body.as_bytes()))] {
+        assert_eq!(post(&gateway, "/api/alpha/decisions", encoding, &packed).await.status, 200, "{encoding}");
+    }
+}
+
+#[tokio::test]
+async fn a_bomb_goes_off_nowhere() {
+    let mut setup = Setup::new().await;
+    setup.settings.max_json_bytes = 1 << 20;
+    let gateway = setup.start();
+    let huge = vec![b' '; 64 << 20];
+    for (encoding, packed) in [("gzip", gzip(&huge)), ("zstd", zstd(&huge))] {
+        assert!(packed.len() < 1 << 20, "{encoding}");
+        let reply = post(&gateway, "/api/alpha/decisions", encoding, &packed).await;
+        assert_eq!(reply.refusal(413), "Request payload too large", "{encoding}");
+    }
+    // One byte over the limit is over it, and the limit itself is not.
+    for (bytes, status) in [(1 << 20, 400), ((1 << 20) + 1, 413)] {
+        let reply = post(&gateway, "/api/alpha/decisions", "zstd", &zstd(&vec![b' '; bytes])).await;
+        reply.refusal(status);
+    }
+    // A window of 128 MiB for a body of two bytes.
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(27).unwrap();
+    encoder.include_contentsize(false).unwrap();
+    encoder.write_all(b"{}").unwrap();
+    encoder.flush().unwrap();
+    let reply = post(&gateway, "/api/alpha/decisions", "zstd", &encoder.finish().unwrap()).await;
+    assert!(reply.refusal(400).starts_with("The body is sent as zstd and "));
+}
+
+#[tokio::test]
+async fn what_is_broken_or_unknown_is_refused() {
+    let gateway = Setup::new().await.start();
+    for (encoding, packed) in [("gzip", gzip(BODY.as_bytes())), ("zstd", zstd(BODY.as_bytes()))] {
+        let cut = post(&gateway, "/api/alpha/decisions", encoding, &packed[..packed.len() / 2]).await;
+        assert_eq!(cut.refusal(400), format!("The body is sent as {encoding} and is cut short"));
+        let mut corrupt = packed.clone();
+        corrupt[0] ^= 0xff;
+        let corrupt = post(&gateway, "/api/alpha/decisions", encoding, &corrupt).await;
+        assert_eq!(corrupt.refusal(400), format!("The body is sent as {encoding} and cannot be unpacked"));
+        assert!(post(&gateway, "/api/alpha/decisions", encoding, b"").await.refusal(400).contains("empty"));
+    }
+    for encoding in ["br", "deflate", "gzip, zstd", "compress"] {
+        let reply = post(&gateway, &format!("{BASE}/api/alpha/decisions"), encoding, BODY.as_bytes()).await;
+        reply.refusal(415);
+        assert_eq!(reply.header("accept-encoding"), Some("zstd, gzip"));
+    }
+}
