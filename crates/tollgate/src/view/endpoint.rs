@@ -161,7 +161,7 @@ impl EndpointView {
             (self.limits.max_input_tokens, "tokens"),
         ];
         let words: Vec<String> =
-            limits.iter().filter_map(|(limit, word)| limit.map(|limit| format!("{limit} {word}"))).collect();
+            limits.iter().filter_map(|(limit, word)| limit.map(|limit| format!("{word} {limit}"))).collect();
         if words.is_empty() { "-".to_owned() } else { words.join(", ") }
     }
 }
@@ -210,7 +210,7 @@ mod tests {
             ..endpoint(Wire::SglangDecisions)
         };
         let line = EndpointView::new(&limited, None).line();
-        assert_eq!((line[5].as_str(), line[6].as_str()), ("26 options, 4 levels", "does not collect"));
+        assert_eq!((line[5].as_str(), line[6].as_str()), ("options 26, levels 4", "does not collect"));
         let plain = EndpointView::new(&endpoint(Wire::SystemOne), None).line();
         assert_eq!((plain[5].as_str(), plain[6].as_str()), ("-", "may collect"));
         let zdr = DataPolicy { zdr: true, collects: false };

@@ -39,7 +39,7 @@ pub fn health(endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
     Arc::new(HealthBoard::new(endpoints.all().len(), HealthPolicy::default()))
 }
 
-/// Why options of a model do nothing, where they do.
+/// Which options of a model have no effect, and why.
 pub fn idle_options(
     model: &ModelConfig,
     catalogue: &CatalogueSnapshot,
@@ -49,18 +49,18 @@ pub fn idle_options(
     let serving = match catalogue.resolve(name.as_str()) {
         Some(resolved) if resolved.model.id == *name => endpoints.for_model(&resolved.model).len(),
         Some(resolved) => {
-            return Some(format!("{name} is another name of {}: options go by the id", resolved.model.id));
+            return Some(format!("all: {name} is another name of {}, and options go by the id", resolved.model.id));
         }
         // A sandbox model needs no row.
         None => usize::from(endpoints.sandbox(name.as_str()).is_some()),
     };
     match serving {
         0 => Some(match nearest_served(name, endpoints) {
-            Some(nearest) => format!("no endpoint serves {name}; the nearest model that is served is {nearest}"),
-            None => format!("no endpoint serves {name}"),
+            Some(nearest) => format!("all: no endpoint serves {name}; the nearest model that is served is {nearest}"),
+            None => format!("all: no endpoint serves {name}"),
         }),
         1 if model.options.hedging.is_some() => {
-            Some(format!("{name} has one endpoint, and hedging needs a second one to ask"))
+            Some(format!("hedge: {name} has one endpoint, and a second one is needed"))
         }
         _ => None,
     }
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(told("model = \"a/two\"\nhedge = true"), None);
         assert_eq!(told("model = \"sandbox/x\"\ncoalesce = \"each\""), None);
         for (lines, expected) in [
-            ("model = \"a/one\"\nhedge = true", "a/one has one endpoint"),
+            ("model = \"a/one\"\nhedge = true", "hedge: a/one has one endpoint"),
             ("model = \"sandbox/x\"\nhedge = true", "sandbox/x has one endpoint"),
             ("model = \"a/one-20260101\"", "a/one-20260101 is another name of a/one"),
             ("model = \"a/two:floor\"", "a/two:floor is another name of a/two"),

@@ -126,7 +126,7 @@ fn warn_of_free_calls(config: &Config, live: &LiveCatalogue) {
 fn warn_of_idle_options(config: &Config, live: &LiveCatalogue, endpoints: &EndpointDirectory) {
     for model in &config.models {
         if let Some(reason) = router::idle_options(model, &live.snapshot(), endpoints) {
-            tracing::warn!(model.id = %model.model, reason, "options in [[models]] do nothing");
+            tracing::warn!(model.id = %model.model, reason, "an option in [[models]] has no effect");
         }
     }
 }

@@ -143,7 +143,7 @@ fn row_and_price(row: Option<&Model>, endpoint: &Endpoint) -> (Status, &'static 
     }
 }
 
-/// Which options in `[[models]]` do something.
+/// Which options in `[[models]]` have an effect.
 pub async fn models(context: &Context, stores: &Stores) -> Vec<Check> {
     if context.config.models.is_empty() {
         return Vec::new();
@@ -156,7 +156,7 @@ pub async fn models(context: &Context, stores: &Stores) -> Vec<Check> {
     let check = |model: &ModelConfig| {
         let name = format!("model {}", model.model);
         match idle_options(model, &snapshot, &endpoints) {
-            Some(reason) => Check::new(name, Status::Warning, format!("its options do nothing: {reason}")),
+            Some(reason) => Check::new(name, Status::Warning, format!("without effect: {reason}")),
             None => Check::new(name, Status::Ok, "its options are in force"),
         }
     };
