@@ -96,6 +96,11 @@ def read(content_type, body):
 def system_one_answer(request):
     """Answers every question of the System One wire."""
     answers = {name: system_one_question(question) for name, question in request["questions"].items()}
+    if request["model"] == "terse":
+        # Some hosts of the wire leave out what can be told from the rest.
+        for answer in answers.values():
+            answer.pop("legend", None)
+            answer.pop("confidence", None)
     return {"model": request["model"], "answers": answers, "usage": {"input_tokens": 20, "output_tokens": 3}}
 
 

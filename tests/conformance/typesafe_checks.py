@@ -115,6 +115,12 @@ def limits():
 
 
 @tollgate.check
+def terse_provider():
+    """what the package requires and a provider leaves out (legend, confidence) is there"""
+    verify(client(model="conformance/terse").system_one(state=LETTER, questions=QUESTIONS))
+
+
+@tollgate.check
 def dictionaries():
     """questions as plain dictionaries answer as the package's classes do"""
     plain = {
