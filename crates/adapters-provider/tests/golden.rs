@@ -19,7 +19,7 @@ use rstest::rstest;
 
 fn file(wire: &str, name: &str) -> String {
     let path = format!("{}/tests/golden/{wire}/{name}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{path}")).trim_end_matches('\n').to_owned()
+    std::fs::read_to_string(path).unwrap().trim_end_matches('\n').to_owned()
 }
 
 fn counts(usage: Option<ReportedUsage>) -> [String; 2] {
@@ -46,7 +46,7 @@ fn bytes_are_as_on_file(codec: &impl WireCodec, model: &str, case: &str) {
 
     let answer = codec.read(&asked.questions, file(wire, &format!("{case}.response.json")).as_bytes()).unwrap();
     let [input, output] = counts(answer.usage);
-    let read = format!(r#"{{"answers":{},"input_tokens":{input},"output_tokens":{output}}}"#, answer.answers.text(),);
+    let read = format!(r#"{{"answers":{},"input_tokens":{input},"output_tokens":{output}}}"#, answer.answers.text());
     same_as_file(wire, &format!("{case}.answer.json"), &read);
     let rules = AnswerRules { decimals: 2, confidence: codec.wire().confidence() };
     Answers::check(&asked.questions, &answer.answers, rules).unwrap();
@@ -66,12 +66,14 @@ fn system_one_dialects(#[case] case: &str, #[case] model_in: ModelPlace, #[case]
 }
 
 #[rstest]
-fn openai_decisions(#[values("all", "sentences", "booleans", "items", "gemini_parts", "unnamed")] case: &str) {
+fn openai_decisions(
+    #[values("all", "sentences", "booleans", "items", "gemini_parts", "paragraphs", "unnamed")] case: &str,
+) {
     bytes_are_as_on_file(&OpenAiDecisions::default(), "gpt-6-luna", case);
 }
 
 #[rstest]
-fn gemini_decisions(#[values("all", "sentences", "parts", "blocked")] case: &str) {
+fn gemini_decisions(#[values("all", "sentences", "parts", "blocked", "paragraphs", "conversation")] case: &str) {
     bytes_are_as_on_file(&GeminiDecisions::default(), "gemini-decision-1", case);
 }
 
@@ -87,13 +89,12 @@ fn broken_answers_are_told_apart(codec: &impl WireCodec, at_least: usize) {
     let blocks: Vec<Vec<&str>> = broken.split("\n\n").map(|block| block.lines().collect()).collect();
     assert!(blocks.len() >= at_least, "{wire}: {}", blocks.len());
     for block in blocks {
-        let [what, sentence, used, body] = block.as_slice() else { panic!("{wire}: {block:?}") };
-        let bad = match codec.read(&asked.questions, body.as_bytes()) {
-            Ok(answer) => panic!("{wire}: {what}: {}", answer.answers.text()),
-            Err(bad) => bad,
-        };
-        assert_eq!(bad.to_string(), *sentence, "{wire}: {what}");
-        assert_eq!(counts(bad.usage).join(" "), *used, "{wire}: {what}");
+        let [what, sentence, used, body] = block.try_into().unwrap();
+        let read = codec.read(&asked.questions, body.as_bytes());
+        assert!(read.is_err(), "{wire}: {what}");
+        let bad = read.unwrap_err();
+        assert_eq!(bad.to_string(), sentence, "{wire}: {what}");
+        assert_eq!(counts(bad.usage).join(" "), used, "{wire}: {what}");
     }
 }
 

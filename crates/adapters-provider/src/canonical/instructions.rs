@@ -3,7 +3,7 @@
 use domain::decision::{Question, QuestionKind, QuestionType};
 use domain::json::Json;
 
-use super::text::{is_blank, text};
+use super::text::{is_blank, text, texts_of_parts};
 
 /// The sentence for a question that has no instructions, on wires that want some.
 pub fn default_instructions(question_type: QuestionType) -> &'static str {
@@ -15,10 +15,12 @@ pub fn default_instructions(question_type: QuestionType) -> &'static str {
     }
 }
 
-/// The instructions as text, or the default sentence where there are none.
+/// The instructions as text, or the default sentence where there are none. Parts of text are paragraphs.
 pub fn instructions(question: &Question) -> String {
     match &question.instructions {
-        Some(instructions) if !is_blank(instructions) => text(instructions),
+        Some(instructions) if !is_blank(instructions) => {
+            texts_of_parts(instructions).map_or_else(|| text(instructions), |texts| texts.join("\n\n"))
+        }
         _ => default_instructions(question.kind.question_type()).to_owned(),
     }
 }

@@ -9,4 +9,4 @@ mod text;
 pub use alone::{Division, answer_alone, divide, has_single_outcome};
 pub use answers::{Extras, choice, in_order, legend, noul, refusal, score};
 pub use instructions::{default_instructions, instructions, sides};
-pub use text::{compact, is_blank, text};
+pub use text::{compact, is_blank, text, texts_of_parts};

@@ -1,6 +1,6 @@
 //! JSON as text, for wires that take strings only.
 
-use domain::json::Json;
+use domain::json::{Json, JsonKind};
 
 /// The content of a string; of anything else its JSON, without spaces between its parts.
 pub fn text(json: &Json) -> String {
@@ -33,6 +33,22 @@ pub fn is_blank(json: &Json) -> bool {
     )
 }
 
+/// The texts of input parts, where they are nothing but text: an array of `{"type": "text" | "input_text", "text"}`, or
+/// one such object.
+pub fn texts_of_parts(json: &Json) -> Option<Vec<String>> {
+    let parts = match json.kind() {
+        JsonKind::Object => vec![json.clone()],
+        _ => json.elements().filter(|elements| !elements.is_empty())?,
+    };
+    parts.iter().map(text_of_part).collect()
+}
+
+fn text_of_part(part: &Json) -> Option<String> {
+    let members = part.members().filter(|members| members.len() == 2)?;
+    let member = |name: &str| members.iter().find(|(member, _)| member == name)?.1.as_string();
+    matches!(member("type")?.as_str(), "text" | "input_text").then(|| member("text")).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +63,25 @@ mod tests {
         let given = r#"{ "a b" : [ 1.50 , "x\" , \\" ] ,"c":{ } }"#;
         assert_eq!(text(&json(given)), r#"{"a b":[1.50,"x\" , \\"],"c":{}}"#);
         assert_eq!(text(&json("1e400")), "1e400");
+    }
+
+    #[test]
+    fn parts_of_text_are_texts() {
+        let texts = |text: &str| texts_of_parts(&json(text));
+        let both = Some(vec!["a".to_owned(), "é".to_owned()]);
+        assert_eq!(texts(r#"[{"type":"text","text":"a"},{"text":"\u00e9","type":"input_text"}]"#), both);
+        assert_eq!(texts(r#"{"type":"text","text":"a"}"#), Some(vec!["a".to_owned()]));
+        for other in [
+            "[]",
+            "{}",
+            r#""a""#,
+            r#"[{"type":"text","text":"a"},"b"]"#,
+            r#"[{"type":"text","text":7}]"#,
+            r#"[{"type":"image","text":"a"}]"#,
+            r#"[{"type":"text","text":"a","more":1}]"#,
+        ] {
+            assert_eq!(texts(other), None, "{other}");
+        }
     }
 
     #[test]

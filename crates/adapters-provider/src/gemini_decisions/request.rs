@@ -3,7 +3,7 @@
 use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
 
-use crate::canonical::{instructions, is_blank, text};
+use crate::canonical::{instructions, is_blank, text, texts_of_parts};
 use crate::http::Payload;
 use crate::wire::{Uncarried, body};
 
@@ -30,11 +30,42 @@ pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarrie
     let named = typed.iter().map(|question| question.name.as_str()).zip(questions.iter().map(Json::text));
     let questions = Json::object(named);
     let input = match &inquiry.state {
-        Some(parts) if inquiry.state_form == StateForm::GeminiParts => parts.clone(),
-        Some(state) => string(state),
+        Some(state) => input(state, inquiry.state_form),
         None => Json::string(""),
     };
     Ok(body(model, &[("input", input.text()), ("questions", questions.text())]))
+}
+
+fn input(state: &Json, form: StateForm) -> Json {
+    match form {
+        StateForm::GeminiParts => state.clone(),
+        StateForm::OpenAiItems => of_one_user(state).unwrap_or_else(|| string(state)),
+        StateForm::Plain => string(state),
+    }
+}
+
+/// Parts of text from one item of a user's that is nothing else. More items have an order and roles, which parts have
+/// not.
+fn of_one_user(items: &Json) -> Option<Json> {
+    let [item] = items.elements()?.try_into().ok()?;
+    let members = item.members()?;
+    let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, value)| value);
+    let is_user = member("role")?.as_string()? == "user" && members.len() == 2;
+    is_user.then(|| texts_of_parts(member("content")?)).flatten().map(|texts| parts(&texts))
+}
+
+/// Parts of this wire.
+fn parts(texts: &[String]) -> Json {
+    let parts: Vec<Json> =
+        texts.iter().map(|text| Json::object([("type", "\"text\""), ("text", Json::string(text).text())])).collect();
+    Json::array(parts.iter().map(Json::text))
+}
+
+/// A string, or parts of text as such.
+fn told(question: &Question) -> Json {
+    let given = question.instructions.as_ref().filter(|given| !is_blank(given));
+    let texts = given.and_then(texts_of_parts).map(|texts| parts(&texts));
+    texts.unwrap_or_else(|| Json::string(&instructions(question)))
 }
 
 /// A string byte for byte, anything else as a string of its JSON.
@@ -50,7 +81,7 @@ fn question(question: &Question) -> Result<Json, Uncarried> {
         QuestionKind::Box => return Err(Uncarried::QuestionType(QuestionType::Box)),
     };
     let type_name = Json::string(question.kind.as_str());
-    let instructions = Json::string(&instructions(question));
+    let instructions = told(question);
     let members = [("type", type_name.text()), ("instructions", instructions.text())];
     Ok(Json::object(members.into_iter().chain(criteria.as_ref().map(|criteria| ("criteria", criteria.text())))))
 }

@@ -2,7 +2,7 @@
 
 use domain::json::{Json, JsonKind};
 
-use crate::canonical::text;
+use crate::canonical::{text, texts_of_parts};
 use crate::wire::object;
 
 /// Deepest nesting of an `input_json` part.
@@ -91,17 +91,9 @@ pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<String>> {
     texts.collect()
 }
 
-/// The content of an item from input parts of the Gemini wire, where they are all text.
-pub(super) fn of_gemini_texts(state: &Json) -> Option<String> {
-    let elements = state.elements().filter(|elements| !elements.is_empty())?;
-    let text = |element: &Json| {
-        let members = element.members()?;
-        let member = |name: &str| members.iter().find(|(member, _)| member == name)?.1.as_string();
-        (members.len() == 2 && member("type")? == "text").then(|| member("text")).flatten()
-    };
-    let texts = elements.iter().map(text).collect::<Option<Vec<_>>>()?;
-    let parts: Vec<String> = texts.iter().map(|text| of_text(text)).collect();
-    Some(format!("[{}]", parts.join(",")))
+/// Parts of text from such of another wire.
+pub(super) fn of_texts(json: &Json) -> Option<Vec<String>> {
+    Some(texts_of_parts(json)?.iter().map(|text| of_text(text)).collect())
 }
 
 #[cfg(test)]

@@ -42,12 +42,12 @@ fn input(inquiry: &Inquiry) -> Cow<'_, str> {
     let Some(state) = &inquiry.state else { return Cow::Borrowed("\"\"") };
     let content = match inquiry.state_form {
         StateForm::OpenAiItems => return Cow::Borrowed(state.text()),
-        StateForm::GeminiParts => parts::of_gemini_texts(state),
+        StateForm::GeminiParts => parts::of_texts(state),
         StateForm::Plain if state.as_string().is_some() => return Cow::Borrowed(state.text()),
         StateForm::Plain => None,
     };
-    let content = content.unwrap_or_else(|| format!("[{}]", parts::of_json(state)));
-    Cow::Owned(format!(r#"[{{"role":"user","content":{content}}}]"#))
+    let content = content.unwrap_or_else(|| vec![parts::of_json(state)]);
+    Cow::Owned(format!(r#"[{{"role":"user","content":[{}]}}]"#, content.join(",")))
 }
 
 fn question(question: &Question, media_in_state: bool) -> Result<Json, Uncarried> {
@@ -70,7 +70,7 @@ fn instructions(question: &Question, media_in_state: bool) -> String {
         given.map_or_else(|| Some(default_instructions(question.kind.question_type()).to_owned()), Json::as_string);
     match (told, given) {
         (None, Some(given)) => {
-            let own = parts::of_this_wire(given, media_in_state);
+            let own = parts::of_this_wire(given, media_in_state).or_else(|| parts::of_texts(given));
             let mut parts = own.unwrap_or_else(|| vec![parts::of_json(given)]);
             parts.extend(sides.as_deref().map(parts::of_text));
             format!("[{}]", parts.join(","))

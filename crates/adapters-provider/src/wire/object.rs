@@ -10,29 +10,50 @@ use super::MalformedAnswer;
 /// Deepest nesting of an answer that is taken: what callers' parsers take as well.
 const MAX_DEPTH: usize = 128;
 
-/// The text of an answer body: UTF-8 and not nested too deeply to be read.
+/// The text of an answer body: UTF-8, not nested too deeply to be read, and without half a character, which many
+/// readers of JSON refuse.
 pub(crate) fn as_text(body: &[u8]) -> Result<&str, MalformedAnswer> {
     let text = std::str::from_utf8(body).map_err(|_| MalformedAnswer::NotOfItsForm)?;
-    if depth(text) > MAX_DEPTH { Err(MalformedAnswer::TooDeep) } else { Ok(text) }
+    scan(body)?;
+    Ok(text)
 }
 
-/// The deepest nesting of objects and arrays, counted without recursion, of a text that may not even be JSON.
-fn depth(text: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string) = (0_usize, 0, false);
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
+/// Goes through a text that may not even be JSON, without recursion.
+fn scan(bytes: &[u8]) -> Result<(), MalformedAnswer> {
+    let (mut depth, mut in_string, mut at) = (0_usize, false, 0);
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
         match (in_string, byte) {
-            (true, b'\\') => drop(bytes.next()),
+            (true, b'\\') => at += escape(&bytes[at..]).ok_or(MalformedAnswer::NotOfItsForm)?,
             (_, b'"') => in_string = !in_string,
             (false, b'{' | b'[') => {
                 depth += 1;
-                deepest = deepest.max(depth);
+                if depth > MAX_DEPTH {
+                    return Err(MalformedAnswer::TooDeep);
+                }
             }
             (false, b'}' | b']') => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
-    deepest
+    Ok(())
+}
+
+/// How long an escape is behind its backslash; `None` for one half of a surrogate pair.
+fn escape(rest: &[u8]) -> Option<usize> {
+    let unit = |at: usize| {
+        let digits = rest.get(at..at + 5).and_then(|escape| escape.strip_prefix(b"u"));
+        digits.and_then(|digits| u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok())
+    };
+    match unit(0) {
+        Some(0xd800..=0xdbff) => {
+            let paired = rest.get(5) == Some(&b'\\') && matches!(unit(6), Some(0xdc00..=0xdfff));
+            paired.then_some(11)
+        }
+        Some(0xdc00..=0xdfff) => None,
+        Some(_) => Some(5),
+        None => Some(1),
+    }
 }
 
 /// The members of an object in their order.

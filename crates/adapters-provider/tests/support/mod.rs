@@ -177,8 +177,10 @@ pub fn request_with(body: &str, asset_parts: Vec<AssetPart>) -> DecisionRequest 
     let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, json)| json.clone());
     let state_form = member("state_form").map(|form| match form.as_string().unwrap().as_str() {
         "openai" => StateForm::OpenAiItems,
-        "gemini" => StateForm::GeminiParts,
-        other => panic!("{other} is no form of a state"),
+        other => {
+            assert_eq!(other, "gemini");
+            StateForm::GeminiParts
+        }
     });
     let draft = DecisionDraft {
         model: member("model"),

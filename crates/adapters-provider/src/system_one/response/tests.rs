@@ -69,6 +69,12 @@ fn other_token_counts_are_malformed(#[case] text: &str) {
 #[case(r#"{"answers":{},"\u0061nswers":{}}"#)]
 #[case(r#"{"answers":{},"usage":null,"usage":null}"#)]
 #[case("<html></html>")]
+#[case::half_a_character(r#"{"answers":{"a":"\ud800"}}"#)]
+#[case::half_a_character(r#"{"answers":{"a":"x\udc00"}}"#)]
+#[case::half_a_character(r#"{"answers":{"a":"\ud83d\n"}}"#)]
+#[case::half_a_character(r#"{"answers":{"a":"\ud83d\ud83d\ude00"}}"#)]
+#[case::half_an_escape(r#"{"answers":{"a":"\u12"}}"#)]
+#[case::half_an_escape(r#"{"answers":{"a":"\"#)]
 fn what_is_not_of_the_form_is_malformed(#[case] body: &str) {
     assert_eq!(read(body.as_bytes()).unwrap_err(), MalformedAnswer::NotOfItsForm);
 }
@@ -86,6 +92,12 @@ fn answers_are_an_object(#[case] body: &str) {
 #[test]
 fn bytes_that_are_no_text_are_malformed() {
     assert_eq!(read(b"{\"answers\":{\"a\":\"\xff\"}}").unwrap_err(), MalformedAnswer::NotOfItsForm);
+}
+
+#[test]
+fn whole_characters_are_taken_however_they_are_written() {
+    let answers = r#"{"a":"\ud83d\ude00 \u00e9 \\ud800 \"","\ud83D\uDE00":1}"#;
+    assert_eq!(read(format!(r#"{{"answers":{answers}}}"#).as_bytes()).unwrap().answers.text(), answers);
 }
 
 #[test]
