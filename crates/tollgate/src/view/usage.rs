@@ -1,6 +1,7 @@
 //! Usage records.
 
 use domain::json::Json;
+use domain::routing::TokenPrices;
 use domain::usage::{AttemptRecord, UsageRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -34,7 +35,9 @@ pub struct UsageView {
     pub token_source: &'static str,
     /// What it cost, in USD.
     pub cost: UsdNumber,
-    /// The prices that it was charged at.
+    /// Which share of the cost of its attempts that is.
+    pub cost_share: ShareView,
+    /// The prices of the endpoint that answered first.
     pub prices: PricesView,
     /// Every attempt, in order.
     pub attempts: Vec<AttemptView>,
@@ -59,29 +62,68 @@ pub struct PricesView {
     pub completion: String,
 }
 
+/// One of so many equal shares.
+#[derive(Serialize)]
+pub struct ShareView {
+    /// Its place among the requests that shared a call, from 0.
+    pub index: u32,
+    /// How many requests share the cost.
+    pub of: u32,
+}
+
 /// One attempt.
 #[derive(Serialize)]
 pub struct AttemptView {
     /// The provider's slug.
     pub provider: String,
+    /// The model that it was asked for.
+    pub model: String,
     /// The model's name at the provider.
     pub upstream_model: String,
+    /// Which part of a split request it was for, from 0.
+    pub part: u32,
     /// `completed`, or how it failed.
     pub outcome: String,
     /// The provider's status, where it failed with one.
     pub upstream_status: Option<u16>,
+    /// From the request's beginning to its own, in milliseconds.
+    pub began_ms: u64,
     /// How long it took, in milliseconds.
     pub latency_ms: u64,
+    /// Tokens in.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+    /// Where the token counts come from.
+    pub token_source: &'static str,
+    /// What it adds to the cost, in USD, rounded up by itself; none where that is beyond what money can hold.
+    pub cost: Option<UsdNumber>,
+    /// The prices that it is charged at.
+    pub prices: PricesView,
+}
+
+impl From<TokenPrices> for PricesView {
+    fn from(prices: TokenPrices) -> Self {
+        Self { prompt: prices.prompt.to_string(), completion: prices.completion.to_string() }
+    }
 }
 
 impl From<&AttemptRecord> for AttemptView {
     fn from(attempt: &AttemptRecord) -> Self {
         Self {
             provider: attempt.provider.clone(),
+            model: attempt.model.to_string(),
             upstream_model: attempt.upstream_model.clone(),
+            part: attempt.part,
             outcome: attempt.outcome.clone(),
             upstream_status: attempt.upstream_status,
+            began_ms: milliseconds(attempt.began),
             latency_ms: milliseconds(attempt.latency),
+            input_tokens: attempt.input_tokens,
+            output_tokens: attempt.output_tokens,
+            token_source: attempt.token_source.as_str(),
+            cost: attempt.cost().map(UsdNumber),
+            prices: attempt.prices.into(),
         }
     }
 }
@@ -101,10 +143,8 @@ impl From<&UsageRecord> for UsageView {
             output_tokens: record.output_tokens,
             token_source: record.token_source.as_str(),
             cost: UsdNumber(record.cost),
-            prices: PricesView {
-                prompt: record.prices.prompt.to_string(),
-                completion: record.prices.completion.to_string(),
-            },
+            cost_share: ShareView { index: record.share.index, of: record.share.of },
+            prices: record.prices.into(),
             attempts: record.attempts.iter().map(AttemptView::from).collect(),
             session_id: record.session_id.clone(),
             trace: record.trace.as_ref().and_then(raw),
@@ -121,4 +161,65 @@ fn raw(json: &Json) -> Option<Box<RawValue>> {
 
 fn milliseconds(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+    use domain::api_key::ApiKeyHash;
+    use domain::usage::{TokenSource, UsageOutcome, UsageShare};
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    #[test]
+    fn each_attempt_is_shown_with_its_part_tokens_and_exact_cost() {
+        let prices = TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0.10".parse().unwrap() };
+        let attempt = AttemptRecord {
+            provider: "acme".to_owned(),
+            model: "acme/judge".parse().unwrap(),
+            upstream_model: "judge-1".to_owned(),
+            part: 1,
+            outcome: "timed_out".to_owned(),
+            upstream_status: Some(504),
+            began: Duration::from_millis(20),
+            latency: Duration::from_millis(30),
+            input_tokens: 429,
+            output_tokens: 0,
+            token_source: TokenSource::Bound,
+            prices,
+        };
+        let record = UsageRecord {
+            id: "gen-dec-1".parse().unwrap(),
+            workspace_id: "01990000-0000-7000-8000-000000000001".parse().unwrap(),
+            api_key: ApiKeyHash::from_bytes([7; 32]),
+            request_id: "r-1".parse().unwrap(),
+            requested_model: "judge".to_owned(),
+            model: "acme/judge".parse().unwrap(),
+            provider: "acme".to_owned(),
+            outcome: UsageOutcome::Failed,
+            input_tokens: 429,
+            output_tokens: 0,
+            token_source: TokenSource::Bound,
+            cost: "0.000009009".parse().unwrap(),
+            prices,
+            share: UsageShare { index: 1, of: 2 },
+            attempts: vec![attempt],
+            session_id: None,
+            trace: None,
+            user: None,
+            created_at: DateTime::from_timestamp(1_767_225_600, 0).unwrap(),
+            latency: Duration::from_millis(50),
+        };
+        let text = serde_json::to_string(&UsageView::from(&record)).unwrap();
+        assert!(text.contains(r#""cost":0.000009009,"cost_share":{"index":1,"of":2},"#), "{text}");
+        assert!(text.contains(r#""token_source":"bound","cost":0.000018018,"prices""#), "{text}");
+        let shown: Value = serde_json::from_str(&text).unwrap();
+        let attempt = &shown["attempts"][0];
+        assert_eq!(attempt["prices"], json!({"prompt": "0.000000042", "completion": "0.10"}));
+        let told =
+            ["model", "part", "outcome", "upstream_status", "began_ms", "latency_ms", "input_tokens", "output_tokens"];
+        let told: Vec<Value> = told.iter().map(|&name| attempt[name].clone()).collect();
+        assert_eq!(Value::from(told), json!(["acme/judge", 1, "timed_out", 504, 20, 30, 429, 0]));
+    }
 }
