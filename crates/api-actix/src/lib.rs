@@ -5,6 +5,8 @@
 
 mod application;
 mod endpoints;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gateway;
 mod http;
 mod openapi;

@@ -7,7 +7,7 @@ use catalogue_json::{write_architecture, write_pricing};
 use domain::decision::QuestionType;
 use domain::model::{Model, Pricing};
 use domain::routing::{
-    AttachmentForm, BreakerState, Endpoint, EndpointStatus, HealthView, LatencyPercentiles, ModelEndpoints,
+    BreakerState, Endpoint, EndpointStatus, HealthView, LatencyPercentiles, ModelEndpoints,
     ThroughputPercentiles,
 };
 use serde::Serialize;
@@ -178,12 +178,7 @@ fn pricing(model: &Model, endpoint: &Endpoint) -> String {
 }
 
 fn question_types(endpoint: &Endpoint) -> Vec<&'static str> {
-    let answered = |question_type: &QuestionType| {
-        let served = endpoint.question_types.as_ref().is_none_or(|types| types.contains(question_type));
-        let has_media = *question_type != QuestionType::Box || endpoint.attachments != AttachmentForm::None;
-        served && has_media && endpoint.wire.asks(*question_type)
-    };
-    QuestionType::ALL.into_iter().filter(answered).map(QuestionType::as_str).collect()
+    QuestionType::ALL.into_iter().filter(|&known| endpoint.asks(known)).map(QuestionType::as_str).collect()
 }
 
 /// 0 is well; below it the endpoint gets fewer attempts, or none.

@@ -65,7 +65,7 @@ impl JsonBody {
 }
 
 /// The one part that is the request, and the others.
-fn of_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
+pub(crate) fn of_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
     let fault = |fault: &str| ApiError::invalid_body(format!("The body is no multipart form as expected: {fault}"));
     let mut parts = multipart::parts(form, boundary).map_err(fault)?;
     let place = parts.iter().position(|part| part.name == REQUEST_PART);

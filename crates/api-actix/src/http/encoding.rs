@@ -120,7 +120,7 @@ impl Unpacking {
         }
         let is_all = (read as u64) < room;
         if is_all {
-            self.source.check_end()?
+            self.source.check_end()?;
         }
         Ok(is_all)
     }
@@ -194,7 +194,8 @@ mod tests {
 
     #[actix_web::test]
     async fn what_was_packed_is_unpacked_however_large() {
-        let random = |length: usize| (0..length).map(|i| (i * i >> 3) as u8 ^ (i >> 9) as u8).collect::<Vec<u8>>();
+        let random =
+            |length: usize| (0..length).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect::<Vec<u8>>();
         for length in [0, 1, PROMPT - 1, PROMPT, PROMPT + 1, 3 << 20] {
             let plain = random(length);
             for (encoding, packed) in [(ContentEncoding::Gzip, gzip(&plain)), (ContentEncoding::Zstd, zstd(&plain))] {

@@ -99,12 +99,11 @@ fn parameter(parameters: &str, wanted: &str) -> Option<String> {
     loop {
         let (name, after) = rest.split_once('=')?;
         let name = name.trim_matches([' ', '\t', ';']);
-        let (value, after) = match after.trim_start().strip_prefix('"') {
-            Some(quoted) => unquote(quoted)?,
-            None => {
-                let (value, after) = after.split_once(';').unwrap_or((after, ""));
-                (value.trim().to_owned(), after)
-            }
+        let (value, after) = if let Some(quoted) = after.trim_start().strip_prefix('"') {
+            unquote(quoted)?
+        } else {
+            let (value, after) = after.split_once(';').unwrap_or((after, ""));
+            (value.trim().to_owned(), after)
         };
         if name.eq_ignore_ascii_case(wanted) {
             return Some(value);
@@ -144,7 +143,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(body: &str) -> Result<Vec<(String, Option<String>, String)>, &'static str> {
+    /// Name, media type, content.
+    type Shown = (String, Option<String>, String);
+
+    fn of(body: &str) -> Result<Vec<Shown>, &'static str> {
         let parts = parts(&Bytes::from(body.to_owned()), "B")?;
         let shown = |part: Part| (part.name, part.media_type, String::from_utf8(part.data.to_vec()).unwrap());
         Ok(parts.into_iter().map(shown).collect())
@@ -223,7 +225,8 @@ mod tests {
             prop_assume!(contents.iter().all(|content| !format!("\r\n{content}").contains("\r\n--B")));
             let mut body = String::new();
             for (index, content) in contents.iter().enumerate() {
-                body += &format!("--B\r\nContent-Disposition: form-data; name=\"{index}\"\r\n\r\n{content}\r\n");
+                let head = format!("Content-Disposition: form-data; name=\"{index}\"");
+                body = [&body, "--B\r\n", &head, "\r\n\r\n", content, "\r\n"].concat();
             }
             let read = of(&(body + "--B--\r\n")).unwrap();
             prop_assert_eq!(read.into_iter().map(|(_, _, content)| content).collect::<Vec<_>>(), contents);

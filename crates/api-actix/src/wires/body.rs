@@ -73,15 +73,15 @@ impl<'t> Body<'t> {
             read_members(text, &SYSTEM_ONE)?;
         Ok(Self {
             model,
+            models,
             questions,
             state,
+            assets,
+            images,
             provider,
             session_id,
             trace,
             user,
-            models,
-            assets,
-            images,
             partial,
             ..Self::default()
         })

@@ -1,7 +1,5 @@
 //! Which wire a body is of, told by the path that it came to and, where that leaves it open, by its shape.
 
-use std::collections::HashSet;
-
 use domain::decision::{AssetPart, DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind};
 use serde_json::value::RawValue;
@@ -70,7 +68,7 @@ pub enum Manner {
     /// System One, with what its client packages cannot do without.
     SystemOne,
     /// An array in the order of the questions. Those names were made up here: their questions had none.
-    OpenAi(HashSet<String>),
+    OpenAi(openai::request::MadeUp),
     /// A map.
     Gemini,
     /// A map, flat errors.

@@ -194,7 +194,7 @@ async fn a_fault_is_told_in_the_form_of_the_wire() {
         (reply.status, &json["object"], &json["code"], &json["param"]),
         (400, &"error".into(), &400.into(), &Value::Null)
     );
-    assert_eq!(json["message"], "temperature: is not served here other than 1");
+    assert_eq!(json["message"], "temperature: is not served here other than as 1");
 }
 
 #[tokio::test]

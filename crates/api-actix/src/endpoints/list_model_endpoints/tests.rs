@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use domain::routing::{DataPolicy, EndpointLimits, HealthBoard, HealthPolicy, TokenPrices, Wire};
+use domain::routing::{AttachmentForm, DataPolicy, EndpointLimits, HealthBoard, HealthPolicy, TokenPrices, Wire};
 use serde_json::{Value, json};
 
 use super::*;

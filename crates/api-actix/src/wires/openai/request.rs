@@ -14,6 +14,17 @@ const MAX_LEVELS: usize = 10;
 /// Most characters of `safety_identifier`.
 const MAX_IDENTIFIER_CHARS: usize = 128;
 
+/// Names that questions got here because they had none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MadeUp(HashSet<String>);
+
+impl MadeUp {
+    /// True where the client does not know that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
 /// A request in canonical form, and the names that were made up for questions that have none.
 ///
 /// `prompt_cache_key`, `prompt_cache_options` and `prompt_cache_breakpoint` are ignored: what is cached is the
@@ -21,7 +32,7 @@ const MAX_IDENTIFIER_CHARS: usize = 128;
 ///
 /// # Errors
 /// The first fault, by its path in the wire's own body.
-pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, HashSet<String>), InvalidDecision> {
+pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, MadeUp), InvalidDecision> {
     let mut draft = body.draft();
     let identifier = body.safety_identifier.map(Json::from).map(|json| checked_identifier(&json)).transpose()?;
     draft.user = draft.user.or(identifier);
@@ -38,7 +49,7 @@ pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, HashSet<String>), Invalid
         media_in_state: read.has_media,
         ..draft
     };
-    Ok((draft, made_up))
+    Ok((draft, MadeUp(made_up)))
 }
 
 fn checked_identifier(json: &Json) -> Result<Json, InvalidDecision> {

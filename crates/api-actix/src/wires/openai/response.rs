@@ -1,10 +1,9 @@
 //! OpenAI Decisions answers.
 
-use std::collections::HashSet;
-
 use domain::decision::{Answer, AnswerValue, ChoiceOption, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
 
+use super::request::MadeUp;
 use crate::wires::Answered;
 use crate::wires::answered::{confidence, riders, unanswered};
 use crate::wires::object::{Object, array, string};
@@ -13,7 +12,7 @@ use crate::wires::object::{Object, array, string};
 ///
 /// `confidence` is the service's own; where there is a distribution and no confidence it is computed. A distribution
 /// that the provider did not give is left out.
-pub fn write(answered: &Answered<'_>, made_up: &HashSet<String>) -> String {
+pub fn write(answered: &Answered<'_>, made_up: &MadeUp) -> String {
     let decision = answered.decision;
     let answers = answered.pairs().map(|(question, answer)| one(question, answer, made_up.contains(&question.name)));
     let usage = Object::new()

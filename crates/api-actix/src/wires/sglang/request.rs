@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind};
 use domain::json::{Json, JsonKind};
+use serde_json::value::RawValue;
 
 use crate::wires::fields::Fields;
 use crate::wires::{Body, path};
@@ -32,21 +33,27 @@ pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
 }
 
 fn only_defaults(body: &Body<'_>) -> Result<(), InvalidDecision> {
-    let is_one = |json: &Json| json.as_f64() == Some(1.0);
-    let is_empty = |json: &Json| json.members().is_some_and(|members| members.is_empty());
-    let is_false = |json: &Json| json.text() == "false";
-    let checks: [(_, _, fn(&Json) -> bool, _); 4] = [
-        ("temperature", body.temperature, is_one, "is not served here other than 1"),
-        ("chat_template_kwargs", body.chat_template_kwargs, is_empty, "is not served here other than empty"),
-        ("prompt_format_version", body.prompt_format_version, is_one, "is not served here other than 1"),
-        ("return_prompt_token_ids", body.return_prompt_token_ids, is_false, "is not served here other than false"),
-    ];
-    for (name, given, is_default, fault) in checks {
-        if given.map(Json::from).is_some_and(|json| !is_default(&json)) {
-            return Err(InvalidDecision::new(name, fault));
+    let one = |json: &Json| json.as_f64() == Some(1.0);
+    let empty = |json: &Json| json.members().is_some_and(|members| members.is_empty());
+    let off = |json: &Json| json.text() == "false";
+    only("temperature", body.temperature, one, "1")?;
+    only("chat_template_kwargs", body.chat_template_kwargs, empty, "an empty object")?;
+    only("prompt_format_version", body.prompt_format_version, one, "1")?;
+    only("return_prompt_token_ids", body.return_prompt_token_ids, off, "false")
+}
+
+fn only(
+    name: &str,
+    given: Option<&RawValue>,
+    is_default: impl Fn(&Json) -> bool,
+    default: &str,
+) -> Result<(), InvalidDecision> {
+    match given.map(Json::from) {
+        Some(json) if !is_default(&json) => {
+            Err(InvalidDecision::new(name, format!("is not served here other than as {default}")))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn questions(json: Option<Json>) -> Result<Vec<Question>, InvalidDecision> {

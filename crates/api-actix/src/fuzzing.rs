@@ -1,0 +1,32 @@
+//! A door for fuzzing to what reads bytes and is no public part of this crate. Built with `--cfg fuzzing` alone.
+
+use actix_web::http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
+use bytes::Bytes;
+use futures_util::FutureExt;
+
+use crate::http::body::of_form;
+use crate::http::encoding::ContentEncoding;
+use crate::http::multipart;
+use crate::wires::dispatch::{Asked, Entry, read};
+
+/// As a form of that content type is read; `None` where the type is that of no form.
+///
+/// # Errors
+/// It is no request.
+pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<Asked, ()>> {
+    let boundary = multipart::boundary(content_type)?;
+    let asked = of_form(form, &boundary).and_then(|(body, parts)| {
+        let text = body.text()?;
+        Ok(read(Entry::Contract, text, parts))
+    });
+    Some(asked.map_err(drop).and_then(|asked| asked.map_err(drop)))
+}
+
+/// Unpacks a body of that `Content-Encoding` to at most `max_bytes`, fewer than are unpacked in one turn; `None` where
+/// it is refused.
+pub fn unpack(encoding: &str, packed: Bytes, max_bytes: usize) -> Option<Bytes> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_str(encoding).ok()?);
+    let encoding = ContentEncoding::of(&headers).ok()?;
+    encoding.unpack(packed, max_bytes).now_or_never()?.ok()
+}
