@@ -7,8 +7,7 @@ use catalogue_json::{write_architecture, write_pricing};
 use domain::decision::QuestionType;
 use domain::model::{Model, Pricing};
 use domain::routing::{
-    BreakerState, Endpoint, EndpointStatus, HealthView, LatencyPercentiles, ModelEndpoints,
-    ThroughputPercentiles,
+    BreakerState, Endpoint, EndpointStatus, HealthView, LatencyPercentiles, ModelEndpoints, ThroughputPercentiles,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -62,14 +62,20 @@ impl Endpoint {
         if self.room_for(state + opaque) { Ok(()) } else { Err(Incapable::Size) }
     }
 
+    /// Whether it answers questions of that type at all. A box is found in an image only.
+    pub fn asks(&self, question_type: QuestionType) -> bool {
+        let served = self.question_types.as_ref().is_none_or(|types| types.contains(&question_type));
+        let pictured = question_type != QuestionType::Box || self.attachments != AttachmentForm::None;
+        served && pictured && self.wire.asks(question_type)
+    }
+
     /// Whether it can answer this question, alone.
     ///
     /// # Errors
     /// What of it is beyond it.
     pub fn can_ask(&self, question: &Question) -> Result<(), Incapable> {
         let question_type = question.kind.question_type();
-        let served = self.question_types.as_ref().is_none_or(|types| types.contains(&question_type));
-        if !served || !self.wire.asks(question_type) {
+        if !self.asks(question_type) {
             return Err(Incapable::QuestionType(question_type));
         }
         let limits = self.limits();
@@ -79,9 +85,6 @@ impl Endpoint {
             }
             QuestionKind::Score { levels } if limits.max_levels.is_some_and(|max| levels.len() > max) => {
                 Err(Incapable::Levels(levels.len()))
-            }
-            QuestionKind::Box if self.attachments == AttachmentForm::None => {
-                Err(Incapable::QuestionType(question_type))
             }
             _ => Ok(()),
         }
@@ -114,3 +117,6 @@ impl Endpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

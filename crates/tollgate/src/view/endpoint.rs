@@ -1,7 +1,7 @@
 //! Endpoints.
 
 use domain::decision::QuestionType;
-use domain::routing::{AttachmentForm, ChatSettings, Endpoint, TokenPrices, Wire};
+use domain::routing::{ChatSettings, Endpoint, TokenPrices, Wire};
 use serde::Serialize;
 
 /// An endpoint as it is configured, what its wire adds included.
@@ -108,7 +108,7 @@ impl EndpointView {
             prices: own.or_else(|| of_catalogue.map(|row| prices(row, "catalogue"))),
             question_types: QuestionType::ALL
                 .into_iter()
-                .filter(|question_type| asks(endpoint, *question_type))
+                .filter(|&question_type| endpoint.asks(question_type))
                 .map(QuestionType::as_str)
                 .collect(),
             limits: LimitsView {
@@ -166,16 +166,9 @@ impl EndpointView {
     }
 }
 
-/// Whether questions of that type can be asked at all.
-fn asks(endpoint: &Endpoint, question_type: QuestionType) -> bool {
-    let served = endpoint.question_types.as_ref().is_none_or(|types| types.contains(&question_type));
-    let pictured = question_type != QuestionType::Box || endpoint.attachments != AttachmentForm::None;
-    served && pictured && endpoint.wire.asks(question_type)
-}
-
 #[cfg(test)]
 mod tests {
-    use domain::routing::{DataPolicy, EndpointLimits};
+    use domain::routing::{AttachmentForm, DataPolicy, EndpointLimits};
 
     use super::*;
 
