@@ -296,6 +296,7 @@ const DELAY: &str =
 #[rstest]
 #[case(Wire::OpenAiDecisions, error("429 Slow", QUOTA), AttemptFailureKind::Overloaded, Some(3_600_000))]
 #[case(Wire::OpenAiDecisions, error("429 Slow", RATE), AttemptFailureKind::Overloaded, None)]
+#[case(Wire::OpenAiDecisions, error("402 Pay", QUOTA), AttemptFailureKind::Broken, None)]
 #[case(Wire::GeminiDecisions, error("400 No", KEY), AttemptFailureKind::Unauthorised, None)]
 #[case(Wire::GeminiDecisions, error("429 Slow", DELAY), AttemptFailureKind::Overloaded, Some(1_500))]
 #[case(Wire::SystemOne, error("429 Slow", NEURONS), AttemptFailureKind::Overloaded, Some(3_600_000))]

@@ -11,7 +11,10 @@ use crate::wire::{Object, as_text, string};
 const UNTIL_PAID: Duration = Duration::from_hours(1);
 
 /// `{"error": {"code", ..}}`: a 429 may mean that the account's quota is used up, and then it is no passing overload.
-pub fn read(_: u16, body: &[u8]) -> Option<ErrorMeaning> {
+pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
+    if status != 429 {
+        return None;
+    }
     let members = Object::parse(as_text(body).ok()?)?;
     let error = Object::of(members.get("error").ok()??)?;
     let says = |name: &str| error.get(name).ok().flatten().and_then(string).as_deref() == Some("insufficient_quota");

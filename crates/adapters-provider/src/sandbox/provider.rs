@@ -139,6 +139,14 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_no_words_is_refused() {
+        let boxed = r#"{"a":{"type":"noul","instructions":"?"},"b":{"type":"box","instructions":"?"}}"#;
+        let failure = call("decider", boxed, "\"s\"").await.unwrap_err();
+        assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Refused, 0));
+        assert_eq!(failure.detail, "the provider was not asked: its wire has no box questions");
+    }
+
+    #[tokio::test]
     async fn an_unknown_model_is_broken() {
         assert_eq!(call("nobody", "\"?\"", "null").await.unwrap_err().kind, AttemptFailureKind::Broken);
     }
