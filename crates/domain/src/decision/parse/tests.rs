@@ -3,6 +3,10 @@ use crate::routing::{MaxPrice, Quantization, Sort, SortBy};
 use proptest::prelude::*;
 use rstest::rstest;
 
+mod attachments;
+mod canonical;
+mod models;
+
 fn draft(questions: &str, state: Option<&str>) -> DecisionDraft {
     DecisionDraft {
         model: Some(Json::parse("\"acme/judge\"").unwrap()),

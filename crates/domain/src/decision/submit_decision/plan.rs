@@ -32,12 +32,7 @@ pub(super) fn plan(inquiry: &Arc<Inquiry>, candidates: &[Candidate]) -> Result<V
         let able: Vec<Candidate> = able.into_iter().map(|place| candidates[place].clone()).collect();
         for questions in chunks(inquiry, group, &able[0].endpoint) {
             let inquiry = Arc::new(inquiry.with_questions(questions));
-            let candidates: Vec<Candidate> =
-                able.iter().filter(|candidate| fits(&candidate.endpoint, &inquiry)).cloned().collect();
-            if candidates.is_empty() {
-                // Who takes no question at all cannot be asked in parts either.
-                return Err(Incapable::Size);
-            }
+            let candidates = able.iter().filter(|candidate| fits(&candidate.endpoint, &inquiry)).cloned().collect();
             parts.push(Part { inquiry, candidates });
         }
     }
@@ -68,6 +63,8 @@ fn groups<'a>(
         let mut able = Vec::new();
         for (place, Candidate { endpoint, .. }) in candidates.iter().enumerate() {
             match endpoint.can_ask(question) {
+                // Who takes no question at all cannot be asked in parts either.
+                Ok(()) if endpoint.limits().max_questions == Some(0) => {}
                 Ok(()) if endpoint.room_for(around + question.len_bytes()) => able.push(place),
                 Ok(()) => {}
                 Err(incapable) => fault = incapable,

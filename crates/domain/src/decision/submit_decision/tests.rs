@@ -14,6 +14,14 @@ use rstest::rstest;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+mod charges;
+mod coalescing;
+mod health;
+mod hedging;
+mod models;
+mod parts;
+mod stage;
+
 use AttemptFailureKind::{Broken, CallerGone, Overloaded, Refused, TimedOut, Unauthorised};
 
 type Outcome = Result<ProviderAnswer, AttemptFailure>;

@@ -1,1 +1,283 @@
 use super::*;
+use crate::decision::{Attachments, DecisionDraft, QuestionKind, QuestionType, StateForm};
+use crate::json::Json;
+use crate::money::Price;
+use crate::routing::{AttachmentForm, EndpointLimits, TokenPrices, Wire};
+use proptest::prelude::*;
+
+fn candidate(name: usize, change: impl FnOnce(&mut Endpoint)) -> Candidate {
+    let model: crate::model::ModelId = "acme/judge".parse().unwrap();
+    let provider = format!("p{name}").parse().unwrap();
+    let mut endpoint = Endpoint::new(model.clone(), provider, Wire::SystemOne, name.to_string());
+    change(&mut endpoint);
+    let prices = TokenPrices { prompt: Price::ZERO, completion: Price::ZERO };
+    Candidate { model, endpoint: Arc::new(endpoint), prices }
+}
+
+fn any() -> Candidate {
+    candidate(0, |_| {})
+}
+
+fn limited(name: usize, limits: EndpointLimits) -> Candidate {
+    candidate(name, |endpoint| endpoint.own_limits = limits)
+}
+
+fn questions_at_most(name: usize, max: usize) -> Candidate {
+    limited(name, EndpointLimits { max_questions: Some(max), ..EndpointLimits::default() })
+}
+
+fn bytes_at_most(name: usize, max: usize) -> Candidate {
+    limited(name, EndpointLimits { max_body_bytes: Some(max), ..EndpointLimits::default() })
+}
+
+fn of_types(name: usize, types: &[QuestionType]) -> Candidate {
+    candidate(name, |endpoint| endpoint.question_types = Some(types.to_vec()))
+}
+
+fn inquiry(questions: &str) -> Arc<Inquiry> {
+    let draft = DecisionDraft {
+        model: Json::parse("\"acme/judge\"").ok(),
+        questions: Json::parse(questions).ok(),
+        state: Json::parse("\"s\"").ok(),
+        ..DecisionDraft::default()
+    };
+    draft.check().unwrap().inquiry
+}
+
+fn nouls(count: usize) -> Arc<Inquiry> {
+    let questions: Vec<String> =
+        (0..count).map(|number| format!(r#""q{number}":{{"type":"noul","instructions":"?"}}"#)).collect();
+    inquiry(&format!("{{{}}}", questions.join(",")))
+}
+
+/// The names of each part, and who may answer it.
+fn shape(parts: &[Part]) -> Vec<(Vec<&str>, Vec<&str>)> {
+    parts.iter().map(names).collect()
+}
+
+fn names(part: &Part) -> (Vec<&str>, Vec<&str>) {
+    let typed = part.inquiry.questions.typed.iter().flatten();
+    let names = typed.map(|question| question.name.as_str()).collect();
+    (names, part.candidates.iter().map(|candidate| candidate.endpoint.upstream_model.as_str()).collect())
+}
+
+#[test]
+fn what_one_can_answer_is_not_split() {
+    let inquiry = nouls(3);
+    let parts = plan(&inquiry, &[questions_at_most(0, 2), questions_at_most(1, 3), any()]).unwrap();
+    let [part] = &parts[..] else { panic!("one part") };
+    assert!(Arc::ptr_eq(&part.inquiry, &inquiry), "as it came");
+    assert_eq!(shape(&parts)[0].1, ["1", "0"], "only those that can answer all of it, in their order");
+}
+
+#[test]
+fn more_questions_than_one_takes_are_asked_in_pieces() {
+    let parts = plan(&nouls(5), &[questions_at_most(0, 2), questions_at_most(1, 1), questions_at_most(2, 4)]).unwrap();
+    let expected =
+        [(vec!["q0", "q1"], vec!["0", "2"]), (vec!["q2", "q3"], vec!["0", "2"]), (vec!["q4"], vec!["0", "1", "2"])];
+    assert_eq!(shape(&parts), expected, "as many as the first takes; the others where they can");
+}
+
+#[test]
+fn each_type_goes_to_who_answers_it() {
+    use QuestionType::{Choice, Noul, Score};
+    let mixed = inquiry(
+        r#"{"a":{"type":"noul","instructions":"?"},"b":{"type":"score","criteria":["x"]},
+            "c":{"type":"noul","instructions":"?"},"d":{"type":"choice","criteria":{"x":null}}}"#,
+    );
+    let parts =
+        plan(&mixed, &[of_types(0, &[Noul]), of_types(1, &[Score, Choice]), of_types(2, &[Noul, Choice])]).unwrap();
+    let expected = [(vec!["a", "c"], vec!["0", "2"]), (vec!["b"], vec!["1"]), (vec!["d"], vec!["1", "2"])];
+    assert_eq!(shape(&parts), expected);
+    assert_eq!(
+        plan(&mixed, &[of_types(0, &[Noul]), of_types(1, &[Choice])]).unwrap_err(),
+        Incapable::QuestionType(Score)
+    );
+}
+
+#[test]
+fn options_and_levels_are_counted() {
+    let limits = EndpointLimits { max_options: Some(2), max_levels: Some(3), ..EndpointLimits::default() };
+    let choice = |options: usize| {
+        let options: Vec<String> = (0..options).map(|option| format!("\"{option}\":null")).collect();
+        inquiry(&format!(r#"{{"c":{{"type":"choice","criteria":{{{}}}}}}}"#, options.join(",")))
+    };
+    assert!(plan(&choice(2), &[limited(0, limits)]).is_ok());
+    assert_eq!(plan(&choice(3), &[limited(0, limits)]).unwrap_err(), Incapable::Options(3));
+    let score =
+        |levels| inquiry(&format!(r#"{{"s":{{"type":"score","criteria":[{}]}}}}"#, vec!["\"l\""; levels].join(",")));
+    assert!(plan(&score(3), &[limited(0, limits)]).is_ok());
+    assert_eq!(plan(&score(4), &[limited(0, limits)]).unwrap_err(), Incapable::Levels(4));
+    assert_eq!(plan(&choice(3), &[limited(0, limits), any()]).unwrap()[0].candidates.len(), 1);
+}
+
+#[test]
+fn sizes_are_kept_to_the_byte() {
+    let whole = nouls(2);
+    let one = whole.with_questions(vec![whole.questions.typed.as_ref().unwrap()[0].clone()]);
+    let fits = |max| plan(&whole, &[bytes_at_most(0, max)]);
+    assert_eq!(fits(whole.len_bytes()).unwrap().len(), 1);
+    let split = fits(whole.len_bytes() - 1).unwrap();
+    assert_eq!(split.len(), 2);
+    assert!(split.iter().all(|part| part.inquiry.len_bytes() < whole.len_bytes()));
+    assert_eq!(fits(one.len_bytes() - 1).unwrap_err(), Incapable::Size);
+    let tokens = |max| limited(0, EndpointLimits { max_input_tokens: Some(max), ..EndpointLimits::default() });
+    assert_eq!(plan(&whole, &[tokens(whole.len_bytes())]).unwrap().len(), 1);
+    assert_eq!(plan(&whole, &[tokens(whole.len_bytes() - 1)]).unwrap().len(), 2);
+}
+
+#[test]
+fn a_name_that_needs_escapes_is_counted_as_it_is_written() {
+    let names: String = (0..20).map(|number| format!("{}\\u0001\\\"é{number}", "\\\\".repeat(number))).fold(
+        String::new(),
+        |all, name| {
+            format!(r#"{all}{}"{name}":{{"type":"noul","instructions":"?"}}"#, if all.is_empty() { "" } else { "," })
+        },
+    );
+    let whole = inquiry(&format!("{{{names}}}"));
+    for question in whole.questions.typed.iter().flatten() {
+        let alone = whole.with_questions(vec![question.clone()]);
+        assert!(alone.len_bytes() <= whole.len_bytes_around() + question.len_bytes());
+    }
+    for max in 80..400 {
+        let Ok(parts) = plan(&whole, &[bytes_at_most(0, max)]) else { continue };
+        assert!(parts.iter().all(|part| part.inquiry.len_bytes() <= max));
+    }
+}
+
+#[test]
+fn a_request_is_split_so_far_and_no_farther() {
+    assert_eq!(plan(&nouls(MAX_PARTS), &[questions_at_most(0, 1)]).unwrap().len(), MAX_PARTS);
+    assert_eq!(plan(&nouls(MAX_PARTS + 1), &[questions_at_most(0, 1)]).unwrap_err(), Incapable::Parts(MAX_PARTS + 1));
+    assert_eq!(plan(&nouls(MAX_PARTS + 1), &[questions_at_most(0, 1), any()]).unwrap().len(), 1);
+}
+
+#[test]
+fn who_takes_no_question_at_all_is_no_part_s_candidate() {
+    assert!(plan(&nouls(1), &[questions_at_most(0, 0)]).is_err());
+    assert_eq!(shape(&plan(&nouls(2), &[questions_at_most(0, 0), questions_at_most(1, 1)]).unwrap())[1].1, ["1"]);
+}
+
+#[test]
+fn opaque_questions_are_never_split() {
+    let opaque = inquiry("\"is it on fire?\"");
+    let chat = candidate(0, |endpoint| endpoint.wire = Wire::ChatCompletions);
+    assert_eq!(plan(&opaque, std::slice::from_ref(&chat)).unwrap_err(), Incapable::Size);
+    assert_eq!(plan(&opaque, &[chat, any()]).unwrap()[0].candidates.len(), 1);
+    assert_eq!(plan(&opaque, &[bytes_at_most(0, 3)]).unwrap_err(), Incapable::Size);
+}
+
+#[test]
+fn media_go_with_each_part_and_only_where_they_are_taken() {
+    let mut with_media = (*nouls(2)).clone();
+    with_media.attachments = Attachments::Images(Json::parse("[\"data:\"]").unwrap());
+    let with_media = Arc::new(with_media);
+    let taking = |name, form| {
+        candidate(name, |endpoint: &mut Endpoint| {
+            endpoint.attachments = form;
+            endpoint.own_limits.max_questions = Some(1);
+        })
+    };
+    let parts = plan(&with_media, &[taking(0, AttachmentForm::Images)]).unwrap();
+    assert!(parts.len() == 2 && parts.iter().all(|part| part.inquiry.attachments == with_media.attachments));
+    let mut in_state = (*nouls(1)).clone();
+    in_state.attachments = Attachments::InState;
+    in_state.state_form = StateForm::GeminiParts;
+    let gemini = candidate(3, |endpoint| {
+        endpoint.wire = Wire::GeminiDecisions;
+        endpoint.attachments = AttachmentForm::InState;
+    });
+    let all = [any(), taking(1, AttachmentForm::InState), gemini];
+    assert_eq!(shape(&plan(&Arc::new(in_state), &all).unwrap())[0].1, ["3"]);
+}
+
+fn any_candidates() -> impl Strategy<Value = Vec<Candidate>> {
+    let small = |range: std::ops::Range<usize>| prop::option::of(range);
+    let types = prop::option::of(prop::sample::subsequence(QuestionType::ALL.to_vec(), 0..=4));
+    let one = (small(0..5), small(1..6), small(1..5), small(20..400), types);
+    prop::collection::vec(one, 1..5).prop_map(|list| {
+        let made = list.into_iter().enumerate().map(|(name, (questions, options, levels, bytes, types))| {
+            candidate(name, |endpoint| {
+                endpoint.question_types = types;
+                endpoint.own_limits = EndpointLimits {
+                    max_questions: questions,
+                    max_options: options,
+                    max_levels: levels,
+                    max_body_bytes: bytes,
+                    max_input_tokens: None,
+                };
+            })
+        });
+        made.collect()
+    })
+}
+
+fn any_inquiry() -> impl Strategy<Value = Arc<Inquiry>> {
+    let noul = Just(r#"{"type":"noul","instructions":"?"}"#.to_owned());
+    let choice = (1_usize..7).prop_map(|options| {
+        let options: Vec<String> = (0..options).map(|option| format!("\"{option}\":null")).collect();
+        format!(r#"{{"type":"choice", "criteria":{{{}}}}}"#, options.join(","))
+    });
+    let score = (1_usize..6)
+        .prop_map(|levels| format!(r#"{{"type":"score","criteria":[{}]}}"#, vec!["\"level\""; levels].join(", ")));
+    prop::collection::vec(prop_oneof![noul, choice, score], 1..20).prop_map(|questions| {
+        let members: Vec<String> =
+            questions.iter().enumerate().map(|(place, question)| format!("\"q{place}\":{question}")).collect();
+        inquiry(&format!("{{{}}}", members.join(" , ")))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn parts_hold_every_question_once_and_fit_whoever_is_asked(inquiry in any_inquiry(), candidates in any_candidates()) {
+        let asked = inquiry.questions.typed.as_ref().unwrap();
+        let places = |part: &Part| -> Vec<usize> {
+            let typed = part.inquiry.questions.typed.as_ref().unwrap();
+            typed.iter().map(|question| asked.iter().position(|other| other == question).unwrap()).collect()
+        };
+        match plan(&inquiry, &candidates) {
+            Ok(parts) => {
+                let mut held: Vec<usize> = parts.iter().flat_map(&places).collect();
+                held.sort_unstable();
+                prop_assert_eq!(held, (0..asked.len()).collect::<Vec<_>>());
+                for part in &parts {
+                    prop_assert!(places(part).is_sorted(), "in the order of the questions");
+                    prop_assert!(!part.candidates.is_empty());
+                    prop_assert_eq!(&part.inquiry.state, &inquiry.state);
+                    for Candidate { endpoint, .. } in &part.candidates {
+                        let limits = endpoint.limits();
+                        let questions = part.inquiry.questions.typed.as_ref().unwrap();
+                        prop_assert!(limits.max_questions.is_none_or(|max| questions.len() <= max));
+                        prop_assert!(limits.max_body_bytes.is_none_or(|max| part.inquiry.len_bytes() <= max));
+                        for question in questions {
+                            let kind = question.kind.question_type();
+                            prop_assert!(endpoint.question_types.as_ref().is_none_or(|types| types.contains(&kind)));
+                            match &question.kind {
+                                QuestionKind::Choice { options } => {
+                                    prop_assert!(limits.max_options.is_none_or(|max| options.len() <= max));
+                                }
+                                QuestionKind::Score { levels } => {
+                                    prop_assert!(limits.max_levels.is_none_or(|max| levels.len() <= max));
+                                }
+                                _ => {}
+                            }
+                        }
+                    }
+                }
+            }
+            Err(_) => {
+                // Then there is a question that nobody can answer.
+                let lost = asked.iter().any(|question| {
+                    let alone = inquiry.with_questions(vec![question.clone()]);
+                    let around = inquiry.len_bytes_around() + question.len_bytes();
+                    candidates.iter().all(|candidate| {
+                        !fits(&candidate.endpoint, &alone) || !candidate.endpoint.room_for(around)
+                    })
+                });
+                prop_assert!(lost);
+            }
+        }
+    }
+}

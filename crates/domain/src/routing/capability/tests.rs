@@ -1,0 +1,115 @@
+use super::*;
+use crate::decision::{DecisionDraft, Questions};
+use crate::json::Json;
+use crate::routing::EndpointLimits;
+use rstest::rstest;
+
+use AttachmentForm::{Assets, Images, InState, None as NoMedia};
+use StateForm::{GeminiParts, OpenAiItems, Plain};
+use Wire::{ChatCompletions, GeminiDecisions, OpenAiDecisions, Sandbox, SglangDecisions, SystemOne};
+
+fn endpoint(wire: Wire) -> Endpoint {
+    Endpoint::new("acme/judge".parse().unwrap(), "acme".parse().unwrap(), wire, "judge")
+}
+
+fn inquiry(questions: &str) -> Inquiry {
+    let draft = DecisionDraft {
+        model: Json::parse("\"m\"").ok(),
+        questions: Json::parse(questions).ok(),
+        state: Json::parse("\"s\"").ok(),
+        ..DecisionDraft::default()
+    };
+    (*draft.check().unwrap().inquiry).clone()
+}
+
+fn question(json: &str) -> Question {
+    inquiry(&format!("{{\"q\":{json}}}")).questions.typed.unwrap().remove(0)
+}
+
+#[rstest]
+fn opaque_questions_go_where_they_can_travel_verbatim(
+    #[values(SystemOne, Sandbox, OpenAiDecisions, GeminiDecisions, SglangDecisions, ChatCompletions)] wire: Wire,
+) {
+    let opaque = Inquiry::new(Questions { json: Json::string("?"), typed: None }, None);
+    let expected = matches!(wire, SystemOne | Sandbox).then_some(()).ok_or(Incapable::OpaqueQuestions);
+    assert_eq!(endpoint(wire).takes(&opaque), expected);
+}
+
+#[rstest]
+#[case::assets(Attachments::Assets(Vec::new()), Plain, &[(SystemOne, Assets)])]
+#[case::images(Attachments::Images(Json::array([])), Plain, &[(SystemOne, Images), (SglangDecisions, Images)])]
+#[case::openai_items(Attachments::InState, OpenAiItems, &[(OpenAiDecisions, InState)])]
+#[case::gemini_parts(Attachments::InState, GeminiParts, &[(GeminiDecisions, InState)])]
+#[case::no_form(Attachments::InState, Plain, &[])]
+fn media_go_only_where_they_are_taken_in_their_form(
+    #[case] attachments: Attachments,
+    #[case] state_form: StateForm,
+    #[case] taken: &[(Wire, AttachmentForm)],
+) {
+    let inquiry = Inquiry { attachments, state_form, ..inquiry(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
+    for wire in Wire::ALL {
+        for form in [NoMedia, Assets, Images, InState] {
+            let endpoint = Endpoint { attachments: form, ..endpoint(wire) };
+            let expected = if taken.contains(&(wire, form)) { Ok(()) } else { Err(Incapable::Attachments) };
+            assert_eq!(endpoint.takes(&inquiry), expected, "{wire:?} {form:?}");
+        }
+    }
+}
+
+#[rstest]
+#[case("noul", r#"{"type":"noul","instructions":"?"}"#, &Wire::ALL)]
+#[case("choice", r#"{"type":"choice","criteria":{"x":null}}"#, &Wire::ALL)]
+#[case("score", r#"{"type":"score","criteria":["x"]}"#, &Wire::ALL)]
+#[case("box", r#"{"type":"box"}"#, &[SystemOne])]
+fn each_wire_asks_its_types(#[case] name: &str, #[case] json: &str, #[case] wires: &[Wire]) {
+    let question_type = QuestionType::from_name(name).unwrap();
+    for wire in Wire::ALL {
+        let endpoint = Endpoint { attachments: Assets, ..endpoint(wire) };
+        let expected = if wires.contains(&wire) { Ok(()) } else { Err(Incapable::QuestionType(question_type)) };
+        assert_eq!(endpoint.can_ask(&question(json)), expected, "{wire:?}");
+        let others: Vec<QuestionType> = QuestionType::ALL.into_iter().filter(|other| *other != question_type).collect();
+        let without = Endpoint { question_types: Some(others), ..endpoint };
+        assert_eq!(without.can_ask(&question(json)), Err(Incapable::QuestionType(question_type)));
+    }
+}
+
+#[test]
+fn a_box_needs_an_image_to_lie_in() {
+    let expected = Err(Incapable::QuestionType(QuestionType::Box));
+    assert_eq!(endpoint(SystemOne).can_ask(&question(r#"{"type":"box"}"#)), expected);
+}
+
+#[test]
+fn own_limits_come_before_those_of_the_wire() {
+    let options: Vec<String> = (0..27).map(|option| format!("\"{option}\":null")).collect();
+    let many = question(&format!(r#"{{"type":"choice","criteria":{{{}}}}}"#, options.join(",")));
+    assert_eq!(endpoint(SglangDecisions).can_ask(&many), Err(Incapable::Options(27)));
+    let limits = EndpointLimits { max_options: Some(27), ..EndpointLimits::default() };
+    assert_eq!(Endpoint { own_limits: limits, ..endpoint(SglangDecisions) }.can_ask(&many), Ok(()));
+    assert_eq!(endpoint(SglangDecisions).limits().or(limits).max_options, Some(26));
+}
+
+#[test]
+fn a_state_needs_room() {
+    let media = Attachments::Images(Json::array(["1"]));
+    let inquiry = Inquiry { attachments: media, ..inquiry(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
+    let of = |limits| Endpoint { own_limits: limits, attachments: Images, ..endpoint(SystemOne) }.takes(&inquiry);
+    let bytes = |max| EndpointLimits { max_body_bytes: Some(max), ..EndpointLimits::default() };
+    let tokens = |max| EndpointLimits { max_input_tokens: Some(max), ..EndpointLimits::default() };
+    // `"s"` and `[1]`
+    assert_eq!((of(bytes(6)), of(tokens(6))), (Ok(()), Ok(())));
+    assert_eq!((of(bytes(5)), of(tokens(5))), (Err(Incapable::Size), Err(Incapable::Size)));
+}
+
+#[rstest]
+#[case::plain_noul(r#"{"type":"noul","instructions":"?"}"#, &[SystemOne, OpenAiDecisions, GeminiDecisions, SglangDecisions, Sandbox])]
+#[case::criteria(r#"{"type":"noul","instructions":"?","criteria":{"true":"a"}}"#, &[SystemOne, GeminiDecisions, SglangDecisions, Sandbox])]
+#[case::no_instructions(r#"{"type":"choice","criteria":{"x":null,"y":null}}"#, &[SystemOne, Sandbox])]
+#[case::two_options(r#"{"type":"choice","instructions":"?","criteria":{"x":null,"y":null}}"#, &[SystemOne, OpenAiDecisions, GeminiDecisions, SglangDecisions, Sandbox])]
+#[case::one_option(r#"{"type":"choice","instructions":"?","criteria":{"x":null}}"#, &[SystemOne, Sandbox])]
+#[case::one_level(r#"{"type":"score","instructions":"?","criteria":["x"]}"#, &[SystemOne, Sandbox])]
+fn what_travels_as_it_is(#[case] json: &str, #[case] wires: &[Wire]) {
+    for wire in Wire::ALL {
+        assert_eq!(endpoint(wire).asks_natively(&question(json)), wires.contains(&wire), "{wire:?}");
+    }
+}
