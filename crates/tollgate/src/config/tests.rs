@@ -227,7 +227,7 @@ fn providers_and_endpoints_must_fit_together() {
     assert!(fault("[[providers]]\nslug = \"sandbox\"\nbase_url = \"http://h\"\n").contains("reserved"));
     assert_eq!(fault("[[providers]]\nslug = \"a\"\n"), "providers[0].base_url is required and must not be empty");
     assert!(fault("[[providers]]\nslug = \"A b\"\nbase_url = \"http://h\"\n").contains("a provider slug is"));
-    for url in ["ftp://h", "h", "https://user:word@h/v1", "https://h/?q=1", "https://h/#f"] {
+    for url in ["ftp://h", "h", "https://user:word@h/v1", "https://h/?q=1", "https://h/#f", "https://h/{model}"] {
         let message = fault(&format!("[[providers]]\nslug = \"a\"\nbase_url = \"{url}\"\n"));
         assert!(message.contains("http:// or https://"), "{url}: {message}");
         assert!(!message.contains("word"));

@@ -37,7 +37,7 @@ pub fn provider_base(url: &str) -> Result<String, String> {
     let uri: http::Uri = url.parse().map_err(|_| form.to_owned())?;
     let scheme = uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https"));
     let authority = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
-    if scheme && authority && uri.query().is_none() && !url.contains('#') {
+    if scheme && authority && uri.query().is_none() && !url.contains(['#', '{', '}']) {
         Ok(url.trim_end_matches('/').to_owned())
     } else {
         Err(form.to_owned())

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adapters_system::{OsRandomness, SeededRandomness};
 use anyhow::Context;
@@ -11,6 +12,9 @@ use domain::routing::{EndpointDirectory, HealthBoard, HealthPolicy};
 use domain::system::Randomness;
 
 use crate::config::{Config, ModelConfig};
+
+/// What an attempt may take beyond its deadline, generously.
+const MARGIN: Duration = Duration::from_secs(30);
 
 /// The router's settings.
 pub fn settings(config: &Config) -> RouterSettings {
@@ -34,9 +38,13 @@ pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
     })
 }
 
-/// What is known of every endpoint's health: nothing yet.
-pub fn health(endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
-    Arc::new(HealthBoard::new(endpoints.all().len(), HealthPolicy::default()))
+/// What is known of every endpoint's health: nothing yet. A probe keeps its place for longer than any attempt may take.
+pub fn health(config: &Config, endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
+    let shipped = HealthPolicy::default();
+    let longest = endpoints.all().iter().map(|endpoint| endpoint.attempt_timeout).max().unwrap_or_default();
+    let longest = longest.min(config.limits.request_timeout);
+    let policy = HealthPolicy { probe_lease: shipped.probe_lease.max(longest + MARGIN), ..shipped };
+    Arc::new(HealthBoard::new(endpoints.all().len(), policy))
 }
 
 /// Which options of a model have no effect, and why.
@@ -72,8 +80,6 @@ fn nearest_served<'a>(name: &ModelId, endpoints: &'a EndpointDirectory) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use domain::decision::{Coalescing, UnknownUsage};
     use domain::model::{Model, Pricing};
     use domain::money::Price;
@@ -110,9 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn every_endpoint_has_a_place_on_the_board() {
-        let endpoint = || Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
-        assert_eq!(health(&EndpointDirectory::new(vec![endpoint(), endpoint()])).len(), 2);
+    fn every_endpoint_has_a_place_on_the_board_and_a_probe_outlasts_any_attempt() {
+        let endpoint = |seconds| Endpoint {
+            attempt_timeout: Duration::from_secs(seconds),
+            ..Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m")
+        };
+        let endpoints = EndpointDirectory::new(vec![endpoint(1), endpoint(600)]);
+        let board = health(&read(""), &endpoints);
+        assert_eq!((board.len(), board.policy().probe_lease), (2, HealthPolicy::default().probe_lease));
+        let patient = health(&read("[limits]\nrequest_timeout_ms = 900_000\n"), &endpoints);
+        assert_eq!(patient.policy().probe_lease, Duration::from_secs(630));
+        assert!(health(&read(""), &EndpointDirectory::new(Vec::new())).is_empty());
     }
 
     fn row(id: &str, canonical_slug: &str) -> Model {

@@ -52,7 +52,7 @@ pub async fn services(
     let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), STALE_AFTER));
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), watcher, CACHED_KEYS));
-    let health = router::health(&endpoints);
+    let health = router::health(config, &endpoints);
     background.watch_endpoints(Resting::new(Arc::clone(&endpoints), Arc::clone(&health)), clock());
     let live: Arc<dyn Catalogue> = live;
     let catalogue = || Arc::clone(&live);
