@@ -43,7 +43,7 @@ impl JsonBody {
     ) -> Result<(Self, Vec<AssetPart>), ApiError> {
         let content_type = content_type(request.headers());
         if content_type.is_some_and(is_json) {
-            return Ok((Self::read(request, payload, max_bytes).await?, Vec::new()));
+            return Ok((Self::of(unpacked(request.headers(), payload, max_bytes).await?)?, Vec::new()));
         }
         let boundary = content_type.and_then(multipart::boundary).ok_or_else(|| {
             ApiError::invalid_body("Content-Type must be application/json, or multipart/form-data with a boundary")

@@ -158,10 +158,16 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
         read.push((boolean, value.as_string(), choice.text_json("description")?));
     }
     let options = read.into_iter().map(|(boolean, text, meaning)| {
-        let name = text.or_else(|| boolean.map(|boolean| unused(&boolean.to_string(), &names)));
+        let name = text.or_else(|| boolean.map(|boolean| of_boolean(boolean, &names)));
         ChoiceOption { name: name.unwrap_or_default(), boolean, meaning }
     });
     Ok(options.collect())
+}
+
+/// The name of a boolean in canonical form; where a string has it, one that still tells a model what it is.
+fn of_boolean(boolean: bool, taken: &HashSet<String>) -> String {
+    let name = boolean.to_string();
+    if taken.contains(&name) { unused(&format!("{name} (boolean)"), taken) } else { name }
 }
 
 /// A level is its label alone, or an object of label and description.

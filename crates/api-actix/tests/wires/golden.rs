@@ -1,0 +1,74 @@
+//! Fixture requests: what they come to in canonical form, and how their answers are written.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use api_actix::wires::dispatch::{Asked, Entry, read_bytes};
+use domain::decision::{ChoiceOption, DecisionRequest, QuestionKind};
+use domain::json::Json;
+
+use super::support::body;
+
+/// A fixture's members, each byte for byte: `entry`, `body` and, where it is a good one, `answers` in canonical form.
+fn member(fixture: &Json, name: &str) -> Option<Json> {
+    fixture.members().unwrap().into_iter().find(|(member, _)| member == name).map(|(_, json)| json)
+}
+
+fn entry(name: &str) -> Entry {
+    match name {
+        "contract" => Entry::Contract,
+        "system-one" => Entry::SystemOne,
+        "any" => Entry::AnyShape,
+        "gemini" => Entry::Gemini,
+        other => panic!("{other}"),
+    }
+}
+
+fn told(fixture: &Json) -> String {
+    let asked = read_bytes(
+        entry(&member(fixture, "entry").unwrap().as_string().unwrap()),
+        member(fixture, "body").unwrap().text().as_bytes(),
+    );
+    let asked = match asked {
+        Ok(asked) => asked,
+        Err((shape, fault)) => return format!("{shape:?}: {fault}\n"),
+    };
+    match asked.draft.clone().check() {
+        Ok(request) => {
+            let answers = member(fixture, "answers").unwrap();
+            format!("{}\nanswer {}\n", canonical(&asked, &request), body(&asked, &request, &answers))
+        }
+        Err(fault) => format!("{:?}: {fault}\n", asked.manner.shape()),
+    }
+}
+
+fn canonical(asked: &Asked, request: &DecisionRequest) -> String {
+    let inquiry = &request.inquiry;
+    let mut text = format!("{:?}\nmodel {} {:?}\n", asked.manner.shape(), request.model, request.fallback_models);
+    writeln!(text, "state {:?} {}", inquiry.state_form, inquiry.state.as_ref().map_or("none", Json::text)).unwrap();
+    writeln!(text, "attachments {:?}", inquiry.attachments).unwrap();
+    writeln!(text, "user {:?}, session {:?}, partial {}", request.user, request.session_id, request.partial).unwrap();
+    for question in inquiry.questions.typed.iter().flatten() {
+        writeln!(text, "question {:?} {}", question.name, question.json.text()).unwrap();
+        if let QuestionKind::Choice { options } = &question.kind {
+            let booleans = |option: &&ChoiceOption| option.boolean.is_some();
+            for option in options.iter().filter(booleans) {
+                writeln!(text, "  option {:?} is {:?}", option.name, option.boolean).unwrap();
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn fixtures_come_to_what_was_reviewed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wires/golden");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 20, "{}", files.len());
+    for file in files {
+        let fixture = Json::parse(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        insta::assert_snapshot!(name, told(&fixture));
+    }
+}

@@ -1,0 +1,7 @@
+//! Every wire in both directions, as pure functions: golden files, and properties of what the parsers take.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod golden;
+mod properties;
+mod refusals;
+mod support;

@@ -1,0 +1,109 @@
+//! How each wire tells a failure.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use api_actix::wires::{Place, Refusal, gemini, openai, sglang, system_one};
+use serde_json::{Map, Value, json};
+
+fn metadata(extra: Value) -> Map<String, Value> {
+    let mut metadata = Map::from_iter([("request_id".to_owned(), json!("req-1"))]);
+    metadata.extend(extra.as_object().unwrap().clone());
+    metadata
+}
+
+#[test]
+fn failures_are_told_as_was_reviewed() {
+    let member = Place::Member("questions[0].choices[\"a b\"].value".to_owned());
+    let model = Place::Member("model".to_owned());
+    let plain = metadata(json!({}));
+    let attempts = metadata(json!({"provider_name": "Acme", "attempts": [{"provider": "acme"}], "n": 7}));
+    let told = json!({"route": "/v1/systemone"});
+    let base = Refusal {
+        status: 400,
+        message: "The body is not UTF-8",
+        place: Some(&Place::Body),
+        metadata: &plain,
+        user_id: None,
+        told: None,
+        retry_after: None,
+    };
+    let cases = [
+        ("a body that is none", base.clone()),
+        (
+            "a member at fault",
+            Refusal {
+                message: "questions[0].choices[\"a b\"].value: is required",
+                place: Some(&member),
+                status: 422,
+                ..base.clone()
+            },
+        ),
+        (
+            "a header at fault",
+            Refusal { message: "x-session-id is odd", place: Some(&Place::Header("x-session-id")), ..base.clone() },
+        ),
+        ("no key", Refusal { status: 401, message: "Invalid API key", place: None, ..base.clone() }),
+        (
+            "no such model",
+            Refusal { status: 404, message: "There is no model of that name", place: Some(&model), ..base.clone() },
+        ),
+        (
+            "all overloaded",
+            Refusal {
+                status: 529,
+                message: "Provider \"returned\" error",
+                place: None,
+                metadata: &attempts,
+                user_id: Some("owner-1"),
+                told: Some(("service_metadata", &told)),
+                retry_after: Some(Duration::from_millis(2_500)),
+            },
+        ),
+    ];
+    let mut text = String::new();
+    for (name, refusal) in &cases {
+        writeln!(text, "{name}").unwrap();
+        for (wire, body) in [
+            ("system-one", system_one::errors::write(refusal)),
+            ("openai", openai::errors::write(refusal)),
+            ("gemini", gemini::errors::write(refusal)),
+            ("sglang", sglang::errors::write(refusal)),
+        ] {
+            serde_json::from_str::<Value>(&body).unwrap();
+            writeln!(text, "  {wire:10} {body}").unwrap();
+        }
+    }
+    insta::assert_snapshot!("failures", text);
+}
+
+#[test]
+fn every_status_has_words_on_every_wire() {
+    let plain = metadata(json!({}));
+    let words = |status: u16| {
+        let refusal = Refusal {
+            status,
+            message: "m",
+            place: None,
+            metadata: &plain,
+            user_id: None,
+            told: None,
+            retry_after: None,
+        };
+        let bodies = [
+            system_one::errors::write(&refusal),
+            openai::errors::write(&refusal),
+            gemini::errors::write(&refusal),
+            sglang::errors::write(&refusal),
+        ];
+        let at = ["/detail/type", "/error/code", "/error/status", "/type"];
+        let word = |(body, at): (String, &str)| {
+            let body: Value = serde_json::from_str(&body).unwrap();
+            body.pointer(at).unwrap().as_str().unwrap().to_owned()
+        };
+        bodies.into_iter().zip(at).map(word).collect::<Vec<_>>().join(" | ")
+    };
+    let statuses = [400, 401, 402, 403, 404, 405, 413, 415, 422, 429, 499, 500, 502, 503, 524, 529];
+    let text: String = statuses.into_iter().map(|status| format!("{status} {}\n", words(status))).collect();
+    insta::assert_snapshot!("words", text);
+}
