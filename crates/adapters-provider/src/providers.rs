@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::decision::DecisionProvider;
 use domain::routing::Wire;
 
+use crate::chat_completions::ChatCompletionsProvider;
 use crate::gemini_decisions::GeminiDecisions;
 use crate::http::HttpClient;
 use crate::http_provider::HttpProvider;
@@ -30,7 +31,7 @@ pub fn http_provider(
         Wire::OpenAiDecisions => Arc::new(HttpProvider::new(client, &settings, OpenAiDecisions { model_in })?),
         Wire::GeminiDecisions => Arc::new(HttpProvider::new(client, &settings, GeminiDecisions { model_in })?),
         Wire::SglangDecisions => Arc::new(HttpProvider::new(client, &settings, SglangDecisions { model_in })?),
-        Wire::ChatCompletions => return Err(ProviderSettingsError::Address),
+        Wire::ChatCompletions => Arc::new(ChatCompletionsProvider::new(client, &settings)?),
         Wire::Sandbox => Arc::new(SandboxProvider::new()),
     })
 }

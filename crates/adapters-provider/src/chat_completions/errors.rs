@@ -1,0 +1,122 @@
+//! What errors of chat servers mean where they say more than their status.
+//!
+//! Servers differ in the members that they take, and say so in as many ways. An error that names one of those that can
+//! be left out is an objection to it. Objections are looked for in the error's own words, of which the beginning is
+//! read, and not in what it repeats of the request. None of its text is kept.
+
+use domain::routing::{AttemptFailure, AttemptFailureKind};
+use serde_json::value::RawValue;
+
+use super::members::Member;
+use crate::http::ErrorMeaning;
+use crate::wire::{Object, as_text, elements, number, string};
+
+/// Bytes that are searched of each text.
+const SEARCHED_BYTES: usize = 4096;
+
+/// What a server objects to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objection {
+    /// A member that can be left out.
+    Member(Member),
+    /// Log-probabilities.
+    Logprobs,
+}
+
+/// What names an objection in an error's text.
+const NAMES: [(&str, Objection); 12] = [
+    ("reasoning_effort", Objection::Member(Member::ReasoningEffort)),
+    ("reasoning.effort", Objection::Member(Member::ReasoningEffort)),
+    ("reasoning effort", Objection::Member(Member::ReasoningEffort)),
+    ("chat_template_kwargs", Objection::Member(Member::ChatTemplateKwargs)),
+    ("enable_thinking", Objection::Member(Member::ChatTemplateKwargs)),
+    ("temperature", Objection::Member(Member::Temperature)),
+    ("max_tokens", Objection::Member(Member::MaxTokens)),
+    ("max_completion_tokens", Objection::Member(Member::MaxCompletionTokens)),
+    ("response_format", Objection::Member(Member::ResponseFormat)),
+    ("json_schema", Objection::Member(Member::ResponseFormat)),
+    ("top_logprobs", Objection::Logprobs),
+    ("logprobs", Objection::Logprobs),
+];
+
+impl Objection {
+    /// The sentence for it, by which it is known again.
+    fn detail(self) -> &'static str {
+        match self {
+            Self::Member(Member::ReasoningEffort) => "the provider does not take reasoning_effort",
+            Self::Member(Member::ChatTemplateKwargs) => "the provider does not take chat_template_kwargs",
+            Self::Member(Member::Temperature) => "the provider does not take this temperature",
+            Self::Member(Member::MaxTokens) => "the provider does not take max_tokens",
+            Self::Member(Member::MaxCompletionTokens) => "the provider does not take max_completion_tokens",
+            Self::Member(Member::ResponseFormat) => "the provider does not take this response_format",
+            Self::Logprobs => "the provider does not tell log-probabilities of this model",
+        }
+    }
+
+    /// The objection that a failure is, where it is one.
+    pub fn of(failure: &AttemptFailure) -> Option<Self> {
+        let all = Member::ALL.into_iter().map(Self::Member).chain([Self::Logprobs]);
+        all.into_iter().find(|objection| objection.detail() == failure.detail)
+    }
+}
+
+/// Reads an error. A request with a member that is not taken is refused by 400 or 422; for log-probabilities some say
+/// that they are not allowed, or not implemented.
+pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
+    if status == 429 {
+        return crate::openai_decisions::errors::read(status, body);
+    }
+    let objection = match status {
+        400 | 422 => objection(body)?,
+        403 | 501 => objection(body).filter(|objection| *objection == Objection::Logprobs)?,
+        _ => return None,
+    };
+    Some(ErrorMeaning { kind: AttemptFailureKind::Refused, retry_after: None, detail: objection.detail() })
+}
+
+/// What an answer with status 200 means that is an error all the same: `{"error": {"code": 503, ..}}`.
+pub fn in_answer(body: &[u8]) -> Option<AttemptFailure> {
+    let members = Object::parse(as_text(body).ok()?)?;
+    let error = Object::of(members.get("error").ok()??)?;
+    let (_, code) = error.get("code").ok()?.and_then(number)?;
+    let status = (400..600_u16).find(|status| (f64::from(*status) - code).abs() < 0.5)?;
+    Some(AttemptFailure::from_status(status, None))
+}
+
+/// The first objection that an error's own words name. A member `param` counts before all text.
+pub fn objection(body: &[u8]) -> Option<Objection> {
+    let text = as_text(body).ok()?;
+    let Some(members) = Object::parse(text) else { return named(text) };
+    let member = |object: &Object<'_>, name: &str| object.get(name).ok().flatten().and_then(string);
+    let error = members.get("error").ok().flatten();
+    let inner = error.and_then(Object::of);
+    let param = inner.as_ref().and_then(|error| member(error, "param")).or_else(|| member(&members, "param"));
+    let mut texts: Vec<String> = param.into_iter().collect();
+    texts.extend(inner.as_ref().and_then(|error| member(error, "message")));
+    texts.extend(error.and_then(string));
+    texts.extend(member(&members, "message"));
+    texts.extend(members.get("detail").ok().flatten().map(faults).unwrap_or_default());
+    texts.iter().find_map(|text| named(text))
+}
+
+/// A sentence, or an array of faults with their places and sentences.
+fn faults(detail: &RawValue) -> Vec<String> {
+    if let Some(text) = string(detail) {
+        return vec![text];
+    }
+    let mut texts = Vec::new();
+    for fault in elements(detail).unwrap_or_default().into_iter().filter_map(Object::of) {
+        let place = fault.get("loc").ok().flatten().and_then(elements).unwrap_or_default();
+        texts.extend(place.into_iter().filter_map(string));
+        texts.extend(fault.get("msg").ok().flatten().and_then(string));
+    }
+    texts
+}
+
+/// What a text names first, in upper or lower case.
+fn named(text: &str) -> Option<Objection> {
+    let searched = text.as_bytes().iter().take(SEARCHED_BYTES).copied().collect::<Vec<u8>>();
+    let searched = String::from_utf8_lossy(&searched).to_ascii_lowercase();
+    let places = NAMES.iter().filter_map(|(name, objection)| Some((searched.find(name)?, *objection)));
+    places.min_by_key(|(place, _)| *place).map(|(_, objection)| objection)
+}

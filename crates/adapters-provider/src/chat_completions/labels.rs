@@ -1,0 +1,91 @@
+//! The labels that stand for options, and the tokens in which a model may write them.
+
+use domain::decision::QuestionKind;
+
+/// Most labels of one call: a label must be a single token that is no beginning of another label.
+pub const MAX_LABELS: usize = 26;
+
+/// How a question's options are labelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Labels {
+    /// `A`, `B` and so on, by the place among the options that are offered.
+    Letters,
+    /// `0` to `9`, by the level, whichever levels are offered.
+    Digits,
+}
+
+impl Labels {
+    /// Those of a kind of question.
+    pub fn of(kind: &QuestionKind) -> Self {
+        match kind {
+            QuestionKind::Score { .. } => Self::Digits,
+            QuestionKind::Noul { .. } | QuestionKind::Choice { .. } | QuestionKind::Box => Self::Letters,
+        }
+    }
+
+    /// The label of each outcome of `offered`, in their order. At most 26 are offered, of which levels are below 10.
+    pub fn label(self, offered: &[usize]) -> Vec<char> {
+        let sign = |first: u8, place: usize| char::from(first.saturating_add(u8::try_from(place).unwrap_or(u8::MAX)));
+        match self {
+            Self::Letters => (0..offered.len()).map(|place| sign(b'A', place)).collect(),
+            Self::Digits => offered.iter().map(|level| sign(b'0', *level)).collect(),
+        }
+    }
+
+    /// What one label is, for the sentence that asks for it.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Letters => "letter",
+            Self::Digits => "digit",
+        }
+    }
+}
+
+/// Most outcomes of one call where the server tells so many probabilities.
+pub fn capacity(top_logprobs: usize) -> usize {
+    top_logprobs.clamp(2, MAX_LABELS)
+}
+
+/// The place among `labels` of the label that a token writes, in upper or lower case, with spaces around it as they
+/// are or in the spelling of a tokenizer (`Ġ` and `▁` for a space, `Ċ` for a line feed).
+pub fn place_of(token: &str, labels: &[char]) -> Option<usize> {
+    let mut signs = bare(token).chars();
+    let (sign, rest) = (signs.next()?, signs.next());
+    let sign = sign.to_ascii_uppercase();
+    if rest.is_none() { labels.iter().position(|label| *label == sign) } else { None }
+}
+
+/// The token without the space around it.
+pub(super) fn bare(token: &str) -> &str {
+    token.trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, 'Ġ' | '▁' | 'Ċ'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_label_is_that_label() {
+        let labels = Labels::Letters.label(&[4, 9, 2]);
+        assert_eq!(labels, ['A', 'B', 'C']);
+        for token in ["B", "b", " B", " b", "Ġb", "▁B", "B\n", "BĊ", "\tb "] {
+            assert_eq!(place_of(token, &labels), Some(1), "{token:?}");
+        }
+        for token in ["", " ", "BB", "B.", "D", "ß", "▁", "0", "Be"] {
+            assert_eq!(place_of(token, &labels), None, "{token:?}");
+        }
+    }
+
+    #[test]
+    fn levels_keep_their_digits() {
+        assert_eq!(Labels::Digits.label(&[0, 3, 9]), ['0', '3', '9']);
+        assert_eq!(place_of(" 9", &['0', '3', '9']), Some(2));
+    }
+
+    #[test]
+    fn labels_are_single_letters_however_many_probabilities_are_told() {
+        assert_eq!([0, 2, 20, 26, 255].map(capacity), [2, 2, 20, 26, 26]);
+        let all = Labels::Letters.label(&(0..MAX_LABELS).collect::<Vec<_>>());
+        assert_eq!(all.last(), Some(&'Z'));
+    }
+}

@@ -1,0 +1,76 @@
+//! A chat model as a provider of decisions.
+
+use async_trait::async_trait;
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage};
+use domain::routing::{AttemptFailure, Wire};
+
+use super::attempt::Attempt;
+use super::calls::Calls;
+use super::memory::Memory;
+use super::prompt::Document;
+use super::request;
+use super::tally::{Tally, Used};
+use crate::canonical::{Division, divide, in_order};
+use crate::connection::Connection;
+use crate::http::{HttpClient, within};
+use crate::settings::{ModelPlace, ProviderSettings, ProviderSettingsError};
+
+/// One provider of chat models. What it has learnt of a model, it keeps as long as it lives.
+pub struct ChatCompletionsProvider {
+    connection: Connection,
+    model_in: ModelPlace,
+    memory: Memory,
+}
+
+impl ChatCompletionsProvider {
+    /// Over this client.
+    ///
+    /// # Errors
+    /// Settings by which nothing can be called.
+    pub fn new(client: HttpClient, settings: &ProviderSettings) -> Result<Self, ProviderSettingsError> {
+        let connection = Connection::new(client, settings)?;
+        Ok(Self { connection, model_in: settings.model_in, memory: Memory::default() })
+    }
+}
+
+#[async_trait]
+impl DecisionProvider for ChatCompletionsProvider {
+    /// One attempt is as many calls as the method takes, at most 8 at once, all within the one deadline. The sum of
+    /// what they used is known only where each of them says.
+    #[tracing::instrument(
+        name = "provider.call",
+        skip_all,
+        fields(
+            provider.slug = %self.connection.slug(),
+            wire = Wire::ChatCompletions.as_str(),
+            upstream.model = call.endpoint.upstream_model
+        )
+    )]
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        request::check(&call.inquiry)?;
+        let confidence = call.endpoint.confidence;
+        let division = divide(&call.inquiry);
+        let Some(asked) = &division.asked else {
+            let usage = Some(ReportedUsage { input_tokens: 0, output_tokens: 0 });
+            return Ok(ProviderAnswer {
+                answers: Division::join(&call.inquiry, None, confidence),
+                usage,
+                sent_bytes: 0,
+            });
+        };
+        let tally = Tally::default();
+        let questions = request::check(asked)?;
+        let calls = Calls::new(&self.connection, &self.memory, &tally, &call.endpoint, self.model_in);
+        let attempt = Attempt { calls, questions, document: Document::of(asked) };
+        let made = within(call.timeout, call.caller.as_ref(), Box::pin(attempt.answers())).await;
+        let made = made.map_err(|failure| tally.failure(failure))?;
+        let answers = in_order(questions.iter().map(|question| question.name.as_str()).zip(&made));
+        let answers =
+            if division.divided { Division::join(&call.inquiry, Some(&answers), confidence) } else { answers };
+        let usage = match tally.used() {
+            Used::Reported(usage) => Some(usage),
+            Used::Nothing | Used::Unknown => None,
+        };
+        Ok(ProviderAnswer { answers, usage, sent_bytes: tally.sent_bytes() })
+    }
+}

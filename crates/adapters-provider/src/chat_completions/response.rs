@@ -1,0 +1,120 @@
+//! Answer body -> what the model said.
+
+use domain::decision::ReportedUsage;
+use serde_json::value::RawValue;
+
+use super::logprobs::TokenProbability;
+use crate::wire::{BadAnswer, MalformedAnswer, Object, UsageNames, as_text, elements, number, string, usage};
+
+/// What the wire calls its token counts.
+const USAGE: UsageNames = UsageNames { input: "prompt_tokens", output: "completion_tokens" };
+
+/// Rounding may put a log-probability a little above 0, and the sum of probabilities a little above 1.
+const SLACK: f64 = 0.05;
+
+/// What the model said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The token counts, where the server gave them.
+    pub usage: Option<ReportedUsage>,
+    /// It will not answer, or the server does not let it.
+    pub refused: bool,
+    /// It thought before it answered.
+    pub reasoned: bool,
+    /// Its text; empty where there is none.
+    pub content: String,
+    /// How probable its first token and others were; `None` where the server does not tell.
+    pub first_token: Option<Vec<TokenProbability>>,
+}
+
+/// Reads the first choice of a body.
+///
+/// # Errors
+/// What is malformed.
+pub fn read(body: &[u8]) -> Result<Reply, BadAnswer> {
+    let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
+    let used = usage(members.get("usage")?, USAGE)?;
+    reply(&members, used).map_err(|fault| BadAnswer { fault, usage: used })
+}
+
+fn reply(members: &Object<'_>, usage: Option<ReportedUsage>) -> Result<Reply, MalformedAnswer> {
+    let choices = members.get("choices")?.and_then(elements).ok_or(MalformedAnswer::NoAnswers)?;
+    let choice = choices.first().and_then(|choice| Object::of(choice)).ok_or(MalformedAnswer::NoAnswers)?;
+    let message = choice.get("message")?.and_then(Object::of).ok_or(MalformedAnswer::NoAnswers)?;
+    let says = |name| Ok(message.get(name)?.and_then(string).is_some_and(|text| !text.trim().is_empty()));
+    let filtered = choice.get("finish_reason")?.and_then(string).as_deref() == Some("content_filter");
+    Ok(Reply {
+        usage,
+        refused: filtered || says("refusal")?,
+        reasoned: says("reasoning_content")? || says("reasoning")?,
+        content: message.get("content")?.map(content).transpose()?.unwrap_or_default(),
+        first_token: choice.get("logprobs")?.map(first_token).transpose()?.flatten(),
+    })
+}
+
+/// A string, or the texts of an array of parts.
+fn content(content: &RawValue) -> Result<String, MalformedAnswer> {
+    if let Some(text) = string(content) {
+        return Ok(text);
+    }
+    let mut texts = String::new();
+    for part in elements(content).ok_or(MalformedAnswer::NotOfItsForm)? {
+        let part = Object::of(part).ok_or(MalformedAnswer::NotOfItsForm)?;
+        if let Some(text) = part.get("text")?.and_then(string) {
+            texts.push_str(&text);
+        }
+    }
+    Ok(texts)
+}
+
+/// `content[0].top_logprobs`, an array of tokens, or as older servers have it `top_logprobs[0]`, a map. `None` where
+/// there is neither.
+fn first_token(logprobs: &RawValue) -> Result<Option<Vec<TokenProbability>>, MalformedAnswer> {
+    let logprobs = Object::of(logprobs).ok_or(MalformedAnswer::NotOfItsForm)?;
+    let first = |name| Ok(logprobs.get(name)?.and_then(elements).and_then(|all| all.first().copied()));
+    let told = if let Some(token) = first("content")? {
+        let token = Object::of(token).ok_or(MalformedAnswer::NotOfItsForm)?;
+        of_array(&token)?
+    } else if let Some(map) = first("top_logprobs")? {
+        let map = Object::of(map).ok_or(MalformedAnswer::NotOfItsForm)?;
+        let told: Result<Vec<_>, _> = map.members().iter().map(|(token, value)| told(token.clone(), value)).collect();
+        told?.into_iter().flatten().collect()
+    } else {
+        Vec::new()
+    };
+    if told.iter().map(|token| token.probability).sum::<f64>() > 1.0 + SLACK {
+        return Err(MalformedAnswer::Answer("its token probabilities exceed 1"));
+    }
+    Ok((!told.is_empty()).then_some(told))
+}
+
+/// The alternatives, and the token itself where it is not among them. Without alternatives there is nothing to read.
+fn of_array(token: &Object<'_>) -> Result<Vec<TokenProbability>, MalformedAnswer> {
+    let of_token = |token: &Object<'_>| -> Result<Option<TokenProbability>, MalformedAnswer> {
+        let text = token.get("token")?.and_then(string).ok_or(MalformedAnswer::NotOfItsForm)?;
+        token.get("logprob")?.map_or(Ok(None), |value| told(text, value))
+    };
+    let mut all = Vec::new();
+    for alternative in token.get("top_logprobs")?.and_then(elements).unwrap_or_default() {
+        let alternative = Object::of(alternative).ok_or(MalformedAnswer::NotOfItsForm)?;
+        all.extend(of_token(&alternative)?);
+    }
+    if !all.is_empty()
+        && let Some(itself) = of_token(token)?
+        && !all.iter().any(|other| other.token == itself.token)
+    {
+        all.push(itself);
+    }
+    Ok(all)
+}
+
+fn told(token: String, value: &RawValue) -> Result<Option<TokenProbability>, MalformedAnswer> {
+    if value.get() == "null" {
+        return Ok(None);
+    }
+    let (_, logprob) = number(value).ok_or(MalformedAnswer::Answer("a log-probability is no number"))?;
+    if logprob > SLACK {
+        return Err(MalformedAnswer::Answer("its token probabilities exceed 1"));
+    }
+    Ok(Some(TokenProbability { token, probability: logprob.min(0.0).exp() }))
+}

@@ -1,0 +1,61 @@
+//! What the model stated -> a distribution a question.
+
+use domain::decision::{Question, QuestionKind};
+use serde_json::value::RawValue;
+
+use super::prompt::outcomes;
+use crate::wire::{MalformedAnswer, Object, as_text, number};
+
+const NOT_STATED: MalformedAnswer = MalformedAnswer::Answer("its probabilities are not stated");
+const NO_PROBABILITY: MalformedAnswer = MalformedAnswer::Answer("what it states is no probability");
+
+/// A weight an outcome for each question, in their order; of a yes-or-no question those of yes and no. Weights are not
+/// negative and at least one is not 0, but they need not sum to 1. The object may stand in a code fence or between
+/// sentences, behind what the model thought.
+///
+/// # Errors
+/// What is missing or is no probability.
+pub fn read(content: &str, questions: &[Question]) -> Result<Vec<Vec<f64>>, MalformedAnswer> {
+    let content = as_text(content.as_bytes())?;
+    let object = object(content).ok_or(MalformedAnswer::NoAnswers)?;
+    let answer = |(place, question): (usize, &Question)| {
+        let stated = object.get(&format!("q{place}"))?.ok_or(NOT_STATED)?;
+        match &question.kind {
+            QuestionKind::Noul { .. } => {
+                let yes = weight(stated)?;
+                if yes > 1.0 { Err(NO_PROBABILITY) } else { Ok(vec![yes, 1.0 - yes]) }
+            }
+            kind => options(stated, outcomes(kind)),
+        }
+    };
+    questions.iter().enumerate().map(answer).collect()
+}
+
+/// The object in a text: all of it, or from its first brace to its last.
+fn object(content: &str) -> Option<Object<'_>> {
+    let said = content.rsplit_once("</think>").map_or(content, |(_, said)| said).trim();
+    Object::parse(said).or_else(|| {
+        let (from, to) = (said.find('{')?, said.rfind('}')?);
+        Object::parse(said.get(from..=to)?)
+    })
+}
+
+/// Exactly the options that there are, each once.
+fn options(stated: &RawValue, count: usize) -> Result<Vec<f64>, MalformedAnswer> {
+    let stated = Object::of(stated).ok_or(NOT_STATED)?;
+    if stated.members().len() != count {
+        return Err(MalformedAnswer::Answer("its distribution is not over what was asked"));
+    }
+    let weights: Vec<f64> = (0..count)
+        .map(|option| weight(stated.get(&format!("o{option}"))?.ok_or(NOT_STATED)?))
+        .collect::<Result<_, _>>()?;
+    if weights.iter().any(|weight| *weight > 0.0) {
+        Ok(weights)
+    } else {
+        Err(MalformedAnswer::Answer("all of its probabilities are 0"))
+    }
+}
+
+fn weight(value: &RawValue) -> Result<f64, MalformedAnswer> {
+    number(value).map(|(_, number)| number).filter(|number| *number >= 0.0).ok_or(NO_PROBABILITY)
+}
