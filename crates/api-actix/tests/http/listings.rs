@@ -116,6 +116,22 @@ async fn lists_have_tags_and_need_a_key() {
 }
 
 #[tokio::test]
+async fn model_lists_take_the_keys_of_vendors_clients_in_their_headers() {
+    let gateway = Setup::new().await.start();
+    let bearer = Caller::Inference.bearer();
+    let key = ("X-Api-Key", bearer.trim_start_matches("Bearer "));
+    for path in ["/v1/models", "/api/v1/models"] {
+        let reply = gateway.send("GET", path, &[key], b"").await;
+        assert_eq!(
+            (reply.status, reply.header("x-typesafe-request-id")),
+            (200, reply.header("x-request-id")),
+            "{path}"
+        );
+    }
+    gateway.send("GET", "/api/v1/providers", &[key], b"").await.refusal(401);
+}
+
+#[tokio::test]
 async fn a_base_path_that_is_a_vendor_s_keeps_the_vendor_s_list() {
     let mut setup = Setup::new().await;
     setup.settings.base_path = "/v1".to_owned();
