@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod conformance;
 mod deny;
+mod fuzz;
 mod links;
 mod step;
 mod test;
@@ -32,6 +33,8 @@ enum Task {
     Bench(bench::Options),
     /// Run published client packages, unmodified, against the binary; installs them first, so it needs a network once.
     Conformance,
+    /// Search for inputs that break what reads requests and providers' answers: ten minutes a target.
+    Fuzz(fuzz::Options),
     /// Check the relative links of the Markdown files.
     Links,
 }
@@ -47,6 +50,7 @@ fn main() -> Result<()> {
         }
         Task::Bench(options) => bench::run(&options),
         Task::Conformance => conformance::run(),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Links => links::run(),
     }
 }

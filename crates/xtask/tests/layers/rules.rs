@@ -64,6 +64,13 @@ const LAYERS: &[Layer] = &[
         technologies: &["actix", "hyper", "tokio"],
         others: None,
     },
+    // The fuzz targets read by one side what the other side wrote.
+    Layer {
+        name: "fuzz",
+        ours: &["domain", "adapters-provider", "api-actix"],
+        technologies: &[],
+        others: Some(&["anyhow", "bytes", "libfuzzer-sys", "serde_json"]),
+    },
     Layer { name: "xtask", ours: &[], technologies: &[], others: Some(&["anyhow", "clap"]) },
 ];
 

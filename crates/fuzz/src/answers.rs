@@ -1,0 +1,226 @@
+//! What holds of checked answers: each inbound wire writes them as valid JSON with every asked name, and what it
+//! writes reads back as the same answers.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use adapters_provider::canonical::{self, Extras};
+use anyhow::{Context as _, Result, ensure};
+use api_actix::wires::Answered;
+use api_actix::wires::dispatch::{Manner, Shape, write};
+use domain::decision::{
+    Answer, AnswerRules, AnswerValue, Answers, Decision, Inquiry, Question, QuestionKind, Questions,
+};
+use domain::json::Json;
+use domain::routing::ConfidenceSource;
+use domain::usage::TokenSource;
+
+use crate::codecs;
+
+/// Answers of numbers with two decimals whose `confidence` passes through.
+pub const RULES: AnswerRules = AnswerRules { decimals: 2, confidence: ConfidenceSource::Native };
+
+/// How the inbound wires answer.
+pub fn manners() -> [Manner; 5] {
+    [Manner::Contract, Manner::SystemOne, Manner::OpenAi(HashSet::new()), Manner::Gemini, Manner::Sglang]
+}
+
+/// Writes answers, believed by these rules, by every inbound wire.
+///
+/// # Errors
+/// What does not hold.
+pub fn hold(inquiry: &Arc<Inquiry>, answers: &Answers, rules: AnswerRules) -> Result<()> {
+    in_order(&inquiry.questions, answers)?;
+    let has_box = asked(inquiry).iter().any(|question| question.kind == QuestionKind::Box);
+    for manner in manners() {
+        let form = manner.shape();
+        if has_box && form != Shape::SystemOne {
+            // No other form can ask for one.
+            continue;
+        }
+        let body = written(&manner, inquiry, answers)?;
+        let names = match &inquiry.questions.typed {
+            Some(_) => names(&manner, &body).with_context(|| format!("answered as {form:?}"))?,
+            // Opaque questions come in by one wire only and are answered as they were.
+            None => continue,
+        };
+        let asked: Vec<&str> = asked(inquiry).iter().map(|question| question.name.as_str()).collect();
+        let refused = answers.typed().unwrap_or_default().iter().all(|answer| answer.value == AnswerValue::Refusal);
+        if !(refused && form == Shape::Gemini) {
+            ensure!(names == asked, "answered as {form:?}, the names are others than those that were asked");
+        }
+        reads_back(form, inquiry, answers, rules, &body).with_context(|| format!("answered as {form:?}"))?;
+    }
+    Ok(())
+}
+
+/// The body of an answer.
+///
+/// # Errors
+/// It is no JSON object, or has a member twice.
+pub fn written(manner: &Manner, inquiry: &Arc<Inquiry>, answers: &Answers) -> Result<Json> {
+    let decision = Decision {
+        id: "gen-dec-fuzz".parse()?,
+        inquiry: Arc::clone(inquiry),
+        answers: answers.clone(),
+        model: "fuzz/decider".parse()?,
+        provider: "Fuzz".to_owned(),
+        input_tokens: 100,
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        cost: "0.000000000001".parse()?,
+        attempts: Vec::new(),
+        funnel: Vec::new(),
+    };
+    let body = write(manner, &Answered { decision: &decision, questions: asked(inquiry), told: None });
+    let body = Json::parse(&body).with_context(|| format!("answered as {:?}, it is no JSON", manner.shape()))?;
+    unique(&body)?;
+    Ok(body)
+}
+
+/// Two members of one name can be read two ways.
+pub fn unique(object: &Json) -> Result<()> {
+    let members = object.members().context("it is no object")?;
+    let mut names = HashSet::new();
+    ensure!(members.iter().all(|(name, _)| names.insert(name)), "a member stands in an object twice");
+    Ok(())
+}
+
+/// An answer to each question, of every kind by turns: certain, undecided, refused.
+pub fn made(questions: &[Question]) -> Json {
+    let answers: Vec<Json> = questions.iter().enumerate().map(|(turn, question)| one(question, turn)).collect();
+    canonical::in_order(questions.iter().map(|question| question.name.as_str()).zip(&answers))
+}
+
+fn one(question: &Question, turn: usize) -> Json {
+    if turn % 7 == 6 {
+        return canonical::refusal();
+    }
+    let extras = Extras { confidence: (turn % 2 == 1).then_some("0.5"), metadata: None };
+    // Two outcomes share the probability, or one has it alone.
+    let spread = |count: usize| {
+        let (first, second) = (turn % count, (turn + 1) % count);
+        let mut texts = vec!["0"; count];
+        if first == second || turn % 3 == 0 {
+            texts[first] = "1.00";
+        } else {
+            (texts[first], texts[second]) = ("0.6", "4e-1");
+        }
+        texts
+    };
+    match &question.kind {
+        QuestionKind::Noul { .. } => canonical::noul(["0", "0.07", "1", "5e-1"][turn % 4], extras),
+        QuestionKind::Choice { options } => {
+            let probabilities = spread(options.len());
+            canonical::choice(options, &options[turn % options.len()].name, &probabilities, extras)
+        }
+        QuestionKind::Score { levels } => {
+            let probabilities = spread(levels.len());
+            let numbers = probabilities.iter().enumerate();
+            let expected: usize = numbers
+                .map(|(level, text)| {
+                    level
+                        * match *text {
+                            "1.00" => 10,
+                            "0.6" => 6,
+                            "4e-1" => 4,
+                            _ => 0,
+                        }
+                })
+                .sum();
+            let score = format!("{}.{}", expected / 10, expected % 10);
+            canonical::score(levels, &score, &probabilities, extras)
+        }
+        QuestionKind::Box => {
+            Json::object([("type", "\"box\""), ("box", r#"{"top":0,"left":0.25,"bottom":1,"right":0.75}"#)])
+        }
+    }
+}
+
+fn asked(inquiry: &Inquiry) -> &[Question] {
+    inquiry.questions.typed.as_deref().unwrap_or_default()
+}
+
+/// The questions' names in their order, whether read as values or as JSON.
+fn in_order(questions: &Questions, answers: &Answers) -> Result<()> {
+    let Some(asked) = &questions.typed else { return Ok(()) };
+    let typed = answers.typed().context("typed questions have answers without type")?;
+    let members = answers.json().members().context("the answers are no object")?;
+    let asked = || asked.iter().map(|question| &question.name);
+    ensure!(typed.iter().map(|answer| &answer.name).eq(asked()), "the answers are in another order");
+    ensure!(members.iter().map(|(name, _)| name).eq(asked()), "the answers' JSON is in another order");
+    Ok(())
+}
+
+/// The names in a body, in their order.
+fn names(manner: &Manner, body: &Json) -> Result<Vec<String>> {
+    let answers = member(body, "answers").context("there are no answers")?;
+    if let Manner::OpenAi(_) = manner {
+        let elements = answers.elements().context("the answers are no array")?;
+        let name = |answer: &Json| member(answer, "name").or(member(answer, "type"));
+        return elements
+            .iter()
+            .map(|answer| name(answer).and_then(|name| name.as_string()).context("no name"))
+            .collect();
+    }
+    Ok(answers.members().context("the answers are no object")?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// The member of that name.
+pub fn member(json: &Json, name: &str) -> Option<Json> {
+    json.members()?.into_iter().find(|(member, _)| member == name).map(|(_, value)| value)
+}
+
+/// What an inbound wire wrote, read by the outbound wire of the same form. Left out is what that form cannot say:
+/// boxes, questions that nobody answered, distributions that were not given, a refusal of one question alone where
+/// the form has none.
+fn reads_back(form: Shape, inquiry: &Arc<Inquiry>, answers: &Answers, rules: AnswerRules, body: &Json) -> Result<()> {
+    let typed = answers.typed().unwrap_or_default();
+    let all_refused = typed.iter().all(|answer| answer.value == AnswerValue::Refusal);
+    let can_say = |answer: &Answer| match (&answer.value, form) {
+        (_, Shape::SystemOne) => true,
+        (AnswerValue::Noul { .. }, _) => true,
+        (AnswerValue::Choice { probabilities, .. } | AnswerValue::Score { probabilities, .. }, _) => {
+            probabilities.is_some()
+        }
+        (AnswerValue::Refusal, Shape::OpenAi) => true,
+        (AnswerValue::Refusal, Shape::Gemini) => all_refused,
+        _ => false,
+    };
+    if !typed.iter().all(can_say) {
+        return Ok(());
+    }
+    let read = codecs::of_shape(form).read(&inquiry.questions, body.text().as_bytes());
+    let read = read.ok().context("it does not read back")?;
+    let rules = AnswerRules { confidence: ConfidenceSource::Native, ..rules };
+    let again = Answers::check(&inquiry.questions, &read.answers, rules);
+    let again = again.map_err(anyhow::Error::msg).context("what reads back is not believed")?;
+    let pairs = again.typed().unwrap_or_default().iter().zip(typed);
+    for (again, first) in pairs {
+        ensure!(same(&again.value, &first.value), "what reads back is another answer");
+    }
+    Ok(())
+}
+
+/// Equal but for the confidence, which a wire may compute or leave out.
+fn same(left: &AnswerValue, right: &AnswerValue) -> bool {
+    let near = |left: f64, right: f64| (left - right).abs() < 1e-9;
+    let all_near = |left: &Option<Vec<f64>>, right: &Option<Vec<f64>>| match (left, right) {
+        (Some(left), Some(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| near(*left, *right))
+        }
+        (left, right) => left.is_none() && right.is_none(),
+    };
+    match (left, right) {
+        (AnswerValue::Noul { probability: left }, AnswerValue::Noul { probability: right }) => near(*left, *right),
+        (
+            AnswerValue::Choice { chosen: left, probabilities: left_given, .. },
+            AnswerValue::Choice { chosen: right, probabilities: right_given, .. },
+        ) => left == right && all_near(left_given, right_given),
+        (
+            AnswerValue::Score { score: left, probabilities: left_given, .. },
+            AnswerValue::Score { score: right, probabilities: right_given, .. },
+        ) => near(*left, *right) && all_near(left_given, right_given),
+        (left, right) => left == right,
+    }
+}

@@ -1,0 +1,29 @@
+//! The outbound wires that come to one request and one answer, dialects included.
+
+use adapters_provider::gemini_decisions::GeminiDecisions;
+use adapters_provider::openai_decisions::OpenAiDecisions;
+use adapters_provider::sglang_decisions::SglangDecisions;
+use adapters_provider::system_one::SystemOne;
+use adapters_provider::wire::WireCodec;
+use adapters_provider::{Envelope, ModelPlace};
+use api_actix::wires::dispatch::Shape;
+
+/// Every wire.
+pub const ALL: [&dyn WireCodec; 6] = [&SYSTEM_ONE, &WORKERS_AI, &DATABRICKS, &OPENAI, &GEMINI, &SGLANG];
+
+pub const SYSTEM_ONE: SystemOne = SystemOne { model_in: ModelPlace::Body, envelope: Envelope::None };
+pub const WORKERS_AI: SystemOne = SystemOne { model_in: ModelPlace::Both, envelope: Envelope::WorkersAi };
+pub const DATABRICKS: SystemOne = SystemOne { model_in: ModelPlace::Path, envelope: Envelope::Databricks };
+pub const OPENAI: OpenAiDecisions = OpenAiDecisions { model_in: ModelPlace::Body };
+pub const GEMINI: GeminiDecisions = GeminiDecisions { model_in: ModelPlace::Body };
+pub const SGLANG: SglangDecisions = SglangDecisions { model_in: ModelPlace::Body };
+
+/// The outbound wire of the same form as an inbound one.
+pub fn of_shape(shape: Shape) -> &'static dyn WireCodec {
+    match shape {
+        Shape::SystemOne => &SYSTEM_ONE,
+        Shape::OpenAi => &OPENAI,
+        Shape::Gemini => &GEMINI,
+        Shape::Sglang => &SGLANG,
+    }
+}

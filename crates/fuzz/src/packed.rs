@@ -1,0 +1,65 @@
+//! Forms and packed bodies. What reads them is no public part of its crate; the build for fuzzing opens a door to it.
+
+use anyhow::{Context as _, Result, ensure};
+use api_actix::fuzzing::{read_form, unpack};
+use api_actix::wires::dispatch::Asked;
+use bytes::Bytes;
+use domain::decision::Attachments;
+
+use crate::codecs;
+use crate::requests::{goes_out, is_answered};
+use adapters_provider::wire::WireCodec as _;
+
+/// Most bytes that a body may unpack to. Small, so that little is unpacked in one turn.
+const MAX_BYTES: usize = 64 << 10;
+
+/// An input is a line with the content type, then the form. A request with files that is read goes out with the same
+/// files.
+///
+/// # Errors
+/// What does not hold.
+pub fn check_form(input: &[u8]) -> Result<()> {
+    let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return Ok(()) };
+    let Ok(content_type) = std::str::from_utf8(&input[..end]) else { return Ok(()) };
+    let Some(Ok(Asked { draft, .. })) = read_form(content_type, &Bytes::copy_from_slice(&input[end + 1..])) else {
+        return Ok(());
+    };
+    let Ok(request) = draft.check() else { return Ok(()) };
+    goes_out(&request.inquiry)?;
+    is_answered(&request.inquiry)?;
+    let Attachments::Assets(assets) = &request.inquiry.attachments else { return Ok(()) };
+    let Ok(payload) = codecs::SYSTEM_ONE.write("upstream/model", &request.inquiry) else { return Ok(()) };
+    let content_type = payload.media_type().to_str()?;
+    if content_type == "application/json" {
+        return Ok(());
+    }
+    let again = read_form(content_type, &payload.to_bytes()).context("what was written is no form")?;
+    let again = again.map_err(|()| anyhow::anyhow!("the form that was written does not read back"))?;
+    let again = again.draft.check().context("what comes back is no request")?;
+    let Attachments::Assets(back) = &again.inquiry.attachments else { anyhow::bail!("the files are lost") };
+    let same = assets.len() == back.len()
+        && assets.iter().zip(back).all(|(one, other)| one.name == other.name && one.data == other.data);
+    ensure!(same, "other files come back");
+    Ok(())
+}
+
+/// An input is a byte that says how the rest is packed, then the rest. It unpacks to what fits or is refused, and
+/// always to the same.
+///
+/// # Errors
+/// What does not hold.
+pub fn check_packed(input: &[u8]) -> Result<()> {
+    let Some((encoding, packed)) = input.split_first() else { return Ok(()) };
+    let encoding = match encoding {
+        b'g' => "gzip",
+        b'z' => "zstd",
+        _ => "identity",
+    };
+    let read = || unpack(encoding, Bytes::copy_from_slice(packed), MAX_BYTES);
+    let first = read();
+    if let Some(unpacked) = &first {
+        ensure!(encoding == "identity" || unpacked.len() <= MAX_BYTES, "it unpacks beyond the limit");
+    }
+    ensure!(first == read(), "it unpacks otherwise the second time");
+    Ok(())
+}

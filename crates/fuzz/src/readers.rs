@@ -1,0 +1,53 @@
+//! Answers of providers.
+//!
+//! An input is a line with the questions in canonical form, then the body of the answer.
+
+use std::sync::Arc;
+
+use adapters_provider::wire::WireCodec;
+use anyhow::{Context as _, Result, ensure};
+use domain::decision::{AnswerRules, Answers, DecisionDraft, Inquiry};
+use domain::json::Json;
+use domain::routing::ConfidenceSource;
+
+use crate::answers;
+
+/// Reads a body by a wire; what is believed of it holds by every inbound wire.
+///
+/// # Errors
+/// What does not hold.
+pub fn check(codec: &dyn WireCodec, input: &[u8]) -> Result<()> {
+    let Some((inquiry, body)) = parted(input) else { return Ok(()) };
+    let read = match codec.read(&inquiry.questions, body) {
+        Ok(read) => read,
+        Err(bad) => {
+            ensure!(!bad.to_string().is_empty(), "a fault without a word");
+            // An error in the guise of an answer is looked for only where there is no answer.
+            let _ = codec.read_error().and_then(|read_error| read_error(200, body));
+            return Ok(());
+        }
+    };
+    for confidence in [ConfidenceSource::Native, ConfidenceSource::SystemOne, ConfidenceSource::Computed] {
+        for decimals in [0, 2, 15] {
+            let rules = AnswerRules { decimals, confidence };
+            let Ok(believed) = Answers::check(&inquiry.questions, &read.answers, rules) else { continue };
+            answers::hold(&inquiry, &believed, rules).with_context(|| format!("by {rules:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The questions, where they are typed, and the body.
+fn parted(input: &[u8]) -> Option<(Arc<Inquiry>, &[u8])> {
+    let end = input.iter().position(|byte| *byte == b'\n')?;
+    let questions = Json::parse(std::str::from_utf8(&input[..end]).ok()?).ok()?;
+    let draft = DecisionDraft {
+        model: Some(Json::string("fuzz/decider")),
+        questions: Some(questions),
+        state: Some(Json::string("state")),
+        ..DecisionDraft::default()
+    };
+    let inquiry = draft.check().ok()?.inquiry;
+    inquiry.questions.typed.as_ref()?;
+    Some((inquiry, &input[end + 1..]))
+}

@@ -1,0 +1,193 @@
+//! Requests by every inbound wire, and on to every outbound one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_provider::canonical::divide;
+use adapters_provider::wire::WireCodec;
+use anyhow::{Context as _, Result, ensure};
+use api_actix::wires::dispatch::{Asked, Entry, Manner, Shape, read_bytes};
+use api_actix::wires::{BodyFault, Place, Refusal, gemini, openai, sglang, system_one};
+use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, Inquiry, InvalidDecision, StateForm};
+use domain::json::Json;
+
+use crate::answers::{self, member, unique};
+use crate::codecs;
+
+/// Reads a body by an entry; a request of another wire than `wanted` is left to that wire's target.
+///
+/// # Errors
+/// What does not hold.
+pub fn check(entry: Entry, wanted: Option<Shape>, body: &[u8]) -> Result<()> {
+    match read_bytes(entry, body) {
+        Err((_, BodyFault::Invalid(fault))) => refused(&fault),
+        Err((_, fault)) => refused(&InvalidDecision::new("", fault.to_string())),
+        Ok(asked) if wanted.is_some_and(|wanted| asked.manner.shape() != wanted) => Ok(()),
+        Ok(Asked { draft, manner }) => match draft.check() {
+            Err(fault) => refused(&fault),
+            Ok(request) => {
+                goes_out(&request.inquiry)?;
+                stays_itself(&manner, &request.inquiry)?;
+                is_answered(&request.inquiry)
+            }
+        },
+    }
+}
+
+/// A body means the same by the entry that finds its wire out and by the wire's own entry.
+///
+/// # Errors
+/// What does not hold.
+pub fn check_dispatch(body: &[u8]) -> Result<()> {
+    let Ok(found) = read_bytes(Entry::AnyShape, body) else { return Ok(()) };
+    let own = match found.manner.shape() {
+        Shape::SystemOne => Entry::SystemOne,
+        Shape::Gemini => Entry::Gemini,
+        Shape::OpenAi | Shape::Sglang => return Ok(()),
+    };
+    let own = read_bytes(own, body).map_err(|(_, fault)| fault).context("its own entry refuses it")?;
+    ensure!(found.manner == own.manner, "it is answered in another manner by its own entry");
+    match (found.draft.check(), own.draft.check()) {
+        (Ok(found), Ok(own)) => ensure!(found == own, "it is another request by its own entry"),
+        (Err(found), Err(own)) => ensure!(found == own, "it has another fault by its own entry"),
+        _ => ensure!(false, "one entry takes it and the other does not"),
+    }
+    Ok(())
+}
+
+/// Checks a draft whose members come from a JSON object. Beside those of a body there are `form` and `parts`: how the
+/// state is to be read, and the names of parts beside the JSON.
+///
+/// # Errors
+/// What does not hold.
+pub fn check_draft(input: &[u8]) -> Result<()> {
+    let Some(object) = std::str::from_utf8(input).ok().and_then(|text| Json::parse(text).ok()) else { return Ok(()) };
+    let get = |name: &str| member(&object, name);
+    let parts = get("parts").and_then(|parts| parts.elements()).unwrap_or_default();
+    let part = |name: &Json| AssetPart {
+        name: name.as_string().unwrap_or_default(),
+        media_type: Some(name.text().to_owned()),
+        data: Arc::from(name.text().as_bytes()),
+    };
+    let form = get("form").and_then(|form| form.as_string());
+    let draft = DecisionDraft {
+        model: get("model"),
+        models: get("models"),
+        questions: get("questions"),
+        typed: None,
+        state: get("state"),
+        state_form: match form.as_deref() {
+            Some("items") => Some(StateForm::OpenAiItems),
+            Some("parts") => Some(StateForm::GeminiParts),
+            _ => None,
+        },
+        media_in_state: get("media").is_some(),
+        assets: get("assets"),
+        asset_parts: parts.iter().map(part).collect(),
+        images: get("images"),
+        provider: get("provider"),
+        session_id: get("session_id"),
+        session_id_header: get("header").and_then(|header| header.as_string()),
+        trace: get("trace"),
+        user: get("user"),
+        partial: get("partial"),
+    };
+    match draft.check() {
+        Err(fault) => refused(&fault),
+        Ok(request) => {
+            ensure!(!request.model.is_empty(), "a request for no model");
+            goes_out(&request.inquiry)?;
+            is_answered(&request.inquiry)
+        }
+    }
+}
+
+/// A fault is told by every wire's form of error, as valid JSON.
+fn refused(fault: &InvalidDecision) -> Result<()> {
+    ensure!(!fault.fault.is_empty(), "a fault without a word");
+    let (message, place) = (fault.to_string(), Place::Member(fault.path.clone()));
+    let metadata = serde_json::Map::new();
+    let refusal = Refusal {
+        status: 400,
+        message: &message,
+        place: Some(&place),
+        metadata: &metadata,
+        user_id: None,
+        told: None,
+        retry_after: Some(Duration::from_millis(1500)),
+    };
+    for write in [system_one::errors::write, openai::errors::write, gemini::errors::write, sglang::errors::write] {
+        let body = Json::parse(&write(&refusal)).context("an error that is no JSON")?;
+        unique(&body)?;
+    }
+    Ok(())
+}
+
+/// Each outbound wire writes it as JSON, or refuses it.
+pub(crate) fn goes_out(inquiry: &Arc<Inquiry>) -> Result<()> {
+    for codec in codecs::ALL {
+        goes_out_by(codec, inquiry).with_context(|| format!("written by {}", codec.wire().as_str()))?;
+    }
+    Ok(())
+}
+
+fn goes_out_by(codec: &dyn WireCodec, inquiry: &Arc<Inquiry>) -> Result<()> {
+    let division = divide(inquiry);
+    let asked = if codec.refuses_single_outcomes() { division.asked } else { Some(Arc::clone(inquiry)) };
+    let Some(asked) = asked else { return Ok(()) };
+    let Ok(payload) = codec.write("upstream/model", &asked) else { return Ok(()) };
+    let bytes = payload.to_bytes();
+    ensure!(payload.len_bytes() == u64::try_from(bytes.len())?, "its length is told wrong");
+    if payload.media_type() != "application/json" {
+        return Ok(());
+    }
+    let body = Json::parse(std::str::from_utf8(&bytes)?).context("it is no JSON")?;
+    unique(&body)?;
+    let questions = member(&body, "questions").context("it has no questions")?;
+    if asked.questions.typed.is_some() {
+        let named = questions.members().map(|members| members.len());
+        let count = named.or_else(|| questions.elements().map(|elements| elements.len()));
+        ensure!(count == Some(asked.questions.count()), "a question is lost");
+    }
+    Ok(())
+}
+
+/// What came in by a wire and goes out by the same wire comes in again. The first time the wire may fold it (what it
+/// writes as text comes back as text); what was folded once stays as it is.
+fn stays_itself(manner: &Manner, inquiry: &Arc<Inquiry>) -> Result<()> {
+    let Some(once) = there_and_back(manner.shape(), inquiry)? else { return Ok(()) };
+    let Some(twice) = there_and_back(manner.shape(), &once)? else { return Ok(()) };
+    ensure!(once == twice, "it comes back as something else each time");
+    Ok(())
+}
+
+/// Out by a wire and in by the same; `None` where the wire cannot carry it.
+fn there_and_back(form: Shape, inquiry: &Arc<Inquiry>) -> Result<Option<Arc<Inquiry>>> {
+    if let Attachments::Assets(_) = inquiry.attachments {
+        // They may go as parts of their own; forms are read by another target.
+        return Ok(None);
+    }
+    let Ok(out) = codecs::of_shape(form).write("upstream/model", inquiry) else { return Ok(None) };
+    let entry = match form {
+        Shape::SystemOne => Entry::Contract,
+        Shape::Gemini => Entry::Gemini,
+        Shape::OpenAi | Shape::Sglang => Entry::AnyShape,
+    };
+    let back = match read_bytes(entry, &out.to_bytes()) {
+        Ok(back) => back,
+        // The form may need a level more than the one it came in by.
+        Err((_, BodyFault::TooDeep)) => return Ok(None),
+        Err((_, fault)) => return Err(fault).context("its own wire does not take it back"),
+    };
+    ensure!(back.manner.shape() == form, "it comes back by another wire");
+    Ok(Some(back.draft.check().context("it does not come back as a request")?.inquiry))
+}
+
+/// Answers can be given to it by every inbound wire.
+pub(crate) fn is_answered(inquiry: &Arc<Inquiry>) -> Result<()> {
+    let Some(questions) = &inquiry.questions.typed else { return Ok(()) };
+    let made = answers::made(questions);
+    let checked = Answers::check(&inquiry.questions, &made, answers::RULES);
+    let checked = checked.map_err(anyhow::Error::msg).context("good answers are not believed")?;
+    answers::hold(inquiry, &checked, answers::RULES)
+}

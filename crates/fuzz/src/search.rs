@@ -1,0 +1,88 @@
+//! The search without a guide: seeds, changed and changed again. It finds less than the guided one and needs nothing
+//! but Rust.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::mutation::mutated;
+use crate::random::Random;
+use crate::seeds;
+use crate::targets::Target;
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Found {
+    /// The input, on file.
+    pub file: PathBuf,
+    /// What does not hold of it.
+    pub fault: String,
+}
+
+/// Most bytes of an input.
+const MAX_BYTES: usize = 16 << 10;
+/// Most inputs that are changed further.
+const MAX_KEPT: usize = 4096;
+
+/// Searches as long as `goes_on` says so, which is asked with the number of inputs that were tried; puts the input that
+/// fails into `folder`. A panic passes through, with the input on file as well.
+///
+/// # Errors
+/// Seeds that cannot be read, inputs that cannot be written.
+pub fn run(target: &Target, folder: &Path, seed: u64, goes_on: impl Fn(u64) -> bool) -> Result<Option<Found>> {
+    std::fs::create_dir_all(folder)?;
+    let trying = folder.join(format!("{}-trying", target.name));
+    let mut random = Random::new(seed);
+    let mut kept = seeds::of(target)?;
+    let mut tried = 0;
+    while goes_on(tried) {
+        tried += 1;
+        let input = mutated(random.pick(&kept).context("no seeds")?, random.next());
+        if input.len() > MAX_BYTES {
+            continue;
+        }
+        let outcome = std::panic::catch_unwind(|| (target.check)(&input));
+        let fault = match outcome {
+            Ok(Ok(())) => None,
+            Ok(Err(fault)) => Some(format!("{fault:#}")),
+            Err(_) => Some("it panicked".to_owned()),
+        };
+        if let Some(fault) = fault {
+            std::fs::write(&trying, &input)?;
+            return Ok(Some(Found { file: trying, fault }));
+        }
+        let place = random.below(MAX_KEPT);
+        if kept.len() < MAX_KEPT {
+            kept.push(input);
+        } else if random.below(4) == 0 {
+            kept[place] = input;
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::{PLANTED, TARGETS};
+
+    #[test]
+    fn it_finds_what_was_planted() {
+        let folder = std::env::temp_dir().join(format!("tollgate-fuzz-{}", std::process::id()));
+        let found = run(&PLANTED, &folder, 1, |tried| tried < 20_000).unwrap().unwrap();
+        assert!(found.fault.contains("planted"), "{found:?}");
+        let input = std::fs::read(&found.file).unwrap();
+        assert!((PLANTED.check)(&input).is_err());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn every_target_holds_for_a_while() {
+        for target in TARGETS {
+            let folder = std::env::temp_dir().join(format!("tollgate-fuzz-{}-{}", target.name, std::process::id()));
+            let found = run(target, &folder, 2, |tried| tried < 300).unwrap();
+            assert!(found.is_none(), "{}: {found:?}", target.name);
+            std::fs::remove_dir_all(folder).unwrap();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The list of targets.
+
+use anyhow::Result;
+use api_actix::wires::dispatch::{Entry, Shape};
+
+use crate::{codecs, planted, readers, requests};
+
+/// One target: what is given bytes and must hold of all of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Fails where something does not hold; never panics on bytes that are merely bad.
+    pub check: fn(&[u8]) -> Result<()>,
+}
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "request-system-one",
+        check: |input| {
+            requests::check(Entry::Contract, None, input)?;
+            requests::check(Entry::SystemOne, None, input)
+        },
+    },
+    Target { name: "request-openai", check: |input| requests::check(Entry::AnyShape, Some(Shape::OpenAi), input) },
+    Target { name: "request-gemini", check: |input| requests::check(Entry::Gemini, None, input) },
+    Target { name: "request-sglang", check: |input| requests::check(Entry::AnyShape, Some(Shape::Sglang), input) },
+    Target { name: "request-dispatch", check: requests::check_dispatch },
+    Target { name: "request-draft", check: requests::check_draft },
+    #[cfg(fuzzing)]
+    Target { name: "request-multipart", check: crate::packed::check_form },
+    #[cfg(fuzzing)]
+    Target { name: "request-packed", check: crate::packed::check_packed },
+    Target {
+        name: "answer-system-one",
+        check: |input| {
+            readers::check(&codecs::SYSTEM_ONE, input)?;
+            readers::check(&codecs::WORKERS_AI, input)?;
+            readers::check(&codecs::DATABRICKS, input)
+        },
+    },
+    Target { name: "answer-openai", check: |input| readers::check(&codecs::OPENAI, input) },
+    Target { name: "answer-gemini", check: |input| readers::check(&codecs::GEMINI, input) },
+    Target { name: "answer-sglang", check: |input| readers::check(&codecs::SGLANG, input) },
+];
+
+/// The target with a planted fault; it is not in the list.
+pub const PLANTED: Target = Target { name: "planted", check: planted::check };
+
+/// Prints the names of all targets, a line each.
+///
+/// # Errors
+/// A standard output that is closed.
+pub fn list() -> std::io::Result<()> {
+    use std::io::Write as _;
+    let mut output = std::io::stdout().lock();
+    TARGETS.iter().try_for_each(|target| writeln!(output, "{}", target.name))
+}
+
+/// The target of that name.
+pub fn named(name: &str) -> Option<Target> {
+    TARGETS.iter().chain([&PLANTED]).find(|target| target.name == name).copied()
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask fuzz`: builds the fuzz targets, shows that the search finds what is planted, then searches.
+//!
+//! With a C++ compiler the search is libFuzzer's, guided by coverage, which the stable compiler can be told to
+//! measure. Without one it is a search by mutation alone.
+
+mod engine;
+mod fleet;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+
+use crate::{step, workspace};
+use engine::Engine;
+
+/// How to search.
+#[derive(Args)]
+pub struct Options {
+    /// Seconds a target.
+    #[arg(long, default_value_t = 600)]
+    seconds: u64,
+    /// Targets at a time; as many as there are processors if not given.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Search only these targets.
+    #[arg(long, value_name = "TARGET", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Search by mutation alone even where there is a C++ compiler.
+    #[arg(long)]
+    unguided: bool,
+}
+
+/// Builds and searches; an input for which something does not hold is an error.
+pub fn run(options: &Options) -> Result<()> {
+    let engine = Engine::build(options.unguided)?;
+    proves_itself(&engine)?;
+    let targets = wanted(engine.targets()?, &options.only)?;
+    let jobs = options.jobs.unwrap_or_else(processors).max(1);
+    step::announce(&format!(
+        "{} targets, {} s each, {jobs} at a time; what is found goes to {}",
+        targets.len(),
+        options.seconds,
+        found_folder().display()
+    ));
+    let failed = fleet::search(&engine, &targets, jobs, Duration::from_secs(options.seconds))?;
+    if !failed.is_empty() {
+        bail!("something does not hold in {}", failed.join(", "));
+    }
+    step::announce("nothing was found");
+    Ok(())
+}
+
+/// A search that does not find a planted fault would find no other.
+fn proves_itself(engine: &Engine) -> Result<()> {
+    step::announce("a fault is planted for the search to find");
+    let search = fleet::Search::begin(engine, PLANTED, Duration::from_secs(60))?;
+    let ended = search.wait()?;
+    if ended.held {
+        bail!("the planted fault was not found: the search is blind");
+    }
+    if !ended.log.contains("the planted fault was found") {
+        bail!("the search of the planted fault broke down:\n{}", ended.tail());
+    }
+    Ok(())
+}
+
+fn wanted(all: Vec<String>, only: &[String]) -> Result<Vec<String>> {
+    if let Some(unknown) = only.iter().find(|name| !all.contains(name)) {
+        bail!("there is no target {unknown}; there are {}", all.join(", "));
+    }
+    Ok(if only.is_empty() { all } else { only.to_vec() })
+}
+
+/// The name of the target with a fault.
+const PLANTED: &str = "planted";
+
+/// Everything that a search leaves.
+fn folder() -> PathBuf {
+    workspace::target().join("fuzz-work")
+}
+
+/// Where inputs go for which something does not hold.
+fn found_folder() -> PathBuf {
+    folder().join("found")
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Makes a folder and says which where that fails.
+fn make(folder: PathBuf) -> Result<PathBuf> {
+    std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_targets_are_searched() {
+        let all = || vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(wanted(all(), &[]).unwrap(), all());
+        assert_eq!(wanted(all(), &["b".to_owned()]).unwrap(), ["b"]);
+        assert!(wanted(all(), &["c".to_owned()]).is_err());
+    }
+}

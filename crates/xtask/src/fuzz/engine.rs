@@ -1,0 +1,155 @@
+//! The program that searches, as this machine can build it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{step, workspace};
+
+/// What tells libFuzzer which parts of the program an input reaches. Options of the code generator that the stable
+/// compiler passes on.
+const COVERAGE: &[&str] = &[
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "--cfg",
+    "fuzzing",
+];
+
+/// Longest input, in bytes.
+const MAX_BYTES: u32 = 16 << 10;
+/// Longest time for one input, in seconds.
+const MAX_SECONDS: u32 = 10;
+/// Most memory, in MiB: what reads requests must not be made to take more.
+const MAX_MIB: u32 = 2048;
+
+/// A built program.
+pub struct Engine {
+    binary: PathBuf,
+    guided: bool,
+}
+
+impl Engine {
+    /// Builds the guided program where there is a C++ compiler, else the other.
+    pub fn build(unguided: bool) -> Result<Self> {
+        if unguided || !has_cxx() {
+            step::announce(if unguided {
+                "the search is by mutation alone, as asked"
+            } else {
+                "no C++ compiler (`c++`, or what CXX says): the search is by mutation alone, which finds less; \
+                 install one, such as the package g++, for the guided search"
+            });
+            return Self::build_unguided();
+        }
+        let host = host()?;
+        let folder = workspace::target().join("fuzz");
+        let build = ["build", "--profile", "fuzz", "--package", "fuzz", "--target", &host];
+        let flags = COVERAGE.join("\u{1f}");
+        // A folder of its own: other flags would throw away what other tasks have built.
+        let mut command = step::cargo(&build);
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &folder);
+        step::run(&mut command)?;
+        Ok(Self { binary: program(&folder.join(host).join("fuzz")), guided: true })
+    }
+
+    fn build_unguided() -> Result<Self> {
+        step::run(&mut step::cargo(&["build", "--profile", "fuzz", "--package", "fuzz"]))?;
+        Ok(Self { binary: program(&workspace::target().join("fuzz")), guided: false })
+    }
+
+    /// The names of all targets.
+    pub fn targets(&self) -> Result<Vec<String>> {
+        let output = self.program("list").output().context("the fuzz program does not start")?;
+        let names: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+        if !output.status.success() || names.is_empty() {
+            bail!("the fuzz program lists no targets: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(names)
+    }
+
+    /// Writes what the search begins with.
+    pub fn write_seeds(&self, target: &str, folder: &Path) -> Result<()> {
+        if !self.guided {
+            return Ok(());
+        }
+        let output = self.program(target).env("FUZZ_SEEDS", folder).output()?;
+        if !output.status.success() {
+            bail!("{target} has no seeds: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
+    /// The search of a target: from `seeds`, with `corpus` for what reaches further and `found` for what fails.
+    pub fn search(&self, target: &str, [corpus, seeds, found]: [&Path; 3], time: Duration) -> Command {
+        let mut command = self.program(target);
+        if self.guided {
+            command.args([corpus, seeds]).args([
+                format!("-artifact_prefix={}/", found.display()),
+                format!("-max_total_time={}", time.as_secs().max(1)),
+                format!("-max_len={MAX_BYTES}"),
+                format!("-timeout={MAX_SECONDS}"),
+                format!("-rss_limit_mb={MAX_MIB}"),
+                "-print_final_stats=1".to_owned(),
+            ]);
+        } else {
+            command.arg(found).arg(time.as_secs().max(1).to_string());
+        }
+        command
+    }
+
+    /// How a person tries one input, as typed at a shell.
+    pub fn reproduction(&self, target: &str, file: &Path) -> String {
+        format!("FUZZ_TARGET={target} {} {}", self.binary.display(), file.display())
+    }
+
+    fn program(&self, target: &str) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.env("FUZZ_TARGET", target).env_remove("FUZZ_SEEDS").current_dir(workspace::root());
+        command
+    }
+}
+
+fn program(folder: &Path) -> PathBuf {
+    folder.join(format!("fuzz{}", std::env::consts::EXE_SUFFIX))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: it asks as the cc crate asks")]
+fn has_cxx() -> bool {
+    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    step::succeeds(Command::new(compiler).arg("--version"))
+}
+
+/// The compiler's own platform. Named, so that the flags are not for build scripts as well.
+fn host() -> Result<String> {
+    let output = Command::new("rustc").arg("-vV").current_dir(workspace::root()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc does not say what platform it is for")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_told_its_bounds_and_its_folders() {
+        let engine = Engine { binary: "/x/fuzz".into(), guided: true };
+        let folders = ["/c", "/s", "/f"].map(Path::new);
+        let command = engine.search("t", folders, Duration::from_secs(7));
+        let arguments: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert_eq!(arguments[..4], ["/c", "/s", "-artifact_prefix=/f/", "-max_total_time=7"]);
+        assert_eq!(engine.reproduction("t", Path::new("/f/crash-1")), "FUZZ_TARGET=t /x/fuzz /f/crash-1");
+        let unguided = Engine { guided: false, ..engine };
+        let command = unguided.search("t", folders, Duration::ZERO);
+        assert_eq!(command.get_args().collect::<Vec<_>>(), ["/f", "1"]);
+    }
+
+    #[test]
+    fn the_compiler_says_its_platform() {
+        assert!(host().unwrap().contains('-'));
+    }
+}

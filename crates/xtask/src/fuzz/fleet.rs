@@ -1,0 +1,141 @@
+//! Searches of several targets at a time.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use super::engine::Engine;
+use super::{folder, found_folder, make};
+use crate::step;
+
+/// A search under way.
+pub struct Search {
+    target: String,
+    child: Child,
+    log: PathBuf,
+    found: PathBuf,
+}
+
+/// A search that has ended.
+pub struct Ended {
+    /// True where nothing was found.
+    pub held: bool,
+    /// Everything that it said.
+    pub log: String,
+    target: String,
+    found: PathBuf,
+}
+
+impl Search {
+    /// Starts it, from fresh seeds and whatever earlier searches came to.
+    pub fn begin(engine: &Engine, target: &str, time: Duration) -> Result<Self> {
+        let own = |kind: &str| folder().join(kind).join(target);
+        for stale in ["seeds", "found"] {
+            let _ = fs::remove_dir_all(own(stale));
+        }
+        let planted = target == super::PLANTED;
+        if planted {
+            // What found it the last time would find it at once.
+            let _ = fs::remove_dir_all(own("corpus"));
+        }
+        let (corpus, seeds, found) = (make(own("corpus"))?, make(own("seeds"))?, make(own("found"))?);
+        engine.write_seeds(target, &seeds)?;
+        let log = make(folder().join("log"))?.join(format!("{target}.log"));
+        let said = File::create(&log)?;
+        let mut command = engine.search(target, [&corpus, &seeds, &found], time);
+        command.stdout(Stdio::from(said.try_clone()?)).stderr(said);
+        let child = command.spawn().with_context(|| format!("the search of {target} does not start"))?;
+        Ok(Self { target: target.to_owned(), child, log, found })
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Result<Ended> {
+        self.child.wait()?;
+        self.ended()?.context("it has ended")
+    }
+
+    /// How it ended, where it has.
+    fn ended(&mut self) -> Result<Option<Ended>> {
+        let Some(status) = self.child.try_wait()? else { return Ok(None) };
+        let log = String::from_utf8_lossy(&fs::read(&self.log)?).into_owned();
+        let (target, found) = (self.target.clone(), self.found.clone());
+        Ok(Some(Ended { held: status.success(), log, target, found }))
+    }
+}
+
+impl Ended {
+    /// The end of what it said.
+    pub fn tail(&self) -> String {
+        let lines: Vec<&str> = self.log.lines().collect();
+        lines[lines.len().saturating_sub(30)..].join("\n")
+    }
+
+    /// How many inputs were tried, as libFuzzer tells it.
+    fn tried(&self) -> Option<&str> {
+        self.log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:")).map(str::trim)
+    }
+
+    fn tell(&self, engine: &Engine) {
+        if self.held {
+            let tried = self.tried().map(|count| format!(", {count} inputs")).unwrap_or_default();
+            return step::announce(&format!("{}: holds{tried}", self.target));
+        }
+        step::announce(&format!("{}: SOMETHING DOES NOT HOLD\n{}", self.target, self.tail()));
+        for file in files(&self.found) {
+            step::announce(&format!("to try it again: {}", engine.reproduction(&self.target, &file)));
+        }
+    }
+}
+
+/// Searches all of them, so many at a time; the names of those in which something was found.
+pub fn search(engine: &Engine, targets: &[String], jobs: usize, time: Duration) -> Result<Vec<String>> {
+    make(found_folder())?;
+    let mut waiting: VecDeque<&String> = targets.iter().collect();
+    let mut running: Vec<Search> = Vec::new();
+    let mut failed = Vec::new();
+    while !(waiting.is_empty() && running.is_empty()) {
+        while running.len() < jobs
+            && let Some(target) = waiting.pop_front()
+        {
+            running.push(Search::begin(engine, target, time)?);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let mut going = Vec::new();
+        for mut search in running {
+            match search.ended()? {
+                None => going.push(search),
+                Some(ended) => {
+                    ended.tell(engine);
+                    if !ended.held {
+                        failed.push(ended.target);
+                    }
+                }
+            }
+        }
+        running = going;
+    }
+    Ok(failed)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_search_is_told_by_its_log() {
+        let log = format!("{}stat::number_of_executed_units: 1234\nlast", "line\n".repeat(40));
+        let ended = Ended { held: true, log, target: "t".to_owned(), found: "/none".into() };
+        assert_eq!(ended.tried(), Some("1234"));
+        assert_eq!(ended.tail().lines().count(), 30);
+        assert!(ended.tail().ends_with("last") && files(&ended.found).is_empty());
+    }
+}
