@@ -1,0 +1,93 @@
+//! Against files: what a caller wrote, what goes upstream, what comes back, what it is read as.
+
+use adapters_provider::chat_completions::answers::{Method, answer};
+use adapters_provider::chat_completions::labels::Labels;
+use adapters_provider::chat_completions::members::Members;
+use adapters_provider::chat_completions::prompt::{self, Document, outcomes};
+use adapters_provider::chat_completions::{logprobs, request, response, structured};
+use domain::decision::{AnswerRules, Answers, Inquiry, Question};
+use domain::routing::Wire;
+use rstest::rstest;
+
+use crate::support;
+
+fn golden(case: &str, part: &str) -> String {
+    let path = format!("{}/tests/golden/chat_completions/{case}.{part}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap().trim_end_matches('\n').to_owned()
+}
+
+fn asked(inquiry: &Inquiry) -> &[Question] {
+    request::check(inquiry).unwrap()
+}
+
+fn tokens(reply: &response::Reply) -> String {
+    let count = |tokens: Option<u64>| tokens.map_or("null".to_owned(), |tokens| tokens.to_string());
+    let (input, output) = (reply.usage.map(|used| used.input_tokens), reply.usage.map(|used| used.output_tokens));
+    format!(r#""input_tokens":{},"output_tokens":{}"#, count(input), count(output))
+}
+
+#[rstest]
+#[case::noul("noul", 2000)]
+#[case::choice("choice", 1000)]
+#[case::score("score", 1000)]
+fn a_label_is_asked_for_and_read(#[case] case: &str, #[case] temperature_milli: u32) {
+    let inquiry = support::inquiry(&golden(case, "caller"));
+    let question = &asked(&inquiry)[0];
+    let offered: Vec<usize> = (0..outcomes(&question.kind)).collect();
+    let told = prompt::one_label(&Document::of(&inquiry), question, &offered);
+    let wanted = request::Wanted::Label { top_logprobs: 20 };
+    let body = request::body(Some("judge-1.0"), &told, &wanted, Members::default());
+    assert_eq!(body, golden(case, "logprobs.request"));
+
+    let reply = response::read(golden(case, "response").as_bytes()).unwrap();
+    let labels = Labels::of(&question.kind).label(&offered);
+    let reading = logprobs::read(reply.first_token.as_ref().unwrap(), &labels);
+    let method = Method::Logprobs { label_mass: reading.mass };
+    let made = answer(question, &reading.weights, temperature_milli, method).unwrap();
+    let read = format!(r#"{{"answer":{},{}}}"#, made.text(), tokens(&reply));
+    assert_eq!(read, golden(case, "logprobs.answer"));
+}
+
+#[rstest]
+fn all_are_asked_to_be_stated(#[values("noul", "choice", "score", "all")] case: &str) {
+    let inquiry = support::inquiry(&golden(case, "caller"));
+    let questions = asked(&inquiry);
+    let told = prompt::stated(&Document::of(&inquiry), questions);
+    let body = request::body(Some("judge-1.0"), &told, &request::stated(questions), Members::default());
+    assert_eq!(body, golden(case, "structured.request"));
+}
+
+#[test]
+fn what_is_stated_is_read() {
+    let inquiry = support::inquiry(&golden("all", "caller"));
+    let reply = response::read(golden("all", "response").as_bytes()).unwrap();
+    let stated = structured::read(&reply.content, asked(&inquiry)).unwrap();
+    let made: Vec<String> = asked(&inquiry)
+        .iter()
+        .zip(&stated)
+        .map(|(question, weights)| answer(question, weights, 1000, Method::Structured).unwrap().text().to_owned())
+        .collect();
+    let read = format!(r#"{{"answers":[{}],{}}}"#, made.join(","), tokens(&reply));
+    assert_eq!(read, golden("all", "structured.answer"));
+}
+
+/// What is made here passes the check of the domain, which adds the confidence.
+#[test]
+fn what_is_made_is_believed() {
+    let inquiry = support::inquiry(&golden("all", "caller"));
+    let reply = response::read(golden("all", "response").as_bytes()).unwrap();
+    let stated = structured::read(&reply.content, asked(&inquiry)).unwrap();
+    let made: Vec<_> = asked(&inquiry)
+        .iter()
+        .zip(&stated)
+        .map(|(question, weights)| answer(question, weights, 1000, Method::Structured).unwrap())
+        .collect();
+    let answers = adapters_provider::canonical::in_order(
+        asked(&inquiry).iter().map(|question| question.name.as_str()).zip(&made),
+    );
+    let rules = AnswerRules { decimals: 4, ..AnswerRules::of(&support::endpoint_of(Wire::ChatCompletions)) };
+    let checked = Answers::check(&inquiry.questions, &answers, rules).unwrap();
+    let text = checked.json().text();
+    assert!(text.contains(r#""metadata":{"method":"structured","calibrated":false},"confidence":0.5"#), "{text}");
+    assert!(!text.contains("native_confidence"), "{text}");
+}

@@ -1,0 +1,138 @@
+//! What the calls of one attempt used adds up, whatever the end.
+
+use domain::decision::ReportedUsage;
+use domain::routing::{AttemptFailureKind, ChatMethod};
+use serde_json::{Value, json};
+
+use crate::model::{Does, Server, by, choice_of, error, label_answer, saying, stated_answer};
+use crate::support;
+
+const TWO: &str = r#"{"model":"m","state":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"!"}}}"#;
+
+fn of(input_tokens: u64, output_tokens: u64) -> ReportedUsage {
+    ReportedUsage { input_tokens, output_tokens }
+}
+
+fn label(body: &Value) -> Value {
+    label_answer(body, &|_| 1.0)
+}
+
+fn without_usage(mut answer: Value) -> Value {
+    answer["usage"].take();
+    answer
+}
+
+fn bytes(requests: &[Value]) -> u64 {
+    // No body has a member twice or a space between members, so its length is that of what was sent.
+    requests.iter().map(|body| body.to_string().len() as u64).sum()
+}
+
+#[tokio::test]
+async fn calls_are_summed() {
+    let mut server = Server::start(|_, body| Does::Answer(200, label(body))).await;
+    let answer = server.decide(&choice_of(40), by(ChatMethod::Logprobs)).await.unwrap();
+    assert_eq!(answer.usage, Some(of(300, 3)));
+    assert_eq!(answer.sent_bytes, bytes(&server.requests()));
+}
+
+#[tokio::test]
+async fn one_that_says_nothing_makes_the_sum_unknown() {
+    let mut server = Server::start(|place, body| {
+        Does::Answer(200, if place == 1 { without_usage(label(body)) } else { label(body) })
+    })
+    .await;
+    let answer = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap();
+    assert_eq!(answer.usage, None);
+    assert_eq!(answer.sent_bytes, bytes(&server.requests()));
+}
+
+#[tokio::test]
+async fn a_probe_is_paid_for_and_an_objection_is_not() {
+    let server = Server::start(|place, body| match place {
+        0 => Does::Answer(400, error("chat_template_kwargs")),
+        1 => Does::Answer(200, saying("A")),
+        _ => Does::Answer(200, stated_answer(body)),
+    })
+    .await;
+    let answer = server.decide(&support::inquiry(TWO), by(ChatMethod::Probe)).await.unwrap();
+    assert_eq!(answer.usage, Some(of(600, 80)));
+}
+
+#[tokio::test]
+async fn a_failure_tells_what_was_used_before() {
+    let mut server = Server::start(|place, body| match place {
+        0 => Does::Answer(200, label(body)),
+        _ => Does::Answer(503, json!({})),
+    })
+    .await;
+    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, Some(503)));
+    assert_eq!(failure.usage, Some(of(100, 1)));
+    assert_eq!(failure.sent_bytes, bytes(&server.requests()));
+}
+
+#[tokio::test]
+async fn a_failure_that_cost_nothing_says_so() {
+    let server = Server::start(|_, _| Does::Answer(503, json!({}))).await;
+    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
+    assert_eq!((failure.upstream_status, failure.usage), (Some(503), None));
+}
+
+/// An error status stands for an attempt that cost nothing.
+#[tokio::test]
+async fn an_error_does_not_hide_what_others_may_have_cost() {
+    let server = Server::start(|place, body| match place {
+        0 => Does::Answer(200, without_usage(label(body))),
+        _ => Does::Answer(503, json!({})),
+    })
+    .await;
+    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, None));
+    assert_eq!(failure.usage, None);
+    assert!(failure.sent_bytes > 0);
+}
+
+#[tokio::test]
+async fn a_broken_connection_may_have_cost() {
+    let mut server = Server::start(|place, body| match place {
+        0 => Does::Answer(200, label(body)),
+        _ => Does::Close,
+    })
+    .await;
+    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status, failure.usage), (AttemptFailureKind::Broken, None, None));
+    assert_eq!(failure.sent_bytes, bytes(&server.requests()));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_believed_is_paid_for() {
+    let server = Server::start(|_, _| Does::Answer(200, saying("no JSON"))).await;
+    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Structured)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, Some(200)));
+    assert_eq!(failure.usage, Some(of(300, 40)));
+}
+
+#[tokio::test]
+async fn an_error_in_the_guise_of_an_answer_is_none() {
+    let guised = json!({"error": {"code": 429, "message": "slow down"}});
+    let server = Server::start(move |_, _| Does::Answer(200, guised.clone())).await;
+    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Probe)).await.unwrap_err();
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, Some(429)));
+    assert_eq!(failure.usage, None);
+}
+
+#[tokio::test]
+async fn nobody_there_costs_nothing() {
+    let server = Server::start(|_, _| Does::Close).await;
+    let settings = adapters_provider::ProviderSettings::new(
+        "acme".parse().unwrap(),
+        "http://127.0.0.1:9",
+        domain::routing::Wire::ChatCompletions,
+    );
+    drop(server);
+    let wire = domain::routing::Wire::ChatCompletions;
+    let provider = support::provider_of(&support::settings(), wire, settings);
+    let call = crate::model::call(&support::inquiry(TWO), by(ChatMethod::Probe), support::AMPLE);
+    let failure = domain::decision::DecisionProvider::decide(&*provider, call).await.unwrap_err();
+    assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::Broken, 0, None));
+}

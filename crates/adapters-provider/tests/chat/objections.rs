@@ -1,0 +1,118 @@
+//! Errors that are told in as many ways as there are servers.
+
+use adapters_provider::chat_completions::errors::{Objection, in_answer, objection, read};
+use adapters_provider::chat_completions::members::{Member, Members};
+use adapters_provider::chat_completions::request::{Wanted, to_leave_out};
+use domain::json::Json;
+use domain::routing::AttemptFailureKind;
+use proptest::prelude::*;
+use rstest::rstest;
+
+use Objection::Logprobs;
+
+fn member(member: Member) -> Option<Objection> {
+    Some(Objection::Member(member))
+}
+
+#[rstest]
+#[case(
+    r#"{"error":{"message":"Unrecognized request argument supplied: chat_template_kwargs","param":null}}"#,
+    member(Member::ChatTemplateKwargs)
+)]
+#[case(r#"{"error":{"message":"Unsupported value.","param":"reasoning_effort"}}"#, member(Member::ReasoningEffort))]
+#[case(
+    r#"{"error":{"message":"Use 'max_completion_tokens' instead.","param":"max_tokens"}}"#,
+    member(Member::MaxTokens)
+)]
+#[case(r#"{"error":{"message":"'temperature' does not support 0 with this model."}}"#, member(Member::Temperature))]
+#[case(r#"{"error":{"message":"This model does not support LogProbs."}}"#, Some(Logprobs))]
+#[case(r#"{"error":"`logprobs` is not supported"}"#, Some(Logprobs))]
+#[case(r#"{"message":"top_logprobs must be at most 5"}"#, Some(Logprobs))]
+#[case(r#"{"detail":"response_format of type json_schema is unknown"}"#, member(Member::ResponseFormat))]
+#[case(r#"{"detail":[{"type":"extra_forbidden","loc":["body","reasoning_effort"],"msg":"Extra inputs are not permitted","input":"none"}]}"#, member(Member::ReasoningEffort))]
+#[case("chat_template_kwargs: unknown field", member(Member::ChatTemplateKwargs))]
+#[case(r#"{"error":{"message":"Your request is odd.","param":"messages"}}"#, None)]
+#[case(r#"{"detail":[{"loc":["body","messages"],"msg":"too long","input":"about logprobs and temperature"}]}"#, None)]
+#[case("", None)]
+fn an_objection_names_what_is_not_taken(#[case] body: &str, #[case] expected: Option<Objection>) {
+    assert_eq!(objection(body.as_bytes()), expected);
+    let meaning = read(400, body.as_bytes());
+    assert_eq!(meaning.is_some(), expected.is_some());
+    if let Some(meaning) = meaning {
+        assert_eq!(meaning.kind, AttemptFailureKind::Refused);
+    }
+}
+
+#[test]
+fn only_the_beginning_of_a_text_is_searched() {
+    let far = format!(r#"{{"message":"{}logprobs"}}"#, " ".repeat(4096));
+    assert_eq!(objection(far.as_bytes()), None);
+    let near = format!(r#"{{"message":"{}logprobs"}}"#, " ".repeat(4000));
+    assert_eq!(objection(near.as_bytes()), Some(Logprobs));
+}
+
+#[rstest]
+#[case(400, "logprobs", true)]
+#[case(403, "logprobs", true)]
+#[case(422, "logprobs", true)]
+#[case(501, "logprobs", true)]
+#[case(403, "temperature", false)]
+#[case(401, "logprobs", false)]
+#[case(500, "logprobs", false)]
+fn objections_have_their_statuses(#[case] status: u16, #[case] body: &str, #[case] is_one: bool) {
+    assert_eq!(read(status, body.as_bytes()).is_some(), is_one);
+}
+
+#[test]
+fn a_quota_that_is_used_up_is_told_as_that() {
+    let meaning = read(429, br#"{"error":{"code":"insufficient_quota"}}"#).unwrap();
+    assert_eq!(meaning.kind, AttemptFailureKind::Overloaded);
+    assert_eq!(read(429, b"{}"), None);
+}
+
+#[rstest]
+#[case(r#"{"error":{"code":503,"message":"busy"}}"#, Some(AttemptFailureKind::Overloaded))]
+#[case(r#"{"error":{"code":502.0}}"#, Some(AttemptFailureKind::Broken))]
+#[case(r#"{"error":{"code":429},"choices":[]}"#, Some(AttemptFailureKind::Overloaded))]
+#[case(r#"{"error":{"code":"busy"}}"#, None)]
+#[case(r#"{"error":{"code":200}}"#, None)]
+#[case(r#"{"error":{"code":1e999}}"#, None)]
+#[case(r#"{"error":"busy"}"#, None)]
+fn an_answer_may_be_an_error(#[case] body: &str, #[case] expected: Option<AttemptFailureKind>) {
+    assert_eq!(in_answer(body.as_bytes()).map(|failure| failure.kind), expected);
+}
+
+#[test]
+fn what_is_left_out_is_what_was_sent_and_can_be_spared() {
+    use Member::{MaxCompletionTokens, MaxTokens, ResponseFormat, Temperature};
+    let label = Wanted::Label { top_logprobs: 5 };
+    let object = Wanted::Object { schema: Json::parse("{}").unwrap(), max_tokens: 9 };
+    let (all, without) = (Members::default(), Members::default().with(MaxTokens));
+    assert_eq!(to_leave_out(&label, all, Temperature), Some(Temperature));
+    assert_eq!(to_leave_out(&label, all.with(Temperature), Temperature), None, "it was not sent");
+    assert_eq!(to_leave_out(&label, all, ResponseFormat), None, "it was not sent");
+    assert_eq!(to_leave_out(&object, all, ResponseFormat), Some(ResponseFormat));
+    // Errors name both.
+    for named in [MaxTokens, MaxCompletionTokens] {
+        assert_eq!(to_leave_out(&label, all, named), Some(MaxTokens));
+        assert_eq!(to_leave_out(&label, without, named), None, "a label stays bounded");
+        assert_eq!(to_leave_out(&object, without, named), Some(MaxCompletionTokens));
+        assert_eq!(to_leave_out(&object, without.with(MaxCompletionTokens), named), None);
+    }
+}
+
+proptest! {
+    #[test]
+    fn errors_are_read_without_panic(status in 0_u16..1000, body in prop::collection::vec(any::<u8>(), 0..200)) {
+        read(status, &body);
+        in_answer(&body);
+    }
+
+    #[test]
+    fn errors_of_nearly_their_form_are_read_without_panic(
+        body in r#"\{"(error|detail|message)":(\{"(message|param|code)":("(logprobs|é)"|[0-9e+]{1,5})\}|\[\{"loc":\["(temperature|x)"(,1)?\]\}\]|"x")\}"#,
+    ) {
+        read(400, body.as_bytes());
+        in_answer(body.as_bytes());
+    }
+}
