@@ -255,6 +255,7 @@ fn rounded(number: f64) -> String {
     text.strip_suffix('.').unwrap_or(text).to_owned()
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as filters pass it")]
 fn is_probability(number: &f64) -> bool {
     (0.0..=1.0).contains(number)
 }

@@ -120,7 +120,8 @@ pub struct Asset {
 impl std::fmt::Debug for Asset {
     /// Without the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Asset").field("bytes", &self.data.len()).field("media_type", &self.media_type).finish()
+        let asset = &mut f.debug_struct("Asset");
+        asset.field("bytes", &self.data.len()).field("media_type", &self.media_type).finish_non_exhaustive()
     }
 }
 

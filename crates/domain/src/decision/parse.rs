@@ -65,7 +65,7 @@ impl DecisionDraft {
     /// # Errors
     /// The first fault, with its path.
     pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
-        let (model, fallback_models) = models(present(self.model), present(self.models))?;
+        let (model, fallback_models) = models(present(self.model).as_ref(), present(self.models).as_ref())?;
         let questions = match self.typed {
             Some(typed) if typed.is_empty() => {
                 return Err(InvalidDecision::new("questions", "must have at least one question"));
@@ -98,13 +98,17 @@ impl DecisionDraft {
             Some(json) if json.kind() == JsonKind::Bool => json.text() == "true",
             Some(_) => return Err(InvalidDecision::new("partial", "must be a boolean")),
         };
-        let attachments = match attachments::read(present(self.assets), self.asset_parts, present(self.images))? {
-            Attachments::None if self.media_in_state => Attachments::InState,
-            Attachments::Assets(_) | Attachments::Images(_) if self.media_in_state => {
-                return Err(InvalidDecision::new("state", "holds media, and others stand beside it; use one of them"));
-            }
-            other => other,
-        };
+        let attachments =
+            match attachments::read(present(self.assets).as_ref(), self.asset_parts, present(self.images))? {
+                Attachments::None if self.media_in_state => Attachments::InState,
+                Attachments::Assets(_) | Attachments::Images(_) if self.media_in_state => {
+                    return Err(InvalidDecision::new(
+                        "state",
+                        "holds media, and others stand beside it; use one of them",
+                    ));
+                }
+                other => other,
+            };
         let state_form = self.state_form.unwrap_or(StateForm::Plain);
         Ok(DecisionRequest {
             model,
@@ -133,7 +137,7 @@ impl Question {
     ) -> Result<Self, InvalidDecision> {
         let json = written(instructions.as_ref(), &kind);
         let read = question(name, &json, path)?;
-        Ok(Self { kind, ..read })
+        Ok(Self { instructions: present(instructions), kind, ..read })
     }
 }
 
@@ -162,14 +166,14 @@ fn written(instructions: Option<&Json>, kind: &QuestionKind) -> Json {
 const MAX_MODELS: usize = 16;
 
 /// The first model and those after it; one that is named twice is tried once.
-fn models(model: Option<Json>, more: Option<Json>) -> Result<(String, Vec<String>), InvalidDecision> {
+fn models(model: Option<&Json>, more: Option<&Json>) -> Result<(String, Vec<String>), InvalidDecision> {
     let name = |json: &Json, path: &str| {
         json.as_string()
             .filter(|name| !name.is_empty())
             .ok_or_else(|| InvalidDecision::new(path, "must be a non-empty string"))
     };
     let mut names = Vec::new();
-    if let Some(model) = &model {
+    if let Some(model) = model {
         names.push(name(model, "model")?);
     }
     if let Some(more) = more {

@@ -90,7 +90,7 @@ impl SubmitDecision {
             began: router.ports.clock.monotonic(),
         };
         let funnel = route.funnel.clone();
-        let (routed, share) = match router.settings.options(&route.model).coalescing {
+        let (end, share) = match router.settings.options(&route.model).coalescing {
             Coalescing::Off => {
                 let run = Arc::clone(router).run(route, Arc::clone(&request), caller, submission.began);
                 (Arc::new(run.await), Share::WHOLE)
@@ -103,7 +103,7 @@ impl SubmitDecision {
                 self.in_flight.join(key, way, caller, run).await
             }
         };
-        router.settle(submission, &routed, share, funnel).await
+        router.settle(submission, &end, share, funnel).await
     }
 }
 

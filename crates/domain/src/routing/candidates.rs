@@ -197,11 +197,10 @@ impl Selection<'_> {
         if !resting.is_empty() {
             funnel.push(("health", candidates.len()));
         }
-        let chosen = Chosen { candidates, resting };
-        match chosen.candidates.is_empty() {
-            true => Err(Emptied::BreakersOpen { retry_in: self.retry_in(&chosen.resting) }),
-            false => Ok(chosen),
+        if candidates.is_empty() {
+            return Err(Emptied::BreakersOpen { retry_in: self.retry_in(&resting) });
         }
+        Ok(Chosen { candidates, resting })
     }
 
     /// When the first of them may be asked again.

@@ -4,6 +4,7 @@ use super::Quantization;
 use crate::money::Price;
 
 /// Preferences of one request. The default asks for nothing.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the caller's")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutingPreferences {
     /// Providers that are tried first, in this order; it replaces balancing by price.

@@ -19,20 +19,22 @@ pub struct AssetPart {
 impl std::fmt::Debug for AssetPart {
     /// Without the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AssetPart").field("media_type", &self.media_type).field("bytes", &self.data.len()).finish()
+        let part = &mut f.debug_struct("AssetPart");
+        part.field("media_type", &self.media_type).field("bytes", &self.data.len()).finish_non_exhaustive()
     }
 }
 
 /// Assets, images, or neither. Each part belongs to exactly one asset.
 pub(super) fn read(
-    assets: Option<Json>,
+    assets: Option<&Json>,
     parts: Vec<AssetPart>,
     images: Option<Json>,
 ) -> Result<Attachments, InvalidDecision> {
-    let assets = assets.map(|assets| of_assets(&assets, parts.clone())).transpose()?.unwrap_or_default();
-    if assets.is_empty() && !parts.is_empty() {
-        return Err(InvalidDecision::new("assets", "is required where the body has parts beside the request"));
-    }
+    let assets = match assets {
+        Some(assets) => of_assets(assets, parts)?,
+        None if parts.is_empty() => Vec::new(),
+        None => return Err(InvalidDecision::new("assets", "is required where the body has parts beside the request")),
+    };
     let images = match images {
         Some(images) if images.kind() != JsonKind::Array => {
             return Err(InvalidDecision::new("images", "must be an array"));

@@ -25,7 +25,7 @@ impl Router {
         let bill = Bill::of(&routed.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
         let (answers, served) = match merged(submission.request, routed) {
             Ok(merged) => merged,
-            Err(Some(failed)) => return self.give_up(submission, routed, share, &bill, failed, funnel).await,
+            Err(Some(failed)) => return self.give_up(submission, routed, share, &bill, *failed, funnel).await,
             Err(None) => return Err(SubmitDecisionError::Defect("a request ended without an answer or a failure")),
         };
         let record = self.record(&submission, routed, share, &bill, &served, UsageOutcome::Completed);
@@ -149,7 +149,7 @@ impl Failure {
 }
 
 /// What the caller gets, and who served it; what one part lacks fails the request, unless the caller takes the rest.
-fn merged(request: &DecisionRequest, routed: &Routed) -> Result<(Answers, Served), Option<Failure>> {
+fn merged(request: &DecisionRequest, routed: &Routed) -> Result<(Answers, Served), Option<Box<Failure>>> {
     let mut failures: Vec<Failure> = routed.ends.iter().filter_map(Failure::of).collect();
     // Nobody takes what there is where the caller has left.
     let gone = failures.iter().position(|failure| failure.kind == ErrorKind::CallerGone);
@@ -164,7 +164,7 @@ fn merged(request: &DecisionRequest, routed: &Routed) -> Result<(Answers, Served
         (Some(failure), Some(served), Some(typed)) if request.partial && gone.is_none() => {
             Ok((Answers::merge(typed, parts(), failure.kind), served))
         }
-        (Some(failure), ..) => Err(Some(failure)),
+        (Some(failure), ..) => Err(Some(Box::new(failure))),
         // Planning leaves no request without a part, and each part ends.
         (None, ..) => Err(None),
     }

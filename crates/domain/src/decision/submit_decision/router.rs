@@ -66,10 +66,10 @@ impl Router {
             plan(&request.inquiry, &chosen.candidates).map_err(|incapable| {
                 // What those that rest could answer is not beyond all of them.
                 let all = [&chosen.candidates[..], &chosen.resting[..]].concat();
-                match chosen.resting.is_empty() || plan(&request.inquiry, &all).is_err() {
-                    true => Emptied::Incapable(incapable),
-                    false => Emptied::BreakersOpen { retry_in: selection.retry_in(&chosen.resting) },
+                if chosen.resting.is_empty() || plan(&request.inquiry, &all).is_err() {
+                    return Emptied::Incapable(incapable);
                 }
+                Emptied::BreakersOpen { retry_in: selection.retry_in(&chosen.resting) }
             })
         });
         match planned {

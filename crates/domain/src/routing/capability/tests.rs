@@ -46,7 +46,7 @@ fn media_go_only_where_they_are_taken_in_their_form(
     #[case] state_form: StateForm,
     #[case] taken: &[(Wire, AttachmentForm)],
 ) {
-    let inquiry = Inquiry { attachments, state_form, ..inquiry(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
+    let inquiry = Inquiry { state_form, attachments, ..inquiry(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
     for wire in Wire::ALL {
         for form in [NoMedia, Assets, Images, InState] {
             let endpoint = Endpoint { attachments: form, ..endpoint(wire) };

@@ -36,10 +36,10 @@ pub(super) struct Bell(Mutex<Vec<(Duration, oneshot::Sender<()>)>>);
 #[async_trait]
 impl Timer for Bell {
     async fn sleep(&self, duration: Duration) {
-        let (ring, rung) = oneshot::channel();
+        let (ring, heard) = oneshot::channel();
         self.0.lock().unwrap().push((duration, ring));
         // A bell that is gone rings no more.
-        if rung.await.is_err() {
+        if heard.await.is_err() {
             std::future::pending::<()>().await;
         }
     }

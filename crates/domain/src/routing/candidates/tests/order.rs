@@ -4,6 +4,7 @@ use super::*;
 use crate::routing::{PercentileBounds, SortBy};
 use rstest::rstest;
 
+#[expect(clippy::unnecessary_wraps, reason = "as preferences hold it")]
 fn sort(by: SortBy) -> Option<Sort> {
     Some(Sort { by, across_models: false })
 }
