@@ -178,3 +178,64 @@ pub fn sglang(request: &Recorded) -> Spoken {
             "usage": {"prompt_tokens": 100, "total_tokens": 103}}))
     }))
 }
+
+fn chat_user(body: &Value) -> Result<&str, Spoken> {
+    let messages = body["messages"].as_array().ok_or_else(|| refused("messages"))?;
+    let user = messages.iter().find(|message| message["role"] == "user").ok_or_else(|| refused("a user message"))?;
+    user["content"].as_str().ok_or_else(|| refused("content"))
+}
+
+fn completion(message: &Value, logprobs: &Value) -> Value {
+    json!({"id": "c", "object": "chat.completion", "model": "vendor-1",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message, "logprobs": logprobs}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}})
+}
+
+/// A chat model whose server returns log-probabilities: it finds the labels that it is offered in the prompt.
+pub fn chat_logprobs(request: &Recorded) -> Spoken {
+    said(read(request).and_then(|body| {
+        demand(body["max_tokens"] == 1 && body["logprobs"] == true, "one token, with logprobs")?;
+        let user = chat_user(&body)?;
+        let labels: Vec<&str> = user.split("<option label=\"").skip(1).filter_map(|rest| rest.get(..1)).collect();
+        let numbers: &[f64] = match labels.first() {
+            Some(&"0") => &HEAT,
+            Some(_) if labels.len() == 2 => &[REFUND, 1.0 - REFUND],
+            Some(_) => &QUEUE,
+            None => return Err(refused("no options are offered")),
+        };
+        demand(labels.len() == numbers.len(), "as many options as were asked")?;
+        // A little of the mass goes elsewhere, as it does.
+        let top: Vec<Value> = labels
+            .iter()
+            .zip(numbers)
+            .map(|(label, p)| json!({"token": format!(" {label}"), "logprob": (p * 0.98).ln(), "bytes": null}))
+            .chain([json!({"token": "The", "logprob": 0.02_f64.ln(), "bytes": null})])
+            .collect();
+        let first = labels[0];
+        let logprobs = json!({"content": [{"token": first, "logprob": (numbers[0] * 0.98).ln(), "bytes": null,
+            "top_logprobs": top}]});
+        Ok(completion(&json!({"role": "assistant", "content": first}), &logprobs))
+    }))
+}
+
+/// A chat model that states probabilities under the keys that the prompt gives it.
+pub fn chat_structured(request: &Recorded) -> Spoken {
+    said(read(request).and_then(|body| {
+        demand(body["response_format"]["type"] == "json_schema", "structured output was asked for")?;
+        let user = chat_user(&body)?;
+        let mut stated = Map::new();
+        for question in user.split("<question key=\"").skip(1) {
+            let key = question.split('"').next().unwrap_or_default();
+            let options = question.split("</question>").next().unwrap_or_default();
+            let keys = (0..3).map(|option| format!("o{option}"));
+            let probabilities = match options.matches("<option key=").count() {
+                0 => json!(REFUND),
+                _ if options.contains("furious") => keyed(keys, &HEAT),
+                _ => keyed(keys, &QUEUE),
+            };
+            stated.insert(key.to_owned(), probabilities);
+        }
+        let content = Value::Object(stated).to_string();
+        Ok(completion(&json!({"role": "assistant", "content": content, "refusal": null}), &Value::Null))
+    }))
+}

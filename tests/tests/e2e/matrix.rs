@@ -11,11 +11,13 @@ use crate::world::World;
 /// A wire out: its name, what plays it, and what else its provider is configured with.
 type Out = (&'static str, fn(&Recorded) -> (u16, String), &'static str);
 
-const OUT: [Out; 4] = [
+const OUT: [Out; 6] = [
     ("system-one", vendors::system_one, ""),
     ("openai-decisions", vendors::openai, ""),
     ("gemini-decisions", vendors::gemini, ""),
     ("sglang-decisions", vendors::sglang, ""),
+    ("chat-completions", vendors::chat_logprobs, "method = \"logprobs\""),
+    ("chat-completions", vendors::chat_structured, "method = \"structured\""),
 ];
 
 /// A wire in: its name, its path, the body of a question of each type to a model, and how its answer is read.
