@@ -22,7 +22,7 @@ const TAKEN: [&str; 15] = [
 ];
 
 /// Words of a name that say that its value is a secret.
-const SECRET_WORDS: [&str; 12] = [
+const SECRET_WORDS: [&str; 10] = [
     "apikey",
     "auth",
     "authentication",
@@ -30,12 +30,13 @@ const SECRET_WORDS: [&str; 12] = [
     "cookie",
     "credential",
     "credentials",
-    "key",
     "password",
     "secret",
-    "signature",
     "token",
 ];
+
+/// What stands before `key` where it opens a door; a routing key does not.
+const KEYS: [&str; 8] = ["access", "account", "api", "functions", "private", "subscription", "user", "x"];
 
 /// Beginnings of a value that say that it is a secret.
 const SECRET_SCHEMES: [&str; 2] = ["bearer ", "basic "];
@@ -84,7 +85,9 @@ pub fn name(name: &str) -> Result<String, String> {
 }
 
 fn is_secret(name: &str) -> bool {
-    name.split(['-', '_', '.']).any(|word| SECRET_WORDS.contains(&word))
+    let words: Vec<&str> = name.split(['-', '_', '.']).collect();
+    let opens = |pair: &[&str]| matches!(pair, [kind, "key"] if KEYS.contains(kind));
+    words == ["key"] || words.iter().any(|word| SECRET_WORDS.contains(word)) || words.windows(2).any(opens)
 }
 
 #[cfg(test)]
@@ -100,6 +103,9 @@ mod tests {
         );
         assert_eq!(parsed("x-region:eu"), ("x-region".to_owned(), "eu".to_owned()));
         assert_eq!(parsed("x-where:  a: b\t"), ("x-where".to_owned(), "a: b".to_owned()));
+        for harmless in ["x-routing-key: eu", "keyboard: de", "x-author: me", "x-tokens-per-second: 5", "monkey: yes"] {
+            assert!(parse(harmless).is_ok(), "{harmless}");
+        }
     }
 
     #[test]
@@ -111,6 +117,8 @@ mod tests {
             "X-Goog-Api-Key: sk-very-secret",
             "ocp-apim-subscription-key: sk-very-secret",
             "cookie: sk-very-secret",
+            "key: sk-very-secret",
+            "x-key: sk-very-secret",
             "x_auth_token: sk-very-secret",
             "x-tenant: Bearer sk-very-secret",
             "x-tenant: basic sk-very-secret",

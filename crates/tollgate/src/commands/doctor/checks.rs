@@ -13,7 +13,7 @@ use super::oddities;
 use super::reach::reach;
 use super::report::{Check, Status};
 use crate::commands::{Context, catalogue, migrate};
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, nearest};
 use crate::wiring::{Stores, Upstreams, configured_endpoints, directory, idle_options};
 
 /// Which file the configuration came from.
@@ -112,11 +112,19 @@ pub async fn endpoints(context: &Context, stores: &Stores) -> Vec<Check> {
         let name = format!("endpoint {} at {}", endpoint.model, endpoint.provider);
         let row = rows.iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
         let (status, detail) = row_and_price(row, endpoint);
+        let nearly = || misspelt(&rows, endpoint).map(|id| format!("{detail}; is {id} meant?"));
+        let detail = row.is_none().then(nearly).flatten().unwrap_or_else(|| detail.to_owned());
         checks.push(Check::new(name.clone(), status, detail));
         checks.extend(warnings(&name, oddities::repeated(&endpoints, place)));
         checks.extend(warnings(&name, oddities::of_endpoint(endpoint)));
     }
     checks
+}
+
+/// A decision model of the catalogue whose id differs from the endpoint's in one or two letters.
+fn misspelt<'a>(rows: &'a [Model], endpoint: &Endpoint) -> Option<&'a str> {
+    let ids = rows.iter().filter(|row| row.serves_decisions()).map(|row| row.id.as_str());
+    nearest(endpoint.model.as_str(), ids).filter(|id| strsim::damerau_levenshtein(id, endpoint.model.as_str()) <= 2)
 }
 
 fn row_and_price(row: Option<&Model>, endpoint: &Endpoint) -> (Status, &'static str) {
@@ -168,6 +176,16 @@ mod tests {
     use super::*;
     use domain::model::Pricing;
     use domain::routing::{TokenPrices, Wire};
+
+    #[test]
+    fn a_model_that_is_nearly_one_of_the_catalogue_is_asked_about() {
+        let pricing = || Pricing::per_token(Price::ZERO, Price::ZERO);
+        let rows = ["typesafe/jev-1.14", "a/b"].map(|id| Model::minimal(id.parse().unwrap(), pricing()));
+        let of = |model: &str| Endpoint::new(model.parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
+        assert_eq!(misspelt(&rows, &of("typesafe/jev-1.41")), Some("typesafe/jev-1.14"));
+        assert_eq!(misspelt(&rows, &of("house/judge")), None);
+        assert_eq!(misspelt(&[], &of("a/b")), None);
+    }
 
     #[test]
     fn a_price_is_somewhere_or_it_is_told() {
