@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use api_actix::wires::dispatch::{Asked, Entry, read_bytes};
-use domain::decision::{ChoiceOption, DecisionRequest, QuestionKind};
+use domain::decision::{Asset, Attachments, ChoiceOption, DecisionRequest, QuestionKind};
 use domain::json::Json;
 
 use super::support::body;
@@ -46,7 +46,7 @@ fn canonical(asked: &Asked, request: &DecisionRequest) -> String {
     let inquiry = &request.inquiry;
     let mut text = format!("{:?}\nmodel {} {:?}\n", asked.manner.shape(), request.model, request.fallback_models);
     writeln!(text, "state {:?} {}", inquiry.state_form, inquiry.state.as_ref().map_or("none", Json::text)).unwrap();
-    writeln!(text, "attachments {:?}", inquiry.attachments).unwrap();
+    writeln!(text, "attachments {}", attachments(&inquiry.attachments)).unwrap();
     writeln!(text, "user {:?}, session {:?}, partial {}", request.user, request.session_id, request.partial).unwrap();
     for question in inquiry.questions.typed.iter().flatten() {
         writeln!(text, "question {:?} {}", question.name, question.json.text()).unwrap();
@@ -58,6 +58,18 @@ fn canonical(asked: &Asked, request: &DecisionRequest) -> String {
         }
     }
     text
+}
+
+fn attachments(attachments: &Attachments) -> String {
+    match attachments {
+        Attachments::None => "none".to_owned(),
+        Attachments::InState => "in the state".to_owned(),
+        Attachments::Images(images) => format!("images {}", images.text()),
+        Attachments::Assets(assets) => {
+            let one = |asset: &Asset| format!("{:?} {} and {} bytes", asset.name, asset.entry.text(), asset.data.len());
+            format!("assets {}", assets.iter().map(one).collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api_actix::wires::{Place, Refusal, gemini, openai, sglang, system_one};
 use serde_json::{Map, Value, json};
 
-fn metadata(extra: Value) -> Map<String, Value> {
+fn metadata(extra: &Value) -> Map<String, Value> {
     let mut metadata = Map::from_iter([("request_id".to_owned(), json!("req-1"))]);
     metadata.extend(extra.as_object().unwrap().clone());
     metadata
@@ -16,8 +16,8 @@ fn metadata(extra: Value) -> Map<String, Value> {
 fn failures_are_told_as_was_reviewed() {
     let member = Place::Member("questions[0].choices[\"a b\"].value".to_owned());
     let model = Place::Member("model".to_owned());
-    let plain = metadata(json!({}));
-    let attempts = metadata(json!({"provider_name": "Acme", "attempts": [{"provider": "acme"}], "n": 7}));
+    let plain = metadata(&json!({}));
+    let attempts = metadata(&json!({"provider_name": "Acme", "attempts": [{"provider": "acme"}], "n": 7}));
     let told = json!({"route": "/v1/systemone"});
     let base = Refusal {
         status: 400,
@@ -79,7 +79,7 @@ fn failures_are_told_as_was_reviewed() {
 
 #[test]
 fn every_status_has_words_on_every_wire() {
-    let plain = metadata(json!({}));
+    let plain = metadata(&json!({}));
     let words = |status: u16| {
         let refusal = Refusal {
             status,
@@ -104,6 +104,6 @@ fn every_status_has_words_on_every_wire() {
         bodies.into_iter().zip(at).map(word).collect::<Vec<_>>().join(" | ")
     };
     let statuses = [400, 401, 402, 403, 404, 405, 413, 415, 422, 429, 499, 500, 502, 503, 524, 529];
-    let text: String = statuses.into_iter().map(|status| format!("{status} {}\n", words(status))).collect();
-    insta::assert_snapshot!("words", text);
+    let text: Vec<String> = statuses.into_iter().map(|status| format!("{status} {}", words(status))).collect();
+    insta::assert_snapshot!("words", text.join("\n"));
 }
