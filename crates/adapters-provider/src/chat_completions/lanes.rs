@@ -54,7 +54,13 @@ mod tests {
         let begun = AtomicUsize::new(0);
         let ended = in_lanes(100, |place| {
             begun.fetch_add(1, Ordering::SeqCst);
-            async move { if place == 3 { Err(place) } else { std::future::pending::<Result<(), _>>().await } }
+            async move {
+                if place == 3 {
+                    tokio::task::yield_now().await;
+                    return Err(place);
+                }
+                std::future::pending::<Result<(), _>>().await
+            }
         });
         assert_eq!(ended.await, Err(3));
         assert_eq!(begun.into_inner(), 8);

@@ -92,29 +92,29 @@ async fn one_call_for_all() {
 #[case(40)]
 #[case(255)]
 #[tokio::test]
-async fn more_options_than_labels(#[case] options: usize) {
+async fn more_options_than_labels(#[case] options: u32) {
     // The winner stands in the middle; the last is a close second.
     let known = move |option: &str| {
-        let place: usize = option[1..].parse().unwrap();
+        let place: u32 = option[1..].parse().unwrap();
         if place == options / 2 {
             8.0
         } else if place + 1 == options {
             6.0
         } else {
-            1.0 / (1.0 + place as f64)
+            1.0 / (1.0 + f64::from(place))
         }
     };
     let mut server = Server::of_model(known).await;
-    let answer = server.decide(&choice_of(options), by(ChatMethod::Logprobs)).await.unwrap();
+    let answer = server.decide(&choice_of(options as usize), by(ChatMethod::Logprobs)).await.unwrap();
     let answer = answer_to(&answer, "q");
     assert_eq!(answer["choice"], format!("n{:03}", options / 2));
     let units = units(&answer);
-    assert_eq!(units.len(), options);
-    assert_eq!(units.iter().map(|(_, units)| units).sum::<u64>(), 10_000);
+    assert_eq!(units.len(), options as usize);
+    assert_eq!(units.iter().map(|(_, units)| units).sum::<u32>(), 10_000);
     let second =
         units.iter().filter(|(name, _)| answer["choice"] != name.as_str()).max_by_key(|(_, units)| *units).unwrap();
     assert_eq!(second.0, format!("n{:03}", options - 1));
-    assert_eq!(server.requests().len(), options.div_ceil(20) + 1);
+    assert_eq!(server.requests().len(), options.div_ceil(20) as usize + 1);
 }
 
 /// Where the server tells every label, what is read is the model's own distribution.
@@ -134,7 +134,7 @@ async fn contests_keep_the_distribution() {
     let sum: f64 = (1..=64).map(f64::from).sum();
     for (name, units) in units(&answer) {
         let expected = known(&name) / sum * 10_000.0;
-        assert!((units as f64 - expected).abs() <= 1.0, "{name}: {units} for {expected}");
+        assert!((f64::from(units) - expected).abs() <= 1.0, "{name}: {units} for {expected}");
     }
 }
 
@@ -187,6 +187,21 @@ async fn a_server_without_is_found_and_the_request_is_answered() {
     assert_eq!(first.iter().map(is_label).collect::<Vec<_>>(), [true, false], "the first alone is the probe");
     assert_eq!(second.iter().map(is_label).collect::<Vec<_>>(), [false]);
     assert_eq!(method, "structured");
+}
+
+#[tokio::test]
+async fn an_answer_without_is_remembered_whatever_comes_of_the_other_way() {
+    let mut server = Server::start(|place, body| match place {
+        0 => Does::Answer(200, saying("A")),
+        1 => Does::Answer(500, json!({})),
+        _ => Does::Answer(200, stated_answer(body)),
+    })
+    .await;
+    let inquiry = support::inquiry(QUESTIONS);
+    server.decide(&inquiry, by(ChatMethod::Probe)).await.unwrap_err();
+    assert_eq!(server.requests().len(), 2);
+    server.decide(&inquiry, by(ChatMethod::Probe)).await.unwrap();
+    assert_eq!(server.requests().iter().map(is_label).collect::<Vec<_>>(), [false]);
 }
 
 #[rstest]

@@ -198,14 +198,14 @@ pub fn names(answer: &ProviderAnswer) -> Vec<String> {
 }
 
 /// A distribution in ten-thousandths, by name.
-pub fn units(answer: &Value) -> Vec<(String, u64)> {
+pub fn units(answer: &Value) -> Vec<(String, u32)> {
     let probabilities = answer["probabilities"].as_object().unwrap();
     probabilities
         .iter()
         .map(|(name, value)| {
             let number = value.as_f64().unwrap() * 10_000.0;
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 10 000")]
-            (name.clone(), number.round() as u64)
+            (name.clone(), number.round() as u32)
         })
         .collect()
 }
