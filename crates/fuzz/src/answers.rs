@@ -101,7 +101,7 @@ fn one(question: &Question, turn: usize) -> Json {
     let spread = |count: usize| {
         let (first, second) = (turn % count, (turn + 1) % count);
         let mut texts = vec!["0"; count];
-        if first == second || turn % 3 == 0 {
+        if first == second || turn.is_multiple_of(3) {
             texts[first] = "1.00";
         } else {
             (texts[first], texts[second]) = ("0.6", "4e-1");
@@ -178,12 +178,10 @@ fn reads_back(form: Shape, inquiry: &Arc<Inquiry>, answers: &Answers, rules: Ans
     let typed = answers.typed().unwrap_or_default();
     let all_refused = typed.iter().all(|answer| answer.value == AnswerValue::Refusal);
     let can_say = |answer: &Answer| match (&answer.value, form) {
-        (_, Shape::SystemOne) => true,
-        (AnswerValue::Noul { .. }, _) => true,
+        (_, Shape::SystemOne) | (AnswerValue::Noul { .. }, _) | (AnswerValue::Refusal, Shape::OpenAi) => true,
         (AnswerValue::Choice { probabilities, .. } | AnswerValue::Score { probabilities, .. }, _) => {
             probabilities.is_some()
         }
-        (AnswerValue::Refusal, Shape::OpenAi) => true,
         (AnswerValue::Refusal, Shape::Gemini) => all_refused,
         _ => false,
     };

@@ -66,7 +66,7 @@ fn main() -> anyhow::Result<()> {
         [folder, seconds] => {
             let seconds = std::time::Duration::from_secs(seconds.parse()?);
             let began = now();
-            let goes_on = |tried: u64| tried % 64 != 0 || began.elapsed() < seconds;
+            let goes_on = |tried: u64| !tried.is_multiple_of(64) || began.elapsed() < seconds;
             match fuzz::search::run(&target, folder.as_ref(), u64::from(std::process::id()), goes_on)? {
                 None => Ok(()),
                 Some(found) => bail!("{}: {}: {}", target.name, found.file.display(), found.fault),

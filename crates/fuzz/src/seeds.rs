@@ -29,7 +29,7 @@ const BODIES: &[&str] = &[
 /// Golden files that cannot be read.
 pub fn of(target: &Target) -> Result<Vec<Vec<u8>>> {
     match target.name.split_once('-') {
-        Some(("request", "multipart")) => forms(),
+        Some(("request", "multipart")) => Ok(forms()),
         Some(("request", "packed")) => Ok(packed()),
         Some(("answer", _)) => answers(),
         _ => bodies(),
@@ -95,19 +95,19 @@ fn one_line(json: &str) -> String {
 }
 
 /// A content type and a form each.
-fn forms() -> Result<Vec<Vec<u8>>> {
+fn forms() -> Vec<Vec<u8>> {
     let form = |body: &str| format!("multipart/form-data; boundary=B\n{body}").into_bytes();
     let request =
         r#"{"model":"m","state":"s","questions":{"q":{"type":"noul","instructions":"?"}},"assets":{"a":{"part":"p"}}}"#;
     let head = "Content-Disposition: form-data; name=";
-    Ok(vec![
+    vec![
         form(&format!(
             "--B\r\n{head}\"request\"\r\nContent-Type: application/json\r\n\r\n{request}\r\n--B\r\n{head}\"p\"; \
              filename=\"p\"\r\nContent-Type: image/png\r\n\r\nbytes\r\n--B--\r\n"
         )),
         form(&format!("preamble\r\n--B\r\n{head}p\r\n\r\n\r\n--B  \r\n{head}request\r\n\r\n{request}\r\n--B--end")),
         form("--B--"),
-    ])
+    ]
 }
 
 /// A byte that says how it is packed, then the packed bytes.

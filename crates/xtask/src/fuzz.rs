@@ -55,7 +55,7 @@ pub fn run(options: &Options) -> Result<()> {
 /// A search that does not find a planted fault would find no other.
 fn proves_itself(engine: &Engine) -> Result<()> {
     step::announce("a fault is planted for the search to find");
-    let search = fleet::Search::begin(engine, PLANTED, Duration::from_secs(60))?;
+    let search = fleet::Search::begin(engine, PLANTED, Duration::from_mins(1))?;
     let ended = search.wait()?;
     if ended.held {
         bail!("the planted fault was not found: the search is blind");

@@ -1,0 +1,158 @@
+//! Answers: canonical form, inbound writer, outbound reader.
+
+use std::sync::Arc;
+
+use adapters_provider::canonical::{self, Extras};
+use api_actix::wires::Answered;
+use api_actix::wires::dispatch::write;
+use domain::decision::{
+    Answer, AnswerRules, AnswerValue, Answers, Decision, Inquiry, Question, QuestionKind, choice_confidence,
+    score_confidence,
+};
+use domain::json::Json;
+use domain::routing::ConfidenceSource;
+use domain::usage::TokenSource;
+use proptest::prelude::*;
+use proptest::sample::subsequence;
+
+use crate::form::Form;
+use crate::inquiries::inquiry;
+
+/// Hundredths that sum to 1, one for each outcome.
+fn hundredths(outcomes: usize) -> impl Strategy<Value = Vec<usize>> {
+    subsequence((1..=99).collect::<Vec<usize>>(), outcomes.saturating_sub(1)).prop_map(|mut cuts| {
+        cuts.push(100);
+        let mut before = 0;
+        cuts.into_iter().map(|cut| cut - std::mem::replace(&mut before, cut)).collect()
+    })
+}
+
+/// What is answered to a question: probabilities in hundredths, a confidence in hundredths, or a refusal.
+#[derive(Debug, Clone)]
+pub struct Given {
+    spread: Vec<usize>,
+    confidence: Option<usize>,
+    refuses: bool,
+}
+
+fn given(outcomes: usize) -> impl Strategy<Value = Given> {
+    (hundredths(outcomes), prop::option::of(0..=100_usize), prop::bool::weighted(0.2))
+        .prop_map(|(spread, confidence, refuses)| Given { spread, confidence, refuses })
+}
+
+fn outcomes(question: &Question) -> usize {
+    match &question.kind {
+        QuestionKind::Noul { .. } | QuestionKind::Box => 2,
+        QuestionKind::Choice { options } => options.len(),
+        QuestionKind::Score { levels } => levels.len(),
+    }
+}
+
+/// An inquiry and what is answered to it.
+pub fn asked_and_given(form: Form) -> impl Strategy<Value = (Inquiry, Vec<Given>)> {
+    inquiry(form).prop_flat_map(|inquiry| {
+        let questions = inquiry.questions.typed.as_deref().unwrap();
+        let all: Vec<_> = questions.iter().map(|question| given(outcomes(question))).collect();
+        (Just(inquiry), all)
+    })
+}
+
+fn decimal(hundredths: usize) -> String {
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+fn answer(question: &Question, given: &Given) -> Json {
+    if given.refuses {
+        return canonical::refusal();
+    }
+    let confidence = given.confidence.map(decimal);
+    let extras = Extras { confidence: confidence.as_deref(), metadata: None };
+    let spread: Vec<String> = given.spread.iter().map(|part| decimal(*part)).collect();
+    let spread: Vec<&str> = spread.iter().map(String::as_str).collect();
+    match &question.kind {
+        QuestionKind::Choice { options } => {
+            let most = given.spread.iter().max().unwrap();
+            let chosen = given.spread.iter().position(|part| part == most).unwrap();
+            canonical::choice(options, &options[chosen].name, &spread, extras)
+        }
+        QuestionKind::Score { levels } => {
+            let score: usize = given.spread.iter().enumerate().map(|(level, part)| level * part).sum();
+            canonical::score(levels, &decimal(score), &spread, extras)
+        }
+        QuestionKind::Noul { .. } | QuestionKind::Box => canonical::noul(spread[0], Extras::default()),
+    }
+}
+
+const RULES: AnswerRules = AnswerRules { decimals: 2, confidence: ConfidenceSource::Native };
+
+fn checked(inquiry: &Inquiry, answers: &Json) -> Result<Answers, TestCaseError> {
+    Answers::check(&inquiry.questions, answers, RULES).map_err(TestCaseError::fail)
+}
+
+/// What a form tells of an answer. A confidence that was not given is computed from the distribution, to four
+/// decimals; [`Form::Sglang`] has none, and the contract's has what was given.
+fn told(form: Form, value: &AnswerValue) -> AnswerValue {
+    let four = |confidence: f64| (confidence * 1e4).round() / 1e4;
+    let of = |confidence: Option<f64>, computed: Option<f64>| match form {
+        Form::SystemOne => confidence,
+        Form::Sglang => None,
+        Form::OpenAi | Form::Gemini => confidence.or(computed.map(four)),
+    };
+    match value.clone() {
+        AnswerValue::Choice { chosen, probabilities, confidence } => {
+            let confidence = of(confidence, probabilities.as_deref().map(choice_confidence));
+            AnswerValue::Choice { chosen, probabilities, confidence }
+        }
+        AnswerValue::Score { score, probabilities, confidence } => {
+            let confidence = of(confidence, probabilities.as_deref().map(score_confidence));
+            AnswerValue::Score { score, probabilities, confidence }
+        }
+        other => other,
+    }
+}
+
+/// In by the form and out by it.
+pub fn back_and_there(form: Form, inquiry: &Inquiry, given: &[Given]) -> Result<(), TestCaseError> {
+    let questions = inquiry.questions.typed.clone().unwrap();
+    let answers: Vec<Json> = questions.iter().zip(given).map(|(question, given)| answer(question, given)).collect();
+    let answers = canonical::in_order(questions.iter().map(|question| question.name.as_str()).zip(&answers));
+    let answers = checked(inquiry, &answers)?;
+    let decision = Decision {
+        id: "gen-dec-round-trip".parse().unwrap(),
+        inquiry: Arc::new(inquiry.clone()),
+        answers: answers.clone(),
+        model: "acme/judge".parse().unwrap(),
+        provider: "Acme".to_owned(),
+        input_tokens: 140,
+        output_tokens: 7,
+        token_source: TokenSource::Reported,
+        cost: "0.000018".parse().unwrap(),
+        attempts: Vec::new(),
+        funnel: Vec::new(),
+    };
+    let body = write(&form.manner(), &Answered { decision: &decision, questions: &questions, told: None });
+    let read = form.codec().read(&inquiry.questions, body.as_bytes());
+    let read = read.map_err(|bad| TestCaseError::fail(format!("{bad}: {body}")))?;
+    let usage = read.usage.unwrap();
+    prop_assert_eq!((usage.input_tokens, usage.output_tokens), (140, 7), "{}", body);
+    let again = checked(inquiry, &read.answers)?;
+    let all = |answers: &[Answer]| answers.iter().map(|answer| answer.name.clone()).collect::<Vec<_>>();
+    let (first, again) = (answers.typed().unwrap(), again.typed().unwrap());
+    prop_assert_eq!(all(again), all(first), "{}", &body);
+    for (first, again) in first.iter().zip(again) {
+        prop_assert_eq!(&again.value, &told(form, &first.value), "{}", &body);
+    }
+    Ok(())
+}
+
+/// No refusal where the form has none for one question; Gemini's refuses all or none.
+pub fn as_the_form_refuses(form: Form, given: &mut [Given]) {
+    let all = given.iter().all(|given| given.refuses);
+    for given in given {
+        given.refuses &= match form {
+            Form::SystemOne | Form::OpenAi => true,
+            Form::Gemini => all,
+            Form::Sglang => false,
+        };
+    }
+}

@@ -1,0 +1,52 @@
+//! The forms of request and answer that both sides speak.
+
+use std::collections::HashSet;
+
+use adapters_provider::gemini_decisions::GeminiDecisions;
+use adapters_provider::openai_decisions::OpenAiDecisions;
+use adapters_provider::sglang_decisions::SglangDecisions;
+use adapters_provider::system_one::SystemOne;
+use adapters_provider::wire::WireCodec;
+use adapters_provider::{Envelope, ModelPlace};
+use api_actix::wires::dispatch::{Entry, Manner};
+
+/// The forms that exist on both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    SystemOne,
+    OpenAi,
+    Gemini,
+    Sglang,
+}
+
+impl Form {
+    pub fn codec(self) -> &'static dyn WireCodec {
+        const OPENAI: OpenAiDecisions = OpenAiDecisions { model_in: ModelPlace::Body };
+        const GEMINI: GeminiDecisions = GeminiDecisions { model_in: ModelPlace::Body };
+        const SGLANG: SglangDecisions = SglangDecisions { model_in: ModelPlace::Body };
+        const SYSTEM_ONE: SystemOne = SystemOne { model_in: ModelPlace::Body, envelope: Envelope::None };
+        match self {
+            Self::SystemOne => &SYSTEM_ONE,
+            Self::OpenAi => &OPENAI,
+            Self::Gemini => &GEMINI,
+            Self::Sglang => &SGLANG,
+        }
+    }
+
+    pub fn entry(self) -> Entry {
+        match self {
+            Self::SystemOne => Entry::Contract,
+            Self::Gemini => Entry::Gemini,
+            Self::OpenAi | Self::Sglang => Entry::AnyShape,
+        }
+    }
+
+    pub fn manner(self) -> Manner {
+        match self {
+            Self::SystemOne => Manner::Contract,
+            Self::OpenAi => Manner::OpenAi(HashSet::new()),
+            Self::Gemini => Manner::Gemini,
+            Self::Sglang => Manner::Sglang,
+        }
+    }
+}

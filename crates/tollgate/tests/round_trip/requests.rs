@@ -1,0 +1,136 @@
+//! Requests: canonical form, outbound writer, inbound parser.
+
+use adapters_provider::canonical;
+use api_actix::wires::dispatch::read_bytes;
+use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, Questions};
+use domain::json::{Json, JsonKind};
+use proptest::prelude::*;
+
+use crate::form::Form;
+
+/// What becomes of an inquiry on its way by a form: all that a form cannot hold, and nothing else.
+fn folded(form: Form, inquiry: &Inquiry) -> Inquiry {
+    let state = inquiry.state.clone().unwrap();
+    let state = match form {
+        Form::SystemOne | Form::Sglang => state,
+        // An object, or an array of objects, is structure; anything else is text.
+        Form::OpenAi if is_structure(&state) => state,
+        Form::OpenAi | Form::Gemini => as_text(&state),
+    };
+    let questions = inquiry.questions.typed.as_deref().unwrap();
+    let questions = questions.iter().map(|question| folded_question(form, question)).collect();
+    Inquiry::new(Questions::of_typed(questions), Some(state))
+}
+
+fn folded_question(form: Form, asked: &Question) -> Question {
+    if form == Form::SystemOne {
+        return asked.clone();
+    }
+    let mut instructions = asked.instructions.clone().unwrap_or_else(|| Json::string(sentence(&asked.kind)));
+    if form == Form::Gemini || form == Form::OpenAi && !is_structure(&instructions) {
+        instructions = as_text(&instructions);
+    }
+    let kind = match (form, asked.kind.clone()) {
+        // The form has no criteria for it: they follow the instructions as sentences.
+        (Form::OpenAi, QuestionKind::Noul { when_true, when_false }) => {
+            let was_text = asked.instructions.as_ref().is_none_or(|json| json.kind() == JsonKind::String);
+            instructions = with_sides(&instructions, was_text, when_true.as_ref(), when_false.as_ref());
+            QuestionKind::Noul { when_true: None, when_false: None }
+        }
+        (Form::Sglang, kind) => kind,
+        (_, QuestionKind::Noul { when_true, when_false }) => QuestionKind::Noul {
+            when_true: when_true.as_ref().map(as_text),
+            when_false: when_false.as_ref().map(as_text),
+        },
+        (_, QuestionKind::Choice { options }) => QuestionKind::Choice {
+            options: options
+                .into_iter()
+                .map(|option| ChoiceOption { meaning: option.meaning.as_ref().map(as_text), ..option })
+                .collect(),
+        },
+        (_, QuestionKind::Score { levels }) => QuestionKind::Score {
+            levels: levels
+                .iter()
+                .map(|level| if form == Form::OpenAi && is_labelled(level) { level.clone() } else { as_text(level) })
+                .collect(),
+        },
+        (_, QuestionKind::Box) => QuestionKind::Box,
+    };
+    Question::canonical(&asked.name, Some(instructions), kind, "questions").unwrap()
+}
+
+/// A string stays; anything else is a string of its JSON.
+fn as_text(json: &Json) -> Json {
+    if json.kind() == JsonKind::String { json.clone() } else { Json::string(json.text()) }
+}
+
+fn is_structure(json: &Json) -> bool {
+    let is_object = |json: &Json| json.kind() == JsonKind::Object;
+    is_object(json) || json.elements().is_some_and(|all| !all.is_empty() && all.iter().all(is_object))
+}
+
+fn is_labelled(level: &Json) -> bool {
+    level.members().is_some_and(|members| {
+        members.iter().map(|(name, _)| name.as_str()).eq(["label", "description"])
+            && members.iter().all(|(_, json)| json.kind() == JsonKind::String)
+    })
+}
+
+fn sentence(kind: &QuestionKind) -> &'static str {
+    canonical::default_instructions(kind.question_type())
+}
+
+/// The sides follow a text after an empty line, and anything else as a part of text.
+fn with_sides(instructions: &Json, was_text: bool, when_true: Option<&Json>, when_false: Option<&Json>) -> Json {
+    let side = |word: &str, side: Option<&Json>| {
+        side.map(|side| format!("{word} means: {}", side.as_string().unwrap_or_else(|| side.text().to_owned())))
+    };
+    let sides: Vec<String> = [side("Yes", when_true), side("No", when_false)].into_iter().flatten().collect();
+    if sides.is_empty() {
+        return instructions.clone();
+    }
+    let sides = sides.join("\n");
+    let part = |text: &str| Json::object([("type", "\"input_text\""), ("text", Json::string(text).text())]);
+    match instructions.as_string() {
+        Some(text) if was_text => Json::string(&format!("{text}\n\n{sides}")),
+        Some(text) => Json::array([part(&text).text(), part(&sides).text()]),
+        None => {
+            let structure = Json::object([("type", "\"input_json\""), ("data", instructions.text())]);
+            Json::array([structure.text(), part(&sides).text()])
+        }
+    }
+}
+
+/// An inquiry that its `Debug` would not show.
+fn shown(inquiry: &Inquiry) -> String {
+    let state = inquiry.state.as_ref().map_or("", Json::text);
+    let booleans: Vec<_> = inquiry
+        .questions
+        .typed
+        .iter()
+        .flatten()
+        .filter_map(|question| match &question.kind {
+            QuestionKind::Choice { options } => Some(options.iter().map(|option| option.boolean).collect::<Vec<_>>()),
+            _ => None,
+        })
+        .collect();
+    format!("{state}\n{}\n{booleans:?}", inquiry.questions.json.text())
+}
+
+/// Out by the form and in by it.
+pub fn there_and_back(form: Form, inquiry: &Inquiry) -> Result<(), TestCaseError> {
+    let body = form.codec().write("acme/judge", inquiry).map_err(|fault| TestCaseError::fail(fault.to_string()))?;
+    let body = body.to_bytes();
+    let body = std::str::from_utf8(&body).unwrap();
+    let asked = read_bytes(form.entry(), body.as_bytes())
+        .map_err(|(_, fault)| TestCaseError::fail(format!("{fault}: {body}")))?;
+    prop_assert_eq!(asked.manner.shape(), form.manner().shape(), "{}", body);
+    let request = asked.draft.check().map_err(|fault| TestCaseError::fail(format!("{fault}: {body}")))?;
+    let expected = folded(form, inquiry);
+    prop_assert_eq!(&request.model, "acme/judge");
+    prop_assert_eq!(shown(&request.inquiry), shown(&expected), "{}", body);
+    prop_assert!(*request.inquiry == expected && request.inquiry.attachments == Attachments::None, "{}", body);
+    // What was folded once is folded no further.
+    prop_assert_eq!(shown(&folded(form, &expected)), shown(&expected));
+    Ok(())
+}
