@@ -211,7 +211,7 @@ pub fn chat_logprobs(request: &Recorded) -> Spoken {
             .map(|(label, p)| json!({"token": format!(" {label}"), "logprob": (p * 0.98).ln(), "bytes": null}))
             .chain([json!({"token": "The", "logprob": 0.02_f64.ln(), "bytes": null})])
             .collect();
-        let first = labels[0];
+        let first = format!(" {}", labels[0]);
         let logprobs = json!({"content": [{"token": first, "logprob": (numbers[0] * 0.98).ln(), "bytes": null,
             "top_logprobs": top}]});
         Ok(completion(&json!({"role": "assistant", "content": first}), &logprobs))
