@@ -105,6 +105,23 @@ fn broken_answers() {
     broken_answers_are_told_apart(&SglangDecisions::default(), 30);
 }
 
+/// `true` and `"true"` are different options; a word is not taken for the boolean of the same name.
+#[test]
+fn a_word_is_no_boolean() {
+    let question = r#"{"queue":{"type":"choice","instructions":"Which?","criteria":{"true":null,"x":null}}}"#;
+    let asked = |rest: &str| support::inquiry(&format!(r#"{{"model":"m","state":"s","questions":{question}{rest}}}"#));
+    let answer = |value: &str| {
+        format!(
+            r#"{{"answers":[{{"type":"choice","name":"queue","choice":{value},"probabilities":[{{"value":{value},"probability":1}},{{"value":"x","probability":0}}]}}]}}"#
+        )
+    };
+    for (rest, boolean, word) in [(r#","booleans":["true"]"#, true, false), ("", false, true)] {
+        let asked = asked(rest);
+        let taken = |value| OpenAiDecisions::default().read(&asked.questions, answer(value).as_bytes()).is_ok();
+        assert_eq!((taken("true"), taken("\"true\"")), (boolean, word), "{rest}");
+    }
+}
+
 #[test]
 fn an_odd_model_name_is_escaped() {
     let asked = support::inquiry(r#"{"model":"m","questions":"?"}"#);

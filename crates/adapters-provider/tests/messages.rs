@@ -186,6 +186,18 @@ async fn where_nothing_is_left_to_ask_nobody_is_asked(#[case] wire: Wire, #[case
     assert_eq!(answer.answers.text(), expected);
 }
 
+/// Answers to what was not asked stay, so that the check of the whole finds them.
+#[tokio::test]
+async fn what_a_provider_answers_beyond_what_is_asked_is_not_hidden() {
+    let answer = r#"{"result":{"answers":{"a":{"type":"noul","noul":0.5},"only_option":{},"more":{}}},"success":true}"#;
+    let upstream = Upstream::answering(support::ok(answer)).await;
+    let settings = ProviderSettings { envelope: Envelope::WorkersAi, ..settings_of(Wire::SystemOne, &upstream) };
+    let asked = r#"{"model":"m","state":"s","questions":{"only_option":{"type":"choice","criteria":{"x":null}},"a":{"type":"noul","instructions":"?"}}}"#;
+    let answer = decide(Wire::SystemOne, settings, support::inquiry(asked)).await.unwrap();
+    let names: Vec<String> = answer.answers.members().unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["only_option", "a", "only_option", "more"]);
+}
+
 #[tokio::test]
 async fn a_plain_system_one_provider_is_asked_for_the_only_outcome_too() {
     let answer = r#"{"answers":{"only option":{},"only level":{}}}"#;
@@ -323,6 +335,18 @@ async fn errors_say_more_than_their_status(
     assert!(failure.upstream_status.is_some());
     assert!(failure.sent_bytes > 0);
     assert!(!format!("{failure:?} {failure}").contains("private"));
+}
+
+#[tokio::test]
+async fn the_longer_of_two_waits_counts() {
+    for (code, header, seconds) in [(3040, 7, 7), (4006, 7, 3_600), (4006, 7_200, 7_200)] {
+        let body = format!(r#"{{"success":false,"errors":[{{"code":{code}}}]}}"#);
+        let answer = error(&format!("429 Slow\r\nretry-after: {header}"), &body);
+        let upstream = Upstream::answering(answer).await;
+        let settings = ProviderSettings { envelope: Envelope::WorkersAi, ..settings_of(Wire::SystemOne, &upstream) };
+        let failure = decide(Wire::SystemOne, settings, support::inquiry(NOUL)).await.unwrap_err();
+        assert_eq!(failure.retry_after, Some(Duration::from_secs(seconds)), "{code} {header}");
+    }
 }
 
 /// The status is known, so nobody waits for the rest of an error.

@@ -38,7 +38,7 @@ fn golden(path: &str) -> String {
 fn read_by_all(asked: &Inquiry, body: &[u8]) {
     for codec in codecs() {
         let Ok(answer) = codec.read(&asked.questions, body) else { continue };
-        assert!(serde_json::from_str::<Value>(answer.answers.text()).is_ok_and(|answers| answers.is_object()));
+        assert!(Json::parse(answer.answers.text()).is_ok_and(|answers| answers.members().is_some()));
         let rules = AnswerRules { decimals: 2, confidence: codec.wire().confidence() };
         let _ = Answers::check(&asked.questions, &answer.answers, rules);
     }
