@@ -1,13 +1,11 @@
 //! Which endpoints may be tried, and in which order.
 
-use std::cmp::Ordering;
+mod ordering;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{
-    Endpoint, HealthBoard, HealthView, Incapable, LatencyPercentiles, PercentileBounds, RoutingPreferences, Sort,
-    SortBy, ThroughputPercentiles, TokenPrices,
-};
+use super::{Endpoint, HealthBoard, Incapable, RoutingPreferences, Sort, TokenPrices};
 use crate::decision::{Inquiry, Question, RoutingFunnel};
 use crate::model::ModelId;
 use crate::money::Price;
@@ -208,104 +206,6 @@ impl Selection<'_> {
         let waits = resting.iter().map(|candidate| self.health.view(candidate.endpoint.index, self.now).retry_in);
         waits.map(Option::unwrap_or_default).min().unwrap_or_default()
     }
-
-    /// Those that are named in `order` first; then by `sort`, else balanced by price; those that are slower than wanted
-    /// last of all.
-    fn ordered(&self, group: Vec<Candidate>, sort: Option<Sort>) -> Vec<Candidate> {
-        if group.len() < 2 {
-            return group;
-        }
-        let mut rest = group;
-        let mut first = Vec::new();
-        for slug in &self.preferences.order {
-            let (named, others): (Vec<_>, Vec<_>) =
-                rest.into_iter().partition(|candidate| candidate.endpoint.provider.as_str() == slug);
-            first.extend(self.by_measure(named, sort));
-            rest = others;
-        }
-        first.extend(self.by_measure(rest, sort));
-        self.demote_slow(first)
-    }
-
-    fn by_measure(&self, mut group: Vec<Candidate>, sort: Option<Sort>) -> Vec<Candidate> {
-        let view = |candidate: &Candidate| self.health.view(candidate.endpoint.index, self.now);
-        match sort.map(|sort| sort.by) {
-            _ if group.len() < 2 => {}
-            // Whoever names an order wants it to be one, so nothing is drawn.
-            None => return self.balanced(group, self.preferences.order.is_empty()),
-            Some(SortBy::Price) => group.sort_by(by_price),
-            // What was never measured comes after what was.
-            Some(SortBy::Latency) => {
-                group.sort_by_cached_key(|candidate| view(candidate).latency.unwrap_or(Duration::MAX));
-            }
-            Some(SortBy::Throughput) => {
-                group.sort_by_cached_key(|candidate| {
-                    std::cmp::Reverse(view(candidate).throughput.map_or(0, |throughput| throughput.p50))
-                });
-            }
-        }
-        group
-    }
-
-    /// The first is drawn from those that have not failed of late, each with a weight of 1/price²; the others of them
-    /// follow by price, then those that failed.
-    fn balanced(&self, group: Vec<Candidate>, drawn: bool) -> Vec<Candidate> {
-        let failing = |candidate: &Candidate| self.health.failed_recently(candidate.endpoint.index, self.now);
-        let (mut degraded, mut healthy): (Vec<_>, Vec<_>) = group.into_iter().partition(failing);
-        healthy.sort_by(by_price);
-        degraded.sort_by(by_price);
-        if drawn && healthy.len() > 1 {
-            let drawn = self.draw(&healthy);
-            let first = healthy.remove(drawn);
-            healthy.insert(0, first);
-        }
-        healthy.append(&mut degraded);
-        healthy
-    }
-
-    /// A place among candidates that are sorted by price. What is free takes all of the weight.
-    fn draw(&self, sorted: &[Candidate]) -> usize {
-        let cheapest = sorted[0].prices.prompt;
-        // Relative to the cheapest, so that tiny prices do not underflow. Prices only weigh here; nothing is charged
-        // by these numbers.
-        let weight = |price: Price| {
-            if price == cheapest {
-                1.0
-            } else if cheapest == Price::ZERO {
-                0.0
-            } else {
-                cheapest.ratio_to(price).powi(2)
-            }
-        };
-        let weights: Vec<f64> = sorted.iter().map(|candidate| weight(candidate.prices.prompt)).collect();
-        let sum: f64 = weights.iter().sum();
-        #[expect(clippy::cast_precision_loss, reason = "53 bits are plenty for a draw")]
-        let drawn = (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        let mut left = drawn * sum;
-        for (place, weight) in weights.iter().enumerate() {
-            left -= weight;
-            if left < 0.0 {
-                return place;
-            }
-        }
-        0
-    }
-
-    fn demote_slow(&self, group: Vec<Candidate>) -> Vec<Candidate> {
-        let (latency, throughput) = (self.preferences.preferred_max_latency, self.preferences.preferred_min_throughput);
-        if latency.is_empty() && throughput.is_empty() {
-            return group;
-        }
-        let slow = |candidate: &Candidate| {
-            let HealthView { percentiles, throughput: measured, .. } =
-                self.health.view(candidate.endpoint.index, self.now);
-            percentiles.is_some_and(|measured| !quick_enough(measured, latency))
-                || measured.is_some_and(|measured| !busy_enough(measured, throughput))
-        };
-        let (slow, mut quick): (Vec<_>, Vec<_>) = group.into_iter().partition(slow);
-        quick.extend(slow);
-        quick
-    }
 }
 
 fn keep(
@@ -327,30 +227,6 @@ fn within(price: Price, max_per_million: Option<Price>) -> bool {
         (Some(price), Some(max)) => price <= max,
         _ => false,
     }
-}
-
-fn by_price(a: &Candidate, b: &Candidate) -> Ordering {
-    (a.prices.prompt, a.prices.completion).cmp(&(b.prices.prompt, b.prices.completion))
-}
-
-fn quick_enough(measured: LatencyPercentiles, bounds: PercentileBounds) -> bool {
-    let pairs = [
-        (measured.p50, bounds.p50),
-        (measured.p75, bounds.p75),
-        (measured.p90, bounds.p90),
-        (measured.p99, bounds.p99),
-    ];
-    pairs.iter().all(|(measured, bound)| bound.is_none_or(|bound| *measured <= Duration::from_millis(bound)))
-}
-
-fn busy_enough(measured: ThroughputPercentiles, bounds: PercentileBounds) -> bool {
-    let pairs = [
-        (measured.p50, bounds.p50),
-        (measured.p75, bounds.p75),
-        (measured.p90, bounds.p90),
-        (measured.p99, bounds.p99),
-    ];
-    pairs.iter().all(|(measured, bound)| bound.is_none_or(|bound| *measured >= bound))
 }
 
 #[cfg(test)]

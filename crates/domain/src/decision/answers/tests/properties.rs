@@ -1,6 +1,8 @@
 //! A sound answer passes however it was rounded; what rounding does not explain is refused.
 
 use super::*;
+use crate::decision::answers::members::as_number;
+use crate::decision::{argmax, expectation};
 use proptest::prelude::*;
 
 /// A distribution, the decimals that it is rounded to, and what is chosen of it.

@@ -127,6 +127,16 @@ async fn nothing_stays_in_flight_whatever_becomes_of_a_call() {
 }
 
 #[tokio::test]
+async fn nobody_joins_a_call_that_broke() {
+    let calls = InFlight::default();
+    let (one, first) = calls.seat([1; 32], |_| async { panic!("a defect") });
+    let (two, second) = calls.seat([1; 32], |_| -> BoxFuture<'static, Routed> { panic!("it is in flight") });
+    assert!(std::panic::AssertUnwindSafe(one).catch_unwind().await.is_err());
+    assert!(lock(&calls.0).is_empty(), "though both still have their seats");
+    drop((two, first, second));
+}
+
+#[tokio::test]
 async fn presence_is_told_once_all_have_left_and_nobody_can_come_back() {
     let calls = InFlight::default();
     let (one, mut first) = calls.seat([1; 32], |_| std::future::pending());

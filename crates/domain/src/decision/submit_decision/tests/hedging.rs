@@ -187,6 +187,24 @@ async fn slowness_is_no_reason_to_answer_by_another_model() {
 }
 
 #[tokio::test]
+async fn where_the_other_endpoint_rests_no_other_model_stands_in() {
+    let mut plan = hedged(Some(AFTER), &["a", "b", "c"]);
+    plan.endpoints[2].model = "acme/other".parse().unwrap();
+    plan.rows.push(row("acme/other"));
+    let world = plan.build();
+    let asked = world.ask(DecisionRequest { fallback_models: vec!["acme/other".to_owned()], ..nouls(1) }).await;
+    let other = world.ask(DecisionRequest { preferences: only("b"), ..nouls(1) }).await;
+    world.fail(1, Unauthorised).await;
+    other.end().await.unwrap_err();
+    world.ring(AFTER).await;
+    assert_eq!(world.upstreams(), ["a", "b"], "b rests since, and c is of another model");
+    world.fail(0, Broken).await;
+    assert_eq!(world.upstreams(), ["a", "b", "c"], "as a fallback it may");
+    world.answer(2, 1).await;
+    asked.end().await.unwrap();
+}
+
+#[tokio::test]
 async fn when_the_caller_leaves_both_are_given_up() {
     let world = hedged(Some(AFTER), &["a", "b", "c"]).build();
     let asked = world.ask(nouls(1)).await;
