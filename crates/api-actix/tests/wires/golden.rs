@@ -1,13 +1,17 @@
 //! Fixture requests: what they come to in canonical form, and how their answers are written.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::path::Path;
 
-use api_actix::wires::dispatch::{Asked, Entry, read_bytes};
-use domain::decision::{Asset, Attachments, ChoiceOption, DecisionRequest, QuestionKind};
+use api_actix::wires::Answered;
+use api_actix::wires::dispatch::{Asked, Entry, read_bytes, write};
+use domain::decision::{
+    Answers, Asset, Attachments, ChoiceOption, Decision, DecisionRequest, Inquiry, QuestionKind, Questions,
+};
+use domain::error::ErrorKind;
 use domain::json::Json;
 
-use super::support::body;
+use super::support::{body, decision};
 
 /// A fixture's members, each byte for byte: `entry`, `body` and, where it is a good one, `answers` in canonical form.
 fn member(fixture: &Json, name: &str) -> Option<Json> {
@@ -83,4 +87,30 @@ fn fixtures_come_to_what_was_reviewed() {
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         insta::assert_snapshot!(name, told(&fixture));
     }
+}
+
+/// Some answers, and a question that nobody could answer, on every wire.
+#[test]
+fn a_question_that_nobody_answered_is_told_as_one() {
+    let bodies = [
+        r#"{"model":"m","state":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
+        r#"{"model":"m","input":"s","questions":[{"type":"predicate","name":"a","instructions":"?"},{"type":"predicate","instructions":"?"}]}"#,
+        r#"{"model":"m","input":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
+        r#"{"model":"m","input":"s","questions":[{"id":"a","type":"yes_no","question":"?"},{"id":"b","type":"yes_no","question":"?"}]}"#,
+    ];
+    let told: Vec<String> = bodies
+        .iter()
+        .map(|body| {
+            let asked = read_bytes(Entry::AnyShape, body.as_bytes()).unwrap();
+            let request = asked.draft.clone().check().unwrap();
+            let questions = request.inquiry.questions.typed.clone().unwrap();
+            let first = Inquiry::new(Questions::of_typed(vec![questions[0].clone()]), None);
+            let first = DecisionRequest { inquiry: first.into(), ..request.clone() };
+            let part = decision(&first, &Json::parse(r#"{"a":{"type":"noul","noul":0.25}}"#).unwrap());
+            let answers = Answers::merge(&questions, vec![part.answers.clone()], ErrorKind::TimedOut);
+            let decision = Decision { answers, ..part };
+            write(&asked.manner, &Answered { decision: &decision, questions: &questions, told: None })
+        })
+        .collect();
+    insta::assert_snapshot!("unanswered", told.join("\n"));
 }

@@ -1,0 +1,42 @@
+use super::*;
+
+#[test]
+fn each_meaning_has_its_status_and_its_words() {
+    let table = [
+        (ErrorKind::InvalidRequest, 400, "Invalid request parameters"),
+        (ErrorKind::Unauthenticated, 401, "Missing Authentication header"),
+        (ErrorKind::Forbidden, 403, "Only management keys can perform this operation"),
+        (ErrorKind::NotFound, 404, "Resource not found"),
+        (ErrorKind::PayloadTooLarge, 413, "Request payload too large"),
+        (ErrorKind::RateLimited, 429, "Rate limit exceeded"),
+        (ErrorKind::CallerGone, 499, "The caller left before the answer"),
+        (ErrorKind::Internal, 500, "Internal Server Error"),
+        (ErrorKind::ProviderFailure, 502, "Provider returned error"),
+        (ErrorKind::Unavailable, 503, "Service temporarily unavailable"),
+        (ErrorKind::TimedOut, 524, "Request timed out. Please try again later."),
+        (ErrorKind::ProviderOverloaded, 529, "Provider returned error"),
+    ];
+    for (kind, status, message) in table {
+        let error = ApiError::of(kind);
+        assert_eq!((error.status().as_u16(), error.view().message), (status, message));
+    }
+    let credits = ApiError::of(ErrorKind::InsufficientCredits);
+    assert_eq!(credits.status().as_u16(), 402);
+    assert!(credits.view().message.starts_with("Insufficient credits") && credits.view().message.contains("add more"));
+}
+
+#[test]
+fn a_wait_is_whole_seconds_and_never_none() {
+    assert_eq!(whole_seconds(Duration::ZERO), 1);
+    assert_eq!(whole_seconds(Duration::from_millis(1_001)), 2);
+    assert_eq!(whole_seconds(Duration::from_secs(30)), 30);
+}
+
+#[test]
+fn a_store_that_is_away_asks_the_client_to_come_back() {
+    let error = ApiError::store(StoreError::unavailable("disk of db-7 is full"));
+    assert_eq!(error.view().status.as_u16(), 503);
+    assert_eq!(error.view().headers, [(RETRY_AFTER, HeaderValue::from_static("1"))]);
+    assert!(!error.view().message.contains("db-7"));
+    assert_eq!(ApiError::store(StoreError::Corrupt("row 7".into())).status().as_u16(), 500);
+}
