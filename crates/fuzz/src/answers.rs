@@ -8,6 +8,7 @@ use adapters_provider::canonical::{self, Extras};
 use anyhow::{Context as _, Result, ensure};
 use api_actix::wires::Answered;
 use api_actix::wires::dispatch::{Manner, Shape, write};
+use api_actix::wires::openai::request::MadeUp;
 use domain::decision::{
     Answer, AnswerRules, AnswerValue, Answers, Decision, Inquiry, Question, QuestionKind, Questions,
 };
@@ -22,7 +23,7 @@ pub const RULES: AnswerRules = AnswerRules { decimals: 2, confidence: Confidence
 
 /// How the inbound wires answer.
 pub fn manners() -> [Manner; 5] {
-    [Manner::Contract, Manner::SystemOne, Manner::OpenAi(HashSet::new()), Manner::Gemini, Manner::Sglang]
+    [Manner::Contract, Manner::SystemOne, Manner::OpenAi(MadeUp::default()), Manner::Gemini, Manner::Sglang]
 }
 
 /// Writes answers, believed by these rules, by every inbound wire.

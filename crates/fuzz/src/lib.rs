@@ -10,6 +10,7 @@
 //! | [`targets`] | the list of targets |
 //! | [`requests`] | bytes to a request, and on to every outbound wire |
 //! | [`readers`] | bytes to an answer of a provider, and on to every inbound wire |
+//! | [`chat`] | the wire to chat models, whose answers are made here |
 //! | [`answers`] | what holds of an answer by every inbound wire |
 //! | [`packed`] | forms and packed bodies |
 //! | [`seeds`] | what the search begins with, from the golden files of the repository |
@@ -20,6 +21,7 @@
 #![deny(missing_docs)]
 
 pub mod answers;
+pub mod chat;
 pub mod mutation;
 #[cfg(fuzzing)]
 pub mod packed;

@@ -38,7 +38,7 @@ pub fn check(codec: &dyn WireCodec, input: &[u8]) -> Result<()> {
 }
 
 /// The questions, where they are typed, and the body.
-fn parted(input: &[u8]) -> Option<(Arc<Inquiry>, &[u8])> {
+pub(crate) fn parted(input: &[u8]) -> Option<(Arc<Inquiry>, &[u8])> {
     let end = input.iter().position(|byte| *byte == b'\n')?;
     let questions = Json::parse(std::str::from_utf8(&input[..end]).ok()?).ok()?;
     let draft = DecisionDraft {

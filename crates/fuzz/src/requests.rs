@@ -12,7 +12,7 @@ use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, Inquiry, 
 use domain::json::Json;
 
 use crate::answers::{self, member, unique};
-use crate::codecs;
+use crate::{chat, codecs};
 
 /// Reads a body by an entry; a request of another wire than `wanted` is left to that wire's target.
 ///
@@ -128,7 +128,7 @@ pub(crate) fn goes_out(inquiry: &Arc<Inquiry>) -> Result<()> {
     for codec in codecs::ALL {
         goes_out_by(codec, inquiry).with_context(|| format!("written by {}", codec.wire().as_str()))?;
     }
-    Ok(())
+    chat::goes_out(inquiry).context("written for a chat model")
 }
 
 fn goes_out_by(codec: &dyn WireCodec, inquiry: &Arc<Inquiry>) -> Result<()> {

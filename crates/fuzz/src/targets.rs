@@ -3,7 +3,7 @@
 use anyhow::Result;
 use api_actix::wires::dispatch::{Entry, Shape};
 
-use crate::{codecs, planted, readers, requests};
+use crate::{chat, codecs, planted, readers, requests};
 
 /// One target: what is given bytes and must hold of all of them.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "answer-openai", check: |input| readers::check(&codecs::OPENAI, input) },
     Target { name: "answer-gemini", check: |input| readers::check(&codecs::GEMINI, input) },
     Target { name: "answer-sglang", check: |input| readers::check(&codecs::SGLANG, input) },
+    Target { name: "answer-chat", check: chat::check },
 ];
 
 /// The target with a planted fault; it is not in the list.

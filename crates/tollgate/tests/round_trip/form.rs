@@ -1,7 +1,5 @@
 //! The forms of request and answer that both sides speak.
 
-use std::collections::HashSet;
-
 use adapters_provider::gemini_decisions::GeminiDecisions;
 use adapters_provider::openai_decisions::OpenAiDecisions;
 use adapters_provider::sglang_decisions::SglangDecisions;
@@ -9,6 +7,7 @@ use adapters_provider::system_one::SystemOne;
 use adapters_provider::wire::WireCodec;
 use adapters_provider::{Envelope, ModelPlace};
 use api_actix::wires::dispatch::{Entry, Manner};
+use api_actix::wires::openai::request::MadeUp;
 
 /// The forms that exist on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl Form {
     pub fn manner(self) -> Manner {
         match self {
             Self::SystemOne => Manner::Contract,
-            Self::OpenAi => Manner::OpenAi(HashSet::new()),
+            Self::OpenAi => Manner::OpenAi(MadeUp::default()),
             Self::Gemini => Manner::Gemini,
             Self::Sglang => Manner::Sglang,
         }

@@ -117,6 +117,9 @@ fn with_booleans(options: &mut [ChoiceOption], choice: usize) {
         let strings: HashSet<&str> =
             options.iter().filter(|option| option.boolean.is_none()).map(|option| option.name.as_str()).collect();
         let mut name = boolean.to_string();
+        if strings.contains(name.as_str()) {
+            name.push_str(" (boolean)");
+        }
         while strings.contains(name.as_str()) {
             name.push('_');
         }
