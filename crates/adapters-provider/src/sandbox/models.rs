@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::money::Price;
-use domain::routing::{Endpoint, SimulatedFailure, TokenPrices, Wire};
+use domain::routing::{DataPolicy, Endpoint, SimulatedFailure, TokenPrices, Wire};
 
 /// The provider's slug, and the author of its models.
 const SLUG: &str = "sandbox";
@@ -54,6 +54,8 @@ fn endpoint(name: &str, price: &str) -> Option<Endpoint> {
         prices: Some(TokenPrices { prompt: price.parse().ok()?, completion: Price::ZERO }),
         attempt_timeout: ATTEMPT_TIMEOUT,
         token_overhead: 0,
+        // Nothing leaves the process, and nothing is kept.
+        data_policy: DataPolicy { zdr: true, collects: false },
         ..Endpoint::new(model, SLUG.parse().ok()?, Wire::Sandbox, name)
     })
 }

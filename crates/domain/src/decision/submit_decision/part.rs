@@ -11,7 +11,8 @@ use super::attempt_log::{AttemptEnd, AttemptLog, Place};
 use super::plan::Part;
 use super::router::Router;
 use crate::decision::{
-    AnswerRules, Answers, CallerPresence, Hedging, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage,
+    AnswerRules, Answers, CallerPresence, Hedging, Inquiry, ProviderAnswer, ProviderCall, Question, QuestionKind,
+    ReportedUsage,
 };
 use crate::model::ModelId;
 use crate::routing::{Admission, AttemptFailure, AttemptFailureKind, Candidate, Endpoint, Wire};
@@ -247,10 +248,31 @@ fn believed(inquiry: &Inquiry, candidate: &Candidate, answer: ProviderAnswer) ->
     }
 }
 
-/// What an attempt that is given up half-way may have sent: a chat model is sent the state with each question.
+/// What an attempt that is given up half-way may have sent at most, since nobody is left to say what it did send:
+/// System One gets the inquiry as it is, other wires may write it anew with every quotation mark escaped, and a chat model
+/// gets the state with each call, of which an election among many options takes several.
 fn bytes_at_most(endpoint: &Endpoint, part: &Part) -> usize {
-    let times = if endpoint.wire == Wire::ChatCompletions { part.inquiry.questions.count().max(1) } else { 1 };
-    part.inquiry.len_bytes().saturating_mul(times)
+    /// Of ours around a request, and around each question.
+    const AROUND: usize = 256;
+    const PROMPT: usize = 1_536;
+    let inquiry = &part.inquiry;
+    let whole = inquiry.len_bytes();
+    match endpoint.wire {
+        Wire::SystemOne | Wire::Sandbox => whole.saturating_add(AROUND),
+        Wire::OpenAiDecisions | Wire::GeminiDecisions | Wire::SglangDecisions => {
+            whole.saturating_mul(2).saturating_add(AROUND.saturating_mul(inquiry.questions.count() + 1))
+        }
+        Wire::ChatCompletions => {
+            let labels = endpoint.chat.top_logprobs.clamp(2, 26);
+            let calls = |question: &Question| match &question.kind {
+                QuestionKind::Choice { options } if options.len() > labels => options.len().div_ceil(labels) * 2,
+                _ => 1,
+            };
+            let calls: usize = inquiry.questions.typed.iter().flatten().map(calls).sum();
+            // One more for a call that found out how the server wants to be asked.
+            whole.saturating_mul(2).saturating_add(PROMPT).saturating_mul(calls + 1)
+        }
+    }
 }
 
 fn tell(endpoint: &Endpoint, failure: &AttemptFailure) {
