@@ -1,5 +1,6 @@
 //! The real binary in a folder of its own.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -14,9 +15,7 @@ use tokio::process::{Child, Command};
 use crate::clock::now;
 use crate::http::{self, Connection};
 use crate::process;
-
-/// The model that the benchmark's endpoint serves.
-pub const MODEL: &str = "bench/decider";
+use crate::wires::{OUTBOUND, Outbound};
 
 /// An installation: configuration, database and blobs in a temporary folder.
 pub struct Gateway {
@@ -34,39 +33,12 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Makes an installation with one provider; starts nothing yet.
+    /// Makes an installation with a provider a wire; starts nothing yet.
     pub async fn install(binary: &Path, upstream: SocketAddr) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("tollgate-bench-").tempdir()?;
         // The port is free now; nobody else on this machine is likely to take it before the gateway does.
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
-        let data = folder.path().display();
-        fs::write(
-            folder.path().join("tollgate.toml"),
-            format!(
-                r#"# Everything that is not here is at its default.
-[server]
-listen = "{address}"
-[storage]
-url = "sqlite://{data}/tollgate.db"
-[blobs]
-url = "file:{data}/blobs"
-[limits]
-max_file_bytes = 8589934592
-workspace_quota_bytes = 109951162777600
-[[providers]]
-slug = "bench"
-name = "Bench"
-wire = "system-one"
-base_url = "http://{upstream}/v1"
-[[endpoints]]
-model = "{MODEL}"
-provider = "bench"
-upstream_model = "decider-1"
-prompt_price = "0.000000042"
-completion_price = "0"
-"#
-            ),
-        )?;
+        fs::write(folder.path().join("tollgate.toml"), configuration(address, upstream, folder.path()))?;
         let mut gateway = Self {
             // Commands run in the installation's folder.
             binary: binary.canonicalize().with_context(|| format!("there is no {}", binary.display()))?,
@@ -148,6 +120,42 @@ completion_price = "0"
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(5)..].join("\n")
     }
+}
+
+/// Everything that is not here is at its default.
+fn configuration(address: SocketAddr, upstream: SocketAddr, folder: &Path) -> String {
+    let data = folder.display();
+    let mut text = format!(
+        r#"[server]
+listen = "{address}"
+[storage]
+url = "sqlite://{data}/tollgate.db"
+[blobs]
+url = "file:{data}/blobs"
+[limits]
+max_file_bytes = 8589934592
+workspace_quota_bytes = 109951162777600
+"#
+    );
+    for Outbound { wire, model, base, endpoint_keys, .. } in OUTBOUND {
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            r#"[[providers]]
+slug = "bench-{wire}"
+name = "Bench"
+wire = "{wire}"
+base_url = "http://{upstream}{base}"
+[[endpoints]]
+model = "{model}"
+provider = "bench-{wire}"
+upstream_model = "decider-1"
+prompt_price = "0.000000042"
+completion_price = "0"
+{endpoint_keys}"#
+        );
+    }
+    text
 }
 
 fn text(document: &Value, member: &str) -> Result<String> {

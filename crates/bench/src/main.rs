@@ -13,6 +13,7 @@ mod report;
 mod seed;
 mod servers;
 mod statistics;
+mod wires;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ struct Arguments {
 enum Role {
     /// Measure.
     Run(parts::Options),
-    /// Be the provider: answers every request with the same bytes.
+    /// Be the providers: answers every request with the bytes of its path.
     #[command(hide = true)]
     Upstream,
     /// Be a bare reverse proxy in front of a provider: actix-web in, hyper out, nothing in between.

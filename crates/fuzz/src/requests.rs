@@ -61,6 +61,10 @@ pub fn check_dispatch(body: &[u8]) -> Result<()> {
 /// # Errors
 /// What does not hold.
 pub fn check_draft(input: &[u8]) -> Result<()> {
+    if let Err((_, BodyFault::TooDeep | BodyFault::LoneSurrogate)) = read_bytes(Entry::Contract, input) {
+        // A draft comes from a text that has passed that look.
+        return Ok(());
+    }
     let Some(object) = std::str::from_utf8(input).ok().and_then(|text| Json::parse(text).ok()) else { return Ok(()) };
     let get = |name: &str| member(&object, name);
     let parts = get("parts").and_then(|parts| parts.elements()).unwrap_or_default();

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::Bench;
-use crate::gateway::MODEL;
 use crate::http::{self, call_once};
 use crate::load::{Target, column, side_by_side};
 use crate::process::Helper;
 use crate::report::{Bound, Figure};
+use crate::wires::OUTBOUND;
 
 /// Measures both reads at 64 connections.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
-    let mut figures = read(bench, "model by slug", &format!("/api/v1/model/{MODEL}")).await?;
+    let mut figures = read(bench, "model by slug", &format!("/api/v1/model/{}", OUTBOUND[0].model)).await?;
     figures.extend(read(bench, "model count", "/api/v1/models/count?output_modalities=decisions").await?);
     Ok(figures)
 }

@@ -10,9 +10,7 @@ use crate::load::{Rounds, Target, column, side_by_side};
 use crate::process::{Helper, rss_kib};
 use crate::report::{Bound, Figure};
 use crate::statistics::difference;
-
-/// The request that all three get, byte for byte.
-const DECISION_BODY: &str = r#"{"model":"bench/decider","state":{"subject":"Broken blender","body":"It smokes when I press the second button, and the lid does not close any more. I have written twice and nobody has answered. I want my money back, and I want it before the end of the month."},"questions":{"refund":{"type":"noul","instructions":"Does the writer want a refund?","criteria":{"true":"asks for money back","false":"anything else"}},"queue":{"type":"choice","instructions":"Who handles it?","criteria":{"billing":"money","hardware":"device faults","other":null}},"heat":{"type":"score","instructions":"How upset is the writer?","criteria":["calm","annoyed","furious"]}},"session_id":"bench","user":"bench","trace":{"trace_id":"bench"}}"#;
+use crate::wires::{INBOUND, OUTBOUND};
 
 const GATEWAY: usize = 0;
 const PROXY: usize = 1;
@@ -21,11 +19,13 @@ const DIRECT: usize = 2;
 /// Measures at 64 connections for throughput and at one for latency.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let proxy = Helper::start(&["proxy", "--upstream", &bench.upstream.address.to_string()]).await?;
+    // All three get the same, byte for byte.
+    let body = INBOUND[0].body(OUTBOUND[0].model);
     let target = |name, address, pid, path: &str| Target {
         name,
         address,
         pid,
-        request: Arc::from(http::request("POST", path, &bench.gateway.inference_key, Some(DECISION_BODY.as_bytes()))),
+        request: Arc::from(http::request("POST", path, &bench.gateway.inference_key, Some(body.as_bytes()))),
     };
     let targets = [
         target("gateway", bench.gateway.address, bench.gateway.pid()?, "/api/v1/api/alpha/decisions"),

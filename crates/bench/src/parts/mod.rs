@@ -5,6 +5,7 @@ mod catalogue;
 mod decisions;
 mod footprint;
 mod promote;
+mod wires;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ enum Part {
     Footprint,
     /// Decisions beside the provider itself and a bare proxy.
     Decisions,
+    /// Decisions from every kind of client to every kind of provider beside a bare proxy.
+    Wires,
     /// A model by its slug, and the count, beside a bare handler.
     Catalogue,
     /// 100,000 keys to a guardrail in one call.
@@ -91,6 +94,10 @@ pub async fn run(options: Options) -> Result<()> {
     if wanted(Part::Decisions) {
         say("Decisions");
         figures.extend(decisions::measure(&bench).await?);
+    }
+    if wanted(Part::Wires) {
+        say("every pair of wires");
+        figures.extend(wires::measure(&bench).await?);
     }
     if wanted(Part::Catalogue) {
         say("the catalogue");
