@@ -2,10 +2,11 @@
 //! within the deadline, and the record shows each attempt.
 
 use std::fmt::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Call, Report, Upstream, free_address};
 
 use crate::world::{ANSWER, QUESTIONS, World};

@@ -1,6 +1,8 @@
 //! Every wire in against every wire out: the same questions get the same answers, in the shape of the wire they came
 //! in by.
 
+use std::fmt::Write;
+
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tollgate_tests::vendors::{self, HEAT, HEAT_CONFIDENCE, HEAT_SCORE, QUEUE, QUEUE_CONFIDENCE, REFUND};
@@ -218,17 +220,18 @@ fn read_openai(answer: &Value, kind: &str) -> Result<Told> {
     Ok(Told { value, chosen: one["choice"].as_str().map(str::to_owned), distribution, confidence })
 }
 
-fn config(upstreams: &[Upstream]) -> String {
+fn config(upstreams: &[Upstream]) -> Result<String> {
     let mut toml = String::new();
     for (index, ((wire, _, more), upstream)) in OUT.iter().zip(upstreams).enumerate() {
-        toml += &format!(
+        write!(
+            toml,
             "[[providers]]\nslug = \"p{index}\"\nwire = \"{wire}\"\nbase_url = \"{}\"\n\
              [[endpoints]]\nmodel = \"acme/m{index}\"\nprovider = \"p{index}\"\nupstream_model = \"vendor-1\"\n\
              prompt_price = \"0.000001\"\ncompletion_price = \"0\"\n{more}\n",
             upstream.base_url()
-        );
+        )?;
     }
-    toml
+    Ok(toml)
 }
 
 #[tokio::test]
@@ -237,7 +240,7 @@ async fn every_wire_in_gets_the_same_answers_from_every_wire_out() -> Result<()>
     for (_, speaks, _) in OUT {
         upstreams.push(Upstream::start(Behaviour::Speak(speaks)).await?);
     }
-    let world = World::start(&config(&upstreams)).await?;
+    let world = World::start(&config(&upstreams)?).await?;
     let mut report = Report::default();
     for wire_in in &IN {
         for (index, (wire_out, _, more)) in OUT.iter().enumerate() {

@@ -1,9 +1,10 @@
 //! Preferences, split and merge, hedging, coalescing, breakers, and what is told of them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Call, Recorded, Upstream, vendors};
 
 use crate::world::{ANSWER, QUESTIONS, World};
@@ -229,7 +230,7 @@ async fn identical_requests_in_flight_share_a_call() -> Result<()> {
         );
         ensure!(upstream.take_requests().len() == 2, "three were alike and one was not");
         let costs: Vec<String> = [a?, b?, c?].iter().map(|answer| answer["usage"]["cost"].to_string()).collect();
-        ensure!(other?["usage"]["cost"].to_string() == "0.000429", "429 tokens at 0.000001");
+        ensure!(other?["usage"]["cost"] == 0.000_429, "429 tokens at 0.000001");
         let all_whole = costs.iter().all(|cost| cost == "0.000429");
         ensure!(all_whole != shared, "{costs:?}");
         ensure!(!shared || costs.iter().all(|cost| cost == "0.000143"), "a third each: {costs:?}");
@@ -271,7 +272,7 @@ async fn a_decision_is_found_by_its_id_in_its_own_workspace_alone() -> Result<()
     let data = get(&world.inference.secret, id).await?.ok()?["data"].clone();
     ensure!(data["id"] == id && data["model"] == "acme/pair" && data["provider_name"] == "Beta AI", "{data}");
     ensure!(data["session_id"] == "a session" && data["external_user"] == "u", "{data}");
-    ensure!(data["total_cost"].to_string() == "0.000858", "429 tokens at 0.000002: {data}");
+    ensure!(data["total_cost"] == 0.000_858, "429 tokens at 0.000002: {data}");
     ensure!(data["trace"]["trace_id"] == "t-1", "{data}");
     get(&world.management.secret, id).await?.ok()?;
     let workspace = world.instance.workspace("other").await?;

@@ -61,16 +61,15 @@ impl World {
 /// As [`providers_toml`], with models of their own for each case of a test, so that no breaker remembers another case:
 /// `acme/alone-3`, `acme/pair-3`.
 pub fn providers_toml_of_cases(alpha: &str, beta: &str, attempt_timeout_ms: u64, cases: usize) -> String {
-    let mut toml = providers_toml(alpha, beta, attempt_timeout_ms);
-    for case in 0..cases {
-        for (model, provider) in [("alone", "alpha"), ("pair", "alpha"), ("pair", "beta")] {
-            toml += &format!(
-                "[[endpoints]]\nmodel = \"acme/{model}-{case}\"\nprovider = \"{provider}\"\n\
-                 upstream_model = \"judge-1\"\nprompt_price = \"0.000000042\"\ncompletion_price = \"0\"\n"
-            );
-        }
-    }
-    toml
+    let models = [("alone", "alpha"), ("pair", "alpha"), ("pair", "beta")];
+    let endpoints = (0..cases).flat_map(|case| models.map(|(model, provider)| (case, model, provider)));
+    let endpoint = |(case, model, provider)| {
+        format!(
+            "[[endpoints]]\nmodel = \"acme/{model}-{case}\"\nprovider = \"{provider}\"\n\
+             upstream_model = \"judge-1\"\nprompt_price = \"0.000000042\"\ncompletion_price = \"0\"\n"
+        )
+    };
+    providers_toml(alpha, beta, attempt_timeout_ms) + &endpoints.map(endpoint).collect::<String>()
 }
 
 pub fn providers_toml(alpha: &str, beta: &str, attempt_timeout_ms: u64) -> String {
