@@ -46,7 +46,7 @@ impl Engine {
             return Self::build_unguided();
         }
         let host = host()?;
-        let folder = workspace::target().join("fuzz");
+        let folder = workspace::target().join("fuzz-guided");
         let build = ["build", "--profile", "fuzz", "--package", "fuzz", "--target", &host];
         let flags = COVERAGE.join("\u{1f}");
         // A folder of its own: other flags would throw away what other tasks have built.
