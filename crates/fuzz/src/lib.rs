@@ -12,7 +12,7 @@
 //! | [`readers`] | bytes to an answer of a provider, and on to every inbound wire |
 //! | [`chat`] | the wire to chat models, whose answers are made here |
 //! | [`answers`] | what holds of an answer by every inbound wire |
-//! | [`packed`] | forms and packed bodies |
+//! | `packed` | forms and packed bodies; built with `--cfg fuzzing` alone |
 //! | [`seeds`] | what the search begins with, from the golden files of the repository |
 //! | [`mutation`] | changes to JSON that leave it JSON |
 //! | [`search`] | the search by mutation alone, where there is no C++ compiler for the guided one |
