@@ -57,7 +57,7 @@ impl Router {
             number,
             course,
             next: 0,
-            failures: Vec::new(),
+            failures: part.inherited.clone(),
             retry_in: None,
             running: FuturesUnordered::new(),
             places: Vec::new(),

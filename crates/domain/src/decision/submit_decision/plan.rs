@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::decision::{Inquiry, Question};
-use crate::routing::{Candidate, Endpoint, Incapable};
+use crate::routing::{AttemptFailure, Candidate, Endpoint, Incapable};
 
 /// Most calls that one request is split into.
 const MAX_PARTS: usize = 64;
@@ -13,27 +13,55 @@ const MAX_PARTS: usize = 64;
 pub(super) struct Part {
     pub(super) inquiry: Arc<Inquiry>,
     pub(super) candidates: Vec<Candidate>,
+    /// Who could answer them in smaller parts only: asked so where all candidates failed.
+    pub(super) others: Vec<Candidate>,
+    /// What already failed on the way to this part.
+    pub(super) inherited: Vec<(Arc<Endpoint>, AttemptFailure)>,
+}
+
+impl Part {
+    fn new(inquiry: Arc<Inquiry>, able: &[Candidate]) -> Self {
+        let (candidates, others) = able.iter().cloned().partition(|candidate| fits(&candidate.endpoint, &inquiry));
+        Self { inquiry, candidates, others, inherited: Vec::new() }
+    }
+
+    /// The same questions in smaller parts, for those who could not take them together. `None` where they cannot
+    /// answer all of them.
+    pub(super) fn smaller(&self, failures: &[(Arc<Endpoint>, AttemptFailure)]) -> Option<Vec<Self>> {
+        if self.others.is_empty() {
+            return None;
+        }
+        let mut parts = plan(&self.inquiry, &self.others, false).ok()?;
+        for part in &mut parts {
+            part.inherited = failures.to_vec();
+        }
+        Some(parts)
+    }
 }
 
 /// One part where any candidate can answer everything; it is then asked of those who can. Else the questions are
 /// split: each goes to the first candidate that can answer it, in as many calls as that one's limits demand.
 ///
+/// `keep_first`: the caller has said who comes first, so that one is asked first even where it takes several calls and
+/// another would take one.
+///
 /// # Errors
 /// A question that nobody can answer.
-pub(super) fn plan(inquiry: &Arc<Inquiry>, candidates: &[Candidate]) -> Result<Vec<Part>, Incapable> {
-    let whole: Vec<Candidate> =
-        candidates.iter().filter(|candidate| fits(&candidate.endpoint, inquiry)).cloned().collect();
-    if !whole.is_empty() {
-        return Ok(vec![Part { inquiry: Arc::clone(inquiry), candidates: whole }]);
+pub(super) fn plan(inquiry: &Arc<Inquiry>, candidates: &[Candidate], keep_first: bool) -> Result<Vec<Part>, Incapable> {
+    let first_takes_parts = || {
+        let first = candidates.get(..1).unwrap_or_default();
+        inquiry.questions.typed.as_ref().is_some_and(|questions| groups(inquiry, questions, first).is_ok())
+    };
+    let whole = candidates.iter().position(|candidate| fits(&candidate.endpoint, inquiry));
+    if whole.is_some_and(|place| place == 0 || !keep_first || !first_takes_parts()) {
+        return Ok(vec![Part::new(Arc::clone(inquiry), candidates)]);
     }
     let Some(questions) = &inquiry.questions.typed else { return Err(Incapable::Size) };
     let mut parts = Vec::new();
     for (able, group) in groups(inquiry, questions, candidates)? {
         let able: Vec<Candidate> = able.into_iter().map(|place| candidates[place].clone()).collect();
         for questions in chunks(inquiry, group, &able[0].endpoint) {
-            let inquiry = Arc::new(inquiry.with_questions(questions));
-            let candidates = able.iter().filter(|candidate| fits(&candidate.endpoint, &inquiry)).cloned().collect();
-            parts.push(Part { inquiry, candidates });
+            parts.push(Part::new(Arc::new(inquiry.with_questions(questions)), &able));
         }
     }
     if parts.len() > MAX_PARTS { Err(Incapable::Parts(parts.len())) } else { Ok(parts) }

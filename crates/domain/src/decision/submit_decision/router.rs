@@ -1,10 +1,12 @@
 //! From a request to the ends of its parts: which endpoints, which questions where, all parts at once.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::stream::FuturesUnordered;
 
 use super::SubmitDecisionPorts;
 use super::attempt_log::AttemptLog;
@@ -13,7 +15,7 @@ use super::plan::{Part, plan};
 use super::target::Target;
 use crate::decision::{CallerPresence, DecisionRequest, RouterSettings, RoutingFunnel, SubmitDecisionError};
 use crate::model::ModelId;
-use crate::routing::{Emptied, EndpointDirectory, Selection};
+use crate::routing::{AttemptFailureKind, Emptied, EndpointDirectory, Selection};
 use crate::usage::AttemptRecord;
 
 /// Routes requests.
@@ -61,12 +63,14 @@ impl Router {
             random: &*self.ports.random,
             now: self.ports.clock.monotonic(),
         };
+        let sorted = request.preferences.sort.is_some() || targets[0].sort.is_some();
+        let keep_first = sorted || !request.preferences.order.is_empty();
         let candidates = targets.into_iter().map(|Target { candidates, sort, .. }| (candidates, sort)).collect();
         let planned = selection.choose(candidates, &mut funnel).and_then(|chosen| {
-            plan(&request.inquiry, &chosen.candidates).map_err(|incapable| {
+            plan(&request.inquiry, &chosen.candidates, keep_first).map_err(|incapable| {
                 // What those that rest could answer is not beyond all of them.
                 let all = [&chosen.candidates[..], &chosen.resting[..]].concat();
-                if chosen.resting.is_empty() || plan(&request.inquiry, &all).is_err() {
+                if chosen.resting.is_empty() || plan(&request.inquiry, &all, false).is_err() {
                     return Emptied::Incapable(incapable);
                 }
                 Emptied::BreakersOpen { retry_in: selection.retry_in(&chosen.resting) }
@@ -83,7 +87,8 @@ impl Router {
         }
     }
 
-    /// Asks all parts, so many at a time. A part that fails ends the others, unless the caller takes what there is.
+    /// Asks all parts, so many at a time. A part that fails is asked in smaller parts of those who take no more; where
+    /// nobody is left, it ends the others, unless the caller takes what there is.
     pub(super) async fn run(
         self: Arc<Self>,
         route: Route,
@@ -93,27 +98,53 @@ impl Router {
     ) -> Routed {
         let log = AttemptLog::new(&self.ports.health, self.settings.unknown_usage, began);
         let course = Course { log: &log, caller: &caller, began };
-        let mut ends: Vec<(usize, PartEnd)> = Vec::with_capacity(route.parts.len());
-        if let [part] = &route.parts[..] {
-            ends.extend(self.ask_part(part, 0, &course).await.map(|end| (0, end)));
-        } else {
-            let mut asked: Vec<BoxFuture<'_, (usize, Option<PartEnd>)>> = Vec::with_capacity(route.parts.len());
-            for (place, part) in route.parts.iter().enumerate() {
-                let asking = self.ask_part(part, u32::try_from(place).unwrap_or(u32::MAX), &course);
-                asked.push(Box::pin(asking.map(move |end| (place, end))));
-            }
-            let mut ended = stream::iter(asked).buffer_unordered(self.settings.max_parts_in_flight.max(1));
-            while let Some((place, end)) = ended.next().await {
-                let Some(end) = end else { continue };
-                let failed = matches!(end, PartEnd::Failed { .. });
-                ends.push((place, end));
-                if failed && !request.partial {
-                    break;
+        let at_once = self.settings.max_parts_in_flight.max(1);
+        let mut numbers = 0..;
+        let mut waiting: VecDeque<(u32, Part)> = numbers.by_ref().zip(route.parts).collect();
+        let mut running: FuturesUnordered<BoxFuture<'_, (u32, Part, Option<PartEnd>)>> = FuturesUnordered::new();
+        let mut ends: Vec<(u32, PartEnd)> = Vec::with_capacity(waiting.len());
+        loop {
+            let alone = if running.is_empty() && waiting.len() == 1 { waiting.pop_front() } else { None };
+            let ended = if let Some((number, part)) = alone {
+                Some(self.ask(number, part, &course).await)
+            } else {
+                while running.len() < at_once
+                    && let Some((number, part)) = waiting.pop_front()
+                {
+                    running.push(Box::pin(self.ask(number, part, &course)));
                 }
+                running.next().await
+            };
+            let Some((number, part, end)) = ended else { break };
+            let Some(end) = end else { continue };
+            if let Some(parts) = self.smaller(&part, &end, began) {
+                waiting.extend(numbers.by_ref().zip(parts));
+                continue;
+            }
+            let failed = matches!(end, PartEnd::Failed { .. });
+            ends.push((number, end));
+            if failed && !request.partial {
+                break;
             }
         }
-        ends.sort_by_key(|(place, _)| *place);
+        drop(running);
+        ends.sort_by_key(|(number, _)| *number);
         let attempts = log.close(self.ports.clock.monotonic());
         Routed { ends: ends.into_iter().map(|(_, end)| end).collect(), attempts }
+    }
+
+    async fn ask(&self, number: u32, part: Part, course: &Course<'_>) -> (u32, Part, Option<PartEnd>) {
+        let end = self.ask_part(&part, number, course).await;
+        (number, part, end)
+    }
+
+    /// What is still to be tried of a part that failed: nothing where the caller has left, the failure is a simulated
+    /// one, or the time is over.
+    fn smaller(&self, part: &Part, end: &PartEnd, began: Duration) -> Option<Vec<Part>> {
+        let PartEnd::Failed { failures, .. } = end else { return None };
+        let last = failures.last().map(|(_, failure)| failure.kind);
+        let for_nobody = matches!(last, Some(AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_)));
+        let spent = self.ports.clock.monotonic().saturating_sub(began);
+        if for_nobody || spent >= self.settings.deadline { None } else { part.smaller(failures) }
     }
 }

@@ -5,6 +5,11 @@ use crate::money::Price;
 use crate::routing::{AttachmentForm, EndpointLimits, TokenPrices, Wire};
 use proptest::prelude::*;
 
+/// Without a word from the caller on who comes first.
+fn plan(inquiry: &Arc<Inquiry>, candidates: &[Candidate]) -> Result<Vec<Part>, Incapable> {
+    super::plan(inquiry, candidates, false)
+}
+
 fn candidate(name: usize, change: impl FnOnce(&mut Endpoint)) -> Candidate {
     let model: crate::model::ModelId = "acme/judge".parse().unwrap();
     let provider = format!("p{name}").parse().unwrap();
@@ -59,6 +64,30 @@ fn names(part: &Part) -> (Vec<&str>, Vec<&str>) {
     let typed = part.inquiry.questions.typed.iter().flatten();
     let names = typed.map(|question| question.name.as_str()).collect();
     (names, part.candidates.iter().map(|candidate| candidate.endpoint.upstream_model.as_str()).collect())
+}
+
+#[test]
+fn who_is_named_first_is_asked_first_even_in_parts() {
+    let (inquiry, candidates) = (nouls(3), [questions_at_most(0, 2), any()]);
+    let parts = super::plan(&inquiry, &candidates, true).unwrap();
+    let first: Vec<&str> = shape(&parts).iter().map(|(_, able)| able[0]).collect();
+    assert_eq!(first, ["0", "0"]);
+    // Who cannot answer everything is not what was meant.
+    let choice = super::tests::inquiry(r#"{"c":{"type":"choice","criteria":{"x":null}}}"#);
+    let mixed = super::plan(&choice, &[of_types(0, &[QuestionType::Noul]), any()], true).unwrap();
+    assert_eq!(mixed.len(), 1);
+}
+
+#[test]
+fn who_takes_smaller_parts_only_comes_after_all_others() {
+    let inquiry = nouls(3);
+    let parts = plan(&inquiry, &[questions_at_most(0, 2), any(), questions_at_most(2, 1)]).unwrap();
+    let [part] = &parts[..] else { panic!("one part") };
+    let smaller = part.smaller(&[]).unwrap();
+    assert_eq!(smaller.len(), 2, "two questions and one");
+    let last = smaller[0].smaller(&[]).unwrap();
+    assert_eq!(shape(&last), [(vec!["q0"], vec!["2"]), (vec!["q1"], vec!["2"])]);
+    assert!(last[0].smaller(&[]).is_none(), "nobody is left");
 }
 
 #[test]

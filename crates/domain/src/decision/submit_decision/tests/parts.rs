@@ -172,3 +172,38 @@ async fn one_part_leaves_byte_for_byte() {
     world.finish(0, Ok(ProviderAnswer { answers: odd.clone(), usage: None, sent_bytes: 1 })).await;
     assert_eq!(asked.end().await.unwrap().answers.json(), &odd);
 }
+
+#[tokio::test]
+async fn who_takes_less_at_a_time_is_a_fallback_all_the_same() {
+    for failure in [Broken, Overloaded, Refused, TimedOut] {
+        let world = Plan::new(vec![taking(3, "one"), taking(2, "two")]).build();
+        let asked = world.ask(nouls(3)).await;
+        assert_eq!(world.upstreams(), ["one"], "whoever takes it whole comes first");
+        world.fail(0, failure).await;
+        assert_eq!(world.upstreams(), ["one", "two", "two"], "{failure:?}");
+        world.answer(1, 4).await;
+        world.answer(2, 5).await;
+        let decision = asked.end().await.unwrap();
+        assert_eq!((decision.answers.typed().unwrap().len(), decision.provider.as_str()), (3, "TWO"));
+        let parts: Vec<u32> = world.record().attempts.iter().map(|attempt| attempt.part).collect();
+        assert_eq!(parts, [0, 1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn what_failed_before_the_smaller_parts_counts_in_the_verdict() {
+    let world = Plan::new(vec![taking(3, "one"), taking(2, "two")]).build();
+    let asked = world.ask(nouls(3)).await;
+    world.fail(0, Broken).await;
+    world.fail(1, Overloaded).await;
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
+}
+
+#[tokio::test]
+async fn nothing_smaller_is_tried_for_nobody() {
+    let world = Plan::new(vec![taking(3, "one"), taking(2, "two")]).build();
+    let asked = world.ask(nouls(3)).await;
+    world.fail(0, CallerGone).await;
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::CallerGone);
+    assert_eq!(world.upstreams(), ["one"]);
+}
