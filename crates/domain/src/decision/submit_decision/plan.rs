@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::decision::{Inquiry, Question};
+use crate::model::ModelId;
 use crate::routing::{AttemptFailure, Candidate, Endpoint, Incapable};
 
 /// Most calls that one request is split into.
@@ -25,13 +26,21 @@ impl Part {
         Self { inquiry, candidates, others, inherited: Vec::new() }
     }
 
+    /// These come after all others.
+    fn then(mut self, candidates: &[Candidate]) -> Self {
+        let after = Self::new(Arc::clone(&self.inquiry), candidates);
+        self.candidates.extend(after.candidates);
+        self.others.extend(after.others);
+        self
+    }
+
     /// The same questions in smaller parts, for those who could not take them together. `None` where they cannot
     /// answer all of them.
     pub(super) fn smaller(&self, failures: &[(Arc<Endpoint>, AttemptFailure)]) -> Option<Vec<Self>> {
         if self.others.is_empty() {
             return None;
         }
-        let mut parts = plan(&self.inquiry, &self.others, false).ok()?;
+        let mut parts = plan(&self.inquiry, &self.others, Precedence::default()).ok()?;
         for part in &mut parts {
             part.inherited = failures.to_vec();
         }
@@ -39,15 +48,50 @@ impl Part {
     }
 }
 
+/// What must not be given up for an answer in fewer calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Precedence {
+    /// The caller has said which endpoint comes first, so that one is asked first even where it takes several calls and
+    /// another would take one.
+    pub(super) first_endpoint: bool,
+    /// The candidates of all models stand in one order; otherwise a model is only asked where those before it cannot
+    /// answer, in one call or in several.
+    pub(super) across_models: bool,
+}
+
 /// One part where any candidate can answer everything; it is then asked of those who can. Else the questions are
 /// split: each goes to the first candidate that can answer it, in as many calls as that one's limits demand.
 ///
-/// `keep_first`: the caller has said who comes first, so that one is asked first even where it takes several calls and
-/// another would take one.
-///
 /// # Errors
 /// A question that nobody can answer.
-pub(super) fn plan(inquiry: &Arc<Inquiry>, candidates: &[Candidate], keep_first: bool) -> Result<Vec<Part>, Incapable> {
+pub(super) fn plan(
+    inquiry: &Arc<Inquiry>,
+    candidates: &[Candidate],
+    precedence: Precedence,
+) -> Result<Vec<Part>, Incapable> {
+    let mut models: Vec<&ModelId> = Vec::new();
+    for candidate in candidates {
+        if !models.contains(&&candidate.model) {
+            models.push(&candidate.model);
+        }
+    }
+    if precedence.across_models || models.len() < 2 {
+        return plan_at_once(inquiry, candidates, precedence.first_endpoint);
+    }
+    let mut fault = Incapable::Size;
+    for count in 1..=models.len() {
+        let (near, far): (Vec<Candidate>, Vec<Candidate>) =
+            candidates.iter().cloned().partition(|candidate| models[..count].contains(&&candidate.model));
+        match plan_at_once(inquiry, &near, precedence.first_endpoint) {
+            Ok(parts) => return Ok(parts.into_iter().map(|part| part.then(&far)).collect()),
+            Err(incapable) => fault = incapable,
+        }
+    }
+    Err(fault)
+}
+
+/// As if all candidates were of one model.
+fn plan_at_once(inquiry: &Arc<Inquiry>, candidates: &[Candidate], keep_first: bool) -> Result<Vec<Part>, Incapable> {
     let first_takes_parts = || {
         let first = candidates.get(..1).unwrap_or_default();
         inquiry.questions.typed.as_ref().is_some_and(|questions| groups(inquiry, questions, first).is_ok())

@@ -11,7 +11,7 @@ use futures_util::stream::FuturesUnordered;
 use super::SubmitDecisionPorts;
 use super::attempt_log::AttemptLog;
 use super::part::{Course, PartEnd};
-use super::plan::{Part, plan};
+use super::plan::{Part, Precedence, plan};
 use super::target::Target;
 use crate::decision::{CallerPresence, DecisionRequest, RouterSettings, RoutingFunnel, SubmitDecisionError};
 use crate::model::ModelId;
@@ -64,13 +64,16 @@ impl Router {
             now: self.ports.clock.monotonic(),
         };
         let sorted = request.preferences.sort.is_some() || targets[0].sort.is_some();
-        let keep_first = sorted || !request.preferences.order.is_empty();
+        let precedence = Precedence {
+            first_endpoint: sorted || !request.preferences.order.is_empty(),
+            across_models: request.preferences.sort.is_some_and(|sort| sort.across_models),
+        };
         let candidates = targets.into_iter().map(|Target { candidates, sort, .. }| (candidates, sort)).collect();
         let planned = selection.choose(candidates, &mut funnel).and_then(|chosen| {
-            plan(&request.inquiry, &chosen.candidates, keep_first).map_err(|incapable| {
+            plan(&request.inquiry, &chosen.candidates, precedence).map_err(|incapable| {
                 // What those that rest could answer is not beyond all of them.
                 let all = [&chosen.candidates[..], &chosen.resting[..]].concat();
-                if chosen.resting.is_empty() || plan(&request.inquiry, &all, false).is_err() {
+                if chosen.resting.is_empty() || plan(&request.inquiry, &all, precedence).is_err() {
                     return Emptied::Incapable(incapable);
                 }
                 Emptied::BreakersOpen { retry_in: selection.retry_in(&chosen.resting) }

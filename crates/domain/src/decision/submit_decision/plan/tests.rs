@@ -7,8 +7,10 @@ use proptest::prelude::*;
 
 /// Without a word from the caller on who comes first.
 fn plan(inquiry: &Arc<Inquiry>, candidates: &[Candidate]) -> Result<Vec<Part>, Incapable> {
-    super::plan(inquiry, candidates, false)
+    super::plan(inquiry, candidates, Precedence::default())
 }
+
+const FIRST: Precedence = Precedence { first_endpoint: true, across_models: false };
 
 fn candidate(name: usize, change: impl FnOnce(&mut Endpoint)) -> Candidate {
     let model: crate::model::ModelId = "acme/judge".parse().unwrap();
@@ -69,13 +71,30 @@ fn names(part: &Part) -> (Vec<&str>, Vec<&str>) {
 #[test]
 fn who_is_named_first_is_asked_first_even_in_parts() {
     let (inquiry, candidates) = (nouls(3), [questions_at_most(0, 2), any()]);
-    let parts = super::plan(&inquiry, &candidates, true).unwrap();
+    let parts = super::plan(&inquiry, &candidates, FIRST).unwrap();
     let first: Vec<&str> = shape(&parts).iter().map(|(_, able)| able[0]).collect();
     assert_eq!(first, ["0", "0"]);
     // Who cannot answer everything is not what was meant.
     let choice = super::tests::inquiry(r#"{"c":{"type":"choice","criteria":{"x":null}}}"#);
-    let mixed = super::plan(&choice, &[of_types(0, &[QuestionType::Noul]), any()], true).unwrap();
+    let mixed = super::plan(&choice, &[of_types(0, &[QuestionType::Noul]), any()], FIRST).unwrap();
     assert_eq!(mixed.len(), 1);
+}
+
+#[test]
+fn another_model_does_not_stand_in_for_a_split() {
+    let other = || Candidate { model: "acme/other".parse().unwrap(), ..any() };
+    let candidates = [questions_at_most(1, 3), questions_at_most(2, 1), other()];
+    let parts = plan(&nouls(4), &candidates).unwrap();
+    assert_eq!(
+        shape(&parts),
+        [(vec!["q0", "q1", "q2"], vec!["1", "0"]), (vec!["q3"], vec!["1", "2", "0"])],
+        "the model that was asked for, in two parts, and the other behind it"
+    );
+    // Where the first cannot answer everything, the other does.
+    let parts = plan(&nouls(2), &[of_types(1, &[QuestionType::Score]), other()]).unwrap();
+    assert_eq!(shape(&parts), [(vec!["q0", "q1"], vec!["0"])]);
+    let across = Precedence { across_models: true, ..Precedence::default() };
+    assert_eq!(super::plan(&nouls(4), &candidates, across).unwrap().len(), 1);
 }
 
 #[test]
