@@ -4,7 +4,7 @@ use domain::decision::{Question, QuestionKind, Questions, ReportedUsage};
 use domain::json::Json;
 use serde_json::value::RawValue;
 
-use crate::canonical::{Extras, choice, in_order, noul, score};
+use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::wire::{
     BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, by_question, distribution_of_map, level,
     number, required_number, string, type_of, usage,
@@ -43,6 +43,10 @@ fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, Malform
 
 fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, MalformedAnswer> {
     let type_name = type_of(answer)?;
+    // The vendor never refuses; a gateway that speaks the wire may.
+    if type_name == "refusal" {
+        return Ok(refusal());
+    }
     let mass = answer.get("label_mass")?.map(label_mass).transpose()?;
     let metadata = mass.map(|mass| Json::object([("label_mass", mass)]));
     let extras = Extras { confidence: None, metadata: metadata.as_ref().map(Json::text) };

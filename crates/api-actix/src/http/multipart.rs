@@ -87,10 +87,17 @@ fn part(body: &Bytes, begin: usize, end: usize) -> Result<Part, &'static str> {
             name = parameter(parameters, "name");
         } else if header.eq_ignore_ascii_case("content-type") {
             media_type = Some(value.trim().to_owned());
+        } else if header.eq_ignore_ascii_case("content-transfer-encoding") && !is_plain(value) {
+            return Err("a part of the body is encoded; parts are taken as they are");
         }
     }
     let name = name.ok_or("a part of the body has no name")?;
     Ok(Part { name, media_type, data })
+}
+
+/// Encodings that change nothing. Others are deprecated for forms (RFC 7578, 4.7), and what they hold is not the file.
+fn is_plain(encoding: &str) -> bool {
+    ["7bit", "8bit", "binary"].iter().any(|plain| encoding.trim().eq_ignore_ascii_case(plain))
 }
 
 /// The value of one parameter of a header, its quotes taken off.
@@ -181,6 +188,9 @@ mod tests {
                 ("empty".to_owned(), None, String::new()),
             ]
         );
+        let binary =
+            "--B\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: Binary\r\n\r\nx\r\n--B--";
+        assert_eq!(of(binary).unwrap(), [("a".to_owned(), None, "x".to_owned())]);
         assert_eq!(of("--B--").unwrap(), []);
         assert_eq!(of("preamble\r\n--B--\r\n").unwrap(), []);
     }
@@ -197,6 +207,7 @@ mod tests {
             format!("--B\r\n{named}\r\n\r\nx"),
             format!("--B\r\n{named}\r\n--B--"),
             "--B\r\n\r\nx\r\n--B--".to_owned(),
+            format!("--B\r\n{named}\r\nContent-Transfer-Encoding: base64\r\n\r\neA==\r\n--B--"),
             "--B\r\nContent-Type: x\r\n\r\nx\r\n--B--".to_owned(),
             "--B\r\nContent-Disposition: attachment; name=a\r\n\r\nx\r\n--B--".to_owned(),
             "--B\r\nno colon\r\n\r\nx\r\n--B--".to_owned(),

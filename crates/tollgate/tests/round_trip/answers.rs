@@ -144,15 +144,3 @@ pub fn back_and_there(form: Form, inquiry: &Inquiry, given: &[Given]) -> Result<
     }
     Ok(())
 }
-
-/// No refusal where the form has none for one question; Gemini's refuses all or none.
-pub fn as_the_form_refuses(form: Form, given: &mut [Given]) {
-    let all = given.iter().all(|given| given.refuses);
-    for given in given {
-        given.refuses &= match form {
-            Form::SystemOne | Form::OpenAi => true,
-            Form::Gemini => all,
-            Form::Sglang => false,
-        };
-    }
-}
