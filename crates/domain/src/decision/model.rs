@@ -54,7 +54,13 @@ impl Inquiry {
     /// The same inquiry with some of its typed questions only, each byte for byte as it was.
     #[must_use]
     pub fn with_questions(&self, questions: Vec<Question>) -> Self {
-        Self { questions: Questions::of_typed(questions), ..self.clone() }
+        // Field by field: a clone of the whole would copy every question for each part of a split.
+        Self {
+            questions: Questions::of_typed(questions),
+            state: self.state.clone(),
+            state_form: self.state_form,
+            attachments: self.attachments.clone(),
+        }
     }
 
     /// Bytes of all but its questions.

@@ -6,8 +6,8 @@ use crate::decision::{Inquiry, Question};
 use crate::model::ModelId;
 use crate::routing::{AttemptFailure, Candidate, Endpoint, Incapable};
 
-/// Most calls that one request is split into.
-const MAX_PARTS: usize = 64;
+/// Most parts that one request is split into at first. As many again may stand in for those that fail.
+pub(super) const MAX_PARTS: usize = 64;
 
 /// Questions that are asked in one call, and who can answer all of them, in order.
 #[derive(Debug)]
@@ -92,23 +92,38 @@ pub(super) fn plan(
 
 /// As if all candidates were of one model.
 fn plan_at_once(inquiry: &Arc<Inquiry>, candidates: &[Candidate], keep_first: bool) -> Result<Vec<Part>, Incapable> {
+    let Some(whole) = candidates.iter().position(|candidate| fits(&candidate.endpoint, inquiry)) else {
+        return split(inquiry, candidates);
+    };
     let first_takes_parts = || {
         let first = candidates.get(..1).unwrap_or_default();
         inquiry.questions.typed.as_ref().is_some_and(|questions| groups(inquiry, questions, first).is_ok())
     };
-    let whole = candidates.iter().position(|candidate| fits(&candidate.endpoint, inquiry));
-    if whole.is_some_and(|place| place == 0 || !keep_first || !first_takes_parts()) {
-        return Ok(vec![Part::new(Arc::clone(inquiry), candidates)]);
+    if whole > 0 && keep_first && first_takes_parts() {
+        // Too many calls are none at all: then who takes it whole comes first after all.
+        if let Ok(parts) = split(inquiry, candidates) {
+            return Ok(parts);
+        }
     }
+    Ok(vec![Part::new(Arc::clone(inquiry), candidates)])
+}
+
+/// Each question to the first candidate that can answer it.
+fn split(inquiry: &Arc<Inquiry>, candidates: &[Candidate]) -> Result<Vec<Part>, Incapable> {
     let Some(questions) = &inquiry.questions.typed else { return Err(Incapable::Size) };
     let mut parts = Vec::new();
+    let mut count = 0;
     for (able, group) in groups(inquiry, questions, candidates)? {
         let able: Vec<Candidate> = able.into_iter().map(|place| candidates[place].clone()).collect();
         for questions in chunks(inquiry, group, &able[0].endpoint) {
-            parts.push(Part::new(Arc::new(inquiry.with_questions(questions)), &able));
+            count += 1;
+            // What is refused in the end is counted and not built.
+            if count <= MAX_PARTS {
+                parts.push(Part::new(Arc::new(inquiry.with_questions(questions)), &able));
+            }
         }
     }
-    if parts.len() > MAX_PARTS { Err(Incapable::Parts(parts.len())) } else { Ok(parts) }
+    if count > MAX_PARTS { Err(Incapable::Parts(count)) } else { Ok(parts) }
 }
 
 /// Whether an endpoint can answer all of it in one call.

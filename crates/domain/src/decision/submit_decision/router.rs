@@ -11,7 +11,7 @@ use futures_util::stream::FuturesUnordered;
 use super::SubmitDecisionPorts;
 use super::attempt_log::AttemptLog;
 use super::part::{Course, PartEnd};
-use super::plan::{Part, Precedence, plan};
+use super::plan::{MAX_PARTS, Part, Precedence, plan};
 use super::target::Target;
 use crate::decision::{CallerPresence, DecisionRequest, RouterSettings, RoutingFunnel, SubmitDecisionError};
 use crate::model::ModelId;
@@ -102,8 +102,8 @@ impl Router {
         let log = AttemptLog::new(&self.ports.health, self.settings.unknown_usage, began);
         let course = Course { log: &log, caller: &caller, began };
         let at_once = self.settings.max_parts_in_flight.max(1);
-        let mut numbers = 0..;
-        let mut waiting: VecDeque<(u32, Part)> = numbers.by_ref().zip(route.parts).collect();
+        let mut planned = route.parts.len();
+        let mut waiting: VecDeque<(u32, Part)> = (0..).zip(route.parts).collect();
         let mut running: FuturesUnordered<BoxFuture<'_, (u32, Part, Option<PartEnd>)>> = FuturesUnordered::new();
         let mut ends: Vec<(u32, PartEnd)> = Vec::with_capacity(waiting.len());
         loop {
@@ -120,8 +120,13 @@ impl Router {
             };
             let Some((number, part, end)) = ended else { break };
             let Some(end) = end else { continue };
-            if let Some(parts) = self.smaller(&part, &end, began) {
-                waiting.extend(numbers.by_ref().zip(parts));
+            // Each part sends the state again: there is an end to it.
+            if let Some(parts) = self.smaller(&part, &end, began)
+                && planned + parts.len() <= 2 * MAX_PARTS
+            {
+                let next = u32::try_from(planned).unwrap_or(u32::MAX);
+                planned += parts.len();
+                waiting.extend((next..).zip(parts));
                 continue;
             }
             let failed = matches!(end, PartEnd::Failed { .. });

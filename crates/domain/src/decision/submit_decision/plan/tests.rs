@@ -98,6 +98,20 @@ fn another_model_does_not_stand_in_for_a_split() {
 }
 
 #[test]
+fn who_comes_first_and_would_need_too_many_calls_is_no_reason_to_refuse() {
+    let many = nouls(MAX_PARTS + 1);
+    let parts = super::plan(&many, &[questions_at_most(1, 1), any()], FIRST).unwrap();
+    let [part] = &parts[..] else { panic!("one part") };
+    assert_eq!(part.candidates[0].endpoint.upstream_model, "0");
+}
+
+#[test]
+fn parts_that_are_too_many_are_counted() {
+    let many = nouls(20_000);
+    assert_eq!(plan(&many, &[questions_at_most(0, 2)]).unwrap_err(), Incapable::Parts(10_000));
+}
+
+#[test]
 fn who_takes_smaller_parts_only_comes_after_all_others() {
     let inquiry = nouls(3);
     let parts = plan(&inquiry, &[questions_at_most(0, 2), any(), questions_at_most(2, 1)]).unwrap();

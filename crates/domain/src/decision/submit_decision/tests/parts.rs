@@ -207,3 +207,20 @@ async fn nothing_smaller_is_tried_for_nobody() {
     assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::CallerGone);
     assert_eq!(world.upstreams(), ["one"]);
 }
+
+#[tokio::test]
+async fn smaller_parts_have_an_end() {
+    // Two parts of 64 questions each: 64 smaller ones may stand in for one of them, and no more for the other.
+    let mut plan = Plan::new(vec![taking(64, "one"), taking(1, "two")]);
+    plan.settings.max_parts_in_flight = 2;
+    let world = plan.build();
+    let mut request = nouls(128);
+    request.preferences.order = vec!["one".to_owned()];
+    let asked = world.ask(request).await;
+    assert_eq!(world.upstreams(), ["one", "one"]);
+    world.fail(0, Broken).await;
+    assert_eq!(world.upstreams(), ["one", "one", "two"]);
+    world.fail(1, Broken).await;
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ProviderFailure);
+    assert_eq!(outcomes(&world.record().attempts), ["broken", "broken", "cancelled"]);
+}
