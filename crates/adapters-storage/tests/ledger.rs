@@ -143,7 +143,7 @@ async fn what_an_older_row_does_not_say_of_an_attempt_follows_from_its_record() 
         output_tokens: record.output_tokens,
         ..failed.clone()
     };
-    let expected = UsageRecord { attempts: vec![failed, answered], ..record };
+    let expected = UsageRecord { attempts: vec![failed, answered].into(), ..record };
     assert_eq!(records.find(&decision_id(1)).await.unwrap(), Some(expected.clone()));
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), [expected]);
 }

@@ -70,7 +70,7 @@ pub fn written(manner: &Manner, inquiry: &Arc<Inquiry>, answers: &Answers) -> Re
         output_tokens: 3,
         token_source: TokenSource::Reported,
         cost: "0.000000000001".parse()?,
-        attempts: Vec::new(),
+        attempts: std::sync::Arc::default(),
         funnel: Vec::new(),
     };
     let body = write(manner, &Answered { decision: &decision, questions: asked(inquiry), told: None });

@@ -86,7 +86,7 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         cost: Usd::from_pico(row.cost_pico),
         prices,
         share: share(row.share_index, row.share_of).ok_or_else(|| corrupt("usage_records.share_of", &id))?,
-        attempts: Vec::new(),
+        attempts: std::sync::Arc::default(),
         session_id: row.session_id,
         trace,
         user: row.user,
@@ -131,7 +131,7 @@ fn read_attempts(text: &str, record: UsageRecord) -> Result<UsageRecord, StoreEr
         let end_of_last = attempts.last().map_or(Duration::ZERO, |last| last.began.saturating_add(last.latency));
         attempts.push(to_attempt(attempt, &record, end_of_last).ok_or_else(|| corrupt(column, &record.id))?);
     }
-    Ok(UsageRecord { attempts, ..record })
+    Ok(UsageRecord { attempts: attempts.into(), ..record })
 }
 
 fn to_attempt(stored: StoredAttempt, record: &UsageRecord, end_of_last: Duration) -> Option<AttemptRecord> {

@@ -22,7 +22,7 @@ pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
         output_tokens: 2,
         token_source: TokenSource::Reported,
         cost: "0.00000588".parse().unwrap(),
-        attempts: Vec::new(),
+        attempts: Arc::default(),
         funnel: Vec::new(),
     }
 }

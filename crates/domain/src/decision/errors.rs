@@ -1,5 +1,6 @@
 //! What can go wrong with Decisions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{ErrorKind, StoreError};
@@ -38,7 +39,7 @@ pub struct FailedAttempts {
     /// Display name of the provider that was tried last.
     pub provider_name: String,
     /// Every attempt, in order.
-    pub attempts: Vec<AttemptRecord>,
+    pub attempts: Arc<[AttemptRecord]>,
     /// The shortest wait that an overloaded provider asked for.
     pub retry_after: Option<Duration>,
     /// How the last attempt failed.

@@ -290,7 +290,7 @@ pub struct Decision {
     /// What it cost.
     pub cost: Usd,
     /// Every attempt, in the order in which they began, the ones that answered included.
-    pub attempts: Vec<AttemptRecord>,
+    pub attempts: Arc<[AttemptRecord]>,
     /// What each step of routing left.
     pub funnel: RoutingFunnel,
 }

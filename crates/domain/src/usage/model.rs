@@ -1,5 +1,6 @@
 //! The record of one Decisions request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -146,7 +147,7 @@ pub struct UsageRecord {
     /// Which share of the cost of its attempts it bears.
     pub share: UsageShare,
     /// Every attempt, in order.
-    pub attempts: Vec<AttemptRecord>,
+    pub attempts: Arc<[AttemptRecord]>,
     /// The caller's group of requests.
     pub session_id: Option<String>,
     /// The caller's observability metadata: a JSON object.

@@ -204,7 +204,7 @@ mod tests {
             cost: "0.000009009".parse().unwrap(),
             prices,
             share: UsageShare { index: 1, of: 2 },
-            attempts: vec![attempt],
+            attempts: vec![attempt].into(),
             session_id: None,
             trace: None,
             user: None,

@@ -127,7 +127,7 @@ pub fn back_and_there(form: Form, inquiry: &Inquiry, given: &[Given]) -> Result<
         output_tokens: 7,
         token_source: TokenSource::Reported,
         cost: "0.000018".parse().unwrap(),
-        attempts: Vec::new(),
+        attempts: std::sync::Arc::default(),
         funnel: Vec::new(),
     };
     let body = write(&form.manner(), &Answered { decision: &decision, questions: &questions, told: None });

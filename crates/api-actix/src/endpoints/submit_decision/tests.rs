@@ -43,7 +43,7 @@ fn decision() -> Decision {
         output_tokens: 0,
         token_source: TokenSource::Reported,
         cost: "0.000018018".parse::<Usd>().unwrap(),
-        attempts: vec![attempt("broken"), attempt("completed")],
+        attempts: vec![attempt("broken"), attempt("completed")].into(),
         funnel: vec![("configured", 2)],
     }
 }
@@ -110,7 +110,7 @@ fn the_body_s_session_id_wins_over_any_header() {
 }
 
 fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duration>) -> ApiError {
-    let attempts = vec![attempt(last.as_str())];
+    let attempts = vec![attempt(last.as_str())].into();
     let id = "gen-dec-9".parse().unwrap();
     let funnel = vec![("configured", 1)];
     let failed = FailedAttempts { id, kind, provider_name: "Acme".into(), attempts, retry_after, last, funnel };

@@ -38,7 +38,7 @@ pub(super) struct Route {
 pub(super) struct Routed {
     /// In the order of the parts; without those that were given up because another one failed.
     pub(super) ends: Vec<PartEnd>,
-    pub(super) attempts: Vec<AttemptRecord>,
+    pub(super) attempts: Arc<[AttemptRecord]>,
 }
 
 impl Router {
@@ -138,7 +138,7 @@ impl Router {
         drop(running);
         ends.sort_by_key(|(number, _)| *number);
         let attempts = log.close(self.ports.clock.monotonic());
-        Routed { ends: ends.into_iter().map(|(_, end)| end).collect(), attempts }
+        Routed { ends: ends.into_iter().map(|(_, end)| end).collect(), attempts: attempts.into() }
     }
 
     async fn ask(&self, number: u32, part: Part, course: &Course<'_>) -> (u32, Part, Option<PartEnd>) {

@@ -54,7 +54,7 @@ fn record() -> UsageRecord {
         cost: Usd::from_pico(8_937_500),
         prices: TokenPrices { prompt: Price::ZERO, completion: Price::ZERO },
         share: UsageShare::WHOLE,
-        attempts: vec![attempt("acme", "acme/judge-1")],
+        attempts: vec![attempt("acme", "acme/judge-1")].into(),
         session_id: None,
         trace: None,
         user: None,
@@ -162,7 +162,7 @@ fn attempts_have_a_cost_and_a_span_in_time() {
         latency: Duration::from_millis(latency),
         ..attempt("acme", "acme/judge-1")
     };
-    let record = UsageRecord { attempts: vec![at(20, 50), at(10, 5), at(30, 10)], ..record() };
+    let record = UsageRecord { attempts: vec![at(20, 50), at(10, 5), at(30, 10)].into(), ..record() };
     assert_eq!(record.time_at_providers(), Some(Duration::from_millis(60)));
     assert_eq!(UsageRecord { attempts: Vec::new(), ..record }.time_at_providers(), None);
 }
