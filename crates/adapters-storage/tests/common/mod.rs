@@ -183,7 +183,7 @@ pub fn usage(number: u128, workspace: u128) -> UsageRecord {
         cost: Usd::from_pico(18_018_000),
         prices: TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0".parse().unwrap() },
         share: UsageShare::WHOLE,
-        attempts: Vec::new(),
+        attempts: std::sync::Arc::default(),
         session_id: None,
         trace: None,
         user: None,
