@@ -150,7 +150,8 @@ async fn another_name_than_the_model_s_id_is_told(#[case] requested: &str, #[cas
 #[tokio::test]
 async fn with_fallback_models_the_catalogue_tells(#[case] requested: &str, #[case] expected: Option<&str>) {
     let attempts = vec![attempt("acme", "acme/judge-2"), attempt("acme", "acme/judge-1")];
-    let generation = read(UsageRecord { requested_model: requested.to_owned(), attempts, ..record() }).await;
+    let generation =
+        read(UsageRecord { requested_model: requested.to_owned(), attempts: attempts.into(), ..record() }).await;
     assert_eq!(generation.alias_resolved.as_ref().map(ModelId::as_str), expected);
 }
 

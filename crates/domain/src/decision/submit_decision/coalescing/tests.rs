@@ -98,7 +98,7 @@ proptest! {
 }
 
 fn routed() -> Routed {
-    Routed { ends: Vec::new(), attempts: Vec::new() }
+    Routed { ends: Vec::new(), attempts: Arc::default() }
 }
 
 #[tokio::test]
