@@ -122,7 +122,8 @@ async fn a_store_that_is_away_is_never_not_found() {
 #[tokio::test]
 async fn providers_are_told_by_the_names_that_are_configured() {
     let attempts = vec![attempt("gone", "acme/judge-1"), attempt("other", "acme/judge-1")];
-    let generation = read(UsageRecord { provider: "acme,gone".to_owned(), attempts, ..record() }).await;
+    let generation =
+        read(UsageRecord { provider: "acme,gone".to_owned(), attempts: attempts.into(), ..record() }).await;
     assert_eq!(generation.provider_name_of_all(), "Acme AI, gone");
     assert_eq!(generation.provider_name("other"), "Other & Co");
     assert_eq!(generation.provider_name("gone"), "gone");
@@ -165,5 +166,5 @@ fn attempts_have_a_cost_and_a_span_in_time() {
     };
     let record = UsageRecord { attempts: vec![at(20, 50), at(10, 5), at(30, 10)].into(), ..record() };
     assert_eq!(record.time_at_providers(), Some(Duration::from_millis(60)));
-    assert_eq!(UsageRecord { attempts: Vec::new(), ..record }.time_at_providers(), None);
+    assert_eq!(UsageRecord { attempts: std::sync::Arc::default(), ..record }.time_at_providers(), None);
 }
