@@ -1,10 +1,12 @@
 //! What the model stated -> a distribution a question.
 
+use std::collections::HashMap;
+
 use domain::decision::{Question, QuestionKind};
 use serde_json::value::RawValue;
 
 use super::prompt::outcomes;
-use crate::wire::{MalformedAnswer, Object, as_text, number};
+use crate::wire::{MalformedAnswer, Object, as_text, is_null, number};
 
 const NOT_STATED: MalformedAnswer = MalformedAnswer::Answer("its probabilities are not stated");
 const NO_PROBABILITY: MalformedAnswer = MalformedAnswer::Answer("what it states is no probability");
@@ -18,8 +20,10 @@ const NO_PROBABILITY: MalformedAnswer = MalformedAnswer::Answer("what it states 
 pub fn read(content: &str, questions: &[Question]) -> Result<Vec<Vec<f64>>, MalformedAnswer> {
     let content = as_text(content.as_bytes())?;
     let object = object(content).ok_or(MalformedAnswer::NoAnswers)?;
+    let stated = by_key(&object);
     let answer = |(place, question): (usize, &Question)| {
-        let stated = object.get(&format!("q{place}"))?.ok_or(NOT_STATED)?;
+        let stated = *stated.get(format!("q{place}").as_str()).ok_or(NOT_STATED)?;
+        let stated = stated.ok_or(MalformedAnswer::NotOfItsForm)?;
         match &question.kind {
             QuestionKind::Noul { .. } => {
                 let yes = weight(stated)?;
@@ -29,6 +33,17 @@ pub fn read(content: &str, questions: &[Question]) -> Result<Vec<Vec<f64>>, Malf
         }
     };
     questions.iter().enumerate().map(answer).collect()
+}
+
+/// What stands under each key, null being nothing; `None` where a key is there twice. There may be as many questions as a
+/// body holds, so they are not looked for one by one.
+fn by_key<'o>(object: &'o Object<'_>) -> HashMap<&'o str, Option<&'o RawValue>> {
+    let mut stated = HashMap::with_capacity(object.members().len());
+    for (key, value) in object.members() {
+        stated.entry(key.as_str()).and_modify(|value| *value = None).or_insert(Some(*value));
+    }
+    stated.retain(|_, value| value.is_none_or(|value| !is_null(value)));
+    stated
 }
 
 /// The object in a text: all of it, or from its first brace to its last.

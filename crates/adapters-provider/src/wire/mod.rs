@@ -12,7 +12,7 @@ mod uncarried;
 pub use answer::{BadAnswer, MalformedAnswer, WireAnswer};
 pub(crate) use body::{body, object};
 pub use codec::WireCodec;
-pub(crate) use object::{Object, as_text, elements, number, probability, string};
+pub(crate) use object::{Object, as_text, elements, is_null, number, probability, string};
 pub(crate) use tokens::{UsageNames, usage};
 pub(crate) use typed::{
     by_question, confidence, distribution, distribution_of_map, level, required_number, required_probability, type_of,
