@@ -70,7 +70,7 @@ impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
         };
         let payload = self.codec.write(&endpoint.upstream_model, asked)?;
         let sent_bytes = payload.len_bytes();
-        let sent = Sent::default();
+        let sent = Sent::of(&call.sent);
         let posted = self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error());
         let body = within(call.timeout, call.caller.as_ref(), posted)
             .await

@@ -9,7 +9,8 @@ use std::time::Duration;
 use adapters_provider::{Envelope, HttpClientSettings, ModelPlace, ProviderSettings, Secret};
 use async_trait::async_trait;
 use domain::decision::{
-    AssetPart, CallerPresence, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage, StaysToTheEnd,
+    AssetPart, CallerPresence, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage, SentBytes,
+    StaysToTheEnd,
 };
 use domain::routing::{AttemptFailure, AttemptFailureKind, ConfidenceSource, Endpoint, Wire};
 use rstest::rstest;
@@ -34,7 +35,13 @@ fn settings_of(wire: Wire, upstream: &Upstream) -> ProviderSettings {
 }
 
 fn call(endpoint: Endpoint, inquiry: Arc<Inquiry>) -> ProviderCall {
-    ProviderCall { endpoint: Arc::new(endpoint), inquiry, timeout: AMPLE, caller: Arc::new(StaysToTheEnd) }
+    ProviderCall {
+        endpoint: Arc::new(endpoint),
+        inquiry,
+        timeout: AMPLE,
+        caller: Arc::new(StaysToTheEnd),
+        sent: SentBytes::default(),
+    }
 }
 
 fn provider(wire: Wire, settings: ProviderSettings) -> Arc<dyn DecisionProvider> {

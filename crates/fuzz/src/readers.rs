@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adapters_provider::wire::WireCodec;
 use anyhow::{Context as _, Result, ensure};
 use domain::decision::{AnswerRules, Answers, DecisionDraft, Inquiry};
-use domain::json::Json;
+use domain::json::{Json, JsonKind};
 use domain::routing::ConfidenceSource;
 
 use crate::answers;
@@ -37,10 +37,21 @@ pub fn check(codec: &dyn WireCodec, input: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// False where a string holds half of a surrogate pair: no surface lets such a body in, and a score's legend would
+/// repeat it.
+fn is_text(json: &Json) -> bool {
+    match json.kind() {
+        JsonKind::String => json.as_string().is_some(),
+        JsonKind::Array => json.elements().is_some_and(|elements| elements.iter().all(is_text)),
+        JsonKind::Object => json.members().is_some_and(|members| members.iter().all(|(_, value)| is_text(value))),
+        JsonKind::Null | JsonKind::Bool | JsonKind::Number => true,
+    }
+}
+
 /// The questions, where they are typed, and the body.
 pub(crate) fn parted(input: &[u8]) -> Option<(Arc<Inquiry>, &[u8])> {
     let end = input.iter().position(|byte| *byte == b'\n')?;
-    let questions = Json::parse(std::str::from_utf8(&input[..end]).ok()?).ok()?;
+    let questions = Json::parse(std::str::from_utf8(&input[..end]).ok()?).ok().filter(is_text)?;
     let draft = DecisionDraft {
         model: Some(Json::string("fuzz/decider")),
         questions: Some(questions),

@@ -2,7 +2,7 @@
 
 use domain::decision::Question;
 use domain::json::Json;
-use domain::routing::{AttemptFailure, ChatMethod, ChatSettings};
+use domain::routing::{AttemptFailure, AttemptFailureKind, ChatMethod, ChatSettings};
 
 use super::answers::{Method, answer};
 use super::calls::{Calls, Setback, unbelieved};
@@ -131,7 +131,7 @@ impl Attempt<'_> {
         let reading = logprobs::read(tokens, &labels);
         let least = f64::from(self.settings().min_label_mass_milli) / 1000.0;
         if reading.mass + EPSILON < least {
-            let failure = unbelieved(NOT_ANSWERING);
+            let failure = AttemptFailure { kind: AttemptFailureKind::NotAnswered, ..unbelieved(NOT_ANSWERING) };
             // A model that cannot help thinking never begins with a label.
             let thinks = reply.reasoned || opens_a_tag(tokens);
             let unknown = self.known().is_none();

@@ -58,7 +58,7 @@ impl DecisionProvider for ChatCompletionsProvider {
                 sent_bytes: 0,
             });
         };
-        let tally = Tally::default();
+        let tally = Tally::of(&call.sent);
         let questions = request::check(asked)?;
         let calls = Calls::new(&self.connection, &self.memory, &tally, &call.endpoint, self.model_in);
         let attempt = Attempt { calls, questions, document: Document::of(asked) };

@@ -2,14 +2,17 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::decision::ReportedUsage;
+use domain::decision::{ReportedUsage, SentBytes};
 use domain::routing::AttemptFailure;
 
 use crate::http::Sent;
 
 /// The calls of one attempt.
 #[derive(Debug, Default)]
-pub(super) struct Tally(Mutex<Vec<(Sent, Used)>>);
+pub(super) struct Tally {
+    calls: Mutex<Vec<(Sent, Used)>>,
+    attempt: SentBytes,
+}
 
 /// One call.
 pub(super) struct Account<'a> {
@@ -46,9 +49,14 @@ impl Account<'_> {
 }
 
 impl Tally {
+    /// Of an attempt whose bytes are counted so.
+    pub(super) fn of(attempt: &SentBytes) -> Self {
+        Self { attempt: attempt.clone(), ..Self::default() }
+    }
+
     /// A call begins.
     pub(super) fn open(&self) -> Account<'_> {
-        let sent = Sent::default();
+        let sent = Sent::of(&self.attempt);
         let mut calls = self.calls();
         calls.push((sent.clone(), Used::Unknown));
         Account { tally: self, place: calls.len() - 1, sent }
@@ -89,6 +97,6 @@ impl Tally {
     }
 
     fn calls(&self) -> MutexGuard<'_, Vec<(Sent, Used)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,11 +2,10 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use domain::decision::SentBytes;
 use http::HeaderValue;
 use http_body::{Body, Frame, SizeHint};
 
@@ -61,14 +60,28 @@ fn count(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Counts the bytes of bodies that connections have taken. Clones count together.
+/// Counts the bytes of bodies that connections have taken: of one call, and of the attempt that it belongs to. Clones
+/// count together.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sent(Arc<AtomicU64>);
+pub(crate) struct Sent {
+    call: SentBytes,
+    attempt: SentBytes,
+}
 
 impl Sent {
-    /// The bytes so far.
+    /// Of a call that belongs to this attempt.
+    pub(crate) fn of(attempt: &SentBytes) -> Self {
+        Self { call: SentBytes::default(), attempt: attempt.clone() }
+    }
+
+    /// The bytes of the call so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.call.get()
+    }
+
+    fn add(&self, bytes: u64) {
+        self.call.add(bytes);
+        self.attempt.add(bytes);
     }
 }
 
@@ -92,7 +105,7 @@ impl Body for Tracked {
         let Some(piece) = self.first.take().or_else(|| self.rest.next()) else { return Poll::Ready(None) };
         let bytes = count(piece.len());
         self.left = self.left.saturating_sub(bytes);
-        self.sent.0.fetch_add(bytes, Ordering::Relaxed);
+        self.sent.add(bytes);
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

@@ -81,7 +81,7 @@ fn simulated(failure: SimulatedFailure) -> AttemptFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::decision::{DecisionDraft, StaysToTheEnd};
+    use domain::decision::{DecisionDraft, SentBytes, StaysToTheEnd};
     use domain::error::ErrorKind;
     use domain::json::Json;
     use std::sync::Arc;
@@ -100,6 +100,7 @@ mod tests {
             inquiry: draft.check().unwrap().inquiry,
             timeout: Duration::from_secs(1),
             caller: Arc::new(StaysToTheEnd),
+            sent: SentBytes::default(),
         };
         SandboxProvider::new().decide(call).await
     }

@@ -155,7 +155,7 @@ async fn a_model_that_says_something_else_is_not_believed() {
     .await;
     let inquiry = choice_of(2);
     let failure = server.decide(&inquiry, by(ChatMethod::Logprobs)).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Broken);
+    assert_eq!(failure.kind, AttemptFailureKind::NotAnswered);
     assert_eq!(failure.detail, "the model was not answering the question");
     assert_eq!(failure.usage.unwrap().input_tokens, 100);
     let enough = ChatSettings { min_label_mass_milli: 350, ..by(ChatMethod::Logprobs) };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adapters_provider::ProviderSettings;
-use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, StaysToTheEnd};
+use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, SentBytes, StaysToTheEnd};
 use domain::json::Json;
 use domain::routing::{AttemptFailure, ChatMethod, ChatSettings, Endpoint, Wire};
 use serde_json::{Value, json};
@@ -104,6 +104,7 @@ pub fn call(inquiry: &Arc<Inquiry>, chat: ChatSettings, timeout: Duration) -> Pr
         inquiry: Arc::clone(inquiry),
         timeout,
         caller: Arc::new(StaysToTheEnd),
+        sent: SentBytes::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use adapters_provider::{HttpClient, HttpClientSettings, ProviderSettings, Secret, http_provider};
 use domain::decision::{
     AssetPart, CallerPresence, DecisionDraft, DecisionProvider, DecisionRequest, Inquiry, ProviderAnswer, ProviderCall,
-    QuestionKind, StateForm, StaysToTheEnd,
+    QuestionKind, SentBytes, StateForm, StaysToTheEnd,
 };
 use domain::json::Json;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
@@ -217,7 +217,7 @@ pub fn inquiry(body: &str) -> Arc<Inquiry> {
 
 pub fn call_within(timeout: Duration, caller: Arc<dyn CallerPresence>) -> ProviderCall {
     let body = r#"{"model":"acme/judge","state":"s","questions":{"a":{"type":"noul","instructions":"?"}}}"#;
-    ProviderCall { endpoint: Arc::new(endpoint()), inquiry: inquiry(body), timeout, caller }
+    ProviderCall { endpoint: Arc::new(endpoint()), inquiry: inquiry(body), timeout, caller, sent: SentBytes::default() }
 }
 
 pub fn call() -> ProviderCall {

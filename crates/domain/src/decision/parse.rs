@@ -12,7 +12,8 @@ use crate::json::{Json, JsonKind};
 
 pub use attachments::AssetPart;
 
-/// The members of a request body, unchecked. A member that is null counts as absent.
+/// The members of a request body, unchecked. A member that is null counts as absent. That strings are text (without
+/// half surrogate pairs in escapes) is for whoever took the body in to see to.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionDraft {
     /// `model`

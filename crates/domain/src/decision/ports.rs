@@ -1,6 +1,7 @@
 //! What Decisions need from outside.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -39,6 +40,24 @@ pub struct ProviderCall {
     pub timeout: Duration,
     /// The caller.
     pub caller: Arc<dyn CallerPresence>,
+    /// Where bytes of requests are counted as they go out.
+    pub sent: SentBytes,
+}
+
+/// Bytes of requests that may have reached a provider in the course of one attempt. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct SentBytes(Arc<AtomicU64>);
+
+impl SentBytes {
+    /// So many more went out.
+    pub fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// All so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What a provider answered, in canonical form and not yet believed.
@@ -69,6 +88,8 @@ pub struct ReportedUsage {
 ///   and soon after the caller left, by [`crate::routing::AttemptFailureKind::CallerGone`].
 /// - What the endpoint's wire cannot carry MUST be refused before anything is sent, by
 ///   [`crate::routing::AttemptFailureKind::Refused`] with no bytes sent, never dropped.
+/// - Bytes of requests MUST be counted into `sent` as they go out: an attempt that is given up half-way can say nothing any
+///   more, and what the provider may bill for it is bounded by them.
 /// - A failure MUST say how many bytes of the request went out, so that what the provider may bill can be bounded.
 /// - MUST NOT put the provider's text into a failure.
 #[cfg_attr(feature = "mock", mockall::automock)]

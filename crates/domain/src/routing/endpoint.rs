@@ -104,7 +104,9 @@ impl Wire {
     pub fn limits(self) -> EndpointLimits {
         let limits = EndpointLimits::default();
         match self {
-            Self::SystemOne | Self::Sandbox | Self::ChatCompletions => limits,
+            Self::SystemOne | Self::Sandbox => limits,
+            // Each question may be a call of its own with the whole state in it.
+            Self::ChatCompletions => EndpointLimits { max_questions: Some(64), ..limits },
             Self::OpenAiDecisions => EndpointLimits { max_questions: Some(400), ..limits },
             Self::GeminiDecisions => EndpointLimits { max_questions: Some(1000), ..limits },
             Self::SglangDecisions => EndpointLimits { max_options: Some(26), ..limits },

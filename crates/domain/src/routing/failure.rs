@@ -19,6 +19,9 @@ pub enum AttemptFailureKind {
     TimedOut,
     /// 400, 413 or 422: this provider will not take the request; another one may.
     Refused,
+    /// The provider did its part, but the model was not answering the question; that lies in what it was asked about,
+    /// and says nothing of the endpoint.
+    NotAnswered,
     /// The caller left, so the attempt was given up.
     CallerGone,
     /// A sandbox model that exists to fail in this way; told to the caller as it is and never followed by another.
@@ -34,6 +37,7 @@ impl AttemptFailureKind {
             Self::Overloaded => "overloaded",
             Self::TimedOut => "timed_out",
             Self::Refused => "refused",
+            Self::NotAnswered => "not_answered",
             Self::CallerGone => "caller_gone",
             Self::Simulated(_) => "simulated",
         }
@@ -150,6 +154,7 @@ mod tests {
     #[case(&[TimedOut], ErrorKind::TimedOut)]
     #[case(&[Broken, TimedOut], ErrorKind::TimedOut)]
     #[case(&[TimedOut, Broken], ErrorKind::ProviderFailure)]
+    #[case(&[AttemptFailureKind::NotAnswered], ErrorKind::ProviderFailure)]
     #[case(&[Refused], ErrorKind::InvalidRequest)]
     #[case(&[Refused, Refused], ErrorKind::InvalidRequest)]
     #[case(&[Refused, Overloaded], ErrorKind::InvalidRequest)]

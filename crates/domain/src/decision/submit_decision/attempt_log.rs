@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::decision::{ReportedUsage, UnknownUsage};
+use crate::decision::{ReportedUsage, SentBytes, UnknownUsage};
 use crate::routing::{AttemptFailure, Candidate, HealthBoard, Observation, Permit};
 use crate::usage::{AttemptRecord, TokenSource};
 
@@ -17,8 +17,8 @@ pub(super) struct AttemptLog<'a> {
 
 struct Entry {
     record: AttemptRecord,
-    /// Bytes that may have been sent, and tokens that the provider may add to them.
-    bytes: u64,
+    /// What has been sent so far, and the tokens that the provider may add to it.
+    sent: SentBytes,
     overhead: u64,
     /// There while the attempt is under way.
     permit: Option<Permit>,
@@ -39,8 +39,15 @@ impl<'a> AttemptLog<'a> {
         Self { health, unknown, began, entries: Mutex::default() }
     }
 
-    /// An attempt begins. `bytes` is what it may send at most.
-    pub(super) fn begin(&self, candidate: &Candidate, part: u32, bytes: usize, permit: Permit, now: Duration) -> Place {
+    /// An attempt begins. What it sends is counted by `sent`.
+    pub(super) fn begin(
+        &self,
+        candidate: &Candidate,
+        part: u32,
+        sent: SentBytes,
+        permit: Permit,
+        now: Duration,
+    ) -> Place {
         let endpoint = &candidate.endpoint;
         let record = AttemptRecord {
             provider: endpoint.provider.to_string(),
@@ -56,9 +63,8 @@ impl<'a> AttemptLog<'a> {
             token_source: TokenSource::Reported,
             prices: candidate.prices,
         };
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let mut entries = self.entries();
-        entries.push(Entry { record, bytes, overhead: endpoint.token_overhead, permit: Some(permit) });
+        entries.push(Entry { record, sent, overhead: endpoint.token_overhead, permit: Some(permit) });
         Place(entries.len() - 1)
     }
 
@@ -113,8 +119,9 @@ impl<'a> AttemptLog<'a> {
     fn give_up(&self, entry: &mut Entry, now: Duration) {
         let Some(permit) = entry.permit.take() else { return };
         entry.record.latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
-        if self.unknown == UnknownUsage::Bound {
-            entry.record.input_tokens = entry.bytes.saturating_add(entry.overhead);
+        let sent = entry.sent.get();
+        if self.unknown == UnknownUsage::Bound && sent > 0 {
+            entry.record.input_tokens = sent.saturating_add(entry.overhead);
             entry.record.token_source = TokenSource::Bound;
         }
         self.health.report(permit, Observation::Neutral, now);

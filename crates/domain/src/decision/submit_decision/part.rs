@@ -11,11 +11,10 @@ use super::attempt_log::{AttemptEnd, AttemptLog, Place};
 use super::plan::Part;
 use super::router::Router;
 use crate::decision::{
-    AnswerRules, Answers, CallerPresence, Hedging, Inquiry, ProviderAnswer, ProviderCall, Question, QuestionKind,
-    ReportedUsage,
+    AnswerRules, Answers, CallerPresence, Hedging, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage, SentBytes,
 };
 use crate::model::ModelId;
-use crate::routing::{Admission, AttemptFailure, AttemptFailureKind, Candidate, Endpoint, Wire};
+use crate::routing::{Admission, AttemptFailure, AttemptFailureKind, Candidate, Endpoint};
 
 /// How a part ended.
 #[derive(Debug)]
@@ -134,11 +133,12 @@ impl<'a> Asking<'a> {
             }
             self.next += 1;
             let endpoint = &candidate.endpoint;
-            // A provider that refused the request would refuse it again; another one has other limits.
+            // A provider that refused the request would refuse it again; another one has other limits. What it refused
+            // before the questions were asked in smaller parts says nothing of these.
             let refused = |(tried, failure): &(Arc<Endpoint>, AttemptFailure)| {
                 tried.provider == endpoint.provider && failure.kind == AttemptFailureKind::Refused
             };
-            if self.failures.iter().any(refused) {
+            if self.failures.iter().skip(self.part.inherited.len()).any(refused) {
                 continue;
             }
             let now = router.ports.clock.monotonic();
@@ -153,11 +153,17 @@ impl<'a> Asking<'a> {
                     continue;
                 }
             };
-            let bytes = bytes_at_most(endpoint, self.part);
-            let place = self.course.log.begin(candidate, self.number, bytes, permit, now);
+            let sent = SentBytes::default();
+            let place = self.course.log.begin(candidate, self.number, sent.clone(), permit, now);
             self.places.push(place);
-            let timeout = endpoint.attempt_timeout.min(left);
-            self.running.push(router.attempt(candidate.clone(), place, self.part, self.course, timeout));
+            let call = ProviderCall {
+                endpoint: Arc::clone(endpoint),
+                inquiry: Arc::clone(&self.part.inquiry),
+                timeout: endpoint.attempt_timeout.min(left),
+                caller: Arc::clone(self.course.caller),
+                sent,
+            };
+            self.running.push(router.attempt(candidate.clone(), place, call, self.part, self.course));
             return true;
         }
         false
@@ -198,16 +204,10 @@ impl Router {
         &'a self,
         candidate: Candidate,
         place: Place,
+        call: ProviderCall,
         part: &'a Part,
         course: &'a Course<'a>,
-        timeout: Duration,
     ) -> Attempt<'a> {
-        let call = ProviderCall {
-            endpoint: Arc::clone(&candidate.endpoint),
-            inquiry: Arc::clone(&part.inquiry),
-            timeout,
-            caller: Arc::clone(course.caller),
-        };
         Box::pin(async move {
             let outcome = self.ports.provider.decide(call).await;
             let outcome = outcome.and_then(|answer| believed(&part.inquiry, &candidate, answer));
@@ -245,33 +245,6 @@ fn believed(inquiry: &Inquiry, candidate: &Candidate, answer: ProviderAnswer) ->
     match Answers::check(&inquiry.questions, &answers, AnswerRules::of(&candidate.endpoint)) {
         Ok(answers) => Ok((answers, usage, sent_bytes)),
         Err(fault) => Err(broken(fault, usage)),
-    }
-}
-
-/// What an attempt that is given up half-way may have sent at most, since nobody is left to say what it did send:
-/// System One gets the inquiry as it is, other wires may write it anew with every quotation mark escaped, and a chat model
-/// gets the state with each call, of which an election among many options takes several.
-fn bytes_at_most(endpoint: &Endpoint, part: &Part) -> usize {
-    /// Of ours around a request, and around each question.
-    const AROUND: usize = 256;
-    const PROMPT: usize = 1_536;
-    let inquiry = &part.inquiry;
-    let whole = inquiry.len_bytes();
-    match endpoint.wire {
-        Wire::SystemOne | Wire::Sandbox => whole.saturating_add(AROUND),
-        Wire::OpenAiDecisions | Wire::GeminiDecisions | Wire::SglangDecisions => {
-            whole.saturating_mul(2).saturating_add(AROUND.saturating_mul(inquiry.questions.count() + 1))
-        }
-        Wire::ChatCompletions => {
-            let labels = endpoint.chat.top_logprobs.clamp(2, 26);
-            let calls = |question: &Question| match &question.kind {
-                QuestionKind::Choice { options } if options.len() > labels => options.len().div_ceil(labels) * 2,
-                _ => 1,
-            };
-            let calls: usize = inquiry.questions.typed.iter().flatten().map(calls).sum();
-            // One more for a call that found out how the server wants to be asked.
-            whole.saturating_mul(2).saturating_add(PROMPT).saturating_mul(calls + 1)
-        }
     }
 }
 

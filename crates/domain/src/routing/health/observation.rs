@@ -40,9 +40,10 @@ impl From<&AttemptFailure> for Observation {
             AttemptFailureKind::Broken | AttemptFailureKind::TimedOut => Self::Failed,
             AttemptFailureKind::Unauthorised => Self::Unauthorised,
             AttemptFailureKind::Overloaded => Self::Overloaded { retry_after: failure.retry_after },
-            AttemptFailureKind::Refused | AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_) => {
-                Self::Neutral
-            }
+            AttemptFailureKind::Refused
+            | AttemptFailureKind::NotAnswered
+            | AttemptFailureKind::CallerGone
+            | AttemptFailureKind::Simulated(_) => Self::Neutral,
         }
     }
 }

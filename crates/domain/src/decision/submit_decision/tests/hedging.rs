@@ -32,7 +32,7 @@ async fn the_second_is_asked_after_the_wait_and_the_first_good_answer_wins() {
     let [lost, won] = &record.attempts[..] else { panic!("two attempts") };
     assert_eq!((lost.began, lost.latency), (Duration::ZERO, Duration::from_millis(400)));
     assert_eq!((won.began, won.latency), (AFTER, Duration::from_millis(100)));
-    let bound = u64::try_from(world.call(0).inquiry.len_bytes()).unwrap() + 256 + 20;
+    let bound = u64::try_from(world.call(0).inquiry.len_bytes()).unwrap() + 20;
     assert_eq!((lost.input_tokens, lost.token_source), (bound, TokenSource::Bound), "it may be billed");
     assert_eq!(record.input_tokens, bound + 7);
     let view = world.health.view(0, Duration::ZERO);

@@ -88,7 +88,7 @@ async fn a_part_that_fails_ends_the_others_and_the_request() {
     // `"s"` and a question of 37 bytes in its object, and the overhead.
     let bytes = world.call(2).inquiry.len_bytes();
     let tokens: Vec<u64> = record.attempts.iter().map(|attempt| attempt.input_tokens).collect();
-    assert_eq!(tokens, [1, 0, u64::try_from(bytes).unwrap() + 256 + 20], "what may have been used is paid");
+    assert_eq!(tokens, [1, 0, u64::try_from(bytes).unwrap() + 20], "what may have been used is paid");
     assert!(world.admits(0), "nothing is said against who was given up");
 }
 

@@ -18,6 +18,7 @@ impl DecisionProvider for Stage {
     async fn decide(&self, call: ProviderCall) -> Outcome {
         let (end, ended) = oneshot::channel();
         let caller = Arc::clone(&call.caller);
+        call.sent.add(u64::try_from(call.inquiry.len_bytes()).unwrap());
         self.0.lock().unwrap().push((call, Some(end)));
         tokio::select! {
             biased;
