@@ -1,6 +1,5 @@
 //! The `chat-completions` wire: what a chat model is told, how what it says is read, and how a provider goes about it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::panic, clippy::disallowed_methods, reason = "a test fails by panicking; its runtime ends with it")]
 
 #[path = "../support/mod.rs"]
 mod support;
