@@ -2,6 +2,7 @@
 
 mod m20261121_000001_initial;
 mod m20261121_000002_usage_share;
+mod m20261121_000003_limits;
 
 mod migrator;
 

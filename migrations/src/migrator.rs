@@ -2,7 +2,7 @@
 
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
-use crate::{m20261121_000001_initial, m20261121_000002_usage_share};
+use crate::{m20261121_000001_initial, m20261121_000002_usage_share, m20261121_000003_limits};
 
 /// Every step, oldest first. Steps are only ever added at the end.
 pub struct Migrator;
@@ -10,6 +10,10 @@ pub struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m20261121_000001_initial::Migration), Box::new(m20261121_000002_usage_share::Migration)]
+        vec![
+            Box::new(m20261121_000001_initial::Migration),
+            Box::new(m20261121_000002_usage_share::Migration),
+            Box::new(m20261121_000003_limits::Migration),
+        ]
     }
 }

@@ -40,6 +40,7 @@ pub(crate) async fn versions(connection: &impl ConnectionTrait) -> Result<Change
     Ok(ChangeVersions {
         keys: unsigned(row.keys, "change_feed.keys", ONLY)?,
         catalogue: unsigned(row.catalogue, "change_feed.catalogue", ONLY)?,
+        observability: unsigned(row.observability, "change_feed.observability", ONLY)?,
     })
 }
 
@@ -51,6 +52,11 @@ pub(crate) async fn raise_keys(transaction: &impl ConnectionTrait) -> Result<(),
 /// Raises the counter of the catalogue; part of the transaction that changes it.
 pub(crate) async fn raise_catalogue(transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
     raise(transaction, change_feed::Column::Catalogue).await
+}
+
+/// Raises the counter of destinations; part of the transaction that changes one.
+pub(crate) async fn raise_observability(transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
+    raise(transaction, change_feed::Column::Observability).await
 }
 
 async fn raise(transaction: &impl ConnectionTrait, counter: change_feed::Column) -> Result<(), StoreError> {

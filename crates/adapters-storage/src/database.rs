@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
-use domain::system::HealthProbe;
+use domain::system::{Clock, HealthProbe};
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::{
     DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode, SqlxSqliteConnector,
@@ -33,6 +34,8 @@ struct Shared {
     /// Connections that cannot write.
     readers: DatabaseConnection,
     patience: Duration,
+    /// The machine's, which is the database's as well: every process that opens a SQLite file runs beside it.
+    clock: Arc<dyn Clock>,
 }
 
 /// A step of the schema.
@@ -56,12 +59,12 @@ impl Database {
     /// # Errors
     /// [`StoreError::Unavailable`] where the URL names no database, or the file cannot be opened or made;
     /// [`StoreError::Corrupt`] where it is no database.
-    pub async fn open(settings: &StorageSettings) -> Result<Self, StoreError> {
+    pub async fn open(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
         location.prepare().map_err(StoreError::unavailable)?;
         let writer = open_writer(settings, &location).await?;
         let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
-        Ok(Self { shared: Arc::new(Shared { writer, readers, patience: settings.busy_timeout }) })
+        Ok(Self { shared: Arc::new(Shared { writer, readers, patience: settings.busy_timeout, clock }) })
     }
 
     /// Applies what is missing of the schema, all or nothing. Processes that do so at once wait for each other. Where
@@ -108,6 +111,11 @@ impl Database {
     /// For a single statement that writes; several that belong together need [`Database::begin`].
     pub(crate) fn writer(&self) -> &DatabaseConnection {
         &self.shared.writer
+    }
+
+    /// The database's clock.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.shared.clock.now()
     }
 
     /// How long a caller is made to wait for its turn.

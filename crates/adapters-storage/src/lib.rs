@@ -3,6 +3,7 @@
 //! Every method of a repository is one transaction. Writes go through one connection, one after the other; reads go
 //! through connections of their own and never wait for a write.
 
+mod audit;
 mod change_feed;
 mod chunks;
 mod convert;
@@ -15,8 +16,9 @@ mod settings;
 mod sqlite;
 mod usage;
 
+pub use audit::SeaOrmAuditLog;
 pub use change_feed::SeaOrmChangeFeed;
 pub use database::{Database, MigrationState};
 pub use repositories::*;
 pub use settings::{StorageSettings, Synchronous};
-pub use usage::SeaOrmUsageRepository;
+pub use usage::{SeaOrmLedger, SeaOrmUsageRepository};

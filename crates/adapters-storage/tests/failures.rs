@@ -31,7 +31,7 @@ async fn furnish(database: &Database) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     for number in [1, 2] {
-        assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1)))).await.unwrap());
+        assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
     }
     assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1)).await.unwrap());
     let documents = SeaOrmDocumentRepository::new(database.clone());
@@ -49,17 +49,17 @@ async fn every_write_is_unavailable(database: &Database) {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let models = SeaOrmModelRepository::new(database.clone());
-    let records = SeaOrmUsageRepository::start(database.clone(), &TaskTracker::new());
-    unavailable("workspace", &workspaces.insert(&workspace(2)).await);
-    unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1)).await);
-    unavailable("suspend", &workspaces.set_suspended(workspace_id(1), true).await);
-    unavailable("key", &keys.insert(&key(3, ApiKeyScope::Management)).await);
-    unavailable("delete", &keys.delete(&hash(1)).await);
-    unavailable("assign", &guardrails.assign_keys(guardrail_id(1), &[hash(1), hash(2)]).await);
+    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    unavailable("workspace", &workspaces.insert(&workspace(2), &common::audit()).await);
+    unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &common::audit()).await);
+    unavailable("suspend", &workspaces.set_suspended(workspace_id(1), true, &common::audit()).await);
+    unavailable("key", &keys.insert(&key(3, ApiKeyScope::Management), &common::audit()).await);
+    unavailable("delete", &keys.delete(&hash(1), &common::audit()).await);
+    unavailable("assign", &guardrails.assign_keys(guardrail_id(1), &[hash(1), hash(2)], &common::audit()).await);
     unavailable("reserve", &documents.reserve(&pending(2, 1, 10), 1000, None).await);
     unavailable("ready", &documents.mark_ready(workspace_id(1), &document_id(1), "ab", "text/plain").await);
     unavailable("abandon", &documents.abandon(workspace_id(1), &document_id(1)).await);
-    unavailable("models", &models.apply(&CatalogueChange::default(), 0).await);
+    unavailable("models", &models.apply(&CatalogueChange::default(), 0, &common::audit()).await);
     let (first, second) = tokio::join!(records.record(usage(1, 1)), records.record(usage(2, 1)));
     unavailable("usage", &first);
     unavailable("usage of the same batch", &second);
@@ -79,7 +79,7 @@ async fn nothing_has_changed(database: &Database) {
     assert_eq!(documents.unknown(&[document_id(1), document_id(2)]).await.unwrap(), [document_id(2)]);
     let versions = SeaOrmChangeFeed::new(database.clone()).versions().await.unwrap();
     assert_eq!((versions.keys, versions.catalogue), (0, 0));
-    let records = SeaOrmUsageRepository::start(database.clone(), &TaskTracker::new());
+    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), []);
 }
 
@@ -87,7 +87,7 @@ async fn nothing_has_changed(database: &Database) {
 async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() {
     let folder = Folder::new();
     furnish(&folder.open().await).await;
-    let database = Database::open(&hasty(folder.settings())).await.unwrap();
+    let database = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
     let raw = folder.raw().await;
     let mut lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
     sea_orm::sqlx::query("UPDATE workspaces SET name = 'other'").execute(&mut *lock).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_database_that_must_be_there_is_not_made() {
     let folder = Folder::new();
     for mode in ["ro", "rw"] {
         let url = format!("{}?mode={mode}", folder.settings().url);
-        unavailable(mode, &Database::open(&StorageSettings::new(url)).await.map(|_| ()));
+        unavailable(mode, &Database::open(&StorageSettings::new(url), common::clock()).await.map(|_| ()));
         assert!(!folder.path().exists());
     }
 }
@@ -139,11 +139,11 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
-    let records = SeaOrmUsageRepository::start(database.clone(), &TaskTracker::new());
+    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
 
     let mut kept = 2;
     let refused = loop {
-        match keys.insert(&key(kept + 1, ApiKeyScope::Inference(workspace_id(1)))).await {
+        match keys.insert(&key(kept + 1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await {
             Ok(added) => assert!(added),
             Err(error) => break error,
         }
@@ -177,16 +177,16 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
 
     let all: Vec<_> = keys.list(Some(workspace_id(1))).await.unwrap().iter().map(|key| key.hash).collect();
     assert_eq!(all.len() as u64, kept);
-    let assigned = guardrails.assign_keys(guardrail_id(1), &all).await;
+    let assigned = guardrails.assign_keys(guardrail_id(1), &all, &common::audit()).await;
     let holders = guardrails.count_keys(guardrail_id(1)).await.unwrap();
     assert_eq!(holders, assigned.map_or(0, |assigned| assigned.unwrap()), "all or nothing");
 
     let room = "DELETE FROM usage_records; DELETE FROM documents; DELETE FROM api_keys WHERE rowid > 3";
     folder.execute(room).await;
     records.record(usage(1000, 1)).await.unwrap();
-    assert_eq!(guardrails.assign_keys(guardrail_id(1), &all).await.unwrap(), Some(3));
+    assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &common::audit()).await.unwrap(), Some(3));
     // The lock is free: the connection is in no forgotten transaction.
-    let other = Database::open(&hasty(folder.settings())).await.unwrap();
+    let other = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
     SeaOrmWorkspaceRepository::new(other).insert(&workspace(2)).await.unwrap();
 }
 
@@ -209,7 +209,7 @@ async fn a_caller_that_leaves_at_any_moment_leaves_nothing_half_done() {
     let folder = Folder::new();
     let database = folder.open().await;
     furnish(&database).await;
-    let other = Database::open(&hasty(folder.settings())).await.unwrap();
+    let other = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let mut finished = false;
     for polls in 1..60 {

@@ -41,7 +41,7 @@ async fn one_of_many_first_starts_makes_the_first_key() {
         starting.spawn(async move {
             let workspaces = SeaOrmWorkspaceRepository::new(database);
             let first = Workspace { is_default: true, ..workspace(number as u128) };
-            workspaces.bootstrap(&first, &key(number as u64, ApiKeyScope::Management)).await.unwrap()
+            workspaces.bootstrap(&first, &key(number as u64, ApiKeyScope::Management), &common::audit()).await.unwrap()
         });
     }
     let made = starting.join_all().await;
@@ -99,12 +99,15 @@ async fn a_hundred_thousand_keys_are_assigned_in_one_call() {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     for number in [1, 2] {
-        assert!(guardrails.insert(&guardrail(number, 1)).await.unwrap());
+        assert!(guardrails.insert(&guardrail(number, 1), &common::audit()).await.unwrap());
     }
     let hashes = add_keys(&folder, 100_000).await;
     for (what, guardrail) in [("fresh", 1), ("again", 1), ("replacing", 2)] {
         let begun = Instant::now();
-        assert_eq!(guardrails.assign_keys(guardrail_id(guardrail), &hashes).await.unwrap(), Some(100_000));
+        assert_eq!(
+            guardrails.assign_keys(guardrail_id(guardrail), &hashes, &common::audit()).await.unwrap(),
+            Some(100_000)
+        );
         println!("100,000 keys, {what}: {:?}", begun.elapsed());
     }
     assert_eq!(guardrails.count_keys(guardrail_id(1)).await.unwrap(), 0);
@@ -118,15 +121,16 @@ async fn rival_assignments_of_two_processes_are_whole() {
     SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1)).await.unwrap();
     for number in [0, 1] {
         let guardrails = SeaOrmGuardrailRepository::new(handles[0].clone());
-        assert!(guardrails.insert(&guardrail(number, 1)).await.unwrap());
+        assert!(guardrails.insert(&guardrail(number, 1), &common::audit()).await.unwrap());
     }
     let hashes = add_keys(&folder, 5_000).await;
     let mut assigning = JoinSet::new();
     for number in 0..6 {
         let guardrails = SeaOrmGuardrailRepository::new(handles[number % 2].clone());
         let hashes = hashes.clone();
-        assigning
-            .spawn(async move { guardrails.assign_keys(guardrail_id(number as u128 % 2), &hashes).await.unwrap() });
+        assigning.spawn(async move {
+            guardrails.assign_keys(guardrail_id(number as u128 % 2), &hashes, &common::audit()).await.unwrap()
+        });
     }
     assert_eq!(assigning.join_all().await, [Some(5_000); 6]);
     let keys: Vec<ApiKey> = SeaOrmApiKeyRepository::new(handles[1].clone()).list(Some(workspace_id(1))).await.unwrap();

@@ -29,7 +29,7 @@ fn corrupt<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
 #[tokio::test]
 async fn every_step_goes_up_down_and_up_again() {
     let folder = Folder::new();
-    let database = Database::open(&folder.settings()).await.unwrap();
+    let database = Database::open(&folder.settings(), common::clock()).await.unwrap();
     assert!(database.migration_status().await.unwrap().iter().all(|step| !step.applied));
     assert!(database.probe().await.is_err(), "there is no schema yet");
     database.migrate().await.unwrap();
@@ -58,9 +58,9 @@ async fn what_is_no_database_is_refused() {
     let folder = Folder::new();
     std::fs::create_dir_all(folder.path().parent().unwrap()).unwrap();
     std::fs::write(folder.path(), "this is no database, only text that somebody put here").unwrap();
-    corrupt("open", &Database::open(&folder.settings()).await.map(|_| ()));
+    corrupt("open", &Database::open(&folder.settings(), common::clock()).await.map(|_| ()));
     let in_the_way = StorageSettings::new(format!("sqlite://{}/below.db", folder.path().display()));
-    let refused = Database::open(&in_the_way).await.map(|_| ());
+    let refused = Database::open(&in_the_way, common::clock()).await.map(|_| ());
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
 }
 
@@ -91,14 +91,14 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let models = SeaOrmModelRepository::new(database.clone());
-    let records = SeaOrmUsageRepository::start(database.clone(), &TaskTracker::new());
-    workspaces.insert(&workspace(1)).await.unwrap();
-    assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1)))).await.unwrap());
-    assert!(guardrails.insert(&guardrail(1, 1)).await.unwrap());
+    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    workspaces.insert(&workspace(1), &common::audit()).await.unwrap();
+    assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
+    assert!(guardrails.insert(&guardrail(1, 1), &common::audit()).await.unwrap());
     documents.reserve(&pending(1, 1, 10), 100, None).await.unwrap();
     documents.mark_ready(workspace_id(1), &document_id(1), &"ab".repeat(32), "text/plain").await.unwrap();
     let row = Model::minimal("a/b".parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
-    assert!(models.apply(&CatalogueChange { upsert: vec![row], remove: vec![] }, 0).await.unwrap());
+    assert!(models.apply(&CatalogueChange { upsert: vec![row], remove: vec![] }, 0, &common::audit()).await.unwrap());
     records.record(usage(1, 1)).await.unwrap();
 
     for damage in [
@@ -125,7 +125,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
     corrupt("a key whose kind is in doubt grants nothing", &KeyGrants::find(&keys, &hash(1)).await);
     folder.execute("DELETE FROM change_feed").await;
     corrupt("change feed", &SeaOrmChangeFeed::new(database.clone()).versions().await);
-    corrupt("a change that cannot be told", &keys.delete(&hash(1)).await);
+    corrupt("a change that cannot be told", &keys.delete(&hash(1), &common::audit()).await);
     folder.execute("DROP TABLE usage_records").await;
     corrupt("a table that is not there", &records.find(&decision_id(1)).await);
 }

@@ -1,6 +1,6 @@
 //! Ids that sort by the time of their making.
 
-use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use domain::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
 use domain::system::IdGenerator;
 use uuid::Uuid;
 
@@ -32,6 +32,14 @@ impl IdGenerator for UuidV7Ids {
 
     fn request_id(&self) -> RequestId {
         RequestId::from_uuid(fresh())
+    }
+
+    fn destination_id(&self) -> DestinationId {
+        DestinationId::from_uuid(fresh())
+    }
+
+    fn outbox_id(&self) -> OutboxId {
+        OutboxId::from_uuid(fresh())
     }
 }
 

@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use domain::api_key::{ApiKeyHash, RateLimited, RateLimiter};
+use domain::api_key::ApiKeyHash;
+use domain::rate::{RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::DefaultKeyedStateStore;
@@ -48,13 +49,21 @@ impl<C: Clock + Send + Sync> RateLimiter for KeyRateLimiter<C>
 where
     C::Instant: Send + Sync,
 {
-    fn check(&self, key: &ApiKeyHash) -> Result<(), RateLimited> {
+    fn request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
         self.clean_now_and_then();
-        self.keys.check_key(key).map_err(|not_until| RateLimited {
+        self.keys.check_key(&subject.api_key).map_err(|not_until| RateLimited {
+            scope: RateScope::Key,
+            unit: RateUnit::Requests,
             limit: self.limit.get(),
             retry_after: not_until.wait_time_from(self.keys.clock().now()).max(Duration::from_millis(1)),
         })
     }
+
+    fn tokens(&self, _: &RateSubject, _: u64) -> Result<(), RateLimited> {
+        Ok(())
+    }
+
+    fn correct(&self, _: &RateSubject, _: u64, _: u64) {}
 }
 
 #[cfg(test)]

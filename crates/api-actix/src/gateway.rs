@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use domain::api_key::{Authenticate, RateLimiter};
+use domain::api_key::Authenticate;
 use domain::decision::SubmitDecision;
 use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{CountModels, GetModel, ListModels};
+use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{ListModelEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator};
 use domain::usage::GetGeneration;
@@ -47,6 +48,10 @@ pub struct Services {
     pub probes: Vec<Arc<dyn HealthProbe>>,
     /// Limits requests per key; `None` limits nothing.
     pub rate_limiter: Option<Arc<dyn RateLimiter>>,
+    /// Rates of keys that have none of their own.
+    pub key_rates: RateLimits,
+    /// Rates of workspaces that have none of their own.
+    pub workspace_rates: RateLimits,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// Latencies, and when a rate limit resets.

@@ -1,12 +1,16 @@
 //! Keys in bulk: through the same port as every key, without a process for each.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_storage::{Database, SeaOrmApiKeyRepository, StorageSettings, Synchronous};
 use adapters_system::{OsSecrets, SystemClock};
 use anyhow::{Result, bail};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository as _, ApiKeyScope};
+use domain::audit::{Actor, AuditDraft};
 use domain::ids::WorkspaceId;
+use domain::json::Json;
+use domain::rate::RateLimits;
 use domain::system::{Clock as _, SecretGenerator as _};
 
 /// Adds `count` inference keys to a workspace and returns their hashes, in the order in which they were made.
@@ -18,9 +22,10 @@ pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> R
         max_readers: 1,
         max_page_count: None,
     };
-    let repository = SeaOrmApiKeyRepository::new(Database::open(&settings).await?);
+    let repository = SeaOrmApiKeyRepository::new(Database::open(&settings, Arc::new(SystemClock::new())).await?);
     let name = ApiKeyName::try_new("bench")?;
     let created_at = SystemClock::new().now();
+    let audit = AuditDraft::done(&Actor::system(), "key.create", "keys of the benchmark", Json::object([]));
     let mut hashes = Vec::with_capacity(count);
     for _ in 0..count {
         let secret = OsSecrets.api_key_secret()?;
@@ -32,10 +37,11 @@ pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> R
             disabled: false,
             expires_at: None,
             limit: None,
+            rates: RateLimits::default(),
             guardrail_id: None,
             created_at,
         };
-        if !repository.insert(&key).await? {
+        if !repository.insert(&key, &audit).await? {
             bail!("the workspace of the benchmark is gone");
         }
         hashes.push(key.hash.to_string());

@@ -58,6 +58,16 @@ uuid_id!(
     GuardrailId,
     "guardrail"
 );
+uuid_id!(
+    /// Names a destination of traces. A bare UUIDv7.
+    DestinationId,
+    "destination"
+);
+uuid_id!(
+    /// Names a message to a destination. A bare UUIDv7.
+    OutboxId,
+    "message"
+);
 
 macro_rules! prefixed_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {

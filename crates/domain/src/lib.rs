@@ -17,6 +17,8 @@
 #![deny(missing_docs)]
 
 pub mod api_key;
+pub mod audit;
+pub mod budget;
 pub mod change_feed;
 pub mod container;
 pub mod decision;
@@ -27,6 +29,8 @@ pub mod ids;
 pub mod json;
 pub mod model;
 pub mod money;
+pub mod observability;
+pub mod rate;
 pub mod routing;
 pub mod system;
 pub mod usage;

@@ -18,6 +18,8 @@ pub struct Model {
     pub limit_reset: Option<String>,
     pub guardrail_id: Option<String>,
     pub created_at: i64,
+    pub requests_per_minute: Option<i64>,
+    pub tokens_per_minute: Option<i64>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

@@ -9,6 +9,7 @@ pub struct Model {
     pub id: i32,
     pub keys: i64,
     pub catalogue: i64,
+    pub observability: i64,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

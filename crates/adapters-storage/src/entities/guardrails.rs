@@ -10,6 +10,11 @@ pub struct Model {
     pub workspace_id: String,
     pub name: String,
     pub created_at: i64,
+    pub updated_at: Option<i64>,
+    pub limit_pico: Option<i64>,
+    pub limit_reset: Option<String>,
+    pub version: i64,
+    pub rules: String,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

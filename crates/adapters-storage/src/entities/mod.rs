@@ -1,10 +1,16 @@
 //! The tables, as the migrations make them.
 
 pub(crate) mod api_keys;
+pub(crate) mod audit_log;
 pub(crate) mod change_feed;
+pub(crate) mod destinations;
 pub(crate) mod documents;
+pub(crate) mod guardrail_versions;
 pub(crate) mod guardrails;
 pub(crate) mod idempotency_claims;
 pub(crate) mod models;
+pub(crate) mod outbox;
+pub(crate) mod reservations;
+pub(crate) mod spend_counters;
 pub(crate) mod usage_records;
 pub(crate) mod workspaces;

@@ -28,6 +28,9 @@ pub struct Model {
     pub latency_us: i64,
     pub share_index: i64,
     pub share_of: i64,
+    pub guardrails: String,
+    pub charged_at: i64,
+    pub findings: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

@@ -14,6 +14,15 @@ pub struct Model {
     pub credit_pico: Option<i64>,
     pub storage_used_bytes: i64,
     pub created_at: i64,
+    /// What had been spent in all when the credit began.
+    pub credit_base_pico: Option<i64>,
+    pub budget_daily_pico: Option<i64>,
+    pub budget_weekly_pico: Option<i64>,
+    pub budget_monthly_pico: Option<i64>,
+    pub budget_lifetime_pico: Option<i64>,
+    pub requests_per_minute: Option<i64>,
+    pub tokens_per_minute: Option<i64>,
+    pub default_guardrail_id: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::api_key::{
-    ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, ResetInterval,
-    SpendLimit,
-};
+use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants};
+use domain::audit::AuditDraft;
+use domain::budget::{ResetInterval, SpendLimit};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
+use domain::rate::RateLimits;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
     UpdateMany,
 };
 
+use crate::audit::append;
 use crate::change_feed::raise_keys;
 use crate::convert::{hash, hash_column, millis, moment, parse};
 use crate::database::Database;
@@ -36,7 +37,12 @@ impl SeaOrmApiKeyRepository {
     }
 
     /// Makes one change to a live key and raises the counter of keys.
-    async fn change(&self, hash: &ApiKeyHash, change: UpdateMany<Entity>) -> Result<bool, StoreError> {
+    async fn change(
+        &self,
+        hash: &ApiKeyHash,
+        change: UpdateMany<Entity>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         let changed = change
             .filter(Column::Hash.eq(hash_column(hash)))
@@ -48,6 +54,7 @@ impl SeaOrmApiKeyRepository {
             return Ok(false);
         }
         raise_keys(&transaction).await?;
+        append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -58,7 +65,7 @@ const MANAGEMENT: &str = "management";
 
 #[async_trait]
 impl ApiKeyRepository for SeaOrmApiKeyRepository {
-    async fn insert(&self, key: &ApiKey) -> Result<bool, StoreError> {
+    async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         if let ApiKeyScope::Inference(workspace_id) = key.scope
             && !super::workspaces::exists(&transaction, workspace_id).await?
@@ -66,6 +73,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
             return Ok(false);
         }
         insert(&transaction, key).await?;
+        append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -92,16 +100,28 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         rows.into_iter().map(to_key).collect()
     }
 
-    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool) -> Result<bool, StoreError> {
-        self.change(hash, Entity::update_many().col_expr(Column::Disabled, Expr::value(disabled))).await
+    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.change(hash, Entity::update_many().col_expr(Column::Disabled, Expr::value(disabled)), audit).await
     }
 
-    async fn delete(&self, hash: &ApiKeyHash) -> Result<bool, StoreError> {
+    async fn update(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let row = to_row(key);
+        let change = Entity::update_many()
+            .col_expr(Column::Name, Expr::value(row.name))
+            .col_expr(Column::LimitPico, Expr::value(row.limit_pico))
+            .col_expr(Column::LimitReset, Expr::value(row.limit_reset))
+            .col_expr(Column::ExpiresAt, Expr::value(row.expires_at))
+            .col_expr(Column::RequestsPerMinute, Expr::value(row.requests_per_minute))
+            .col_expr(Column::TokensPerMinute, Expr::value(row.tokens_per_minute));
+        self.change(&key.hash, change, audit).await
+    }
+
+    async fn delete(&self, hash: &ApiKeyHash, audit: &AuditDraft) -> Result<bool, StoreError> {
         let deletion = Entity::update_many()
             .col_expr(Column::Deleted, Expr::value(true))
             // A key that is gone holds nothing, so that guardrails count and change only live ones.
             .col_expr(Column::GuardrailId, Expr::value(None::<String>));
-        self.change(hash, deletion).await
+        self.change(hash, deletion, audit).await
     }
 }
 
@@ -150,6 +170,8 @@ fn to_row(key: &ApiKey) -> Model {
         limit_reset: limit.and_then(|limit| limit.reset).map(|reset| reset.as_str().to_owned()),
         guardrail_id: key.guardrail_id.map(|id| id.to_string()),
         created_at: millis(key.created_at),
+        requests_per_minute: key.rates.requests_per_minute.map(i64::from),
+        tokens_per_minute: key.rates.tokens_per_minute.map(i64::from),
     }
 }
 
@@ -161,6 +183,7 @@ fn to_key(row: Model) -> Result<ApiKey, StoreError> {
         hash,
         scope: to_scope(hash, &row)?,
         limit: to_limit(hash, &row)?,
+        rates: rates(row.requests_per_minute, row.tokens_per_minute, "api_keys.requests_per_minute", hash)?,
         label: row.label,
         name: ApiKeyName::try_new(&row.name).map_err(|_| corrupt("api_keys.name", hash))?,
         disabled: row.disabled,
@@ -191,18 +214,43 @@ fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>)
         ApiKeyScope::Management => GrantScope::Management,
         ApiKeyScope::Inference(workspace_id) => {
             let workspace = workspace.ok_or_else(|| corrupt("api_keys.workspace_id", hash))?;
+            let parse_id = |id: &Option<String>, column| id.as_ref().map(|id| parse(id, column, hash)).transpose();
+            let limits = [
+                row.limit_pico,
+                workspace.credit_pico,
+                workspace.budget_daily_pico,
+                workspace.budget_weekly_pico,
+                workspace.budget_monthly_pico,
+                workspace.budget_lifetime_pico,
+            ];
             GrantScope::Inference {
                 workspace_id,
                 workspace_suspended: workspace.suspended,
                 owner_id: workspace.owner_id,
-                guardrail_id: row
-                    .guardrail_id
-                    .as_ref()
-                    .map(|id| parse(id, "api_keys.guardrail_id", hash))
-                    .transpose()?,
+                guardrail_id: parse_id(&row.guardrail_id, "api_keys.guardrail_id")?,
+                workspace_guardrail_id: parse_id(&workspace.default_guardrail_id, "workspaces.default_guardrail_id")?,
+                limited: limits.iter().any(Option::is_some),
+                rates: rates(row.requests_per_minute, row.tokens_per_minute, "api_keys.requests_per_minute", hash)?,
+                workspace_rates: rates(
+                    workspace.requests_per_minute,
+                    workspace.tokens_per_minute,
+                    "workspaces.requests_per_minute",
+                    workspace_id,
+                )?,
             }
         }
     };
     let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", hash)).transpose()?;
     Ok(KeyGrant { hash, disabled: row.disabled, expires_at, scope })
+}
+
+/// Rates as two columns hold them.
+pub(super) fn rates(
+    requests: Option<i64>,
+    tokens: Option<i64>,
+    column: &str,
+    row: impl std::fmt::Display,
+) -> Result<RateLimits, StoreError> {
+    let rate = |count: Option<i64>| count.map(|count| count.try_into().map_err(|_| corrupt(column, &row))).transpose();
+    Ok(RateLimits { requests_per_minute: rate(requests)?, tokens_per_minute: rate(tokens)? })
 }

@@ -2,21 +2,25 @@
 
 use async_trait::async_trait;
 use domain::api_key::ApiKeyHash;
+use domain::audit::AuditDraft;
+use domain::budget::{ResetInterval, SpendLimit};
 use domain::error::StoreError;
-use domain::guardrail::{Guardrail, GuardrailName, GuardrailRepository};
+use domain::guardrail::{Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion};
 use domain::ids::{GuardrailId, WorkspaceId};
+use domain::money::Usd;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, FromQueryResult, IntoActiveModel, PaginatorTrait,
     QueryFilter, QueryOrder, QuerySelect,
 };
 
+use crate::audit::append;
 use crate::change_feed::raise_keys;
 use crate::chunks::chunks;
 use crate::convert::{hash_column, millis, moment, parse};
 use crate::database::Database;
-use crate::entities::api_keys;
 use crate::entities::guardrails::{Column, Entity, Model};
+use crate::entities::{api_keys, guardrail_versions, workspaces};
 use crate::errors::{corrupt, store_error};
 
 /// Keeps guardrails in the database.
@@ -34,13 +38,81 @@ impl SeaOrmGuardrailRepository {
 
 #[async_trait]
 impl GuardrailRepository for SeaOrmGuardrailRepository {
-    async fn insert(&self, guardrail: &Guardrail) -> Result<bool, StoreError> {
+    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         if !super::workspaces::exists(&transaction, guardrail.workspace_id).await? {
             return Ok(false);
         }
-        let row = to_row(guardrail).into_active_model();
-        Entity::insert(row).exec_without_returning(&transaction).await.map_err(store_error)?;
+        let row = to_row(guardrail)?;
+        keep_version(&transaction, &row, row.created_at, audit).await?;
+        Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
+        append(&transaction, audit, self.database.now()).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+
+    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let row = to_row(guardrail)?;
+        let transaction = self.database.begin().await?;
+        let updated = Entity::update_many()
+            .col_expr(Column::Name, Expr::value(row.name.clone()))
+            .col_expr(Column::LimitPico, Expr::value(row.limit_pico))
+            .col_expr(Column::LimitReset, Expr::value(row.limit_reset.clone()))
+            .col_expr(Column::Rules, Expr::value(row.rules.clone()))
+            .col_expr(Column::Version, Expr::value(row.version))
+            .col_expr(Column::UpdatedAt, Expr::value(row.updated_at))
+            .filter(Column::Id.eq(row.id.clone()))
+            .filter(Column::Version.eq(row.version.saturating_sub(1)))
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
+        if updated.rows_affected == 0 {
+            return Ok(false);
+        }
+        let changed_at = row.updated_at.unwrap_or_else(|| millis(self.database.now()));
+        keep_version(&transaction, &row, changed_at, audit).await?;
+        raise_keys(&transaction).await?;
+        append(&transaction, audit, self.database.now()).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+
+    async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+        let Some(row) = find(self.database.readers(), id).await? else { return Ok(Vec::new()) };
+        let kept = guardrail_versions::Entity::find()
+            .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
+            .order_by_desc(guardrail_versions::Column::Version)
+            .all(self.database.readers())
+            .await
+            .map_err(store_error)?;
+        kept.into_iter().map(|version| to_version(&row, version)).collect()
+    }
+
+    async fn set_default(
+        &self,
+        workspace_id: WorkspaceId,
+        guardrail: Option<GuardrailId>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        let transaction = self.database.begin().await?;
+        if let Some(id) = guardrail {
+            let found = find(&transaction, id).await?;
+            if found.is_none_or(|found| found.workspace_id != workspace_id.to_string()) {
+                return Ok(false);
+            }
+        }
+        let value = guardrail.map(|id| id.to_string());
+        let changed = workspaces::Entity::update_many()
+            .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(value))
+            .filter(workspaces::Column::Id.eq(workspace_id.to_string()))
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
+        if changed.rows_affected == 0 {
+            return Ok(false);
+        }
+        raise_keys(&transaction).await?;
+        append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -61,7 +133,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         rows.iter().map(to_guardrail).collect()
     }
 
-    async fn delete(&self, id: GuardrailId) -> Result<bool, StoreError> {
+    async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         let freed = api_keys::Entity::update_many()
             .col_expr(api_keys::Column::GuardrailId, Expr::value(None::<String>))
@@ -69,15 +141,35 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             .exec(&transaction)
             .await
             .map_err(store_error)?;
+        let undefaulted = workspaces::Entity::update_many()
+            .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(None::<String>))
+            .filter(workspaces::Column::DefaultGuardrailId.eq(id.to_string()))
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
+        guardrail_versions::Entity::delete_many()
+            .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
         let deleted = Entity::delete_by_id(id.to_string()).exec(&transaction).await.map_err(store_error)?;
-        if freed.rows_affected > 0 {
+        if deleted.rows_affected == 0 {
+            return Ok(false);
+        }
+        if freed.rows_affected + undefaulted.rows_affected > 0 {
             raise_keys(&transaction).await?;
         }
+        append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
-        Ok(deleted.rows_affected > 0)
+        Ok(true)
     }
 
-    async fn assign_keys(&self, id: GuardrailId, hashes: &[ApiKeyHash]) -> Result<Option<u64>, StoreError> {
+    async fn assign_keys(
+        &self,
+        id: GuardrailId,
+        hashes: &[ApiKeyHash],
+        audit: &AuditDraft,
+    ) -> Result<Option<u64>, StoreError> {
         let transaction = self.database.begin().await?;
         let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
         let (mut holding, mut changed) = (0, 0);
@@ -96,6 +188,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         }
         if changed > 0 {
             raise_keys(&transaction).await?;
+            append(&transaction, audit, self.database.now()).await?;
             transaction.commit().await.map_err(store_error)?;
         }
         Ok(Some(holding))
@@ -157,13 +250,39 @@ async fn assign(transaction: &DatabaseTransaction, guardrail_id: &str, hashes: &
     Ok(())
 }
 
-fn to_row(guardrail: &Guardrail) -> Model {
-    Model {
+async fn keep_version(
+    transaction: &DatabaseTransaction,
+    row: &Model,
+    changed_at: i64,
+    audit: &AuditDraft,
+) -> Result<(), StoreError> {
+    let version = guardrail_versions::Model {
+        guardrail_id: row.id.clone(),
+        version: row.version,
+        name: row.name.clone(),
+        rules: row.rules.clone(),
+        limit_pico: row.limit_pico,
+        limit_reset: row.limit_reset.clone(),
+        changed_at,
+        changed_by: audit.actor.name.clone(),
+    };
+    let insert = guardrail_versions::Entity::insert(version.into_active_model());
+    insert.exec_without_returning(transaction).await.map_err(store_error).map(drop)
+}
+
+fn to_row(guardrail: &Guardrail) -> Result<Model, StoreError> {
+    let budget = guardrail.budget.as_ref();
+    Ok(Model {
         id: guardrail.id.to_string(),
         workspace_id: guardrail.workspace_id.to_string(),
         name: guardrail.name.as_str().to_owned(),
         created_at: millis(guardrail.created_at),
-    }
+        updated_at: guardrail.updated_at.map(millis),
+        limit_pico: budget.map(|budget| budget.amount.pico()),
+        limit_reset: budget.and_then(|budget| budget.reset).map(|reset| reset.as_str().to_owned()),
+        version: i64::from(guardrail.version),
+        rules: serde_json::to_string(&guardrail.rules).map_err(|_| corrupt("guardrails.rules", guardrail.id))?,
+    })
 }
 
 fn to_guardrail(row: &Model) -> Result<Guardrail, StoreError> {
@@ -172,6 +291,33 @@ fn to_guardrail(row: &Model) -> Result<Guardrail, StoreError> {
         id,
         workspace_id: parse(&row.workspace_id, "guardrails.workspace_id", id)?,
         name: GuardrailName::try_new(&row.name).map_err(|_| corrupt("guardrails.name", id))?,
+        budget: budget(row, id)?,
+        rules: serde_json::from_str::<GuardrailRules>(&row.rules).map_err(|_| corrupt("guardrails.rules", id))?,
+        version: row.version.try_into().map_err(|_| corrupt("guardrails.version", id))?,
         created_at: moment(row.created_at, "guardrails.created_at", id)?,
+        updated_at: row.updated_at.map(|at| moment(at, "guardrails.updated_at", id)).transpose()?,
     })
+}
+
+fn budget(row: &Model, id: GuardrailId) -> Result<Option<SpendLimit>, StoreError> {
+    let known = |name: &String| ResetInterval::from_name(name).ok_or_else(|| corrupt("guardrails.limit_reset", id));
+    let reset = row.limit_reset.as_ref().map(known).transpose()?;
+    Ok(row.limit_pico.map(|pico| SpendLimit { amount: Usd::from_pico(pico), reset }))
+}
+
+/// `row` is the guardrail as it is now; what a version does not hold never changes.
+fn to_version(row: &Model, version: guardrail_versions::Model) -> Result<GuardrailVersion, StoreError> {
+    let first = version.version == 1;
+    let then = Model {
+        name: version.name,
+        rules: version.rules,
+        limit_pico: version.limit_pico,
+        limit_reset: version.limit_reset,
+        version: version.version,
+        updated_at: (!first).then_some(version.changed_at),
+        ..row.clone()
+    };
+    let guardrail = to_guardrail(&then)?;
+    let changed_at = moment(version.changed_at, "guardrail_versions.changed_at", guardrail.id)?;
+    Ok(GuardrailVersion { guardrail, changed_at, changed_by: version.changed_by })
 }

@@ -1,6 +1,7 @@
 //! The catalogue's rows.
 
 use async_trait::async_trait;
+use domain::audit::AuditDraft;
 use domain::error::StoreError;
 use domain::model::{CatalogueChange, Model as CatalogueModel, ModelRepository};
 use sea_orm::sea_query::OnConflict;
@@ -8,6 +9,7 @@ use sea_orm::{
     ActiveValue, ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
+use crate::audit::append;
 use crate::change_feed::{raise_catalogue, versions};
 use crate::chunks::{chunks, chunks_of};
 use crate::database::Database;
@@ -42,7 +44,12 @@ impl ModelRepository for SeaOrmModelRepository {
         rows.iter().map(read).collect()
     }
 
-    async fn apply(&self, change: &CatalogueChange, expected_version: u64) -> Result<bool, StoreError> {
+    async fn apply(
+        &self,
+        change: &CatalogueChange,
+        expected_version: u64,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         if versions(&transaction).await?.catalogue != expected_version {
             return Ok(false);
@@ -54,6 +61,7 @@ impl ModelRepository for SeaOrmModelRepository {
         }
         upsert(&transaction, &change.upsert).await?;
         raise_catalogue(&transaction).await?;
+        append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }

@@ -2,17 +2,24 @@
 
 use async_trait::async_trait;
 use domain::api_key::{ApiKey, ApiKeyScope};
+use domain::audit::AuditDraft;
+use domain::budget::WorkspaceBudgets;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
+use domain::rate::RateLimits;
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, UpdateMany,
+};
 
 use super::api_keys;
+use crate::audit::append;
 use crate::change_feed::raise_keys;
 use crate::convert::{millis, moment, parse, signed, unsigned};
 use crate::database::Database;
+use crate::entities::spend_counters;
 use crate::entities::workspaces::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
@@ -31,26 +38,28 @@ impl SeaOrmWorkspaceRepository {
 
 #[async_trait]
 impl WorkspaceRepository for SeaOrmWorkspaceRepository {
-    async fn insert(&self, workspace: &Workspace) -> Result<(), StoreError> {
+    async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
         let transaction = self.database.begin().await?;
         insert(&transaction, workspace, false).await?;
+        append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)
     }
 
-    async fn default_or_insert(&self, workspace: &Workspace) -> Result<Workspace, StoreError> {
+    async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {
         if let Some(found) = find_default(self.database.readers()).await? {
-            return to_workspace(found);
+            return to_workspace(self.database.readers(), found).await;
         }
         let transaction = self.database.begin().await?;
         if let Some(found) = find_default(&transaction).await? {
-            return to_workspace(found);
+            return to_workspace(&transaction, found).await;
         }
         insert(&transaction, workspace, true).await?;
+        append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(Workspace { is_default: true, ..workspace.clone() })
     }
 
-    async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey) -> Result<bool, StoreError> {
+    async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         if key.scope != ApiKeyScope::Management {
             return Err(StoreError::Corrupt("the first key must be a management key".to_owned()));
         }
@@ -61,6 +70,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let first = !api_keys::any_management_key(&transaction).await?;
         if first {
             api_keys::insert(&transaction, key).await?;
+            append(&transaction, audit, self.database.now()).await?;
         }
         transaction.commit().await.map_err(store_error)?;
         Ok(first)
@@ -68,46 +78,106 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 
     async fn find(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError> {
         let found = Entity::find_by_id(id.to_string()).one(self.database.readers()).await.map_err(store_error)?;
-        found.map(to_workspace).transpose()
+        match found {
+            Some(row) => to_workspace(self.database.readers(), row).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn list(&self) -> Result<Vec<Workspace>, StoreError> {
         let query = Entity::find().order_by_asc(Column::CreatedAt).order_by_asc(Column::Id);
         let rows = query.all(self.database.readers()).await.map_err(store_error)?;
-        rows.into_iter().map(to_workspace).collect()
-    }
-
-    async fn set_suspended(&self, id: WorkspaceId, suspended: bool) -> Result<bool, StoreError> {
-        let transaction = self.database.begin().await?;
-        let updated = Entity::update_many()
-            .col_expr(Column::Suspended, Expr::value(suspended))
-            .filter(Column::Id.eq(id.to_string()))
-            .exec(&transaction)
-            .await
-            .map_err(store_error)?;
-        if updated.rows_affected == 0 {
-            return Ok(false);
+        let mut workspaces = Vec::with_capacity(rows.len());
+        for row in rows {
+            workspaces.push(to_workspace(self.database.readers(), row).await?);
         }
-        raise_keys(&transaction).await?;
-        transaction.commit().await.map_err(store_error)?;
-        Ok(true)
+        Ok(workspaces)
     }
 
-    async fn add_credit(&self, id: WorkspaceId, amount: Usd) -> Result<Option<Usd>, StoreError> {
+    async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.change(id, Entity::update_many().col_expr(Column::Suspended, Expr::value(suspended)), audit).await
+    }
+
+    async fn set_budgets(
+        &self,
+        id: WorkspaceId,
+        budgets: &WorkspaceBudgets,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        let change = Entity::update_many()
+            .col_expr(Column::BudgetDailyPico, Expr::value(budgets.daily.map(Usd::pico)))
+            .col_expr(Column::BudgetWeeklyPico, Expr::value(budgets.weekly.map(Usd::pico)))
+            .col_expr(Column::BudgetMonthlyPico, Expr::value(budgets.monthly.map(Usd::pico)))
+            .col_expr(Column::BudgetLifetimePico, Expr::value(budgets.lifetime.map(Usd::pico)));
+        self.change(id, change, audit).await
+    }
+
+    async fn set_rates(&self, id: WorkspaceId, rates: RateLimits, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let change = Entity::update_many()
+            .col_expr(Column::RequestsPerMinute, Expr::value(rates.requests_per_minute.map(i64::from)))
+            .col_expr(Column::TokensPerMinute, Expr::value(rates.tokens_per_minute.map(i64::from)));
+        self.change(id, change, audit).await
+    }
+
+    async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.change(id, Entity::update_many().col_expr(Column::CreditPico, Expr::value(None::<i64>)), audit).await
+    }
+
+    async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
         let transaction = self.database.begin().await?;
         let query = Entity::find_by_id(id.to_string()).lock_exclusive();
         let Some(row) = query.one(&transaction).await.map_err(store_error)? else { return Ok(None) };
-        let before = row.credit_pico.map_or(Usd::ZERO, Usd::from_pico);
-        let after = before.checked_add(amount).ok_or_else(|| corrupt("workspaces.credit_pico", id))?;
+        let out_of_range = || corrupt("workspaces.credit_pico", id);
+        let spent = spent_in_all(&transaction, &row.id).await?;
+        // Who had none begins now: what was spent before is not taken from it.
+        let base = if row.credit_pico.is_some() { row.credit_base_pico.unwrap_or(0) } else { spent };
+        let granted = Usd::from_pico(row.credit_pico.unwrap_or(0)).checked_add(amount).ok_or_else(out_of_range)?;
+        let left = left_of(granted.pico(), spent, base).ok_or_else(out_of_range)?;
         Entity::update_many()
-            .col_expr(Column::CreditPico, Expr::value(after.pico()))
+            .col_expr(Column::CreditPico, Expr::value(granted.pico()))
+            .col_expr(Column::CreditBasePico, Expr::value(base))
             .filter(Column::Id.eq(row.id))
             .exec(&transaction)
             .await
             .map_err(store_error)?;
+        if row.credit_pico.is_none() {
+            raise_keys(&transaction).await?;
+        }
+        append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
-        Ok(Some(after))
+        Ok(Some(left))
     }
+}
+
+impl SeaOrmWorkspaceRepository {
+    /// Makes one change to a workspace and raises the counter of keys.
+    async fn change(
+        &self,
+        id: WorkspaceId,
+        change: UpdateMany<Entity>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        let transaction = self.database.begin().await?;
+        let changed = change.filter(Column::Id.eq(id.to_string())).exec(&transaction).await.map_err(store_error)?;
+        if changed.rows_affected == 0 {
+            return Ok(false);
+        }
+        raise_keys(&transaction).await?;
+        append(&transaction, audit, self.database.now()).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+}
+
+/// What a workspace has spent in all, by its counter.
+async fn spent_in_all(connection: &impl ConnectionTrait, id: &str) -> Result<i64, StoreError> {
+    let key = ("workspace".to_owned(), id.to_owned(), "total".to_owned(), 0);
+    let counter = spend_counters::Entity::find_by_id(key).one(connection).await.map_err(store_error)?;
+    Ok(counter.map_or(0, |counter| counter.spent_pico))
+}
+
+fn left_of(granted: i64, spent: i64, base: i64) -> Option<Usd> {
+    granted.checked_sub(spent.checked_sub(base)?).map(Usd::from_pico)
 }
 
 async fn insert(transaction: &impl ConnectionTrait, workspace: &Workspace, is_default: bool) -> Result<(), StoreError> {
@@ -136,18 +206,43 @@ fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
         credit_pico: workspace.credit.map(Usd::pico),
         storage_used_bytes: signed(workspace.storage_used_bytes, "workspaces.storage_used_bytes", workspace.id)?,
         created_at: millis(workspace.created_at),
+        credit_base_pico: None,
+        budget_daily_pico: workspace.budgets.daily.map(Usd::pico),
+        budget_weekly_pico: workspace.budgets.weekly.map(Usd::pico),
+        budget_monthly_pico: workspace.budgets.monthly.map(Usd::pico),
+        budget_lifetime_pico: workspace.budgets.lifetime.map(Usd::pico),
+        requests_per_minute: workspace.rates.requests_per_minute.map(i64::from),
+        tokens_per_minute: workspace.rates.tokens_per_minute.map(i64::from),
+        default_guardrail_id: workspace.default_guardrail_id.map(|id| id.to_string()),
     })
 }
 
-fn to_workspace(row: Model) -> Result<Workspace, StoreError> {
+async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<Workspace, StoreError> {
     let id: WorkspaceId = parse(&row.id, "workspaces.id", &row.id)?;
+    let credit = match row.credit_pico {
+        Some(granted) => {
+            let spent = spent_in_all(connection, &row.id).await?;
+            let left = left_of(granted, spent, row.credit_base_pico.unwrap_or(0));
+            Some(left.ok_or_else(|| corrupt("workspaces.credit_pico", id))?)
+        }
+        None => None,
+    };
+    let guardrail = row.default_guardrail_id.as_ref();
     Ok(Workspace {
         id,
         name: WorkspaceName::try_new(&row.name).map_err(|_| corrupt("workspaces.name", id))?,
         owner_id: row.owner_id,
         is_default: row.is_default,
         suspended: row.suspended,
-        credit: row.credit_pico.map(Usd::from_pico),
+        credit,
+        budgets: WorkspaceBudgets {
+            daily: row.budget_daily_pico.map(Usd::from_pico),
+            weekly: row.budget_weekly_pico.map(Usd::from_pico),
+            monthly: row.budget_monthly_pico.map(Usd::from_pico),
+            lifetime: row.budget_lifetime_pico.map(Usd::from_pico),
+        },
+        rates: api_keys::rates(row.requests_per_minute, row.tokens_per_minute, "workspaces.requests_per_minute", id)?,
+        default_guardrail_id: guardrail.map(|found| parse(found, "workspaces.default_guardrail_id", id)).transpose()?,
         storage_used_bytes: unsigned(row.storage_used_bytes, "workspaces.storage_used_bytes", id)?,
         created_at: moment(row.created_at, "workspaces.created_at", id)?,
     })

@@ -1,7 +1,9 @@
 //! Usage records: read one by one, written in batches.
 
+mod ledger;
 mod repository;
 mod row;
 mod writer;
 
+pub use ledger::SeaOrmLedger;
 pub use repository::SeaOrmUsageRepository;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use domain::error::StoreError;
-use domain::ids::{DecisionId, RequestId};
+use domain::guardrail::FilterAction;
+use domain::guardrail::filter::Finding;
+use domain::ids::{DecisionId, GuardrailId, RequestId};
 use domain::json::Json;
 use domain::money::{Price, Usd};
 use domain::routing::TokenPrices;
@@ -60,6 +62,9 @@ pub(super) fn to_row(record: &UsageRecord) -> Result<Model, StoreError> {
         latency_us: micros(record.latency),
         share_index: record.share.index.into(),
         share_of: record.share.of.into(),
+        guardrails: write_guardrails(&record.guardrails),
+        charged_at: millis(record.charged_at),
+        findings: write_findings(&record.findings).map_err(|_| corrupt("usage_records.findings", id))?,
     })
 }
 
@@ -87,6 +92,9 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         prices,
         share: share(row.share_index, row.share_of).ok_or_else(|| corrupt("usage_records.share_of", &id))?,
         attempts: std::sync::Arc::default(),
+        guardrails: read_guardrails(&row.guardrails).ok_or_else(|| corrupt("usage_records.guardrails", &id))?,
+        findings: read_findings(row.findings.as_deref()).ok_or_else(|| corrupt("usage_records.findings", &id))?,
+        charged_at: moment(row.charged_at, "usage_records.charged_at", &id)?,
         session_id: row.session_id,
         trace,
         user: row.user,
@@ -95,6 +103,51 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
         id,
     };
     read_attempts(&attempts, record)
+}
+
+/// A finding of a filter, as its column holds it.
+#[derive(Serialize, Deserialize)]
+struct StoredFinding {
+    guardrail_id: String,
+    label: String,
+    action: FilterAction,
+    path: String,
+    count: u32,
+}
+
+fn write_findings(findings: &[Finding]) -> Result<Option<String>, serde_json::Error> {
+    if findings.is_empty() {
+        return Ok(None);
+    }
+    let stored = findings.iter().map(|finding| StoredFinding {
+        guardrail_id: finding.guardrail_id.to_string(),
+        label: finding.label.clone(),
+        action: finding.action,
+        path: finding.path.clone(),
+        count: finding.count,
+    });
+    serde_json::to_string(&stored.collect::<Vec<_>>()).map(Some)
+}
+
+fn read_findings(text: Option<&str>) -> Option<Vec<Finding>> {
+    let Some(text) = text else { return Some(Vec::new()) };
+    let stored: Vec<StoredFinding> = serde_json::from_str(text).ok()?;
+    let finding = |stored: StoredFinding| {
+        let StoredFinding { guardrail_id, label, action, path, count } = stored;
+        Some(Finding { guardrail_id: guardrail_id.parse().ok()?, label, action, path, count })
+    };
+    stored.into_iter().map(finding).collect()
+}
+
+/// The guardrails of a payer: an array of ids.
+pub(crate) fn write_guardrails(ids: &[GuardrailId]) -> String {
+    let quoted: Vec<String> = ids.iter().map(|id| format!("\"{id}\"")).collect();
+    format!("[{}]", quoted.join(","))
+}
+
+pub(crate) fn read_guardrails(text: &str) -> Option<Vec<GuardrailId>> {
+    let ids: Vec<String> = serde_json::from_str(text).ok()?;
+    ids.iter().map(|id| id.parse().ok()).collect()
 }
 
 fn share(index: i64, of: i64) -> Option<UsageShare> {

@@ -17,7 +17,7 @@ pub(super) struct Job {
     pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
 }
 
-/// Most records of one statement: 22 parameters each, far below what SQLite and PostgreSQL take.
+/// Most records of one statement: 25 parameters each, far below what SQLite and PostgreSQL take.
 const BATCH: usize = 64;
 
 /// Writes what waits in one statement, then looks again. Ends when nobody can send any more.
@@ -79,7 +79,7 @@ impl Statements {
 }
 
 /// In the order of the columns.
-fn values(row: Model) -> [Value; 22] {
+fn values(row: Model) -> [Value; 25] {
     [
         row.id.into(),
         row.workspace_id.into(),
@@ -103,5 +103,8 @@ fn values(row: Model) -> [Value; 22] {
         row.latency_us.into(),
         row.share_index.into(),
         row.share_of.into(),
+        row.guardrails.into(),
+        row.charged_at.into(),
+        row.findings.into(),
     ]
 }

@@ -6,16 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_storage::{
-    Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
-    SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
+    SeaOrmGuardrailRepository, SeaOrmLedger, SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
+    StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
+use domain::audit::{Actor, AuditDraft};
+use domain::budget::WorkspaceBudgets;
 use domain::file::PendingDocument;
-use domain::guardrail::{Guardrail, GuardrailName};
+use domain::guardrail::{Guardrail, GuardrailName, GuardrailRules};
 use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use domain::json::Json;
 use domain::money::Usd;
+use domain::rate::RateLimits;
 use domain::routing::TokenPrices;
+use domain::system::Clock;
+use domain::testing::FixedClock;
 use domain::testing::contract::Stores;
 use domain::usage::{TokenSource, UsageOutcome, UsageRecord, UsageShare};
 use domain::workspace::{Workspace, WorkspaceName};
@@ -63,7 +70,7 @@ pub fn settings(path: &Path) -> StorageSettings {
 }
 
 pub async fn open(settings: &StorageSettings) -> Database {
-    let database = Database::open(settings).await.unwrap();
+    let database = Database::open(settings, clock()).await.unwrap();
     database.migrate().await.unwrap();
     database
 }
@@ -85,10 +92,22 @@ pub fn stores(handles: &[Database], keep: Folder) -> Stores {
         documents: Arc::new(SeaOrmDocumentRepository::new(database(1))),
         models: Arc::new(SeaOrmModelRepository::new(database(1))),
         changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
-        usage: Arc::new(SeaOrmUsageRepository::start(database(0), &tasks)),
+        usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
+        ledger: Arc::new(SeaOrmLedger::start(database(0), &tasks)),
+        audit: Arc::new(SeaOrmAuditLog::new(database(1))),
         grants_lag: None,
         keep: Box::new(keep),
     }
+}
+
+/// A clock that stands still.
+pub fn clock() -> Arc<dyn Clock> {
+    Arc::new(FixedClock::at(at(0)))
+}
+
+/// What a change is written down as.
+pub fn audit() -> AuditDraft {
+    AuditDraft::done(&Actor::system(), "test.change", "subject", Json::object([]))
 }
 
 pub fn at(seconds: i64) -> DateTime<Utc> {
@@ -129,6 +148,9 @@ pub fn workspace(number: u128) -> Workspace {
         is_default: false,
         suspended: false,
         credit: None,
+        budgets: WorkspaceBudgets::default(),
+        rates: RateLimits::default(),
+        default_guardrail_id: None,
         storage_used_bytes: 0,
         created_at: at(0),
     }
@@ -143,6 +165,7 @@ pub fn key(number: u64, scope: ApiKeyScope) -> ApiKey {
         disabled: false,
         expires_at: None,
         limit: None,
+        rates: RateLimits::default(),
         guardrail_id: None,
         created_at: at(0),
     }
@@ -153,7 +176,11 @@ pub fn guardrail(number: u128, workspace: u128) -> Guardrail {
         id: guardrail_id(number),
         workspace_id: workspace_id(workspace),
         name: GuardrailName::try_new("guardrail").unwrap(),
+        budget: None,
+        rules: GuardrailRules::default(),
+        version: 1,
         created_at: at(0),
+        updated_at: None,
     }
 }
 
@@ -184,6 +211,9 @@ pub fn usage(number: u128, workspace: u128) -> UsageRecord {
         prices: TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0".parse().unwrap() },
         share: UsageShare::WHOLE,
         attempts: std::sync::Arc::default(),
+        guardrails: Vec::new(),
+        findings: Vec::new(),
+        charged_at: at(0),
         session_id: None,
         trace: None,
         user: None,

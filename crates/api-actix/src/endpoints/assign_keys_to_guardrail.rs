@@ -40,7 +40,8 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload
     // What is not even text names no guardrail.
     let guardrail_id = segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)?;
     let hashes = hashes.iter().map(Cow::as_ref);
-    let assigned_count = call.gateway.services.assign_keys.execute(authority, &guardrail_id, hashes).await?;
+    let assigned_count =
+        call.gateway.services.assign_keys.execute(authority, &call.actor(authority), &guardrail_id, hashes).await?;
     Ok(HttpResponse::Ok().json(AssignedView { assigned_count }))
 }
 

@@ -211,7 +211,7 @@ impl<'a> Response<'a> {
 fn finish_reason(outcome: UsageOutcome) -> Option<&'static str> {
     match outcome {
         UsageOutcome::Completed => Some("stop"),
-        UsageOutcome::Failed => Some("error"),
+        UsageOutcome::Failed | UsageOutcome::Abandoned => Some("error"),
         UsageOutcome::Cancelled => None,
     }
 }

@@ -9,9 +9,11 @@ use std::time::Duration;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
-use domain::api_key::Principal;
+use domain::api_key::{ManagementKey, Principal};
+use domain::audit::Actor;
 use domain::error::ErrorKind;
 use domain::ids::RequestId;
+use domain::rate::RateSubject;
 use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
@@ -42,6 +44,12 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// Who manages, for the audit log: the key, and where it calls from.
+    pub(crate) fn actor(&self, key: &ManagementKey) -> Actor {
+        let source = client_address(self.request, &self.gateway.trusted_proxies);
+        Actor { name: format!("key:{}", key.hash()), source: source.map(|address| address.to_string()) }
+    }
+
     /// True where the caller asks to be told how its request was handled.
     pub(crate) fn wants_metadata(&self) -> bool {
         envelope::wants_metadata(self.request.headers(), self.gateway.wire_names)
@@ -176,7 +184,7 @@ async fn answer(
 fn within_rate(gateway: &Gateway, caller: &Principal) -> Result<(), ApiError> {
     let Some(limiter) = &gateway.services.rate_limiter else { return Ok(()) };
     limiter
-        .check(&caller.hash())
+        .request(&RateSubject::of(caller, gateway.services.key_rates, gateway.services.workspace_rates))
         .map_err(|limited| ApiError::rate_limited(limited, gateway.services.clock.now().timestamp_millis()))
 }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT_ENCODING, ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use domain::api_key::{AuthenticateError, RateLimited, WrongKeyKind};
+use domain::api_key::{AuthenticateError, WrongKeyKind};
 use domain::decision::InvalidDecision;
 use domain::error::{ErrorKind, StoreError};
+use domain::rate::RateLimited;
 use serde_json::{Map, Value};
 
 use super::format::ErrorFormat;

@@ -29,14 +29,25 @@ impl Authenticate {
             GrantScope::Inference { workspace_suspended: true, owner_id, .. } => {
                 Err(AuthenticateError::WorkspaceSuspended { owner_id: owner_id.clone() })
             }
-            GrantScope::Inference { workspace_id, owner_id, guardrail_id, .. } => {
-                Ok(Principal::Inference(InferenceKey {
-                    hash: grant.hash,
-                    workspace_id: *workspace_id,
-                    owner_id: owner_id.clone(),
-                    guardrail_id: *guardrail_id,
-                }))
-            }
+            GrantScope::Inference {
+                workspace_id,
+                owner_id,
+                guardrail_id,
+                workspace_guardrail_id,
+                limited,
+                rates,
+                workspace_rates,
+                ..
+            } => Ok(Principal::Inference(InferenceKey {
+                hash: grant.hash,
+                workspace_id: *workspace_id,
+                owner_id: owner_id.clone(),
+                guardrail_id: *guardrail_id,
+                workspace_guardrail_id: *workspace_guardrail_id,
+                limited: *limited,
+                rates: *rates,
+                workspace_rates: *workspace_rates,
+            })),
         }
     }
 }
@@ -69,6 +80,10 @@ mod tests {
                 workspace_suspended: false,
                 owner_id: Some("acme".into()),
                 guardrail_id: None,
+                workspace_guardrail_id: None,
+                limited: false,
+                rates: crate::rate::RateLimits::default(),
+                workspace_rates: crate::rate::RateLimits::default(),
             },
         };
         change(&mut grant);

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ApiKeySecret, CreateApiKeyError, SpendLimit};
+use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ApiKeySecret, CreateApiKeyError};
+use crate::audit::{Actor, AuditDraft};
+use crate::budget::SpendLimit;
+use crate::json::Json;
 use crate::money::Usd;
+use crate::rate::RateLimits;
 use crate::system::{Clock, SecretGenerator};
 
 /// What a new key is to be.
@@ -17,6 +21,8 @@ pub struct NewApiKey {
     pub scope: ApiKeyScope,
     /// How much it may spend; more than zero.
     pub limit: Option<SpendLimit>,
+    /// How often it may call.
+    pub rates: RateLimits,
     /// When it stops; in the future.
     pub expires_at: Option<DateTime<Utc>>,
 }
@@ -35,7 +41,7 @@ impl CreateApiKey {
     }
 
     /// Returns the key and its secret: the only time that the secret can be read.
-    pub async fn execute(&self, new: NewApiKey) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
+    pub async fn execute(&self, actor: &Actor, new: NewApiKey) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
         let now = self.clock.now();
         if new.limit.is_some_and(|limit| limit.amount <= Usd::ZERO) {
             return Err(CreateApiKeyError::InvalidLimit);
@@ -53,9 +59,14 @@ impl CreateApiKey {
             disabled: false,
             expires_at: new.expires_at,
             limit: new.limit,
+            rates: new.rates,
             guardrail_id: None,
             created_at: now,
         };
-        if self.keys.insert(&key).await? { Ok((key, secret)) } else { Err(CreateApiKeyError::UnknownWorkspace) }
+        let name = Json::string(key.name.as_str());
+        let after = Json::object([("name", name.text())]);
+        let details = Json::object([("after", after.text())]);
+        let audit = AuditDraft::done(actor, "key.create", format!("key {}", key.hash), details);
+        if self.keys.insert(&key, &audit).await? { Ok((key, secret)) } else { Err(CreateApiKeyError::UnknownWorkspace) }
     }
 }

@@ -3,8 +3,9 @@
 use chrono::{DateTime, Utc};
 
 use super::{ApiKeyHash, InvalidApiKeyName};
+use crate::budget::SpendLimit;
 use crate::ids::{GuardrailId, WorkspaceId};
-use crate::money::Usd;
+use crate::rate::RateLimits;
 
 /// A key as it is kept: everything but the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct ApiKey {
     pub expires_at: Option<DateTime<Utc>>,
     /// How much it may spend.
     pub limit: Option<SpendLimit>,
+    /// How often it may call; what is `None` here follows the configuration.
+    pub rates: RateLimits,
     /// The guardrail that it holds; a key holds at most one.
     pub guardrail_id: Option<GuardrailId>,
     /// When it was made.
@@ -45,42 +48,6 @@ impl ApiKeyScope {
             Self::Inference(id) => Some(id),
             Self::Management => None,
         }
-    }
-}
-
-/// An amount and the period after which it starts anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpendLimit {
-    /// The most that may be spent in a period; positive.
-    pub amount: Usd,
-    /// The period; `None` is for ever.
-    pub reset: Option<ResetInterval>,
-}
-
-/// A calendar period in UTC; weeks start on Monday.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResetInterval {
-    /// From midnight to midnight.
-    Daily,
-    /// From Monday to Monday.
-    Weekly,
-    /// From the first to the first.
-    Monthly,
-}
-
-impl ResetInterval {
-    /// Its name on every surface.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Daily => "daily",
-            Self::Weekly => "weekly",
-            Self::Monthly => "monthly",
-        }
-    }
-
-    /// The interval of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Daily, Self::Weekly, Self::Monthly].into_iter().find(|interval| interval.as_str() == name)
     }
 }
 
@@ -136,6 +103,14 @@ pub enum GrantScope {
         owner_id: Option<String>,
         /// The guardrail that the key holds.
         guardrail_id: Option<GuardrailId>,
+        /// The guardrail that its whole workspace is under.
+        workspace_guardrail_id: Option<GuardrailId>,
+        /// True where the key has a limit, or its workspace credit or a budget.
+        limited: bool,
+        /// How often the key may call.
+        rates: RateLimits,
+        /// How often all keys of the workspace together may call.
+        workspace_rates: RateLimits,
     },
     /// A management key.
     Management,
@@ -150,6 +125,10 @@ pub struct InferenceKey {
     pub(super) workspace_id: WorkspaceId,
     pub(super) owner_id: Option<String>,
     pub(super) guardrail_id: Option<GuardrailId>,
+    pub(super) workspace_guardrail_id: Option<GuardrailId>,
+    pub(super) limited: bool,
+    pub(super) rates: RateLimits,
+    pub(super) workspace_rates: RateLimits,
 }
 
 impl InferenceKey {
@@ -173,10 +152,53 @@ impl InferenceKey {
         self.guardrail_id
     }
 
-    /// A caller without authentication, for tests.
+    /// The guardrail that its whole workspace is under.
+    pub fn workspace_guardrail_id(&self) -> Option<GuardrailId> {
+        self.workspace_guardrail_id
+    }
+
+    /// True where the key has a limit, or its workspace credit or a budget. Guardrails may limit it as well.
+    pub fn limited(&self) -> bool {
+        self.limited
+    }
+
+    /// How often the key may call.
+    pub fn rates(&self) -> RateLimits {
+        self.rates
+    }
+
+    /// How often all keys of the workspace together may call.
+    pub fn workspace_rates(&self) -> RateLimits {
+        self.workspace_rates
+    }
+
+    /// A caller without authentication, for tests: under no guardrail, with no limit.
     #[cfg(any(test, feature = "testing"))]
     pub fn for_tests(hash: ApiKeyHash, workspace_id: WorkspaceId) -> Self {
-        Self { hash, workspace_id, owner_id: None, guardrail_id: None }
+        Self {
+            hash,
+            workspace_id,
+            owner_id: None,
+            guardrail_id: None,
+            workspace_guardrail_id: None,
+            limited: false,
+            rates: RateLimits::default(),
+            workspace_rates: RateLimits::default(),
+        }
+    }
+
+    /// The same caller under guardrails, for tests.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn under(self, workspace_guardrail_id: Option<GuardrailId>, guardrail_id: Option<GuardrailId>) -> Self {
+        Self { workspace_guardrail_id, guardrail_id, ..self }
+    }
+
+    /// The same caller with a limit, for tests.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn with_limit(self) -> Self {
+        Self { limited: true, ..self }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Where keys are kept and looked up.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::{ApiKey, ApiKeyHash, KeyGrant};
+use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 
@@ -27,15 +27,15 @@ pub trait KeyGrants: Send + Sync {
 /// Keeps keys.
 ///
 /// # Contract
-/// - Every method is one transaction.
-/// - `set_disabled` and `delete` MUST raise the change feed's key version in the same transaction.
+/// - Every method is one transaction; those that change something write their audit entry in it.
+/// - `update`, `set_disabled` and `delete` MUST raise the change feed's key version in the same transaction.
 /// - A deleted key is gone for every method but keeps its hash: `insert` of the same hash again is
 ///   [`StoreError::Corrupt`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ApiKeyRepository: Send + Sync {
     /// Adds a key. False where it is an inference key and its workspace does not exist; nothing is added then.
-    async fn insert(&self, key: &ApiKey) -> Result<bool, StoreError>;
+    async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// One live (not deleted) key.
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
@@ -44,28 +44,11 @@ pub trait ApiKeyRepository: Send + Sync {
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<ApiKey>, StoreError>;
 
     /// Switches a key off or on; false where there is no such live key.
-    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool) -> Result<bool, StoreError>;
+    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError>;
+
+    /// Replaces name, limit, rates and expiry of a live key by those of `key`; false where there is no such live key.
+    async fn update(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// Deletes a key for good; false where there is no such live key.
-    async fn delete(&self, hash: &ApiKeyHash) -> Result<bool, StoreError>;
-}
-
-/// How a key stands with its requests per minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLimited {
-    /// Requests that a minute allows.
-    pub limit: u32,
-    /// How long until the next request is let through; more than zero.
-    pub retry_after: Duration,
-}
-
-/// Limits how often a key may call.
-///
-/// # Contract
-/// - MUST NOT block or do I/O.
-/// - A key that stays below the limit is never refused; the limit is that of one process.
-#[cfg_attr(feature = "mock", mockall::automock)]
-pub trait RateLimiter: Send + Sync {
-    /// Counts one request of the key, or refuses it.
-    fn check(&self, key: &ApiKeyHash) -> Result<(), RateLimited>;
+    async fn delete(&self, hash: &ApiKeyHash, audit: &AuditDraft) -> Result<bool, StoreError>;
 }

@@ -7,10 +7,12 @@ use crate::error::StoreError;
 /// How often each kind of cached thing has changed since the database was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChangeVersions {
-    /// Keys, their guardrail assignments and their workspaces' state.
+    /// Keys, guardrails and their assignments, and their workspaces' state.
     pub keys: u64,
     /// The catalogue.
     pub catalogue: u64,
+    /// Destinations of traces.
+    pub observability: u64,
 }
 
 /// Reads the counters.

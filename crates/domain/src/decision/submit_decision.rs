@@ -19,11 +19,13 @@ use super::{
     CallerPresence, Coalescing, Decision, DecisionProvider, DecisionRequest, RouterSettings, SubmitDecisionError,
 };
 use crate::api_key::InferenceKey;
+use crate::budget::Ledger;
+use crate::guardrail::GuardrailPolicies;
 use crate::ids::{DecisionId, RequestId};
 use crate::model::Catalogue;
+use crate::observability::Meter;
 use crate::routing::{EndpointDirectory, HealthBoard};
 use crate::system::{Clock, IdGenerator, Randomness, Timer};
-use crate::usage::UsageRepository;
 
 /// The ports of [`SubmitDecision`].
 pub struct SubmitDecisionPorts {
@@ -31,8 +33,12 @@ pub struct SubmitDecisionPorts {
     pub catalogue: Arc<dyn Catalogue>,
     /// Who makes attempts.
     pub provider: Arc<dyn DecisionProvider>,
-    /// Where usage is recorded.
-    pub usage: Arc<dyn UsageRepository>,
+    /// Where money is reserved and usage is charged.
+    pub ledger: Arc<dyn Ledger>,
+    /// What keys are under.
+    pub policies: Arc<dyn GuardrailPolicies>,
+    /// Who counts.
+    pub meter: Arc<dyn Meter>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Waiting, for hedges.

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use super::{AssignKeysError, GuardrailRepository};
 use crate::api_key::{ApiKeyHash, ManagementKey};
+use crate::audit::{Actor, AuditDraft};
 use crate::ids::GuardrailId;
+use crate::json::Json;
+
+/// How many hashes of one call the audit log names.
+const AUDITED_HASHES: usize = 100;
 
 /// Assigns many keys to one guardrail in one transaction.
 pub struct AssignKeysToGuardrail {
@@ -24,6 +29,7 @@ impl AssignKeysToGuardrail {
     pub async fn execute<'a>(
         &self,
         _authority: &ManagementKey,
+        actor: &Actor,
         guardrail_id: &str,
         key_hashes: impl IntoIterator<Item = &'a str>,
     ) -> Result<u64, AssignKeysError> {
@@ -44,7 +50,12 @@ impl AssignKeysToGuardrail {
         hashes.sort_unstable();
         hashes.dedup();
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        self.guardrails.assign_keys(id, &hashes).await?.ok_or(AssignKeysError::UnknownGuardrail)
+        let quoted: Vec<String> = hashes.iter().map(|hash| format!("\"{hash}\"")).collect();
+        let listed = Json::array(quoted.iter().take(AUDITED_HASHES).map(String::as_str));
+        let count = hashes.len().to_string();
+        let details = Json::object([("key_hashes_count", count.as_str()), ("key_hashes", listed.text())]);
+        let audit = AuditDraft::done(actor, "guardrail.assign_keys", format!("guardrail {id}"), details);
+        self.guardrails.assign_keys(id, &hashes, &audit).await?.ok_or(AssignKeysError::UnknownGuardrail)
     }
 }
 
@@ -59,7 +70,7 @@ mod tests {
     async fn assign(repository: MockGuardrailRepository, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
         let authority = ManagementKey::for_tests(ApiKeyHash::from_bytes([9; 32]));
         AssignKeysToGuardrail::new(Arc::new(repository))
-            .execute(&authority, id, hashes.iter().map(String::as_str))
+            .execute(&authority, &Actor::system(), id, hashes.iter().map(String::as_str))
             .await
     }
 
@@ -68,8 +79,8 @@ mod tests {
         let mut repository = MockGuardrailRepository::new();
         repository
             .expect_assign_keys()
-            .withf(|id, hashes| id.to_string() == ID && hashes.len() == 2 && hashes.is_sorted())
-            .return_once(|_, _| Ok(Some(2)));
+            .withf(|id, hashes, _| id.to_string() == ID && hashes.len() == 2 && hashes.is_sorted())
+            .return_once(|_, _, _| Ok(Some(2)));
         let hashes = ["b".repeat(64), "a".repeat(64), "b".repeat(64), "A".repeat(64), "'; DROP TABLE".to_owned()];
         assert_eq!(assign(repository, ID, &hashes).await.unwrap(), 2);
     }
@@ -89,14 +100,14 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
         }
         let mut repository = MockGuardrailRepository::new();
-        repository.expect_assign_keys().return_once(|_, _| Ok(None));
+        repository.expect_assign_keys().return_once(|_, _, _| Ok(None));
         assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[tokio::test]
     async fn a_failing_store_is_unavailable() {
         let mut repository = MockGuardrailRepository::new();
-        repository.expect_assign_keys().return_once(|_, _| Err(StoreError::unavailable("locked")));
+        repository.expect_assign_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
         assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{CreateGuardrailError, Guardrail, GuardrailName, GuardrailRepository};
+use super::{CreateGuardrailError, Guardrail, GuardrailName, GuardrailRepository, GuardrailRules};
+use crate::audit::{Actor, AuditDraft};
 use crate::ids::WorkspaceId;
+use crate::json::Json;
 use crate::system::{Clock, IdGenerator};
 
 /// Makes a guardrail.
@@ -20,14 +22,27 @@ impl CreateGuardrail {
     }
 
     /// Adds a guardrail to a workspace. No key holds it yet.
-    pub async fn execute(&self, workspace_id: WorkspaceId, name: &str) -> Result<Guardrail, CreateGuardrailError> {
+    pub async fn execute(
+        &self,
+        actor: &Actor,
+        workspace_id: WorkspaceId,
+        name: &str,
+    ) -> Result<Guardrail, CreateGuardrailError> {
         let guardrail = Guardrail {
             id: self.ids.guardrail_id(),
             workspace_id,
             name: GuardrailName::try_new(name)?,
+            budget: None,
+            rules: GuardrailRules::default(),
+            version: 1,
             created_at: self.clock.now(),
+            updated_at: None,
         };
-        if self.guardrails.insert(&guardrail).await? {
+        let name = Json::string(guardrail.name.as_str());
+        let after = Json::object([("name", name.text())]);
+        let details = Json::object([("after", after.text())]);
+        let audit = AuditDraft::done(actor, "guardrail.create", format!("guardrail {}", guardrail.id), details);
+        if self.guardrails.insert(&guardrail, &audit).await? {
             Ok(guardrail)
         } else {
             Err(CreateGuardrailError::UnknownWorkspace)

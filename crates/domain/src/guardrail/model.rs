@@ -1,11 +1,13 @@
 //! A guardrail's record.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::InvalidGuardrailName;
+use crate::budget::SpendLimit;
 use crate::ids::{GuardrailId, WorkspaceId};
 
-/// A named set of rules that keys of one workspace can hold.
+/// A named set of rules that keys of one workspace can hold, or that a whole workspace is under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guardrail {
     /// Its id.
@@ -14,8 +16,203 @@ pub struct Guardrail {
     pub workspace_id: WorkspaceId,
     /// What people call it.
     pub name: GuardrailName,
+    /// What keys that hold it may spend, each on its own.
+    pub budget: Option<SpendLimit>,
+    /// Everything else that it rules.
+    pub rules: GuardrailRules,
+    /// From 1; every change makes it one more.
+    pub version: u32,
     /// When it was made.
     pub created_at: DateTime<Utc>,
+    /// When it was last changed.
+    pub updated_at: Option<DateTime<Utc>>,
+}
+
+/// What a guardrail rules beside money. Member names are those of every surface and of stores.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GuardrailRules {
+    /// At most 1,000 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Canonical slugs of the only models that may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_models: Option<Vec<String>>,
+    /// Canonical slugs of models that may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored_models: Option<Vec<String>>,
+    /// Slugs of the only providers that may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_providers: Option<Vec<String>>,
+    /// Slugs of providers that may not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored_providers: Option<Vec<String>>,
+    /// What providers may do with data.
+    #[serde(flatten)]
+    pub data_policy: DataPolicyRules,
+    /// Patterns of the operator's own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub content_filters: Vec<ContentFilter>,
+    /// Patterns that come with the service.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub content_filter_builtins: Vec<BuiltinContentFilter>,
+}
+
+/// What providers may do with data, as far as endpoint records can answer it. `None` is no rule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DataPolicyRules {
+    /// True: only endpoints that keep nothing; for every group that says nothing itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_zdr: Option<bool>,
+    /// The same for models of `anthropic`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_zdr_anthropic: Option<bool>,
+    /// The same for models of `openai`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_zdr_openai: Option<bool>,
+    /// The same for models of `google`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_zdr_google: Option<bool>,
+    /// The same for models of `x-ai`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_zdr_xai: Option<bool>,
+    /// The same for models of everybody else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforce_zdr_other: Option<bool>,
+    /// False: no endpoint that costs something and collects what it is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_paid_model_training: Option<bool>,
+    /// False: no endpoint that costs nothing and collects what it is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_free_model_training: Option<bool>,
+}
+
+/// What happens to a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FilterAction {
+    /// It is noted in the usage record.
+    Flag,
+    /// It is replaced before anything is sent.
+    Redact,
+    /// The request is refused.
+    Block,
+}
+
+impl FilterAction {
+    /// Every action, the mildest first.
+    pub const ALL: [Self; 3] = [Self::Flag, Self::Redact, Self::Block];
+
+    /// Its name on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Redact => "redact",
+            Self::Block => "block",
+        }
+    }
+
+    /// The action of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.as_str() == name)
+    }
+}
+
+/// A pattern of the operator's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContentFilter {
+    /// A regular expression that is matched in linear time.
+    pub pattern: String,
+    /// What happens to a match.
+    pub action: FilterAction,
+    /// What it is called, and what stands in for a match in brackets; at most 100 characters.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub label: Option<String>,
+}
+
+/// A pattern that comes with the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuiltinContentFilter {
+    /// Which.
+    pub slug: BuiltinFilter,
+    /// What happens to a match.
+    pub action: FilterAction,
+}
+
+/// The patterns that come with the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BuiltinFilter {
+    /// Addresses of electronic mail.
+    Email,
+    /// Telephone numbers.
+    Phone,
+    /// Social security numbers of the United States.
+    Ssn,
+    /// Payment card numbers whose check digit is right.
+    CreditCard,
+    /// Addresses of the internet protocol, both versions.
+    IpAddress,
+    /// Keys and tokens of well-known services, private keys, and values that are called a password.
+    Secrets,
+    /// Attempts to make a model disregard its instructions.
+    RegexPromptInjection,
+}
+
+impl BuiltinFilter {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::Email,
+        Self::Phone,
+        Self::Ssn,
+        Self::CreditCard,
+        Self::IpAddress,
+        Self::Secrets,
+        Self::RegexPromptInjection,
+    ];
+
+    /// Its name on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Phone => "phone",
+            Self::Ssn => "ssn",
+            Self::CreditCard => "credit-card",
+            Self::IpAddress => "ip-address",
+            Self::Secrets => "secrets",
+            Self::RegexPromptInjection => "regex-prompt-injection",
+        }
+    }
+
+    /// The filter of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|filter| filter.as_str() == name)
+    }
+
+    /// What it is called in refusals, and, in brackets, what stands in for a match.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Email => "EMAIL",
+            Self::Phone => "PHONE",
+            Self::Ssn => "SSN",
+            Self::CreditCard => "CREDIT_CARD",
+            Self::IpAddress => "IP_ADDRESS",
+            Self::Secrets => "SECRET",
+            Self::RegexPromptInjection => "PROMPT_INJECTION",
+        }
+    }
+}
+
+/// A state that a guardrail was in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardrailVersion {
+    /// The guardrail as it was.
+    pub guardrail: Guardrail,
+    /// When it came to be so.
+    pub changed_at: DateTime<Utc>,
+    /// Who did it: the name of an [`crate::audit::Actor`].
+    pub changed_by: String,
 }
 
 /// A name of 1 to 200 characters without control characters.

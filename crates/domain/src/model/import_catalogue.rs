@@ -6,8 +6,10 @@ use std::sync::Arc;
 use super::{
     CatalogueChange, CatalogueFault, CatalogueSnapshot, ImportCatalogueError, Model, ModelId, ModelRepository,
 };
+use crate::audit::{Actor, AuditDraft};
 use crate::change_feed::ChangeFeed;
 use crate::error::StoreError;
+use crate::json::Json;
 
 /// Imports rows, all or nothing.
 pub struct ImportCatalogue {
@@ -57,7 +59,12 @@ impl ImportCatalogue {
     ///
     /// A row that goes away while another one with the same canonical slug and variant comes has been renamed: its
     /// old id goes on resolving.
-    pub async fn execute(&self, rows: Vec<Model>, mode: ImportMode) -> Result<ImportReport, ImportCatalogueError> {
+    pub async fn execute(
+        &self,
+        actor: &Actor,
+        rows: Vec<Model>,
+        mode: ImportMode,
+    ) -> Result<ImportReport, ImportCatalogueError> {
         if rows.is_empty() {
             return Err(CatalogueFault::Empty.into());
         }
@@ -65,12 +72,19 @@ impl ImportCatalogue {
             let version = self.feed.versions().await?.catalogue;
             let stored = self.models.list().await?;
             let (change, report) = plan(&stored, rows.clone(), mode, &self.served)?;
-            if self.models.apply(&change, version).await? {
+            if self.models.apply(&change, version, &imported(actor, &report)).await? {
                 return Ok(report);
             }
         }
         Err(StoreError::unavailable("other imports kept changing the catalogue").into())
     }
+}
+
+fn imported(actor: &Actor, report: &ImportReport) -> AuditDraft {
+    let counts = [report.imported, report.updated, report.removed].map(|count| count.to_string());
+    let [imported, updated, removed] = &counts;
+    let details = Json::object([("imported", imported.as_str()), ("updated", updated), ("removed", removed)]);
+    AuditDraft::done(actor, "catalogue.import", "catalogue", details)
 }
 
 fn plan(
@@ -189,12 +203,15 @@ mod tests {
         let mut version = 0;
         feed.expect_versions().times(2).returning(move || {
             version += 1;
-            Ok(ChangeVersions { keys: 0, catalogue: version })
+            Ok(ChangeVersions { catalogue: version, ..ChangeVersions::default() })
         });
         models.expect_list().times(2).returning(|| Ok(Vec::new()));
-        models.expect_apply().times(2).returning(|_, version| Ok(version == 2));
+        models.expect_apply().times(2).returning(|_, version, _| Ok(version == 2));
         let import = ImportCatalogue::new(Arc::new(models), Arc::new(feed));
-        assert_eq!(import.execute(vec![row("a/b", "a/b")], ImportMode::Merge).await.unwrap().imported, 1);
+        assert_eq!(
+            import.execute(&Actor::system(), vec![row("a/b", "a/b")], ImportMode::Merge).await.unwrap().imported,
+            1
+        );
     }
 
     #[tokio::test]
@@ -205,7 +222,12 @@ mod tests {
         models.expect_list().returning(|| Ok(Vec::new()));
         models.expect_apply().never();
         let import = ImportCatalogue::new(Arc::new(models), Arc::new(feed));
-        assert!(import.execute(Vec::new(), ImportMode::Merge).await.is_err());
-        assert!(import.execute(vec![row("a/b", "a/b"), row("a/b", "a/b")], ImportMode::Merge).await.is_err());
+        assert!(import.execute(&Actor::system(), Vec::new(), ImportMode::Merge).await.is_err());
+        assert!(
+            import
+                .execute(&Actor::system(), vec![row("a/b", "a/b"), row("a/b", "a/b")], ImportMode::Merge)
+                .await
+                .is_err()
+        );
     }
 }

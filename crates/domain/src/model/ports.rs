@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{CatalogueSnapshot, Model, ModelId};
+use crate::audit::AuditDraft;
 use crate::error::StoreError;
 
 /// Hands out the current snapshot.
@@ -31,7 +32,7 @@ pub struct CatalogueChange {
 ///
 /// # Contract
 /// - Every method is one transaction.
-/// - `apply` MUST raise the change feed's catalogue version in the same transaction.
+/// - `apply` MUST raise the change feed's catalogue version, and write its audit entry, in the same transaction.
 /// - `list` returns what was stored, field by field, opaque JSON byte for byte, in insertion order (an updated row
 ///   keeps its place).
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -42,5 +43,10 @@ pub trait ModelRepository: Send + Sync {
 
     /// Applies `change` where the catalogue version is still `expected_version` (see
     /// [`crate::change_feed::ChangeVersions::catalogue`]); false, with nothing changed, where somebody was faster.
-    async fn apply(&self, change: &CatalogueChange, expected_version: u64) -> Result<bool, StoreError>;
+    async fn apply(
+        &self,
+        change: &CatalogueChange,
+        expected_version: u64,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError>;
 }

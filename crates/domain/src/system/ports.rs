@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::api_key::ApiKeySecret;
 use crate::error::StoreError;
-use crate::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
 
 /// Tells the time.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -40,6 +40,10 @@ pub trait IdGenerator: Send + Sync {
     fn decision_id(&self) -> DecisionId;
     /// A fresh request id.
     fn request_id(&self) -> RequestId;
+    /// A fresh id of a destination.
+    fn destination_id(&self) -> DestinationId;
+    /// A fresh id of a message.
+    fn outbox_id(&self) -> OutboxId;
 }
 
 /// Draws random numbers, for spreading load; never for secrets. A seeded one makes routing repeatable.

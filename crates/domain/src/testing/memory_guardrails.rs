@@ -1,23 +1,30 @@
 //! Guardrails in memory.
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use super::MemoryStore;
 use super::memory_store::State;
 use crate::api_key::{ApiKeyHash, ApiKeyScope};
+use crate::audit::AuditDraft;
 use crate::error::StoreError;
-use crate::guardrail::{Guardrail, GuardrailRepository};
+use crate::guardrail::{Guardrail, GuardrailRepository, GuardrailVersion};
 use crate::ids::{GuardrailId, WorkspaceId};
 
 impl State {
     fn guardrail(&self, id: GuardrailId) -> Option<&Guardrail> {
         self.guardrails.iter().find(|stored| stored.id == id)
     }
+
+    fn keep_version(&mut self, guardrail: &Guardrail, changed_at: DateTime<Utc>, audit: &AuditDraft) {
+        let changed_by = audit.actor.name.clone();
+        self.guardrail_versions.push(GuardrailVersion { guardrail: guardrail.clone(), changed_at, changed_by });
+    }
 }
 
 #[async_trait]
 impl GuardrailRepository for MemoryStore {
-    async fn insert(&self, guardrail: &Guardrail) -> Result<bool, StoreError> {
+    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         if state.workspace(guardrail.workspace_id).is_none() {
             return Ok(false);
@@ -26,6 +33,50 @@ impl GuardrailRepository for MemoryStore {
             return Err(StoreError::Corrupt("a guardrail of this id is there already".to_owned()));
         }
         state.guardrails.push(guardrail.clone());
+        state.keep_version(guardrail, guardrail.created_at, audit);
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let Some(stored) = state.guardrails.iter_mut().find(|stored| stored.id == guardrail.id) else {
+            return Ok(false);
+        };
+        if stored.version.checked_add(1) != Some(guardrail.version) {
+            return Ok(false);
+        }
+        let Guardrail { name, budget, rules, version, updated_at, .. } = guardrail.clone();
+        *stored = Guardrail { name, budget, rules, version, updated_at, ..stored.clone() };
+        let (stored, at) = (stored.clone(), updated_at.unwrap_or(self.now()));
+        state.keep_version(&stored, at, audit);
+        state.versions.keys += 1;
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+        let state = self.state();
+        Ok(state.guardrail_versions.iter().rev().filter(|kept| kept.guardrail.id == id).cloned().collect())
+    }
+
+    async fn set_default(
+        &self,
+        workspace_id: WorkspaceId,
+        guardrail: Option<GuardrailId>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let own = |id: GuardrailId| state.guardrail(id).is_some_and(|found| found.workspace_id == workspace_id);
+        if !guardrail.is_none_or(own) {
+            return Ok(false);
+        }
+        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == workspace_id) else {
+            return Ok(false);
+        };
+        workspace.default_guardrail_id = guardrail;
+        state.versions.keys += 1;
+        state.note(audit, self.now());
         Ok(true)
     }
 
@@ -41,23 +92,34 @@ impl GuardrailRepository for MemoryStore {
         Ok(found)
     }
 
-    async fn delete(&self, id: GuardrailId) -> Result<bool, StoreError> {
+    async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         let before = state.guardrails.len();
         state.guardrails.retain(|stored| stored.id != id);
         if state.guardrails.len() == before {
             return Ok(false);
         }
+        state.guardrail_versions.retain(|kept| kept.guardrail.id != id);
         let mut changed = false;
+        for workspace in state.workspaces.iter_mut().filter(|stored| stored.default_guardrail_id == Some(id)) {
+            workspace.default_guardrail_id = None;
+            changed = true;
+        }
         for stored in state.keys.values_mut().filter(|stored| stored.key.guardrail_id == Some(id)) {
             stored.key.guardrail_id = None;
             changed = true;
         }
         state.versions.keys += u64::from(changed);
+        state.note(audit, self.now());
         Ok(true)
     }
 
-    async fn assign_keys(&self, id: GuardrailId, hashes: &[ApiKeyHash]) -> Result<Option<u64>, StoreError> {
+    async fn assign_keys(
+        &self,
+        id: GuardrailId,
+        hashes: &[ApiKeyHash],
+        audit: &AuditDraft,
+    ) -> Result<Option<u64>, StoreError> {
         let mut state = self.state();
         let Some(workspace_id) = state.guardrail(id).map(|guardrail| guardrail.workspace_id) else { return Ok(None) };
         let (mut holding, mut changed) = (0, false);
@@ -69,6 +131,9 @@ impl GuardrailRepository for MemoryStore {
             }
         }
         state.versions.keys += u64::from(changed);
+        if changed {
+            state.note(audit, self.now());
+        }
         Ok(Some(holding))
     }
 

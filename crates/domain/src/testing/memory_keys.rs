@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use super::MemoryStore;
 use super::memory_store::{State, StoredKey};
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants};
+use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 
@@ -18,7 +19,7 @@ impl State {
 
 #[async_trait]
 impl ApiKeyRepository for MemoryStore {
-    async fn insert(&self, key: &ApiKey) -> Result<bool, StoreError> {
+    async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         if state.keys.contains_key(&key.hash) {
             return Err(StoreError::Corrupt("a key of this hash was made before".to_owned()));
@@ -27,6 +28,7 @@ impl ApiKeyRepository for MemoryStore {
             return Ok(false);
         }
         state.keys.insert(key.hash, StoredKey { key: key.clone(), deleted: false });
+        state.note(audit, self.now());
         Ok(true)
     }
 
@@ -42,19 +44,31 @@ impl ApiKeyRepository for MemoryStore {
         Ok(keys)
     }
 
-    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool) -> Result<bool, StoreError> {
+    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         let Some(stored) = state.live_key(hash) else { return Ok(false) };
         stored.key.disabled = disabled;
         state.versions.keys += 1;
+        state.note(audit, self.now());
         Ok(true)
     }
 
-    async fn delete(&self, hash: &ApiKeyHash) -> Result<bool, StoreError> {
+    async fn update(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let Some(stored) = state.live_key(&key.hash) else { return Ok(false) };
+        let ApiKey { name, limit, rates, expires_at, .. } = key.clone();
+        stored.key = ApiKey { name, limit, rates, expires_at, ..stored.key.clone() };
+        state.versions.keys += 1;
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn delete(&self, hash: &ApiKeyHash, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         let Some(stored) = state.live_key(hash) else { return Ok(false) };
         stored.deleted = true;
         state.versions.keys += 1;
+        state.note(audit, self.now());
         Ok(true)
     }
 }
@@ -75,6 +89,12 @@ impl KeyGrants for MemoryStore {
                     workspace_suspended: workspace.suspended,
                     owner_id: workspace.owner_id.clone(),
                     guardrail_id: key.guardrail_id,
+                    workspace_guardrail_id: workspace.default_guardrail_id,
+                    limited: key.limit.is_some()
+                        || workspace.credit.is_some()
+                        || workspace.budgets.limits().next().is_some(),
+                    rates: key.rates,
+                    workspace_rates: workspace.rates,
                 }
             }
         };

@@ -6,20 +6,28 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
+use super::FixedClock;
+use super::memory_ledger::Books;
 use super::system::lock;
 use crate::api_key::{ApiKey, ApiKeyHash};
+use crate::audit::{AuditDraft, AuditEntry, AuditLog};
 use crate::change_feed::{ChangeFeed, ChangeVersions};
 use crate::error::StoreError;
 use crate::file::{Document, IdempotencyKey, PendingDocument};
-use crate::guardrail::Guardrail;
+use crate::guardrail::{Guardrail, GuardrailVersion};
 use crate::ids::DocumentId;
 use crate::model::{CatalogueChange, Model, ModelRepository};
+use crate::observability::OutboxMessage;
+use crate::system::Clock;
 use crate::usage::UsageRecord;
 use crate::workspace::Workspace;
 
 /// Every repository, and the change feed, over one state. Clones share it.
 #[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<State>>);
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    clock: FixedClock,
+}
 
 #[derive(Default)]
 pub(super) struct State {
@@ -31,6 +39,20 @@ pub(super) struct State {
     pub(super) claims: HashMap<(ApiKeyHash, &'static str, IdempotencyKey), StoredClaim>,
     pub(super) models: Vec<Model>,
     pub(super) usage: Vec<UsageRecord>,
+    pub(super) books: Books,
+    pub(super) outbox: Vec<OutboxMessage>,
+    pub(super) guardrail_versions: Vec<GuardrailVersion>,
+    pub(super) audit: Vec<AuditEntry>,
+}
+
+impl State {
+    /// Writes down a change, in the transaction of the change.
+    pub(super) fn note(&mut self, audit: &AuditDraft, at: DateTime<Utc>) -> AuditEntry {
+        let previous = self.audit.last().map(|entry| (entry.seq, entry.hash));
+        let entry = AuditEntry::following(previous, at, audit);
+        self.audit.push(entry.clone());
+        entry
+    }
 }
 
 pub(super) struct StoredKey {
@@ -56,8 +78,18 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// Tells the time by that clock, in place of one that stands still.
+    #[must_use]
+    pub fn with_clock(self, clock: FixedClock) -> Self {
+        Self { clock, ..self }
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
+        lock(&self.state)
+    }
+
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
     }
 }
 
@@ -74,7 +106,12 @@ impl ModelRepository for MemoryStore {
         Ok(self.state().models.clone())
     }
 
-    async fn apply(&self, change: &CatalogueChange, expected_version: u64) -> Result<bool, StoreError> {
+    async fn apply(
+        &self,
+        change: &CatalogueChange,
+        expected_version: u64,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let mut state = self.state();
         if state.versions.catalogue != expected_version {
             return Ok(false);
@@ -87,6 +124,33 @@ impl ModelRepository for MemoryStore {
             }
         }
         state.versions.catalogue += 1;
+        state.note(audit, self.now());
         Ok(true)
+    }
+}
+
+#[async_trait]
+impl AuditLog for MemoryStore {
+    async fn append(&self, draft: &AuditDraft) -> Result<AuditEntry, StoreError> {
+        Ok(self.state().note(draft, self.now()))
+    }
+
+    async fn read(&self, from: u64, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(self.state().audit.iter().filter(|entry| entry.seq >= from).take(limit).cloned().collect())
+    }
+
+    async fn newest(&self, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(self.state().audit.iter().rev().take(limit).cloned().collect())
+    }
+
+    async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
+        let mut state = self.state();
+        let old = state.audit.iter().take_while(|entry| entry.at < before).count();
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        let going = old.min(most).min(state.audit.len().saturating_sub(1));
+        state.audit.drain(..going);
+        Ok(going as u64)
     }
 }

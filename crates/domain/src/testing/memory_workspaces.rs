@@ -5,14 +5,23 @@ use async_trait::async_trait;
 use super::MemoryStore;
 use super::memory_store::{State, StoredKey};
 use crate::api_key::{ApiKey, ApiKeyScope};
+use crate::audit::AuditDraft;
+use crate::budget::{Account, WorkspaceBudgets};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
+use crate::rate::RateLimits;
 use crate::workspace::{Workspace, WorkspaceRepository};
 
 impl State {
     fn seen(&self, workspace: &Workspace) -> Workspace {
-        Workspace { storage_used_bytes: self.used_bytes(workspace.id), ..workspace.clone() }
+        let spent = self.books.spent_of_credit(Account::Workspace(workspace.id));
+        let left = |granted: Usd| Usd::from_pico(granted.pico().saturating_sub(spent.pico()));
+        Workspace {
+            storage_used_bytes: self.used_bytes(workspace.id),
+            credit: workspace.credit.map(left),
+            ..workspace.clone()
+        }
     }
 
     fn default_or_insert(&mut self, workspace: &Workspace) -> Workspace {
@@ -31,26 +40,34 @@ impl State {
 
 #[async_trait]
 impl WorkspaceRepository for MemoryStore {
-    async fn insert(&self, workspace: &Workspace) -> Result<(), StoreError> {
+    async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
         let mut state = self.state();
         if state.workspace(workspace.id).is_some() {
             return Err(StoreError::Corrupt("a workspace of this id is there already".to_owned()));
         }
         state.workspaces.push(Workspace { is_default: false, ..workspace.clone() });
+        state.note(audit, self.now());
         Ok(())
     }
 
-    async fn default_or_insert(&self, workspace: &Workspace) -> Result<Workspace, StoreError> {
-        Ok(self.state().default_or_insert(workspace))
+    async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {
+        let mut state = self.state();
+        let before = state.workspaces.len();
+        let found = state.default_or_insert(workspace);
+        if state.workspaces.len() > before {
+            state.note(audit, self.now());
+        }
+        Ok(found)
     }
 
-    async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey) -> Result<bool, StoreError> {
+    async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         state.default_or_insert(workspace);
         if state.keys.values().any(|stored| stored.key.scope == ApiKeyScope::Management) {
             return Ok(false);
         }
         state.keys.insert(key.hash, StoredKey { key: key.clone(), deleted: false });
+        state.note(audit, self.now());
         Ok(true)
     }
 
@@ -66,23 +83,61 @@ impl WorkspaceRepository for MemoryStore {
         Ok(all)
     }
 
-    async fn set_suspended(&self, id: WorkspaceId, suspended: bool) -> Result<bool, StoreError> {
+    async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
         workspace.suspended = suspended;
         state.versions.keys += 1;
+        state.note(audit, self.now());
         Ok(true)
     }
 
-    async fn add_credit(&self, id: WorkspaceId, amount: Usd) -> Result<Option<Usd>, StoreError> {
+    async fn set_budgets(
+        &self,
+        id: WorkspaceId,
+        budgets: &WorkspaceBudgets,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(None) };
-        let sum = workspace
-            .credit
-            .unwrap_or(Usd::ZERO)
-            .checked_add(amount)
-            .ok_or_else(|| StoreError::Corrupt("the credit leaves the range of money".to_owned()))?;
-        workspace.credit = Some(sum);
-        Ok(Some(sum))
+        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
+        workspace.budgets = *budgets;
+        state.versions.keys += 1;
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn set_rates(&self, id: WorkspaceId, rates: RateLimits, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
+        workspace.rates = rates;
+        state.versions.keys += 1;
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
+        workspace.credit = None;
+        state.versions.keys += 1;
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
+        let mut state = self.state();
+        let Some(before) = state.workspace(id).map(|workspace| workspace.credit) else { return Ok(None) };
+        if before.is_none() {
+            state.books.begin_credit(Account::Workspace(id));
+        }
+        let out_of_range = || StoreError::Corrupt("the credit leaves the range of money".to_owned());
+        let granted = before.unwrap_or(Usd::ZERO).checked_add(amount).ok_or_else(out_of_range)?;
+        let spent = state.books.spent_of_credit(Account::Workspace(id));
+        if let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) {
+            workspace.credit = Some(granted);
+        }
+        state.versions.keys += u64::from(before.is_none());
+        state.note(audit, self.now());
+        granted.checked_add(Usd::from_pico(-spent.pico())).map(Some).ok_or_else(out_of_range)
     }
 }

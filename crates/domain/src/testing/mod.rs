@@ -7,6 +7,7 @@ mod memory_blob_store;
 mod memory_documents;
 mod memory_guardrails;
 mod memory_keys;
+mod memory_ledger;
 mod memory_store;
 mod memory_usage;
 mod memory_workspaces;

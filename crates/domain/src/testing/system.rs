@@ -9,9 +9,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::yield_now;
-use crate::api_key::{ApiKeyHash, ApiKeySecret, RateLimited, RateLimiter};
+use crate::api_key::{ApiKeyHash, ApiKeySecret};
 use crate::error::StoreError;
-use crate::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
+use crate::rate::{RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use crate::system::{Clock, HealthProbe, IdGenerator, SecretGenerator, Timer};
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -121,6 +122,14 @@ impl IdGenerator for SequentialIds {
     fn request_id(&self) -> RequestId {
         RequestId::from_uuid(self.next())
     }
+
+    fn destination_id(&self) -> DestinationId {
+        DestinationId::from_uuid(self.next())
+    }
+
+    fn outbox_id(&self) -> OutboxId {
+        OutboxId::from_uuid(self.next())
+    }
 }
 
 /// Secrets that count up. Anyone can guess them.
@@ -187,13 +196,20 @@ impl MemoryRateLimiter {
 }
 
 impl RateLimiter for MemoryRateLimiter {
-    fn check(&self, key: &ApiKeyHash) -> Result<(), RateLimited> {
+    fn request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
         let mut used = lock(&self.used);
-        let used = used.entry(*key).or_default();
+        let used = used.entry(subject.api_key).or_default();
         if *used < self.limit {
             *used += 1;
             return Ok(());
         }
-        Err(RateLimited { limit: self.limit, retry_after: Duration::from_secs(1) })
+        let retry_after = Duration::from_secs(1);
+        Err(RateLimited { scope: RateScope::Key, unit: RateUnit::Requests, limit: self.limit, retry_after })
     }
+
+    fn tokens(&self, _: &RateSubject, _: u64) -> Result<(), RateLimited> {
+        Ok(())
+    }
+
+    fn correct(&self, _: &RateSubject, _: u64, _: u64) {}
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::api_key::ApiKeyHash;
-use crate::ids::{DecisionId, RequestId, WorkspaceId};
+use crate::guardrail::filter::Finding;
+use crate::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::Usd;
@@ -21,6 +22,8 @@ pub enum UsageOutcome {
     Failed,
     /// The caller left before the end.
     Cancelled,
+    /// The process died; nobody knows how it ended.
+    Abandoned,
 }
 
 impl UsageOutcome {
@@ -30,12 +33,14 @@ impl UsageOutcome {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::Abandoned => "abandoned",
         }
     }
 
     /// The outcome of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Completed, Self::Failed, Self::Cancelled].into_iter().find(|outcome| outcome.as_str() == name)
+        let all = [Self::Completed, Self::Failed, Self::Cancelled, Self::Abandoned];
+        all.into_iter().find(|outcome| outcome.as_str() == name)
     }
 }
 
@@ -148,6 +153,12 @@ pub struct UsageRecord {
     pub share: UsageShare,
     /// Every attempt, in order.
     pub attempts: Arc<[AttemptRecord]>,
+    /// The guardrails that the key was under, the workspace's first; the cost counts in their budgets.
+    pub guardrails: Vec<GuardrailId>,
+    /// What their filters redacted or flagged.
+    pub findings: Vec<Finding>,
+    /// The moment whose day, week and month the cost belongs to: that of its reservation, else `created_at`.
+    pub charged_at: DateTime<Utc>,
     /// The caller's group of requests.
     pub session_id: Option<String>,
     /// The caller's observability metadata: a JSON object.

@@ -2,25 +2,45 @@
 
 use async_trait::async_trait;
 
+use chrono::{DateTime, Utc};
+
 use super::UsageRecord;
+use crate::api_key::ApiKeyHash;
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 
-/// Keeps usage records.
+/// Which records are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageFilter {
+    /// Of this workspace.
+    pub workspace_id: WorkspaceId,
+    /// Of this key alone.
+    pub api_key: Option<ApiKeyHash>,
+    /// Begun at this moment or later.
+    pub since: Option<DateTime<Utc>>,
+    /// Begun before this moment.
+    pub until: Option<DateTime<Utc>>,
+    /// What follows the record of this moment and id, for the next page.
+    pub after: Option<(DateTime<Utc>, DecisionId)>,
+}
+
+impl UsageFilter {
+    /// All of a workspace.
+    pub fn of(workspace_id: WorkspaceId) -> Self {
+        Self { workspace_id, api_key: None, since: None, until: None, after: None }
+    }
+}
+
+/// Reads usage records; [`crate::budget::Ledger`] writes them.
 ///
 /// # Contract
-/// - When `record` returns, the record is durable: the death of the process does not lose it.
-/// - Recording the same id again MUST change nothing and be no error, so that a retry never counts twice.
 /// - Records are returned field by field as they were recorded (times to the millisecond), opaque JSON byte for byte.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait UsageRepository: Send + Sync {
-    /// Adds a record.
-    async fn record(&self, record: UsageRecord) -> Result<(), StoreError>;
-
     /// One record, of any workspace: for operators.
     async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError>;
 
-    /// Up to `limit` records of a workspace, newest first.
-    async fn list(&self, workspace_id: WorkspaceId, limit: u64) -> Result<Vec<UsageRecord>, StoreError>;
+    /// Up to `limit` records, newest first.
+    async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError>;
 }

@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyScope, ApiKeySecret};
+use crate::audit::{Actor, AuditDraft};
+use crate::budget::WorkspaceBudgets;
+use crate::json::Json;
+use crate::rate::RateLimits;
 use crate::system::{Clock, IdGenerator, SecretGenerator};
 
 /// Makes the default workspace and the first management key, once.
@@ -36,6 +40,9 @@ impl BootstrapInstance {
             is_default: true,
             suspended: false,
             credit: None,
+            budgets: WorkspaceBudgets::default(),
+            rates: RateLimits::default(),
+            default_guardrail_id: None,
             storage_used_bytes: 0,
             created_at: now,
         };
@@ -47,9 +54,13 @@ impl BootstrapInstance {
             disabled: false,
             expires_at: None,
             limit: None,
+            rates: RateLimits::default(),
             guardrail_id: None,
             created_at: now,
         };
-        Ok(self.workspaces.bootstrap(&workspace, &key).await?.then_some(secret))
+        let details = Json::object([("workspace_id", Json::string(&workspace.id.to_string()).text())]);
+        let subject = format!("key {}", key.hash);
+        let audit = AuditDraft::done(&Actor::system(), "instance.bootstrap", subject, details);
+        Ok(self.workspaces.bootstrap(&workspace, &key, &audit).await?.then_some(secret))
     }
 }

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use super::{Workspace, WorkspaceError, WorkspaceName, WorkspaceRepository};
+use crate::audit::{Actor, AuditDraft};
+use crate::budget::WorkspaceBudgets;
+use crate::json::Json;
+use crate::rate::RateLimits;
 use crate::system::{Clock, IdGenerator};
 
 /// Makes a workspace with a name.
@@ -19,16 +23,21 @@ impl CreateWorkspace {
     }
 
     /// Adds a workspace; it is unlimited and not the default.
-    pub async fn execute(&self, name: &str, owner_id: Option<String>) -> Result<Workspace, WorkspaceError> {
+    pub async fn execute(
+        &self,
+        actor: &Actor,
+        name: &str,
+        owner_id: Option<String>,
+    ) -> Result<Workspace, WorkspaceError> {
         let workspace = self.draft(WorkspaceName::try_new(name)?, owner_id);
-        self.workspaces.insert(&workspace).await?;
+        self.workspaces.insert(&workspace, &created(actor, &workspace)).await?;
         Ok(workspace)
     }
 
     /// The default workspace, made now where there is none.
-    pub async fn default(&self) -> Result<Workspace, WorkspaceError> {
+    pub async fn default(&self, actor: &Actor) -> Result<Workspace, WorkspaceError> {
         let draft = Workspace { is_default: true, ..self.draft(WorkspaceName::try_new("default")?, None) };
-        Ok(self.workspaces.default_or_insert(&draft).await?)
+        Ok(self.workspaces.default_or_insert(&draft, &created(actor, &draft)).await?)
     }
 
     fn draft(&self, name: WorkspaceName, owner_id: Option<String>) -> Workspace {
@@ -39,8 +48,18 @@ impl CreateWorkspace {
             is_default: false,
             suspended: false,
             credit: None,
+            budgets: WorkspaceBudgets::default(),
+            rates: RateLimits::default(),
+            default_guardrail_id: None,
             storage_used_bytes: 0,
             created_at: self.clock.now(),
         }
     }
+}
+
+fn created(actor: &Actor, workspace: &Workspace) -> AuditDraft {
+    let name = Json::string(workspace.name.as_str());
+    let after = Json::object([("name", name.text())]);
+    let details = Json::object([("after", after.text())]);
+    AuditDraft::done(actor, "workspace.create", format!("workspace {}", workspace.id), details)
 }

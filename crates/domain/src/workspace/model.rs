@@ -2,8 +2,10 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::ids::WorkspaceId;
+use crate::budget::WorkspaceBudgets;
+use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
+use crate::rate::RateLimits;
 
 /// A tenant: keys, guardrails, files and usage live in exactly one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +20,15 @@ pub struct Workspace {
     pub is_default: bool,
     /// True while every call of its keys is refused.
     pub suspended: bool,
-    /// Prepaid balance; `None` means unlimited.
+    /// What is left of the prepaid credit, reservations not counted; `None` means unlimited. A repository that is
+    /// given a new workspace takes it as the credit granted.
     pub credit: Option<Usd>,
+    /// What it may spend in each period.
+    pub budgets: WorkspaceBudgets,
+    /// How often all of its keys together may call; what is `None` here follows the configuration.
+    pub rates: RateLimits,
+    /// The guardrail that all of its traffic is under.
+    pub default_guardrail_id: Option<GuardrailId>,
     /// Bytes that its documents hold, those being written included.
     pub storage_used_bytes: u64,
     /// When it was made.

@@ -45,7 +45,8 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
     let stores = context.stores().await?;
     let mode = if replace { ImportMode::Replace } else { ImportMode::Merge };
     let served = context.config.endpoints.iter().map(|endpoint| endpoint.model.clone());
-    let report = stores.import_catalogue().serving(served).execute(rows, mode).await.with_context(nothing)?;
+    let report =
+        stores.import_catalogue().serving(served).execute(&context.actor(), rows, mode).await.with_context(nothing)?;
     let view = Imported { imported: report.imported, updated: report.updated, removed: report.removed };
     context.output.show(&view, || {
         format!("{} rows imported, {} updated, {} removed.", view.imported, view.updated, view.removed)

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use domain::audit::Actor;
 use domain::ids::WorkspaceId;
 
 use crate::cli::GlobalArgs;
@@ -32,6 +33,11 @@ impl Context {
         Ok(Self { config, environment, output: Output::new(global.json), config_flag: global.config })
     }
 
+    /// Who runs the command, for the audit log: the user of the operating system.
+    pub fn actor(&self) -> Actor {
+        Actor { name: format!("user:{}", self.environment.user()), source: None }
+    }
+
     /// Opens the stores, up to date.
     ///
     /// # Errors
@@ -45,7 +51,7 @@ impl Context {
     /// # Errors
     /// The id is malformed or names no workspace, or the store failed.
     pub async fn workspace(&self, stores: &Stores, named: Option<&str>) -> anyhow::Result<WorkspaceId> {
-        let Some(named) = named else { return Ok(stores.create_workspace().default().await?.id) };
+        let Some(named) = named else { return Ok(stores.create_workspace().default(&self.actor()).await?.id) };
         let Ok(id) = named.parse::<WorkspaceId>() else { bail!("{named:?} is not a workspace id") };
         match stores.workspaces.find(id).await? {
             Some(workspace) => Ok(workspace.id),

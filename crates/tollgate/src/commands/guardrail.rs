@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use domain::api_key::ApiKeyHash;
+use domain::audit::AuditDraft;
 use domain::ids::GuardrailId;
+use domain::json::Json;
 
 use super::Context;
 use crate::cli::GuardrailCommand;
@@ -26,7 +28,7 @@ pub async fn run(context: &Context, command: GuardrailCommand) -> anyhow::Result
 async fn create(context: &Context, name: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace).await?;
-    let guardrail = stores.create_guardrail().execute(workspace, name).await?;
+    let guardrail = stores.create_guardrail().execute(&context.actor(), workspace, name).await?;
     let view = CreatedGuardrail { id: guardrail.id.to_string(), name: guardrail.name.as_str().to_owned() };
     context.output.show(&view, || format!("Made the guardrail {} ({}).", view.id, view.name))?;
     Ok(ExitCode::SUCCESS)
@@ -62,7 +64,8 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
 async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let stores = context.stores().await?;
-    if !stores.guardrails.delete(id).await? {
+    let audit = AuditDraft::done(&context.actor(), "guardrail.delete", format!("guardrail {id}"), Json::object([]));
+    if !stores.guardrails.delete(id, &audit).await? {
         bail!("there is no guardrail {id}");
     }
     let document = Deleted { id: &id.to_string(), deleted: true };
@@ -74,7 +77,10 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
     let id = parse_id(id)?;
     let hashes = hashes(words, std::io::stdin())?;
     let stores = context.stores().await?;
-    let Some(assigned_count) = stores.guardrails.assign_keys(id, &hashes).await? else {
+    let count = hashes.len().to_string();
+    let details = Json::object([("key_hashes_count", count.as_str())]);
+    let audit = AuditDraft::done(&context.actor(), "guardrail.assign_keys", format!("guardrail {id}"), details);
+    let Some(assigned_count) = stores.guardrails.assign_keys(id, &hashes, &audit).await? else {
         bail!("there is no guardrail {id}")
     };
     context.output.show(&Assigned { assigned_count }, || {

@@ -4,8 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
-use domain::api_key::{ApiKeyHash, ApiKeyScope, NewApiKey, ResetInterval, SpendLimit};
+use domain::api_key::{ApiKeyHash, ApiKeyScope, NewApiKey};
+use domain::audit::AuditDraft;
+use domain::budget::{ResetInterval, SpendLimit};
+use domain::json::Json;
 use domain::money::Usd;
+use domain::rate::RateLimits;
 
 use super::Context;
 use crate::cli::{CreateKeyArgs, KeyCommand, LimitReset};
@@ -32,8 +36,8 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
     } else {
         ApiKeyScope::Inference(context.workspace(&stores, args.workspace.as_deref()).await?)
     };
-    let new = NewApiKey { name: args.name, scope, limit, expires_at };
-    let (key, secret) = stores.create_api_key().execute(new).await?;
+    let new = NewApiKey { name: args.name, scope, limit, rates: RateLimits::default(), expires_at };
+    let (key, secret) = stores.create_api_key().execute(&context.actor(), new).await?;
     if key.limit.is_some() {
         note("note: the limit is recorded; this version does not enforce it yet");
     }
@@ -82,7 +86,9 @@ fn row(key: &KeyView) -> [String; 5] {
 async fn set_disabled(context: &Context, hash: &str, disabled: bool) -> anyhow::Result<ExitCode> {
     let hash = parse_hash(hash)?;
     let stores = context.stores().await?;
-    if !stores.keys.set_disabled(&hash, disabled).await? {
+    let details = Json::object([("disabled", if disabled { "true" } else { "false" })]);
+    let audit = AuditDraft::done(&context.actor(), "key.set_disabled", format!("key {hash}"), details);
+    if !stores.keys.set_disabled(&hash, disabled, &audit).await? {
         bail!("there is no key {hash}");
     }
     let document = serde_json::json!({ "hash": hash.to_string(), "disabled": disabled });
@@ -94,7 +100,8 @@ async fn set_disabled(context: &Context, hash: &str, disabled: bool) -> anyhow::
 async fn delete(context: &Context, hash: &str) -> anyhow::Result<ExitCode> {
     let hash = parse_hash(hash)?;
     let stores = context.stores().await?;
-    if !stores.keys.delete(&hash).await? {
+    let audit = AuditDraft::done(&context.actor(), "key.delete", format!("key {hash}"), Json::object([]));
+    if !stores.keys.delete(&hash, &audit).await? {
         bail!("there is no key {hash}");
     }
     let document = serde_json::json!({ "hash": hash.to_string(), "deleted": true });

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use domain::ids::DecisionId;
-use tokio_util::task::TaskTracker;
+use domain::usage::UsageFilter;
 
 use super::Context;
 use crate::cli::UsageCommand;
@@ -22,7 +22,7 @@ pub async fn run(context: &Context, command: UsageCommand) -> anyhow::Result<Exi
 async fn list(context: &Context, workspace: Option<&str>, limit: u64) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let workspace = context.workspace(&stores, workspace).await?;
-    let records = stores.usage(&TaskTracker::new()).list(workspace, limit).await?;
+    let records = stores.usage.list(&UsageFilter::of(workspace), limit).await?;
     let list = List { data: records.iter().map(UsageView::from).collect::<Vec<_>>() };
     context.output.show(&list, || {
         table(
@@ -48,9 +48,7 @@ fn row(record: &UsageView) -> [String; 7] {
 async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let Ok(id) = id.parse::<DecisionId>() else { bail!("{id:?} is not the id of an answer") };
     let stores = context.stores().await?;
-    let Some(record) = stores.usage(&TaskTracker::new()).find(&id).await? else {
-        bail!("there is no usage record {id}")
-    };
+    let Some(record) = stores.usage.find(&id).await? else { bail!("there is no usage record {id}") };
     let view = UsageView::from(&record);
     let pretty = serde_json::to_string_pretty(&view)?;
     context.output.show(&view, || pretty)?;

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use domain::audit::AuditDraft;
 use domain::ids::WorkspaceId;
+use domain::json::Json;
 use domain::money::Usd;
 
 use super::Context;
@@ -24,7 +26,7 @@ pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result
 
 async fn create(context: &Context, name: &str, owner_id: Option<String>) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
-    let workspace = stores.create_workspace().execute(name, owner_id).await?;
+    let workspace = stores.create_workspace().execute(&context.actor(), name, owner_id).await?;
     let view = CreatedWorkspace { id: workspace.id.to_string(), name: workspace.name.as_str().to_owned() };
     context.output.show(&view, || format!("Made the workspace {} ({}).", view.id, view.name))?;
     Ok(ExitCode::SUCCESS)
@@ -59,7 +61,12 @@ async fn credit(context: &Context, id: Option<&str>, amount: &str) -> anyhow::Re
     let amount: Usd = amount.parse().with_context(|| format!("--add-usd {amount} is not an amount of USD"))?;
     let stores = context.stores().await?;
     let id = context.workspace(&stores, id).await?;
-    let Some(balance) = stores.workspaces.add_credit(id, amount).await? else { bail!("there is no workspace {id}") };
+    let text = Json::string(&amount.to_string());
+    let details = Json::object([("add_usd", text.text())]);
+    let audit = AuditDraft::done(&context.actor(), "workspace.credit", format!("workspace {id}"), details);
+    let Some(balance) = stores.workspaces.add_credit(id, amount, &audit).await? else {
+        bail!("there is no workspace {id}")
+    };
     note("note: the credit is recorded; this version does not enforce it yet");
     let view = Credited { id: id.to_string(), credit_usd: UsdNumber(balance) };
     context.output.show(&view, || format!("The workspace {id} has {balance} USD."))?;
@@ -69,7 +76,9 @@ async fn credit(context: &Context, id: Option<&str>, amount: &str) -> anyhow::Re
 async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::Result<ExitCode> {
     let id: WorkspaceId = id.parse().with_context(|| format!("{id:?} cannot be used"))?;
     let stores = context.stores().await?;
-    if !stores.workspaces.set_suspended(id, suspended).await? {
+    let details = Json::object([("suspended", if suspended { "true" } else { "false" })]);
+    let audit = AuditDraft::done(&context.actor(), "workspace.set_suspended", format!("workspace {id}"), details);
+    if !stores.workspaces.set_suspended(id, suspended, &audit).await? {
         bail!("there is no workspace {id}");
     }
     let view = Suspended { id: id.to_string(), suspended };

@@ -71,7 +71,7 @@ impl From<&ApiKey> for KeyView {
             disabled: key.disabled,
             expires_at: key.expires_at.map(time),
             limit_usd: key.limit.map(|limit| UsdNumber(limit.amount)),
-            limit_reset: key.limit.and_then(|limit| limit.reset).map(domain::api_key::ResetInterval::as_str),
+            limit_reset: key.limit.and_then(|limit| limit.reset).map(domain::budget::ResetInterval::as_str),
             guardrail_id: key.guardrail_id.map(|id| id.to_string()),
             created_at: time(key.created_at),
         }

@@ -8,16 +8,18 @@ use adapters_cache::{CachedKeyGrants, ChangeWatcher, LiveCatalogue};
 use adapters_system::{KeyRateLimiter, TokioTimer};
 use anyhow::Context;
 use api_actix::Services;
-use domain::api_key::{Authenticate, RateLimiter};
+use domain::api_key::Authenticate;
 use domain::container::BlobStore;
 use domain::decision::{SubmitDecision, SubmitDecisionPorts};
 use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
-use domain::guardrail::AssignKeysToGuardrail;
+use domain::guardrail::{AssignKeysToGuardrail, NoGuardrails};
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model};
 use domain::money::Price;
+use domain::observability::NoMeter;
+use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{EndpointDirectory, ListModelEndpoints, ListProviders};
 use domain::system::HealthProbe;
-use domain::usage::{GetGeneration, UsageRepository};
+use domain::usage::GetGeneration;
 
 use super::resting::Resting;
 use super::{Background, Stores, Upstreams, minimal_rows, router};
@@ -56,11 +58,12 @@ pub async fn services(
     background.watch_endpoints(Resting::new(Arc::clone(&endpoints), Arc::clone(&health)), clock());
     let live: Arc<dyn Catalogue> = live;
     let catalogue = || Arc::clone(&live);
-    let usage: Arc<dyn UsageRepository> = stores.usage(&background.tasks);
     let decide = SubmitDecisionPorts {
         catalogue: catalogue(),
         provider,
-        usage: Arc::clone(&usage),
+        ledger: stores.ledger(&background.tasks),
+        policies: Arc::new(NoGuardrails),
+        meter: Arc::new(NoMeter),
         clock: clock(),
         timer: Arc::new(TokioTimer),
         ids: Arc::clone(&stores.ids),
@@ -79,12 +82,14 @@ pub async fn services(
         list_models: Arc::new(ListModels::new(catalogue())),
         list_model_endpoints: Arc::new(ListModelEndpoints::new(catalogue(), directory(), Arc::clone(&health), clock())),
         list_providers: Arc::new(ListProviders::new(directory(), health, clock())),
-        get_generation: Arc::new(GetGeneration::new(usage, catalogue(), directory())),
+        get_generation: Arc::new(GetGeneration::new(Arc::clone(&stores.usage), catalogue(), directory())),
         probes: vec![
             Arc::new(stores.database.clone()) as Arc<dyn HealthProbe>,
             Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
         ],
         rate_limiter: rate_limiter.map(|limiter| Arc::new(limiter) as Arc<dyn RateLimiter>),
+        key_rates: RateLimits { requests_per_minute: config.limits.requests_per_minute, tokens_per_minute: None },
+        workspace_rates: RateLimits::default(),
         ids: Arc::clone(&stores.ids),
         clock: clock(),
     })

@@ -1,7 +1,9 @@
 //! The catalogue that a new database begins with.
 
 use anyhow::Context;
+use domain::audit::{Actor, AuditDraft};
 use domain::change_feed::ChangeFeed;
+use domain::json::Json;
 use domain::model::{CatalogueChange, Model, ModelRepository};
 
 /// The rows that ship with the binary, in the public shape.
@@ -26,7 +28,8 @@ pub async fn fill_empty_catalogue(models: &dyn ModelRepository, feed: &dyn Chang
     }
     let change = CatalogueChange { upsert: starter_rows()?, remove: Vec::new() };
     // Where it is not applied, another process has just done it.
-    models.apply(&change, 0).await.context("the starter catalogue cannot be stored")?;
+    let audit = AuditDraft::done(&Actor::system(), "catalogue.starter", "catalogue", Json::object([]));
+    models.apply(&change, 0, &audit).await.context("the starter catalogue cannot be stored")?;
     Ok(())
 }
 

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use adapters_blob::LocalBlobStore;
 use adapters_storage::{
-    Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
-    SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
+    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
+    SeaOrmGuardrailRepository, SeaOrmLedger, SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
+    StorageSettings, Synchronous,
 };
 use adapters_system::{OsSecrets, SystemClock, UuidV7Ids};
 use anyhow::Context;
 use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants};
+use domain::audit::AuditLog;
+use domain::budget::Ledger;
 use domain::change_feed::ChangeFeed;
 use domain::file::DocumentRepository;
 use domain::guardrail::{CreateGuardrail, GuardrailRepository};
@@ -48,6 +51,10 @@ pub struct Stores {
     pub documents: Arc<dyn DocumentRepository>,
     /// Catalogue rows.
     pub models: Arc<dyn ModelRepository>,
+    /// Usage records, as they are read.
+    pub usage: Arc<dyn UsageRepository>,
+    /// The audit log.
+    pub audit: Arc<dyn AuditLog>,
     /// The change feed.
     pub feed: Arc<dyn ChangeFeed>,
     /// Bytes.
@@ -67,7 +74,8 @@ impl Stores {
     /// A store cannot be opened or brought up to date.
     pub async fn open(config: &Config, schema: Schema) -> anyhow::Result<Self> {
         let storage = &config.storage;
-        let database = Database::open(&settings(storage))
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let database = Database::open(&settings(storage), Arc::clone(&clock))
             .await
             .with_context(|| format!("the database {} cannot be opened", storage.file.display()))?;
         if schema == Schema::UpToDate {
@@ -84,9 +92,11 @@ impl Stores {
             guardrails: Arc::new(SeaOrmGuardrailRepository::new(database.clone())),
             documents: Arc::new(SeaOrmDocumentRepository::new(database.clone())),
             models: Arc::new(SeaOrmModelRepository::new(database.clone())),
+            usage: Arc::new(SeaOrmUsageRepository::new(database.clone())),
+            audit: Arc::new(SeaOrmAuditLog::new(database.clone())),
             feed: Arc::new(SeaOrmChangeFeed::new(database.clone())),
             blobs: Arc::new(blobs),
-            clock: Arc::new(SystemClock::new()),
+            clock,
             ids: Arc::new(UuidV7Ids),
             secrets: Arc::new(OsSecrets),
             database,
@@ -97,9 +107,9 @@ impl Stores {
         Ok(stores)
     }
 
-    /// Usage records; the writer's task runs on `tasks`.
-    pub fn usage(&self, tasks: &TaskTracker) -> Arc<dyn UsageRepository> {
-        Arc::new(SeaOrmUsageRepository::start(self.database.clone(), tasks))
+    /// Writes the ledger; its task runs on `tasks`.
+    pub fn ledger(&self, tasks: &TaskTracker) -> Arc<dyn Ledger> {
+        Arc::new(SeaOrmLedger::start(self.database.clone(), tasks))
     }
 
     /// Makes keys.

@@ -6,6 +6,7 @@ use super::Submission;
 use super::coalescing::Share;
 use super::part::PartEnd;
 use super::router::{Routed, Router};
+use crate::budget::Settlement;
 use crate::decision::{Answers, Decision, DecisionRequest, FailedAttempts, RoutingFunnel, SubmitDecisionError};
 use crate::error::ErrorKind;
 use crate::model::ModelId;
@@ -42,7 +43,7 @@ impl Router {
             attempts: Arc::clone(&routed.attempts),
             funnel,
         };
-        self.ports.usage.record(record).await?;
+        self.ports.ledger.settle(Settlement { record, messages: Vec::new() }).await?;
         Ok(decision)
     }
 
@@ -75,7 +76,7 @@ impl Router {
         let outcome = if gone { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
         let served = Served::by_one(&failed.candidate);
         let record = self.record(&submission, routed, share, bill, &served, outcome);
-        self.ports.usage.record(record).await?;
+        self.ports.ledger.settle(Settlement { record, messages: Vec::new() }).await?;
         Err(SubmitDecisionError::Attempts(FailedAttempts {
             id: submission.id,
             kind: failed.kind,
@@ -112,6 +113,9 @@ impl Router {
             prices: served.prices,
             share: share.recorded(),
             attempts: Arc::clone(&routed.attempts),
+            guardrails: Vec::new(),
+            findings: Vec::new(),
+            charged_at: submission.at,
             session_id: submission.request.session_id.clone(),
             trace: submission.request.trace.clone(),
             user: submission.request.user.clone(),

@@ -3,7 +3,7 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, guardrail, guardrail_id, hash, inference_key, workspace_id,
+    add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, workspace_id,
 };
 use crate::model::CatalogueChange;
 
@@ -20,12 +20,12 @@ async fn every_change_raises_its_counter_and_no_other_lowers_one(stores: &Stores
     add_guardrail(stores, &guardrail(2, 1)).await;
     for step in 0..7 {
         match step {
-            0 => drop(stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)]).await.unwrap()),
-            1 => drop(stores.workspaces.set_suspended(workspace_id(1), true).await.unwrap()),
-            2 => drop(stores.api_keys.set_disabled(&hash(1), true).await.unwrap()),
-            3 => drop(stores.guardrails.delete(guardrail_id(2)).await.unwrap()),
-            4 => drop(stores.api_keys.delete(&hash(1)).await.unwrap()),
-            _ => assert!(stores.models.apply(&CatalogueChange::default(), before.catalogue).await.unwrap()),
+            0 => drop(stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap()),
+            1 => drop(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap()),
+            2 => drop(stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap()),
+            3 => drop(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap()),
+            4 => drop(stores.api_keys.delete(&hash(1), &audit()).await.unwrap()),
+            _ => assert!(stores.models.apply(&CatalogueChange::default(), before.catalogue, &audit()).await.unwrap()),
         }
         let now = stores.changes.versions().await.unwrap();
         if step < 5 {
@@ -43,7 +43,7 @@ async fn who_reads_the_new_counter_reads_the_change(stores: &Stores) {
     let before = stores.changes.versions().await.unwrap().keys;
     let acts = (0..12).map(|number| async move {
         if number == 6 {
-            assert!(stores.api_keys.set_disabled(&hash(1), true).await.unwrap());
+            assert!(stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap());
         } else {
             let seen = stores.changes.versions().await.unwrap().keys;
             let disabled = stores.api_keys.find(&hash(1)).await.unwrap().unwrap().disabled;

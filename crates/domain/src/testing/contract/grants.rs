@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, at, guardrail, guardrail_id, hash, inference_key, management_key, workspace,
-    workspace_id,
+    add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, management_key,
+    workspace, workspace_id,
 };
 use crate::api_key::{ApiKey, GrantScope, KeyGrant};
 use crate::workspace::Workspace;
@@ -30,12 +30,16 @@ fn inference(workspace: u64, change: impl FnOnce(&mut bool)) -> GrantScope {
         workspace_suspended,
         owner_id: Some(format!("owner {workspace} 'quoted'")),
         guardrail_id: None,
+        workspace_guardrail_id: None,
+        limited: true,
+        rates: inference_key(1, 1).rates,
+        workspace_rates: crate::rate::RateLimits::default(),
     }
 }
 
 async fn a_key_grants_what_it_says(stores: &Stores) {
     add_workspace(stores, 1).await;
-    stores.workspaces.insert(&Workspace { owner_id: None, suspended: true, ..workspace(2) }).await.unwrap();
+    stores.workspaces.insert(&Workspace { owner_id: None, suspended: true, ..workspace(2) }, &audit()).await.unwrap();
     let expired = ApiKey { expires_at: Some(at(-9_999_999)), disabled: true, ..inference_key(2, 2) };
     for key in [&inference_key(1, 1), &expired, &management_key(3)] {
         add_key(stores, key).await;
@@ -48,6 +52,10 @@ async fn a_key_grants_what_it_says(stores: &Stores) {
         workspace_suspended: true,
         owner_id: None,
         guardrail_id: None,
+        workspace_guardrail_id: None,
+        limited: true,
+        rates: inference_key(1, 1).rates,
+        workspace_rates: crate::rate::RateLimits::default(),
     };
     let expected = KeyGrant { hash: hash(2), disabled: true, expires_at: expired.expires_at, scope };
     assert_eq!(find(stores, 2).await, Some(expected), "a disabled and expired key is returned as it is");
@@ -68,26 +76,26 @@ async fn every_change_shows(stores: &Stores) {
     add_guardrail(stores, &guardrail(9, 1)).await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
-    stores.api_keys.set_disabled(&hash(1), true).await.unwrap();
+    stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(find(stores, 1).await.unwrap().disabled);
-    stores.api_keys.set_disabled(&hash(1), false).await.unwrap();
+    stores.api_keys.set_disabled(&hash(1), false, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
-    stores.workspaces.set_suspended(workspace_id(1), true).await.unwrap();
+    stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await.unwrap().scope, inference(1, |suspended| *suspended = true));
-    stores.workspaces.set_suspended(workspace_id(1), false).await.unwrap();
+    stores.workspaces.set_suspended(workspace_id(1), false, &audit()).await.unwrap();
 
-    stores.guardrails.assign_keys(guardrail_id(9), &[hash(1)]).await.unwrap();
+    stores.guardrails.assign_keys(guardrail_id(9), &[hash(1)], &audit()).await.unwrap();
     stores.wait_for_grants().await;
     let held = |grant: KeyGrant| match grant.scope {
         GrantScope::Inference { guardrail_id, .. } => guardrail_id,
         GrantScope::Management => None,
     };
     assert_eq!(find(stores, 1).await.map(held), Some(Some(guardrail_id(9))));
-    stores.guardrails.delete(guardrail_id(9)).await.unwrap();
+    stores.guardrails.delete(guardrail_id(9), &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await.map(held), Some(None));
 }
@@ -95,7 +103,7 @@ async fn every_change_shows(stores: &Stores) {
 async fn a_deleted_key_grants_nothing(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     assert!(find(stores, 1).await.is_some());
-    stores.api_keys.delete(&hash(1)).await.unwrap();
+    stores.api_keys.delete(&hash(1), &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await, None);
 }

@@ -3,8 +3,8 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, guardrail, guardrail_id, hash, inference_key, key_version, management_key,
-    workspace_id,
+    add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, key_version,
+    management_key, workspace_id,
 };
 use crate::api_key::{ApiKey, ApiKeyHash};
 use crate::ids::GuardrailId;
@@ -26,7 +26,7 @@ pub async fn guardrail_repository(make: impl AsyncFn() -> Stores) {
 async fn assign(stores: &Stores, id: GuardrailId, keys: &[u64]) -> Option<u64> {
     let mut hashes: Vec<ApiKeyHash> = keys.iter().map(|number| hash(*number)).collect();
     hashes.sort_unstable();
-    stores.guardrails.assign_keys(id, &hashes).await.unwrap()
+    stores.guardrails.assign_keys(id, &hashes, &audit()).await.unwrap()
 }
 
 async fn held_by(stores: &Stores, key: u64) -> Option<GuardrailId> {
@@ -46,7 +46,7 @@ async fn furnish(stores: &Stores) {
 }
 
 async fn what_is_added_is_found(stores: &Stores) {
-    assert!(!stores.guardrails.insert(&guardrail(1, 1)).await.unwrap(), "its workspace does not exist");
+    assert!(!stores.guardrails.insert(&guardrail(1, 1), &audit()).await.unwrap(), "its workspace does not exist");
     assert_eq!(stores.guardrails.find(guardrail_id(1)).await.unwrap(), None);
     add_workspace(stores, 1).await;
     add_workspace(stores, 2).await;
@@ -66,7 +66,7 @@ async fn only_keys_that_may_hold_it_get_it(stores: &Stores) {
     add_key(stores, &ApiKey { disabled: true, ..inference_key(6, 1) }).await;
     add_key(stores, &ApiKey { expires_at: Some(super::samples::at(-9_999_999)), ..inference_key(7, 1) }).await;
     add_key(stores, &inference_key(8, 1)).await;
-    assert!(stores.api_keys.delete(&hash(8)).await.unwrap());
+    assert!(stores.api_keys.delete(&hash(8), &audit()).await.unwrap());
     let before = key_version(stores).await;
     assert_eq!(assign(stores, guardrail_id(10), &[1, 2, 4, 5, 6, 7, 8, 99]).await, Some(4));
     assert!(key_version(stores).await > before, "keys have changed");
@@ -121,20 +121,20 @@ async fn a_deleted_guardrail_is_held_by_nobody(stores: &Stores) {
     assign(stores, guardrail_id(10), &[1]).await;
     assign(stores, guardrail_id(11), &[2]).await;
     let before = key_version(stores).await;
-    assert!(stores.guardrails.delete(guardrail_id(10)).await.unwrap());
+    assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
     assert!(key_version(stores).await > before, "a key has changed");
     assert_eq!(stores.guardrails.find(guardrail_id(10)).await.unwrap(), None);
     assert_eq!(held_by(stores, 1).await, None);
     assert_eq!(held_by(stores, 2).await, Some(guardrail_id(11)), "another guardrail is untouched");
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 0);
-    assert!(!stores.guardrails.delete(guardrail_id(10)).await.unwrap());
+    assert!(!stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
     assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap(), [guardrail(11, 1)]);
 }
 
 async fn a_deleted_key_holds_nothing(stores: &Stores) {
     furnish(stores).await;
     assign(stores, guardrail_id(10), &[1, 2]).await;
-    assert!(stores.api_keys.delete(&hash(1)).await.unwrap());
+    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 1);
 }
 
@@ -153,7 +153,7 @@ async fn deleting_during_an_assignment_leaves_no_holder(stores: &Stores) {
     furnish(stores).await;
     let acts = (0..6).map(|number| async move {
         if number == 3 {
-            assert!(stores.guardrails.delete(guardrail_id(10)).await.unwrap());
+            assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
         } else {
             let assigned = assign(stores, guardrail_id(10), &[1, 2, 3]).await;
             assert!(assigned == Some(3) || assigned.is_none(), "{assigned:?}");

@@ -2,8 +2,9 @@
 
 use super::super::join_all;
 use super::Stores;
-use super::samples::{add_key, add_workspace, hash, inference_key, key_version, management_key, workspace_id};
-use crate::api_key::{ApiKey, SpendLimit};
+use super::samples::{add_key, add_workspace, audit, hash, inference_key, key_version, management_key, workspace_id};
+use crate::api_key::ApiKey;
+use crate::budget::SpendLimit;
 use crate::error::StoreError;
 use crate::money::Usd;
 
@@ -36,10 +37,10 @@ async fn what_is_added_is_found(stores: &Stores) {
 }
 
 async fn a_key_needs_its_workspace(stores: &Stores) {
-    assert!(!stores.api_keys.insert(&inference_key(1, 1)).await.unwrap());
+    assert!(!stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap());
     assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None, "nothing is added");
     add_workspace(stores, 1).await;
-    assert!(stores.api_keys.insert(&inference_key(1, 1)).await.unwrap(), "its hash is not used up");
+    assert!(stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap(), "its hash is not used up");
 }
 
 async fn the_newest_is_listed_first(stores: &Stores) {
@@ -63,12 +64,12 @@ async fn switching_is_seen_and_tells_the_feed(stores: &Stores) {
     add_key(stores, &inference_key(2, 1)).await;
     for disabled in [true, false] {
         let before = key_version(stores).await;
-        assert!(stores.api_keys.set_disabled(&hash(1), disabled).await.unwrap());
+        assert!(stores.api_keys.set_disabled(&hash(1), disabled, &audit()).await.unwrap());
         assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap().unwrap().disabled, disabled);
         assert!(key_version(stores).await > before);
     }
     assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), Some(inference_key(2, 1)), "another key is untouched");
-    assert!(!stores.api_keys.set_disabled(&hash(3), true).await.unwrap(), "there is no such key");
+    assert!(!stores.api_keys.set_disabled(&hash(3), true, &audit()).await.unwrap(), "there is no such key");
 }
 
 async fn a_deleted_key_is_gone_for_every_method(stores: &Stores) {
@@ -76,22 +77,22 @@ async fn a_deleted_key_is_gone_for_every_method(stores: &Stores) {
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
     let before = key_version(stores).await;
-    assert!(stores.api_keys.delete(&hash(1)).await.unwrap());
+    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
     assert!(key_version(stores).await > before);
     assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None);
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1)]);
-    assert!(!stores.api_keys.set_disabled(&hash(1), true).await.unwrap());
-    assert!(!stores.api_keys.delete(&hash(1)).await.unwrap());
-    assert!(!stores.api_keys.delete(&hash(3)).await.unwrap(), "there is no such key");
+    assert!(!stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(&hash(3), &audit()).await.unwrap(), "there is no such key");
 }
 
 async fn a_hash_is_never_used_again(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
-    assert!(stores.api_keys.delete(&hash(1)).await.unwrap());
+    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
     for number in [1, 2] {
-        let again = stores.api_keys.insert(&inference_key(number, 1)).await;
+        let again = stores.api_keys.insert(&inference_key(number, 1), &audit()).await;
         assert!(matches!(again, Err(StoreError::Corrupt(_))), "{again:?}");
     }
     assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None, "it stays deleted");
@@ -101,7 +102,7 @@ async fn of_rival_insertions_one_wins(stores: &Stores) {
     add_workspace(stores, 1).await;
     let rivals = (0..8).map(|_| {
         let repository = &stores.api_keys;
-        async move { repository.insert(&inference_key(1, 1)).await }
+        async move { repository.insert(&inference_key(1, 1), &audit()).await }
     });
     let results = join_all(rivals).await;
     assert_eq!(results.iter().filter(|result| matches!(result, Ok(true))).count(), 1, "{results:?}");
@@ -112,7 +113,7 @@ async fn of_rival_deletions_one_wins(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     let rivals = (0..8).map(|_| {
         let repository = &stores.api_keys;
-        async move { repository.delete(&hash(1)).await.unwrap() }
+        async move { repository.delete(&hash(1), &audit()).await.unwrap() }
     });
     assert_eq!(join_all(rivals).await.iter().filter(|deleted| **deleted).count(), 1);
 }

@@ -2,7 +2,7 @@
 
 use super::super::join_all;
 use super::Stores;
-use super::samples::catalogue_version;
+use super::samples::{audit, catalogue_version};
 use crate::json::Json;
 use crate::model::{AliasTarget, Architecture, CatalogueChange, Model, Pricing, TopProvider};
 use crate::money::Price;
@@ -26,7 +26,7 @@ fn change(upsert: &[Model], remove: &[&str]) -> CatalogueChange {
 
 async fn apply(stores: &Stores, change: CatalogueChange) {
     let version = catalogue_version(stores).await;
-    assert!(stores.models.apply(&change, version).await.unwrap(), "nobody else changes the catalogue");
+    assert!(stores.models.apply(&change, version, &audit()).await.unwrap(), "nobody else changes the catalogue");
     assert!(catalogue_version(stores).await > version, "the feed is told");
 }
 
@@ -102,7 +102,7 @@ async fn who_was_overtaken_changes_nothing(stores: &Stores) {
     apply(stores, change(&[row("a/a")], &[])).await;
     let now = catalogue_version(stores).await;
     for version in [stale, now + 1] {
-        assert!(!stores.models.apply(&change(&[row("a/b")], &["a/a"]), version).await.unwrap());
+        assert!(!stores.models.apply(&change(&[row("a/b")], &["a/a"]), version, &audit()).await.unwrap());
     }
     assert_eq!(ids(stores).await, ["a/a"]);
     assert_eq!(catalogue_version(stores).await, now);
@@ -112,7 +112,7 @@ async fn of_rivals_one_wins(stores: &Stores) {
     let version = catalogue_version(stores).await;
     let rivals = (0..8).map(|number| async move {
         let rows = [row(&format!("a/{number}")), row(&format!("b/{number}"))];
-        stores.models.apply(&change(&rows, &[]), version).await.unwrap()
+        stores.models.apply(&change(&rows, &[]), version, &audit()).await.unwrap()
     });
     let won = join_all(rivals).await;
     assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");

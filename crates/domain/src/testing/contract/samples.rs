@@ -4,10 +4,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::{FixedSecrets, SequentialIds};
 use super::Stores;
-use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope, ResetInterval, SpendLimit};
-use crate::guardrail::{Guardrail, GuardrailName};
+use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
+use crate::audit::{Actor, AuditDraft};
+use crate::budget::{ResetInterval, SpendLimit, WorkspaceBudgets};
+use crate::guardrail::{Guardrail, GuardrailName, GuardrailRules};
 use crate::ids::{DocumentId, GuardrailId, WorkspaceId};
+use crate::json::Json;
 use crate::money::Usd;
+use crate::rate::RateLimits;
 use crate::workspace::{Workspace, WorkspaceName};
 
 /// A moment in whole milliseconds, `minutes` after the first of them.
@@ -39,6 +43,9 @@ pub(super) fn workspace(number: u64) -> Workspace {
         is_default: false,
         suspended: false,
         credit: None,
+        budgets: WorkspaceBudgets::default(),
+        rates: RateLimits::default(),
+        default_guardrail_id: None,
         storage_used_bytes: 0,
         created_at: at(i64::try_from(number).unwrap()),
     }
@@ -54,13 +61,20 @@ pub(super) fn inference_key(number: u64, workspace: u64) -> ApiKey {
         disabled: false,
         expires_at: Some(at(1_000_000)),
         limit: Some(SpendLimit { amount: Usd::from_pico(25_500_000_000_001), reset: Some(ResetInterval::Weekly) }),
+        rates: RateLimits { requests_per_minute: Some(60), tokens_per_minute: None },
         guardrail_id: None,
         created_at: at(i64::try_from(number).unwrap()),
     }
 }
 
 pub(super) fn management_key(number: u64) -> ApiKey {
-    ApiKey { scope: ApiKeyScope::Management, expires_at: None, limit: None, ..inference_key(number, 0) }
+    ApiKey {
+        scope: ApiKeyScope::Management,
+        expires_at: None,
+        limit: None,
+        rates: RateLimits::default(),
+        ..inference_key(number, 0)
+    }
 }
 
 pub(super) fn guardrail(number: u64, workspace: u64) -> Guardrail {
@@ -68,20 +82,33 @@ pub(super) fn guardrail(number: u64, workspace: u64) -> Guardrail {
         id: guardrail_id(number),
         workspace_id: workspace_id(workspace),
         name: GuardrailName::try_new(&format!("guardrail {number} ✓")).unwrap(),
+        budget: None,
+        rules: GuardrailRules::default(),
+        version: 1,
         created_at: at(i64::try_from(number).unwrap()),
+        updated_at: None,
     }
 }
 
+/// What a change is written down as.
+pub(super) fn audit() -> AuditDraft {
+    let details = Json::object([("after", "{}")]);
+    AuditDraft::done(&Actor::system(), "test.change", "subject", details)
+}
+
 pub(super) async fn add_workspace(stores: &Stores, number: u64) {
-    stores.workspaces.insert(&workspace(number)).await.expect("a workspace is added");
+    stores.workspaces.insert(&workspace(number), &audit()).await.expect("a workspace is added");
 }
 
 pub(super) async fn add_key(stores: &Stores, key: &ApiKey) {
-    assert!(stores.api_keys.insert(key).await.expect("a key is added"), "the key's workspace is there");
+    assert!(stores.api_keys.insert(key, &audit()).await.expect("a key is added"), "the key's workspace is there");
 }
 
 pub(super) async fn add_guardrail(stores: &Stores, guardrail: &Guardrail) {
-    assert!(stores.guardrails.insert(guardrail).await.expect("a guardrail is added"), "its workspace is there");
+    assert!(
+        stores.guardrails.insert(guardrail, &audit()).await.expect("a guardrail is added"),
+        "its workspace is there"
+    );
 }
 
 pub(super) async fn key_version(stores: &Stores) -> u64 {

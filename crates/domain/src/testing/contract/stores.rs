@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::super::{MemoryBlobStore, MemoryStore};
 use crate::api_key::{ApiKeyRepository, KeyGrants};
+use crate::audit::AuditLog;
+use crate::budget::Ledger;
 use crate::change_feed::ChangeFeed;
 use crate::container::BlobStore;
 use crate::file::DocumentRepository;
@@ -31,8 +33,12 @@ pub struct Stores {
     pub models: Arc<dyn ModelRepository>,
     /// The change feed.
     pub changes: Arc<dyn ChangeFeed>,
-    /// Usage.
+    /// Usage, as it is read.
     pub usage: Arc<dyn UsageRepository>,
+    /// Money and usage, as they are written.
+    pub ledger: Arc<dyn Ledger>,
+    /// The audit log.
+    pub audit: Arc<dyn AuditLog>,
     /// For a cache in front of `key_grants`: how long a change may take to show (at most a second), and a timer to
     /// wait by. `None` where changes show at once.
     pub grants_lag: Option<(Arc<dyn Timer>, Duration)>,
@@ -57,6 +63,8 @@ impl Stores {
             + ModelRepository
             + ChangeFeed
             + UsageRepository
+            + Ledger
+            + AuditLog
             + Clone
             + 'static,
     {
@@ -69,6 +77,8 @@ impl Stores {
             models: Arc::new(store.clone()),
             changes: Arc::new(store.clone()),
             usage: Arc::new(store.clone()),
+            ledger: Arc::new(store.clone()),
+            audit: Arc::new(store.clone()),
             grants_lag: None,
             keep: Box::new(()),
         }

@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use super::super::{SequentialIds, join_all};
 use super::Stores;
-use super::samples::{add_key, add_workspace, at, hash, inference_key, workspace_id};
+use super::samples::{add_key, add_workspace, at, guardrail_id, hash, inference_key, workspace_id};
+use crate::budget::Settlement;
+use crate::error::StoreError;
+use crate::guardrail::FilterAction;
+use crate::guardrail::filter::Finding;
 use crate::ids::{DecisionId, RequestId};
 use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::routing::TokenPrices;
-use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use crate::usage::{AttemptRecord, TokenSource, UsageFilter, UsageOutcome, UsageRecord, UsageShare};
 
 /// Every case of the port's contract, but for the death of the process.
 pub async fn usage_repository(make: impl AsyncFn() -> Stores) {
@@ -18,6 +22,10 @@ pub async fn usage_repository(make: impl AsyncFn() -> Stores) {
     the_newest_of_the_workspace_is_listed_first(&make().await).await;
     records_made_at_once_are_all_there(&make().await).await;
     of_rivals_with_one_id_one_is_recorded(&make().await).await;
+}
+
+async fn settle(stores: &Stores, record: UsageRecord) -> Result<(), StoreError> {
+    stores.ledger.settle(Settlement { record, messages: Vec::new() }).await
 }
 
 async fn furnish(stores: &Stores) {
@@ -77,6 +85,15 @@ fn record(number: u64, workspace: u64) -> UsageRecord {
         prices,
         share: UsageShare { index: u32::MAX - 1, of: u32::MAX },
         attempts: vec![refused, completed].into(),
+        guardrails: vec![guardrail_id(7)],
+        findings: vec![Finding {
+            guardrail_id: guardrail_id(7),
+            label: "ÉMAIL 'x'".to_owned(),
+            action: FilterAction::Redact,
+            path: "state.a[0]".to_owned(),
+            count: 3,
+        }],
+        charged_at: at(i64::try_from(number).unwrap()),
         session_id: Some("sëssion".to_owned()),
         trace: Some(Json::parse("{\"a\" : 1.0,\t\"a\":1e400, \"z\":\"\\ud800\"}").unwrap()),
         user: Some("user".to_owned()),
@@ -101,7 +118,7 @@ async fn what_is_recorded_is_found(stores: &Stores) {
     };
     let failed = UsageRecord { outcome: UsageOutcome::Failed, ..record(3, 2) };
     for record in [record(1, 1), bare, failed] {
-        stores.usage.record(record.clone()).await.unwrap();
+        settle(stores, record.clone()).await.unwrap();
         let found = stores.usage.find(&record.id).await.unwrap();
         assert_eq!(found.as_ref(), Some(&record), "field by field");
         let texts = |record: &UsageRecord| {
@@ -116,29 +133,29 @@ async fn what_is_recorded_is_found(stores: &Stores) {
 
 async fn recording_again_changes_nothing(stores: &Stores) {
     furnish(stores).await;
-    stores.usage.record(record(1, 1)).await.unwrap();
+    settle(stores, record(1, 1)).await.unwrap();
     let other = UsageRecord { cost: Usd::from_pico(1), workspace_id: workspace_id(2), ..record(1, 1) };
-    stores.usage.record(other).await.unwrap();
+    settle(stores, other).await.unwrap();
     assert_eq!(stores.usage.find(&id(1)).await.unwrap(), Some(record(1, 1)));
-    assert_eq!(stores.usage.list(workspace_id(1), 10).await.unwrap(), [record(1, 1)]);
-    assert_eq!(stores.usage.list(workspace_id(2), 10).await.unwrap(), []);
+    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 10).await.unwrap(), [record(1, 1)]);
+    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(2)), 10).await.unwrap(), []);
 }
 
 async fn the_newest_of_the_workspace_is_listed_first(stores: &Stores) {
     furnish(stores).await;
     for (number, workspace) in [(2, 1), (4, 1), (3, 2), (1, 1)] {
-        stores.usage.record(record(number, workspace)).await.unwrap();
+        settle(stores, record(number, workspace)).await.unwrap();
     }
-    assert_eq!(stores.usage.list(workspace_id(1), 2).await.unwrap(), [record(4, 1), record(2, 1)]);
-    let all = stores.usage.list(workspace_id(1), u64::MAX).await.unwrap();
+    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 2).await.unwrap(), [record(4, 1), record(2, 1)]);
+    let all = stores.usage.list(&UsageFilter::of(workspace_id(1)), u64::MAX).await.unwrap();
     assert_eq!(all, [record(4, 1), record(2, 1), record(1, 1)]);
-    assert_eq!(stores.usage.list(workspace_id(9), 10).await.unwrap(), []);
+    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(9)), 10).await.unwrap(), []);
 }
 
 async fn records_made_at_once_are_all_there(stores: &Stores) {
     furnish(stores).await;
-    join_all((1..=100).map(|number| async move { stores.usage.record(record(number, 1)).await.unwrap() })).await;
-    let listed = stores.usage.list(workspace_id(1), 1_000).await.unwrap();
+    join_all((1..=100).map(|number| async move { settle(stores, record(number, 1)).await.unwrap() })).await;
+    let listed = stores.usage.list(&UsageFilter::of(workspace_id(1)), 1_000).await.unwrap();
     let expected: Vec<UsageRecord> = (1..=100).rev().map(|number| record(number, 1)).collect();
     assert_eq!(listed, expected);
 }
@@ -147,8 +164,8 @@ async fn of_rivals_with_one_id_one_is_recorded(stores: &Stores) {
     furnish(stores).await;
     join_all((1..=20).map(|pico| async move {
         let rival = UsageRecord { cost: Usd::from_pico(pico), ..record(1, 1) };
-        stores.usage.record(rival).await.expect("a record that is there already is no error");
+        settle(stores, rival).await.expect("a record that is there already is no error");
     }))
     .await;
-    assert_eq!(stores.usage.list(workspace_id(1), 100).await.unwrap().len(), 1);
+    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 100).await.unwrap().len(), 1);
 }

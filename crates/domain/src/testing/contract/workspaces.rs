@@ -2,7 +2,9 @@
 
 use super::super::join_all;
 use super::Stores;
-use super::samples::{add_workspace, at, hash, inference_key, key_version, management_key, workspace, workspace_id};
+use super::samples::{
+    add_workspace, at, audit, hash, inference_key, key_version, management_key, workspace, workspace_id,
+};
 use crate::error::StoreError;
 use crate::money::Usd;
 use crate::workspace::Workspace;
@@ -27,8 +29,8 @@ async fn what_is_added_is_found(stores: &Stores) {
     assert_eq!(repository.find(workspace_id(1)).await.unwrap(), None);
     let full = Workspace { suspended: true, credit: Some(Usd::from_pico(-7)), ..workspace(1) };
     let bare = Workspace { owner_id: None, ..workspace(2) };
-    repository.insert(&full).await.unwrap();
-    repository.insert(&bare).await.unwrap();
+    repository.insert(&full, &audit()).await.unwrap();
+    repository.insert(&bare, &audit()).await.unwrap();
     assert_eq!(repository.find(full.id).await.unwrap(), Some(full), "field by field");
     assert_eq!(repository.find(bare.id).await.unwrap(), Some(bare), "field by field");
 }
@@ -44,9 +46,9 @@ async fn the_oldest_is_listed_first(stores: &Stores) {
 async fn there_is_one_default(stores: &Stores) {
     let repository = &stores.workspaces;
     add_workspace(stores, 5).await;
-    let first = repository.default_or_insert(&workspace(1)).await.unwrap();
+    let first = repository.default_or_insert(&workspace(1), &audit()).await.unwrap();
     assert_eq!(first, Workspace { is_default: true, ..workspace(1) }, "where there is no default, it is added");
-    let second = repository.default_or_insert(&workspace(2)).await.unwrap();
+    let second = repository.default_or_insert(&workspace(2), &audit()).await.unwrap();
     assert_eq!(second, first, "where there is one, it is returned");
     assert_eq!(repository.find(workspace_id(2)).await.unwrap(), None, "and the other is not added");
     assert_eq!(repository.find(workspace_id(1)).await.unwrap(), Some(first));
@@ -55,7 +57,7 @@ async fn there_is_one_default(stores: &Stores) {
 async fn rivals_agree_on_one_default(stores: &Stores) {
     let rivals = (1..=8).map(|number| {
         let repository = &stores.workspaces;
-        async move { repository.default_or_insert(&workspace(number)).await.unwrap().id }
+        async move { repository.default_or_insert(&workspace(number), &audit()).await.unwrap().id }
     });
     let mut winners = join_all(rivals).await;
     winners.dedup();
@@ -67,9 +69,12 @@ async fn rivals_agree_on_one_default(stores: &Stores) {
 
 async fn the_first_inhabitants_come_once(stores: &Stores) {
     let repository = &stores.workspaces;
-    assert!(repository.bootstrap(&workspace(1), &management_key(1)).await.unwrap());
+    assert!(repository.bootstrap(&workspace(1), &management_key(1), &audit()).await.unwrap());
     assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), Some(management_key(1)));
-    assert!(!repository.bootstrap(&workspace(2), &management_key(2)).await.unwrap(), "a second time adds nothing");
+    assert!(
+        !repository.bootstrap(&workspace(2), &management_key(2), &audit()).await.unwrap(),
+        "a second time adds nothing"
+    );
     assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), None);
     assert_eq!(repository.list().await.unwrap(), [Workspace { is_default: true, ..workspace(1) }]);
 }
@@ -77,7 +82,7 @@ async fn the_first_inhabitants_come_once(stores: &Stores) {
 async fn of_rival_bootstraps_one_wins(stores: &Stores) {
     let rivals = (1..=8).map(|number| {
         let repository = &stores.workspaces;
-        async move { repository.bootstrap(&workspace(number), &management_key(number)).await.unwrap() }
+        async move { repository.bootstrap(&workspace(number), &management_key(number), &audit()).await.unwrap() }
     });
     let won = join_all(rivals).await;
     assert_eq!(won.iter().filter(|won| **won).count(), 1, "exactly one start makes the key");
@@ -86,11 +91,17 @@ async fn of_rival_bootstraps_one_wins(stores: &Stores) {
 }
 
 async fn a_deleted_first_key_does_not_come_again(stores: &Stores) {
-    stores.workspaces.default_or_insert(&workspace(1)).await.unwrap();
-    assert!(stores.api_keys.insert(&inference_key(7, 1)).await.unwrap());
-    assert!(stores.workspaces.bootstrap(&workspace(2), &management_key(1)).await.unwrap(), "no management key yet");
-    assert!(stores.api_keys.delete(&hash(1)).await.unwrap());
-    assert!(!stores.workspaces.bootstrap(&workspace(3), &management_key(2)).await.unwrap(), "deleted ones count");
+    stores.workspaces.default_or_insert(&workspace(1), &audit()).await.unwrap();
+    assert!(stores.api_keys.insert(&inference_key(7, 1), &audit()).await.unwrap());
+    assert!(
+        stores.workspaces.bootstrap(&workspace(2), &management_key(1), &audit()).await.unwrap(),
+        "no management key yet"
+    );
+    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(
+        !stores.workspaces.bootstrap(&workspace(3), &management_key(2), &audit()).await.unwrap(),
+        "deleted ones count"
+    );
     assert_eq!(stores.api_keys.list(None).await.unwrap(), []);
 }
 
@@ -98,20 +109,23 @@ async fn suspending_is_seen_and_tells_the_feed(stores: &Stores) {
     add_workspace(stores, 1).await;
     for suspended in [true, false] {
         let before = key_version(stores).await;
-        assert!(stores.workspaces.set_suspended(workspace_id(1), suspended).await.unwrap());
+        assert!(stores.workspaces.set_suspended(workspace_id(1), suspended, &audit()).await.unwrap());
         assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().suspended, suspended);
         assert!(key_version(stores).await > before, "cached keys carry the workspace's state");
     }
-    assert!(!stores.workspaces.set_suspended(workspace_id(2), true).await.unwrap(), "there is no such workspace");
+    assert!(
+        !stores.workspaces.set_suspended(workspace_id(2), true, &audit()).await.unwrap(),
+        "there is no such workspace"
+    );
 }
 
 async fn credit_adds_up(stores: &Stores) {
     add_workspace(stores, 1).await;
-    let add = async |pico| stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(pico)).await.unwrap();
+    let add = async |pico| stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap();
     assert_eq!(add(10).await, Some(Usd::from_pico(10)), "an unlimited workspace starts from zero");
     assert_eq!(add(-13).await, Some(Usd::from_pico(-3)), "a negative amount takes away");
     assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit, Some(Usd::from_pico(-3)));
-    let nobody = stores.workspaces.add_credit(workspace_id(2), Usd::from_pico(1)).await.unwrap();
+    let nobody = stores.workspaces.add_credit(workspace_id(2), Usd::from_pico(1), &audit()).await.unwrap();
     assert_eq!(nobody, None, "there is no such workspace");
 }
 
@@ -119,7 +133,7 @@ async fn credit_added_at_once_is_all_there(stores: &Stores) {
     add_workspace(stores, 1).await;
     join_all((1..=16).map(|pico| {
         let repository = &stores.workspaces;
-        async move { repository.add_credit(workspace_id(1), Usd::from_pico(pico)).await.unwrap() }
+        async move { repository.add_credit(workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap() }
     }))
     .await;
     let credit = stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit;
@@ -129,8 +143,8 @@ async fn credit_added_at_once_is_all_there(stores: &Stores) {
 async fn credit_stays_in_range(stores: &Stores) {
     for (number, edge, step) in [(1, i64::MAX, 1), (2, i64::MIN, -1)] {
         let full = Workspace { credit: Some(Usd::from_pico(edge)), created_at: at(0), ..workspace(number) };
-        stores.workspaces.insert(&full).await.unwrap();
-        let beyond = stores.workspaces.add_credit(full.id, Usd::from_pico(step)).await;
+        stores.workspaces.insert(&full, &audit()).await.unwrap();
+        let beyond = stores.workspaces.add_credit(full.id, Usd::from_pico(step), &audit()).await;
         assert!(matches!(beyond, Err(StoreError::Corrupt(_))), "a sum out of range is refused: {beyond:?}");
         assert_eq!(stores.workspaces.find(full.id).await.unwrap().unwrap().credit, full.credit, "and changes nothing");
     }

@@ -92,14 +92,14 @@ fn management() -> Principal {
 
 async fn read(record: UsageRecord) -> Generation {
     let store = MemoryStore::new();
-    store.record(record).await.unwrap();
+    store.settle(Settlement { record, messages: Vec::new() }).await.unwrap();
     getting(store).execute(&management(), &id()).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_record_is_for_its_workspace_and_for_managers() {
     let store = MemoryStore::new();
-    store.record(record()).await.unwrap();
+    store.settle(Settlement { record: record(), messages: Vec::new() }).await.unwrap();
     let get = getting(store);
     for caller in [inference(1), management()] {
         assert_eq!(get.execute(&caller, &id()).await.unwrap().record, record());

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, NewApiKey};
+use domain::audit::Actor;
 use domain::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
 
@@ -36,12 +37,20 @@ impl Fixtures {
     /// # Errors
     /// A store failed.
     pub async fn make(stores: &Stores) -> anyhow::Result<Self> {
-        let workspace = stores.create_workspace().default().await?;
-        let new = |name: &str, scope| NewApiKey { name: name.to_owned(), scope, limit: None, expires_at: None };
+        let workspace = stores.create_workspace().default(&Actor::system()).await?;
+        let new = |name: &str, scope| NewApiKey {
+            name: name.to_owned(),
+            scope,
+            limit: None,
+            rates: domain::rate::RateLimits::default(),
+            expires_at: None,
+        };
         let create = stores.create_api_key();
-        let (inference, inference_secret) = create.execute(new("demo", ApiKeyScope::Inference(workspace.id))).await?;
-        let (_, management_secret) = create.execute(new("demo management", ApiKeyScope::Management)).await?;
-        let guardrail = stores.create_guardrail().execute(workspace.id, "demo guardrail").await?;
+        let (inference, inference_secret) =
+            create.execute(&Actor::system(), new("demo", ApiKeyScope::Inference(workspace.id))).await?;
+        let (_, management_secret) =
+            create.execute(&Actor::system(), new("demo management", ApiKeyScope::Management)).await?;
+        let guardrail = stores.create_guardrail().execute(&Actor::system(), workspace.id, "demo guardrail").await?;
         let (container, path): (ContainerId, ContainerPath) = (CONTAINER.parse()?, PATH.parse()?);
         let key = BlobKey::container_file(workspace.id, &container, &path);
         stores

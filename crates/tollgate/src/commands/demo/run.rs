@@ -8,7 +8,6 @@ use anyhow::{Context as _, bail};
 use domain::ids::DecisionId;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio_util::task::TaskTracker;
 
 use super::client::DemoClient;
 use super::exchange::ExchangeView;
@@ -126,7 +125,7 @@ async fn perform(
 
 /// The record, as `usage show` finds it.
 async fn usage(stores: &Stores, id: &str) -> anyhow::Result<Box<RawValue>> {
-    let found = stores.usage(&TaskTracker::new()).find(&id.parse()?).await?;
+    let found = stores.usage.find(&id.parse()?).await?;
     let record = found.with_context(|| format!("there is no usage record {id}"))?;
     Ok(RawValue::from_string(serde_json::to_string(&UsageView::from(&record))?)?)
 }

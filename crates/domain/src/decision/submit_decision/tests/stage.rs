@@ -94,17 +94,19 @@ impl Plan {
         let clock = FixedClock::default();
         let (stage, bell) = (Arc::new(Stage::default()), Arc::new(Bell::default()));
         let records = Arc::new(Mutex::new(Vec::new()));
-        let mut usage = MockUsageRepository::new();
+        let mut ledger = MockLedger::new();
         let kept = Arc::clone(&records);
-        usage.expect_record().returning(move |record| {
-            kept.lock().unwrap().push(record);
+        ledger.expect_settle().returning(move |settlement| {
+            kept.lock().unwrap().push(settlement.record);
             Ok(())
         });
         let health = Arc::new(HealthBoard::new(self.endpoints.len(), HealthPolicy::default()));
         let ports = SubmitDecisionPorts {
             catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
             provider: Arc::clone(&stage) as Arc<dyn DecisionProvider>,
-            usage: Arc::new(usage),
+            ledger: Arc::new(ledger),
+            policies: Arc::new(NoGuardrails),
+            meter: Arc::new(NoMeter),
             timer: Arc::clone(&bell) as Arc<dyn Timer>,
             clock: Arc::new(clock.clone()),
             ids: Arc::new(SequentialIds::default()),

@@ -1,0 +1,159 @@
+//! An entry, and the hash that binds it to the one before.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+
+use crate::json::Json;
+
+/// How the change ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditOutcome {
+    /// It was made; the entry is of the same transaction.
+    Done,
+    /// It was refused, so many times within the minute.
+    Refused,
+}
+
+impl AuditOutcome {
+    /// Its name in stores and on surfaces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// The outcome of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Done, Self::Refused].into_iter().find(|outcome| outcome.as_str() == name)
+    }
+}
+
+/// Who asks for a change, and from where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Actor {
+    /// `key:<hash>` of a management key, `user:<name>` of the operating system, or `system`.
+    pub name: String,
+    /// The client's address, trusted proxies respected; the host's name for a command.
+    pub source: Option<String>,
+}
+
+impl Actor {
+    /// The service itself.
+    pub fn system() -> Self {
+        Self { name: "system".to_owned(), source: None }
+    }
+}
+
+/// What is to be written down of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditDraft {
+    /// Who.
+    pub actor: Actor,
+    /// What was done, such as `guardrail.update`.
+    pub action: &'static str,
+    /// To what, such as `guardrail 0199…`.
+    pub subject: String,
+    /// How it ended.
+    pub outcome: AuditOutcome,
+    /// A JSON object, usually of `before` and `after`. MUST hold no secret.
+    pub details: Json,
+}
+
+impl AuditDraft {
+    /// A change that was made.
+    pub fn done(actor: &Actor, action: &'static str, subject: impl Into<String>, details: Json) -> Self {
+        Self { actor: actor.clone(), action, subject: subject.into(), outcome: AuditOutcome::Done, details }
+    }
+}
+
+/// An entry of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Its place, from 1, without gaps.
+    pub seq: u64,
+    /// When, in whole milliseconds.
+    pub at: DateTime<Utc>,
+    /// Who.
+    pub actor: Actor,
+    /// What was done.
+    pub action: String,
+    /// To what.
+    pub subject: String,
+    /// How it ended.
+    pub outcome: AuditOutcome,
+    /// A JSON object.
+    pub details: Json,
+    /// The hash of the entry before; zeros for the first.
+    pub previous_hash: AuditHash,
+    /// SHA-256 over everything above.
+    pub hash: AuditHash,
+}
+
+/// A hash of the chain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct AuditHash(pub [u8; 32]);
+
+impl AuditHash {
+    /// What the first entry follows.
+    pub const NONE: Self = Self([0; 32]);
+}
+
+impl std::fmt::Display for AuditHash {
+    /// In lower-case hex.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl std::fmt::Debug for AuditHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+impl AuditEntry {
+    /// The entry that follows `previous` (its place and hash; `None` for the first).
+    pub fn following(previous: Option<(u64, AuditHash)>, at: DateTime<Utc>, draft: &AuditDraft) -> Self {
+        let (seq, previous_hash) = previous.map_or((1, AuditHash::NONE), |(seq, hash)| (seq + 1, hash));
+        let mut entry = Self {
+            seq,
+            at: DateTime::from_timestamp_millis(at.timestamp_millis()).unwrap_or(at),
+            actor: draft.actor.clone(),
+            action: draft.action.to_owned(),
+            subject: draft.subject.clone(),
+            outcome: draft.outcome,
+            details: draft.details.clone(),
+            previous_hash,
+            hash: AuditHash::NONE,
+        };
+        entry.hash = entry.computed_hash();
+        entry
+    }
+
+    /// What its hash must be: over each field behind its length, so that no two entries run into the same bytes.
+    pub fn computed_hash(&self) -> AuditHash {
+        let mut text = String::new();
+        // Writing into a string does not fail.
+        let _ = write!(text, "{} {}", self.seq, self.at.timestamp_millis());
+        let fields = [
+            text.as_str(),
+            &self.actor.name,
+            self.actor.source.as_deref().unwrap_or(""),
+            &self.action,
+            &self.subject,
+            self.outcome.as_str(),
+            self.details.text(),
+        ];
+        let mut digest = Sha256::new();
+        digest.update(self.previous_hash.0);
+        digest.update([u8::from(self.actor.source.is_some())]);
+        for field in fields {
+            digest.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
+            digest.update(field.as_bytes());
+        }
+        AuditHash(digest.finalize().into())
+    }
+}

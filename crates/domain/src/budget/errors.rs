@@ -1,0 +1,44 @@
+//! What can go wrong with money.
+
+use chrono::{DateTime, Utc};
+
+use super::{BudgetScope, ResetInterval, StandingLimit};
+use crate::ids::GuardrailId;
+use crate::money::Usd;
+
+/// A limit that leaves no room for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the {} limit of {} USD leaves no room for {wanted} USD", scope.as_str(), limit)]
+pub struct Overspent {
+    /// Whose limit it is.
+    pub scope: BudgetScope,
+    /// The guardrail, where it is one's budget.
+    pub guardrail_id: Option<GuardrailId>,
+    /// True for the workspace's prepaid credit.
+    pub is_credit: bool,
+    /// The limit.
+    pub limit: Usd,
+    /// The period; `None` is for ever.
+    pub reset: Option<ResetInterval>,
+    /// What has been spent in the period.
+    pub spent: Usd,
+    /// What requests in flight may come to.
+    pub reserved: Usd,
+    /// What the request may come to.
+    pub wanted: Usd,
+    /// When the period ends.
+    pub resets_at: Option<DateTime<Utc>>,
+}
+
+impl Overspent {
+    pub(super) fn by(standing: &StandingLimit, wanted: Usd) -> Self {
+        let StandingLimit { scope, guardrail_id, is_credit, limit, reset, spent, reserved, resets_at } = *standing;
+        Self { scope, guardrail_id, is_credit, limit, reset, spent, reserved, wanted, resets_at }
+    }
+
+    /// True where the request would fit if nothing were reserved: others may come to less than they reserved, so
+    /// waiting for them may help.
+    pub fn waits_for_others(&self) -> bool {
+        self.reserved > Usd::ZERO && self.spent.checked_add(self.wanted).is_some_and(|sum| sum <= self.limit)
+    }
+}

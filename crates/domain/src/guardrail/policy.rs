@@ -1,0 +1,63 @@
+//! What a key is under: the guardrail of its workspace and its own, put together and ready to be applied.
+//!
+//! Lists intersect, filters unite, a block weighs more than a redaction and that more than a flag.
+
+use std::sync::Arc;
+
+use super::filter::{Blocked, CompiledFilters, Filtered, InvalidFilters};
+use super::{Forbidden, Guardrail};
+use crate::decision::Inquiry;
+use crate::ids::GuardrailId;
+use crate::model::CatalogueSnapshot;
+use crate::routing::Candidate;
+
+/// One or two guardrails that apply together.
+#[derive(Debug)]
+pub struct Policy {
+    /// The workspace's first.
+    guardrails: Vec<Guardrail>,
+    filters: CompiledFilters,
+}
+
+impl Policy {
+    /// Puts guardrails together, the workspace's first. One that applies twice counts once.
+    ///
+    /// # Errors
+    /// A pattern does not compile, which no guardrail that was ever accepted has.
+    pub fn compile(mut guardrails: Vec<Guardrail>) -> Result<Self, InvalidFilters> {
+        guardrails.dedup_by_key(|guardrail| guardrail.id);
+        let filters = CompiledFilters::compile(guardrails.iter().map(|found| (found.id, &found.rules)))?;
+        Ok(Self { guardrails, filters })
+    }
+
+    /// The guardrails, the workspace's first.
+    pub fn guardrails(&self) -> &[Guardrail] {
+        &self.guardrails
+    }
+
+    /// Their ids.
+    pub fn ids(&self) -> Vec<GuardrailId> {
+        self.guardrails.iter().map(|guardrail| guardrail.id).collect()
+    }
+
+    /// True where one of them limits money.
+    pub fn limits_money(&self) -> bool {
+        self.guardrails.iter().any(|guardrail| guardrail.budget.is_some())
+    }
+
+    /// Whether a candidate may be tried.
+    ///
+    /// # Errors
+    /// The first rule that forbids it.
+    pub fn permits(&self, candidate: &Candidate, catalogue: &CatalogueSnapshot) -> Result<(), Forbidden> {
+        self.guardrails.iter().try_for_each(|guardrail| super::permits(guardrail, candidate, catalogue))
+    }
+
+    /// Looks through every text of an inquiry and every name in it. What is returned is what may be sent.
+    ///
+    /// # Errors
+    /// A match of a filter that blocks.
+    pub fn filter(&self, inquiry: &Arc<Inquiry>) -> Result<Filtered, Blocked> {
+        self.filters.apply(inquiry)
+    }
+}

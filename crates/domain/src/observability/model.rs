@@ -1,0 +1,122 @@
+//! Destinations of traces, and messages on their way to them.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+
+use crate::api_key::ApiKeyHash;
+use crate::ids::{DestinationId, OutboxId, WorkspaceId};
+use crate::json::Json;
+
+/// Where a workspace's traces are broadcast to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// Its id.
+    pub id: DestinationId,
+    /// The workspace whose requests it hears of.
+    pub workspace_id: WorkspaceId,
+    /// What people call it, 1 to 100 characters.
+    pub name: String,
+    /// What kind of receiver it is.
+    pub kind: DestinationKind,
+    /// The receiver's URL, `http` or `https`, without user or fragment.
+    pub url: String,
+    /// Headers that are sent along; their values may be secret.
+    pub headers: Vec<(String, Hidden)>,
+    /// What deliveries are signed with; a webhook always has one.
+    pub signing_secret: Option<Hidden>,
+    /// False while nothing is to be sent.
+    pub enabled: bool,
+    /// True where what was asked and answered stays here.
+    pub privacy_mode: bool,
+    /// Which share of sessions it hears of, in ten-thousandths: 1 to 10,000.
+    pub sampling: u16,
+    /// The keys whose requests it hears of; `None` is all of them.
+    pub api_key_hashes: Option<Vec<ApiKeyHash>>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it was last changed.
+    pub updated_at: Option<DateTime<Utc>>,
+}
+
+/// What kind of receiver a destination is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DestinationKind {
+    /// An OpenTelemetry collector: OTLP over HTTP with JSON.
+    OtelCollector,
+    /// Anything that takes the same body by POST, signed.
+    Webhook,
+}
+
+impl DestinationKind {
+    /// Every kind.
+    pub const ALL: [Self; 2] = [Self::OtelCollector, Self::Webhook];
+
+    /// Its name on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OtelCollector => "otel-collector",
+            Self::Webhook => "webhook",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// A text that is shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(String);
+
+impl Hidden {
+    /// Hides it.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, for those who send it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// One request's trace on its way to one destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxMessage {
+    /// Its id; the receiver can tell a repeated delivery by it.
+    pub id: OutboxId,
+    /// Where to.
+    pub destination_id: DestinationId,
+    /// The body: OTLP in JSON.
+    pub payload: Json,
+}
+
+/// A message that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueMessage {
+    /// The message.
+    pub message: OutboxMessage,
+    /// Deliveries that failed so far.
+    pub failures: u32,
+    /// When it was put into the outbox.
+    pub created_at: DateTime<Utc>,
+}
+
+/// How the outbox stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutboxStanding {
+    /// Messages that wait.
+    pub pending: u64,
+    /// Messages that were given up.
+    pub dead: u64,
+    /// When the oldest of those that wait was put there.
+    pub oldest: Option<DateTime<Utc>>,
+}
