@@ -8,7 +8,7 @@ mod schemas;
 mod wire_schemas;
 
 use serde_json::{Value, json};
-use utoipa::openapi::path::{PathItem, Paths};
+use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::{ComponentsBuilder, OneOfBuilder, Schema};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder, Ref, RefOr};
@@ -48,9 +48,10 @@ fn paths(base_path: &str) -> Paths {
         let method = match route.method {
             Method::Get => HttpMethod::Get,
             Method::Post => HttpMethod::Post,
+            Method::Patch => HttpMethod::Patch,
+            Method::Delete => HttpMethod::Delete,
         };
-        let item = PathItem::new(method, operations::describe(route));
-        paths.paths.insert(format!("{base}{}", route.pattern), item);
+        paths.add_path_operation(format!("{base}{}", route.pattern), vec![method], operations::describe(route));
     }
     paths
 }

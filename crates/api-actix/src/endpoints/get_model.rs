@@ -14,7 +14,7 @@ impl From<GetModelError> for ApiError {
 }
 
 pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let [author, slug] = call.parameters.map(segment::decode);
+    let [author, slug, _] = call.parameters.map(segment::decode);
     // What is not even text names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
     let (snapshot, resolved) = call.gateway.services.get_model.execute(&author, &slug)?;

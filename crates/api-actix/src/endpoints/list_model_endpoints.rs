@@ -19,7 +19,7 @@ use crate::http::raw_json::raw;
 use crate::http::segment;
 
 pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
-    let [author, slug] = call.parameters.map(segment::decode);
+    let [author, slug, _] = call.parameters.map(segment::decode);
     // What is not even text names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
     let listed = call.gateway.services.list_model_endpoints.execute(&author, &slug)?;

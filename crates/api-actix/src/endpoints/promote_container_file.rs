@@ -44,7 +44,7 @@ impl From<PromoteError> for ApiError {
 pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
     let key = caller.inference()?.clone();
     let headers = call.request.headers();
-    let [container_id, file_id] = call.parameters;
+    let [container_id, file_id, _] = call.parameters;
     let container_id = text_of(container_id, "container_id")?;
     let file_id = text_of(file_id, "file_id")?;
     let idempotency_key = idempotency_key(headers)?;

@@ -22,7 +22,7 @@ use super::client_address::client_address;
 use super::envelope;
 use super::error::ApiError;
 use super::format::ErrorFormat;
-use super::routes::{self, Matched, OpenRoute, Operation, Route, Target};
+use super::routes::{self, Matched, OpenRoute, Operation, Parameters, Route, Target};
 use crate::endpoints::{
     assign_keys_to_guardrail, count_models, docs, get_generation, get_model, health, list_model_endpoints, list_models,
     list_providers, promote_container_file, submit_decision,
@@ -40,7 +40,7 @@ pub(crate) struct Call<'a> {
     pub(crate) request_id: &'a RequestId,
     pub(crate) route: &'static Route,
     /// The segments of the path that the route's braces took: still percent-encoded, in order.
-    pub(crate) parameters: [&'a str; 2],
+    pub(crate) parameters: Parameters<'a>,
 }
 
 impl Call<'_> {
@@ -61,7 +61,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     let clock = &gateway.services.clock;
     let began = clock.monotonic();
     let request_id = request_id(&gateway, &request);
-    let matched = routes::find(&gateway.base_path, request.path());
+    let matched = routes::find(&gateway.base_path, request.method(), request.path());
     let named = Named {
         request_id: &request_id,
         method: request.method().as_str(),
@@ -158,8 +158,7 @@ async fn answer(
     let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
     let call = Call { gateway, request, request_id, route, parameters };
     let check_method = || {
-        let allow = route.method.allow();
-        if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(allow)) }
+        if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
     };
     match route.target {
         Target::Open(open) => {

@@ -126,9 +126,9 @@ impl ApiError {
     }
 
     /// 405, naming what the path does take.
-    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+    pub(crate) fn method_not_allowed(allow: String) -> Self {
         Self::with_status(StatusCode::METHOD_NOT_ALLOWED, Cow::Borrowed("Method not allowed"))
-            .header(ALLOW, HeaderValue::from_static(allow))
+            .header(ALLOW, allow)
     }
 
     /// A failure of a store, logged with its cause.

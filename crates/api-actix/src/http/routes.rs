@@ -1,6 +1,6 @@
 //! Every path that means something, in one table. The edge, the OpenAPI document and the tests all read it.
 
-use Method::{Get, Post};
+use Method::{Delete, Get, Patch, Post};
 
 use domain::model::DefaultModality;
 
@@ -63,14 +63,21 @@ pub(crate) const OPEN_PATHS: [&str; 4] = ["/health/live", "/health/ready", "/ope
 pub(crate) enum Method {
     Get,
     Post,
+    Patch,
+    Delete,
 }
 
 impl Method {
-    /// The value of `Allow`.
-    pub(crate) fn allow(self) -> &'static str {
+    /// Every one, in the order in which `Allow` names them.
+    const ALL: [Self; 4] = [Get, Post, Patch, Delete];
+
+    /// Its part of `Allow`.
+    fn allow(self) -> &'static str {
         match self {
             Get => "GET, HEAD",
             Post => "POST",
+            Patch => "PATCH",
+            Delete => "DELETE",
         }
     }
 
@@ -79,6 +86,8 @@ impl Method {
         match self {
             Get => method == Http::GET || method == Http::HEAD,
             Post => method == Http::POST,
+            Patch => method == Http::PATCH,
+            Delete => method == Http::DELETE,
         }
     }
 }
@@ -95,6 +104,18 @@ pub(crate) struct Route {
 }
 
 impl Route {
+    /// Every route of the same path, this one included.
+    fn siblings(&self) -> impl Iterator<Item = &'static Route> {
+        let (under_base, pattern) = (self.under_base, self.pattern);
+        ROUTES.iter().filter(move |other| other.under_base == under_base && other.pattern == pattern)
+    }
+
+    /// The value of `Allow`: every method that its path takes.
+    pub(crate) fn allow(&self) -> String {
+        let taken = |method: &&Method| self.siblings().any(|route| route.method == **method);
+        Method::ALL.iter().filter(taken).map(|method| method.allow()).collect::<Vec<_>>().join(", ")
+    }
+
     /// True where clients of other vendors call: they show their keys and look for ids in headers of their own.
     pub(crate) fn is_of_a_vendor(&self) -> bool {
         match self.target {
@@ -138,26 +159,35 @@ pub(crate) const ROUTES: &[Route] = &[
     open(OpenRoute::Docs, OPEN_PATHS[3]),
 ];
 
-/// A route and the segments that its braces took: still percent-encoded, in order, empty where there are fewer.
+/// Most braces in a pattern.
+pub(crate) const MAX_PARAMETERS: usize = 3;
+
+/// The segments that the braces of a pattern took: still percent-encoded, in order, empty where there are fewer.
+pub(crate) type Parameters<'p> = [&'p str; MAX_PARAMETERS];
+
+/// A route that a path leads to, and what its braces took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Matched<'p> {
+    /// The route of the method that is asked for; where the path does not take it, the first of the path.
     pub(crate) route: &'static Route,
-    pub(crate) parameters: [&'p str; 2],
+    pub(crate) parameters: Parameters<'p>,
 }
 
-/// Finds the route of a path as it stands in the request line. An encoded slash is part of its segment, and literal
-/// segments are compared as they are.
-pub(crate) fn find<'p>(base_path: &str, path: &'p str) -> Option<Matched<'p>> {
+/// Finds the route of a method and a path as it stands in the request line. An encoded slash is part of its segment,
+/// and literal segments are compared as they are.
+pub(crate) fn find<'p>(base_path: &str, method: &actix_web::http::Method, path: &'p str) -> Option<Matched<'p>> {
     let below_base = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/'));
-    ROUTES.iter().find_map(|route| {
+    let (first, parameters) = ROUTES.iter().find_map(|route| {
         let path = if route.under_base { below_base? } else { path };
-        parameters(route.pattern, path).map(|parameters| Matched { route, parameters })
-    })
+        parameters(route.pattern, path).map(|parameters| (route, parameters))
+    })?;
+    let route = first.siblings().find(|route| route.method.takes(method)).unwrap_or(first);
+    Some(Matched { route, parameters })
 }
 
-fn parameters<'p>(pattern: &str, path: &'p str) -> Option<[&'p str; 2]> {
+fn parameters<'p>(pattern: &str, path: &'p str) -> Option<Parameters<'p>> {
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
-    let mut parameters = [""; 2];
+    let mut parameters = [""; MAX_PARAMETERS];
     let mut free = parameters.iter_mut();
     loop {
         match (wanted.next(), given.next()) {
@@ -172,11 +202,21 @@ fn parameters<'p>(pattern: &str, path: &'p str) -> Option<[&'p str; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actix_web::http::Method as Http;
 
     const BASE: &str = "/api/v1";
 
-    fn target(path: &str) -> Option<(Target, [&str; 2])> {
-        find(BASE, path).map(|matched| (matched.route.target, matched.parameters))
+    fn target(path: &str) -> Option<(Target, Parameters<'_>)> {
+        find(BASE, &Http::GET, path).map(|matched| (matched.route.target, matched.parameters))
+    }
+
+    fn http(method: Method) -> Http {
+        match method {
+            Get => Http::GET,
+            Post => Http::POST,
+            Patch => Http::PATCH,
+            Delete => Http::DELETE,
+        }
     }
 
     #[test]
@@ -184,8 +224,24 @@ mod tests {
         for route in ROUTES {
             let base = if route.under_base { BASE } else { "" };
             let path = format!("{base}{}", route.pattern.replace(['{', '}'], ""));
-            assert_eq!(find(BASE, &path).unwrap().route.target, route.target, "{path}");
+            assert_eq!(find(BASE, &http(route.method), &path).unwrap().route, route, "{path}");
         }
+    }
+
+    #[test]
+    fn a_path_has_each_method_once_and_names_them_all() {
+        for route in ROUTES {
+            let same = route.siblings().filter(|other| other.method == route.method);
+            assert_eq!(same.count(), 1, "{route:?}");
+            assert!(route.allow().contains(route.method.allow()), "{route:?}");
+        }
+    }
+
+    #[test]
+    fn a_method_that_the_path_does_not_take_leads_to_its_first_route() {
+        let matched = find(BASE, &Http::OPTIONS, "/api/v1/models/count").unwrap();
+        assert_eq!((matched.route.method, matched.route.allow().as_str()), (Get, "GET, HEAD"));
+        assert_eq!(find(BASE, &Http::HEAD, "/api/v1/models/count").unwrap().route, matched.route);
     }
 
     #[test]
@@ -198,9 +254,9 @@ mod tests {
     #[test]
     fn parameters_are_whole_segments_as_they_were_sent() {
         let (_, parameters) = target("/api/v1/containers/a%2Fb/files/%2e%2e/promote").unwrap();
-        assert_eq!(parameters, ["a%2Fb", "%2e%2e"]);
+        assert_eq!(parameters, ["a%2Fb", "%2e%2e", ""]);
         let (_, parameters) = target("/api/v1/model/acme/judge:free").unwrap();
-        assert_eq!(parameters, ["acme", "judge:free"]);
+        assert_eq!(parameters, ["acme", "judge:free", ""]);
     }
 
     #[test]
@@ -229,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_base_path_may_be_empty() {
-        assert!(find("", "/models/count").is_some());
-        assert!(find("", "/api/alpha/decisions").is_some());
+        assert!(find("", &Http::GET, "/models/count").is_some());
+        assert!(find("", &Http::POST, "/api/alpha/decisions").is_some());
     }
 }
