@@ -135,6 +135,8 @@ url = "file:{data}/blobs"
 [limits]
 max_file_bytes = 8589934592
 workspace_quota_bytes = 109951162777600
+[broadcast]
+allow_private_targets = true
 "#
     );
     for Outbound { wire, model, base, endpoint_keys, .. } in OUTBOUND {

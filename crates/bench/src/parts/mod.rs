@@ -3,7 +3,9 @@
 mod assign;
 mod catalogue;
 mod decisions;
+mod filters;
 mod footprint;
+mod governed;
 mod promote;
 mod wires;
 
@@ -48,6 +50,10 @@ enum Part {
     Footprint,
     /// Decisions beside the provider itself and a bare proxy.
     Decisions,
+    /// Decisions with limits, guardrails, rates and traces beside Decisions without.
+    Governed,
+    /// Content filters over a megabyte.
+    Filters,
     /// Decisions from every kind of client to every kind of provider beside a bare proxy.
     Wires,
     /// A model by its slug, and the count, beside a bare handler.
@@ -94,6 +100,14 @@ pub async fn run(options: Options) -> Result<()> {
     if wanted(Part::Decisions) {
         say("Decisions");
         figures.extend(decisions::measure(&bench).await?);
+    }
+    if wanted(Part::Governed) {
+        say("Decisions with everything on");
+        figures.extend(governed::measure(&bench).await?);
+    }
+    if wanted(Part::Filters) {
+        say("content filters");
+        figures.extend(filters::measure(&bench)?);
     }
     if wanted(Part::Wires) {
         say("every pair of wires");
