@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::budget::MockLedger;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
 use domain::error::StoreError;
 use domain::routing::{AttemptFailure, AttemptFailureKind, SimulatedFailure};
 use domain::testing::ScriptedProvider;
-use domain::usage::{MockUsageRepository, UsageOutcome, UsageRepository};
+use domain::usage::{UsageFilter, UsageOutcome, UsageRepository};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -162,9 +163,9 @@ async fn how_it_was_handled_is_told_on_request_only() {
 
 #[tokio::test]
 async fn no_answer_leaves_without_its_record() {
-    let mut usage = MockUsageRepository::new();
-    usage.expect_record().returning(|_| Err(StoreError::unavailable("full")));
-    let gateway = Setup { usage: Arc::new(usage), ..Setup::answering([answer(ANSWERS)]).await }.start();
+    let mut ledger = MockLedger::new();
+    ledger.expect_settle().returning(|_| Err(StoreError::unavailable("full")));
+    let gateway = Setup { ledger: Arc::new(ledger), ..Setup::answering([answer(ANSWERS)]).await }.start();
     gateway.decide(BODY).await.refusal(503);
 }
 
@@ -198,7 +199,7 @@ async fn a_caller_who_leaves_stops_the_call_and_not_its_record() {
     gateway.tasks.close();
     // The tracker counts the work from its beginning, so its end is the record's.
     tokio::time::timeout(Duration::from_secs(10), gateway.tasks.wait()).await.unwrap();
-    let records = UsageRepository::list(&gateway.store, workspace(1), 10).await.unwrap();
+    let records = UsageRepository::list(&gateway.store, &UsageFilter::of(workspace(1)), 10).await.unwrap();
     assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [UsageOutcome::Cancelled]);
 }
 

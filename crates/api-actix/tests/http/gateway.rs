@@ -7,16 +7,22 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use api_actix::{Application, HttpSettings, Services, WireNames};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants, RateLimiter};
+use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};
+use domain::audit::{Actor, AuditDraft};
+use domain::budget::{Ledger, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, ProviderAnswer, ReportedUsage, RouterSettings, SubmitDecision, SubmitDecisionPorts,
 };
 use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
-use domain::guardrail::{AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailRepository};
+use domain::guardrail::{
+    AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules, NoGuardrails,
+};
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model, Pricing};
+use domain::observability::NoMeter;
+use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{
     AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
 };
@@ -74,6 +80,8 @@ pub struct Setup {
     pub blobs: MemoryBlobStore,
     pub grants: Arc<dyn KeyGrants>,
     pub guardrails: Arc<dyn GuardrailRepository>,
+    pub policies: Arc<dyn GuardrailPolicies>,
+    pub ledger: Arc<dyn Ledger>,
     pub usage: Arc<dyn UsageRepository>,
     pub catalogue: Arc<dyn Catalogue>,
     pub provider: Arc<dyn DecisionProvider>,
@@ -93,6 +101,8 @@ impl Setup {
             blobs: MemoryBlobStore::new(FixedClock::default()),
             grants: Arc::new(store.clone()),
             guardrails: Arc::new(store.clone()),
+            policies: Arc::new(NoGuardrails),
+            ledger: Arc::new(store.clone()),
             usage: Arc::new(store.clone()),
             catalogue: Arc::new(MemoryCatalogue::new(models())),
             provider: Arc::new(ScriptedProvider::new([])),
@@ -140,7 +150,9 @@ impl Setup {
         let decision_ports = SubmitDecisionPorts {
             catalogue: Arc::clone(&self.catalogue),
             provider: self.provider,
-            usage: Arc::clone(&self.usage),
+            ledger: self.ledger,
+            policies: self.policies,
+            meter: Arc::new(NoMeter),
             clock: Arc::new(clock.clone()),
             timer: Arc::new(ManualTimer::new(clock.clone())),
             ids: Arc::new(ids.clone()),
@@ -170,6 +182,8 @@ impl Setup {
             get_generation: Arc::new(GetGeneration::new(self.usage, self.catalogue, directory)),
             probes: self.probes,
             rate_limiter: self.rate_limiter,
+            key_rates: RateLimits::default(),
+            workspace_rates: RateLimits::default(),
             ids: Arc::new(ids),
             clock: Arc::new(clock),
         };
@@ -248,6 +262,10 @@ pub fn endpoint(provider: &str) -> Endpoint {
     }
 }
 
+fn noted() -> AuditDraft {
+    AuditDraft::done(&Actor::system(), "test.fill", "everything", Json::object([]))
+}
+
 async fn fill(store: &MemoryStore) {
     for number in 1..=3 {
         let workspace = Workspace {
@@ -257,10 +275,13 @@ async fn fill(store: &MemoryStore) {
             is_default: false,
             suspended: number == 3,
             credit: None,
+            budgets: WorkspaceBudgets::default(),
+            rates: RateLimits::default(),
+            default_guardrail_id: None,
             storage_used_bytes: 0,
             created_at: now(),
         };
-        WorkspaceRepository::insert(store, &workspace).await.unwrap();
+        WorkspaceRepository::insert(store, &workspace, &noted()).await.unwrap();
     }
     let keys = [
         (Caller::Inference, ApiKeyScope::Inference(workspace(1))),
@@ -280,12 +301,22 @@ async fn fill(store: &MemoryStore) {
             disabled: matches!(caller, Caller::Disabled),
             expires_at: matches!(caller, Caller::Expired).then(|| now() - TimeDelta::days(1)),
             limit: None,
+            rates: RateLimits::default(),
             guardrail_id: None,
             created_at: now(),
         };
-        assert!(ApiKeyRepository::insert(store, &key).await.unwrap());
+        assert!(ApiKeyRepository::insert(store, &key, &noted()).await.unwrap());
     }
     let name = GuardrailName::try_new("g").unwrap();
-    let guardrail = Guardrail { id: guardrail(), workspace_id: workspace(1), name, created_at: now() };
-    assert!(GuardrailRepository::insert(store, &guardrail).await.unwrap());
+    let guardrail = Guardrail {
+        id: guardrail(),
+        workspace_id: workspace(1),
+        name,
+        budget: None,
+        rules: GuardrailRules::default(),
+        version: 1,
+        created_at: now(),
+        updated_at: None,
+    };
+    assert!(GuardrailRepository::insert(store, &guardrail, &noted()).await.unwrap());
 }

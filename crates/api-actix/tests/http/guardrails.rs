@@ -51,7 +51,7 @@ async fn a_guardrail_that_is_not_there_is_not_found_whatever_its_form() {
 #[tokio::test]
 async fn a_store_that_is_away_is_told_without_its_words() {
     let mut guardrails = MockGuardrailRepository::new();
-    guardrails.expect_assign_keys().returning(|_, _| Err(StoreError::unavailable("SQLITE_BUSY at /var/db")));
+    guardrails.expect_assign_keys().returning(|_, _, _| Err(StoreError::unavailable("SQLITE_BUSY at /var/db")));
     let gateway = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await }.start();
     let path = format!("/guardrails/{}/assignments/keys", guardrail());
     let reply = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["a"]}"#).await;
