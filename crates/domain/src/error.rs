@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Forbidden,
     /// The thing named does not exist for this caller.
     NotFound,
+    /// What is there is not what the caller thinks it is: it was changed at the same time, or stands in the way.
+    Conflict,
     /// The payload, or a file, is larger than allowed.
     PayloadTooLarge,
     /// Too many requests in the caller's window.
@@ -41,6 +43,7 @@ impl ErrorKind {
             Self::InsufficientCredits => "insufficient_credits",
             Self::Forbidden => "forbidden",
             Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
             Self::PayloadTooLarge => "payload_too_large",
             Self::RateLimited => "rate_limited",
             Self::Internal => "internal",

@@ -23,6 +23,7 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::InsufficientCredits => StatusCode::PAYMENT_REQUIRED,
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -49,6 +50,7 @@ pub(crate) fn message_of(kind: ErrorKind) -> &'static str {
         }
         ErrorKind::Forbidden => "Only management keys can perform this operation",
         ErrorKind::NotFound => "Resource not found",
+        ErrorKind::Conflict => "The resource was changed at the same time. Read it again and repeat the change.",
         ErrorKind::PayloadTooLarge => "Request payload too large",
         ErrorKind::RateLimited => "Rate limit exceeded",
         ErrorKind::Internal => "Internal Server Error",

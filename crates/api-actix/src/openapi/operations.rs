@@ -153,6 +153,7 @@ pub(super) fn meaning(status: u16) -> &'static str {
         403 => "Authenticated, but insufficient permissions",
         404 => "The resource does not exist",
         405 => "The path does not take this method",
+        409 => "It was changed at the same time, or something stands in the way",
         413 => "Payload too large",
         415 => "The body is packed in a way that is not read",
         422 => "A fault of the request",

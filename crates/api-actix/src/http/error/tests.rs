@@ -7,6 +7,7 @@ fn each_meaning_has_its_status_and_its_words() {
         (ErrorKind::Unauthenticated, 401, "Missing Authentication header"),
         (ErrorKind::Forbidden, 403, "Only management keys can perform this operation"),
         (ErrorKind::NotFound, 404, "Resource not found"),
+        (ErrorKind::Conflict, 409, "The resource was changed at the same time. Read it again and repeat the change."),
         (ErrorKind::PayloadTooLarge, 413, "Request payload too large"),
         (ErrorKind::RateLimited, 429, "Rate limit exceeded"),
         (ErrorKind::CallerGone, 499, "The caller left before the answer"),
