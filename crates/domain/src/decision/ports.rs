@@ -80,9 +80,15 @@ pub struct ReportedUsage {
     pub output_tokens: u64,
 }
 
+/// Bytes that one byte of text takes at most where JSON escapes it: `\u001f`.
+const ESCAPED: u64 = 6;
+/// Bytes of a request around the inquiry, generously: the model's name, the names of members.
+const FRAME: u64 = 4096;
+
 /// Calls providers.
 ///
 /// # Contract
+/// - `outbound_bytes` MUST NOT be exceeded by what `decide` counts into `sent`, nor by the `sent_bytes` that it returns.
 /// - One call is one attempt: no retry, no redirect followed.
 /// - MUST end within `timeout` plus a little, by [`crate::routing::AttemptFailureKind::TimedOut`] where nothing came,
 ///   and soon after the caller left, by [`crate::routing::AttemptFailureKind::CallerGone`].
@@ -97,4 +103,12 @@ pub struct ReportedUsage {
 pub trait DecisionProvider: Send + Sync {
     /// Makes the attempt.
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure>;
+
+    /// At most so many bytes of requests go out for one attempt at that endpoint: what it may come to is bounded by
+    /// them before anything is sent. Where this is not written anew, it is a bound for providers that send the inquiry
+    /// once, whatever escapes JSON puts into it.
+    fn outbound_bytes(&self, _endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
+        let bytes = u64::try_from(inquiry.len_bytes()).unwrap_or(u64::MAX);
+        bytes.saturating_mul(ESCAPED).saturating_add(FRAME)
+    }
 }

@@ -1,14 +1,17 @@
 use super::*;
 use crate::api_key::ApiKeyHash;
+use crate::budget::MockLedger;
 use crate::decision::{DecisionDraft, Inquiry, ProviderAnswer, ProviderCall, Questions, ReportedUsage, StaysToTheEnd};
 use crate::error::{ErrorKind, StoreError};
+use crate::guardrail::NoGuardrails;
 use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
+use crate::observability::NoMeter;
 use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthPolicy, SimulatedFailure, TokenPrices, Wire};
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
-use crate::usage::{MockUsageRepository, TokenSource, UsageOutcome, UsageRecord};
+use crate::usage::{TokenSource, UsageOutcome, UsageRecord};
 use async_trait::async_trait;
 use rstest::rstest;
 use std::collections::VecDeque;
@@ -119,10 +122,10 @@ impl Setup {
     async fn run(self) -> Ended {
         let clock = FixedClock::default();
         let records = Arc::new(Mutex::new(Vec::new()));
-        let mut usage = MockUsageRepository::new();
+        let mut ledger = MockLedger::new();
         let (kept, fails) = (Arc::clone(&records), self.store_fails);
-        usage.expect_record().returning(move |record| {
-            kept.lock().unwrap().push(record);
+        ledger.expect_settle().returning(move |settlement| {
+            kept.lock().unwrap().push(settlement.record);
             if fails { Err(StoreError::unavailable("away")) } else { Ok(()) }
         });
         let foreseen = self.outcomes.len();
@@ -135,7 +138,9 @@ impl Setup {
         let ports = SubmitDecisionPorts {
             catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
             provider: Arc::clone(&provider) as Arc<dyn DecisionProvider>,
-            usage: Arc::new(usage),
+            ledger: Arc::new(ledger),
+            policies: Arc::new(NoGuardrails),
+            meter: Arc::new(NoMeter),
             timer: Arc::new(ManualTimer::new(clock.clone())),
             clock: Arc::new(clock),
             ids: Arc::new(SequentialIds::default()),

@@ -5,6 +5,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::api_key::{InferenceKey, ManagementKey};
+use crate::budget::{Ledger, Settlement};
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{RequestId, WorkspaceId};
 use crate::model::{AliasTarget, Model, Pricing};
@@ -55,6 +56,9 @@ fn record() -> UsageRecord {
         prices: TokenPrices { prompt: Price::ZERO, completion: Price::ZERO },
         share: UsageShare::WHOLE,
         attempts: vec![attempt("acme", "acme/judge-1")].into(),
+        guardrails: Vec::new(),
+        findings: Vec::new(),
+        charged_at: DateTime::UNIX_EPOCH,
         session_id: None,
         trace: None,
         user: None,
