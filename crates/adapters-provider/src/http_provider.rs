@@ -1,13 +1,14 @@
 //! A provider of any wire whose answers come from one call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage};
-use domain::routing::{AttemptFailure, AttemptFailureKind};
+use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage};
+use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 
-use crate::canonical::{Division, divide};
+use crate::canonical::{Division, divide, left_to_ask};
 use crate::connection::Connection;
 use crate::http::{HttpClient, Sent, within};
 use crate::settings::{ProviderSettings, ProviderSettingsError};
@@ -82,5 +83,13 @@ impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
         let answers =
             if division.divided { Division::join(&call.inquiry, Some(&answers), endpoint.confidence) } else { answers };
         Ok(ProviderAnswer { answers, usage, sent_bytes })
+    }
+
+    /// The length of the one body that is sent; 0 where the wire cannot carry the inquiry or nothing is left to ask.
+    fn outbound_bytes(&self, endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
+        let asked =
+            if self.codec.refuses_single_outcomes() { left_to_ask(inquiry) } else { Some(Cow::Borrowed(inquiry)) };
+        let payload = asked.and_then(|asked| self.codec.write(&endpoint.upstream_model, &asked).ok());
+        payload.map_or(0, |payload| payload.len_bytes())
     }
 }

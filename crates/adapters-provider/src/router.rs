@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall};
-use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
+use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall};
+use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, ProviderSlug};
 
 /// Hands each call to the provider of its endpoint's slug.
 pub struct ProviderRouter {
@@ -26,5 +26,10 @@ impl DecisionProvider for ProviderRouter {
             Some(provider) => provider.decide(call).await,
             None => Err(AttemptFailure::new(AttemptFailureKind::Broken, "the endpoint's provider is not configured")),
         }
+    }
+
+    /// That of the endpoint's provider; 0 where there is none, which sends nothing.
+    fn outbound_bytes(&self, endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
+        self.providers.get(&endpoint.provider).map_or(0, |provider| provider.outbound_bytes(endpoint, inquiry))
     }
 }

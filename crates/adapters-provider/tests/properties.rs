@@ -17,6 +17,7 @@ use domain::json::Json;
 use domain::routing::ConfidenceSource;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use support::inquiries::{inquiry, text};
 
 fn codecs() -> Vec<Box<dyn WireCodec>> {
     let system_one = |envelope| Box::new(SystemOne { model_in: ModelPlace::Body, envelope }) as Box<dyn WireCodec>;
@@ -92,35 +93,6 @@ fn odd_piece() -> impl Strategy<Value = Vec<u8>> {
         prop::sample::select(odd.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
         prop::collection::vec(any::<u8>(), 0..4)
     ]
-}
-
-/// Text that is sometimes blank and never in need of more than one line of a report.
-fn text() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        4 => "[a-z\"\\\\é\\n ]{0,6}".prop_map(Value::from),
-        1 => prop::collection::vec("[a-z]{0,3}", 0..3).prop_map(|words| json!(words)),
-        1 => ("[a-z]{0,3}", any::<f64>()).prop_map(|(word, number)| json!({ word: [number, null, {"a\"": true}] })),
-    ]
-}
-
-fn question() -> impl Strategy<Value = Value> {
-    let noul = (text(), prop::option::of(text()), prop::option::of(text())).prop_map(
-        |(ask, yes, no)| json!({"type": "noul", "instructions": ask, "criteria": {"true": yes, "false": no}}),
-    );
-    let options = prop::collection::btree_map("[a-zA-Zé\"_]{1,6}", prop::option::of(text()), 1..30);
-    let choice = (prop::option::of(text()), options)
-        .prop_map(|(ask, options)| json!({"type": "choice", "instructions": ask, "criteria": options}));
-    let score = (prop::option::of(text()), prop::collection::vec(text(), 1..11))
-        .prop_map(|(ask, levels)| json!({"type": "score", "instructions": ask, "criteria": levels}));
-    prop_oneof![noul, choice, score]
-}
-
-fn inquiry() -> impl Strategy<Value = Arc<Inquiry>> {
-    let state = text();
-    (prop::collection::btree_map("[a-zA-Z_\"é]{0,6}", question(), 1..6), state).prop_map(|(questions, state)| {
-        let body = json!({"model": "m", "state": state, "questions": questions});
-        support::inquiry(&body.to_string())
-    })
 }
 
 /// The names of the questions in a body, in their order, as often as they stand there.

@@ -1,5 +1,6 @@
 //! Questions of a single outcome: the answer is known without asking anybody.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use domain::decision::{Inquiry, Question, QuestionKind};
@@ -43,13 +44,21 @@ pub struct Division {
 
 /// Takes the questions of a single outcome out. Opaque questions stay as they are.
 pub fn divide(inquiry: &Arc<Inquiry>) -> Division {
+    match left_to_ask(inquiry) {
+        Some(Cow::Borrowed(_)) => Division { asked: Some(Arc::clone(inquiry)), divided: false },
+        Some(Cow::Owned(rest)) => Division { asked: Some(Arc::new(rest)), divided: true },
+        None => Division { asked: None, divided: true },
+    }
+}
+
+/// What of an inquiry is asked by a wire that takes no question of a single outcome; `None` is nothing.
+pub(crate) fn left_to_ask(inquiry: &Inquiry) -> Option<Cow<'_, Inquiry>> {
     let typed = inquiry.questions.typed.as_deref().unwrap_or_default();
     if !typed.iter().any(has_single_outcome) {
-        return Division { asked: Some(Arc::clone(inquiry)), divided: false };
+        return Some(Cow::Borrowed(inquiry));
     }
     let rest: Vec<Question> = typed.iter().filter(|question| !has_single_outcome(question)).cloned().collect();
-    let asked = (!rest.is_empty()).then(|| Arc::new(inquiry.with_questions(rest)));
-    Division { asked, divided: true }
+    (!rest.is_empty()).then(|| Cow::Owned(inquiry.with_questions(rest)))
 }
 
 impl Division {

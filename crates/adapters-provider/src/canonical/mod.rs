@@ -6,6 +6,7 @@ mod answers;
 mod instructions;
 mod text;
 
+pub(crate) use alone::left_to_ask;
 pub use alone::{Division, answer_alone, divide, has_single_outcome};
 pub use answers::{Extras, choice, in_order, legend, noul, refusal, score};
 pub use instructions::{default_instructions, instructions, sides};

@@ -163,7 +163,9 @@ impl Attempt<'_> {
     }
 
     fn learn(&self, logprobs: bool) {
-        self.calls.memory.learn(&self.calls.endpoint.upstream_model, |learned| learned.logprobs = Some(logprobs));
+        self.calls.memory.learn(&self.calls.endpoint.upstream_model, |learned| {
+            learned.logprobs = Some(logprobs && learned.logprobs != Some(false));
+        });
     }
 }
 

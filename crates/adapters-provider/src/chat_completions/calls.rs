@@ -1,5 +1,6 @@
 //! Single calls to a chat model, which learn what its server takes.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
@@ -8,7 +9,7 @@ use super::errors::{self, Objection};
 use super::members::{Member, Members};
 use super::memory::Memory;
 use super::prompt::Prompt;
-use super::request::{self, Wanted};
+use super::request::{self, Kind, Wanted};
 use super::response::{self, Reply};
 use super::tally::{Account, Tally, Used};
 use crate::connection::Connection;
@@ -45,6 +46,7 @@ pub(super) struct Calls<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) model_in: ModelPlace,
     left_out: Mutex<Members>,
+    retries: [AtomicUsize; 2],
 }
 
 impl<'a> Calls<'a> {
@@ -55,12 +57,14 @@ impl<'a> Calls<'a> {
         endpoint: &'a Endpoint,
         model_in: ModelPlace,
     ) -> Self {
-        let left_out = Mutex::new(memory.recall(&endpoint.upstream_model).label);
-        Self { connection, memory, tally, endpoint, model_in, left_out }
+        let learned = memory.recall(&endpoint.upstream_model);
+        let retries = [Kind::Label, Kind::Object].map(|kind| AtomicUsize::new(learned.retries(kind)));
+        Self { connection, memory, tally, endpoint, model_in, left_out: Mutex::new(learned.label), retries }
     }
 
     /// Asks. A server that objects to a member that can be left out is asked again without it, and from then on is not
-    /// sent it, once it has taken a request without. There are few such members, so this ends.
+    /// sent it, once it has taken a request without. How often that may happen in one attempt is bounded, and with it
+    /// what the attempt can cost; at the bound what was objected to is learnt all the same, for the next attempt.
     pub(super) async fn ask(&self, prompt: &Prompt, wanted: &Wanted) -> Result<Reply, Setback> {
         let model = &self.endpoint.upstream_model;
         loop {
@@ -77,7 +81,11 @@ impl<'a> Calls<'a> {
             account.close(if answered { Used::Nothing } else { Used::Unknown });
             match Objection::of(&failure) {
                 Some(Objection::Member(member)) => match request::to_leave_out(wanted, left_out, member) {
-                    Some(member) => self.leave_out(member),
+                    Some(member) if self.may_retry(Kind::of(wanted)) => self.leave_out(member),
+                    Some(member) => {
+                        self.memory.learn(model, |learned| learned.refused(Kind::of(wanted), left_out.with(member)));
+                        return Err(Setback::Failed(failure));
+                    }
                     None => return Err(Setback::Failed(failure)),
                 },
                 Some(Objection::Logprobs) if matches!(wanted, Wanted::Label { .. }) => {
@@ -92,10 +100,8 @@ impl<'a> Calls<'a> {
         match response::read(body) {
             Ok(reply) => {
                 account.close(reply.usage.into());
-                self.memory.learn(&self.endpoint.upstream_model, |learned| match wanted {
-                    Wanted::Label { .. } => learned.label = learned.label.and(left_out),
-                    Wanted::Object { .. } => learned.object = learned.object.and(left_out),
-                });
+                let model = &self.endpoint.upstream_model;
+                self.memory.learn(model, |learned| learned.taken(Kind::of(wanted), left_out));
                 Ok(reply)
             }
             Err(bad) => {
@@ -108,10 +114,17 @@ impl<'a> Calls<'a> {
 
     fn left_out(&self, wanted: &Wanted) -> Members {
         let so_far = *self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
-        match wanted {
-            Wanted::Label { .. } => so_far,
-            Wanted::Object { .. } => so_far.and(self.memory.recall(&self.endpoint.upstream_model).object),
-        }
+        so_far.and(self.memory.recall(&self.endpoint.upstream_model).left_out(Kind::of(wanted)))
+    }
+
+    /// Takes one of the retries of the attempt.
+    fn may_retry(&self, kind: Kind) -> bool {
+        let [label, object] = &self.retries;
+        let left = match kind {
+            Kind::Label => label,
+            Kind::Object => object,
+        };
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
     fn leave_out(&self, member: Member) {

@@ -10,6 +10,7 @@
 
 pub mod answers;
 mod attempt;
+mod bound;
 mod calls;
 pub mod errors;
 pub mod labels;

@@ -43,15 +43,23 @@ impl Document {
         let state = inquiry.state.as_ref().map(text).unwrap_or_default();
         Self(format!("<document>\n{}\n</document>", escaped(&state)))
     }
+
+    /// Not there at all: for measuring what stands around it.
+    pub(super) fn absent() -> Self {
+        Self(String::new())
+    }
+
+    /// As it stands in a prompt.
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
 }
 
 /// Asks one question, some or all of whose outcomes are offered under labels.
 pub fn one_label(document: &Document, question: &Question, offered: &[usize]) -> Prompt {
     let labels = Labels::of(&question.kind);
     let signs = labels.label(offered);
-    let option = |(sign, outcome): (&char, &usize)| {
-        format!("<option label=\"{sign}\">{}</option>\n", outcome_text(question, *outcome))
-    };
+    let option = |(sign, outcome): (&char, &usize)| labelled(*sign, question, *outcome);
     let options: String = signs.iter().zip(offered).map(option).collect();
     let listed = signs.iter().map(char::to_string).collect::<Vec<_>>().join(", ");
     let user = format!(
@@ -61,6 +69,11 @@ pub fn one_label(document: &Document, question: &Question, offered: &[usize]) ->
         labels.noun()
     );
     Prompt { system: format!("{DOCUMENT}\n\n{ONE_LABEL}"), user }
+}
+
+/// One option under its label.
+pub(super) fn labelled(sign: char, question: &Question, outcome: usize) -> String {
+    format!("<option label=\"{sign}\">{}</option>\n", outcome_text(question, outcome))
 }
 
 /// Asks all questions, for probabilities under keys that say nothing: `q0` and so on, and `o0` and so on in each.

@@ -1,16 +1,17 @@
 //! A chat model as a provider of decisions.
 
 use async_trait::async_trait;
-use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage};
-use domain::routing::{AttemptFailure, Wire};
+use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage};
+use domain::routing::{AttemptFailure, Endpoint, Wire};
 
 use super::attempt::Attempt;
+use super::bound::Bound;
 use super::calls::Calls;
 use super::memory::Memory;
 use super::prompt::Document;
 use super::request;
 use super::tally::{Tally, Used};
-use crate::canonical::{Division, divide, in_order};
+use crate::canonical::{Division, divide, in_order, left_to_ask};
 use crate::connection::Connection;
 use crate::http::{HttpClient, within};
 use crate::settings::{ModelPlace, ProviderSettings, ProviderSettingsError};
@@ -72,5 +73,19 @@ impl DecisionProvider for ChatCompletionsProvider {
             Used::Nothing | Used::Unknown => None,
         };
         Ok(ProviderAnswer { answers, usage, sent_bytes: tally.sent_bytes() })
+    }
+
+    /// All calls that the method may need by what is known of the model, each as long as it can be, and those that are
+    /// made again because the server objects to a member.
+    fn outbound_bytes(&self, endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
+        // What cannot be put into a prompt is not sent.
+        let Some(asked) = request::check(inquiry).ok().and_then(|_| left_to_ask(inquiry)) else { return 0 };
+        let bound = Bound {
+            model: self.model_in.in_body(&endpoint.upstream_model),
+            chat: endpoint.chat,
+            learned: self.memory.recall(&endpoint.upstream_model),
+            questions: asked.questions.typed.as_deref().unwrap_or_default(),
+        };
+        bound.of(&Document::of(&asked))
     }
 }

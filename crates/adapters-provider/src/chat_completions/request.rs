@@ -85,9 +85,36 @@ pub fn to_leave_out(wanted: &Wanted, left_out: Members, member: Member) -> Optio
         Member::MaxCompletionTokens => Member::MaxTokens,
         other => other,
     };
-    let is_object = matches!(wanted, Wanted::Object { .. });
-    let optional = is_object || !matches!(member, Member::MaxCompletionTokens | Member::ResponseFormat);
-    (optional && !left_out.has(member)).then_some(member)
+    let kind = Kind::of(wanted);
+    (kind.can_spare(member) && !left_out.has(member)).then_some(member)
+}
+
+/// What kind of answer is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One label.
+    Label,
+    /// An object.
+    Object,
+}
+
+impl Kind {
+    /// That of what is wanted.
+    pub fn of(wanted: &Wanted) -> Self {
+        match wanted {
+            Wanted::Label { .. } => Self::Label,
+            Wanted::Object { .. } => Self::Object,
+        }
+    }
+
+    fn can_spare(self, member: Member) -> bool {
+        self == Self::Object || !matches!(member, Member::MaxCompletionTokens | Member::ResponseFormat)
+    }
+
+    /// How many members can still be left out, where these are already.
+    pub fn spare(self, left_out: Members) -> usize {
+        Member::ALL.into_iter().filter(|member| self.can_spare(*member) && !left_out.has(*member)).count()
+    }
 }
 
 fn messages(prompt: &Prompt) -> String {

@@ -38,12 +38,7 @@ impl Tournament {
     }
 
     fn groups(&self) -> impl Iterator<Item = &[Leader]> {
-        let entered = self.leaders.len();
-        let count = if entered > 1 { entered.div_ceil(self.capacity) } else { 0 };
-        (0..count).map(move |place| {
-            let cut = |place: usize| place * entered / count;
-            &self.leaders[cut(place)..cut(place + 1)]
-        })
+        groups(&self.leaders, self.capacity)
     }
 
     /// Takes the outcome of this round: a weight an option for each of the contests, in their order. `None` where that
@@ -68,6 +63,15 @@ impl Tournament {
         }
         Some(weights)
     }
+}
+
+/// The groups of a round among those who are still in; none where one is left.
+pub(super) fn groups<T>(entered: &[T], capacity: usize) -> impl Iterator<Item = &[T]> {
+    let count = if entered.len() > 1 { entered.len().div_ceil(capacity) } else { 0 };
+    (0..count).map(move |place| {
+        let cut = |place: usize| place * entered.len() / count;
+        &entered[cut(place)..cut(place + 1)]
+    })
 }
 
 impl Leader {

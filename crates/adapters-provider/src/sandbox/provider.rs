@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::decision::{Attachments, DecisionProvider, ProviderAnswer, ProviderCall, QuestionKind, ReportedUsage};
+use domain::decision::{
+    Attachments, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, QuestionKind, ReportedUsage,
+};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, SimulatedFailure};
 
 use super::answer::answers;
@@ -43,6 +45,19 @@ impl DecisionProvider for SandboxProvider {
             None => Err(AttemptFailure::new(AttemptFailureKind::Broken, "the sandbox has no such model")),
         }
     }
+
+    /// The bytes that it reads, which are those that it counts tokens from.
+    fn outbound_bytes(&self, _: &Endpoint, inquiry: &Inquiry) -> u64 {
+        count(bytes_read(inquiry))
+    }
+}
+
+fn bytes_read(inquiry: &Inquiry) -> usize {
+    inquiry.questions.json.text().len() + inquiry.state.as_ref().map_or(0, |state| state.text().len())
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 /// Words are all that it reads.
@@ -56,9 +71,8 @@ fn fits(call: &ProviderCall) -> Result<(), Uncarried> {
 
 fn decide(call: &ProviderCall) -> ProviderAnswer {
     let (questions, state) = (&call.inquiry.questions, call.inquiry.state.as_ref());
-    let bytes = questions.json.text().len() + state.map_or(0, |state| state.text().len());
+    let bytes = bytes_read(&call.inquiry);
     let asked = questions.typed.as_ref().map_or(1, Vec::len);
-    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     ProviderAnswer {
         answers: answers(questions, state),
         usage: Some(ReportedUsage {

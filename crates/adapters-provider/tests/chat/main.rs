@@ -5,6 +5,7 @@
 mod support;
 
 mod answers;
+mod bounds;
 mod golden;
 mod methods;
 mod model;

@@ -74,6 +74,10 @@ impl Server {
         .await
     }
 
+    pub fn provider(&self) -> &dyn DecisionProvider {
+        self.provider.as_ref()
+    }
+
     pub fn base_url(&self) -> String {
         self.upstream.base_url()
     }

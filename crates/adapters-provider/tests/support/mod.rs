@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the runtime of a test ends with it")]
 
+pub mod inquiries;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

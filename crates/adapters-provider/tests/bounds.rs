@@ -1,0 +1,129 @@
+//! What goes out is bounded before it goes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use adapters_provider::{Envelope, ModelPlace, ProviderRouter, ProviderSettings, SandboxProvider};
+use domain::decision::{AssetPart, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, SentBytes, StaysToTheEnd};
+use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, Wire};
+use proptest::prelude::*;
+use support::inquiries::inquiry;
+use support::{AMPLE, Upstream};
+use tokio::runtime::Runtime;
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+/// Every wire of one request, in every dialect, to a server that refuses whatever it has read to its end.
+static PROVIDERS: LazyLock<Vec<(Wire, Arc<dyn DecisionProvider>)>> = LazyLock::new(|| {
+    RUNTIME.block_on(async {
+        let refusal = "HTTP/1.1 400 .\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+        let base_url = Upstream::answering(refusal).await.base_url();
+        let settings = |wire| ProviderSettings::new("acme".parse().unwrap(), &base_url, wire);
+        let mut all = Vec::new();
+        for envelope in [Envelope::None, Envelope::WorkersAi, Envelope::Databricks] {
+            all.push((Wire::SystemOne, ProviderSettings { envelope, ..settings(Wire::SystemOne) }));
+        }
+        for wire in [Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions] {
+            for model_in in [ModelPlace::Body, ModelPlace::Path] {
+                let path = if model_in == ModelPlace::Path { "/{model}".to_owned() } else { settings(wire).path };
+                all.push((wire, ProviderSettings { model_in, path, ..settings(wire) }));
+            }
+        }
+        let provider = |(wire, settings)| (wire, support::provider_of(&support::settings(), wire, settings));
+        all.into_iter().map(provider).collect()
+    })
+});
+
+struct Measured {
+    bound: u64,
+    sent: u64,
+    ended: Result<ProviderAnswer, AttemptFailure>,
+}
+
+async fn measure(provider: &dyn DecisionProvider, endpoint: &Arc<Endpoint>, inquiry: &Arc<Inquiry>) -> Measured {
+    let bound = provider.outbound_bytes(endpoint, inquiry);
+    let sent = SentBytes::default();
+    let call = ProviderCall {
+        endpoint: Arc::clone(endpoint),
+        inquiry: Arc::clone(inquiry),
+        timeout: AMPLE,
+        caller: Arc::new(StaysToTheEnd),
+        sent: sent.clone(),
+    };
+    let ended = provider.decide(call).await;
+    Measured { bound, sent: sent.get(), ended }
+}
+
+fn endpoint(wire: Wire, upstream_model: &str) -> Arc<Endpoint> {
+    Arc::new(Endpoint { upstream_model: upstream_model.to_owned(), ..support::endpoint_of(wire) })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_request_is_exactly_as_long_as_it_was_bounded(asked in inquiry(), model in "[a-z\"\\\\/é-]{1,9}") {
+        for (wire, provider) in PROVIDERS.iter() {
+            let Measured { bound, sent, ended } =
+                RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, &model), &asked));
+            prop_assert_eq!(bound, sent, "{:?}", wire);
+            match ended {
+                Ok(answer) => prop_assert_eq!((answer.sent_bytes, sent), (0, 0), "nothing was left to ask"),
+                Err(failure) => prop_assert_eq!(failure.sent_bytes, sent),
+            }
+        }
+    }
+
+    #[test]
+    fn assets_count_with_what_is_around_them(sizes in prop::collection::vec(0_usize..5000, 1..4)) {
+        let parts = sizes.iter().enumerate().map(|(place, size)| AssetPart {
+            name: format!("part{place}"),
+            data: vec![b'-'; *size].into(),
+            media_type: (place % 2 == 0).then(|| "image/png".to_owned()),
+        });
+        let assets: Vec<String> = (0..sizes.len())
+            .map(|place| format!(r#""a{place}":{{"media_type":"image/png","part":"part{place}"}}"#))
+            .collect();
+        let body = format!(
+            r#"{{"model":"m","state":"s","questions":{{"a":{{"type":"noul","instructions":"?"}}}},"assets":{{{}}}}}"#,
+            assets.join(",")
+        );
+        let asked = support::request_with(&body, parts.collect()).inquiry;
+        let (wire, provider) = &PROVIDERS[0];
+        let measured = RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, "m"), &asked));
+        prop_assert_eq!(measured.bound, measured.sent);
+        prop_assert!(measured.sent > sizes.iter().sum::<usize>() as u64);
+    }
+
+    #[test]
+    fn the_sandbox_reads_no_more_than_that(asked in inquiry()) {
+        let endpoint = Arc::new(SandboxProvider::endpoints().remove(0));
+        let measured = RUNTIME.block_on(measure(&SandboxProvider::new(), &endpoint, &asked));
+        prop_assert_eq!(measured.ended.unwrap().sent_bytes, measured.bound);
+    }
+}
+
+#[test]
+fn what_cannot_be_carried_is_not_sent() {
+    let body = r#"{"model":"m","state":"s","questions":"opaque"}"#;
+    let asked = support::inquiry(body);
+    for (wire, provider) in PROVIDERS.iter().filter(|(wire, _)| !wire.takes_opaque_questions()) {
+        let measured = RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, "m"), &asked));
+        assert_eq!((measured.bound, measured.sent), (0, 0), "{wire:?}");
+        assert_eq!(measured.ended.unwrap_err().kind, AttemptFailureKind::Refused);
+    }
+}
+
+#[test]
+fn the_router_asks_the_provider_of_the_endpoint() {
+    let (wire, provider) = &PROVIDERS[0];
+    let router = ProviderRouter::new(HashMap::from([("acme".parse().unwrap(), Arc::clone(provider))]));
+    let asked = support::call().inquiry;
+    let known = endpoint(*wire, "m");
+    assert_eq!(router.outbound_bytes(&known, &asked), provider.outbound_bytes(&known, &asked));
+    let nobody = Endpoint { provider: "nobody".parse().unwrap(), ..(*known).clone() };
+    assert_eq!(router.outbound_bytes(&nobody, &asked), 0, "nobody is called");
+}

@@ -1,0 +1,149 @@
+//! The calls of an attempt, whatever the server makes necessary, stay within what they were bounded by.
+
+use std::sync::{Arc, LazyLock};
+
+use domain::decision::Inquiry;
+use domain::routing::{ChatMethod, ChatSettings};
+use proptest::prelude::*;
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::model::{Does, Server, by, call, choice_of, error, label_answer, saying, stated_answer};
+use crate::support::inquiries::inquiry;
+use crate::support::{self, AMPLE};
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+
+const MEMBERS: [&str; 6] = [
+    "reasoning_effort",
+    "chat_template_kwargs",
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "response_format",
+];
+
+fn of_label(body: &Value) -> bool {
+    body["logprobs"] == true
+}
+
+fn good(body: &Value) -> Does {
+    let likely = |_: &str| 1.0;
+    Does::Answer(200, if of_label(body) { label_answer(body, &likely) } else { stated_answer(body) })
+}
+
+/// What the bound was, and what was sent.
+async fn measure(server: &Server, inquiry: &Arc<Inquiry>, chat: ChatSettings) -> (u64, u64) {
+    let call = call(inquiry, chat, AMPLE);
+    let sent = call.sent.clone();
+    let bound = server.provider().outbound_bytes(&call.endpoint, inquiry);
+    let ended = server.provider().decide(call).await;
+    let said = ended.map_or_else(|failure| failure.sent_bytes, |answer| answer.sent_bytes);
+    assert_eq!(said, sent.get());
+    (bound, sent.get())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A server of whims: it takes, objects to this or that, or tells no log-probabilities, as it pleases.
+    #[test]
+    fn no_server_gets_more_than_the_bound(
+        asked in inquiry(),
+        whims in prop::collection::vec(0_usize..14, 1..40),
+        method in prop::sample::select(vec![ChatMethod::Logprobs, ChatMethod::Structured, ChatMethod::Probe]),
+        top_logprobs in 2_usize..21,
+    ) {
+        RUNTIME.block_on(async {
+            let server = Server::start(move |place, body| match whims[place % whims.len()] {
+                whim @ 0..6 => Does::Answer(400, error(&format!("{} is not supported", MEMBERS[whim]))),
+                6 => Does::Answer(400, error("logprobs are not supported")),
+                7 => Does::Answer(200, saying("A")),
+                8 => Does::Answer(500, json!({})),
+                _ => good(body),
+            })
+            .await;
+            let chat = ChatSettings { top_logprobs, min_label_mass_milli: 0, ..by(method) };
+            for attempt in 0..5 {
+                let (bound, sent) = measure(&server, &asked, chat).await;
+                assert!(sent <= bound, "attempt {attempt}: {sent} bytes of at most {bound}");
+            }
+        });
+    }
+}
+
+/// The worst server there can be, at first sight: it objects to one member after the other, and then it turns out
+/// not to tell log-probabilities. The bound has to be reached, or it is no use as one.
+#[rstest]
+#[case(ChatMethod::Logprobs, 5)]
+#[case(ChatMethod::Structured, 7)]
+#[case(ChatMethod::Probe, 12)]
+#[tokio::test]
+async fn the_bound_is_nearly_reached(#[case] method: ChatMethod, #[case] calls: usize) {
+    let mut server = Server::start(move |_, body| {
+        let label = of_label(body);
+        let spare = if label { &MEMBERS[..4] } else { &MEMBERS[..] };
+        match spare.iter().find(|member| !body[**member].is_null()) {
+            Some(member) => Does::Answer(400, error(&format!("{member} is not supported"))),
+            None if label => Does::Answer(400, error("logprobs are not supported")),
+            None => good(body),
+        }
+    })
+    .await;
+    let asked = choice_of(2);
+    let (bound, sent) = measure(&server, &asked, by(method)).await;
+    // What was left out in calls for a label is left out in the one for an object from the beginning.
+    let made = server.requests().len();
+    assert_eq!(made, if method == ChatMethod::Probe { 8 } else { calls });
+    assert!(sent <= bound, "{sent} {bound}");
+    if method != ChatMethod::Probe {
+        assert!(bound * 3 / 4 < sent, "{sent} bytes were bounded by {bound}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_learnt_of_a_model_makes_the_bound_smaller() {
+    let server = Server::start(|_, body| good(body)).await;
+    for (options, method) in [(2, ChatMethod::Structured), (45, ChatMethod::Logprobs)] {
+        let asked = choice_of(options);
+        let (first, sent) = measure(&server, &asked, by(method)).await;
+        let (second, again) = measure(&server, &asked, by(method)).await;
+        assert_eq!(sent, again);
+        assert!(second < first, "{method:?}: one objection at most is expected of a server that took it before");
+        assert!(second <= sent * 21 / 10, "{method:?}: {second} for {sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_changes_its_mind_is_followed_within_the_bound() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let strict = Arc::new(AtomicBool::new(false));
+    let changed = Arc::clone(&strict);
+    let server = Server::start(move |_, body| {
+        let objected = changed.load(Ordering::SeqCst).then(|| MEMBERS[..3].iter().find(|name| !body[**name].is_null()));
+        match objected.flatten() {
+            Some(member) => Does::Answer(400, error(&format!("{member} is not supported"))),
+            None => good(body),
+        }
+    })
+    .await;
+    let (asked, chat) = (choice_of(2), by(ChatMethod::Logprobs));
+    server.decide(&asked, chat).await.unwrap();
+    strict.store(true, Ordering::SeqCst);
+    let (bound, sent) = measure(&server, &asked, chat).await;
+    assert!(sent <= bound);
+    // Two of three were objected to; the third follows.
+    server.decide(&asked, chat).await.unwrap();
+    let (bound, sent) = measure(&server, &asked, chat).await;
+    assert!(sent <= bound && bound <= 2 * sent + 32, "{sent} {bound}");
+}
+
+#[tokio::test]
+async fn what_no_prompt_can_hold_is_not_sent() {
+    let server = Server::start(|_, body| good(body)).await;
+    let opaque = support::inquiry(r#"{"model":"m","state":"s","questions":"opaque"}"#);
+    assert_eq!(measure(&server, &opaque, by(ChatMethod::Probe)).await, (0, 0));
+    let alone = choice_of(1);
+    assert_eq!(measure(&server, &alone, by(ChatMethod::Probe)).await, (0, 0), "the answer is known");
+}
