@@ -2,6 +2,10 @@
 
 mod model;
 mod ports;
+mod refusals;
+mod verify_audit_log;
 
 pub use model::*;
 pub use ports::*;
+pub use refusals::*;
+pub use verify_audit_log::*;

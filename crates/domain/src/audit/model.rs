@@ -101,6 +101,27 @@ impl AuditHash {
     pub const NONE: Self = Self([0; 32]);
 }
 
+/// Not a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a hash is 64 hexadecimal digits")]
+pub struct InvalidAuditHash;
+
+impl std::str::FromStr for AuditHash {
+    type Err = InvalidAuditHash;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAuditHash> {
+        let mut hash = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(InvalidAuditHash);
+        }
+        for (byte, place) in hash.iter_mut().zip((0..).step_by(2)) {
+            let digits = text.get(place..place + 2).ok_or(InvalidAuditHash)?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| InvalidAuditHash)?;
+        }
+        Ok(Self(hash))
+    }
+}
+
 impl std::fmt::Display for AuditHash {
     /// In lower-case hex.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
