@@ -97,7 +97,7 @@ fn pricing(json: &Json) -> Result<Pricing, RowFault> {
         .into_iter()
         .filter_map(|(name, json)| price(Some(json), &name).map(|price| price.map(|price| (name, price))).transpose())
         .collect::<Result<_, _>>()?;
-    Ok(Pricing { prompt, completion, image, request, further, overrides })
+    Ok(Pricing { prompt, completion, image, request, further, overrides, is_known: true })
 }
 
 fn price(json: Option<Json>, name: &str) -> Result<Option<Price>, RowFault> {

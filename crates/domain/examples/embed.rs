@@ -10,19 +10,26 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
+use domain::budget::{
+    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, Settlement, StandingLimit,
+};
 use domain::decision::{
     DecisionDraft, DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage, RouterSettings, StaysToTheEnd,
-    SubmitDecision, SubmitDecisionPorts,
+    SubmitDecision, SubmitDecisionPorts, UnknownUsage,
 };
 use domain::error::StoreError;
-use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use domain::guardrail::NoGuardrails;
+use domain::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
+use domain::money::Usd;
+use domain::observability::{NoBroadcast, NoMeter};
+use domain::rate::RateLimits;
 use domain::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, Wire,
 };
 use domain::system::{Clock, IdGenerator, Randomness, Timer};
-use domain::usage::{UsageRecord, UsageRepository};
+use domain::usage::{AttemptRecord, UsageRecord};
 use uuid::Uuid;
 
 /// The machine's time.
@@ -89,6 +96,14 @@ impl IdGenerator for CountedIds {
     fn request_id(&self) -> RequestId {
         RequestId::from_uuid(self.next())
     }
+
+    fn destination_id(&self) -> DestinationId {
+        DestinationId::from_uuid(self.next())
+    }
+
+    fn outbox_id(&self) -> OutboxId {
+        OutboxId::from_uuid(self.next())
+    }
 }
 
 /// One key, known at the start.
@@ -138,24 +153,44 @@ impl UsageList {
     }
 }
 
+/// Nothing is limited here, so that everything is reserved and nothing is kept of it.
 #[async_trait]
-impl UsageRepository for UsageList {
-    async fn record(&self, record: UsageRecord) -> Result<(), StoreError> {
+impl Ledger for UsageList {
+    async fn reserve(&self, claim: Claim) -> Result<Result<Reservation, Overspent>, StoreError> {
+        let Claim { id, payer, amount, .. } = claim;
+        Ok(Ok(Reservation { id, at: DateTime::UNIX_EPOCH, payer, amount }))
+    }
+
+    async fn extend(&self, _: &DecisionId, _: Usd, _: &[AttemptRecord]) -> Result<Result<(), Overspent>, StoreError> {
+        Ok(Ok(()))
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
         let mut records = self.records();
-        if records.iter().all(|kept| kept.id != record.id) {
-            records.push(record);
+        if records.iter().all(|kept| kept.id != settlement.record.id) {
+            records.push(settlement.record);
         }
         Ok(())
     }
 
-    async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError> {
-        Ok(self.records().iter().find(|record| record.id == *id).cloned())
+    async fn release(&self, _: &DecisionId) -> Result<(), StoreError> {
+        Ok(())
     }
 
-    async fn list(&self, workspace_id: WorkspaceId, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
-        let records = self.records();
-        let of_workspace = records.iter().rev().filter(|record| record.workspace_id == workspace_id);
-        Ok(of_workspace.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect())
+    async fn expire(&self, _: UnknownUsage, _: u64) -> Result<ExpiryReport, StoreError> {
+        Ok(ExpiryReport::default())
+    }
+
+    async fn standing(&self, _: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
+        Ok(LedgerAudit::default())
+    }
+
+    async fn prune(&self, _: Duration, _: u64) -> Result<u64, StoreError> {
+        Ok(0)
     }
 }
 
@@ -182,6 +217,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         workspace_suspended: false,
         owner_id: None,
         guardrail_id: None,
+        workspace_guardrail_id: None,
+        limited: false,
+        rates: RateLimits::default(),
+        workspace_rates: RateLimits::default(),
     };
     let grant = KeyGrant { hash: secret.hash(), disabled: false, expires_at: None, scope };
     let authenticate = Authenticate::new(Arc::new(OneKey(Arc::new(grant))), Arc::clone(&clock));
@@ -200,7 +239,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let ports = SubmitDecisionPorts {
         catalogue,
         provider: Arc::new(MoneyJudge),
-        usage: Arc::clone(&usage) as Arc<dyn UsageRepository>,
+        ledger: Arc::clone(&usage) as Arc<dyn Ledger>,
+        policies: Arc::new(NoGuardrails),
+        meter: Arc::new(NoMeter),
+        broadcaster: Arc::new(NoBroadcast),
         clock,
         timer: Arc::new(RuntimeTimer),
         ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
@@ -210,7 +252,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let submit = SubmitDecision::new(ports, endpoints, RouterSettings::new(Duration::from_secs(30)));
     let decision = submit.execute(principal.inference()?, ids.request_id(), request, Arc::new(StaysToTheEnd)).await?;
     println!("{} answered {} for {} USD", decision.provider, decision.answers.json().text(), decision.cost);
-    let kept = usage.find(&decision.id).await?.ok_or("its usage is on record")?;
+    let kept = usage.records().pop().ok_or("its usage is on record")?;
     println!("{} is on record with {} input tokens", kept.id, kept.input_tokens);
     Ok(())
 }

@@ -140,6 +140,16 @@ impl Answers {
         Self { json: Self::written(&typed), typed: Some(typed) }
     }
 
+    /// From answers that were checked before.
+    pub(crate) fn of_typed(typed: Vec<Answer>) -> Self {
+        Self { json: Self::written(&typed), typed: Some(typed) }
+    }
+
+    /// Answers to opaque questions.
+    pub(crate) fn of_opaque(json: Json) -> Self {
+        Self { json, typed: None }
+    }
+
     /// The canonical form: an object of an answer a question.
     pub fn json(&self) -> &Json {
         &self.json

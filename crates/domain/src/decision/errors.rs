@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::budget::Overspent;
 use crate::error::{ErrorKind, StoreError};
+use crate::guardrail::Forbidden;
+use crate::guardrail::filter::{Blocked, Finding};
 use crate::ids::DecisionId;
 use crate::model::ModelId;
 use crate::routing::{AttemptFailureKind, Incapable};
@@ -46,11 +49,35 @@ pub struct FailedAttempts {
     pub last: AttemptFailureKind,
     /// What each step of routing left.
     pub funnel: RoutingFunnel,
+    /// What content filters redacted or flagged.
+    pub findings: Vec<Finding>,
 }
 
 /// Why a Decisions request was not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitDecisionError {
+    /// A content filter blocks it. Nothing was sent.
+    #[error(transparent)]
+    Blocked(#[from] Blocked),
+    /// The key's guardrails let none of the endpoints through.
+    #[error("{model} may not be used with this key: {forbidden}")]
+    Forbidden {
+        /// The model.
+        model: ModelId,
+        /// The rule that forbids the first of them.
+        forbidden: Forbidden,
+        /// What each step left.
+        funnel: RoutingFunnel,
+    },
+    /// The key is limited, and nobody has named a price for the model.
+    #[error(
+        "{0} has no price, so that no limit of this key can hold it: the operator can set prompt_price and \
+         completion_price of its endpoint, import a catalogue row with its price, or set money.unpriced"
+    )]
+    Unpriced(ModelId),
+    /// A limit leaves no room for what the request may come to.
+    #[error(transparent)]
+    Overspent(Overspent),
     /// No model of that name.
     #[error("there is no such model")]
     UnknownModel {
@@ -119,6 +146,8 @@ impl SubmitDecisionError {
         match self {
             Self::UnknownModel { .. } | Self::NoEndpoint { .. } | Self::NothingWanted { .. } => ErrorKind::NotFound,
             Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Incapable { .. } => ErrorKind::InvalidRequest,
+            Self::Blocked(_) | Self::Forbidden { .. } | Self::Unpriced(_) => ErrorKind::Forbidden,
+            Self::Overspent(_) => ErrorKind::InsufficientCredits,
             Self::BreakersOpen { .. } => ErrorKind::Unavailable,
             Self::Attempts(failed) => failed.kind,
             Self::ChargeOutOfRange => ErrorKind::ProviderFailure,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answers, RoutingFunnel};
+use crate::guardrail::filter::Finding;
 use crate::ids::DecisionId;
 use crate::json::Json;
 use crate::model::ModelId;
@@ -293,4 +294,6 @@ pub struct Decision {
     pub attempts: Arc<[AttemptRecord]>,
     /// What each step of routing left.
     pub funnel: RoutingFunnel,
+    /// What content filters redacted or flagged before anything was sent.
+    pub findings: Vec<Finding>,
 }

@@ -142,6 +142,40 @@ impl Question {
     }
 }
 
+impl Questions {
+    /// Reads questions as they stand in a body.
+    ///
+    /// # Errors
+    /// The first fault, with its path.
+    pub(crate) fn read(json: Json) -> Result<Self, InvalidDecision> {
+        questions(json)
+    }
+}
+
+impl Question {
+    /// True where it is another question but for its words: of the same type, with as many options or levels.
+    pub(crate) fn is_form_of(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (QuestionKind::Choice { options }, QuestionKind::Choice { options: others }) => {
+                options.len() == others.len()
+            }
+            (QuestionKind::Score { levels }, QuestionKind::Score { levels: others }) => levels.len() == others.len(),
+            (own, other) => own.question_type() == other.question_type(),
+        }
+    }
+
+    /// Makes options stand for the booleans that those of another question in the same places stand for, which the
+    /// canonical form does not tell.
+    pub(crate) fn take_booleans(&mut self, from: &Self) {
+        if let (QuestionKind::Choice { options }, QuestionKind::Choice { options: others }) = (&mut self.kind, &from.kind)
+        {
+            for (option, other) in options.iter_mut().zip(others) {
+                option.boolean = other.boolean;
+            }
+        }
+    }
+}
+
 /// A question as the canonical form writes it.
 fn written(instructions: Option<&Json>, kind: &QuestionKind) -> Json {
     let criteria = match kind {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::model::ModelId;
+use crate::money::Price;
 
 /// Settings of the router.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +13,14 @@ pub struct RouterSettings {
     pub deadline: Duration,
     /// What is charged for an attempt that was sent and of whose usage nothing is known.
     pub unknown_usage: UnknownUsage,
+    /// How many tokens a provider may count where the bytes that it is sent explain one.
+    pub token_factor: TokenFactor,
+    /// What becomes of a model without a price where money is limited.
+    pub unpriced: Unpriced,
+    /// How long a request waits for others to settle that keep the money which it needs.
+    pub budget_wait: Duration,
+    /// For how long a reservation outlives a process that dies; longer than `deadline`.
+    pub reservation_lease: Duration,
     /// Parts of one split request that are asked at a time, at least one.
     pub max_parts_in_flight: usize,
     /// Options of single models, by their ids in the catalogue.
@@ -19,9 +28,20 @@ pub struct RouterSettings {
 }
 
 impl RouterSettings {
-    /// Shipped values: unknown usage is charged by its bound, four parts at a time, no options.
+    /// Shipped values: unknown usage is charged by its bound, a byte is a token at most, what has no price is refused
+    /// where money is limited, a quarter of a second of waiting for money, a minute of lease beyond the deadline, four
+    /// parts at a time, no options.
     pub fn new(deadline: Duration) -> Self {
-        Self { deadline, unknown_usage: UnknownUsage::Bound, max_parts_in_flight: 4, models: HashMap::new() }
+        Self {
+            deadline,
+            unknown_usage: UnknownUsage::Bound,
+            token_factor: TokenFactor::ONE,
+            unpriced: Unpriced::Refuse,
+            budget_wait: Duration::from_millis(250),
+            reservation_lease: deadline.saturating_add(Duration::from_mins(1)),
+            max_parts_in_flight: 4,
+            models: HashMap::new(),
+        }
     }
 
     /// The options of a model.
@@ -39,6 +59,64 @@ pub enum UnknownUsage {
     Bound,
     /// Nothing; the operator bears it.
     Free,
+}
+
+/// How many tokens a provider may count where the size of what it is sent explains one: an exact decimal from 1 to
+/// 1,000 with at most six digits after the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TokenFactor {
+    millionths: u64,
+}
+
+/// Not a factor of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a decimal number from 1 to 1000 with at most six digits after the point")]
+pub struct InvalidTokenFactor;
+
+impl TokenFactor {
+    /// No token is shorter than a byte.
+    pub const ONE: Self = Self { millionths: MILLION };
+
+    /// So many times as many tokens, rounded up; the largest number where that is beyond it.
+    pub fn times(self, tokens: u64) -> u64 {
+        let exact = u128::from(tokens) * u128::from(self.millionths);
+        u64::try_from(exact.div_ceil(u128::from(MILLION))).unwrap_or(u64::MAX)
+    }
+}
+
+const MILLION: u64 = 1_000_000;
+
+impl std::str::FromStr for TokenFactor {
+    type Err = InvalidTokenFactor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTokenFactor> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |part: &str, most: usize| {
+            (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !digits(whole, 4) || !digits(fraction, 6) {
+            return Err(InvalidTokenFactor);
+        }
+        let number = |part: &str| part.parse::<u64>().map_err(|_| InvalidTokenFactor);
+        let millionths = number(whole)? * MILLION + number(&format!("{fraction:0<6}"))?;
+        if (MILLION..=1_000 * MILLION).contains(&millionths) {
+            Ok(Self { millionths })
+        } else {
+            Err(InvalidTokenFactor)
+        }
+    }
+}
+
+/// What becomes of a model without a price where money is limited. Where it is not, such a model is free.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unpriced {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is free there as well.
+    Free,
+    /// It is charged this price, for tokens in and out.
+    Cap(Price),
 }
 
 /// Options of one model.
@@ -67,4 +145,38 @@ pub enum Coalescing {
     Shared,
     /// They share the call, and each is charged as if it had made it.
     Each,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn factor(text: &str) -> TokenFactor {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn tokens_are_multiplied_exactly_and_rounded_up() {
+        assert_eq!(TokenFactor::ONE, factor("1.000000"));
+        assert_eq!(TokenFactor::ONE.times(u64::MAX), u64::MAX);
+        assert_eq!((factor("1.5").times(3), factor("1.5").times(4)), (5, 6));
+        assert_eq!((factor("1.000001").times(1), factor("1.000001").times(0)), (2, 0));
+        assert_eq!(factor("1000").times(7), 7_000);
+        assert_eq!(factor("2").times(u64::MAX), u64::MAX, "it does not wrap");
+    }
+
+    #[test]
+    fn a_factor_is_from_one_to_a_thousand() {
+        for bad in ["", "0", "0.999999", "1000.000001", "10000", "-1", "+1", "1e1", "1,5", ".5", "1.", "1.0000001", "x"]
+        {
+            assert_eq!(bad.parse::<TokenFactor>(), Err(InvalidTokenFactor), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_lease_outlasts_the_deadline() {
+        let settings = RouterSettings::new(Duration::from_secs(7));
+        assert_eq!(settings.reservation_lease, Duration::from_secs(67));
+        assert!(RouterSettings::new(Duration::MAX).reservation_lease >= Duration::MAX);
+    }
 }

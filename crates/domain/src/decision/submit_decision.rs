@@ -3,8 +3,10 @@
 mod attempt_log;
 mod coalescing;
 mod ledger;
+mod money;
 mod part;
 mod plan;
+mod preview;
 mod router;
 mod target;
 
@@ -13,19 +15,23 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use self::coalescing::{InFlight, Share};
-use self::router::Router;
+use self::coalescing::{CallKey, Everyone, Guest, InFlight, Joined, Share};
+use self::money::{Denied, Funds, Payers};
+use self::router::{Route, Routed, Router};
 use super::{
-    CallerPresence, Coalescing, Decision, DecisionProvider, DecisionRequest, RouterSettings, SubmitDecisionError,
+    CallerPresence, Coalescing, Decision, DecisionProvider, DecisionRequest, Inquiry, RouterSettings,
+    SubmitDecisionError,
 };
 use crate::api_key::InferenceKey;
-use crate::budget::Ledger;
-use crate::guardrail::GuardrailPolicies;
+use crate::budget::{Ledger, Payer};
+use crate::guardrail::filter::{Aliases, Filtered};
+use crate::guardrail::{FilterAction, GuardrailPolicies, Policy};
 use crate::ids::{DecisionId, RequestId};
 use crate::model::Catalogue;
-use crate::observability::Meter;
+use crate::observability::{Broadcast, Meter};
 use crate::routing::{EndpointDirectory, HealthBoard};
 use crate::system::{Clock, IdGenerator, Randomness, Timer};
+use crate::usage::AttemptRecord;
 
 /// The ports of [`SubmitDecision`].
 pub struct SubmitDecisionPorts {
@@ -39,9 +45,11 @@ pub struct SubmitDecisionPorts {
     pub policies: Arc<dyn GuardrailPolicies>,
     /// Who counts.
     pub meter: Arc<dyn Meter>,
+    /// Who writes what others are told.
+    pub broadcaster: Arc<dyn Broadcast>,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Waiting, for hedges.
+    /// Waiting, for hedges and for money.
     pub timer: Arc<dyn Timer>,
     /// Ids.
     pub ids: Arc<dyn IdGenerator>,
@@ -51,9 +59,10 @@ pub struct SubmitDecisionPorts {
     pub health: Arc<HealthBoard>,
 }
 
-/// Submits a Decisions request: resolves the model, chooses endpoints, tries them in order, records the usage, answers.
+/// Submits a Decisions request: applies the key's guardrails, resolves the model, chooses endpoints, reserves what they
+/// may come to, tries them in order, charges the usage, answers.
 ///
-/// The usage record is durable before the answer is returned. When the caller leaves, the attempt under way is given
+/// What the guardrails' filters leave of the inquiry is the one value that is routed and sent. The usage record is durable before the answer is returned. When the caller leaves, the attempt under way is given
 /// up, but the record is still written; run it in a task that outlives the caller.
 pub struct SubmitDecision {
     router: Arc<Router>,
@@ -64,8 +73,15 @@ pub struct SubmitDecision {
 struct Submission<'a> {
     id: DecisionId,
     key: &'a InferenceKey,
+    policy: Option<&'a Policy>,
     request_id: RequestId,
+    /// With the inquiry as it is sent.
     request: &'a DecisionRequest,
+    /// The inquiry as it came.
+    asked: Arc<Inquiry>,
+    filtered: Filtered,
+    /// What is reserved for it, where it is limited.
+    funds: Option<Arc<Funds>>,
     at: DateTime<Utc>,
     began: Duration,
 }
@@ -85,31 +101,115 @@ impl SubmitDecision {
         caller: Arc<dyn CallerPresence>,
     ) -> Result<Decision, SubmitDecisionError> {
         let router = &self.router;
-        let route = router.route(&request)?;
-        let request = Arc::new(request);
-        let submission = Submission {
-            id: router.ports.ids.decision_id(),
-            key,
-            request_id,
-            request: &request,
-            at: router.ports.clock.now(),
-            began: router.ports.clock.monotonic(),
-        };
+        let (at, began) = (router.ports.clock.now(), router.ports.clock.monotonic());
+        let policy = router.ports.policies.find(key).await?;
+        let policy = policy.as_deref();
+        let asked = Arc::clone(&request.inquiry);
+        let filtered = router.filter(policy, &asked)?;
+        // From here on there is no other inquiry than the one that may be sent.
+        let request = Arc::new(DecisionRequest { inquiry: Arc::clone(&filtered.inquiry), ..request });
+        let is_limited = key.limited() || policy.is_some_and(Policy::limits_money);
+        let route = router.route(&request, policy, is_limited)?;
+        let id = router.ports.ids.decision_id();
+        let funds = is_limited.then(|| {
+            let guardrails = policy.map(Policy::ids).unwrap_or_default();
+            let payer = Payer { workspace_id: key.workspace_id(), api_key: key.hash(), guardrails };
+            Arc::new(Funds::new(id.clone(), payer, request_id.clone(), request.model.clone()))
+        });
+        let submission =
+            Submission { id, key, policy, request_id, request: &request, asked, filtered, funds, at, began };
         let funnel = route.funnel.clone();
-        let (end, share) = match router.settings.options(&route.model).coalescing {
-            Coalescing::Off => {
-                let run = Arc::clone(router).run(route, Arc::clone(&request), caller, submission.began);
-                (Arc::new(run.await), Share::WHOLE)
-            }
-            way => {
-                let key = coalescing::key(key.workspace_id(), &route.model, &request);
-                let router = Arc::clone(router);
-                let (request, began) = (Arc::clone(&request), submission.began);
-                let run = |everyone| router.run(route, request, everyone, began);
-                self.in_flight.join(key, way, caller, run).await
+        let (end, share) = self.call(&submission, &request, route, caller).await?;
+        router.settle(submission, &end, share, funnel).await
+    }
+
+    /// Reserves what the request may come to and makes the call, or joins one that is alike.
+    async fn call(
+        &self,
+        submission: &Submission<'_>,
+        request: &Arc<DecisionRequest>,
+        route: Route,
+        caller: Arc<dyn CallerPresence>,
+    ) -> Result<(Arc<Routed>, Share), SubmitDecisionError> {
+        let (router, began, funds) = (&self.router, submission.began, &submission.funds);
+        let way = router.settings.options(&route.model).coalescing;
+        let planned = if funds.is_some() || way != Coalescing::Off { router.planned(&route.parts) } else { Vec::new() };
+        if let Some(funds) = funds {
+            router.reserve(funds, &planned, &caller).await?;
+        }
+        if way == Coalescing::Off {
+            let money = (Payers::of(funds.as_ref()), planned);
+            let run = Arc::clone(router).run(route, Arc::clone(request), caller, money, began);
+            return Ok((Arc::new(run.await), Share::WHOLE));
+        }
+        let is_same = (&route.model, route.has_stand_in_prices);
+        let key = coalescing::key(submission.key.workspace_id(), submission.policy, is_same, request);
+        let firsts = planned.clone();
+        let run = {
+            let (router, request) = (Arc::clone(router), Arc::clone(request));
+            move |everyone: Arc<Everyone>| {
+                let presence = Arc::clone(&everyone) as Arc<dyn CallerPresence>;
+                router.run(route, request, presence, (Payers::Everyone(everyone), planned), began)
             }
         };
-        router.settle(submission, &end, share, funnel).await
+        self.share(submission, (key, way), &caller, &firsts, run).await
+    }
+
+    /// Joins a call that is alike, or makes one that others may join. Who cannot pay for all that the call of the others
+    /// may come to makes one alone.
+    async fn share<R, F>(
+        &self,
+        submission: &Submission<'_>,
+        (key, way): (CallKey, Coalescing),
+        caller: &Arc<dyn CallerPresence>,
+        planned: &[AttemptRecord],
+        mut run: F,
+    ) -> Result<(Arc<Routed>, Share), SubmitDecisionError>
+    where
+        F: FnOnce(Arc<Everyone>) -> R + Send,
+        R: Future<Output = Routed> + Send + 'static,
+    {
+        let (router, funds) = (&self.router, submission.funds.as_ref());
+        let own = InFlight::default();
+        let mut calls = &self.in_flight;
+        loop {
+            let guest = Guest { funds: funds.cloned(), needed: money::total(planned) };
+            match calls.join(key, way, caller, guest, run).await {
+                Joined::Ended(routed, share) => return Ok((routed, share)),
+                Joined::PutOut => {
+                    router.release(funds).await;
+                    return Err(submission.denied(Denied::Overspent));
+                }
+                Joined::Not { needed, run: again } => {
+                    run = again;
+                    let reserved = funds.filter(|funds| funds.at().is_some());
+                    let kept_up = match reserved {
+                        Some(funds) => router.raise(funds, needed, planned).await.map(|raised| raised.is_ok()),
+                        None => Ok(false),
+                    };
+                    match kept_up {
+                        Ok(true) => {}
+                        Ok(false) => calls = &own,
+                        Err(error) => {
+                            router.release(funds).await;
+                            return Err(error.into());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Router {
+    /// What of an inquiry may be sent.
+    fn filter(&self, policy: Option<&Policy>, asked: &Arc<Inquiry>) -> Result<Filtered, SubmitDecisionError> {
+        let Some(policy) = policy else {
+            return Ok(Filtered { inquiry: Arc::clone(asked), aliases: Aliases::default(), findings: Vec::new() });
+        };
+        let filtered = policy.filter(asked).inspect_err(|_| self.ports.meter.filtered(FilterAction::Block.as_str()))?;
+        filtered.findings.iter().for_each(|finding| self.ports.meter.filtered(finding.action.as_str()));
+        Ok(filtered)
     }
 }
 

@@ -73,12 +73,27 @@ pub struct Pricing {
     pub further: Vec<(String, Price)>,
     /// Rules by which prices change with the size or time of a request: a JSON array, shown as it is.
     pub overrides: Option<Json>,
+    /// False where nobody has named a price, so that the zeros are no prices.
+    pub is_known: bool,
 }
 
 impl Pricing {
     /// A price for tokens in and out, and nothing else.
     pub fn per_token(prompt: Price, completion: Price) -> Self {
-        Self { prompt, completion, image: Price::ZERO, request: Price::ZERO, further: Vec::new(), overrides: None }
+        Self {
+            prompt,
+            completion,
+            image: Price::ZERO,
+            request: Price::ZERO,
+            further: Vec::new(),
+            overrides: None,
+            is_known: true,
+        }
+    }
+
+    /// Nobody has named a price: shown as zero.
+    pub fn unknown() -> Self {
+        Self { is_known: false, ..Self::per_token(Price::ZERO, Price::ZERO) }
     }
 
     /// True where the price for tokens depends on what is routed to, so that no charge can be computed.

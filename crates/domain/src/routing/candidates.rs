@@ -20,6 +20,8 @@ pub struct Candidate {
     pub endpoint: Arc<Endpoint>,
     /// Its prices: its own, else those of the catalogue's row.
     pub prices: TokenPrices,
+    /// False where nobody has named a price: `prices` are zeros then, or what the operator lets stand in for them.
+    pub is_priced: bool,
 }
 
 /// What endpoints are chosen by.

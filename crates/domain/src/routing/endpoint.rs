@@ -344,6 +344,11 @@ impl TokenPrices {
         Charge::ZERO.checked_add(self.prompt.times(input_tokens)?)?.checked_add(self.completion.times(output_tokens)?)
     }
 
+    /// So many tokens, in and out, in the direction in which they cost most.
+    pub(crate) fn dearest(self, tokens: u64) -> (u64, u64) {
+        if self.completion > self.prompt { (0, tokens) } else { (tokens, 0) }
+    }
+
     /// True where a usage costs an amount of money; false where it is beyond any.
     pub(crate) fn can_charge(self, usage: ReportedUsage) -> bool {
         self.charge(usage.input_tokens, usage.output_tokens).and_then(Charge::round_up).is_some()

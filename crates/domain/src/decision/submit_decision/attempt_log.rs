@@ -3,7 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::decision::{ReportedUsage, SentBytes, UnknownUsage};
+use crate::decision::{ReportedUsage, RouterSettings, SentBytes, TokenFactor, UnknownUsage};
+use crate::money::Charge;
 use crate::routing::{AttemptFailure, Candidate, HealthBoard, Observation, Permit};
 use crate::usage::{AttemptRecord, TokenSource};
 
@@ -11,6 +12,7 @@ use crate::usage::{AttemptRecord, TokenSource};
 pub(super) struct AttemptLog<'a> {
     health: &'a HealthBoard,
     unknown: UnknownUsage,
+    factor: TokenFactor,
     began: Duration,
     entries: Mutex<Vec<Entry>>,
 }
@@ -20,8 +22,53 @@ struct Entry {
     /// What has been sent so far, and the tokens that the provider may add to it.
     sent: SentBytes,
     overhead: u64,
+    /// Tokens that it may come to, where somebody counts them.
+    bound: u64,
     /// There while the attempt is under way.
     permit: Option<Permit>,
+}
+
+impl Entry {
+    /// Charged as what it is, unknown: by what was sent.
+    fn charge_bound(&mut self, factor: TokenFactor, sent: u64) {
+        let tokens = bound_tokens(factor, sent, self.overhead);
+        let record = &mut self.record;
+        (record.input_tokens, record.output_tokens) = record.prices.dearest(tokens);
+        record.token_source = TokenSource::Bound;
+    }
+
+    /// What it costs, or while it is under way the most that it may.
+    fn most(&self) -> Option<Charge> {
+        let AttemptRecord { prices, input_tokens, output_tokens, .. } = self.record;
+        let (input, output) =
+            if self.permit.is_some() { prices.dearest(self.bound) } else { (input_tokens, output_tokens) };
+        prices.charge(input, output)
+    }
+}
+
+/// Tokens that a provider can have counted at most where so many bytes went out: no token is shorter than a byte, but
+/// for what the factor allows.
+pub(super) fn bound_tokens(factor: TokenFactor, sent: u64, overhead: u64) -> u64 {
+    factor.times(sent.saturating_add(overhead))
+}
+
+/// The record of an attempt that begins.
+pub(super) fn beginning(candidate: &Candidate, part: u32, began: Duration) -> AttemptRecord {
+    let endpoint = &candidate.endpoint;
+    AttemptRecord {
+        provider: endpoint.provider.to_string(),
+        model: candidate.model.clone(),
+        upstream_model: endpoint.upstream_model.clone(),
+        part,
+        outcome: "cancelled".to_owned(),
+        upstream_status: None,
+        began,
+        latency: Duration::ZERO,
+        input_tokens: 0,
+        output_tokens: 0,
+        token_source: TokenSource::Reported,
+        prices: candidate.prices,
+    }
 }
 
 /// An attempt's place in the log.
@@ -35,37 +82,31 @@ pub(super) enum AttemptEnd<'a> {
 }
 
 impl<'a> AttemptLog<'a> {
-    pub(super) fn new(health: &'a HealthBoard, unknown: UnknownUsage, began: Duration) -> Self {
-        Self { health, unknown, began, entries: Mutex::default() }
+    pub(super) fn new(health: &'a HealthBoard, settings: &RouterSettings, began: Duration) -> Self {
+        let (unknown, factor) = (settings.unknown_usage, settings.token_factor);
+        Self { health, unknown, factor, began, entries: Mutex::default() }
     }
 
-    /// An attempt begins. What it sends is counted by `sent`.
+    /// An attempt begins. What it sends is counted by `sent`; it may come to `bound` tokens.
     pub(super) fn begin(
         &self,
         candidate: &Candidate,
         part: u32,
-        sent: SentBytes,
+        (sent, bound): (SentBytes, u64),
         permit: Permit,
         now: Duration,
     ) -> Place {
-        let endpoint = &candidate.endpoint;
-        let record = AttemptRecord {
-            provider: endpoint.provider.to_string(),
-            model: candidate.model.clone(),
-            upstream_model: endpoint.upstream_model.clone(),
-            part,
-            outcome: "cancelled".to_owned(),
-            upstream_status: None,
-            began: now.saturating_sub(self.began),
-            latency: Duration::ZERO,
-            input_tokens: 0,
-            output_tokens: 0,
-            token_source: TokenSource::Reported,
-            prices: candidate.prices,
-        };
+        let record = beginning(candidate, part, now.saturating_sub(self.began));
+        let overhead = candidate.endpoint.token_overhead;
         let mut entries = self.entries();
-        entries.push(Entry { record, sent, overhead: endpoint.token_overhead, permit: Some(permit) });
+        entries.push(Entry { record, sent, overhead, bound, permit: Some(permit) });
         Place(entries.len() - 1)
+    }
+
+    /// What all attempts cost so far, with the most that those under way may come to; `None` where that leaves the
+    /// range of money.
+    pub(super) fn most(&self) -> Option<Charge> {
+        self.entries().iter().try_fold(Charge::ZERO, |sum, entry| sum.checked_add(entry.most()?))
     }
 
     /// It ended. An attempt that was sent and gave no usage back is `unknown`: it may be billed up to its bound. One
@@ -99,9 +140,7 @@ impl<'a> AttemptLog<'a> {
             record.input_tokens = usage.input_tokens;
             record.output_tokens = usage.output_tokens;
         } else if let Some(sent) = unknown {
-            // No token is shorter than a byte.
-            record.input_tokens = sent.saturating_add(entry.overhead);
-            record.token_source = TokenSource::Bound;
+            entry.charge_bound(self.factor, sent);
         }
         if let Some(permit) = entry.permit.take() {
             self.health.report(permit, observation, now);
@@ -121,8 +160,7 @@ impl<'a> AttemptLog<'a> {
         entry.record.latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
         let sent = entry.sent.get();
         if self.unknown == UnknownUsage::Bound && sent > 0 {
-            entry.record.input_tokens = sent.saturating_add(entry.overhead);
-            entry.record.token_source = TokenSource::Bound;
+            entry.charge_bound(self.factor, sent);
         }
         self.health.report(permit, Observation::Neutral, now);
     }

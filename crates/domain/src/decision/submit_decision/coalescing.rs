@@ -3,29 +3,45 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, Either, Shared, WeakShared, select};
+use futures_util::future::{BoxFuture, Shared, WeakShared};
 use sha2::{Digest, Sha256};
 
+use super::money::Funds;
 use super::router::Routed;
 use crate::decision::{Attachments, CallerPresence, Coalescing, DecisionRequest, QuestionKind, Questions};
+use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;
 use crate::money::Usd;
 use crate::usage::UsageShare;
 
 /// What makes requests identical: a digest over the workspace, the model and everything that reaches a provider or
-/// decides which one.
+/// decides which one, or at which price.
 pub(super) type CallKey = [u8; 32];
 
-/// The key of a request.
-pub(super) fn key(workspace: WorkspaceId, model: &ModelId, request: &DecisionRequest) -> CallKey {
+/// The key of a request, whose inquiry is the one that will be sent. `has_stand_in_prices` tells that it pays for what
+/// is free to others.
+pub(super) fn key(
+    workspace: WorkspaceId,
+    policy: Option<&Policy>,
+    route: (&ModelId, bool),
+    request: &DecisionRequest,
+) -> CallKey {
     let mut pieces = Pieces(Sha256::new());
     let inquiry = &request.inquiry;
+    let (model, has_stand_in_prices) = route;
     pieces.add(workspace.uuid().as_bytes());
+    let guardrails = policy.map(Policy::guardrails).unwrap_or_default();
+    pieces.count(guardrails.len());
+    for guardrail in guardrails {
+        pieces.add(guardrail.id.uuid().as_bytes());
+        pieces.add(&guardrail.version.to_le_bytes());
+    }
+    pieces.add(&[u8::from(has_stand_in_prices)]);
     pieces.add(model.as_str().as_bytes());
     pieces.add(request.model.as_bytes());
     pieces.add_all(request.fallback_models.iter().map(String::as_bytes));
@@ -125,42 +141,66 @@ struct Joinable {
 }
 
 impl InFlight {
-    /// Joins the call of that key, or makes it by `run`, which is told of the presence of everyone who waits for it.
-    /// The call goes on as long as anyone is there, whoever began it; once all have left nobody can join it.
-    pub(super) async fn join<R>(
+    /// Joins the call of that key, or makes it by `run`, which is told of everyone who waits for it. The call goes on as
+    /// long as anyone is there, whoever began it; once all have left nobody can join it. A call that may come to more
+    /// than the guest has reserved is not joined.
+    pub(super) async fn join<R, F>(
         &self,
         key: CallKey,
         way: Coalescing,
-        caller: Arc<dyn CallerPresence>,
-        run: impl FnOnce(Arc<dyn CallerPresence>) -> R + Send,
-    ) -> (Arc<Routed>, Share)
+        caller: &Arc<dyn CallerPresence>,
+        guest: Guest,
+        run: F,
+    ) -> Joined<F>
     where
+        F: FnOnce(Arc<Everyone>) -> R + Send,
         R: Future<Output = Routed> + Send + 'static,
     {
-        let (call, mut seat) = self.seat(key, run);
-        let (routed, of) = match select(call, caller.left()).await {
-            Either::Left((done, _)) => done,
-            Either::Right(((), call)) => {
+        let (mut call, mut seat) = match self.seat(key, guest, run) {
+            Ok(seated) => seated,
+            Err((needed, run)) => return Joined::Not { needed, run },
+        };
+        let mut left = Some(caller.left());
+        let ended = std::future::poll_fn(|context| {
+            if let Poll::Ready(ended) = call.poll_unpin(context) {
+                return Poll::Ready(Some(ended));
+            }
+            if seat.is_put_out(context) {
+                return Poll::Ready(None);
+            }
+            if left.as_mut().is_some_and(|left| left.poll_unpin(context).is_ready()) {
+                left = None;
                 seat.leave();
                 // The record is still written, so the end is awaited; if all have left, it comes at once.
-                call.await
+                return call.poll_unpin(context).map(Some);
             }
-        };
+            Poll::Pending
+        });
+        let Some((routed, of)) = ended.await else { return Joined::PutOut };
         let index = seat.everyone.collect();
         let share = if way == Coalescing::Shared { Share { index, of } } else { Share::WHOLE };
-        (routed, share)
+        Joined::Ended(routed, share)
     }
 
-    fn seat<R>(&self, key: CallKey, run: impl FnOnce(Arc<dyn CallerPresence>) -> R) -> (Shared<Call>, Seat)
+    fn seat<R, F>(&self, key: CallKey, guest: Guest, run: F) -> Result<(Shared<Call>, Seat), (Usd, F)>
     where
+        F: FnOnce(Arc<Everyone>) -> R,
         R: Future<Output = Routed> + Send + 'static,
     {
+        let Guest { funds, needed } = guest;
         let mut calls = lock(&self.0);
         let found =
             calls.get(&key).and_then(|joinable| Some((joinable.call.upgrade()?, Arc::clone(&joinable.everyone))));
+        if let (Some((_, everyone)), Some(funds)) = (&found, &funds) {
+            let needed = lock(&everyone.presence).needed;
+            if funds.amount() < needed {
+                return Err((needed, run));
+            }
+        }
         let (call, everyone) = found.unwrap_or_else(|| {
             let everyone = Arc::new(Everyone::default());
-            let running = run(Arc::clone(&everyone) as Arc<dyn CallerPresence>);
+            lock(&everyone.presence).needed = needed;
+            let running = run(Arc::clone(&everyone));
             let entry = Entry { calls: Arc::clone(&self.0), key, everyone: Arc::clone(&everyone) };
             let call = async move {
                 let routed = Arc::new(running.await);
@@ -172,8 +212,8 @@ impl InFlight {
             }
             (call, everyone)
         });
-        lock(&everyone.presence).waiting += 1;
-        (call, Seat { calls: Arc::clone(&self.0), key, everyone, left: false })
+        let number = lock(&everyone.presence).seat(funds);
+        Ok((call, Seat { calls: Arc::clone(&self.0), key, everyone, number }))
     }
 }
 
@@ -189,7 +229,7 @@ impl Entry {
     fn close(self) -> usize {
         let mut calls = lock(&self.calls);
         remove(&mut calls, &self.key, &self.everyone);
-        let waiting = lock(&self.everyone.presence).waiting;
+        let waiting = lock(&self.everyone.presence).seats.len();
         drop(calls);
         waiting
     }
@@ -213,13 +253,28 @@ struct Seat {
     calls: Calls,
     key: CallKey,
     everyone: Arc<Everyone>,
-    left: bool,
+    number: u64,
 }
 
 impl Seat {
     fn leave(&mut self) {
-        self.left = true;
-        self.change(|presence| presence.gone += 1);
+        let number = self.number;
+        self.change(|presence| {
+            for seated in presence.seats.iter_mut().filter(|seated| seated.number == number) {
+                seated.has_left = true;
+            }
+        });
+    }
+
+    /// True where the call goes on without this one, for want of money.
+    fn is_put_out(&self, context: &Context<'_>) -> bool {
+        let mut presence = lock(&self.everyone.presence);
+        let own = presence.seats.iter_mut().find(|seated| seated.number == self.number);
+        let Some(seated) = own else { return true };
+        if !seated.waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+            seated.waker = Some(context.waker().clone());
+        }
+        false
     }
 
     /// Changes who is there. Where nobody is, the call has nobody to answer and is closed to others in the same
@@ -242,17 +297,31 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let left = usize::from(self.left);
-        self.change(|presence| {
-            presence.waiting = presence.waiting.saturating_sub(1);
-            presence.gone = presence.gone.saturating_sub(left);
-        });
+        let number = self.number;
+        self.change(|presence| presence.seats.retain(|seated| seated.number != number));
     }
+}
+
+/// A request that would share a call: what it has reserved, where it is limited, and what the call may come to at first
+/// if it begins it.
+pub(super) struct Guest {
+    pub(super) funds: Option<Arc<Funds>>,
+    pub(super) needed: Usd,
+}
+
+/// What became of a request that would share a call.
+pub(super) enum Joined<F> {
+    /// The call has ended.
+    Ended(Arc<Routed>, Share),
+    /// It goes on, and this request cannot pay for that. It bears nothing of it.
+    PutOut,
+    /// It has reserved less than the call may come to.
+    Not { needed: Usd, run: F },
 }
 
 /// Everyone who waits for one call. They have left when each of them has.
 #[derive(Default)]
-struct Everyone {
+pub(super) struct Everyone {
     presence: Mutex<Presence>,
     collected: AtomicUsize,
 }
@@ -260,20 +329,64 @@ struct Everyone {
 #[derive(Default)]
 struct Presence {
     /// Those who wait for the end, to record it if for nothing else.
-    waiting: usize,
-    /// Those of them whose callers have left.
-    gone: usize,
+    seats: Vec<Seated>,
+    /// How many have ever come.
+    numbers: u64,
+    /// What the call may come to.
+    needed: Usd,
     /// Of each attempt that asks; there may be several at a time.
     wakers: Vec<Waker>,
 }
 
+struct Seated {
+    number: u64,
+    /// True where its caller has left.
+    has_left: bool,
+    /// What it has reserved, where it is limited.
+    funds: Option<Arc<Funds>>,
+    /// Of its wait for the end.
+    waker: Option<Waker>,
+}
+
 impl Presence {
     fn all_gone(&self) -> bool {
-        self.gone >= self.waiting
+        self.seats.iter().all(|seated| seated.has_left)
+    }
+
+    fn seat(&mut self, funds: Option<Arc<Funds>>) -> u64 {
+        self.numbers += 1;
+        self.seats.push(Seated { number: self.numbers, has_left: false, funds, waker: None });
+        self.numbers
     }
 }
 
 impl Everyone {
+    /// Those who have reserved less than `to`. From now on nobody comes who has.
+    pub(super) fn short_of(&self, to: Usd) -> Vec<Arc<Funds>> {
+        let mut presence = lock(&self.presence);
+        presence.needed = presence.needed.max(to);
+        let limited = presence.seats.iter().filter_map(|seated| seated.funds.as_ref());
+        limited.filter(|funds| funds.amount() < to).cloned().collect()
+    }
+
+    /// Puts out who cannot pay for what comes next; false, and nothing has changed, where nobody would be left.
+    pub(super) fn go_on_without(&self, refused: &[Arc<Funds>]) -> bool {
+        let mut presence = lock(&self.presence);
+        let cannot_pay = |seated: &Seated| {
+            seated.funds.as_ref().is_some_and(|own| refused.iter().any(|funds| Arc::ptr_eq(own, funds)))
+        };
+        // Who has left pays, but nothing is worth going on with for those alone.
+        if !presence.seats.iter().any(|seated| !cannot_pay(seated) && !seated.has_left) {
+            return false;
+        }
+        let (out, stay) = std::mem::take(&mut presence.seats).into_iter().partition(cannot_pay);
+        presence.seats = stay;
+        drop(presence);
+        let out: Vec<Seated> = out;
+        out.into_iter().filter_map(|seated| seated.waker).for_each(Waker::wake);
+        true
+    }
+
     /// The place of a share: each is given once.
     fn collect(&self) -> usize {
         self.collected.fetch_add(1, Ordering::Relaxed)

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use super::Submission;
 use super::coalescing::Share;
+use super::money::Denied;
 use super::part::PartEnd;
 use super::router::{Routed, Router};
 use crate::budget::Settlement;
 use crate::decision::{Answers, Decision, DecisionRequest, FailedAttempts, RoutingFunnel, SubmitDecisionError};
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, StoreError};
+use crate::guardrail::Policy;
+use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::{Charge, Usd};
+use crate::observability::Exchange;
 use crate::routing::{AttemptFailureKind, Candidate, verdict};
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord};
 
@@ -23,16 +27,24 @@ impl Router {
         share: Share,
         funnel: RoutingFunnel,
     ) -> Result<Decision, SubmitDecisionError> {
+        // What cannot be charged in money keeps its reservation, which the sweeper then charges.
         let bill = Bill::of(&routed.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
         let (answers, served) = match merged(submission.request, routed) {
             Ok(merged) => merged,
             Err(Some(failed)) => return self.give_up(submission, routed, share, &bill, *failed, funnel).await,
-            Err(None) => return Err(SubmitDecisionError::Defect("a request ended without an answer or a failure")),
+            Err(None) => {
+                if routed.attempts.is_empty() {
+                    self.release(submission.funds.as_ref()).await;
+                }
+                return Err(SubmitDecisionError::Defect("a request ended without an answer or a failure"));
+            }
         };
         let record = self.record(&submission, routed, share, &bill, &served, UsageOutcome::Completed);
-        let decision = Decision {
+        let answers = submission.filtered.aliases.restore(answers, &submission.asked);
+        self.charge(&submission, record, Some(answers.json())).await?;
+        Ok(Decision {
             id: submission.id,
-            inquiry: Arc::clone(&submission.request.inquiry),
+            inquiry: submission.asked,
             answers,
             model: served.model,
             provider: served.names,
@@ -42,9 +54,33 @@ impl Router {
             cost: bill.cost,
             attempts: Arc::clone(&routed.attempts),
             funnel,
-        };
-        self.ports.ledger.settle(Settlement { record, messages: Vec::new() }).await?;
-        Ok(decision)
+            findings: submission.filtered.findings,
+        })
+    }
+
+    /// Charges a record, and tells of it.
+    async fn charge(
+        &self,
+        submission: &Submission<'_>,
+        record: UsageRecord,
+        answers: Option<&Json>,
+    ) -> Result<(), SubmitDecisionError> {
+        let exchange = Exchange { inquiry: &submission.filtered.inquiry, answers };
+        let messages = self.ports.broadcaster.messages(&record, &exchange);
+        let reserved = submission.funds.as_ref().map(|funds| funds.amount());
+        let beyond = reserved.filter(|reserved| record.cost > *reserved);
+        self.ports.ledger.settle(Settlement { record: record.clone(), messages }).await?;
+        if let Some(reserved) = beyond {
+            tracing::warn!(
+                decision.id = %record.id,
+                reserved_usd = %reserved,
+                cost_usd = %record.cost,
+                "a charge went beyond what was reserved: a provider counts more tokens than money.token_factor allows for"
+            );
+            self.ports.meter.beyond_bound();
+        }
+        self.ports.meter.settled(&record);
+        Ok(())
     }
 
     async fn give_up(
@@ -56,8 +92,13 @@ impl Router {
         failed: Failure,
         funnel: RoutingFunnel,
     ) -> Result<Decision, SubmitDecisionError> {
+        let denied = failed.denied.map(|denied| submission.denied(denied));
         if routed.attempts.is_empty() {
             // Nobody was asked, so there is nothing to record.
+            self.release(submission.funds.as_ref()).await;
+            if let Some(error) = denied {
+                return Err(error);
+            }
             if let Some(retry_in) = failed.retry_in {
                 let model = failed.candidate.model;
                 return Err(SubmitDecisionError::BreakersOpen { model, retry_in, funnel });
@@ -70,13 +111,17 @@ impl Router {
                 retry_after: None,
                 last: AttemptFailureKind::TimedOut,
                 funnel,
+                findings: submission.filtered.findings,
             }));
         }
         let gone = failed.kind == ErrorKind::CallerGone;
         let outcome = if gone { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
         let served = Served::by_one(&failed.candidate);
         let record = self.record(&submission, routed, share, bill, &served, outcome);
-        self.ports.ledger.settle(Settlement { record, messages: Vec::new() }).await?;
+        self.charge(&submission, record, None).await?;
+        if let Some(error) = denied.filter(|_| failed.is_for_want_of_money()) {
+            return Err(error);
+        }
         Err(SubmitDecisionError::Attempts(FailedAttempts {
             id: submission.id,
             kind: failed.kind,
@@ -85,6 +130,7 @@ impl Router {
             retry_after: failed.retry_after,
             last: failed.last,
             funnel,
+            findings: submission.filtered.findings,
         }))
     }
 
@@ -113,9 +159,9 @@ impl Router {
             prices: served.prices,
             share: share.recorded(),
             attempts: Arc::clone(&routed.attempts),
-            guardrails: Vec::new(),
-            findings: Vec::new(),
-            charged_at: submission.at,
+            guardrails: submission.policy.map(Policy::ids).unwrap_or_default(),
+            findings: submission.filtered.findings.clone(),
+            charged_at: submission.funds.as_ref().and_then(|funds| funds.at()).unwrap_or(submission.at),
             session_id: submission.request.session_id.clone(),
             trace: submission.request.trace.clone(),
             user: submission.request.user.clone(),
@@ -125,9 +171,25 @@ impl Router {
     }
 }
 
+impl Submission<'_> {
+    /// Why this request has no money for another attempt.
+    pub(super) fn denied(&self, denied: Denied) -> SubmitDecisionError {
+        match (denied, self.funds.as_ref().and_then(|funds| funds.refused())) {
+            (Denied::Overspent, Some(overspent)) => SubmitDecisionError::Overspent(overspent),
+            (Denied::Overspent, None) => SubmitDecisionError::Defect("a limit refused money that nobody asked for"),
+            (Denied::Store, _) => {
+                SubmitDecisionError::Store(StoreError::unavailable("money for another attempt could not be reserved"))
+            }
+        }
+    }
+}
+
 /// A part that failed, and with it the request.
 struct Failure {
     kind: ErrorKind,
+    denied: Option<Denied>,
+    /// True where a provider was asked and failed.
+    was_tried: bool,
     last: AttemptFailureKind,
     retry_after: Option<std::time::Duration>,
     retry_in: Option<std::time::Duration>,
@@ -136,19 +198,30 @@ struct Failure {
 
 impl Failure {
     fn of(end: &PartEnd) -> Option<Self> {
-        let PartEnd::Failed { failures, retry_in, candidate, .. } = end else { return None };
+        let PartEnd::Failed { failures, retry_in, denied, candidate, .. } = end else { return None };
         let kinds: Vec<AttemptFailureKind> = failures.iter().map(|(_, failure)| failure.kind).collect();
         Some(Self {
-            kind: match kinds.last() {
-                Some(_) => verdict(&kinds),
-                None if retry_in.is_some() => ErrorKind::Unavailable,
-                None => ErrorKind::TimedOut,
+            denied: *denied,
+            was_tried: !kinds.is_empty(),
+            kind: match (kinds.last(), denied) {
+                (_, Some(Denied::Store)) => ErrorKind::Unavailable,
+                (Some(_), _) => verdict(&kinds),
+                (None, Some(Denied::Overspent)) => ErrorKind::InsufficientCredits,
+                (None, None) if retry_in.is_some() => ErrorKind::Unavailable,
+                (None, None) => ErrorKind::TimedOut,
             },
             last: kinds.last().copied().unwrap_or(AttemptFailureKind::TimedOut),
             retry_after: failures.iter().filter_map(|(_, failure)| failure.retry_after).min().or(*retry_in),
             retry_in: *retry_in,
             candidate: candidate.clone(),
         })
+    }
+}
+
+impl Failure {
+    /// True where no provider failed, or nobody knows whether there is money: then that is what the caller is told.
+    fn is_for_want_of_money(&self) -> bool {
+        !self.was_tried || self.denied == Some(Denied::Store)
     }
 }
 

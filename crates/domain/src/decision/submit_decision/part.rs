@@ -1,5 +1,6 @@
 //! One part of a request: its candidates in turn, a slow one raced by the next where the model is hedged.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::FuturesUnordered;
 
 use super::attempt_log::{AttemptEnd, AttemptLog, Place};
+use super::money::{Denied, Next, Purse};
 use super::plan::Part;
 use super::router::Router;
 use crate::decision::{
@@ -30,6 +32,8 @@ pub(super) enum PartEnd {
         failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
         /// Where no endpoint admitted an attempt: when the first may.
         retry_in: Option<Duration>,
+        /// Where another attempt could have been made, and there was no money for it.
+        denied: Option<Denied>,
         /// Who was tried last, or would have been first.
         candidate: Candidate,
     },
@@ -38,11 +42,13 @@ pub(super) enum PartEnd {
 /// What all parts of a request share.
 pub(super) struct Course<'a> {
     pub(super) log: &'a AttemptLog<'a>,
+    pub(super) purse: &'a Purse,
     pub(super) caller: &'a Arc<dyn CallerPresence>,
     pub(super) began: Duration,
 }
 
-type Attempt<'a> = BoxFuture<'a, (Place, Candidate, Result<Answers, AttemptFailure>)>;
+type Ended = (Place, Candidate, Result<Answers, AttemptFailure>);
+type Attempt<'a> = BoxFuture<'a, Ended>;
 
 /// Good answers that must have been measured before their percentiles say when an attempt is slow.
 const ENOUGH_TO_HEDGE: u64 = 20;
@@ -64,8 +70,12 @@ impl Router {
         let mut last = part.candidates.first()?.clone();
         let mut hedged = false;
         loop {
-            if asking.running.is_empty() && !asking.start(None) {
-                return Some(asking.failed(last));
+            if asking.running.is_empty() {
+                match asking.go_on().await {
+                    Ok(true) => {}
+                    Ok(false) => return Some(asking.failed(last, None)),
+                    Err(denied) => return Some(asking.failed(last, Some(denied))),
+                }
             }
             let hedge = if hedged { None } else { asking.hedge_after() };
             let ended = match hedge {
@@ -76,8 +86,7 @@ impl Router {
                         Either::Left((ended, _)) => ended,
                         Either::Right(_) => {
                             hedged = true;
-                            asking.hedge();
-                            continue;
+                            asking.hedge().await
                         }
                     }
                 }
@@ -95,7 +104,7 @@ impl Router {
                     let end = matches!(failure.kind, AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_));
                     asking.failures.push((candidate.endpoint, failure));
                     if end {
-                        return Some(asking.failed(last));
+                        return Some(asking.failed(last, None));
                     }
                 }
             }
@@ -118,18 +127,43 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    fn failed(self, candidate: Candidate) -> PartEnd {
+    fn failed(self, candidate: Candidate, denied: Option<Denied>) -> PartEnd {
         let inquiry = Arc::clone(&self.part.inquiry);
-        PartEnd::Failed { inquiry, failures: self.failures, retry_in: self.retry_in, candidate }
+        PartEnd::Failed { inquiry, failures: self.failures, retry_in: self.retry_in, denied, candidate }
     }
 
-    /// Begins an attempt at the next candidate that may be tried, of that model if one is given; false where there is
-    /// none, or no time.
-    fn start(&mut self, of: Option<&ModelId>) -> bool {
-        let router = self.router;
+    /// Begins an attempt at the next candidate that may be tried; false where there is none, or no time.
+    async fn go_on(&mut self) -> Result<bool, Denied> {
+        while let Some(candidate) = self.pick(None) {
+            let next = self.next(candidate, false);
+            let bound = self.course.purse.cover(self.router, &next, || self.course.log.most()).await?;
+            if self.begin(candidate, bound) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn next(&self, candidate: &'a Candidate, is_optional: bool) -> Next<'a> {
+        Next { candidate, inquiry: &self.part.inquiry, part: self.number, is_optional }
+    }
+
+    /// How much of the whole deadline is left; `None` where nothing is.
+    fn time_left(&self, now: Duration) -> Option<Duration> {
+        let left = self.router.settings.deadline.saturating_sub(now.saturating_sub(self.course.began));
+        if left.is_zero() { None } else { Some(left) }
+    }
+
+    fn rests(&mut self, retry_in: Duration) {
+        self.retry_in = Some(self.retry_in.map_or(retry_in, |least| least.min(retry_in)));
+    }
+
+    /// The next candidate that may be tried, of that model if one is given; `None` where there is none, or no time.
+    fn pick(&mut self, of: Option<&ModelId>) -> Option<&'a Candidate> {
+        let health = &self.router.ports.health;
         while let Some(candidate) = self.part.candidates.get(self.next) {
             if of.is_some_and(|model| candidate.model != *model) {
-                return false;
+                return None;
             }
             self.next += 1;
             let endpoint = &candidate.endpoint;
@@ -141,32 +175,44 @@ impl<'a> Asking<'a> {
             if self.failures.iter().skip(self.part.inherited.len()).any(refused) {
                 continue;
             }
-            let now = router.ports.clock.monotonic();
-            let left = router.settings.deadline.saturating_sub(now.saturating_sub(self.course.began));
-            if left.is_zero() {
+            let now = self.router.ports.clock.monotonic();
+            self.time_left(now)?;
+            // Nothing is reserved for who would not be asked.
+            if !health.would_admit(endpoint.index, now) {
+                self.rests(health.view(endpoint.index, now).retry_in.unwrap_or_default());
+                continue;
+            }
+            return Some(candidate);
+        }
+        None
+    }
+
+    /// Begins an attempt that is paid for, up to `bound` tokens; false where the endpoint rests by now, or the time is
+    /// over.
+    fn begin(&mut self, candidate: &'a Candidate, bound: u64) -> bool {
+        let (router, endpoint) = (self.router, &candidate.endpoint);
+        let now = router.ports.clock.monotonic();
+        let Some(left) = self.time_left(now) else { return false };
+        let permit = match router.ports.health.admit(endpoint.index, now) {
+            Admission::Admitted(permit) => permit,
+            Admission::Refused { retry_in } => {
+                self.rests(retry_in);
                 return false;
             }
-            let permit = match router.ports.health.admit(endpoint.index, now) {
-                Admission::Admitted(permit) => permit,
-                Admission::Refused { retry_in } => {
-                    self.retry_in = Some(self.retry_in.map_or(retry_in, |least| least.min(retry_in)));
-                    continue;
-                }
-            };
-            let sent = SentBytes::default();
-            let place = self.course.log.begin(candidate, self.number, sent.clone(), permit, now);
-            self.places.push(place);
-            let call = ProviderCall {
-                endpoint: Arc::clone(endpoint),
-                inquiry: Arc::clone(&self.part.inquiry),
-                timeout: endpoint.attempt_timeout.min(left),
-                caller: Arc::clone(self.course.caller),
-                sent,
-            };
-            self.running.push(router.attempt(candidate.clone(), place, call, self.part, self.course));
-            return true;
-        }
-        false
+        };
+        let sent = SentBytes::default();
+        let place = self.course.log.begin(candidate, self.number, (sent.clone(), bound), permit, now);
+        self.course.purse.begun(self.number);
+        self.places.push(place);
+        let call = ProviderCall {
+            endpoint: Arc::clone(endpoint),
+            inquiry: Arc::clone(&self.part.inquiry),
+            timeout: endpoint.attempt_timeout.min(left),
+            caller: Arc::clone(self.course.caller),
+            sent,
+        };
+        self.running.push(router.attempt(candidate.clone(), place, call, self.part, self.course));
+        true
     }
 
     /// The candidate whose attempt began last.
@@ -175,10 +221,27 @@ impl<'a> Asking<'a> {
     }
 
     /// Races the attempt under way by one at another endpoint of the same model: that it is slow is no reason to
-    /// answer by another model.
-    fn hedge(&mut self) {
-        if let Some(slow) = self.newest() {
-            self.start(Some(&slow.model));
+    /// answer by another model, nor to be refused for want of money. Returns an attempt that ended in the meantime.
+    async fn hedge(&mut self) -> Option<Ended> {
+        let slow = self.newest()?;
+        let before = self.next;
+        let candidate = self.pick(Some(&slow.model))?;
+        let next = self.next(candidate, true);
+        let course = self.course;
+        let covered = pin!(course.purse.cover(self.router, &next, || course.log.most()));
+        match select(self.running.next(), covered).await {
+            Either::Left((ended, _)) => {
+                self.next = before;
+                ended
+            }
+            Either::Right((Ok(bound), _)) => {
+                self.begin(candidate, bound);
+                None
+            }
+            Either::Right((Err(_), _)) => {
+                self.next = before;
+                None
+            }
         }
     }
 

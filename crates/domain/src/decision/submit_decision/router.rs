@@ -10,12 +10,14 @@ use futures_util::stream::FuturesUnordered;
 
 use super::SubmitDecisionPorts;
 use super::attempt_log::AttemptLog;
+use super::money::{Payers, Purse};
 use super::part::{Course, PartEnd};
 use super::plan::{MAX_PARTS, Part, Precedence, plan};
 use super::target::Target;
-use crate::decision::{CallerPresence, DecisionRequest, RouterSettings, RoutingFunnel, SubmitDecisionError};
-use crate::model::ModelId;
-use crate::routing::{AttemptFailureKind, Emptied, EndpointDirectory, Selection};
+use crate::decision::{CallerPresence, DecisionRequest, RouterSettings, RoutingFunnel, SubmitDecisionError, Unpriced};
+use crate::guardrail::Policy;
+use crate::model::{CatalogueSnapshot, ModelId};
+use crate::routing::{AttemptFailureKind, Candidate, Emptied, EndpointDirectory, Selection, TokenPrices};
 use crate::usage::AttemptRecord;
 
 /// Routes requests.
@@ -29,6 +31,8 @@ pub(super) struct Router {
 pub(super) struct Route {
     /// The first of its models.
     pub(super) model: ModelId,
+    /// True where a price that nobody named stands in for one.
+    pub(super) has_stand_in_prices: bool,
     pub(super) parts: Vec<Part>,
     pub(super) funnel: RoutingFunnel,
 }
@@ -42,8 +46,13 @@ pub(super) struct Routed {
 }
 
 impl Router {
-    /// Resolves the models, chooses endpoints and plans the parts. Nothing is sent.
-    pub(super) fn route(&self, request: &DecisionRequest) -> Result<Route, SubmitDecisionError> {
+    /// Resolves the models, chooses endpoints that the policy permits, and plans the parts. Nothing is sent.
+    pub(super) fn route(
+        &self,
+        request: &DecisionRequest,
+        policy: Option<&Policy>,
+        is_limited: bool,
+    ) -> Result<Route, SubmitDecisionError> {
         let snapshot = self.ports.catalogue.snapshot();
         let mut targets = vec![self.resolve(&snapshot, &request.model)?];
         for name in &request.fallback_models {
@@ -56,6 +65,10 @@ impl Router {
         let configured = targets.iter().map(|target| target.configured).sum();
         let priced = targets.iter().map(|target| target.candidates.len()).sum();
         let mut funnel: RoutingFunnel = vec![("model", configured), ("price", priced)];
+        if let Some(policy) = policy {
+            permitted(&mut targets, policy, &snapshot, &mut funnel)?;
+        }
+        let has_stand_in_prices = is_limited && self.price_what_has_none(&mut targets, &mut funnel)?;
         let selection = Selection {
             preferences: &request.preferences,
             inquiry: &request.inquiry,
@@ -80,12 +93,39 @@ impl Router {
             })
         });
         match planned {
-            Ok(parts) => Ok(Route { model, parts, funnel }),
+            Ok(parts) => Ok(Route { model, has_stand_in_prices, parts, funnel }),
             Err(Emptied::NoEndpoint) => Err(SubmitDecisionError::NoEndpoint { model, funnel }),
             Err(Emptied::Preferences) => Err(SubmitDecisionError::NothingWanted { model, funnel }),
             Err(Emptied::Incapable(incapable)) => Err(SubmitDecisionError::Incapable { model, incapable, funnel }),
             Err(Emptied::BreakersOpen { retry_in }) => {
                 Err(SubmitDecisionError::BreakersOpen { model, retry_in, funnel })
+            }
+        }
+    }
+
+    /// What has no price, and what becomes of it where money is limited; true where another price stands in for one.
+    fn price_what_has_none(
+        &self,
+        targets: &mut [Target],
+        funnel: &mut RoutingFunnel,
+    ) -> Result<bool, SubmitDecisionError> {
+        let Some(model) = unpriced(targets).next().map(|candidate| candidate.model.clone()) else { return Ok(false) };
+        match self.settings.unpriced {
+            Unpriced::Free => Ok(false),
+            Unpriced::Cap(price) => {
+                let candidates = targets.iter_mut().flat_map(|target| &mut target.candidates);
+                for candidate in candidates.filter(|candidate| !candidate.is_priced) {
+                    candidate.prices = TokenPrices { prompt: price, completion: price };
+                }
+                Ok(true)
+            }
+            Unpriced::Refuse => {
+                for target in targets.iter_mut() {
+                    target.candidates.retain(|candidate| candidate.is_priced);
+                }
+                let left = targets.iter().map(|target| target.candidates.len()).sum();
+                funnel.push(("unpriced", left));
+                if left == 0 { Err(SubmitDecisionError::Unpriced(model)) } else { Ok(false) }
             }
         }
     }
@@ -97,10 +137,13 @@ impl Router {
         route: Route,
         request: Arc<DecisionRequest>,
         caller: Arc<dyn CallerPresence>,
+        money: (Payers, Vec<AttemptRecord>),
         began: Duration,
     ) -> Routed {
-        let log = AttemptLog::new(&self.ports.health, self.settings.unknown_usage, began);
-        let course = Course { log: &log, caller: &caller, began };
+        let log = AttemptLog::new(&self.ports.health, &self.settings, began);
+        let (payers, planned) = money;
+        let purse = Purse::new(payers, planned);
+        let course = Course { log: &log, purse: &purse, caller: &caller, began };
         let at_once = self.settings.max_parts_in_flight.max(1);
         let mut planned = route.parts.len();
         let mut waiting: VecDeque<(u32, Part)> = (0..).zip(route.parts).collect();
@@ -119,6 +162,7 @@ impl Router {
                 running.next().await
             };
             let Some((number, part, end)) = ended else { break };
+            purse.begun(number);
             let Some(end) = end else { continue };
             // Each part sends the state again: there is an end to it.
             if let Some(parts) = self.smaller(&part, &end, began)
@@ -147,12 +191,43 @@ impl Router {
     }
 
     /// What is still to be tried of a part that failed: nothing where the caller has left, the failure is a simulated
-    /// one, or the time is over.
+    /// one, there was no money for another attempt, or the time is over.
     fn smaller(&self, part: &Part, end: &PartEnd, began: Duration) -> Option<Vec<Part>> {
-        let PartEnd::Failed { failures, .. } = end else { return None };
+        let PartEnd::Failed { failures, denied: None, .. } = end else { return None };
         let last = failures.last().map(|(_, failure)| failure.kind);
         let for_nobody = matches!(last, Some(AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_)));
         let spent = self.ports.clock.monotonic().saturating_sub(began);
         if for_nobody || spent >= self.settings.deadline { None } else { part.smaller(failures) }
     }
+}
+
+/// Keeps the candidates that a policy permits.
+fn permitted(
+    targets: &mut [Target],
+    policy: &Policy,
+    snapshot: &CatalogueSnapshot,
+    funnel: &mut RoutingFunnel,
+) -> Result<(), SubmitDecisionError> {
+    let mut first = None;
+    for target in targets.iter_mut() {
+        target.candidates.retain(|candidate| match policy.permits(candidate, snapshot) {
+            Ok(()) => true,
+            Err(forbidden) => {
+                first.get_or_insert_with(|| (candidate.model.clone(), forbidden));
+                false
+            }
+        });
+    }
+    let left = targets.iter().map(|target| target.candidates.len()).sum();
+    funnel.push(("guardrail", left));
+    match first {
+        Some((model, forbidden)) if left == 0 => {
+            Err(SubmitDecisionError::Forbidden { model, forbidden, funnel: funnel.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unpriced(targets: &[Target]) -> impl Iterator<Item = &Candidate> {
+    targets.iter().flat_map(|target| &target.candidates).filter(|candidate| !candidate.is_priced)
 }

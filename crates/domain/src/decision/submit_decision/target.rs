@@ -19,6 +19,13 @@ pub(super) struct Target {
     pub(super) candidates: Vec<Candidate>,
 }
 
+/// Prices, and whether somebody has named them.
+#[derive(Clone, Copy)]
+struct RowPrices {
+    prices: TokenPrices,
+    are_known: bool,
+}
+
 impl Router {
     /// A row of the catalogue, by any of its names or by a bare one; else a sandbox model by its own name.
     pub(super) fn resolve(&self, snapshot: &CatalogueSnapshot, name: &str) -> Result<Target, SubmitDecisionError> {
@@ -46,19 +53,21 @@ impl Target {
         if model.pricing.is_variable() {
             return Err(SubmitDecisionError::VariablePrice(model.id.clone()));
         }
-        let row_prices = TokenPrices { prompt: model.pricing.prompt, completion: model.pricing.completion };
+        let prices = TokenPrices { prompt: model.pricing.prompt, completion: model.pricing.completion };
+        let row_prices = RowPrices { prices, are_known: model.pricing.is_known };
         Ok(Self::new(&model.id, dynamic, Some(row_prices), endpoints))
     }
 
     fn new(
         model: &ModelId,
         dynamic: Option<DynamicVariant>,
-        row_prices: Option<TokenPrices>,
+        row_prices: Option<RowPrices>,
         endpoints: &[Arc<Endpoint>],
     ) -> Self {
         let priced = endpoints.iter().filter_map(|endpoint| {
-            let prices = endpoint.prices.or(row_prices)?;
-            Some(Candidate { model: model.clone(), endpoint: Arc::clone(endpoint), prices })
+            let own = endpoint.prices.map(|prices| RowPrices { prices, are_known: true });
+            let RowPrices { prices, are_known: is_priced } = own.or(row_prices)?;
+            Some(Candidate { model: model.clone(), endpoint: Arc::clone(endpoint), prices, is_priced })
         });
         let by = match dynamic {
             Some(DynamicVariant::Floor) => Some(SortBy::Price),

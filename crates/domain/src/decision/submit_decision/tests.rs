@@ -8,7 +8,7 @@ use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
-use crate::observability::NoMeter;
+use crate::observability::{NoBroadcast, NoMeter};
 use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthPolicy, SimulatedFailure, TokenPrices, Wire};
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
 use crate::usage::{TokenSource, UsageOutcome, UsageRecord};
@@ -17,13 +17,20 @@ use rstest::rstest;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+mod admission;
+mod books;
 mod charges;
 mod coalescing;
+mod extending;
+mod guardrails;
 mod health;
 mod hedging;
 mod models;
 mod parts;
+mod racing;
+mod sharing_money;
 mod stage;
+mod unpriced;
 
 use AttemptFailureKind::{Broken, CallerGone, Overloaded, Refused, TimedOut, Unauthorised};
 
@@ -141,6 +148,7 @@ impl Setup {
             ledger: Arc::new(ledger),
             policies: Arc::new(NoGuardrails),
             meter: Arc::new(NoMeter),
+            broadcaster: Arc::new(NoBroadcast),
             timer: Arc::new(ManualTimer::new(clock.clone())),
             clock: Arc::new(clock),
             ids: Arc::new(SequentialIds::default()),
@@ -274,7 +282,7 @@ async fn a_usage_beyond_all_money_is_not_believed() {
         ..failure(Broken).unwrap_err()
     };
     let mut setup = Setup::new([answer(Some((u64::MAX, 0))), Err(absurd), answer(Some((1, 0)))]);
-    setup.rows[0].pricing.completion = price("1");
+    setup.rows[0].pricing.completion = price("0.00000001");
     let ended = setup.run().await;
     assert_eq!(ended.result.unwrap().cost.to_string(), "0.000018732", "446 tokens: two bounds and an answer");
     let tokens: Vec<u64> = ended.records[0].attempts.iter().map(|attempt| attempt.input_tokens).collect();

@@ -26,6 +26,7 @@ fn candidate(index: usize, provider: &str, prompt: &str) -> Candidate {
         model,
         endpoint: Arc::new(endpoint),
         prices: TokenPrices { prompt: price(prompt), completion: price("0") },
+        is_priced: true,
     }
 }
 

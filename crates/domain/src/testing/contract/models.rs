@@ -57,6 +57,7 @@ fn full() -> Model {
             request: price("0"),
             further: vec![("web_search".to_owned(), price("0.01")), ("input_cache_read".to_owned(), price("1e-7"))],
             overrides: Some(json("[ {\"min_context\":1.50} ]")),
+            is_known: true,
         },
         top_provider: TopProvider { context_length: Some(32_000), is_moderated: true, max_completion_tokens: Some(1) },
         supported_parameters: vec!["seed".to_owned(), "logprobs".to_owned()],

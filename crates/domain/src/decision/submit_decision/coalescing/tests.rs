@@ -1,5 +1,7 @@
 use super::*;
 use crate::decision::{Asset, ChoiceOption, DecisionDraft, Inquiry, Question, StateForm};
+use crate::guardrail::{Guardrail, GuardrailName, GuardrailRules};
+use crate::ids::GuardrailId;
 use crate::json::Json;
 use crate::testing::SequentialIds;
 use proptest::prelude::*;
@@ -15,7 +17,7 @@ fn request() -> DecisionRequest {
 }
 
 fn key_of(request: &DecisionRequest) -> CallKey {
-    key(WorkspaceId::from_uuid(SequentialIds::uuid(1)), &"acme/judge".parse().unwrap(), request)
+    key(WorkspaceId::from_uuid(SequentialIds::uuid(1)), None, (&"acme/judge".parse().unwrap(), false), request)
 }
 
 fn with_inquiry(change: impl FnOnce(&mut Inquiry)) -> DecisionRequest {
@@ -72,9 +74,40 @@ fn everything_that_reaches_a_provider_or_chooses_one_tells_requests_apart() {
     keys.dedup();
     assert_eq!(keys.len(), different.len());
     let one = &different[0];
-    let elsewhere = key(WorkspaceId::from_uuid(SequentialIds::uuid(2)), &"acme/judge".parse().unwrap(), one);
-    let of_another = key(WorkspaceId::from_uuid(SequentialIds::uuid(1)), &"acme/other".parse().unwrap(), one);
-    assert!(elsewhere != key_of(one) && of_another != key_of(one));
+    let workspace = |number| WorkspaceId::from_uuid(SequentialIds::uuid(number));
+    let (judge, other) = ("acme/judge".parse().unwrap(), "acme/other".parse().unwrap());
+    assert_ne!(key(workspace(2), None, (&judge, false), one), key_of(one));
+    assert_ne!(key(workspace(1), None, (&other, false), one), key_of(one));
+    assert_ne!(key(workspace(1), None, (&judge, true), one), key_of(one), "it is charged otherwise");
+}
+
+#[test]
+fn guardrails_and_their_versions_tell_requests_apart() {
+    let guardrail = |number: u64, version: u32| Guardrail {
+        id: GuardrailId::from_uuid(SequentialIds::uuid(number)),
+        workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
+        name: GuardrailName::try_new("g").unwrap(),
+        budget: None,
+        rules: GuardrailRules::default(),
+        version,
+        created_at: chrono::DateTime::UNIX_EPOCH,
+        updated_at: None,
+    };
+    let under = |guardrails: &[Guardrail]| {
+        let policy = Policy::compile(guardrails.to_vec()).unwrap();
+        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(1));
+        key(workspace, Some(&policy), (&"acme/judge".parse().unwrap(), false), &request())
+    };
+    let one = guardrail(5, 1);
+    let mut keys = vec![key_of(&request())];
+    keys.push(under(std::slice::from_ref(&one)));
+    keys.push(under(&[guardrail(5, 2)]));
+    keys.push(under(&[guardrail(6, 1)]));
+    keys.push(under(&[one.clone(), guardrail(6, 1)]));
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 5);
+    assert_eq!(under(std::slice::from_ref(&one)), under(&[one]));
 }
 
 #[test]
@@ -101,16 +134,27 @@ fn routed() -> Routed {
     Routed { ends: Vec::new(), attempts: Arc::default() }
 }
 
+/// Nobody that is limited.
+fn guest() -> Guest {
+    Guest { funds: None, needed: Usd::ZERO }
+}
+
+/// A seat at the call in flight, or what it takes.
+fn join(calls: &InFlight, guest: Guest) -> Result<(Shared<Call>, Seat), Usd> {
+    let seated = calls.seat([1; 32], guest, |_| -> BoxFuture<'static, Routed> { panic!("it is in flight") });
+    seated.map_err(|(needed, _)| needed)
+}
+
 #[tokio::test]
 async fn nothing_stays_in_flight_whatever_becomes_of_a_call() {
     let calls = InFlight::default();
-    let stays = || Arc::new(crate::decision::StaysToTheEnd) as Arc<dyn CallerPresence>;
-    calls.join([1; 32], Coalescing::Each, stays(), |_| async { routed() }).await;
+    let stays = &(Arc::new(crate::decision::StaysToTheEnd) as Arc<dyn CallerPresence>);
+    calls.join([1; 32], Coalescing::Each, stays, guest(), |_| async { routed() }).await;
     assert!(lock(&calls.0).is_empty(), "it ended");
 
     {
-        let pending = calls.join([2; 32], Coalescing::Each, stays(), |_| std::future::pending());
-        let never_polled = calls.join([3; 32], Coalescing::Each, stays(), |_| std::future::pending());
+        let pending = calls.join([2; 32], Coalescing::Each, stays, guest(), |_| std::future::pending());
+        let never_polled = calls.join([3; 32], Coalescing::Each, stays, guest(), |_| std::future::pending());
         tokio::select! {
             biased;
             _ = pending => panic!("it does not end"),
@@ -120,8 +164,8 @@ async fn nothing_stays_in_flight_whatever_becomes_of_a_call() {
         assert!(lock(&calls.0).is_empty(), "it was dropped by the one who waited");
     }
 
-    let broken =
-        std::panic::AssertUnwindSafe(calls.join([4; 32], Coalescing::Each, stays(), |_| async { panic!("a defect") }));
+    let broken = calls.join([4; 32], Coalescing::Each, stays, guest(), |_| async { panic!("a defect") });
+    let broken = std::panic::AssertUnwindSafe(broken);
     assert!(broken.catch_unwind().await.is_err());
     assert!(lock(&calls.0).is_empty(), "it panicked");
 }
@@ -129,8 +173,8 @@ async fn nothing_stays_in_flight_whatever_becomes_of_a_call() {
 #[tokio::test]
 async fn nobody_joins_a_call_that_broke() {
     let calls = InFlight::default();
-    let (one, first) = calls.seat([1; 32], |_| async { panic!("a defect") });
-    let (two, second) = calls.seat([1; 32], |_| -> BoxFuture<'static, Routed> { panic!("it is in flight") });
+    let (one, first) = calls.seat([1; 32], guest(), |_| async { panic!("a defect") }).ok().unwrap();
+    let (two, second) = join(&calls, guest()).unwrap();
     assert!(std::panic::AssertUnwindSafe(one).catch_unwind().await.is_err());
     assert!(lock(&calls.0).is_empty(), "though both still have their seats");
     drop((two, first, second));
@@ -139,8 +183,8 @@ async fn nobody_joins_a_call_that_broke() {
 #[tokio::test]
 async fn presence_is_told_once_all_have_left_and_nobody_can_come_back() {
     let calls = InFlight::default();
-    let (one, mut first) = calls.seat([1; 32], |_| std::future::pending());
-    let (_two, mut second) = calls.seat([1; 32], |_| -> BoxFuture<'static, Routed> { panic!("it is in flight") });
+    let (one, mut first) = calls.seat([1; 32], guest(), |_| std::future::pending()).ok().unwrap();
+    let (_two, mut second) = join(&calls, guest()).unwrap();
     let everyone = Arc::clone(&first.everyone);
     let mut left = everyone.left();
     assert!((&mut left).now_or_never().is_none());
@@ -148,7 +192,7 @@ async fn presence_is_told_once_all_have_left_and_nobody_can_come_back() {
     assert!((&mut left).now_or_never().is_none());
     second.leave();
     assert!(left.now_or_never().is_some());
-    let (_three, third) = calls.seat([1; 32], |_| std::future::pending());
+    let (_three, third) = calls.seat([1; 32], guest(), |_| std::future::pending()).ok().unwrap();
     assert!(!Arc::ptr_eq(&third.everyone, &everyone), "a call that all have left takes nobody in");
     drop((one, first, second));
     assert_eq!(lock(&calls.0).len(), 1, "the later call of the same key stays");

@@ -18,7 +18,7 @@ fn candidate(name: usize, change: impl FnOnce(&mut Endpoint)) -> Candidate {
     let mut endpoint = Endpoint::new(model.clone(), provider, Wire::SystemOne, name.to_string());
     change(&mut endpoint);
     let prices = TokenPrices { prompt: Price::ZERO, completion: Price::ZERO };
-    Candidate { model, endpoint: Arc::new(endpoint), prices }
+    Candidate { model, endpoint: Arc::new(endpoint), prices, is_priced: true }
 }
 
 fn any() -> Candidate {

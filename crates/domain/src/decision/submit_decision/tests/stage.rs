@@ -28,6 +28,10 @@ impl DecisionProvider for Stage {
             outcome = ended => outcome.expect("the test ends each attempt"),
         }
     }
+
+    fn outbound_bytes(&self, _: &Endpoint, inquiry: &Inquiry) -> u64 {
+        u64::try_from(inquiry.len_bytes()).unwrap()
+    }
 }
 
 /// A timer whose sleeps end when the test rings.
@@ -67,6 +71,11 @@ pub(super) struct Plan {
     pub(super) rows: Vec<Model>,
     pub(super) endpoints: Vec<Endpoint>,
     pub(super) settings: RouterSettings,
+    /// Where money is; without one, a ledger that only takes records.
+    pub(super) ledger: Option<Arc<dyn Ledger>>,
+    pub(super) policies: Arc<dyn GuardrailPolicies>,
+    pub(super) meter: Arc<dyn Meter>,
+    pub(super) broadcaster: Arc<dyn Broadcast>,
 }
 
 pub(super) struct World {
@@ -87,7 +96,15 @@ impl Plan {
                 rows.push(row(endpoint.model.as_str()));
             }
         }
-        Self { rows, endpoints, settings: RouterSettings::new(Duration::from_secs(25)) }
+        Self {
+            rows,
+            endpoints,
+            settings: RouterSettings::new(Duration::from_secs(25)),
+            ledger: None,
+            policies: Arc::new(NoGuardrails),
+            meter: Arc::new(NoMeter),
+            broadcaster: Arc::new(NoBroadcast),
+        }
     }
 
     pub(super) fn build(self) -> World {
@@ -104,9 +121,10 @@ impl Plan {
         let ports = SubmitDecisionPorts {
             catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
             provider: Arc::clone(&stage) as Arc<dyn DecisionProvider>,
-            ledger: Arc::new(ledger),
-            policies: Arc::new(NoGuardrails),
-            meter: Arc::new(NoMeter),
+            ledger: self.ledger.unwrap_or(Arc::new(ledger)),
+            policies: self.policies,
+            meter: self.meter,
+            broadcaster: self.broadcaster,
             timer: Arc::clone(&bell) as Arc<dyn Timer>,
             clock: Arc::new(clock.clone()),
             ids: Arc::new(SequentialIds::default()),
@@ -152,7 +170,10 @@ impl World {
 
     pub(super) async fn ask_in(&self, workspace: u64, request: DecisionRequest) -> Asked {
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(workspace));
-        let key = InferenceKey::for_tests(ApiKeyHash::from_bytes([7; 32]), workspace);
+        self.ask_with(InferenceKey::for_tests(ApiKeyHash::from_bytes([7; 32]), workspace), request).await
+    }
+
+    pub(super) async fn ask_with(&self, key: InferenceKey, request: DecisionRequest) -> Asked {
         let request_id = RequestId::from_uuid(SequentialIds::uuid(901));
         let (gone, watched) = watch::channel(false);
         let submit = Arc::clone(&self.submit);

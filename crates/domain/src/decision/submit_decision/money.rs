@@ -1,0 +1,319 @@
+//! The money of a request: reserved before anything is sent, and more of it before anything more is.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use futures_util::future::{Either, select};
+
+use super::attempt_log::{beginning, bound_tokens};
+use super::coalescing::Everyone;
+use super::plan::Part;
+use super::router::Router;
+use crate::budget::{Claim, Overspent, Payer};
+use crate::decision::{CallerPresence, Inquiry, SubmitDecisionError};
+use crate::error::StoreError;
+use crate::ids::{DecisionId, RequestId};
+use crate::money::{Charge, Usd};
+use crate::routing::Candidate;
+use crate::usage::{AttemptRecord, TokenSource};
+
+/// How long the first wait for others' money is; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(10);
+
+/// What one limited request has reserved.
+#[derive(Debug)]
+pub(super) struct Funds {
+    id: DecisionId,
+    payer: Payer,
+    request_id: RequestId,
+    requested_model: String,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// When it was reserved, by the store's clock; `None` where nothing is.
+    at: Option<DateTime<Utc>>,
+    amount: Usd,
+    /// The limit that left no room for more.
+    refused: Option<Overspent>,
+}
+
+impl Funds {
+    pub(super) fn new(id: DecisionId, payer: Payer, request_id: RequestId, requested_model: String) -> Self {
+        Self { id, payer, request_id, requested_model, held: Mutex::default() }
+    }
+
+    /// How much is reserved.
+    pub(super) fn amount(&self) -> Usd {
+        self.held().amount
+    }
+
+    /// When it was reserved; `None` where nothing is.
+    pub(super) fn at(&self) -> Option<DateTime<Utc>> {
+        self.held().at
+    }
+
+    /// The limit that left no room for more, where one did.
+    pub(super) fn refused(&self) -> Option<Overspent> {
+        self.held().refused
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why an attempt was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Denied {
+    /// No limit leaves room for it; which, each payer's [`Funds`] say.
+    Overspent,
+    /// The money could not be reserved, because the store failed.
+    Store,
+}
+
+/// Who has to have reserved what a call may come to, before it does.
+pub(super) enum Payers {
+    /// Nobody is limited.
+    Nobody,
+    /// One request.
+    One(Arc<Funds>),
+    /// All who share the call, limited or not.
+    Everyone(Arc<Everyone>),
+}
+
+impl Payers {
+    pub(super) fn of(funds: Option<&Arc<Funds>>) -> Self {
+        funds.map_or(Self::Nobody, |funds| Self::One(Arc::clone(funds)))
+    }
+
+    /// Whoever has reserved less than `to`. Whoever comes later must have reserved as much.
+    fn short_of(&self, to: Usd) -> Vec<Arc<Funds>> {
+        match self {
+            Self::Nobody => Vec::new(),
+            Self::One(funds) if funds.amount() >= to => Vec::new(),
+            Self::One(funds) => vec![Arc::clone(funds)],
+            Self::Everyone(everyone) => everyone.short_of(to),
+        }
+    }
+
+    /// Goes on without those who cannot pay; false, and nothing has changed, where nobody else is there.
+    fn go_on_without(&self, refused: &[Arc<Funds>]) -> bool {
+        match self {
+            Self::Nobody | Self::One(_) => refused.is_empty(),
+            Self::Everyone(everyone) => everyone.go_on_without(refused),
+        }
+    }
+}
+
+/// What money a call needs.
+pub(super) struct Purse {
+    payers: Payers,
+    /// The first attempt of each part that has not begun.
+    planned: Mutex<Vec<AttemptRecord>>,
+    /// One at a time asks the ledger for more.
+    gate: futures_util::lock::Mutex<()>,
+}
+
+/// An attempt that is to be made.
+pub(super) struct Next<'a> {
+    pub(super) candidate: &'a Candidate,
+    pub(super) inquiry: &'a Inquiry,
+    pub(super) part: u32,
+    /// True where the request can do without it, so that nobody is refused because of it.
+    pub(super) is_optional: bool,
+}
+
+impl Purse {
+    pub(super) fn new(payers: Payers, planned: Vec<AttemptRecord>) -> Self {
+        Self { payers, planned: Mutex::new(planned), gate: futures_util::lock::Mutex::default() }
+    }
+
+    /// Makes sure that an attempt is paid for, whatever it comes to, beside all that the log knows of and all that is
+    /// planned. Returns its bound in tokens; it has to begin before anything else is awaited.
+    pub(super) async fn cover(
+        &self,
+        router: &Router,
+        next: &Next<'_>,
+        so_far: impl Fn() -> Option<Charge> + Send + Sync,
+    ) -> Result<u64, Denied> {
+        if matches!(self.payers, Payers::Nobody) {
+            return Ok(0);
+        }
+        let bound = router.bound(next.candidate, next.part, next.inquiry);
+        let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
+        loop {
+            let to = self.total(so_far(), &bound);
+            if self.payers.short_of(to).is_empty() {
+                return Ok(tokens);
+            }
+            let _gate = self.gate.lock().await;
+            // Somebody else may have been at the ledger in the meantime.
+            let to = self.total(so_far(), &bound);
+            let mut refused = Vec::new();
+            for funds in self.payers.short_of(to) {
+                match router.raise(&funds, to, std::slice::from_ref(&bound)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => refused.push(funds),
+                    Err(error) => {
+                        let error: &dyn std::error::Error = &error;
+                        tracing::warn!(error, "money for another attempt could not be reserved");
+                        return Err(Denied::Store);
+                    }
+                }
+            }
+            if !refused.is_empty() && (next.is_optional || !self.payers.go_on_without(&refused)) {
+                return Err(Denied::Overspent);
+            }
+        }
+    }
+
+    /// An attempt of a part begins, or none ever will: what was planned for it is not needed any more.
+    pub(super) fn begun(&self, part: u32) {
+        self.planned().retain(|planned| planned.part != part);
+    }
+
+    fn total(&self, so_far: Option<Charge>, bound: &AttemptRecord) -> Usd {
+        let planned = self.planned();
+        let others = planned.iter().filter(|planned| planned.part != bound.part);
+        let sum = others.chain([bound]).try_fold(so_far, |sum, record| Some(sum?.checked_add(charge(record)?)));
+        in_money(sum.flatten())
+    }
+
+    fn planned(&self) -> MutexGuard<'_, Vec<AttemptRecord>> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn charge(record: &AttemptRecord) -> Option<Charge> {
+    record.prices.charge(record.input_tokens, record.output_tokens)
+}
+
+/// Rounded up; what is beyond all money is the most that there is, for which no limit has room.
+fn in_money(charge: Option<Charge>) -> Usd {
+    charge.and_then(Charge::round_up).unwrap_or(Usd::from_pico(i64::MAX))
+}
+
+/// What attempts come to.
+pub(super) fn total(attempts: &[AttemptRecord]) -> Usd {
+    in_money(attempts.iter().try_fold(Charge::ZERO, |sum, attempt| sum.checked_add(charge(attempt)?)))
+}
+
+/// The attempt with as many tokens at most as the amount pays for: where some of what was reserved is not needed, what
+/// is added to it is less than the attempt may come to, and all together is never charged at more than is reserved.
+fn within(attempt: &AttemptRecord, amount: Usd) -> AttemptRecord {
+    let prices = attempt.prices;
+    let most = attempt.input_tokens.saturating_add(attempt.output_tokens);
+    let fits = |tokens: u64| {
+        let (input, output) = prices.dearest(tokens);
+        prices.charge(input, output).and_then(Charge::round_up).is_some_and(|cost| cost <= amount)
+    };
+    // So many fit, and so many do not.
+    let (mut fit, mut beyond) = if fits(most) { (most, most) } else { (0, most) };
+    while beyond - fit > 1 {
+        let middle = fit + (beyond - fit) / 2;
+        if fits(middle) { fit = middle } else { beyond = middle }
+    }
+    let (input_tokens, output_tokens) = prices.dearest(fit);
+    AttemptRecord { input_tokens, output_tokens, ..attempt.clone() }
+}
+
+impl Router {
+    /// An attempt that comes to the most that it may.
+    fn bound(&self, candidate: &Candidate, part: u32, inquiry: &Inquiry) -> AttemptRecord {
+        let endpoint = &candidate.endpoint;
+        let bytes = self.ports.provider.outbound_bytes(endpoint, inquiry);
+        let tokens = bound_tokens(self.settings.token_factor, bytes, endpoint.token_overhead);
+        let (input_tokens, output_tokens) = candidate.prices.dearest(tokens);
+        let record = beginning(candidate, part, Duration::ZERO);
+        AttemptRecord { input_tokens, output_tokens, token_source: TokenSource::Bound, ..record }
+    }
+
+    /// The first attempt of each part, at the most that it may come to.
+    pub(super) fn planned(&self, parts: &[Part]) -> Vec<AttemptRecord> {
+        let firsts = (0..).zip(parts).filter_map(|(number, part)| Some((number, part, part.candidates.first()?)));
+        firsts.map(|(number, part, first)| self.bound(first, number, &part.inquiry)).collect()
+    }
+
+    /// Reserves what the planned attempts may come to. What only others' reservations keep out waits a moment for
+    /// them, as long as the caller does.
+    pub(super) async fn reserve(
+        &self,
+        funds: &Funds,
+        planned: &[AttemptRecord],
+        caller: &Arc<dyn CallerPresence>,
+    ) -> Result<(), SubmitDecisionError> {
+        let amount = total(planned);
+        let began = self.ports.clock.monotonic();
+        let mut wait = FIRST_WAIT;
+        loop {
+            let Err(overspent) = self.raise(funds, amount, planned).await? else { return Ok(()) };
+            let waited = self.ports.clock.monotonic().saturating_sub(began);
+            let left = self.settings.budget_wait.saturating_sub(waited);
+            if left.is_zero() || !overspent.waits_for_others() {
+                return Err(SubmitDecisionError::Overspent(overspent));
+            }
+            let sleep = self.ports.timer.sleep(wait.min(left));
+            if let Either::Right(_) = select(sleep, caller.left()).await {
+                return Err(SubmitDecisionError::Overspent(overspent));
+            }
+            wait = wait.saturating_mul(2);
+        }
+    }
+
+    /// Reserves so much in all. `attempts` are those that the reservation is made for where it is the first; otherwise
+    /// the first of them stands for what is added.
+    pub(super) async fn raise(
+        &self,
+        funds: &Funds,
+        to: Usd,
+        attempts: &[AttemptRecord],
+    ) -> Result<Result<(), Overspent>, StoreError> {
+        let held = funds.amount();
+        let Some(more) = to.pico().checked_sub(held.pico()).filter(|more| *more > 0).map(Usd::from_pico) else {
+            return Ok(Ok(()));
+        };
+        let began = self.ports.clock.monotonic();
+        let reserved = if funds.at().is_some() {
+            let attempts: Vec<AttemptRecord> = attempts.iter().map(|attempt| within(attempt, more)).take(1).collect();
+            self.ports.ledger.extend(&funds.id, more, &attempts).await?.map(|()| None)
+        } else {
+            let claim = Claim {
+                id: funds.id.clone(),
+                payer: funds.payer.clone(),
+                amount: to,
+                lease: self.settings.reservation_lease,
+                request_id: funds.request_id.clone(),
+                requested_model: funds.requested_model.clone(),
+                attempts: attempts.into(),
+            };
+            self.ports.ledger.reserve(claim).await?.map(|reservation| Some(reservation.at))
+        };
+        let took = self.ports.clock.monotonic().saturating_sub(began);
+        self.ports.meter.reserved(reserved.as_ref().err().map(|overspent| overspent.scope), took);
+        let mut held = funds.held();
+        Ok(match reserved {
+            Ok(at) => {
+                held.amount = to;
+                held.at = held.at.or(at);
+                Ok(())
+            }
+            Err(overspent) => {
+                held.refused = Some(overspent);
+                Err(overspent)
+            }
+        })
+    }
+
+    /// Gives everything back, because nothing was sent.
+    pub(super) async fn release(&self, funds: Option<&Arc<Funds>>) {
+        let Some(funds) = funds.filter(|funds| funds.at().is_some()) else { return };
+        if let Err(error) = self.ports.ledger.release(&funds.id).await {
+            let error: &dyn std::error::Error = &error;
+            // The lease is over some time, and the sweeper sees to it then.
+            tracing::warn!(decision.id = %funds.id, error, "money that was not needed could not be given back");
+        }
+    }
+}
