@@ -224,7 +224,7 @@ fn indexes() -> Vec<IndexCreateStatement> {
         ("audit_log_at", "audit_log", &["at"]),
         ("destinations_workspace_id", "destinations", &["workspace_id", "created_at"]),
         ("outbox_due", "outbox", &["state", "next_at"]),
-        ("outbox_destination_id", "outbox", &["destination_id", "state"]),
+        ("outbox_destination_id", "outbox", &["destination_id", "state", "next_at"]),
     ]
     .into_iter()
     .map(|(name, table, columns)| {

@@ -44,4 +44,6 @@ suites!(
     model_repository,
     change_feed,
     usage_repository,
+    destination_repository,
+    outbox,
 );

@@ -43,6 +43,16 @@ async fn usage_repository() {
 }
 
 #[tokio::test]
+async fn destination_repository() {
+    contract::destination_repository(async || Stores::memory()).await;
+}
+
+#[tokio::test]
+async fn outbox() {
+    contract::outbox(async || Stores::memory()).await;
+}
+
+#[tokio::test]
 async fn blob_store() {
     contract::blob_store(async || Blobs::memory()).await;
 }

@@ -1,13 +1,17 @@
 //! One repository per port.
 
 mod api_keys;
+mod destinations;
 mod documents;
 mod guardrails;
 mod models;
+mod outbox;
 mod workspaces;
 
 pub use api_keys::SeaOrmApiKeyRepository;
+pub use destinations::SeaOrmDestinationRepository;
 pub use documents::SeaOrmDocumentRepository;
 pub use guardrails::SeaOrmGuardrailRepository;
 pub use models::SeaOrmModelRepository;
+pub use outbox::SeaOrmOutbox;
 pub use workspaces::SeaOrmWorkspaceRepository;

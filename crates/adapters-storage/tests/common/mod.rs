@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_storage::{
-    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
-    SeaOrmGuardrailRepository, SeaOrmLedger, SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
+    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDestinationRepository, SeaOrmDocumentRepository,
+    SeaOrmGuardrailRepository, SeaOrmLedger, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
     StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -95,6 +95,8 @@ pub fn stores(handles: &[Database], keep: Folder) -> Stores {
         usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
         ledger: Arc::new(SeaOrmLedger::start(database(0), &tasks)),
         audit: Arc::new(SeaOrmAuditLog::new(database(1))),
+        destinations: Arc::new(SeaOrmDestinationRepository::new(database(0))),
+        outbox: Arc::new(SeaOrmOutbox::new(database(1))),
         grants_lag: None,
         keep: Box::new(keep),
     }

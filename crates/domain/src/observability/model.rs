@@ -3,7 +3,9 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use uuid::Uuid;
 
+use super::SampledGroup;
 use crate::api_key::ApiKeyHash;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
@@ -46,6 +48,21 @@ pub enum DestinationKind {
     OtelCollector,
     /// Anything that takes the same body by POST, signed.
     Webhook,
+}
+
+impl Destination {
+    /// The operator's own collector, which hears of all workspaces and is written in the configuration alone.
+    pub const OPERATORS: DestinationId = DestinationId::from_uuid(Uuid::nil());
+    /// Most destinations of one kind in a workspace.
+    pub const MOST_OF_A_KIND: u64 = 5;
+
+    /// True where it hears of requests of that key and group. The same group is always answered alike: a part of a
+    /// session is of no use to anybody.
+    pub fn hears_of(&self, api_key: &ApiKeyHash, group: &SampledGroup) -> bool {
+        self.enabled
+            && group.is_among(self.sampling)
+            && self.api_key_hashes.as_ref().is_none_or(|hashes| hashes.contains(api_key))
+    }
 }
 
 impl DestinationKind {
@@ -108,6 +125,17 @@ pub struct DueMessage {
     pub failures: u32,
     /// When it was put into the outbox.
     pub created_at: DateTime<Utc>,
+}
+
+/// What is sent to a destination at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// The messages, in their order in the body.
+    pub ids: Vec<OutboxId>,
+    /// The body: OTLP in JSON.
+    pub body: Json,
+    /// True for a test of the connection: any 2xx or a 400 will do.
+    pub is_test: bool,
 }
 
 /// How the outbox stands.

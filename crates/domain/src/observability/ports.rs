@@ -1,11 +1,12 @@
 //! Where destinations and messages are kept, how messages travel, and who measures.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Destination, DueMessage, OutboxMessage, OutboxStanding};
+use super::{Delivery, Destination, DueMessage, OutboxStanding};
 use crate::audit::AuditDraft;
 use crate::budget::BudgetScope;
 use crate::error::StoreError;
@@ -20,12 +21,22 @@ use crate::usage::UsageRecord;
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait DestinationRepository: Send + Sync {
-    /// Adds a destination, unless the workspace has `most` of its kind already; false then. A workspace that does not
-    /// exist is false as well.
-    async fn insert(&self, destination: &Destination, most: u64, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Adds a destination, unless the workspace has `most` of its kind already or is not there.
+    async fn insert(
+        &self,
+        destination: &Destination,
+        most: u64,
+        audit: &AuditDraft,
+    ) -> Result<DestinationInsert, StoreError>;
 
-    /// Replaces a destination; false where it is not there.
-    async fn update(&self, destination: &Destination, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Replaces all but id, workspace, kind and birth of a destination that was last changed at `seen`; false where it
+    /// is not there, or was changed since.
+    async fn update(
+        &self,
+        destination: &Destination,
+        seen: Option<DateTime<Utc>>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError>;
 
     /// Deletes a destination with what waits for it; false where it is not there.
     async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError>;
@@ -37,35 +48,68 @@ pub trait DestinationRepository: Send + Sync {
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError>;
 }
 
+/// What became of a destination that was to be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DestinationInsert {
+    /// It is there.
+    Added,
+    /// The workspace has as many of its kind as it may have.
+    TooMany,
+    /// There is no such workspace.
+    UnknownWorkspace,
+}
+
+/// The destinations of every workspace, at hand without waiting; at most a second older than the store.
+pub trait Destinations: Send + Sync {
+    /// Those of a workspace; `None` where it has none.
+    fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>>;
+}
+
 /// Messages that wait for delivery. They are put there by [`crate::budget::Ledger::settle`].
 ///
 /// # Contract
-/// - A message that was taken is not given to anybody else until `lease` is over: whoever dies with it loses nothing.
+/// - A message that was taken is not given to anybody else until `lease` is over, whoever takes at the same time, and
+///   is then given out again: whoever dies with it loses nothing.
+/// - What concerns one destination costs no more for what waits for others.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Up to `limit` messages that are due at `now`, the oldest first, at most `per_destination` of one destination.
+    /// Destinations that messages are due for at `now`, in any order, without those of `except`. Costs one read where
+    /// there are none.
+    async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError>;
+
+    /// Takes messages of one destination that are due at `now`, those that have been due longest first: up to `most`,
+    /// and no more than have `bytes` of payload together, but one at least.
     async fn take(
         &self,
+        destination: DestinationId,
         now: DateTime<Utc>,
         lease: Duration,
-        limit: u64,
-        per_destination: u64,
+        most: u64,
+        bytes: usize,
     ) -> Result<Vec<DueMessage>, StoreError>;
 
     /// They were delivered.
     async fn delivered(&self, ids: &[OutboxId]) -> Result<(), StoreError>;
 
-    /// It was not; it is due again at `next`, or never where that is `None`. `reason` is a sentence of our own.
-    async fn failed(&self, id: &OutboxId, next: Option<DateTime<Utc>>, reason: &str) -> Result<(), StoreError>;
+    /// A delivery of them failed. They are due again at `next`; where that is `None` they never are and become dead
+    /// letters. `reason` is a sentence of our own.
+    async fn failed(&self, ids: &[OutboxId], next: Option<DateTime<Utc>>, reason: &str) -> Result<(), StoreError>;
+
+    /// They were taken and not sent: they are due again at `next`, and no failure is counted.
+    async fn postponed(&self, ids: &[OutboxId], next: DateTime<Utc>) -> Result<(), StoreError>;
+
+    /// Removes what waits for a destination that is not there and was put there before `before`; how many.
+    async fn discard(&self, destination: DestinationId, before: DateTime<Utc>) -> Result<u64, StoreError>;
 
     /// How it stands.
     async fn standing(&self) -> Result<OutboxStanding, StoreError>;
 
-    /// Makes the dead letters of a destination (of all with `None`) due again; how many.
+    /// Makes the dead letters of a destination (of all with `None`) due again at `now` as if they had never failed; how
+    /// many.
     async fn revive(&self, destination: Option<DestinationId>, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// Removes dead letters older than `before`, up to `limit`; how many.
+    /// Removes dead letters that were put there before `before`, up to `limit`; how many.
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;
 }
 
@@ -73,12 +117,23 @@ pub trait Outbox: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct DeliveryFailed {
-    /// A sentence of our own; nothing of the receiver's.
+    /// A sentence of our own, without its full stop; nothing of the receiver's.
     pub reason: String,
-    /// True where trying again is pointless: the address is not allowed.
-    pub for_good: bool,
+    /// What it means for the next attempt.
+    pub kind: DeliveryFault,
     /// How long the receiver asked to wait.
     pub retry_after: Option<Duration>,
+}
+
+/// What a failed delivery means for the next attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryFault {
+    /// The receiver is away or busy: whatever else is sent now fails alike.
+    Receiver,
+    /// The receiver will not have this body; another one may do.
+    Body,
+    /// The address is not allowed, or is none: trying again is pointless until the destination is changed.
+    Address,
 }
 
 /// Brings messages to their receivers.
@@ -90,8 +145,8 @@ pub struct DeliveryFailed {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait MessageSender: Send + Sync {
-    /// Delivers one message. With `test`, it is a test of the connection: any 2xx or a 400 will do.
-    async fn send(&self, to: &Destination, message: &OutboxMessage, test: bool) -> Result<(), DeliveryFailed>;
+    /// Sends a body to a destination.
+    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed>;
 }
 
 /// Counts what happens, for the operator. Labels MUST come from configuration or from fixed lists, never from a

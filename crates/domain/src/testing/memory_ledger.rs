@@ -160,8 +160,8 @@ impl State {
         }
         self.books.end(&record.id)?;
         self.books.post(&payer, record.charged_at, record.cost, Usd::ZERO)?;
+        self.enqueue(messages, record.created_at);
         self.usage.push(record);
-        self.outbox.extend(messages);
         Ok(())
     }
 }

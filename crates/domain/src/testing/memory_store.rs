@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::FixedClock;
 use super::memory_ledger::Books;
+use super::memory_outbox::Kept;
 use super::system::lock;
 use crate::api_key::{ApiKey, ApiKeyHash};
 use crate::audit::{AuditDraft, AuditEntry, AuditLog};
@@ -17,7 +18,7 @@ use crate::file::{Document, IdempotencyKey, PendingDocument};
 use crate::guardrail::{Guardrail, GuardrailVersion};
 use crate::ids::DocumentId;
 use crate::model::{CatalogueChange, Model, ModelRepository};
-use crate::observability::OutboxMessage;
+use crate::observability::Destination;
 use crate::system::Clock;
 use crate::usage::UsageRecord;
 use crate::workspace::Workspace;
@@ -40,7 +41,8 @@ pub(super) struct State {
     pub(super) models: Vec<Model>,
     pub(super) usage: Vec<UsageRecord>,
     pub(super) books: Books,
-    pub(super) outbox: Vec<OutboxMessage>,
+    pub(super) destinations: Vec<Destination>,
+    pub(super) outbox: Vec<Kept>,
     pub(super) guardrail_versions: Vec<GuardrailVersion>,
     pub(super) audit: Vec<AuditEntry>,
 }

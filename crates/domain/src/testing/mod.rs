@@ -4,10 +4,12 @@
 mod catalogue;
 mod join;
 mod memory_blob_store;
+mod memory_destinations;
 mod memory_documents;
 mod memory_guardrails;
 mod memory_keys;
 mod memory_ledger;
+mod memory_outbox;
 mod memory_store;
 mod memory_usage;
 mod memory_workspaces;

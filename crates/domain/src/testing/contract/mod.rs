@@ -6,11 +6,13 @@
 
 mod blobs;
 mod changes;
+mod destinations;
 mod documents;
 mod grants;
 mod guardrails;
 mod keys;
 mod models;
+mod outbox;
 mod samples;
 mod stores;
 mod usage;
@@ -18,11 +20,13 @@ mod workspaces;
 
 pub use blobs::blob_store;
 pub use changes::change_feed;
+pub use destinations::destination_repository;
 pub use documents::document_repository;
 pub use grants::key_grants;
 pub use guardrails::guardrail_repository;
 pub use keys::api_key_repository;
 pub use models::model_repository;
+pub use outbox::outbox;
 pub use stores::{Blobs, Stores};
 pub use usage::usage_repository;
 pub use workspaces::workspace_repository;

@@ -13,6 +13,7 @@ use crate::container::BlobStore;
 use crate::file::DocumentRepository;
 use crate::guardrail::GuardrailRepository;
 use crate::model::ModelRepository;
+use crate::observability::{DestinationRepository, Outbox};
 use crate::system::Timer;
 use crate::usage::UsageRepository;
 use crate::workspace::WorkspaceRepository;
@@ -39,6 +40,10 @@ pub struct Stores {
     pub ledger: Arc<dyn Ledger>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
+    /// Destinations of traces.
+    pub destinations: Arc<dyn DestinationRepository>,
+    /// Messages on their way to them.
+    pub outbox: Arc<dyn Outbox>,
     /// For a cache in front of `key_grants`: how long a change may take to show (at most a second), and a timer to
     /// wait by. `None` where changes show at once.
     pub grants_lag: Option<(Arc<dyn Timer>, Duration)>,
@@ -65,6 +70,8 @@ impl Stores {
             + UsageRepository
             + Ledger
             + AuditLog
+            + DestinationRepository
+            + Outbox
             + Clone
             + 'static,
     {
@@ -79,6 +86,8 @@ impl Stores {
             usage: Arc::new(store.clone()),
             ledger: Arc::new(store.clone()),
             audit: Arc::new(store.clone()),
+            destinations: Arc::new(store.clone()),
+            outbox: Arc::new(store.clone()),
             grants_lag: None,
             keep: Box::new(()),
         }

@@ -39,7 +39,7 @@ fn id(number: u64) -> DecisionId {
     DecisionId::from_uuid(SequentialIds::uuid(number))
 }
 
-fn record(number: u64, workspace: u64) -> UsageRecord {
+pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
     let prices =
         TokenPrices { prompt: "0.0000000208333333333333".parse().unwrap(), completion: "0.10".parse().unwrap() };
     let refused = AttemptRecord {

@@ -1,0 +1,185 @@
+//! Destinations of traces.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::api_key::ApiKeyHash;
+use domain::audit::AuditDraft;
+use domain::error::StoreError;
+use domain::ids::{DestinationId, WorkspaceId};
+use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository, Hidden};
+use sea_orm::sea_query::Expr;
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder};
+use serde::{Deserialize, Serialize};
+
+use super::outbox;
+use crate::audit::append;
+use crate::change_feed::raise_observability;
+use crate::convert::{millis, moment, parse};
+use crate::database::Database;
+use crate::entities::destinations::{Column, Entity, Model};
+use crate::errors::{corrupt, store_error};
+
+/// Keeps destinations in the database.
+#[derive(Clone)]
+pub struct SeaOrmDestinationRepository {
+    database: Database,
+}
+
+impl SeaOrmDestinationRepository {
+    /// Over an open database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+#[async_trait]
+impl DestinationRepository for SeaOrmDestinationRepository {
+    async fn insert(
+        &self,
+        destination: &Destination,
+        most: u64,
+        audit: &AuditDraft,
+    ) -> Result<DestinationInsert, StoreError> {
+        let row = to_row(destination)?;
+        let transaction = self.database.begin().await?;
+        if !super::workspaces::exists(&transaction, destination.workspace_id).await? {
+            return Ok(DestinationInsert::UnknownWorkspace);
+        }
+        let alike = Entity::find()
+            .filter(Column::WorkspaceId.eq(row.workspace_id.as_str()))
+            .filter(Column::Kind.eq(row.kind.as_str()))
+            .count(&transaction)
+            .await
+            .map_err(store_error)?;
+        if alike >= most {
+            return Ok(DestinationInsert::TooMany);
+        }
+        Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
+        raise_observability(&transaction).await?;
+        append(&transaction, audit, self.database.now()).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(DestinationInsert::Added)
+    }
+
+    async fn update(
+        &self,
+        destination: &Destination,
+        seen: Option<DateTime<Utc>>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        let row = to_row(destination)?;
+        let unchanged = match seen {
+            Some(seen) => Column::UpdatedAt.eq(millis(seen)),
+            None => Column::UpdatedAt.is_null(),
+        };
+        let transaction = self.database.begin().await?;
+        let updated = Entity::update_many()
+            .col_expr(Column::Name, Expr::value(row.name))
+            .col_expr(Column::Config, Expr::value(row.config))
+            .col_expr(Column::Enabled, Expr::value(row.enabled))
+            .col_expr(Column::UpdatedAt, Expr::value(row.updated_at))
+            .filter(Column::Id.eq(row.id))
+            .filter(unchanged)
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
+        if updated.rows_affected == 0 {
+            return Ok(false);
+        }
+        raise_observability(&transaction).await?;
+        append(&transaction, audit, self.database.now()).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+
+    async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let transaction = self.database.begin().await?;
+        let deleted = Entity::delete_by_id(id.to_string()).exec(&transaction).await.map_err(store_error)?;
+        if deleted.rows_affected == 0 {
+            return Ok(false);
+        }
+        outbox::forget(&transaction, id).await?;
+        raise_observability(&transaction).await?;
+        append(&transaction, audit, self.database.now()).await?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(true)
+    }
+
+    async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError> {
+        let row = Entity::find_by_id(id.to_string()).one(self.database.readers()).await.map_err(store_error)?;
+        row.map(to_destination).transpose()
+    }
+
+    async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError> {
+        let mut query = Entity::find().order_by_asc(Column::CreatedAt).order_by_asc(Column::Id);
+        if let Some(id) = workspace_id {
+            query = query.filter(Column::WorkspaceId.eq(id.to_string()));
+        }
+        let rows = query.all(self.database.readers()).await.map_err(store_error)?;
+        rows.into_iter().map(to_destination).collect()
+    }
+}
+
+/// True where there is such a destination.
+pub(super) async fn exists(connection: &impl ConnectionTrait, id: DestinationId) -> Result<bool, StoreError> {
+    let found = Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)?;
+    Ok(found.is_some())
+}
+
+/// The column `config`.
+#[derive(Serialize, Deserialize)]
+struct Config {
+    url: String,
+    headers: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+    privacy_mode: bool,
+    sampling: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key_hashes: Option<Vec<String>>,
+}
+
+fn to_row(destination: &Destination) -> Result<Model, StoreError> {
+    let header = |(name, value): &(String, Hidden)| (name.clone(), value.expose().to_owned());
+    let hashes = destination.api_key_hashes.as_ref();
+    let config = Config {
+        url: destination.url.clone(),
+        headers: destination.headers.iter().map(header).collect(),
+        secret: destination.signing_secret.as_ref().map(|secret| secret.expose().to_owned()),
+        privacy_mode: destination.privacy_mode,
+        sampling: destination.sampling,
+        api_key_hashes: hashes.map(|hashes| hashes.iter().map(ToString::to_string).collect()),
+    };
+    Ok(Model {
+        id: destination.id.to_string(),
+        workspace_id: destination.workspace_id.to_string(),
+        kind: destination.kind.as_str().to_owned(),
+        name: destination.name.clone(),
+        config: serde_json::to_string(&config).map_err(|_| corrupt("destinations.config", destination.id))?,
+        enabled: destination.enabled,
+        created_at: millis(destination.created_at),
+        updated_at: destination.updated_at.map(millis),
+    })
+}
+
+fn to_destination(row: Model) -> Result<Destination, StoreError> {
+    let id: DestinationId = parse(&row.id, "destinations.id", &row.id)?;
+    // The error of the reader may hold what was read, which is secret.
+    let config: Config = serde_json::from_str(&row.config).map_err(|_| corrupt("destinations.config", id))?;
+    let hash = |text: &String| parse::<ApiKeyHash>(text, "destinations.config", id);
+    Ok(Destination {
+        id,
+        workspace_id: parse(&row.workspace_id, "destinations.workspace_id", id)?,
+        name: row.name,
+        kind: DestinationKind::from_name(&row.kind).ok_or_else(|| corrupt("destinations.kind", id))?,
+        url: config.url,
+        headers: config.headers.into_iter().map(|(name, value)| (name, Hidden::new(value))).collect(),
+        signing_secret: config.secret.map(Hidden::new),
+        enabled: row.enabled,
+        privacy_mode: config.privacy_mode,
+        sampling: config.sampling,
+        api_key_hashes: config.api_key_hashes.map(|all| all.iter().map(hash).collect()).transpose()?,
+        created_at: moment(row.created_at, "destinations.created_at", id)?,
+        updated_at: row.updated_at.map(|at| moment(at, "destinations.updated_at", id)).transpose()?,
+    })
+}

@@ -1,0 +1,254 @@
+//! Messages on their way to destinations.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::error::StoreError;
+use domain::ids::{DestinationId, OutboxId};
+use domain::json::Json;
+use domain::observability::{DueMessage, Outbox, OutboxMessage, OutboxStanding};
+use sea_orm::sea_query::{Expr, ExprTrait, Query};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+
+use super::destinations;
+use crate::chunks::chunks;
+use crate::convert::{millis, moment, parse};
+use crate::database::Database;
+use crate::entities::outbox::{Column, Entity, Model};
+use crate::errors::{corrupt, store_error};
+
+/// Waits for its turn: what settling a request puts there.
+const PENDING: &str = "pending";
+/// Was given up.
+const DEAD: &str = "dead";
+
+/// Keeps the outbox in the database.
+#[derive(Clone)]
+pub struct SeaOrmOutbox {
+    database: Database,
+}
+
+impl SeaOrmOutbox {
+    /// Over an open database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+#[async_trait]
+impl Outbox for SeaOrmOutbox {
+    /// The destinations are found one after the other by the index, so that a long queue of one is not read.
+    async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError> {
+        let readers = self.database.readers();
+        if !any(readers, due_at(now)).await? {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        let mut after = String::new();
+        while let Some(next) = next_destination(readers, &after).await? {
+            let id: DestinationId = parse(&next, "outbox.destination_id", &next)?;
+            if !except.contains(&id) && any(readers, due_at(now).add(Column::DestinationId.eq(next.as_str()))).await? {
+                found.push(id);
+            }
+            after = next;
+        }
+        Ok(found)
+    }
+
+    /// What is chosen is read beside whoever writes; the one statement that claims it takes what nobody else has
+    /// claimed meanwhile.
+    async fn take(
+        &self,
+        destination: DestinationId,
+        now: DateTime<Utc>,
+        lease: Duration,
+        most: u64,
+        bytes: usize,
+    ) -> Result<Vec<DueMessage>, StoreError> {
+        let mut rows = Entity::find()
+            .filter(due_at(now).add(Column::DestinationId.eq(destination.to_string())))
+            .order_by_asc(Column::NextAt)
+            .order_by_asc(Column::Id)
+            .limit(Ord::min(most, u64::from(u32::MAX)))
+            .all(self.database.readers())
+            .await
+            .map_err(store_error)?;
+        let mut size = 0_usize;
+        let fits = rows.iter().take_while(|row| {
+            size = size.saturating_add(row.payload.len());
+            size <= bytes
+        });
+        let fitting = fits.count().max(1);
+        rows.truncate(fitting);
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let until = millis(now).saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
+        let claim = Query::update()
+            .table(Entity)
+            .value(Column::NextAt, until)
+            .cond_where(due_at(now).add(Column::Id.is_in(rows.iter().map(|row| row.id.as_str()))))
+            .returning_col(Column::Id)
+            .to_owned();
+        let claimed = self.database.writer().query_all(&claim).await.map_err(store_error)?;
+        let claimed = claimed.iter().map(|row| row.try_get::<String>("", "id"));
+        let claimed: Vec<String> = claimed.collect::<Result<_, _>>().map_err(store_error)?;
+        rows.iter().filter(|row| claimed.contains(&row.id)).map(to_due).collect()
+    }
+
+    async fn delivered(&self, ids: &[OutboxId]) -> Result<(), StoreError> {
+        for piece in chunks(ids) {
+            Entity::delete_many()
+                .filter(Column::Id.is_in(piece.iter().map(ToString::to_string)))
+                .exec(self.database.writer())
+                .await
+                .map_err(store_error)?;
+        }
+        Ok(())
+    }
+
+    async fn failed(&self, ids: &[OutboxId], next: Option<DateTime<Utc>>, reason: &str) -> Result<(), StoreError> {
+        for piece in chunks(ids) {
+            let mut update = Entity::update_many()
+                .col_expr(Column::Attempts, Expr::col(Column::Attempts).add(1))
+                .col_expr(Column::LastError, Expr::value(reason))
+                .filter(Column::Id.is_in(piece.iter().map(ToString::to_string)));
+            update = match next {
+                Some(next) => update.col_expr(Column::NextAt, Expr::value(millis(next))),
+                None => update.col_expr(Column::State, Expr::value(DEAD)),
+            };
+            update.exec(self.database.writer()).await.map_err(store_error)?;
+        }
+        Ok(())
+    }
+
+    async fn postponed(&self, ids: &[OutboxId], next: DateTime<Utc>) -> Result<(), StoreError> {
+        for piece in chunks(ids) {
+            Entity::update_many()
+                .col_expr(Column::NextAt, Expr::value(millis(next)))
+                .filter(Column::Id.is_in(piece.iter().map(ToString::to_string)))
+                .filter(Column::State.eq(PENDING))
+                .exec(self.database.writer())
+                .await
+                .map_err(store_error)?;
+        }
+        Ok(())
+    }
+
+    async fn discard(&self, destination: DestinationId, before: DateTime<Utc>) -> Result<u64, StoreError> {
+        let transaction = self.database.begin().await?;
+        if destinations::exists(&transaction, destination).await? {
+            return Ok(0);
+        }
+        let gone = Entity::delete_many()
+            .filter(Column::DestinationId.eq(destination.to_string()))
+            .filter(Column::State.eq(PENDING))
+            .filter(Column::CreatedAt.lt(millis(before)))
+            .exec(&transaction)
+            .await
+            .map_err(store_error)?;
+        transaction.commit().await.map_err(store_error)?;
+        Ok(gone.rows_affected)
+    }
+
+    async fn standing(&self) -> Result<OutboxStanding, StoreError> {
+        let readers = self.database.readers();
+        let count =
+            async |state| Entity::find().filter(Column::State.eq(state)).count(readers).await.map_err(store_error);
+        let oldest: Option<Option<i64>> = Entity::find()
+            .select_only()
+            .column_as(Column::CreatedAt.min(), "oldest")
+            .filter(Column::State.eq(PENDING))
+            .into_tuple()
+            .one(readers)
+            .await
+            .map_err(store_error)?;
+        let oldest = oldest.flatten().map(|at| moment(at, "outbox.created_at", "the oldest")).transpose()?;
+        Ok(OutboxStanding { pending: count(PENDING).await?, dead: count(DEAD).await?, oldest })
+    }
+
+    async fn revive(&self, destination: Option<DestinationId>, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        let mut update = Entity::update_many()
+            .col_expr(Column::State, Expr::value(PENDING))
+            .col_expr(Column::Attempts, Expr::value(0))
+            .col_expr(Column::NextAt, Expr::value(millis(now)))
+            .filter(Column::State.eq(DEAD));
+        if let Some(destination) = destination {
+            update = update.filter(Column::DestinationId.eq(destination.to_string()));
+        }
+        let revived = update.exec(self.database.writer()).await.map_err(store_error)?;
+        Ok(revived.rows_affected)
+    }
+
+    async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
+        let old = Query::select()
+            .column(Column::Id)
+            .from(Entity)
+            .and_where(Column::State.eq(DEAD))
+            .and_where(Column::CreatedAt.lt(millis(before)))
+            .limit(Ord::min(limit, u64::from(u32::MAX)))
+            .to_owned();
+        let pruned = Entity::delete_many()
+            .filter(Column::Id.in_subquery(old))
+            .exec(self.database.writer())
+            .await
+            .map_err(store_error)?;
+        Ok(pruned.rows_affected)
+    }
+}
+
+/// Removes everything that is kept for a destination; part of the transaction that deletes it.
+pub(super) async fn forget(transaction: &impl ConnectionTrait, destination: DestinationId) -> Result<(), StoreError> {
+    Entity::delete_many()
+        .filter(Column::DestinationId.eq(destination.to_string()))
+        .exec(transaction)
+        .await
+        .map_err(store_error)
+        .map(drop)
+}
+
+fn due_at(now: DateTime<Utc>) -> Condition {
+    Condition::all().add(Column::State.eq(PENDING)).add(Column::NextAt.lte(millis(now)))
+}
+
+async fn any(connection: &impl ConnectionTrait, condition: Condition) -> Result<bool, StoreError> {
+    let id: Option<String> = Entity::find()
+        .select_only()
+        .column(Column::Id)
+        .filter(condition)
+        .into_tuple()
+        .one(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(id.is_some())
+}
+
+/// The destination that follows in the order of ids, due or not: one step in the index.
+async fn next_destination(connection: &impl ConnectionTrait, after: &str) -> Result<Option<String>, StoreError> {
+    let next: Option<Option<String>> = Entity::find()
+        .select_only()
+        .column_as(Column::DestinationId.min(), "next")
+        .filter(Column::DestinationId.gt(after))
+        .into_tuple()
+        .one(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(next.flatten())
+}
+
+fn to_due(row: &Model) -> Result<DueMessage, StoreError> {
+    let id: OutboxId = parse(&row.id, "outbox.id", &row.id)?;
+    let message = OutboxMessage {
+        id,
+        destination_id: parse(&row.destination_id, "outbox.destination_id", id)?,
+        payload: Json::parse(&row.payload).map_err(|_| corrupt("outbox.payload", id))?,
+    };
+    Ok(DueMessage {
+        message,
+        failures: row.attempts.try_into().map_err(|_| corrupt("outbox.attempts", id))?,
+        created_at: moment(row.created_at, "outbox.created_at", id)?,
+    })
+}

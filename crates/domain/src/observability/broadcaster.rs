@@ -1,0 +1,57 @@
+//! Telling destinations of requests.
+
+use std::sync::Arc;
+
+use super::{Broadcast, Destination, Destinations, Exchange, OutboxMessage, otlp};
+use crate::system::IdGenerator;
+use crate::usage::UsageRecord;
+
+/// Writes traces for the destinations of a workspace, and for the operator's own collector.
+pub struct Broadcaster {
+    destinations: Arc<dyn Destinations>,
+    operators: Option<Destination>,
+    ids: Arc<dyn IdGenerator>,
+}
+
+impl Broadcaster {
+    /// Wires the ports.
+    pub fn new(
+        destinations: Arc<dyn Destinations>,
+        operators: Option<Destination>,
+        ids: Arc<dyn IdGenerator>,
+    ) -> Self {
+        Self { destinations, operators, ids }
+    }
+}
+
+impl Broadcast for Broadcaster {
+    fn messages(&self, record: &UsageRecord, exchange: &Exchange<'_>) -> Vec<OutboxMessage> {
+        let own = self.destinations.of(record.workspace_id);
+        if own.is_none() && self.operators.is_none() {
+            return Vec::new();
+        }
+        let group = otlp::sampled_group(record);
+        let own = own.as_deref().unwrap_or_default();
+        // Written once, however many hear of it.
+        let (mut whole, mut private) = (None, None);
+        own.iter()
+            .chain(&self.operators)
+            .filter(|destination| destination.hears_of(&record.api_key, &group))
+            .map(|destination| {
+                let payload = if destination.privacy_mode {
+                    private.get_or_insert_with(|| otlp::trace(record, None))
+                } else {
+                    whole.get_or_insert_with(|| otlp::trace(record, Some(exchange)))
+                };
+                OutboxMessage {
+                    id: self.ids.outbox_id(),
+                    destination_id: destination.id,
+                    payload: payload.clone(),
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+use super::*;
+use crate::api_key::ApiKeyHash;
+use crate::decision::{Inquiry, Questions};
+use crate::ids::{DestinationId, WorkspaceId};
+use crate::json::Json;
+use crate::observability::{DestinationKind, SampledGroup};
+use crate::testing::SequentialIds;
+
+struct Fixed(Vec<Destination>);
+
+impl Destinations for Fixed {
+    fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
+        let own: Vec<Destination> = self.0.iter().filter(|one| one.workspace_id == workspace_id).cloned().collect();
+        (!own.is_empty()).then(|| own.into())
+    }
+}
+
+fn destination(number: u64) -> Destination {
+    Destination {
+        id: DestinationId::from_uuid(SequentialIds::uuid(100 + number)),
+        workspace_id: record().workspace_id,
+        name: "one".to_owned(),
+        kind: DestinationKind::OtelCollector,
+        url: "https://example.org".to_owned(),
+        headers: Vec::new(),
+        signing_secret: None,
+        enabled: true,
+        privacy_mode: false,
+        sampling: 10_000,
+        api_key_hashes: None,
+        created_at: record().created_at,
+        updated_at: None,
+    }
+}
+
+fn record() -> UsageRecord {
+    super::super::otlp::tests::record()
+}
+
+fn told(destinations: Vec<Destination>, operators: Option<Destination>, record: &UsageRecord) -> Vec<OutboxMessage> {
+    let questions = Questions { json: Json::string("a secret question"), typed: None };
+    let inquiry = Inquiry::new(questions, None);
+    let broadcaster = Broadcaster::new(Arc::new(Fixed(destinations)), operators, Arc::new(SequentialIds::default()));
+    broadcaster.messages(record, &Exchange { inquiry: &inquiry, answers: None })
+}
+
+#[test]
+fn each_destination_of_the_workspace_hears_of_it_and_no_other() {
+    let elsewhere = Destination { workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(5)), ..destination(2) };
+    let messages = told(vec![destination(1), elsewhere, destination(3)], None, &record());
+    let ids: Vec<DestinationId> = messages.iter().map(|message| message.destination_id).collect();
+    assert_eq!(ids, [destination(1).id, destination(3).id]);
+    assert_ne!(messages[0].id, messages[1].id);
+    assert_eq!(told(Vec::new(), None, &record()), []);
+}
+
+#[test]
+fn the_operators_collector_hears_of_every_workspace() {
+    let own = Destination { id: Destination::OPERATORS, privacy_mode: true, ..destination(9) };
+    let elsewhere = UsageRecord { workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(5)), ..record() };
+    let messages = told(vec![destination(1)], Some(own.clone()), &elsewhere);
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0].destination_id, Destination::OPERATORS);
+    assert_eq!(told(vec![destination(1)], Some(own), &record()).len(), 2);
+}
+
+#[test]
+fn private_ones_do_not_hear_what_was_asked() {
+    let private = Destination { privacy_mode: true, ..destination(2) };
+    let messages = told(vec![destination(1), private], None, &record());
+    assert!(messages[0].payload.text().contains("a secret question"));
+    assert!(!messages[1].payload.text().contains("a secret question"));
+}
+
+#[test]
+fn disabled_ones_and_those_for_other_keys_hear_nothing() {
+    let disabled = Destination { enabled: false, ..destination(1) };
+    let others = Destination { api_key_hashes: Some(vec![ApiKeyHash::from_bytes([1; 32])]), ..destination(2) };
+    let this = Destination { api_key_hashes: Some(vec![record().api_key]), ..destination(3) };
+    let messages = told(vec![disabled, others, this], None, &record());
+    assert_eq!(messages.iter().map(|message| message.destination_id).collect::<Vec<_>>(), [destination(3).id]);
+}
+
+#[test]
+fn a_session_is_heard_of_as_a_whole_or_not_at_all() {
+    let half = Destination { sampling: 5_000, ..destination(1) };
+    let mut heard_of = 0;
+    for session in 0..200 {
+        let session = format!("s{session}");
+        let mut heard = (0..3).map(|number| {
+            let id = crate::ids::DecisionId::from_uuid(SequentialIds::uuid(number));
+            let record = UsageRecord { session_id: Some(session.clone()), id, ..record() };
+            told(vec![half.clone()], None, &record).len()
+        });
+        let first = heard.next().unwrap();
+        assert!(heard.all(|other| other == first), "{session}");
+        assert_eq!(first == 1, SampledGroup::of(&session).is_among(5_000));
+        heard_of += first;
+    }
+    assert!((60..=140).contains(&heard_of), "{heard_of} of 200");
+}

@@ -1,0 +1,13 @@
+//! Bringing what is in the outbox to its receivers.
+
+mod back_off;
+mod deliver_outbox;
+mod line;
+mod settings;
+mod turn;
+
+pub use deliver_outbox::{DeliverOutbox, DeliverOutboxPorts};
+pub use settings::DeliverySettings;
+
+#[cfg(test)]
+mod tests;

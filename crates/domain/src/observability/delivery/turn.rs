@@ -1,0 +1,115 @@
+//! One delivery to one destination.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::DeliverOutbox;
+use crate::error::StoreError;
+use crate::ids::{DestinationId, OutboxId};
+use crate::observability::{Delivery, DeliveryFailed, DeliveryFault, Destination, DueMessage, otlp};
+
+/// Most bytes of payload that go together.
+const MOST_BYTES: usize = 1024 * 1024;
+/// How long nothing is looked for where there is nothing to deliver to.
+const PAUSE: Duration = Duration::from_secs(5);
+/// For how long messages to the operator's collector wait for a process that knows it.
+const ORPHANED: TimeDelta = TimeDelta::hours(1);
+
+/// How a turn ended.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// So many messages were delivered.
+    Delivered(u64),
+    /// There was nothing to deliver.
+    Nothing,
+    /// There is nobody to deliver to now.
+    Paused(Duration),
+    /// The receiver will not have one of these; they are to be tried one by one.
+    Apart,
+    /// A message was not taken, which says nothing of the next one.
+    Refused {
+        /// Messages that became dead letters.
+        dead: u64,
+        /// A sentence of our own.
+        reason: String,
+    },
+    /// The receiver was not there.
+    Away {
+        /// Messages that became dead letters.
+        dead: u64,
+        /// A sentence of our own.
+        reason: String,
+        /// How long it asked to wait.
+        asked: Option<Duration>,
+    },
+}
+
+impl DeliverOutbox {
+    /// Takes up to `width` messages of a destination and sends them.
+    pub(super) async fn turn(&self, id: DestinationId, width: u64) -> Result<Turn, StoreError> {
+        let now = self.ports.clock.now();
+        let Some(destination) = self.destination(id).await? else {
+            let before = if id == Destination::OPERATORS { now - ORPHANED } else { now };
+            self.ports.outbox.discard(id, before).await?;
+            return Ok(Turn::Paused(PAUSE));
+        };
+        if !destination.enabled {
+            return Ok(Turn::Paused(PAUSE));
+        }
+        let taken = self.ports.outbox.take(id, now, self.settings.lease, width, MOST_BYTES).await?;
+        if taken.is_empty() {
+            return Ok(Turn::Nothing);
+        }
+        let ids: Vec<OutboxId> = taken.iter().map(|due| due.message.id).collect();
+        let body = otlp::merged(taken.iter().map(|due| &due.message.payload));
+        let delivery = Delivery { ids, body, is_test: false };
+        match self.ports.sender.send(&destination, &delivery).await {
+            Ok(()) => {
+                self.ports.outbox.delivered(&delivery.ids).await?;
+                Ok(Turn::Delivered(delivery.ids.len() as u64))
+            }
+            Err(failed) => self.failed(&delivery.ids, &taken, failed).await,
+        }
+    }
+
+    async fn destination(&self, id: DestinationId) -> Result<Option<Destination>, StoreError> {
+        if id == Destination::OPERATORS {
+            return Ok(self.settings.operators.clone());
+        }
+        self.ports.destinations.find(id).await
+    }
+
+    async fn failed(&self, ids: &[OutboxId], taken: &[DueMessage], failed: DeliveryFailed) -> Result<Turn, StoreError> {
+        let now = self.ports.clock.now();
+        if failed.kind == DeliveryFault::Body && ids.len() > 1 {
+            self.ports.outbox.postponed(ids, now).await?;
+            return Ok(Turn::Apart);
+        }
+        let mut by_failures: BTreeMap<u32, Vec<OutboxId>> = BTreeMap::new();
+        for due in taken {
+            by_failures.entry(due.failures.saturating_add(1)).or_default().push(due.message.id);
+        }
+        let mut dead = 0;
+        for (failures, ids) in by_failures {
+            let next = self.next_attempt(now, failures, &failed);
+            self.ports.outbox.failed(&ids, next, &failed.reason).await?;
+            dead += if next.is_none() { ids.len() as u64 } else { 0 };
+        }
+        let DeliveryFailed { reason, kind, retry_after } = failed;
+        Ok(match kind {
+            DeliveryFault::Body => Turn::Refused { dead, reason },
+            DeliveryFault::Receiver | DeliveryFault::Address => Turn::Away { dead, reason, asked: retry_after },
+        })
+    }
+
+    /// When a message that failed so often is due again; `None` where it is given up.
+    fn next_attempt(&self, now: DateTime<Utc>, failures: u32, failed: &DeliveryFailed) -> Option<DateTime<Utc>> {
+        if failed.kind == DeliveryFault::Address || failures >= self.settings.max_attempts {
+            return None;
+        }
+        let wait = self.settings.wait(failures, failed.retry_after, self.ports.random.next_u64());
+        now.checked_add_signed(TimeDelta::from_std(wait).ok()?)
+    }
+}

@@ -1,0 +1,53 @@
+//! What the audit log says of a destination: no secret, and nothing that may hold one.
+
+use crate::audit::{Actor, AuditDraft};
+use crate::ids::DestinationId;
+use crate::json::Json;
+use crate::observability::Destination;
+
+/// An entry on one change; `before` and `after` as far as there are such.
+pub(super) fn audited(
+    actor: &Actor,
+    action: &'static str,
+    id: DestinationId,
+    before: Option<&Destination>,
+    after: Option<&Destination>,
+) -> AuditDraft {
+    let mut members = Vec::new();
+    for (name, side) in [("before", before), ("after", after)] {
+        members.extend(side.map(|side| (name, view(side))));
+    }
+    if let (Some(before), Some(after)) = (before, after) {
+        // What is not shown may still be different.
+        let changed =
+            before.url != after.url || before.headers != after.headers || before.signing_secret != after.signing_secret;
+        members.push(("config_changed", flag(changed)));
+    }
+    let details = Json::object(members.iter().map(|(name, json)| (*name, json.text())));
+    AuditDraft::done(actor, action, format!("destination {id}"), details)
+}
+
+fn view(destination: &Destination) -> Json {
+    let headers: Vec<Json> = destination.headers.iter().map(|(name, _)| Json::string(name)).collect();
+    let hashes = destination.api_key_hashes.as_ref().map(|hashes| {
+        let hashes: Vec<Json> = hashes.iter().map(|hash| Json::string(&hash.to_string())).collect();
+        Json::array(hashes.iter().map(Json::text))
+    });
+    let rate = destination.sampling_rate();
+    Json::object([
+        ("workspace_id", Json::string(&destination.workspace_id.to_string()).text()),
+        ("name", Json::string(&destination.name).text()),
+        ("type", Json::string(destination.kind.as_str()).text()),
+        ("origin", Json::string(destination.origin()).text()),
+        ("headers", Json::array(headers.iter().map(Json::text)).text()),
+        ("signed", flag(destination.signing_secret.is_some()).text()),
+        ("enabled", flag(destination.enabled).text()),
+        ("privacy_mode", flag(destination.privacy_mode).text()),
+        ("sampling_rate", rate.as_str()),
+        ("api_key_hashes", hashes.as_ref().map_or("null", Json::text)),
+    ])
+}
+
+fn flag(value: bool) -> Json {
+    Json::from(serde_json::Value::from(value))
+}

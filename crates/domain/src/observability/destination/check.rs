@@ -1,0 +1,111 @@
+//! From what a caller says to a destination.
+
+use super::{DestinationFields, InvalidDestination, MASK, headers, sampling_rate, url};
+use crate::api_key::ApiKeyHash;
+use crate::observability::{Destination, Hidden};
+
+/// Most headers of a destination.
+const MOST_HEADERS: usize = 20;
+/// Most keys that a destination is for.
+const MOST_KEYS: usize = 100;
+
+impl DestinationFields {
+    /// `base` with what is said here. A secret that comes back masked stays as it is in `base`.
+    pub(super) fn apply(&self, base: Destination) -> Result<Destination, InvalidDestination> {
+        let mut changed = base;
+        if let Some(name) = &self.name {
+            changed.name = checked_name(name)?;
+        }
+        if let Some(kind) = &self.kind
+            && kind != changed.kind.as_str()
+        {
+            return Err(InvalidDestination::new("type", "cannot be changed; make another destination"));
+        }
+        if let Some(given) = &self.url
+            && *given != changed.shown_url()
+        {
+            changed.url = url::checked(given).map_err(|fault| InvalidDestination::new("config.url", fault))?;
+        }
+        if let Some(given) = &self.headers {
+            changed.headers = checked_headers(given, &changed.headers)?;
+        }
+        if let Some(secret) = &self.secret
+            && !(secret == MASK && changed.signing_secret.is_some())
+        {
+            changed.signing_secret = Some(checked_secret(secret)?);
+        }
+        if let Some(rate) = &self.sampling_rate {
+            let fault = || InvalidDestination::new("sampling_rate", "must be 0.0001 to 1 with at most four decimals");
+            changed.sampling = sampling_rate::read(rate).ok_or_else(fault)?;
+        }
+        if let Some(hashes) = &self.api_key_hashes {
+            changed.api_key_hashes = hashes.as_deref().map(checked_hashes).transpose()?;
+        }
+        changed.enabled = self.enabled.unwrap_or(changed.enabled);
+        changed.privacy_mode = self.privacy_mode.unwrap_or(changed.privacy_mode);
+        Ok(changed)
+    }
+}
+
+fn checked_name(name: &str) -> Result<String, InvalidDestination> {
+    let length = name.chars().count();
+    if (1..=100).contains(&length) && !name.trim().is_empty() && !name.chars().any(char::is_control) {
+        return Ok(name.to_owned());
+    }
+    Err(InvalidDestination::new(
+        "name",
+        "must have 1 to 100 characters, not all of them blank, and no control characters",
+    ))
+}
+
+fn checked_headers(
+    given: &[(String, String)],
+    stored: &[(String, Hidden)],
+) -> Result<Vec<(String, Hidden)>, InvalidDestination> {
+    if given.len() > MOST_HEADERS {
+        return Err(InvalidDestination::new("config.headers", format!("must have at most {MOST_HEADERS} members")));
+    }
+    let mut checked: Vec<(String, Hidden)> = Vec::with_capacity(given.len());
+    for (number, (name, value)) in given.iter().enumerate() {
+        // A name that is none is not repeated: it may be a whole line with its secret.
+        let told = || format!("config.headers, member {},", number + 1);
+        let (name, value) = headers::checked(name, value).map_err(|fault| InvalidDestination::new(told(), fault))?;
+        if checked.iter().any(|(other, _)| *other == name) {
+            return Err(InvalidDestination::new(told(), "is the name of an earlier member too"));
+        }
+        let kept = stored.iter().find(|(other, _)| value == MASK && *other == name);
+        let value = match kept {
+            Some((_, kept)) => kept.clone(),
+            None if value == MASK => {
+                return Err(InvalidDestination::new(told(), "has a masked value, and none is stored"));
+            }
+            None => Hidden::new(value),
+        };
+        checked.push((name, value));
+    }
+    Ok(checked)
+}
+
+fn checked_secret(secret: &str) -> Result<Hidden, InvalidDestination> {
+    let fits = (16..=256).contains(&secret.chars().count()) && !secret.chars().any(char::is_control);
+    if fits {
+        return Ok(Hidden::new(secret));
+    }
+    Err(InvalidDestination::new("config.secret", "must have 16 to 256 characters and no control characters"))
+}
+
+/// Sorted and each once.
+fn checked_hashes(given: &[String]) -> Result<Vec<ApiKeyHash>, InvalidDestination> {
+    if given.is_empty() || given.len() > MOST_KEYS {
+        let fault = format!("must have 1 to {MOST_KEYS} elements; null is all keys");
+        return Err(InvalidDestination::new("api_key_hashes", fault));
+    }
+    let parse = |(number, text): (usize, &String)| {
+        let fault = || InvalidDestination::new(format!("api_key_hashes[{number}]"), "must be 64 lower-case hex digits");
+        text.parse().map_err(|_| fault())
+    };
+    let mut hashes: Vec<ApiKeyHash> = given.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+    hashes.sort_unstable();
+    hashes.dedup();
+    Ok(hashes)
+}

@@ -1,0 +1,80 @@
+//! Making a destination.
+
+use super::audited::audited;
+use super::{DestinationError, DestinationFields, DestinationPorts, InvalidDestination, url};
+use crate::audit::Actor;
+use crate::ids::WorkspaceId;
+use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
+
+/// Makes a destination.
+pub struct CreateDestination {
+    ports: DestinationPorts,
+}
+
+impl CreateDestination {
+    /// Wires the ports.
+    pub fn new(ports: DestinationPorts) -> Self {
+        Self { ports }
+    }
+
+    /// Checks what was said, calls the receiver for a test, and adds the destination.
+    ///
+    /// # Errors
+    /// A fault of a member; a key that is none of the workspace; a receiver that refuses the test; too many of the kind
+    /// in the workspace, or no such workspace; the store.
+    pub async fn execute(
+        &self,
+        actor: &Actor,
+        workspace_id: WorkspaceId,
+        fields: &DestinationFields,
+    ) -> Result<Destination, DestinationError> {
+        let destination = self.drafted(workspace_id, fields)?;
+        self.ports.check_keys(&destination).await?;
+        // Nobody is called for a destination that cannot be; the store decides once more.
+        let others = self.ports.destinations.list(Some(workspace_id)).await?;
+        if others.iter().filter(|other| other.kind == destination.kind).count() as u64 >= Destination::MOST_OF_A_KIND {
+            return Err(DestinationError::TooMany(destination.kind));
+        }
+        self.ports.test(&destination).await?;
+        let audit = audited(actor, "destination.create", destination.id, None, Some(&destination));
+        match self.ports.destinations.insert(&destination, Destination::MOST_OF_A_KIND, &audit).await? {
+            DestinationInsert::Added => Ok(destination),
+            DestinationInsert::TooMany => Err(DestinationError::TooMany(destination.kind)),
+            DestinationInsert::UnknownWorkspace => Err(DestinationError::UnknownWorkspace),
+        }
+    }
+
+    fn drafted(
+        &self,
+        workspace_id: WorkspaceId,
+        fields: &DestinationFields,
+    ) -> Result<Destination, InvalidDestination> {
+        let required = |path: &str| InvalidDestination::new(path, "is required");
+        if fields.name.is_none() {
+            return Err(required("name"));
+        }
+        let kind = fields.kind.as_deref().ok_or_else(|| required("type"))?;
+        let kind = DestinationKind::from_name(kind)
+            .ok_or_else(|| InvalidDestination::new("type", "must be otel-collector or webhook"))?;
+        let given = fields.url.as_deref().ok_or_else(|| required("config.url"))?;
+        url::checked(given).map_err(|fault| InvalidDestination::new("config.url", fault))?;
+        if kind == DestinationKind::Webhook && fields.secret.is_none() {
+            return Err(InvalidDestination::new("config.secret", "is required: deliveries to a webhook are signed"));
+        }
+        fields.apply(Destination {
+            id: self.ports.ids.destination_id(),
+            workspace_id,
+            name: String::new(),
+            kind,
+            url: String::new(),
+            headers: Vec::new(),
+            signing_secret: None,
+            enabled: true,
+            privacy_mode: false,
+            sampling: SAMPLING_PARTS,
+            api_key_hashes: None,
+            created_at: self.ports.clock.now(),
+            updated_at: None,
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! Deleting a destination.
+
+use super::audited::audited;
+use super::{DestinationError, DestinationPorts};
+use crate::audit::Actor;
+
+/// Deletes a destination.
+pub struct DeleteDestination {
+    ports: DestinationPorts,
+}
+
+impl DeleteDestination {
+    /// Wires the ports.
+    pub fn new(ports: DestinationPorts) -> Self {
+        Self { ports }
+    }
+
+    /// Deletes it with everything that waits for it.
+    ///
+    /// # Errors
+    /// No such destination; the store.
+    pub async fn execute(&self, actor: &Actor, id: &str) -> Result<(), DestinationError> {
+        let before = self.ports.find(id).await?;
+        let audit = audited(actor, "destination.delete", before.id, Some(&before), None);
+        if self.ports.destinations.delete(before.id, &audit).await? { Ok(()) } else { Err(DestinationError::NotFound) }
+    }
+}

@@ -1,0 +1,61 @@
+//! Attributes, and the JSON that spans are written in.
+
+/// Attributes in the order in which they were added.
+#[derive(Debug, Default)]
+pub(super) struct Attributes(String);
+
+impl Attributes {
+    /// A string.
+    pub(super) fn text(&mut self, key: &str, value: &str) -> &mut Self {
+        self.raw(key, "stringValue", &quoted(value))
+    }
+
+    /// A string, where there is one.
+    pub(super) fn maybe(&mut self, key: &str, value: Option<&str>) -> &mut Self {
+        match value {
+            Some(value) => self.text(key, value),
+            None => self,
+        }
+    }
+
+    /// A whole number.
+    pub(super) fn int(&mut self, key: &str, value: impl Into<i128>) -> &mut Self {
+        self.raw(key, "intValue", &format!("\"{}\"", value.into()))
+    }
+
+    /// Any other number, by its JSON text.
+    pub(super) fn double(&mut self, key: &str, text: &str) -> &mut Self {
+        self.raw(key, "doubleValue", text)
+    }
+
+    /// Yes or no.
+    pub(super) fn flag(&mut self, key: &str, value: bool) -> &mut Self {
+        self.raw(key, "boolValue", if value { "true" } else { "false" })
+    }
+
+    /// The JSON array.
+    pub(super) fn json(&self) -> String {
+        format!("[{}]", self.0)
+    }
+
+    fn raw(&mut self, key: &str, kind: &str, value: &str) -> &mut Self {
+        if !self.0.is_empty() {
+            self.0.push(',');
+        }
+        for part in ["{\"key\":", &quoted(key), ",\"value\":{\"", kind, "\":", value, "}}"] {
+            self.0.push_str(part);
+        }
+        self
+    }
+}
+
+/// A JSON string.
+pub(super) fn quoted(text: &str) -> String {
+    // A string always has a JSON form; the fallback is unreachable and harmless.
+    serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
+}
+
+/// As much of a text as fits so many bytes.
+pub(super) fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}

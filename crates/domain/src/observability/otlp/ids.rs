@@ -1,0 +1,34 @@
+//! Ids of traces and spans.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+/// A trace's id by a caller's name for it: the name itself where it is one, in lower case, else the first 16 bytes of
+/// its SHA-256.
+pub(super) fn trace_id(name: &str) -> String {
+    as_it_is(name, 32).unwrap_or_else(|| hashed(name, 16))
+}
+
+/// A span's id by a caller's name for it, in the same manner with 8 bytes.
+pub(super) fn span_id(name: &str) -> String {
+    as_it_is(name, 16).unwrap_or_else(|| hashed(name, 8))
+}
+
+/// An id must not be all zeros.
+fn as_it_is(name: &str, digits: usize) -> Option<String> {
+    let is_id = name.len() == digits
+        && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && name.bytes().any(|byte| byte != b'0');
+    is_id.then(|| name.to_ascii_lowercase())
+}
+
+fn hashed(name: &str, bytes: usize) -> String {
+    let digest = Sha256::digest(name.as_bytes());
+    let mut id = String::with_capacity(2 * bytes);
+    for byte in digest.iter().take(bytes) {
+        // Writing into a string does not fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    id
+}

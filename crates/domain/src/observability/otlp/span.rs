@@ -1,0 +1,82 @@
+//! One span.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::attributes::{Attributes, quoted};
+
+/// What role a span plays between services.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    Internal,
+    Client,
+}
+
+/// From one moment to another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lasting {
+    began: i128,
+    ended: i128,
+}
+
+impl Lasting {
+    /// So long, so much after a moment.
+    pub(super) fn after(moment: DateTime<Utc>, offset: Duration, took: Duration) -> Self {
+        let nanos = |duration: Duration| i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX / 4);
+        let epoch = i128::from(moment.timestamp_nanos_opt().unwrap_or_default());
+        let began = epoch + nanos(offset);
+        Self { began, ended: began + nanos(took) }
+    }
+}
+
+/// A span that is about to be written.
+#[derive(Debug)]
+pub(super) struct Span<'a> {
+    pub(super) trace_id: &'a str,
+    pub(super) id: &'a str,
+    pub(super) parent: Option<&'a str>,
+    pub(super) name: &'a str,
+    pub(super) kind: Kind,
+    pub(super) lasting: Lasting,
+    pub(super) attributes: Attributes,
+    /// The attributes of each event; all of them have one name and happen at the span's beginning.
+    pub(super) events: Vec<(&'static str, Attributes)>,
+    /// Why it failed.
+    pub(super) error: Option<String>,
+}
+
+impl Span<'_> {
+    /// Its JSON.
+    pub(super) fn json(&self) -> String {
+        let parent = self.parent.map(|id| format!(",\"parentSpanId\":\"{id}\"")).unwrap_or_default();
+        let kind = match self.kind {
+            Kind::Internal => 1,
+            Kind::Client => 3,
+        };
+        let Lasting { began, ended } = self.lasting;
+        let events = match self.events.as_slice() {
+            [] => String::new(),
+            events => {
+                format!(",\"events\":[{}]", events.iter().map(|one| event(began, one)).collect::<Vec<_>>().join(","))
+            }
+        };
+        let status = match &self.error {
+            Some(message) => format!("{{\"code\":2,\"message\":{}}}", quoted(message)),
+            None => "{}".to_owned(),
+        };
+        format!(
+            "{{\"traceId\":\"{}\",\"spanId\":\"{}\"{parent},\"name\":{},\"kind\":{kind},\"startTimeUnixNano\":\"{began}\",\
+             \"endTimeUnixNano\":\"{ended}\",\"attributes\":{}{events},\"status\":{status}}}",
+            self.trace_id,
+            self.id,
+            quoted(self.name),
+            self.attributes.json(),
+        )
+    }
+}
+
+fn event(at: i128, (name, attributes): &(&str, Attributes)) -> String {
+    let attributes = attributes.json();
+    format!("{{\"timeUnixNano\":\"{at}\",\"name\":\"{name}\",\"attributes\":{attributes}}}")
+}

@@ -1,0 +1,52 @@
+//! Which requests a destination hears of.
+
+use sha2::{Digest, Sha256};
+
+/// The parts that sampling rates are told in: ten-thousandths.
+pub const SAMPLING_PARTS: u16 = 10_000;
+
+/// Where a group of requests stands among all groups. It depends on the group's name alone, so that every process
+/// and every destination sees the same: who hears of a tenth of the sessions hears of none that another, which hears
+/// of half of them, does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampledGroup(u64);
+
+impl SampledGroup {
+    /// By its name.
+    pub fn of(name: &str) -> Self {
+        let digest: [u8; 32] = Sha256::digest(name.as_bytes()).into();
+        let first = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        Self(first % u64::from(SAMPLING_PARTS))
+    }
+
+    /// True where it is one of so many ten-thousandths.
+    pub fn is_among(self, ten_thousandths: u16) -> bool {
+        self.0 < u64::from(ten_thousandths)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(ten_thousandths: u16) -> usize {
+        (0..20_000).filter(|n| SampledGroup::of(&format!("session {n}")).is_among(ten_thousandths)).count()
+    }
+
+    #[test]
+    fn a_rate_is_met_and_the_whole_is_the_whole() {
+        assert_eq!(share(10_000), 20_000);
+        let tenth = share(1_000);
+        assert!((1_800..=2_200).contains(&tenth), "{tenth} of 2,000");
+        assert!(share(1) <= 8);
+    }
+
+    #[test]
+    fn what_a_lower_rate_has_a_higher_one_has_too() {
+        for number in 0..2_000 {
+            let group = SampledGroup::of(&number.to_string());
+            assert_eq!(group, SampledGroup::of(&number.to_string()), "always alike");
+            assert!(!group.is_among(500) || group.is_among(2_500));
+        }
+    }
+}

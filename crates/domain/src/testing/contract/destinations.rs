@@ -1,0 +1,173 @@
+//! Cases of [`crate::observability::DestinationRepository`].
+
+use super::super::{SequentialIds, join_all};
+use super::Stores;
+use super::outbox::put;
+use super::samples::{add_workspace, at, audit, hash, workspace_id};
+use crate::ids::DestinationId;
+use crate::observability::{Destination, DestinationInsert, DestinationKind, Hidden};
+
+/// Every case of the port's contract.
+pub async fn destination_repository(make: impl AsyncFn() -> Stores) {
+    what_is_added_is_found(&make().await).await;
+    the_oldest_is_listed_first(&make().await).await;
+    a_workspace_has_only_so_many_of_a_kind(&make().await).await;
+    of_rivals_only_so_many_are_added(&make().await).await;
+    an_update_replaces_what_it_has_seen(&make().await).await;
+    of_rival_updates_one_wins(&make().await).await;
+    deleting_takes_what_waits_along(&make().await).await;
+    every_change_tells_the_feed_and_the_log(&make().await).await;
+}
+
+pub(super) fn destination_id(number: u64) -> DestinationId {
+    DestinationId::from_uuid(SequentialIds::uuid(number))
+}
+
+pub(super) fn destination(number: u64, workspace: u64) -> Destination {
+    Destination {
+        id: destination_id(number),
+        workspace_id: workspace_id(workspace),
+        name: format!("destination {number} ✓"),
+        kind: DestinationKind::Webhook,
+        url: "https://example.org/in?x=1".to_owned(),
+        headers: vec![("x-team".to_owned(), Hidden::new("a \"b\""))],
+        signing_secret: Some(Hidden::new("0123456789abcdef")),
+        enabled: true,
+        privacy_mode: true,
+        sampling: 2_500,
+        api_key_hashes: Some(vec![hash(1), hash(2)]),
+        created_at: at(i64::try_from(number).unwrap()),
+        updated_at: None,
+    }
+}
+
+async fn add(stores: &Stores, destination: &Destination) -> DestinationInsert {
+    stores.destinations.insert(destination, 5, &audit()).await.unwrap()
+}
+
+async fn what_is_added_is_found(stores: &Stores) {
+    assert_eq!(add(stores, &destination(1, 1)).await, DestinationInsert::UnknownWorkspace);
+    assert_eq!(stores.destinations.find(destination_id(1)).await.unwrap(), None);
+    add_workspace(stores, 1).await;
+    let bare = Destination {
+        kind: DestinationKind::OtelCollector,
+        headers: Vec::new(),
+        signing_secret: None,
+        enabled: false,
+        privacy_mode: false,
+        sampling: 10_000,
+        api_key_hashes: None,
+        updated_at: Some(at(9)),
+        ..destination(2, 1)
+    };
+    for one in [destination(1, 1), bare] {
+        assert_eq!(add(stores, &one).await, DestinationInsert::Added);
+        assert_eq!(stores.destinations.find(one.id).await.unwrap(), Some(one), "field by field");
+    }
+}
+
+async fn the_oldest_is_listed_first(stores: &Stores) {
+    for workspace in [1, 2] {
+        add_workspace(stores, workspace).await;
+    }
+    for (number, workspace) in [(3, 1), (1, 1), (2, 2)] {
+        add(stores, &destination(number, workspace)).await;
+    }
+    let listed = async |of| stores.destinations.list(of).await.unwrap();
+    assert_eq!(listed(None).await, [destination(1, 1), destination(2, 2), destination(3, 1)]);
+    assert_eq!(listed(Some(workspace_id(1))).await, [destination(1, 1), destination(3, 1)]);
+    assert_eq!(listed(Some(workspace_id(9))).await, []);
+}
+
+async fn a_workspace_has_only_so_many_of_a_kind(stores: &Stores) {
+    for workspace in [1, 2] {
+        add_workspace(stores, workspace).await;
+    }
+    for number in 1..=5 {
+        assert_eq!(add(stores, &destination(number, 1)).await, DestinationInsert::Added);
+    }
+    assert_eq!(add(stores, &destination(6, 1)).await, DestinationInsert::TooMany);
+    assert_eq!(stores.destinations.find(destination_id(6)).await.unwrap(), None);
+    let other_kind = Destination { kind: DestinationKind::OtelCollector, ..destination(7, 1) };
+    assert_eq!(add(stores, &other_kind).await, DestinationInsert::Added, "another kind is counted by itself");
+    assert_eq!(add(stores, &destination(8, 2)).await, DestinationInsert::Added, "and so is another workspace");
+}
+
+async fn of_rivals_only_so_many_are_added(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let rivals = (1..=9).map(|number| async move { add(stores, &destination(number, 1)).await });
+    let added = join_all(rivals).await;
+    assert_eq!(added.iter().filter(|one| **one == DestinationInsert::Added).count(), 5);
+    assert_eq!(stores.destinations.list(None).await.unwrap().len(), 5);
+}
+
+async fn an_update_replaces_what_it_has_seen(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add(stores, &destination(1, 1)).await;
+    let update = async |changed: &Destination, seen| stores.destinations.update(changed, seen, &audit()).await.unwrap();
+    let changed = Destination {
+        name: "else".to_owned(),
+        url: "http://example.org".to_owned(),
+        headers: Vec::new(),
+        signing_secret: Some(Hidden::new("another secret!!")),
+        enabled: false,
+        privacy_mode: false,
+        sampling: 1,
+        api_key_hashes: None,
+        updated_at: Some(at(100)),
+        ..destination(1, 1)
+    };
+    assert!(!update(&changed, Some(at(3))).await, "it was never changed at that moment");
+    assert!(update(&changed, None).await);
+    assert_eq!(stores.destinations.find(changed.id).await.unwrap(), Some(changed.clone()));
+    assert!(!update(&destination(1, 1), None).await, "it was changed since");
+    let again = Destination { enabled: true, updated_at: Some(at(101)), ..changed };
+    assert!(update(&again, Some(at(100))).await);
+    assert_eq!(stores.destinations.find(again.id).await.unwrap(), Some(again));
+    assert!(!update(&destination(2, 1), None).await, "there is no such destination");
+}
+
+async fn of_rival_updates_one_wins(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add(stores, &destination(1, 1)).await;
+    let rivals = (1..=8).map(|number| async move {
+        let changed =
+            Destination { name: format!("rival {number}"), updated_at: Some(at(50 + number)), ..destination(1, 1) };
+        stores.destinations.update(&changed, None, &audit()).await.unwrap()
+    });
+    assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1);
+}
+
+async fn deleting_takes_what_waits_along(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    for number in [1, 2] {
+        add(stores, &destination(number, 1)).await;
+    }
+    put(stores, &[(1, 1), (2, 1), (3, 2)]).await;
+    assert!(stores.destinations.delete(destination_id(1), &audit()).await.unwrap());
+    assert_eq!(stores.outbox.standing().await.unwrap().pending, 1);
+    assert_eq!(stores.destinations.find(destination_id(1)).await.unwrap(), None);
+    assert!(!stores.destinations.delete(destination_id(1), &audit()).await.unwrap(), "a second time is nothing");
+}
+
+async fn every_change_tells_the_feed_and_the_log(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let mut before = stores.changes.versions().await.unwrap();
+    let mut entries = stores.audit.newest(100).await.unwrap().len();
+    for step in 0..3 {
+        match step {
+            0 => assert_eq!(add(stores, &destination(1, 1)).await, DestinationInsert::Added),
+            1 => {
+                let changed = Destination { updated_at: Some(at(9)), ..destination(1, 1) };
+                assert!(stores.destinations.update(&changed, None, &audit()).await.unwrap());
+            }
+            _ => assert!(stores.destinations.delete(destination_id(1), &audit()).await.unwrap()),
+        }
+        let now = stores.changes.versions().await.unwrap();
+        assert!(now.observability > before.observability, "step {step}: {before:?}, {now:?}");
+        assert_eq!((now.keys, now.catalogue), (before.keys, before.catalogue), "step {step}");
+        before = now;
+        entries += 1;
+        assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries, "step {step}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Cases of [`crate::observability::Outbox`].
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::super::{SequentialIds, join_all};
+use super::Stores;
+use super::destinations::{destination, destination_id};
+use super::samples::{add_workspace, audit};
+use super::usage::record;
+use crate::budget::Settlement;
+use crate::ids::OutboxId;
+use crate::json::Json;
+use crate::observability::{DueMessage, OutboxMessage};
+
+/// Every case of the port's contract. What is taken is asked for at moments of the suite's own, all of them long after
+/// the store's.
+pub async fn outbox(make: impl AsyncFn() -> Stores) {
+    what_is_settled_is_due(&make().await).await;
+    what_is_taken_is_nobody_elses_until_the_lease_is_over(&make().await).await;
+    each_message_goes_to_one_of_many_takers(&make().await).await;
+    no_more_is_taken_than_is_wanted(&make().await).await;
+    what_is_delivered_is_gone(&make().await).await;
+    what_failed_is_due_later_and_counted(&make().await).await;
+    what_is_postponed_is_not_counted(&make().await).await;
+    a_dead_letter_waits_until_it_is_revived(&make().await).await;
+    old_dead_letters_are_pruned(&make().await).await;
+    only_what_waits_for_nobody_is_discarded(&make().await).await;
+}
+
+const LEASE: Duration = Duration::from_mins(1);
+const ALL: usize = usize::MAX;
+
+/// A moment of the year 2100, and so many seconds.
+fn later(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(4_102_444_800, 0).unwrap() + TimeDelta::seconds(seconds)
+}
+
+fn id(number: u64) -> OutboxId {
+    OutboxId::from_uuid(SequentialIds::uuid(number))
+}
+
+fn message(number: u64, destination: u64) -> OutboxMessage {
+    let payload = Json::parse(&format!("{{\"resourceSpans\": [{number}, \"✓\"]}}")).unwrap();
+    OutboxMessage { id: id(number), destination_id: destination_id(destination), payload }
+}
+
+/// Settles a request with messages, each a number and its destination.
+pub(super) async fn put(stores: &Stores, messages: &[(u64, u64)]) {
+    let first = messages.first().map_or(0, |(number, _)| *number);
+    let messages = messages.iter().map(|(number, destination)| message(*number, *destination)).collect();
+    stores.ledger.settle(Settlement { record: record(first, 1), messages }).await.unwrap();
+}
+
+async fn take(stores: &Stores, destination: u64, now: DateTime<Utc>) -> Vec<DueMessage> {
+    stores.outbox.take(destination_id(destination), now, LEASE, 100, ALL).await.unwrap()
+}
+
+fn numbers(taken: &[DueMessage]) -> Vec<OutboxId> {
+    let mut ids: Vec<OutboxId> = taken.iter().map(|due| due.message.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+async fn what_is_settled_is_due(stores: &Stores) {
+    let due = async |except: &[u64]| {
+        let except: Vec<_> = except.iter().map(|number| destination_id(*number)).collect();
+        let mut due = stores.outbox.due(later(0), &except).await.unwrap();
+        due.sort_unstable();
+        due
+    };
+    assert_eq!(due(&[]).await, []);
+    assert_eq!(stores.outbox.standing().await.unwrap().oldest, None);
+    put(stores, &[(1, 1), (2, 2), (3, 2)]).await;
+    assert_eq!(due(&[]).await, [destination_id(1), destination_id(2)]);
+    assert_eq!(due(&[2]).await, [destination_id(1)]);
+    assert_eq!(due(&[1, 2]).await, []);
+    assert_eq!(stores.outbox.due(DateTime::UNIX_EPOCH, &[]).await.unwrap(), [], "nothing was due then");
+    let taken = take(stores, 2, later(0)).await;
+    assert_eq!(numbers(&taken), [id(2), id(3)]);
+    let first = taken.iter().find(|due| due.message.id == id(2)).unwrap();
+    assert_eq!(first.message, message(2, 2), "byte for byte");
+    assert_eq!(first.failures, 0);
+    let standing = stores.outbox.standing().await.unwrap();
+    assert_eq!((standing.pending, standing.dead), (3, 0));
+    assert_eq!(standing.oldest, Some(first.created_at));
+}
+
+async fn what_is_taken_is_nobody_elses_until_the_lease_is_over(stores: &Stores) {
+    put(stores, &[(1, 1)]).await;
+    assert_eq!(take(stores, 1, later(0)).await.len(), 1);
+    assert_eq!(take(stores, 1, later(59)).await, []);
+    assert_eq!(stores.outbox.due(later(59), &[]).await.unwrap(), []);
+    let again = take(stores, 1, later(60)).await;
+    assert_eq!((numbers(&again), again[0].failures), (vec![id(1)], 0), "its taker died, which is no failure of it");
+    assert_eq!(take(stores, 1, later(61)).await, []);
+}
+
+async fn each_message_goes_to_one_of_many_takers(stores: &Stores) {
+    let messages: Vec<(u64, u64)> = (1..=40).map(|number| (number, 1)).collect();
+    put(stores, &messages).await;
+    let takers =
+        (0..8).map(|_| async { stores.outbox.take(destination_id(1), later(0), LEASE, 7, ALL).await.unwrap() });
+    let taken: Vec<DueMessage> = join_all(takers).await.into_iter().flatten().collect();
+    let distinct: HashSet<OutboxId> = taken.iter().map(|due| due.message.id).collect();
+    assert_eq!(distinct.len(), taken.len(), "nobody has what another has");
+    let rest = take(stores, 1, later(0)).await;
+    assert_eq!(distinct.len() + rest.len(), 40, "and nothing is lost");
+}
+
+async fn no_more_is_taken_than_is_wanted(stores: &Stores) {
+    put(stores, &[(1, 1), (2, 1), (3, 1)]).await;
+    let size = message(1, 1).payload.text().len();
+    let take = async |most, bytes| {
+        stores.outbox.take(destination_id(1), later(0), Duration::ZERO, most, bytes).await.unwrap().len()
+    };
+    assert_eq!(take(2, ALL).await, 2);
+    assert_eq!(take(9, 2 * size).await, 2);
+    assert_eq!(take(9, 2 * size - 1).await, 1);
+    assert_eq!(take(9, 0).await, 1, "a message larger than any bound is still delivered");
+    assert_eq!(take(9, ALL).await, 3);
+}
+
+async fn what_is_delivered_is_gone(stores: &Stores) {
+    put(stores, &[(1, 1), (2, 1)]).await;
+    take(stores, 1, later(0)).await;
+    stores.outbox.delivered(&[id(1)]).await.unwrap();
+    stores.outbox.delivered(&[id(1)]).await.unwrap();
+    stores.outbox.delivered(&[]).await.unwrap();
+    assert_eq!(numbers(&take(stores, 1, later(100)).await), [id(2)]);
+    assert_eq!(stores.outbox.standing().await.unwrap().pending, 1);
+}
+
+async fn what_failed_is_due_later_and_counted(stores: &Stores) {
+    put(stores, &[(1, 1)]).await;
+    for failures in 1..=3 {
+        let now = later(i64::from(failures) * 100);
+        take(stores, 1, now).await;
+        stores.outbox.failed(&[id(1)], Some(now + TimeDelta::seconds(30)), "it was not there").await.unwrap();
+        assert_eq!(take(stores, 1, now + TimeDelta::seconds(29)).await, []);
+        let again = take(stores, 1, now + TimeDelta::seconds(30)).await;
+        assert_eq!(again[0].failures, failures);
+    }
+    stores.outbox.failed(&[id(9)], None, "it never was there").await.unwrap();
+}
+
+async fn what_is_postponed_is_not_counted(stores: &Stores) {
+    put(stores, &[(1, 1), (2, 1)]).await;
+    take(stores, 1, later(0)).await;
+    stores.outbox.postponed(&[id(1), id(2)], later(5)).await.unwrap();
+    assert_eq!(take(stores, 1, later(4)).await, []);
+    let again = take(stores, 1, later(5)).await;
+    assert_eq!((numbers(&again), again[0].failures), (vec![id(1), id(2)], 0));
+    stores.outbox.failed(&[id(1)], None, "given up").await.unwrap();
+    stores.outbox.postponed(&[id(1)], later(6)).await.unwrap();
+    assert_eq!(stores.outbox.standing().await.unwrap().dead, 1, "a dead letter is not called back to life by it");
+}
+
+async fn a_dead_letter_waits_until_it_is_revived(stores: &Stores) {
+    put(stores, &[(1, 1), (2, 2), (3, 2)]).await;
+    for number in [1, 2] {
+        stores.outbox.failed(&[id(number)], None, "given up").await.unwrap();
+    }
+    let standing = stores.outbox.standing().await.unwrap();
+    assert_eq!((standing.pending, standing.dead), (1, 2));
+    assert_eq!(stores.outbox.due(later(0), &[]).await.unwrap(), [destination_id(2)]);
+    assert_eq!(take(stores, 1, later(0)).await, []);
+    assert_eq!(stores.outbox.revive(Some(destination_id(3)), later(1)).await.unwrap(), 0);
+    assert_eq!(stores.outbox.revive(Some(destination_id(1)), later(1)).await.unwrap(), 1);
+    assert_eq!(take(stores, 1, later(0)).await, []);
+    let revived = take(stores, 1, later(1)).await;
+    assert_eq!((numbers(&revived), revived[0].failures), (vec![id(1)], 0), "it begins anew");
+    assert_eq!(stores.outbox.revive(None, later(1)).await.unwrap(), 1);
+    assert_eq!(numbers(&take(stores, 2, later(1)).await), [id(2), id(3)]);
+}
+
+async fn old_dead_letters_are_pruned(stores: &Stores) {
+    put(stores, &[(1, 1), (2, 1), (3, 1), (4, 1)]).await;
+    for number in [1, 2, 3] {
+        stores.outbox.failed(&[id(number)], None, "given up").await.unwrap();
+    }
+    assert_eq!(stores.outbox.prune(DateTime::UNIX_EPOCH, 9).await.unwrap(), 0, "none is that old");
+    assert_eq!(stores.outbox.prune(later(0), 2).await.unwrap(), 2);
+    assert_eq!(stores.outbox.prune(later(0), 9).await.unwrap(), 1);
+    let standing = stores.outbox.standing().await.unwrap();
+    assert_eq!((standing.pending, standing.dead), (1, 0), "what waits stays");
+}
+
+async fn only_what_waits_for_nobody_is_discarded(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    stores.destinations.insert(&destination(1, 1), 5, &audit()).await.unwrap();
+    put(stores, &[(1, 1), (2, 2), (3, 2)]).await;
+    let discard = async |number, before| stores.outbox.discard(destination_id(number), before).await.unwrap();
+    assert_eq!(discard(1, later(0)).await, 0, "its destination is there");
+    assert_eq!(discard(2, DateTime::UNIX_EPOCH).await, 0, "it is younger");
+    assert_eq!(discard(2, later(0)).await, 2);
+    assert_eq!(stores.outbox.standing().await.unwrap().pending, 1);
+}

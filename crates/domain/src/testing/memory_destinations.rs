@@ -1,0 +1,89 @@
+//! Destinations in memory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::MemoryStore;
+use crate::audit::AuditDraft;
+use crate::error::StoreError;
+use crate::ids::{DestinationId, WorkspaceId};
+use crate::observability::{Destination, DestinationInsert, DestinationRepository, Destinations};
+
+#[async_trait]
+impl DestinationRepository for MemoryStore {
+    async fn insert(
+        &self,
+        destination: &Destination,
+        most: u64,
+        audit: &AuditDraft,
+    ) -> Result<DestinationInsert, StoreError> {
+        let mut state = self.state();
+        if state.workspace(destination.workspace_id).is_none() {
+            return Ok(DestinationInsert::UnknownWorkspace);
+        }
+        let alike =
+            |stored: &&Destination| stored.workspace_id == destination.workspace_id && stored.kind == destination.kind;
+        if state.destinations.iter().filter(alike).count() as u64 >= most {
+            return Ok(DestinationInsert::TooMany);
+        }
+        if state.destinations.iter().any(|stored| stored.id == destination.id) {
+            return Err(StoreError::Corrupt("a destination of this id is there already".to_owned()));
+        }
+        state.destinations.push(destination.clone());
+        state.versions.observability += 1;
+        state.note(audit, self.now());
+        Ok(DestinationInsert::Added)
+    }
+
+    async fn update(
+        &self,
+        destination: &Destination,
+        seen: Option<DateTime<Utc>>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let same = |stored: &&mut Destination| stored.id == destination.id && stored.updated_at == seen;
+        let Some(stored) = state.destinations.iter_mut().find(same) else { return Ok(false) };
+        let Destination { workspace_id, kind, created_at, .. } = *stored;
+        *stored = Destination { workspace_id, kind, created_at, ..destination.clone() };
+        state.versions.observability += 1;
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let before = state.destinations.len();
+        state.destinations.retain(|stored| stored.id != id);
+        if state.destinations.len() == before {
+            return Ok(false);
+        }
+        state.outbox.retain(|kept| kept.message.destination_id != id);
+        state.versions.observability += 1;
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError> {
+        Ok(self.state().destinations.iter().find(|stored| stored.id == id).cloned())
+    }
+
+    async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError> {
+        let state = self.state();
+        let of = |stored: &&Destination| workspace_id.is_none_or(|id| stored.workspace_id == id);
+        let mut found: Vec<Destination> = state.destinations.iter().filter(of).cloned().collect();
+        found.sort_by_key(|destination| (destination.created_at, destination.id));
+        Ok(found)
+    }
+}
+
+impl Destinations for MemoryStore {
+    fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
+        let state = self.state();
+        let own = state.destinations.iter().filter(|stored| stored.workspace_id == workspace_id);
+        let own: Vec<Destination> = own.cloned().collect();
+        (!own.is_empty()).then(|| own.into())
+    }
+}
