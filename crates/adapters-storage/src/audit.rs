@@ -32,11 +32,19 @@ pub(crate) async fn append(
     draft: &AuditDraft,
     at: DateTime<Utc>,
 ) -> Result<AuditEntry, StoreError> {
-    let last = Entity::find().order_by_desc(Column::Seq).one(transaction).await.map_err(store_error)?;
+    // No more than that: an entry that somebody tampered with must not stand in the way of every change.
+    let last: Option<(i64, Vec<u8>)> = Entity::find()
+        .select_only()
+        .columns([Column::Seq, Column::Hash])
+        .order_by_desc(Column::Seq)
+        .into_tuple()
+        .one(transaction)
+        .await
+        .map_err(store_error)?;
     let previous = match last {
-        Some(row) => {
-            let last = to_entry(row)?;
-            Some((last.seq, last.hash))
+        Some((seq, hash)) => {
+            let seq = unsigned(seq, "audit_log.seq", seq)?;
+            Some((seq, to_hash(&hash, "audit_log.hash", seq)?))
         }
         None => None,
     };
@@ -113,7 +121,6 @@ fn to_row(entry: &AuditEntry) -> Result<Model, StoreError> {
 
 fn to_entry(row: Model) -> Result<AuditEntry, StoreError> {
     let seq = unsigned(row.seq, "audit_log.seq", row.seq)?;
-    let hash = |bytes: &[u8], column| bytes.try_into().map(AuditHash).map_err(|_| corrupt(column, seq));
     Ok(AuditEntry {
         seq,
         at: moment(row.at, "audit_log.at", seq)?,
@@ -122,7 +129,11 @@ fn to_entry(row: Model) -> Result<AuditEntry, StoreError> {
         subject: row.subject,
         outcome: AuditOutcome::from_name(&row.outcome).ok_or_else(|| corrupt("audit_log.outcome", seq))?,
         details: Json::parse(&row.details).map_err(|_| corrupt("audit_log.details", seq))?,
-        previous_hash: hash(&row.previous_hash, "audit_log.previous_hash")?,
-        hash: hash(&row.hash, "audit_log.hash")?,
+        previous_hash: to_hash(&row.previous_hash, "audit_log.previous_hash", seq)?,
+        hash: to_hash(&row.hash, "audit_log.hash", seq)?,
     })
+}
+
+fn to_hash(bytes: &[u8], column: &'static str, seq: u64) -> Result<AuditHash, StoreError> {
+    bytes.try_into().map(AuditHash).map_err(|_| corrupt(column, seq))
 }

@@ -10,10 +10,10 @@ use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
 use domain::rate::RateLimits;
-use sea_orm::sea_query::Expr;
+use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    UpdateMany,
+    UpdateMany, Value,
 };
 
 use crate::audit::append;
@@ -101,19 +101,31 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
     }
 
     async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.change(hash, Entity::update_many().col_expr(Column::Disabled, Expr::value(disabled)), audit).await
+        let other = Entity::update_many().filter(Column::Disabled.ne(disabled));
+        let changed = self.change(hash, other.col_expr(Column::Disabled, Expr::value(disabled)), audit).await?;
+        // What is so already is not changed.
+        Ok(changed || ApiKeyRepository::find(self, hash).await?.is_some())
     }
 
-    async fn update(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let row = to_row(key);
+    async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let (was, row) = (to_row(before), to_row(after));
+        if was == row {
+            return Ok(ApiKeyRepository::find(self, &after.hash).await?.is_some_and(|found| to_row(&found) == row));
+        }
         let change = Entity::update_many()
+            .filter(Column::Name.eq(was.name))
+            .filter(unchanged(Column::LimitPico, was.limit_pico))
+            .filter(unchanged(Column::LimitReset, was.limit_reset))
+            .filter(unchanged(Column::ExpiresAt, was.expires_at))
+            .filter(unchanged(Column::RequestsPerMinute, was.requests_per_minute))
+            .filter(unchanged(Column::TokensPerMinute, was.tokens_per_minute))
             .col_expr(Column::Name, Expr::value(row.name))
             .col_expr(Column::LimitPico, Expr::value(row.limit_pico))
             .col_expr(Column::LimitReset, Expr::value(row.limit_reset))
             .col_expr(Column::ExpiresAt, Expr::value(row.expires_at))
             .col_expr(Column::RequestsPerMinute, Expr::value(row.requests_per_minute))
             .col_expr(Column::TokensPerMinute, Expr::value(row.tokens_per_minute));
-        self.change(&key.hash, change, audit).await
+        self.change(&after.hash, change, audit).await
     }
 
     async fn delete(&self, hash: &ApiKeyHash, audit: &AuditDraft) -> Result<bool, StoreError> {
@@ -136,6 +148,11 @@ impl KeyGrants for SeaOrmApiKeyRepository {
             .map_err(store_error)?;
         found.map(|(key, workspace)| to_grant(*hash, &key, workspace).map(Arc::new)).transpose()
     }
+}
+
+/// The column still holds that.
+pub(super) fn unchanged<T: Into<Value>>(column: impl ColumnTrait, value: Option<T>) -> SimpleExpr {
+    value.map_or_else(|| column.is_null(), |value| column.eq(value))
 }
 
 /// Adds a key in a transaction of the caller's. The digest of a deleted key is taken for ever.
@@ -172,6 +189,8 @@ fn to_row(key: &ApiKey) -> Model {
         created_at: millis(key.created_at),
         requests_per_minute: key.rates.requests_per_minute.map(i64::from),
         tokens_per_minute: key.rates.tokens_per_minute.map(i64::from),
+        guardrail_assigned_at: None,
+        guardrail_assigned_by: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::api_key::{ApiKey, ApiKeyScope};
 use domain::audit::AuditDraft;
-use domain::budget::WorkspaceBudgets;
+use domain::budget::{StandingLimit, WorkspaceBudgets};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
@@ -11,10 +11,12 @@ use domain::rate::RateLimits;
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, UpdateMany,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    TransactionTrait, UpdateMany,
 };
 
 use super::api_keys;
+use super::workspace_limits::standing_limits;
 use crate::audit::append;
 use crate::change_feed::raise_keys;
 use crate::convert::{millis, moment, parse, signed, unsigned};
@@ -64,12 +66,15 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             return Err(StoreError::Corrupt("the first key must be a management key".to_owned()));
         }
         let transaction = self.database.begin().await?;
-        if find_default(&transaction).await?.is_none() {
+        let homeless = find_default(&transaction).await?.is_none();
+        if homeless {
             insert(&transaction, workspace, true).await?;
         }
         let first = !api_keys::any_management_key(&transaction).await?;
         if first {
             api_keys::insert(&transaction, key).await?;
+        }
+        if first || homeless {
             append(&transaction, audit, self.database.now()).await?;
         }
         transaction.commit().await.map_err(store_error)?;
@@ -94,33 +99,70 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         Ok(workspaces)
     }
 
+    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<StandingLimit>>, StoreError> {
+        // One transaction, so that limits and counters are of the same moment.
+        let snapshot = self.database.readers().begin().await.map_err(store_error)?;
+        match Entity::find_by_id(id.to_string()).one(&snapshot).await.map_err(store_error)? {
+            Some(row) => standing_limits(&snapshot, row, self.database.now()).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.change(id, Entity::update_many().col_expr(Column::Suspended, Expr::value(suspended)), audit).await
+        let other = Entity::update_many().filter(Column::Suspended.ne(suspended));
+        let changed = self.change(id, other.col_expr(Column::Suspended, Expr::value(suspended)), audit).await?;
+        // What is so already is not changed.
+        Ok(changed || self.find(id).await?.is_some())
     }
 
     async fn set_budgets(
         &self,
         id: WorkspaceId,
-        budgets: &WorkspaceBudgets,
+        before: &WorkspaceBudgets,
+        after: &WorkspaceBudgets,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
-        let change = Entity::update_many()
-            .col_expr(Column::BudgetDailyPico, Expr::value(budgets.daily.map(Usd::pico)))
-            .col_expr(Column::BudgetWeeklyPico, Expr::value(budgets.weekly.map(Usd::pico)))
-            .col_expr(Column::BudgetMonthlyPico, Expr::value(budgets.monthly.map(Usd::pico)))
-            .col_expr(Column::BudgetLifetimePico, Expr::value(budgets.lifetime.map(Usd::pico)));
+        if before == after {
+            return Ok(self.find(id).await?.is_some_and(|found| found.budgets == *after));
+        }
+        let mut change = Entity::update_many();
+        for (column, was, is) in [
+            (Column::BudgetDailyPico, before.daily, after.daily),
+            (Column::BudgetWeeklyPico, before.weekly, after.weekly),
+            (Column::BudgetMonthlyPico, before.monthly, after.monthly),
+            (Column::BudgetLifetimePico, before.lifetime, after.lifetime),
+        ] {
+            let (was, is) = (was.map(Usd::pico), is.map(Usd::pico));
+            change = change.filter(api_keys::unchanged(column, was)).col_expr(column, Expr::value(is));
+        }
         self.change(id, change, audit).await
     }
 
-    async fn set_rates(&self, id: WorkspaceId, rates: RateLimits, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let change = Entity::update_many()
-            .col_expr(Column::RequestsPerMinute, Expr::value(rates.requests_per_minute.map(i64::from)))
-            .col_expr(Column::TokensPerMinute, Expr::value(rates.tokens_per_minute.map(i64::from)));
+    async fn set_rates(
+        &self,
+        id: WorkspaceId,
+        before: RateLimits,
+        after: RateLimits,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        if before == after {
+            return Ok(self.find(id).await?.is_some_and(|found| found.rates == after));
+        }
+        let mut change = Entity::update_many();
+        for (column, was, is) in [
+            (Column::RequestsPerMinute, before.requests_per_minute, after.requests_per_minute),
+            (Column::TokensPerMinute, before.tokens_per_minute, after.tokens_per_minute),
+        ] {
+            let (was, is) = (was.map(i64::from), is.map(i64::from));
+            change = change.filter(api_keys::unchanged(column, was)).col_expr(column, Expr::value(is));
+        }
         self.change(id, change, audit).await
     }
 
     async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
-        self.change(id, Entity::update_many().col_expr(Column::CreditPico, Expr::value(None::<i64>)), audit).await
+        let limited = Entity::update_many().filter(Column::CreditPico.is_not_null());
+        let changed = self.change(id, limited.col_expr(Column::CreditPico, Expr::value(None::<i64>)), audit).await?;
+        Ok(changed || self.find(id).await?.is_some())
     }
 
     async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
@@ -133,6 +175,9 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let base = if row.credit_pico.is_some() { row.credit_base_pico.unwrap_or(0) } else { spent };
         let granted = Usd::from_pico(row.credit_pico.unwrap_or(0)).checked_add(amount).ok_or_else(out_of_range)?;
         let left = left_of(granted.pico(), spent, base).ok_or_else(out_of_range)?;
+        if row.credit_pico == Some(granted.pico()) {
+            return Ok(Some(left));
+        }
         Entity::update_many()
             .col_expr(Column::CreditPico, Expr::value(granted.pico()))
             .col_expr(Column::CreditBasePico, Expr::value(base))

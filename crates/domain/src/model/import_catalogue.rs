@@ -72,7 +72,7 @@ impl ImportCatalogue {
             let version = self.feed.versions().await?.catalogue;
             let stored = self.models.list().await?;
             let (change, report) = plan(&stored, rows.clone(), mode, &self.served)?;
-            if self.models.apply(&change, version, &imported(actor, &report)).await? {
+            if self.models.apply(&change, version, &imported(actor, &report, &stored, &change)).await? {
                 return Ok(report);
             }
         }
@@ -80,10 +80,34 @@ impl ImportCatalogue {
     }
 }
 
-fn imported(actor: &Actor, report: &ImportReport) -> AuditDraft {
+/// Rows that an audit entry names; an import may be of any size.
+const NAMED: usize = 50;
+
+/// What was imported: how many rows, and by name those that went or whose prices changed, which is what costs money.
+fn imported(actor: &Actor, report: &ImportReport, stored: &[Model], change: &CatalogueChange) -> AuditDraft {
     let counts = [report.imported, report.updated, report.removed].map(|count| count.to_string());
     let [imported, updated, removed] = &counts;
-    let details = Json::object([("imported", imported.as_str()), ("updated", updated), ("removed", removed)]);
+    let known: HashMap<&ModelId, &Model> = stored.iter().map(|row| (&row.id, row)).collect();
+    let prices = |row: &Model| {
+        let [prompt, completion] = [&row.pricing.prompt, &row.pricing.completion].map(|price| price.to_string());
+        Json::object([("prompt", Json::string(&prompt).text()), ("completion", Json::string(&completion).text())])
+    };
+    let repriced = change.upsert.iter().filter_map(|row| {
+        let before = known.get(&row.id).map_or_else(|| Json::from(serde_json::Value::Null), |before| prices(before));
+        let after = prices(row);
+        let id = Json::string(row.id.as_str());
+        (before != after).then(|| Json::object([("id", id.text()), ("before", before.text()), ("after", after.text())]))
+    });
+    let repriced: Vec<Json> = repriced.take(NAMED).collect();
+    let gone: Vec<Json> = change.remove.iter().take(NAMED).map(|id| Json::string(id.as_str())).collect();
+    let (repriced, gone) = (Json::array(repriced.iter().map(Json::text)), Json::array(gone.iter().map(Json::text)));
+    let details = Json::object([
+        ("imported", imported.as_str()),
+        ("updated", updated),
+        ("removed", removed),
+        ("prices", repriced.text()),
+        ("gone", gone.text()),
+    ]);
     AuditDraft::done(actor, "catalogue.import", "catalogue", details)
 }
 
@@ -194,6 +218,30 @@ mod tests {
         stored.renamed_from = vec!["a/old".parse().unwrap()];
         let (change, _) = plan(&[stored], vec![row("a/new", "a/new")], ImportMode::Merge, &HashSet::new()).unwrap();
         assert_eq!(change.upsert[0].renamed_from.len(), 1);
+    }
+
+    #[test]
+    fn the_audit_entry_names_what_went_and_what_costs_something_else() {
+        let priced = |id: &str, price: &str| Model {
+            pricing: Pricing::per_token(price.parse().unwrap(), Price::ZERO),
+            ..row(id, id)
+        };
+        let stored = [priced("a/same", "1"), priced("a/dearer", "1"), row("a/gone", "a/gone")];
+        let rows = vec![priced("a/same", "1"), priced("a/dearer", "2.50"), priced("a/new", "3")];
+        let (change, report) = plan(&stored, rows, ImportMode::Replace, &HashSet::new()).unwrap();
+        let draft = imported(&Actor::system(), &report, &stored, &change);
+        assert_eq!(
+            draft.details.text(),
+            concat!(
+                r#"{"imported":1,"updated":2,"removed":1,"prices":["#,
+                r#"{"id":"a/dearer","before":{"prompt":"1","completion":"0"},"after":{"prompt":"2.50","completion":"0"}},"#,
+                r#"{"id":"a/new","before":null,"after":{"prompt":"3","completion":"0"}}],"gone":["a/gone"]}"#,
+            )
+        );
+        let many: Vec<Model> = (0..200).map(|number| priced(&format!("a/m{number}"), "1")).collect();
+        let (change, report) = plan(&[], many, ImportMode::Merge, &HashSet::new()).unwrap();
+        let draft = imported(&Actor::system(), &report, &[], &change);
+        assert_eq!(draft.details.text().matches("\"id\"").count(), NAMED, "an entry stays small");
     }
 
     #[tokio::test]

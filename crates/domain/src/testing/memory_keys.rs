@@ -27,7 +27,7 @@ impl ApiKeyRepository for MemoryStore {
         if key.scope.workspace_id().is_some_and(|id| state.workspace(id).is_none()) {
             return Ok(false);
         }
-        state.keys.insert(key.hash, StoredKey { key: key.clone(), deleted: false });
+        state.keys.insert(key.hash, StoredKey { key: key.clone(), deleted: false, assigned: None });
         state.note(audit, self.now());
         Ok(true)
     }
@@ -47,17 +47,26 @@ impl ApiKeyRepository for MemoryStore {
     async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         let Some(stored) = state.live_key(hash) else { return Ok(false) };
+        if stored.key.disabled == disabled {
+            return Ok(true);
+        }
         stored.key.disabled = disabled;
         state.versions.keys += 1;
         state.note(audit, self.now());
         Ok(true)
     }
 
-    async fn update(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let Some(stored) = state.live_key(&key.hash) else { return Ok(false) };
-        let ApiKey { name, limit, rates, expires_at, .. } = key.clone();
-        stored.key = ApiKey { name, limit, rates, expires_at, ..stored.key.clone() };
+        let changeable =
+            |key: &ApiKey| ApiKey { guardrail_id: None, disabled: false, label: String::new(), ..key.clone() };
+        let is_before = |stored: &&mut StoredKey| changeable(&stored.key) == changeable(before);
+        let Some(stored) = state.live_key(&after.hash).filter(is_before) else { return Ok(false) };
+        let ApiKey { name, expires_at, limit, rates, .. } = after.clone();
+        if changeable(before) == changeable(after) {
+            return Ok(true);
+        }
+        stored.key = ApiKey { name, expires_at, limit, rates, ..stored.key.clone() };
         state.versions.keys += 1;
         state.note(audit, self.now());
         Ok(true)

@@ -6,7 +6,7 @@ use super::MemoryStore;
 use super::memory_store::{State, StoredKey};
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
-use crate::budget::{Account, WorkspaceBudgets};
+use crate::budget::{Account, StandingLimit, WorkspaceBudgets};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
@@ -62,11 +62,16 @@ impl WorkspaceRepository for MemoryStore {
 
     async fn bootstrap(&self, workspace: &Workspace, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
+        let before = state.workspaces.len();
         state.default_or_insert(workspace);
+        let added = state.workspaces.len() > before;
         if state.keys.values().any(|stored| stored.key.scope == ApiKeyScope::Management) {
+            if added {
+                state.note(audit, self.now());
+            }
             return Ok(false);
         }
-        state.keys.insert(key.hash, StoredKey { key: key.clone(), deleted: false });
+        state.keys.insert(key.hash, StoredKey { key: key.clone(), deleted: false, assigned: None });
         state.note(audit, self.now());
         Ok(true)
     }
@@ -83,9 +88,17 @@ impl WorkspaceRepository for MemoryStore {
         Ok(all)
     }
 
+    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<StandingLimit>>, StoreError> {
+        let state = self.state();
+        Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, self.now())))
+    }
+
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
+        if workspace.suspended == suspended {
+            return Ok(true);
+        }
         workspace.suspended = suspended;
         state.versions.keys += 1;
         state.note(audit, self.now());
@@ -95,21 +108,36 @@ impl WorkspaceRepository for MemoryStore {
     async fn set_budgets(
         &self,
         id: WorkspaceId,
-        budgets: &WorkspaceBudgets,
+        before: &WorkspaceBudgets,
+        after: &WorkspaceBudgets,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
-        workspace.budgets = *budgets;
+        let is_before = |stored: &&mut Workspace| stored.id == id && stored.budgets == *before;
+        let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
+        if before == after {
+            return Ok(true);
+        }
+        workspace.budgets = *after;
         state.versions.keys += 1;
         state.note(audit, self.now());
         Ok(true)
     }
 
-    async fn set_rates(&self, id: WorkspaceId, rates: RateLimits, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn set_rates(
+        &self,
+        id: WorkspaceId,
+        before: RateLimits,
+        after: RateLimits,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
-        workspace.rates = rates;
+        let is_before = |stored: &&mut Workspace| stored.id == id && stored.rates == before;
+        let Some(workspace) = state.workspaces.iter_mut().find(is_before) else { return Ok(false) };
+        if before == after {
+            return Ok(true);
+        }
+        workspace.rates = after;
         state.versions.keys += 1;
         state.note(audit, self.now());
         Ok(true)
@@ -118,7 +146,9 @@ impl WorkspaceRepository for MemoryStore {
     async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) else { return Ok(false) };
-        workspace.credit = None;
+        if workspace.credit.take().is_none() {
+            return Ok(true);
+        }
         state.versions.keys += 1;
         state.note(audit, self.now());
         Ok(true)
@@ -127,17 +157,23 @@ impl WorkspaceRepository for MemoryStore {
     async fn add_credit(&self, id: WorkspaceId, amount: Usd, audit: &AuditDraft) -> Result<Option<Usd>, StoreError> {
         let mut state = self.state();
         let Some(before) = state.workspace(id).map(|workspace| workspace.credit) else { return Ok(None) };
-        if before.is_none() {
-            state.books.begin_credit(Account::Workspace(id));
-        }
         let out_of_range = || StoreError::Corrupt("the credit leaves the range of money".to_owned());
         let granted = before.unwrap_or(Usd::ZERO).checked_add(amount).ok_or_else(out_of_range)?;
-        let spent = state.books.spent_of_credit(Account::Workspace(id));
+        let account = Account::Workspace(id);
+        // Who had none begins now: what was spent before is not taken from it.
+        let spent = before.map_or(Usd::ZERO, |_| state.books.spent_of_credit(account));
+        let left = granted.checked_add(Usd::from_pico(-spent.pico())).ok_or_else(out_of_range)?;
+        if before == Some(granted) {
+            return Ok(Some(left));
+        }
+        if before.is_none() {
+            state.books.begin_credit(account);
+            state.versions.keys += 1;
+        }
         if let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) {
             workspace.credit = Some(granted);
         }
-        state.versions.keys += u64::from(before.is_none());
         state.note(audit, self.now());
-        granted.checked_add(Usd::from_pico(-spent.pico())).map(Some).ok_or_else(out_of_range)
+        Ok(Some(left))
     }
 }

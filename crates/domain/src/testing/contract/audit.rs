@@ -1,0 +1,228 @@
+//! Cases of [`crate::audit::AuditLog`], and of the entries that changes leave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::super::join_all;
+use super::Stores;
+use super::samples::{
+    audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, management_key, workspace, workspace_id,
+};
+use crate::api_key::ApiKey;
+use crate::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditOutcome, VerifyAuditLog};
+use crate::budget::WorkspaceBudgets;
+use crate::guardrail::Guardrail;
+use crate::json::Json;
+use crate::model::CatalogueChange;
+use crate::money::Usd;
+use crate::rate::RateLimits;
+use crate::system::Clock;
+
+/// Every case of the port's contract, and that every change leaves its one entry.
+pub async fn audit_log(make: impl AsyncFn() -> Stores) {
+    what_is_appended_is_read(&make().await).await;
+    writers_at_once_make_one_chain(&make().await).await;
+    what_is_pruned_is_the_oldest_and_the_newest_stays(&make().await).await;
+    the_chain_goes_on_after_pruning(&make().await).await;
+    changes_of_keys_leave_an_entry_each(&make().await).await;
+    changes_of_workspaces_leave_an_entry_each(&make().await).await;
+    changes_of_guardrails_leave_an_entry_each(&make().await).await;
+    changes_of_the_catalogue_leave_an_entry_each(&make().await).await;
+    the_entry_is_there_with_its_change(&make().await).await;
+}
+
+fn draft(number: u64) -> AuditDraft {
+    AuditDraft {
+        actor: Actor { name: format!("user:ö{number}"), source: (number % 2 == 1).then(|| "2001:db8::1".to_owned()) },
+        action: "key.create",
+        subject: format!("key '{number}'"),
+        outcome: if number % 3 == 0 { AuditOutcome::Refused } else { AuditOutcome::Done },
+        details: Json::parse("{\"after\" : {\"a\":1.0, \"a\":1e400}}").unwrap(),
+    }
+}
+
+async fn verified(stores: &Stores) -> u64 {
+    let found = VerifyAuditLog::new(Arc::clone(&stores.audit)).execute(None).await.unwrap();
+    assert_eq!(found.fault, None);
+    found.entries
+}
+
+async fn what_is_appended_is_read(stores: &Stores) {
+    assert_eq!(stores.audit.read(0, 10).await.unwrap(), []);
+    assert_eq!(stores.audit.newest(10).await.unwrap(), []);
+    let mut written = Vec::new();
+    for number in 1..=5 {
+        stores.clock.advance(Duration::from_millis(7));
+        written.push(stores.audit.append(&draft(number)).await.unwrap());
+    }
+    let places: Vec<u64> = written.iter().map(|entry| entry.seq).collect();
+    assert_eq!(places, [1, 2, 3, 4, 5]);
+    assert_eq!((written[0].previous_hash, written[1].previous_hash), (AuditHash::NONE, written[0].hash));
+    assert_eq!(written[4].at.timestamp_millis(), stores.clock.now().timestamp_millis());
+    let read = stores.audit.read(0, 10).await.unwrap();
+    assert_eq!(read, written, "field by field");
+    let text = |entry: &AuditEntry| entry.details.text().to_owned();
+    assert_eq!(text(&read[0]), text(&written[0]), "byte for byte");
+    assert_eq!(stores.audit.read(2, 2).await.unwrap(), written[1..3]);
+    assert_eq!(stores.audit.read(6, 2).await.unwrap(), []);
+    assert_eq!(stores.audit.newest(2).await.unwrap(), [written[4].clone(), written[3].clone()]);
+    assert_eq!(verified(stores).await, 5);
+}
+
+async fn writers_at_once_make_one_chain(stores: &Stores) {
+    stores.workspaces.insert(&workspace(1), &audit()).await.unwrap();
+    join_all((0..100).map(|number| async move {
+        match number % 3 {
+            0 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &draft(number)).await.unwrap()),
+            1 => assert!(stores.api_keys.insert(&inference_key(number, 1), &draft(number)).await.unwrap()),
+            _ => drop(stores.audit.append(&draft(number)).await.unwrap()),
+        }
+    }))
+    .await;
+    assert_eq!(verified(stores).await, 101, "without a gap, and each after the one before");
+}
+
+/// Ten entries, an hour apart.
+async fn ten_hours(stores: &Stores) -> Vec<AuditEntry> {
+    let mut written = Vec::new();
+    for number in 1..=10 {
+        written.push(stores.audit.append(&draft(number)).await.unwrap());
+        stores.clock.advance(Duration::from_hours(1));
+    }
+    written
+}
+
+async fn what_is_pruned_is_the_oldest_and_the_newest_stays(stores: &Stores) {
+    assert_eq!(stores.audit.prune(stores.clock.now(), 10).await.unwrap(), 0, "of nothing");
+    let written = ten_hours(stores).await;
+    assert_eq!(stores.audit.prune(written[0].at, 10).await.unwrap(), 0, "nothing is older than the first");
+    assert_eq!(stores.audit.prune(written[5].at, 3).await.unwrap(), 3, "no more than asked for");
+    assert_eq!(stores.audit.prune(written[5].at, 3).await.unwrap(), 2);
+    assert_eq!(stores.audit.read(0, 20).await.unwrap(), written[5..]);
+    assert_eq!(verified(stores).await, 5);
+    let future = stores.clock.now() + TimeDelta::days(1);
+    assert_eq!(stores.audit.prune(future, 100).await.unwrap(), 4);
+    assert_eq!(stores.audit.read(0, 20).await.unwrap(), written[9..], "the newest stays");
+    assert_eq!(stores.audit.prune(future, 100).await.unwrap(), 0);
+}
+
+async fn the_chain_goes_on_after_pruning(stores: &Stores) {
+    let written = ten_hours(stores).await;
+    stores.audit.prune(stores.clock.now(), 100).await.unwrap();
+    let next = stores.audit.append(&draft(11)).await.unwrap();
+    assert_eq!((next.seq, next.previous_hash), (11, written[9].hash), "no place is given twice");
+    // A clock that was set back does not keep what is behind from being counted right.
+    stores.clock.set(written[0].at - TimeDelta::days(1));
+    stores.audit.append(&draft(12)).await.unwrap();
+    assert_eq!(stores.audit.prune(written[0].at, 100).await.unwrap(), 0, "what stands before it is newer");
+    assert_eq!(verified(stores).await, 3);
+}
+
+/// Runs a change and says how many entries it left; with one it is that of the change.
+async fn left<T>(stores: &Stores, change: impl Future<Output = T>) -> (T, usize) {
+    let before = stores.audit.newest(1).await.unwrap().first().map_or(0, |entry| entry.seq);
+    let ended = change.await;
+    let new = stores.audit.read(before + 1, 10).await.unwrap();
+    assert!(new.iter().all(|entry| entry.action == "test.change" && entry.subject == "subject"), "{new:?}");
+    verified(stores).await;
+    (ended, new.len())
+}
+
+/// That the change says `$ended` and leaves so many entries.
+macro_rules! leaves {
+    ($stores:expr, $count:expr, $ended:pat, $change:expr) => {{
+        let (ended, entries) = left($stores, $change).await;
+        assert!(matches!(ended, $ended), "{}: {ended:?}", stringify!($change));
+        assert_eq!(entries, $count, "{}", stringify!($change));
+    }};
+}
+
+async fn changes_of_keys_leave_an_entry_each(stores: &Stores) {
+    let (keys, draft) = (&stores.api_keys, audit());
+    leaves!(stores, 0, Ok(false), keys.insert(&inference_key(1, 1), &draft));
+    stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
+    leaves!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
+    leaves!(stores, 0, Err(_), keys.insert(&inference_key(1, 1), &draft));
+    leaves!(stores, 1, Ok(true), keys.set_disabled(&hash(1), true, &draft));
+    leaves!(stores, 0, Ok(true), keys.set_disabled(&hash(1), true, &draft));
+    leaves!(stores, 1, Ok(true), keys.set_disabled(&hash(1), false, &draft));
+    leaves!(stores, 0, Ok(false), keys.set_disabled(&hash(2), true, &draft));
+    let before = inference_key(1, 1);
+    let after = ApiKey { limit: None, ..before.clone() };
+    leaves!(stores, 1, Ok(true), keys.update(&before, &after, &draft));
+    leaves!(stores, 0, Ok(false), keys.update(&before, &after, &draft));
+    leaves!(stores, 0, Ok(true), keys.update(&after, &after, &draft));
+    leaves!(stores, 1, Ok(true), keys.delete(&hash(1), &draft));
+    leaves!(stores, 0, Ok(false), keys.delete(&hash(1), &draft));
+}
+
+async fn changes_of_workspaces_leave_an_entry_each(stores: &Stores) {
+    let (workspaces, draft, one) = (&stores.workspaces, audit(), workspace_id(1));
+    leaves!(stores, 1, Ok(true), workspaces.bootstrap(&workspace(9), &management_key(9), &draft));
+    leaves!(stores, 0, Ok(false), workspaces.bootstrap(&workspace(8), &management_key(8), &draft));
+    leaves!(stores, 0, Ok(_), workspaces.default_or_insert(&workspace(8), &draft));
+    leaves!(stores, 1, Ok(()), workspaces.insert(&workspace(1), &draft));
+    leaves!(stores, 0, Err(_), workspaces.insert(&workspace(1), &draft));
+    leaves!(stores, 1, Ok(true), workspaces.set_suspended(one, true, &draft));
+    leaves!(stores, 0, Ok(true), workspaces.set_suspended(one, true, &draft));
+    leaves!(stores, 0, Ok(false), workspaces.set_suspended(workspace_id(7), true, &draft));
+    let (none, some) = (
+        WorkspaceBudgets::default(),
+        WorkspaceBudgets { daily: Some(Usd::from_pico(5)), ..WorkspaceBudgets::default() },
+    );
+    leaves!(stores, 1, Ok(true), workspaces.set_budgets(one, &none, &some, &draft));
+    leaves!(stores, 0, Ok(false), workspaces.set_budgets(one, &none, &some, &draft));
+    leaves!(stores, 0, Ok(true), workspaces.set_budgets(one, &some, &some, &draft));
+    let (none, some) = (RateLimits::default(), RateLimits { requests_per_minute: Some(7), tokens_per_minute: None });
+    leaves!(stores, 1, Ok(true), workspaces.set_rates(one, none, some, &draft));
+    leaves!(stores, 0, Ok(false), workspaces.set_rates(one, none, some, &draft));
+    leaves!(stores, 0, Ok(true), workspaces.set_rates(one, some, some, &draft));
+    leaves!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
+    leaves!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
+    leaves!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
+    leaves!(stores, 0, Err(_), workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft));
+    leaves!(stores, 1, Ok(true), workspaces.clear_credit(one, &draft));
+    leaves!(stores, 1, Ok(Some(Usd::ZERO)), workspaces.add_credit(one, Usd::ZERO, &draft));
+    leaves!(stores, 0, Ok(None), workspaces.add_credit(workspace_id(7), Usd::ZERO, &draft));
+}
+
+async fn changes_of_guardrails_leave_an_entry_each(stores: &Stores) {
+    let (guardrails, draft, id) = (&stores.guardrails, audit(), guardrail_id(2));
+    leaves!(stores, 0, Ok(false), guardrails.insert(&guardrail(2, 1), &draft));
+    stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
+    assert!(stores.api_keys.insert(&inference_key(1, 1), &draft).await.unwrap());
+    leaves!(stores, 1, Ok(true), guardrails.insert(&guardrail(2, 1), &draft));
+    let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
+    leaves!(stores, 1, Ok(true), guardrails.update(&second, &draft));
+    leaves!(stores, 0, Ok(false), guardrails.update(&second, &draft));
+    leaves!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[hash(1)], &draft));
+    leaves!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[hash(1)], &draft));
+    leaves!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[hash(1)], &draft));
+    leaves!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
+    leaves!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
+    leaves!(stores, 1, Ok(true), guardrails.delete(id, &draft));
+    leaves!(stores, 0, Ok(false), guardrails.delete(id, &draft));
+}
+
+async fn changes_of_the_catalogue_leave_an_entry_each(stores: &Stores) {
+    let (version, draft) = (catalogue_version(stores).await, audit());
+    leaves!(stores, 1, Ok(true), stores.models.apply(&CatalogueChange::default(), version, &draft));
+    leaves!(stores, 0, Ok(false), stores.models.apply(&CatalogueChange::default(), version, &draft));
+}
+
+/// Whoever sees the change sees its entry.
+async fn the_entry_is_there_with_its_change(stores: &Stores) {
+    stores.workspaces.insert(&workspace(1), &audit()).await.unwrap();
+    let act = async |number: u64| {
+        if number == 6 {
+            assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
+        } else {
+            let changed = stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().suspended;
+            let entries = stores.audit.read(0, 10).await.unwrap().len();
+            assert!(!changed || entries == 2, "a change without its entry");
+        }
+    };
+    join_all((0..12).map(act)).await;
+}
