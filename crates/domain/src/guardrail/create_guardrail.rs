@@ -1,51 +1,53 @@
 //! Making a guardrail.
 
-use std::sync::Arc;
-
-use super::{CreateGuardrailError, Guardrail, GuardrailName, GuardrailRepository, GuardrailRules};
-use crate::audit::{Actor, AuditDraft};
-use crate::ids::WorkspaceId;
-use crate::json::Json;
-use crate::system::{Clock, IdGenerator};
+use super::record::audited;
+use super::{
+    Guardrail, GuardrailDraft, GuardrailError, GuardrailName, GuardrailPorts, GuardrailRules, InvalidGuardrail,
+    PlacedGuardrail,
+};
+use crate::audit::Actor;
 
 /// Makes a guardrail.
 pub struct CreateGuardrail {
-    guardrails: Arc<dyn GuardrailRepository>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdGenerator>,
+    ports: GuardrailPorts,
 }
 
 impl CreateGuardrail {
     /// Wires the ports.
-    pub fn new(guardrails: Arc<dyn GuardrailRepository>, clock: Arc<dyn Clock>, ids: Arc<dyn IdGenerator>) -> Self {
-        Self { guardrails, clock, ids }
+    pub fn new(ports: GuardrailPorts) -> Self {
+        Self { ports }
     }
 
-    /// Adds a guardrail to a workspace. No key holds it yet.
-    pub async fn execute(
-        &self,
-        actor: &Actor,
-        workspace_id: WorkspaceId,
-        name: &str,
-    ) -> Result<Guardrail, CreateGuardrailError> {
-        let guardrail = Guardrail {
-            id: self.ids.guardrail_id(),
-            workspace_id,
-            name: GuardrailName::try_new(name)?,
+    /// Adds a guardrail to the workspace that the draft names, else to the default one. No key holds it yet; with
+    /// `workspace_default` the whole workspace is under it at once, in the same transaction.
+    ///
+    /// # Errors
+    /// A fault of the draft, which must have a name; a workspace that is not there; the store.
+    pub async fn execute(&self, actor: &Actor, draft: &GuardrailDraft) -> Result<PlacedGuardrail, GuardrailError> {
+        let ports = &self.ports;
+        let name = draft.name().ok_or_else(|| InvalidGuardrail::new("name", "is required"))?;
+        let blank = Guardrail {
+            id: ports.ids.guardrail_id(),
+            workspace_id: ports.workspace(draft.workspace_id()).await?.id,
+            name: GuardrailName::try_new(name).map_err(|fault| InvalidGuardrail::new("name", fault.to_string()))?,
             budget: None,
             rules: GuardrailRules::default(),
             version: 1,
-            created_at: self.clock.now(),
+            created_at: ports.clock.now(),
             updated_at: None,
         };
-        let name = Json::string(guardrail.name.as_str());
-        let after = Json::object([("name", name.text())]);
-        let details = Json::object([("after", after.text())]);
-        let audit = AuditDraft::done(actor, "guardrail.create", format!("guardrail {}", guardrail.id), details);
-        if self.guardrails.insert(&guardrail, &audit).await? {
-            Ok(guardrail)
+        let guardrail = draft.apply(blank, &ports.names)?;
+        let workspace_default = draft.workspace_default() == Some(true);
+        let placed = PlacedGuardrail { guardrail, workspace_default };
+        let audit = audited(actor, "guardrail.create", None, Some(&placed));
+        let added = if workspace_default {
+            ports.guardrails.insert_default(&placed.guardrail, &audit).await?
         } else {
-            Err(CreateGuardrailError::UnknownWorkspace)
-        }
+            ports.guardrails.insert(&placed.guardrail, &audit).await?
+        };
+        if added { Ok(placed) } else { Err(GuardrailError::UnknownWorkspace) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! What can go wrong with guardrails.
 
+use super::filter::InvalidFilters;
+use crate::decision::SubmitDecisionError;
 use crate::error::{ErrorKind, StoreError};
 
 /// A name that is empty, too long or holds control characters.
@@ -7,26 +9,61 @@ use crate::error::{ErrorKind, StoreError};
 #[error("a guardrail name has 1 to 200 characters and no control characters")]
 pub struct InvalidGuardrailName;
 
-/// Why a guardrail was not made.
+/// A member of a record that cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}{}{fault}", if path.is_empty() { "" } else { ": " })]
+pub struct InvalidGuardrail {
+    /// Which member, such as `allowed_models[2]`; empty for the record as a whole.
+    pub path: String,
+    /// What is wrong and what to do, as a fragment of a sentence.
+    pub fault: String,
+    /// Up to three names that are spelled like one that nobody has; the fault tells them as well.
+    pub nearest: Vec<String>,
+}
+
+impl InvalidGuardrail {
+    /// A fault at a path.
+    pub fn new(path: impl Into<String>, fault: impl Into<String>) -> Self {
+        Self { path: path.into(), fault: fault.into(), nearest: Vec::new() }
+    }
+}
+
+impl From<InvalidFilters> for InvalidGuardrail {
+    fn from(InvalidFilters { path, fault }: InvalidFilters) -> Self {
+        Self::new(path, fault)
+    }
+}
+
+/// Why a guardrail was not read or changed. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
-pub enum CreateGuardrailError {
-    /// The name breaks the rules.
+pub enum GuardrailError {
+    /// The record breaks the rules.
     #[error(transparent)]
-    InvalidName(#[from] InvalidGuardrailName),
+    Invalid(#[from] InvalidGuardrail),
+    /// There is no such guardrail (an id that is not even well formed included).
+    #[error("there is no such guardrail")]
+    UnknownGuardrail,
+    /// The guardrail was never of that version.
+    #[error("the guardrail has no such version")]
+    UnknownVersion,
     /// There is no such workspace.
     #[error("there is no such workspace")]
     UnknownWorkspace,
+    /// Others changed it again and again in the meantime.
+    #[error("the guardrail is being changed by others")]
+    Conflict,
     /// The store failed.
     #[error("the guardrail store failed")]
     Store(#[from] StoreError),
 }
 
-impl CreateGuardrailError {
+impl GuardrailError {
     /// Its meaning.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::InvalidName(_) => ErrorKind::InvalidRequest,
-            Self::UnknownWorkspace => ErrorKind::NotFound,
+            Self::Invalid(_) => ErrorKind::InvalidRequest,
+            Self::UnknownGuardrail | Self::UnknownVersion | Self::UnknownWorkspace => ErrorKind::NotFound,
+            Self::Conflict => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }
@@ -55,6 +92,55 @@ impl AssignKeysError {
         match self {
             Self::NoHashes | Self::EmptyHash(_) => ErrorKind::InvalidRequest,
             Self::UnknownGuardrail => ErrorKind::NotFound,
+            Self::Store(error) => error.kind(),
+        }
+    }
+}
+
+/// Why nothing was explained.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainGuardrailError {
+    /// There is no such guardrail (an id that is not even well formed included).
+    #[error("there is no such guardrail")]
+    UnknownGuardrail,
+    /// No live inference key has that hash.
+    #[error("key_hash names no live inference key")]
+    UnknownKey,
+    /// A model that nobody has; Decisions would be refused as well.
+    #[error("there is no such model")]
+    UnknownModel {
+        /// Up to three ids of decision models that are spelled alike.
+        nearest: Vec<String>,
+    },
+    /// A model that answers no Decisions requests; which one, and why not, it says itself.
+    #[error(transparent)]
+    NotAskable(SubmitDecisionError),
+    /// Filters that were accepted once cannot be used any more.
+    #[error("the guardrail's filters cannot be used: {0}")]
+    Filters(#[from] InvalidFilters),
+    /// The store failed.
+    #[error("a store failed")]
+    Store(#[from] StoreError),
+}
+
+impl From<SubmitDecisionError> for ExplainGuardrailError {
+    fn from(error: SubmitDecisionError) -> Self {
+        match error {
+            SubmitDecisionError::UnknownModel { nearest } => Self::UnknownModel { nearest },
+            SubmitDecisionError::Store(error) => Self::Store(error),
+            other => Self::NotAskable(other),
+        }
+    }
+}
+
+impl ExplainGuardrailError {
+    /// Its meaning.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::UnknownKey => ErrorKind::InvalidRequest,
+            Self::NotAskable(error) => error.kind(),
+            Self::UnknownGuardrail | Self::UnknownModel { .. } => ErrorKind::NotFound,
+            Self::Filters(_) => ErrorKind::Internal,
             Self::Store(error) => error.kind(),
         }
     }

@@ -1,19 +1,51 @@
 //! Guardrails: what a key may use, spend and send.
 
 mod assign_keys_to_guardrail;
+mod assignment;
 mod create_guardrail;
+mod delete_guardrail;
+mod draft;
 mod errors;
+mod explain_guardrail;
 pub mod filter;
+#[cfg(test)]
+mod fixtures;
+mod get_guardrail;
+mod get_guardrail_version;
+mod known_names;
+mod list_assigned_keys;
+mod list_guardrail_versions;
+mod list_guardrails;
+mod management;
 mod model;
 mod permission;
 mod policy;
 mod ports;
+mod record;
+mod remove_keys_from_guardrail;
+mod restore_guardrail_version;
+mod set_default_guardrail;
+mod update_guardrail;
 
 pub use assign_keys_to_guardrail::*;
+pub use assignment::*;
 pub use create_guardrail::*;
+pub use delete_guardrail::*;
+pub use draft::*;
 pub use errors::*;
+pub use explain_guardrail::*;
+pub use get_guardrail::*;
+pub use get_guardrail_version::*;
+pub use known_names::*;
+pub use list_assigned_keys::*;
+pub use list_guardrail_versions::*;
+pub use list_guardrails::*;
+pub use management::*;
 pub use model::*;
 pub use permission::Forbidden;
-pub(crate) use permission::permits;
 pub use policy::*;
 pub use ports::*;
+pub use remove_keys_from_guardrail::*;
+pub use restore_guardrail_version::*;
+pub use set_default_guardrail::*;
+pub use update_guardrail::*;

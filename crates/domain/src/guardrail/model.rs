@@ -88,6 +88,35 @@ pub struct DataPolicyRules {
     pub enable_free_model_training: Option<bool>,
 }
 
+impl DataPolicyRules {
+    /// The names of the rules.
+    pub const FLAGS: [&str; 8] = [
+        "enforce_zdr",
+        "enforce_zdr_anthropic",
+        "enforce_zdr_openai",
+        "enforce_zdr_google",
+        "enforce_zdr_xai",
+        "enforce_zdr_other",
+        "enable_paid_model_training",
+        "enable_free_model_training",
+    ];
+
+    /// The rule of that name.
+    pub(super) fn flag_mut(&mut self, name: &str) -> Option<&mut Option<bool>> {
+        Some(match name {
+            "enforce_zdr" => &mut self.enforce_zdr,
+            "enforce_zdr_anthropic" => &mut self.enforce_zdr_anthropic,
+            "enforce_zdr_openai" => &mut self.enforce_zdr_openai,
+            "enforce_zdr_google" => &mut self.enforce_zdr_google,
+            "enforce_zdr_xai" => &mut self.enforce_zdr_xai,
+            "enforce_zdr_other" => &mut self.enforce_zdr_other,
+            "enable_paid_model_training" => &mut self.enable_paid_model_training,
+            "enable_free_model_training" => &mut self.enable_free_model_training,
+            _ => return None,
+        })
+    }
+}
+
 /// What happens to a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

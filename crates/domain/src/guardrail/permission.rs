@@ -1,8 +1,11 @@
 //! Which models and providers a guardrail lets through.
 
-use super::Guardrail;
+use std::collections::HashSet;
+
+use super::{DataPolicyRules, Guardrail};
 use crate::ids::GuardrailId;
-use crate::model::CatalogueSnapshot;
+use crate::model::{CatalogueSnapshot, Model};
+use crate::money::Price;
 use crate::routing::Candidate;
 
 /// A rule that forbids a candidate.
@@ -15,11 +18,125 @@ pub struct Forbidden {
     pub rule: &'static str,
 }
 
-/// Whether one guardrail lets a candidate through.
-pub(crate) fn permits(
-    _guardrail: &Guardrail,
-    _candidate: &Candidate,
-    _catalogue: &CatalogueSnapshot,
-) -> Result<(), Forbidden> {
-    Ok(())
+/// What one guardrail lets through, ready to be asked on every request.
+#[derive(Debug)]
+pub(super) struct Permission {
+    guardrail_id: GuardrailId,
+    allowed_models: Option<HashSet<String>>,
+    ignored_models: HashSet<String>,
+    allowed_providers: Option<HashSet<String>>,
+    ignored_providers: HashSet<String>,
+    data_policy: DataPolicyRules,
 }
+
+impl Permission {
+    pub(super) fn of(guardrail: &Guardrail) -> Self {
+        let set = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.iter().cloned().collect());
+        let rules = &guardrail.rules;
+        Self {
+            guardrail_id: guardrail.id,
+            allowed_models: set(&rules.allowed_models),
+            ignored_models: set(&rules.ignored_models).unwrap_or_default(),
+            allowed_providers: set(&rules.allowed_providers),
+            ignored_providers: set(&rules.ignored_providers).unwrap_or_default(),
+            data_policy: rules.data_policy,
+        }
+    }
+
+    /// True where it cannot be answered without the catalogue's row.
+    pub(super) fn needs_row(&self) -> bool {
+        self.allowed_models.is_some() || !self.ignored_models.is_empty()
+    }
+
+    /// Whether a candidate may be tried; `row` is its row of the catalogue, which a sandbox model may lack.
+    pub(super) fn permits(&self, candidate: &Candidate, named: &Names<'_>) -> Result<(), Forbidden> {
+        let forbid = |rule| Err(Forbidden { guardrail_id: self.guardrail_id, rule });
+        let provider = candidate.endpoint.provider.as_str();
+        if self.allowed_models.as_ref().is_some_and(|allowed| !named.are_in(allowed)) {
+            return forbid("allowed_models");
+        }
+        if !self.ignored_models.is_empty() && named.touch(&self.ignored_models) {
+            return forbid("ignored_models");
+        }
+        if self.allowed_providers.as_ref().is_some_and(|allowed| !allowed.contains(provider)) {
+            return forbid("allowed_providers");
+        }
+        if self.ignored_providers.contains(provider) {
+            return forbid("ignored_providers");
+        }
+        if let Some(rule) = self.broken_data_policy(candidate) {
+            return forbid(rule);
+        }
+        Ok(())
+    }
+
+    fn broken_data_policy(&self, candidate: &Candidate) -> Option<&'static str> {
+        let rules = &self.data_policy;
+        let policy = candidate.endpoint.data_policy;
+        // Who keeps nothing has nothing to train on, whatever else is said of it.
+        if policy.zdr {
+            return None;
+        }
+        let (own, name) = match candidate.model.author() {
+            "anthropic" => (rules.enforce_zdr_anthropic, "enforce_zdr_anthropic"),
+            "openai" => (rules.enforce_zdr_openai, "enforce_zdr_openai"),
+            "google" => (rules.enforce_zdr_google, "enforce_zdr_google"),
+            "x-ai" => (rules.enforce_zdr_xai, "enforce_zdr_xai"),
+            _ => (rules.enforce_zdr_other, "enforce_zdr_other"),
+        };
+        match (own, rules.enforce_zdr) {
+            (Some(true), _) => return Some(name),
+            (None, Some(true)) => return Some("enforce_zdr"),
+            _ => {}
+        }
+        let free = candidate.prices.prompt == Price::ZERO && candidate.prices.completion == Price::ZERO;
+        // What nobody knows the price of may be either.
+        let unknown = !candidate.is_priced;
+        let trains = |allowed: Option<bool>, concerned: bool| policy.collects && concerned && allowed == Some(false);
+        if trains(rules.enable_paid_model_training, !free || unknown) {
+            return Some("enable_paid_model_training");
+        }
+        trains(rules.enable_free_model_training, free || unknown).then_some("enable_free_model_training")
+    }
+}
+
+/// What a candidate's model is called.
+pub(super) struct Names<'a> {
+    candidate: &'a Candidate,
+    catalogue: &'a CatalogueSnapshot,
+    row: Option<&'a Model>,
+}
+
+impl<'a> Names<'a> {
+    /// `row` is the candidate's row of the catalogue, where it has one and it is needed.
+    pub(super) fn new(candidate: &'a Candidate, catalogue: &'a CatalogueSnapshot, row: Option<&'a Model>) -> Self {
+        Self { candidate, catalogue, row }
+    }
+
+    /// Its canonical slug, which all variants of a model share; a model that the catalogue does not show has its id
+    /// only.
+    fn canonical(&self) -> &str {
+        self.row.map_or(self.candidate.model.as_str(), |row| row.canonical_slug.as_str())
+    }
+
+    /// True where the list means this model: by its slug, or by a former one that still means it.
+    fn are_in(&self, list: &HashSet<String>) -> bool {
+        let still_means = |former: &str| {
+            let found = self.catalogue.resolve(former);
+            found.is_some_and(|found| found.model.canonical_slug.as_str() == self.canonical())
+        };
+        let mut former = self.row.into_iter().flat_map(|row| &row.renamed_from);
+        list.contains(self.canonical()) || former.any(|name| list.contains(name.as_str()) && still_means(name.as_str()))
+    }
+
+    /// True where the list may mean this model: a ban outlives a change of the catalogue's slugs.
+    fn touch(&self, list: &HashSet<String>) -> bool {
+        let id = &self.candidate.model;
+        let former = self.row.into_iter().flat_map(|row| &row.renamed_from);
+        let mut names = former.map(crate::model::ModelId::as_str).chain([self.canonical(), id.as_str(), id.base()]);
+        names.any(|name| list.contains(name))
+    }
+}
+
+#[cfg(test)]
+mod tests;

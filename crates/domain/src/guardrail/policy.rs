@@ -2,9 +2,11 @@
 //!
 //! Lists intersect, filters unite, a block weighs more than a redaction and that more than a flag.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::filter::{Blocked, CompiledFilters, Filtered, InvalidFilters};
+use super::permission::{Names, Permission};
 use super::{Forbidden, Guardrail};
 use crate::decision::Inquiry;
 use crate::ids::GuardrailId;
@@ -16,6 +18,9 @@ use crate::routing::Candidate;
 pub struct Policy {
     /// The workspace's first.
     guardrails: Vec<Guardrail>,
+    permissions: Vec<Permission>,
+    /// True where some permission cannot be answered without the catalogue's row.
+    needs_row: bool,
     filters: CompiledFilters,
 }
 
@@ -25,9 +30,12 @@ impl Policy {
     /// # Errors
     /// A pattern does not compile, which no guardrail that was ever accepted has.
     pub fn compile(mut guardrails: Vec<Guardrail>) -> Result<Self, InvalidFilters> {
-        guardrails.dedup_by_key(|guardrail| guardrail.id);
+        let mut seen = HashSet::new();
+        guardrails.retain(|guardrail| seen.insert(guardrail.id));
         let filters = CompiledFilters::compile(guardrails.iter().map(|found| (found.id, &found.rules)))?;
-        Ok(Self { guardrails, filters })
+        let permissions: Vec<Permission> = guardrails.iter().map(Permission::of).collect();
+        let needs_row = permissions.iter().any(Permission::needs_row);
+        Ok(Self { guardrails, permissions, needs_row, filters })
     }
 
     /// The guardrails, the workspace's first.
@@ -50,7 +58,11 @@ impl Policy {
     /// # Errors
     /// The first rule that forbids it.
     pub fn permits(&self, candidate: &Candidate, catalogue: &CatalogueSnapshot) -> Result<(), Forbidden> {
-        self.guardrails.iter().try_for_each(|guardrail| super::permits(guardrail, candidate, catalogue))
+        let id = candidate.model.as_str();
+        let found = if self.needs_row { catalogue.resolve(id) } else { None };
+        let row = found.as_ref().map(|found| &*found.model).filter(|row| row.id == candidate.model);
+        let names = Names::new(candidate, catalogue, row);
+        self.permissions.iter().try_for_each(|permission| permission.permits(candidate, &names))
     }
 
     /// Looks through every text of an inquiry and every name in it. What is returned is what may be sent.
@@ -61,3 +73,6 @@ impl Policy {
         self.filters.apply(inquiry)
     }
 }
+
+#[cfg(test)]
+mod tests;

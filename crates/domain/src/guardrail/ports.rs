@@ -38,17 +38,29 @@ impl GuardrailPolicies for NoGuardrails {
 /// # Contract
 /// - Every method is one transaction; `assign_keys` MUST be all or nothing however many hashes it takes. Those that
 ///   change something write their audit entry in it.
-/// - `update`, `delete`, `set_default` and `assign_keys` MUST raise the change feed's key version in the same
-///   transaction when they change something.
+/// - Of changes to one guardrail that run at the same time from the same version, exactly one happens.
+/// - `update`, `delete`, `set_default` and `assign_keys`, and what does one of them on the way, MUST raise the change
+///   feed's key version in the same transaction when they change something.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GuardrailRepository: Send + Sync {
     /// Adds a guardrail and its first version; false where its workspace does not exist.
     async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
 
+    /// As [`Self::insert`], and puts its whole workspace under it, in place of what that was under.
+    async fn insert_default(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
+
     /// Replaces name, budget and rules where the version that is stored is one below `guardrail.version`, and keeps
     /// what comes to be as a version; false otherwise.
     async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
+
+    /// As [`Self::update`], and puts its whole workspace under it, or, where it is under it, under none.
+    async fn update_default(
+        &self,
+        guardrail: &Guardrail,
+        default: bool,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError>;
 
     /// One guardrail, of any workspace: management keys manage across workspaces.
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError>;

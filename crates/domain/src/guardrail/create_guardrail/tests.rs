@@ -1,0 +1,169 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::audit::AuditLog;
+use crate::error::{ErrorKind, StoreError};
+use crate::guardrail::fixtures::{actor, ports, read, store, workspace_id};
+use crate::guardrail::{
+    DeleteGuardrail, GetGuardrail, GuardrailRepository, ListGuardrails, MockGuardrailRepository, SetDefaultGuardrail,
+};
+use crate::testing::MemoryStore;
+use crate::workspace::WorkspaceRepository;
+
+async fn create(store: &MemoryStore, record: &str) -> Result<PlacedGuardrail, GuardrailError> {
+    CreateGuardrail::new(ports(store)).execute(&actor(), &read(record).unwrap()).await
+}
+
+/// The newest entry: action, subject and details.
+async fn noted(store: &MemoryStore) -> (String, String, serde_json::Value) {
+    let entry = AuditLog::newest(store, 1).await.unwrap().remove(0);
+    assert_eq!(entry.actor, actor());
+    (entry.action, entry.subject, serde_json::from_str(entry.details.text()).unwrap())
+}
+
+async fn default_of(store: &MemoryStore, workspace: u64) -> Option<crate::ids::GuardrailId> {
+    WorkspaceRepository::find(store, workspace_id(workspace)).await.unwrap().unwrap().default_guardrail_id
+}
+
+#[tokio::test]
+async fn a_guardrail_goes_to_the_default_workspace_where_none_is_named() {
+    let store = store().await;
+    let made =
+        create(&store, r#"{"name":"a","allowed_models":["judge"],"limit_usd":5,"reset_interval":null}"#).await.unwrap();
+    assert_eq!(
+        (made.guardrail.workspace_id, made.guardrail.version, made.workspace_default),
+        (workspace_id(900), 1, false)
+    );
+    let id = made.guardrail.id;
+    assert_eq!(GuardrailRepository::find(&store, id).await.unwrap().as_ref(), Some(&made.guardrail));
+    assert_eq!(GetGuardrail::new(ports(&store)).execute(&id.to_string()).await.unwrap(), made);
+    let (action, subject, details) = noted(&store).await;
+    assert_eq!((action.as_str(), subject), ("guardrail.create", format!("guardrail {id}")));
+    assert!(details.get("before").is_none());
+    let after = serde_json::json!({
+        "name": "a", "workspace_id": workspace_id(900).to_string(), "workspace_default": false, "version": 1,
+        "limit_usd": 5, "reset_interval": null, "allowed_models": ["acme/judge-20260901"],
+    });
+    assert_eq!(details["after"], after);
+}
+
+#[tokio::test]
+async fn a_long_pattern_is_kept_whole_and_told_in_part() {
+    let store = store().await;
+    let pattern = "é".repeat(501);
+    let filters = format!(r#"[{{"pattern":"{pattern}","action":"flag"}},{{"pattern":"short","action":"flag"}}]"#);
+    let made = create(&store, &format!(r#"{{"name":"a","content_filters":{filters}}}"#)).await.unwrap();
+    assert_eq!(made.guardrail.rules.content_filters[0].pattern, pattern);
+    let told = noted(&store).await.2;
+    let patterns = &told["after"]["content_filters"];
+    assert_eq!(patterns[0]["pattern"], format!("{}…", "é".repeat(500)));
+    assert_eq!(patterns[1]["pattern"], "short");
+}
+
+#[tokio::test]
+async fn a_default_is_one_at_once() {
+    let store = store().await;
+    let record = format!(r#"{{"name":"a","workspace_id":"{}","workspace_default":true}}"#, workspace_id(901));
+    let made = create(&store, &record).await.unwrap();
+    assert!(made.workspace_default);
+    assert_eq!(default_of(&store, 901).await, Some(made.guardrail.id));
+    assert_eq!(default_of(&store, 900).await, None);
+    assert_eq!(noted(&store).await.2["after"]["workspace_default"], true);
+    assert!(GetGuardrail::new(ports(&store)).execute(&made.guardrail.id.to_string()).await.unwrap().workspace_default);
+}
+
+#[tokio::test]
+async fn nothing_is_made_of_a_fault() {
+    let store = store().await;
+    for (record, kind) in [
+        (r#"{"description":"no name"}"#, ErrorKind::InvalidRequest),
+        (r#"{"name":" "}"#, ErrorKind::InvalidRequest),
+        (r#"{"name":"a","allowed_models":["nope"]}"#, ErrorKind::InvalidRequest),
+        (r#"{"name":"a","workspace_id":"01990000-0000-7000-8000-00000000dead"}"#, ErrorKind::NotFound),
+    ] {
+        let before = AuditLog::newest(&store, 1).await.unwrap();
+        let error = create(&store, record).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{record}");
+        assert_eq!(AuditLog::newest(&store, 1).await.unwrap(), before, "{record}");
+    }
+    assert_eq!(create(&store, "{}").await.unwrap_err().to_string(), "name: is required");
+    assert!(GuardrailRepository::list(&store, workspace_id(900)).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_failing_store_is_unavailable_and_a_workspace_that_goes_is_not_found() {
+    let store = store().await;
+    for default in [false, true] {
+        let mut away = MockGuardrailRepository::new();
+        away.expect_insert().returning(|_, _| Err(StoreError::unavailable("away")));
+        away.expect_insert_default().returning(|_, _| Err(StoreError::unavailable("away")));
+        let mut gone = MockGuardrailRepository::new();
+        gone.expect_insert().returning(|_, _| Ok(false));
+        gone.expect_insert_default().returning(|_, _| Ok(false));
+        for (guardrails, kind) in [(away, ErrorKind::Unavailable), (gone, ErrorKind::NotFound)] {
+            let ports = GuardrailPorts { guardrails: Arc::new(guardrails), ..ports(&store) };
+            let draft = read(&format!(r#"{{"name":"a","workspace_default":{default}}}"#)).unwrap();
+            let error = CreateGuardrail::new(ports).execute(&actor(), &draft).await.unwrap_err();
+            assert_eq!(error.kind(), kind);
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_are_read_in_pages_newest_first() {
+    let store = store().await;
+    let ports = ports(&store);
+    let create = CreateGuardrail::new(ports.clone());
+    let mut made = Vec::new();
+    for number in 0..5 {
+        let record = format!(r#"{{"name":"g{number}","workspace_default":{}}}"#, number == 3);
+        made.push(create.execute(&actor(), &read(&record).unwrap()).await.unwrap());
+    }
+    let list = ListGuardrails::new(ports);
+    let names = |page: &crate::guardrail::GuardrailPage| -> Vec<(String, bool)> {
+        let told = |one: &PlacedGuardrail| (one.guardrail.name.as_str().to_owned(), one.workspace_default);
+        page.guardrails.iter().map(told).collect()
+    };
+    let page = list.execute(None, 1, 2).await.unwrap();
+    assert_eq!((names(&page), page.total), (vec![("g3".to_owned(), true), ("g2".to_owned(), false)], 5));
+    let beyond = list.execute(Some(workspace_id(900)), 9, 2).await.unwrap();
+    assert_eq!((beyond.guardrails.len(), beyond.total), (0, 5));
+    assert_eq!(list.execute(Some(workspace_id(901)), 0, 50).await.unwrap().total, 0);
+    assert_eq!(list.execute(Some(workspace_id(7)), 0, 50).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_deleted_guardrail_is_gone_with_what_was_under_it() {
+    let store = store().await;
+    let made = create(&store, r#"{"name":"a","workspace_default":true}"#).await.unwrap();
+    let id = made.guardrail.id.to_string();
+    let delete = DeleteGuardrail::new(ports(&store));
+    delete.execute(&actor(), &id).await.unwrap();
+    let (action, subject, details) = noted(&store).await;
+    assert_eq!((action.as_str(), subject), ("guardrail.delete", format!("guardrail {id}")));
+    assert_eq!((&details["before"]["name"], details.get("after")), (&"a".into(), None));
+    assert_eq!(default_of(&store, 900).await, None);
+    for id in [id.as_str(), "nonsense", ""] {
+        assert_eq!(delete.execute(&actor(), id).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(GetGuardrail::new(ports(&store)).execute(id).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_is_put_under_a_guardrail_and_taken_from_under_it() {
+    let store = store().await;
+    let first = create(&store, r#"{"name":"a","workspace_default":true}"#).await.unwrap().guardrail.id;
+    let second = create(&store, r#"{"name":"b"}"#).await.unwrap().guardrail.id;
+    let set = SetDefaultGuardrail::new(ports(&store));
+    set.execute(&actor(), &second.to_string()).await.unwrap();
+    assert_eq!(default_of(&store, 900).await, Some(second));
+    let (action, subject, details) = noted(&store).await;
+    assert_eq!((action.as_str(), subject), ("workspace.default_guardrail", format!("workspace {}", workspace_id(900))));
+    assert_eq!(details["before"]["default_guardrail_id"], first.to_string());
+    assert_eq!(details["after"]["default_guardrail_id"], second.to_string());
+    assert_eq!(set.clear(&actor(), None).await.unwrap(), workspace_id(900));
+    assert_eq!(default_of(&store, 900).await, None);
+    assert!(noted(&store).await.2["after"]["default_guardrail_id"].is_null());
+    assert_eq!(set.clear(&actor(), Some(workspace_id(7))).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(set.execute(&actor(), "x").await.unwrap_err().kind(), ErrorKind::NotFound);
+}

@@ -1,0 +1,30 @@
+//! Deleting a guardrail.
+
+use super::record::audited;
+use super::{GuardrailError, GuardrailPorts};
+use crate::audit::Actor;
+
+/// Deletes a guardrail.
+pub struct DeleteGuardrail {
+    ports: GuardrailPorts,
+}
+
+impl DeleteGuardrail {
+    /// Wires the ports.
+    pub fn new(ports: GuardrailPorts) -> Self {
+        Self { ports }
+    }
+
+    /// Deletes a guardrail with its versions. Keys that hold it hold none then, and a workspace that is under it is
+    /// under none.
+    ///
+    /// # Errors
+    /// There is no such guardrail, a malformed id included; the store.
+    pub async fn execute(&self, actor: &Actor, id: &str) -> Result<(), GuardrailError> {
+        let guardrail = self.ports.find(id).await?;
+        let before = self.ports.place(guardrail).await?;
+        let audit = audited(actor, "guardrail.delete", Some(&before), None);
+        let deleted = self.ports.guardrails.delete(before.guardrail.id, &audit).await?;
+        if deleted { Ok(()) } else { Err(GuardrailError::UnknownGuardrail) }
+    }
+}

@@ -1,0 +1,275 @@
+//! From JSON to a draft.
+
+use serde_json::value::RawValue;
+
+use super::GuardrailDraft;
+use crate::budget::ResetInterval;
+use crate::edit::Edit;
+use crate::guardrail::{
+    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, FilterAction, InvalidGuardrail,
+};
+use crate::json::{Json, JsonKind};
+use crate::money::Usd;
+
+/// Most characters of a description.
+const MAX_DESCRIPTION_CHARS: usize = 1000;
+/// Most elements of any list.
+const MAX_ELEMENTS: usize = 1000;
+/// Most characters of a filter's label.
+const MAX_LABEL_CHARS: usize = 100;
+
+type Members<'a> = Vec<(String, &'a RawValue)>;
+
+impl GuardrailDraft {
+    /// Reads the members of a record, and of a change to one: what is absent is not set, what is null goes away.
+    /// Unknown members are ignored.
+    ///
+    /// # Errors
+    /// The first fault, with its path. A member that stands twice is one: which of them counts would be a guess.
+    pub fn read(record: &Json) -> Result<Self, InvalidGuardrail> {
+        let members = record.raw_members().ok_or_else(|| InvalidGuardrail::new("", "a guardrail is a JSON object"))?;
+        let mut draft = Self::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for (name, value) in &members {
+            if draft.take(name, &Json::from(*value))? {
+                if seen.contains(&name.as_str()) {
+                    return Err(InvalidGuardrail::new(name, "stands more than once"));
+                }
+                seen.push(name);
+            }
+        }
+        Ok(draft)
+    }
+
+    /// Takes one member; false where no such member is known.
+    fn take(&mut self, name: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
+        match name {
+            "workspace_id" => self.workspace_id = value_of(value, |value| workspace_id(value))?,
+            "workspace_default" => self.workspace_default = value_of(value, |value| boolean(name, value))?,
+            "name" => self.name = Some(string(name, value)?),
+            "description" => self.description = change(value, |value| description(value))?,
+            "allowed_models" => self.allowed_models = change(value, |value| names(name, value))?,
+            "ignored_models" => self.ignored_models = change(value, |value| names(name, value))?,
+            "allowed_providers" => self.allowed_providers = change(value, |value| names(name, value))?,
+            "ignored_providers" => self.ignored_providers = change(value, |value| names(name, value))?,
+            "limit_usd" => self.limit_usd = change(value, |value| amount(value))?,
+            "reset_interval" => self.reset_interval = change(value, |value| interval(value))?,
+            "content_filters" => self.content_filters = change(value, |value| filters(name, value))?,
+            "content_filter_builtins" => {
+                self.content_filter_builtins = change(value, |value| builtins(name, value))?;
+            }
+            "allowed_data_regions" => regions(value)?,
+            "allow_safety_retention_google" | "allow_safety_retention_other" => only(
+                name,
+                value,
+                false,
+                "an endpoint that keeps nothing keeps nothing for safety either, so no exception can be granted; give null or false",
+            )?,
+            "enable_free_model_publication" => only(
+                name,
+                value,
+                true,
+                "endpoints do not tell whether prompts may be published; forbid training with enable_free_model_training, or give null or true",
+            )?,
+            // Nobody brings keys of providers: there is nothing that could be left out or taken in.
+            "include_byok_in_budgets" => drop(value_of(value, |value| boolean(name, value))?),
+            _ => match DataPolicyRules::FLAGS.into_iter().find(|flag| *flag == name) {
+                Some(flag) => self.data_policy.push((flag, value_of(value, |value| boolean(name, value))?)),
+                None => return Ok(false),
+            },
+        }
+        Ok(true)
+    }
+}
+
+fn value_of<T>(
+    value: &Json,
+    read: impl FnOnce(&Json) -> Result<T, InvalidGuardrail>,
+) -> Result<Option<T>, InvalidGuardrail> {
+    if value.kind() == JsonKind::Null { Ok(None) } else { read(value).map(Some) }
+}
+
+fn change<T>(
+    value: &Json,
+    read: impl FnOnce(&Json) -> Result<T, InvalidGuardrail>,
+) -> Result<Edit<T>, InvalidGuardrail> {
+    Ok(value_of(value, read)?.map_or(Edit::Clear, Edit::Set))
+}
+
+fn wrong(path: &str, wanted: &str, value: &Json) -> InvalidGuardrail {
+    InvalidGuardrail::new(path, format!("must be {wanted}, not {}", value.kind().described()))
+}
+
+fn boolean(path: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
+    match value.text() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(wrong(path, "a boolean", value)),
+    }
+}
+
+fn string(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
+    match value.kind() {
+        // What is quoted and no text after all has half of a surrogate pair in it.
+        JsonKind::String => value.as_string().ok_or_else(|| InvalidGuardrail::new(path, "holds half a character")),
+        _ => Err(wrong(path, "a string", value)),
+    }
+}
+
+fn elements(path: &str, value: &Json) -> Result<Vec<Json>, InvalidGuardrail> {
+    let elements = value.elements().ok_or_else(|| wrong(path, "an array", value))?;
+    if elements.len() > MAX_ELEMENTS {
+        let fault = format!("must have at most {MAX_ELEMENTS} elements, not {}", elements.len());
+        return Err(InvalidGuardrail::new(path, fault));
+    }
+    Ok(elements)
+}
+
+fn workspace_id(value: &Json) -> Result<crate::ids::WorkspaceId, InvalidGuardrail> {
+    let text = string("workspace_id", value)?;
+    text.parse().map_err(|_| InvalidGuardrail::new("workspace_id", "must be a UUID"))
+}
+
+fn description(value: &Json) -> Result<String, InvalidGuardrail> {
+    let text = string("description", value)?;
+    if text.chars().count() > MAX_DESCRIPTION_CHARS {
+        let fault = format!("must have at most {MAX_DESCRIPTION_CHARS} characters");
+        return Err(InvalidGuardrail::new("description", fault));
+    }
+    Ok(text)
+}
+
+fn names(path: &str, value: &Json) -> Result<Vec<String>, InvalidGuardrail> {
+    let elements = elements(path, value)?;
+    if elements.is_empty() {
+        return Err(InvalidGuardrail::new(path, "must have at least one element; null takes the rule away"));
+    }
+    let name = |(index, element): (usize, &Json)| {
+        let path = format!("{path}[{index}]");
+        let name = string(&path, element)?;
+        if name.is_empty() { Err(InvalidGuardrail::new(path, "must not be empty")) } else { Ok(name) }
+    };
+    elements.iter().enumerate().map(name).collect()
+}
+
+fn amount(value: &Json) -> Result<Usd, InvalidGuardrail> {
+    if value.kind() != JsonKind::Number {
+        return Err(wrong("limit_usd", "a number", value));
+    }
+    let amount: Option<Usd> = value.text().parse().ok();
+    amount.filter(|amount| *amount > Usd::ZERO).ok_or_else(|| {
+        InvalidGuardrail::new(
+            "limit_usd",
+            "must be more than 0 USD, below 9,200,000, with at most 12 digits after the point",
+        )
+    })
+}
+
+fn interval(value: &Json) -> Result<ResetInterval, InvalidGuardrail> {
+    let name = string("reset_interval", value)?;
+    ResetInterval::from_name(&name)
+        .ok_or_else(|| InvalidGuardrail::new("reset_interval", "must be daily, weekly, monthly or null"))
+}
+
+fn action(path: &str, members: &Members<'_>) -> Result<FilterAction, InvalidGuardrail> {
+    let at = format!("{path}.action");
+    let value = member(path, members, "action")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+    let name = string(&at, &value)?;
+    FilterAction::from_name(&name).ok_or_else(|| InvalidGuardrail::new(&at, "must be block, redact or flag"))
+}
+
+fn filters(path: &str, value: &Json) -> Result<Vec<ContentFilter>, InvalidGuardrail> {
+    let filter = |(index, element): (usize, &Json)| {
+        let path = format!("{path}[{index}]");
+        let members = element.raw_members().ok_or_else(|| wrong(&path, "an object", element))?;
+        let at = format!("{path}.pattern");
+        let pattern = member(&path, &members, "pattern")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+        let label = member(&path, &members, "label")?.map(|label| label_of(&format!("{path}.label"), &label));
+        Ok(ContentFilter {
+            pattern: string(&at, &pattern)?,
+            action: action(&path, &members)?,
+            label: label.transpose()?,
+        })
+    };
+    elements(path, value)?.iter().enumerate().map(filter).collect()
+}
+
+fn label_of(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
+    let label = string(path, value)?;
+    let fits = (1..=MAX_LABEL_CHARS).contains(&label.chars().count()) && !label.chars().any(char::is_control);
+    let fault = || format!("must have 1 to {MAX_LABEL_CHARS} characters and no control characters");
+    if fits { Ok(label) } else { Err(InvalidGuardrail::new(path, fault())) }
+}
+
+fn builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>, InvalidGuardrail> {
+    let mut found: Vec<BuiltinContentFilter> = Vec::new();
+    for (index, element) in elements(path, value)?.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let members = element.raw_members().ok_or_else(|| wrong(&path, "an object", element))?;
+        let slug = slug(&path, &members)?;
+        scan_scope(&path, &members)?;
+        if found.iter().any(|other| other.slug == slug) {
+            return Err(InvalidGuardrail::new(format!("{path}.slug"), "stands in the list already"));
+        }
+        found.push(BuiltinContentFilter { slug, action: action(&path, &members)? });
+    }
+    Ok(found)
+}
+
+fn slug(path: &str, members: &Members<'_>) -> Result<BuiltinFilter, InvalidGuardrail> {
+    let at = format!("{path}.slug");
+    let value = member(path, members, "slug")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
+    let name = string(&at, &value)?;
+    if let Some(known) = BuiltinFilter::from_name(&name) {
+        return Ok(known);
+    }
+    let known: Vec<&str> = BuiltinFilter::ALL.into_iter().map(BuiltinFilter::as_str).collect();
+    let reason = match name.as_str() {
+        "person-name" | "address" => format!("{name} needs a language model to find it, and none runs here; known are"),
+        _ => "must be one of".to_owned(),
+    };
+    Err(InvalidGuardrail::new(at, format!("{reason}: {}", known.join(", "))))
+}
+
+/// Either scope is kept by looking through everything.
+fn scan_scope(path: &str, members: &Members<'_>) -> Result<(), InvalidGuardrail> {
+    let at = format!("{path}.scan_scope");
+    let Some(value) = member(path, members, "scan_scope")? else { return Ok(()) };
+    match string(&at, &value)?.as_str() {
+        "user_only" | "all_messages" => Ok(()),
+        _ => Err(InvalidGuardrail::new(at, "must be user_only or all_messages")),
+    }
+}
+
+/// A member of an object that is there once and is not null.
+fn member(path: &str, members: &Members<'_>, name: &str) -> Result<Option<Json>, InvalidGuardrail> {
+    let mut found = members.iter().filter(|(known, _)| known == name).map(|(_, value)| Json::from(*value));
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(InvalidGuardrail::new(format!("{path}.{name}"), "stands more than once"));
+    }
+    Ok(first.filter(|value| value.kind() != JsonKind::Null))
+}
+
+/// A rule that cannot be kept, but for the value that rules nothing.
+fn only(path: &str, value: &Json, harmless: bool, why: &str) -> Result<(), InvalidGuardrail> {
+    match value_of(value, |value| boolean(path, value))? {
+        Some(other) if other != harmless => Err(InvalidGuardrail::new(path, format!("cannot be kept: {why}"))),
+        _ => Ok(()),
+    }
+}
+
+fn regions(value: &Json) -> Result<(), InvalidGuardrail> {
+    let path = "allowed_data_regions";
+    let Some(regions) = value_of(value, |value| names(path, value))? else { return Ok(()) };
+    let every = ["global", "europe", "us"];
+    if let Some(index) = regions.iter().position(|region| !every.contains(&region.as_str())) {
+        return Err(InvalidGuardrail::new(format!("{path}[{index}]"), "must be global, europe or us"));
+    }
+    if every.iter().all(|region| regions.iter().any(|named| named == region)) {
+        return Ok(());
+    }
+    let why = "cannot be kept: endpoints do not tell where they run; allow the providers that run there with \
+               allowed_providers, or give null";
+    Err(InvalidGuardrail::new(path, why))
+}

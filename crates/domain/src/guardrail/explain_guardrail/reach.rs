@@ -1,0 +1,102 @@
+//! How far a request gets: filters first, then models and endpoints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::verdict::{Decider, EndpointVerdict, Verdict};
+use crate::decision::{DecisionRequest, Inquiry, SubmitDecision, SubmitDecisionError, Unpriced};
+use crate::guardrail::filter::Finding;
+use crate::guardrail::{ExplainGuardrailError, Policy};
+use crate::model::ModelId;
+use crate::money::Usd;
+use crate::routing::{Candidate, Emptied, HealthBoard, HealthPolicy, Selection};
+use crate::system::Randomness;
+
+/// How far a request gets.
+pub(super) struct Reach {
+    pub(super) model: ModelId,
+    pub(super) decided_by: Option<Decider>,
+    pub(super) endpoints: Vec<EndpointVerdict>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) inquiry: Option<Arc<Inquiry>>,
+    pub(super) bound: Option<Usd>,
+}
+
+impl Reach {
+    pub(super) fn of(
+        request: &DecisionRequest,
+        policy: &Policy,
+        decisions: &SubmitDecision,
+        is_limited: bool,
+    ) -> Result<Self, ExplainGuardrailError> {
+        let (filtered, blocked) = match policy.filter(&request.inquiry) {
+            Ok(filtered) => (Some(filtered), None),
+            Err(blocked) => (None, Some(Decider::Filter(blocked))),
+        };
+        // What is judged is what would be sent.
+        let inquiry = filtered.as_ref().map_or(&request.inquiry, |filtered| &filtered.inquiry);
+        let request = DecisionRequest { inquiry: Arc::clone(inquiry), ..request.clone() };
+        let preview = decisions.preview(&request, policy, is_limited)?;
+        let judge = |candidate: &Candidate| EndpointVerdict {
+            model: candidate.model.clone(),
+            endpoint: Arc::clone(&candidate.endpoint),
+            verdict: match policy.permits(candidate, &preview.catalogue) {
+                Err(forbidden) => Verdict::Forbidden(forbidden),
+                Ok(()) if !candidate.is_priced && preview.unpriced == Unpriced::Refuse => Verdict::Unpriced,
+                Ok(()) => alone(&request, candidate),
+            },
+        };
+        let endpoints = preview.candidates.iter().map(judge).collect();
+        let (bound, refused) = match preview.outcome {
+            Ok(bound) => (Some(bound), None),
+            Err(error) => (None, refusal(error)?),
+        };
+        Ok(Self {
+            decided_by: blocked.or(refused),
+            bound: filtered.as_ref().and(bound),
+            findings: filtered.as_ref().map(|filtered| filtered.findings.clone()).unwrap_or_default(),
+            inquiry: filtered.map(|filtered| filtered.inquiry),
+            model: preview.model,
+            endpoints,
+        })
+    }
+}
+
+/// What a refusal of routing means; `None` for one that is over soon, which says nothing of guardrails.
+fn refusal(error: SubmitDecisionError) -> Result<Option<Decider>, ExplainGuardrailError> {
+    Ok(Some(match error {
+        SubmitDecisionError::BreakersOpen { .. } => return Ok(None),
+        SubmitDecisionError::Forbidden { forbidden, .. } => Decider::Rule(forbidden),
+        SubmitDecisionError::Unpriced(_) => Decider::Unpriced,
+        SubmitDecisionError::NothingWanted { .. } => Decider::Preferences,
+        SubmitDecisionError::Incapable { incapable, .. } => Decider::Capability(incapable),
+        SubmitDecisionError::NoEndpoint { .. } => Decider::NoEndpoint,
+        other => return Err(other.into()),
+    }))
+}
+
+/// What routing makes of an endpoint that is the only one and well.
+fn alone(request: &DecisionRequest, candidate: &Candidate) -> Verdict {
+    let health = HealthBoard::new(0, HealthPolicy::default());
+    let selection = Selection {
+        preferences: &request.preferences,
+        inquiry: &request.inquiry,
+        health: &health,
+        random: &Still,
+        now: Duration::ZERO,
+    };
+    match selection.choose(vec![(vec![candidate.clone()], None)], &mut Vec::new()) {
+        Ok(_) | Err(Emptied::BreakersOpen { .. }) => Verdict::Allowed,
+        Err(Emptied::Incapable(incapable)) => Verdict::Incapable(incapable),
+        Err(Emptied::Preferences | Emptied::NoEndpoint) => Verdict::Unwanted,
+    }
+}
+
+/// Nothing is drawn among one.
+struct Still;
+
+impl Randomness for Still {
+    fn next_u64(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,130 @@
+//! What tests of guardrails share.
+
+use std::sync::{Arc, LazyLock};
+
+use super::{Guardrail, GuardrailDraft, GuardrailName, GuardrailPorts, GuardrailRules, InvalidGuardrail, KnownNames};
+use crate::audit::{Actor, AuditDraft};
+use crate::ids::{GuardrailId, WorkspaceId};
+use crate::json::Json;
+use crate::model::{AliasTarget, Model, Pricing};
+use crate::money::Price;
+use crate::routing::{Endpoint, EndpointDirectory, TokenPrices, Wire};
+use crate::testing::{FixedClock, MemoryCatalogue, MemoryStore, SequentialIds};
+use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+
+pub(super) fn row(id: &str, canonical: &str) -> Model {
+    let pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
+    Model { canonical_slug: canonical.parse().unwrap(), ..Model::minimal(id.parse().unwrap(), pricing) }
+}
+
+/// Acme's judge with a variant, a former name and an alias; two others; a model that is no decider.
+pub(super) fn rows() -> Vec<Model> {
+    let mut judge = row("acme/judge", "acme/judge-20260901");
+    judge.renamed_from = vec!["acme/judge-next".parse().unwrap()];
+    let mut alias = row("~acme/judge-latest", "~acme/judge-latest");
+    alias.alias_target = Some(AliasTarget { name: "Judge".to_owned(), slug: "acme/judge".parse().unwrap() });
+    let mut writer = row("rival/writer", "rival/writer");
+    writer.architecture.output_modalities = vec!["text".to_owned()];
+    vec![
+        judge,
+        row("acme/judge:free", "acme/judge-20260901"),
+        alias,
+        row("rival/oracle", "rival/oracle-1"),
+        row("openai/decider", "openai/decider"),
+        writer,
+    ]
+}
+
+pub(super) fn endpoint(model: &str, provider: &str) -> Endpoint {
+    Endpoint::new(model.parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, "m")
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let sandbox = Endpoint::new("sandbox/decider".parse().unwrap(), "sandbox".parse().unwrap(), Wire::Sandbox, "d");
+    let free = TokenPrices { prompt: Price::ZERO, completion: Price::ZERO };
+    let sandbox = Endpoint { prices: Some(free), ..sandbox };
+    vec![
+        endpoint("acme/judge", "typesafe"),
+        endpoint("acme/judge", "mirror"),
+        endpoint("acme/judge:free", "mirror"),
+        endpoint("rival/oracle", "mirror"),
+        endpoint("openai/decider", "typesafe"),
+        sandbox,
+    ]
+}
+
+pub(super) fn names() -> KnownNames {
+    KnownNames::new(Arc::new(MemoryCatalogue::new(rows())), Arc::new(EndpointDirectory::new(endpoints())))
+}
+
+pub(super) fn workspace_id(number: u64) -> WorkspaceId {
+    WorkspaceId::from_uuid(SequentialIds::uuid(number))
+}
+
+pub(super) fn guardrail_id(number: u64) -> GuardrailId {
+    GuardrailId::from_uuid(SequentialIds::uuid(number))
+}
+
+pub(super) fn guardrail(number: u64) -> Guardrail {
+    Guardrail {
+        id: guardrail_id(number),
+        workspace_id: workspace_id(900),
+        name: GuardrailName::try_new("strict").unwrap(),
+        budget: None,
+        rules: GuardrailRules::default(),
+        version: 1,
+        created_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+        updated_at: None,
+    }
+}
+
+pub(super) fn read(text: &str) -> Result<GuardrailDraft, InvalidGuardrail> {
+    GuardrailDraft::read(&Json::parse(text).unwrap())
+}
+
+/// What a fresh guardrail is after the change.
+pub(super) fn applied(text: &str) -> Result<Guardrail, InvalidGuardrail> {
+    read(text)?.apply(guardrail(1), &names())
+}
+
+pub(super) fn actor() -> Actor {
+    Actor { name: "user:ada".to_owned(), source: Some("203.0.113.9".to_owned()) }
+}
+
+fn workspace(number: u64) -> Workspace {
+    Workspace {
+        id: workspace_id(number),
+        name: WorkspaceName::try_new("w").unwrap(),
+        owner_id: None,
+        is_default: false,
+        suspended: false,
+        credit: None,
+        budgets: crate::budget::WorkspaceBudgets::default(),
+        rates: crate::rate::RateLimits::default(),
+        default_guardrail_id: None,
+        storage_used_bytes: 0,
+        created_at: "2026-01-01T00:00:00Z".parse().unwrap(),
+    }
+}
+
+/// A store with workspace 900, which is the default one, and 901.
+pub(super) async fn store() -> MemoryStore {
+    let store = MemoryStore::new();
+    let audit = AuditDraft::done(&Actor::system(), "test", "s", Json::object([]));
+    WorkspaceRepository::default_or_insert(&store, &workspace(900), &audit).await.unwrap();
+    WorkspaceRepository::insert(&store, &workspace(901), &audit).await.unwrap();
+    store
+}
+
+/// No two guardrails of a test are one, however often its ports are made.
+static IDS: LazyLock<SequentialIds> = LazyLock::new(SequentialIds::default);
+
+pub(super) fn ports(store: &MemoryStore) -> GuardrailPorts {
+    GuardrailPorts {
+        guardrails: Arc::new(store.clone()),
+        workspaces: Arc::new(store.clone()),
+        names: names(),
+        clock: Arc::new(FixedClock::default()),
+        ids: Arc::new(IDS.clone()),
+    }
+}

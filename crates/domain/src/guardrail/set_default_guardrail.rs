@@ -1,0 +1,53 @@
+//! Putting a whole workspace under a guardrail.
+
+use super::{GuardrailError, GuardrailPorts};
+use crate::audit::{Actor, AuditDraft};
+use crate::ids::{GuardrailId, WorkspaceId};
+use crate::json::Json;
+
+/// Sets what all traffic of a workspace is under, beside what its keys hold.
+pub struct SetDefaultGuardrail {
+    ports: GuardrailPorts,
+}
+
+impl SetDefaultGuardrail {
+    /// Wires the ports.
+    pub fn new(ports: GuardrailPorts) -> Self {
+        Self { ports }
+    }
+
+    /// Puts the workspace under the guardrail, in place of the one that it was under.
+    ///
+    /// # Errors
+    /// There is no such guardrail, a malformed id included; the store.
+    pub async fn execute(&self, actor: &Actor, id: &str) -> Result<(), GuardrailError> {
+        let guardrail = self.ports.find(id).await?;
+        let done = self.set(actor, guardrail.workspace_id, Some(guardrail.id)).await?;
+        if done { Ok(()) } else { Err(GuardrailError::UnknownGuardrail) }
+    }
+
+    /// Takes a workspace (the default one where none is named) from under whatever it is under, and returns its id.
+    ///
+    /// # Errors
+    /// There is no such workspace; the store.
+    pub async fn clear(&self, actor: &Actor, workspace: Option<WorkspaceId>) -> Result<WorkspaceId, GuardrailError> {
+        let workspace = self.ports.workspace(workspace).await?.id;
+        let done = self.set(actor, workspace, None).await?;
+        if done { Ok(workspace) } else { Err(GuardrailError::UnknownWorkspace) }
+    }
+
+    async fn set(
+        &self,
+        actor: &Actor,
+        workspace: WorkspaceId,
+        guardrail: Option<GuardrailId>,
+    ) -> Result<bool, GuardrailError> {
+        let Some(before) = self.ports.workspaces.find(workspace).await? else { return Ok(false) };
+        let told = |id: Option<GuardrailId>| Json::from(id.map_or(serde_json::Value::Null, |id| id.to_string().into()));
+        let state = |id| Json::object([("default_guardrail_id", told(id).text())]);
+        let (before, after) = (state(before.default_guardrail_id), state(guardrail));
+        let details = Json::object([("before", before.text()), ("after", after.text())]);
+        let audit = AuditDraft::done(actor, "workspace.default_guardrail", format!("workspace {workspace}"), details);
+        Ok(self.ports.guardrails.set_default(workspace, guardrail, &audit).await?)
+    }
+}

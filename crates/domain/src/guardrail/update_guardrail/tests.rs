@@ -1,0 +1,185 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::audit::AuditLog;
+use crate::error::{ErrorKind, StoreError};
+use crate::guardrail::fixtures::{actor, guardrail, ports, read, store, workspace_id};
+use crate::guardrail::{
+    CreateGuardrail, GetGuardrailVersion, GuardrailRepository, ListGuardrailVersions, MockGuardrailRepository,
+    RestoreGuardrailVersion,
+};
+use crate::testing::{MemoryStore, join_all};
+use crate::workspace::WorkspaceRepository;
+
+async fn made(store: &MemoryStore, record: &str) -> String {
+    let made = CreateGuardrail::new(ports(store)).execute(&actor(), &read(record).unwrap()).await.unwrap();
+    made.guardrail.id.to_string()
+}
+
+async fn update(store: &MemoryStore, id: &str, change: &str) -> Result<PlacedGuardrail, GuardrailError> {
+    UpdateGuardrail::new(ports(store)).execute(&actor(), id, &read(change).unwrap()).await
+}
+
+async fn entries(store: &MemoryStore) -> usize {
+    AuditLog::read(store, 0, 1_000).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn a_change_makes_a_version_and_an_entry() {
+    let store = store().await;
+    let id = made(&store, r#"{"name":"a","description":"d"}"#).await;
+    let after = update(&store, &id, r#"{"name":"b","ignored_providers":["mirror"]}"#).await.unwrap();
+    assert_eq!((after.guardrail.version, after.guardrail.name.as_str()), (2, "b"));
+    assert_eq!(after.guardrail.rules.description.as_deref(), Some("d"), "what is absent stays");
+    assert!(after.guardrail.updated_at.is_some());
+    let entry = AuditLog::newest(&store, 1).await.unwrap().remove(0);
+    let details: serde_json::Value = serde_json::from_str(entry.details.text()).unwrap();
+    assert_eq!((entry.action.as_str(), entry.subject), ("guardrail.update", format!("guardrail {id}")));
+    assert_eq!((&details["before"]["name"], &details["after"]["name"]), (&"a".into(), &"b".into()));
+    assert_eq!(details["after"]["ignored_providers"], serde_json::json!(["mirror"]));
+    assert_eq!((&details["before"]["version"], &details["after"]["version"]), (&1.into(), &2.into()));
+}
+
+#[tokio::test]
+async fn a_change_to_what_is_so_already_changes_nothing() {
+    let store = store().await;
+    let id = made(&store, r#"{"name":"a","allowed_models":["judge"]}"#).await;
+    let before = entries(&store).await;
+    let same =
+        update(&store, &id, r#"{"name":"a","allowed_models":["acme/judge:free"],"workspace_default":false}"#).await;
+    assert_eq!(same.unwrap().guardrail.version, 1);
+    assert_eq!(entries(&store).await, before);
+}
+
+#[tokio::test]
+async fn faults_change_nothing() {
+    let store = store().await;
+    let id = made(&store, r#"{"name":"a"}"#).await;
+    for (id, change, kind) in [
+        (id.as_str(), "{}", ErrorKind::InvalidRequest),
+        (id.as_str(), r#"{"limit_usd":3}"#, ErrorKind::InvalidRequest),
+        (id.as_str(), r#"{"name":"b","allowed_models":["nope"]}"#, ErrorKind::InvalidRequest),
+        ("nonsense", r#"{"name":"b"}"#, ErrorKind::NotFound),
+        ("01990000-0000-7000-8000-00000000dead", r#"{"name":"b"}"#, ErrorKind::NotFound),
+    ] {
+        assert_eq!(update(&store, id, change).await.unwrap_err().kind(), kind, "{change}");
+    }
+    assert_eq!(ListGuardrailVersions::new(ports(&store)).execute(&id).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_workspace_follows_the_change_and_only_from_under_this_guardrail() {
+    let store = store().await;
+    let (one, two) = (made(&store, r#"{"name":"a"}"#).await, made(&store, r#"{"name":"b"}"#).await);
+    let default = async || {
+        let workspace = WorkspaceRepository::find(&store, workspace_id(900)).await.unwrap().unwrap();
+        workspace.default_guardrail_id.map(|id| id.to_string())
+    };
+    assert!(update(&store, &one, r#"{"workspace_default":true}"#).await.unwrap().workspace_default);
+    assert_eq!(default().await, Some(one.clone()));
+    assert!(!update(&store, &two, r#"{"name":"c","workspace_default":false}"#).await.unwrap().workspace_default);
+    assert_eq!(default().await, Some(one.clone()), "that of another stays");
+    assert!(update(&store, &one, r#"{"name":"d"}"#).await.unwrap().workspace_default);
+    assert!(!update(&store, &one, r#"{"workspace_default":false}"#).await.unwrap().workspace_default);
+    assert_eq!(default().await, None);
+}
+
+#[tokio::test]
+async fn changes_at_the_same_time_all_come_to_be() {
+    let store = store().await;
+    let id = made(&store, r#"{"name":"a"}"#).await;
+    let changes = ["enforce_zdr_openai", "enforce_zdr_google", "enforce_zdr_xai", "enforce_zdr_other", "enforce_zdr"];
+    let acts = changes.map(|flag| {
+        let (store, id) = (store.clone(), id.clone());
+        async move { update(&store, &id, &format!(r#"{{"{flag}":true}}"#)).await.unwrap() }
+    });
+    join_all(acts).await;
+    let now = ports(&store).find(&id).await.unwrap();
+    let policy = now.rules.data_policy;
+    assert_eq!(now.version, 6);
+    let all = [
+        policy.enforce_zdr_openai,
+        policy.enforce_zdr_google,
+        policy.enforce_zdr_xai,
+        policy.enforce_zdr_other,
+        policy.enforce_zdr,
+    ];
+    assert_eq!(all, [Some(true); 5]);
+}
+
+fn with(guardrails: MockGuardrailRepository, store: &MemoryStore) -> UpdateGuardrail {
+    UpdateGuardrail::new(GuardrailPorts { guardrails: Arc::new(guardrails), ..ports(store) })
+}
+
+#[tokio::test]
+async fn who_is_overtaken_tries_again_on_what_is_there_now_and_gives_up_in_the_end() {
+    let store = store().await;
+    let tries = Arc::new(AtomicUsize::new(0));
+    let mut overtaken = MockGuardrailRepository::new();
+    let counted = Arc::clone(&tries);
+    overtaken.expect_find().returning(move |_| {
+        let version = u32::try_from(counted.fetch_add(1, Ordering::SeqCst)).unwrap() + 1;
+        Ok(Some(Guardrail { version, ..guardrail(1) }))
+    });
+    overtaken.expect_update().returning(|after, _| Ok(after.version == 4));
+    let (id, draft) = (guardrail(1).id.to_string(), read(r#"{"name":"b"}"#).unwrap());
+    let after = with(overtaken, &store).execute(&actor(), &id, &draft).await.unwrap();
+    assert_eq!((after.guardrail.version, tries.load(Ordering::SeqCst)), (4, 3));
+
+    let mut hopeless = MockGuardrailRepository::new();
+    hopeless.expect_find().times(TRIES).returning(|_| Ok(Some(guardrail(1))));
+    hopeless.expect_update().times(TRIES).returning(|_, _| Ok(false));
+    let error = with(hopeless, &store).execute(&actor(), &id, &draft).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+
+    let mut deleted = MockGuardrailRepository::new();
+    let mut there = [Some(guardrail(1)), None].into_iter();
+    deleted.expect_find().returning(move |_| Ok(there.next().flatten()));
+    deleted.expect_update().returning(|_, _| Ok(false));
+    let error = with(deleted, &store).execute(&actor(), &id, &draft).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+
+    let mut away = MockGuardrailRepository::new();
+    away.expect_find().returning(|_| Ok(Some(guardrail(1))));
+    away.expect_update().returning(|_, _| Err(StoreError::unavailable("away")));
+    let error = with(away, &store).execute(&actor(), &id, &draft).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_version_is_read_and_restored_as_a_new_one() {
+    let store = store().await;
+    let record =
+        r#"{"name":"a","limit_usd":5,"reset_interval":"daily","content_filters":[{"pattern":"x","action":"block"}]}"#;
+    let id = made(&store, record).await;
+    let first = ports(&store).find(&id).await.unwrap();
+    update(&store, &id, r#"{"name":"b","limit_usd":null,"content_filters":null,"workspace_default":true}"#)
+        .await
+        .unwrap();
+    let read = GetGuardrailVersion::new(ports(&store));
+    let kept = read.execute(&id, 1).await.unwrap();
+    assert_eq!((&kept.guardrail, kept.changed_by.as_str()), (&first, "user:ada"));
+    let restore = RestoreGuardrailVersion::new(ports(&store));
+    let back = restore.execute(&actor(), &id, 1).await.unwrap();
+    let Guardrail { version, updated_at, .. } = back.guardrail;
+    assert_eq!(back.guardrail, Guardrail { version: 3, updated_at, ..first.clone() });
+    assert_eq!((version, back.workspace_default), (3, true), "what it is the default of stays");
+    let entry = AuditLog::newest(&store, 1).await.unwrap().remove(0);
+    assert_eq!(entry.action, "guardrail.restore");
+    let versions = ListGuardrailVersions::new(ports(&store)).execute(&id).await.unwrap();
+    assert_eq!(versions.iter().map(|kept| kept.guardrail.version).collect::<Vec<_>>(), [3, 2, 1]);
+    assert_eq!(restore.execute(&actor(), &id, 3).await.unwrap().guardrail.version, 3, "it is so already");
+
+    for (id, version, unknown) in
+        [(id.as_str(), 9, "no such version"), (id.as_str(), 0, "no such version"), ("x", 1, "no such guardrail")]
+    {
+        let error = restore.execute(&actor(), id, version).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains(unknown), "{error}");
+        assert_eq!(read.execute(id, version).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    let unknown = ListGuardrailVersions::new(ports(&store)).execute("01990000-0000-7000-8000-00000000dead").await;
+    assert_eq!(unknown.unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(GuardrailRepository::find(&store, first.id).await.unwrap().is_some());
+}
