@@ -26,7 +26,7 @@ use crate::errors::{corrupt, store_error};
 /// Keeps guardrails in the database.
 #[derive(Clone)]
 pub struct SeaOrmGuardrailRepository {
-    database: Database,
+    pub(super) database: Database,
 }
 
 impl SeaOrmGuardrailRepository {
@@ -34,24 +34,31 @@ impl SeaOrmGuardrailRepository {
     pub fn new(database: Database) -> Self {
         Self { database }
     }
-}
 
-#[async_trait]
-impl GuardrailRepository for SeaOrmGuardrailRepository {
-    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn add(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
         if !super::workspaces::exists(&transaction, guardrail.workspace_id).await? {
             return Ok(false);
         }
         let row = to_row(guardrail)?;
         keep_version(&transaction, &row, row.created_at, audit).await?;
+        let (id, workspace_id) = (row.id.clone(), row.workspace_id.clone());
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
+        if default {
+            place(&transaction, &workspace_id, Some(&id)).await?;
+            raise_keys(&transaction).await?;
+        }
         append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
 
-    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn replace(
+        &self,
+        guardrail: &Guardrail,
+        default: Option<bool>,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
         let row = to_row(guardrail)?;
         let transaction = self.database.begin().await?;
         let updated = Entity::update_many()
@@ -71,10 +78,39 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         }
         let changed_at = row.updated_at.unwrap_or_else(|| millis(self.database.now()));
         keep_version(&transaction, &row, changed_at, audit).await?;
+        match default {
+            Some(true) => drop(place(&transaction, &row.workspace_id, Some(&row.id)).await?),
+            Some(false) => drop(displace(&transaction, &row.id).await?),
+            None => {}
+        }
         raise_keys(&transaction).await?;
         append(&transaction, audit, self.database.now()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
+    }
+}
+
+#[async_trait]
+impl GuardrailRepository for SeaOrmGuardrailRepository {
+    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.add(guardrail, false, audit).await
+    }
+
+    async fn insert_default(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.add(guardrail, true, audit).await
+    }
+
+    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.replace(guardrail, None, audit).await
+    }
+
+    async fn update_default(
+        &self,
+        guardrail: &Guardrail,
+        default: bool,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        self.replace(guardrail, Some(default), audit).await
     }
 
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
@@ -101,14 +137,8 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
                 return Ok(false);
             }
         }
-        let value = guardrail.map(|id| id.to_string());
-        let changed = workspaces::Entity::update_many()
-            .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(value))
-            .filter(workspaces::Column::Id.eq(workspace_id.to_string()))
-            .exec(&transaction)
-            .await
-            .map_err(store_error)?;
-        if changed.rows_affected == 0 {
+        let guardrail = guardrail.map(|id| id.to_string());
+        if place(&transaction, &workspace_id.to_string(), guardrail.as_deref()).await? == 0 {
             return Ok(false);
         }
         raise_keys(&transaction).await?;
@@ -141,12 +171,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             .exec(&transaction)
             .await
             .map_err(store_error)?;
-        let undefaulted = workspaces::Entity::update_many()
-            .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(None::<String>))
-            .filter(workspaces::Column::DefaultGuardrailId.eq(id.to_string()))
-            .exec(&transaction)
-            .await
-            .map_err(store_error)?;
+        let displaced = displace(&transaction, &id.to_string()).await?;
         guardrail_versions::Entity::delete_many()
             .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
             .exec(&transaction)
@@ -156,7 +181,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         if deleted.rows_affected == 0 {
             return Ok(false);
         }
-        if freed.rows_affected + undefaulted.rows_affected > 0 {
+        if freed.rows_affected + displaced > 0 {
             raise_keys(&transaction).await?;
         }
         append(&transaction, audit, self.database.now()).await?;
@@ -183,7 +208,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
                 .collect();
             changed += others.len();
             for piece in chunks(&others) {
-                assign(&transaction, &guardrail.id, piece).await?;
+                assign(&transaction, &guardrail.id, piece, millis(self.database.now()), audit).await?;
             }
         }
         if changed > 0 {
@@ -206,6 +231,32 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
 
 async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<Option<Model>, StoreError> {
     Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
+}
+
+/// Puts a workspace under a guardrail, or under none. Returns how many workspaces there are of that id.
+async fn place(
+    transaction: &DatabaseTransaction,
+    workspace_id: &str,
+    guardrail_id: Option<&str>,
+) -> Result<u64, StoreError> {
+    let updated = workspaces::Entity::update_many()
+        .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(guardrail_id.map(str::to_owned)))
+        .filter(workspaces::Column::Id.eq(workspace_id))
+        .exec(transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(updated.rows_affected)
+}
+
+/// Takes every workspace from under a guardrail. Returns how many there were.
+async fn displace(transaction: &DatabaseTransaction, guardrail_id: &str) -> Result<u64, StoreError> {
+    let updated = workspaces::Entity::update_many()
+        .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(None::<String>))
+        .filter(workspaces::Column::DefaultGuardrailId.eq(guardrail_id))
+        .exec(transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(updated.rows_affected)
 }
 
 /// What assigning needs to know of a key.
@@ -240,9 +291,17 @@ async fn assignable(
     Ok(keys)
 }
 
-async fn assign(transaction: &DatabaseTransaction, guardrail_id: &str, hashes: &[Vec<u8>]) -> Result<(), StoreError> {
+async fn assign(
+    transaction: &DatabaseTransaction,
+    guardrail_id: &str,
+    hashes: &[Vec<u8>],
+    at: i64,
+    audit: &AuditDraft,
+) -> Result<(), StoreError> {
     api_keys::Entity::update_many()
         .col_expr(api_keys::Column::GuardrailId, Expr::value(guardrail_id))
+        .col_expr(api_keys::Column::GuardrailAssignedAt, Expr::value(at))
+        .col_expr(api_keys::Column::GuardrailAssignedBy, Expr::value(audit.actor.name.clone()))
         .filter(api_keys::Column::Hash.is_in(hashes.iter().cloned()))
         .exec(transaction)
         .await

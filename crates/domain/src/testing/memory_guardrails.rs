@@ -20,11 +20,23 @@ impl State {
         let changed_by = audit.actor.name.clone();
         self.guardrail_versions.push(GuardrailVersion { guardrail: guardrail.clone(), changed_at, changed_by });
     }
+
+    /// Puts the guardrail's workspace under it; else under none, where it is under this one.
+    fn place(&mut self, guardrail: &Guardrail, default: bool) {
+        let Some(workspace) = self.workspaces.iter_mut().find(|stored| stored.id == guardrail.workspace_id) else {
+            return;
+        };
+        if default {
+            workspace.default_guardrail_id = Some(guardrail.id);
+        } else if workspace.default_guardrail_id == Some(guardrail.id) {
+            workspace.default_guardrail_id = None;
+        }
+        self.versions.keys += 1;
+    }
 }
 
-#[async_trait]
-impl GuardrailRepository for MemoryStore {
-    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+impl MemoryStore {
+    fn add(&self, guardrail: &Guardrail, default: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
         if state.workspace(guardrail.workspace_id).is_none() {
             return Ok(false);
@@ -34,25 +46,55 @@ impl GuardrailRepository for MemoryStore {
         }
         state.guardrails.push(guardrail.clone());
         state.keep_version(guardrail, guardrail.created_at, audit);
+        if default {
+            state.place(guardrail, true);
+        }
         state.note(audit, self.now());
         Ok(true)
     }
 
-    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+    fn replace(&self, guardrail: &Guardrail, default: Option<bool>, audit: &AuditDraft) -> bool {
         let mut state = self.state();
         let Some(stored) = state.guardrails.iter_mut().find(|stored| stored.id == guardrail.id) else {
-            return Ok(false);
+            return false;
         };
         if stored.version.checked_add(1) != Some(guardrail.version) {
-            return Ok(false);
+            return false;
         }
         let Guardrail { name, budget, rules, version, updated_at, .. } = guardrail.clone();
         *stored = Guardrail { name, budget, rules, version, updated_at, ..stored.clone() };
         let (stored, at) = (stored.clone(), updated_at.unwrap_or(self.now()));
         state.keep_version(&stored, at, audit);
+        if let Some(default) = default {
+            state.place(&stored, default);
+        }
         state.versions.keys += 1;
         state.note(audit, self.now());
-        Ok(true)
+        true
+    }
+}
+
+#[async_trait]
+impl GuardrailRepository for MemoryStore {
+    async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.add(guardrail, false, audit)
+    }
+
+    async fn insert_default(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        self.add(guardrail, true, audit)
+    }
+
+    async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError> {
+        Ok(self.replace(guardrail, None, audit))
+    }
+
+    async fn update_default(
+        &self,
+        guardrail: &Guardrail,
+        default: bool,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError> {
+        Ok(self.replace(guardrail, Some(default), audit))
     }
 
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
@@ -106,7 +148,7 @@ impl GuardrailRepository for MemoryStore {
             changed = true;
         }
         for stored in state.keys.values_mut().filter(|stored| stored.key.guardrail_id == Some(id)) {
-            stored.key.guardrail_id = None;
+            (stored.key.guardrail_id, stored.assigned) = (None, None);
             changed = true;
         }
         state.versions.keys += u64::from(changed);
@@ -122,12 +164,15 @@ impl GuardrailRepository for MemoryStore {
     ) -> Result<Option<u64>, StoreError> {
         let mut state = self.state();
         let Some(workspace_id) = state.guardrail(id).map(|guardrail| guardrail.workspace_id) else { return Ok(None) };
-        let (mut holding, mut changed) = (0, false);
+        let (mut holding, mut changed, now) = (0, false, self.now());
         for hash in hashes {
             let Some(stored) = state.live_key(hash) else { continue };
             if stored.key.scope == ApiKeyScope::Inference(workspace_id) {
                 holding += 1;
-                changed |= stored.key.guardrail_id.replace(id) != Some(id);
+                if stored.key.guardrail_id.replace(id) != Some(id) {
+                    stored.assigned = Some((audit.actor.name.clone(), now));
+                    changed = true;
+                }
             }
         }
         state.versions.keys += u64::from(changed);

@@ -1,7 +1,7 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`].
 
 use super::super::join_all;
-use super::Stores;
+use super::{Stores, guardrail_changes};
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, key_version,
     management_key, workspace_id,
@@ -21,6 +21,7 @@ pub async fn guardrail_repository(make: impl AsyncFn() -> Stores) {
     a_deleted_key_holds_nothing(&make().await).await;
     rivals_leave_each_key_with_one_of_them(&make().await).await;
     deleting_during_an_assignment_leaves_no_holder(&make().await).await;
+    guardrail_changes::cases(&make).await;
 }
 
 async fn assign(stores: &Stores, id: GuardrailId, keys: &[u64]) -> Option<u64> {

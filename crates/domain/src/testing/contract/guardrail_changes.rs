@@ -1,0 +1,264 @@
+//! Cases of [`crate::guardrail::GuardrailRepository`]: versions, defaults, and what is written down of changes.
+
+use super::super::join_all;
+use super::Stores;
+use super::samples::{
+    add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_version,
+    workspace_id,
+};
+use crate::api_key::GrantScope;
+use crate::audit::{Actor, AuditDraft, AuditEntry};
+use crate::budget::{ResetInterval, SpendLimit};
+use crate::guardrail::{
+    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, FilterAction, Guardrail, GuardrailName,
+    GuardrailRules,
+};
+use crate::ids::GuardrailId;
+use crate::json::Json;
+use crate::money::Usd;
+
+/// The cases.
+pub(super) async fn cases(make: &impl AsyncFn() -> Stores) {
+    every_member_is_kept_to_the_letter(&make().await).await;
+    every_version_is_kept(&make().await).await;
+    only_the_next_version_replaces_one(&make().await).await;
+    of_rivals_exactly_one_changes_it(&make().await).await;
+    a_workspace_is_under_one_of_its_own(&make().await).await;
+    a_guardrail_becomes_the_default_with_its_own_change(&make().await).await;
+    a_deleted_default_is_nobodys(&make().await).await;
+    a_change_and_its_entry_are_one(&make().await).await;
+}
+
+fn by(name: &str, subject: &str) -> AuditDraft {
+    let actor = Actor { name: name.to_owned(), source: Some("203.0.113.7".to_owned()) };
+    AuditDraft::done(&actor, "guardrail.test", subject, Json::object([("after", "{}")]))
+}
+
+fn named(number: u64, name: &str, version: u32) -> Guardrail {
+    let updated_at = (version > 1).then(|| at(100 + i64::from(version)));
+    Guardrail { name: GuardrailName::try_new(name).unwrap(), version, updated_at, ..guardrail(number, 1) }
+}
+
+/// With every member that there is, in words that a store could stumble over.
+fn whole(number: u64, version: u32) -> Guardrail {
+    let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    let rules = GuardrailRules {
+        description: Some("what \"it\" says\n✓ 'and' does\u{0}".to_owned()),
+        allowed_models: list(&["acme/judge-20260901", "sandbox/decider"]),
+        ignored_models: list(&["rival/oracle-1"]),
+        allowed_providers: list(&["typesafe"]),
+        ignored_providers: list(&["mirror", "sandbox"]),
+        data_policy: DataPolicyRules {
+            enforce_zdr: Some(true),
+            enforce_zdr_openai: Some(false),
+            enable_free_model_training: Some(false),
+            ..DataPolicyRules::default()
+        },
+        content_filters: vec![
+            ContentFilter { pattern: r"(?i)\bh\x20ush\b".to_owned(), action: FilterAction::Block, label: None },
+            ContentFilter {
+                pattern: "[ÄÖ]".to_owned(),
+                action: FilterAction::Redact,
+                label: Some("ÜMLAUT".to_owned()),
+            },
+        ],
+        content_filter_builtins: BuiltinFilter::ALL
+            .map(|slug| BuiltinContentFilter { slug, action: FilterAction::Flag })
+            .to_vec(),
+    };
+    let budget = SpendLimit { amount: Usd::from_pico(1), reset: Some(ResetInterval::Monthly) };
+    Guardrail { rules, budget: Some(budget), ..named(number, "whole", version) }
+}
+
+async fn update(stores: &Stores, guardrail: &Guardrail, audit: &AuditDraft) -> bool {
+    stores.guardrails.update(guardrail, audit).await.unwrap()
+}
+
+async fn stored(stores: &Stores, number: u64) -> Guardrail {
+    stores.guardrails.find(guardrail_id(number)).await.unwrap().expect("it is there")
+}
+
+async fn default_of(stores: &Stores, number: u64) -> Option<GuardrailId> {
+    stores.workspaces.find(workspace_id(number)).await.unwrap().expect("it is there").default_guardrail_id
+}
+
+async fn newest_entry(stores: &Stores) -> AuditEntry {
+    stores.audit.newest(1).await.unwrap().remove(0)
+}
+
+async fn every_member_is_kept_to_the_letter(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_guardrail(stores, &whole(10, 1)).await;
+    assert_eq!(stored(stores, 10).await, whole(10, 1));
+    assert_eq!(stores.guardrails.list(workspace_id(1)).await.unwrap(), [whole(10, 1)]);
+    let bare = named(10, "bare", 2);
+    assert!(update(stores, &bare, &audit()).await);
+    assert_eq!(stored(stores, 10).await, bare, "what is taken away is gone");
+    let forever = SpendLimit { amount: Usd::from_pico(i64::MAX), reset: None };
+    let forever = Guardrail { budget: Some(forever), ..whole(10, 3) };
+    assert!(update(stores, &forever, &audit()).await);
+    assert_eq!(stored(stores, 10).await, forever);
+}
+
+async fn every_version_is_kept(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), []);
+    assert!(stores.guardrails.insert(&named(10, "one", 1), &by("user:ada", "s")).await.unwrap());
+    add_guardrail(stores, &guardrail(11, 1)).await;
+    assert!(update(stores, &whole(10, 2), &by("key:00", "s")).await);
+    assert!(update(stores, &named(10, "three", 3), &by("user:bob", "s")).await);
+    let versions = stores.guardrails.versions(guardrail_id(10)).await.unwrap();
+    let guardrails: Vec<&Guardrail> = versions.iter().map(|kept| &kept.guardrail).collect();
+    assert_eq!(guardrails, [&named(10, "three", 3), &whole(10, 2), &named(10, "one", 1)], "the newest first");
+    let by: Vec<&str> = versions.iter().map(|kept| kept.changed_by.as_str()).collect();
+    assert_eq!(by, ["user:bob", "key:00", "user:ada"]);
+    let times: Vec<_> = versions.iter().map(|kept| kept.changed_at).collect();
+    assert_eq!(times, [at(103), at(102), at(10)], "when each came to be");
+    assert_eq!(stores.guardrails.versions(guardrail_id(11)).await.unwrap().len(), 1, "each has its own");
+    assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
+    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), [], "they go with it");
+}
+
+async fn only_the_next_version_replaces_one(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_guardrail(stores, &named(10, "one", 1)).await;
+    let before = (key_version(stores).await, newest_entry(stores).await);
+    for version in [0, 1, 3, u32::MAX] {
+        assert!(!update(stores, &named(10, "no", version), &audit()).await, "{version}");
+        let default = stores.guardrails.update_default(&named(10, "no", version), true, &audit()).await.unwrap();
+        assert!(!default, "{version}");
+    }
+    assert!(!update(stores, &named(12, "unknown", 2), &audit()).await);
+    assert_eq!((key_version(stores).await, newest_entry(stores).await), before, "nothing has changed");
+    assert_eq!(stored(stores, 10).await, named(10, "one", 1));
+    assert_eq!(default_of(stores, 1).await, None);
+    assert!(update(stores, &named(10, "two", 2), &audit()).await);
+    assert!(key_version(stores).await > before.0, "a rule has changed");
+}
+
+async fn of_rivals_exactly_one_changes_it(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_guardrail(stores, &named(10, "one", 1)).await;
+    let rivals = (0..8).map(|number| async move {
+        let rival = named(10, &format!("rival {number}"), 2);
+        let won = if number % 2 == 0 {
+            update(stores, &rival, &by("user:ada", &format!("rival {number}"))).await
+        } else {
+            let audit = by("user:ada", &format!("rival {number}"));
+            stores.guardrails.update_default(&rival, true, &audit).await.unwrap()
+        };
+        won.then_some(number)
+    });
+    let won: Vec<i32> = join_all(rivals).await.into_iter().flatten().collect();
+    assert_eq!(won.len(), 1, "{won:?}");
+    let name = format!("rival {}", won[0]);
+    assert_eq!(stored(stores, 10).await, named(10, &name, 2));
+    assert_eq!(newest_entry(stores).await.subject, name, "and only that one is written down");
+    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 2);
+    assert_eq!(default_of(stores, 1).await, (won[0] % 2 == 1).then(|| guardrail_id(10)));
+}
+
+/// What the key of that number is under, once changes show.
+async fn under(stores: &Stores, key: u64) -> (Option<GuardrailId>, Option<GuardrailId>) {
+    stores.wait_for_grants().await;
+    let grant = stores.key_grants.find(&hash(key)).await.unwrap().expect("the key is live");
+    match &grant.scope {
+        GrantScope::Inference { workspace_guardrail_id, guardrail_id, .. } => (*workspace_guardrail_id, *guardrail_id),
+        GrantScope::Management => panic!("an inference key was made"),
+    }
+}
+
+async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_workspace(stores, 2).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    for (number, workspace) in [(10, 1), (11, 1), (20, 2)] {
+        add_guardrail(stores, &guardrail(number, workspace)).await;
+    }
+    let set = async |workspace: u64, guardrail: Option<u64>| {
+        stores.guardrails.set_default(workspace_id(workspace), guardrail.map(guardrail_id), &audit()).await.unwrap()
+    };
+    assert_eq!(under(stores, 1).await, (None, None));
+    for (refused, why) in
+        [((1, Some(20)), "of another workspace"), ((1, Some(99)), "unknown"), ((3, None), "no workspace")]
+    {
+        let before = (key_version(stores).await, newest_entry(stores).await);
+        assert!(!set(refused.0, refused.1).await, "{why}");
+        assert_eq!((key_version(stores).await, newest_entry(stores).await), before, "{why}");
+    }
+    let before = key_version(stores).await;
+    assert!(set(1, Some(10)).await);
+    assert!(key_version(stores).await > before, "keys of the workspace have changed");
+    assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
+    assert_eq!(under(stores, 1).await, (Some(guardrail_id(10)), None));
+    assert!(set(1, Some(11)).await, "one in place of the other");
+    stores.guardrails.assign_keys(guardrail_id(10), &[hash(1)], &audit()).await.unwrap();
+    assert_eq!(under(stores, 1).await, (Some(guardrail_id(11)), Some(guardrail_id(10))));
+    assert!(set(1, None).await);
+    assert_eq!(default_of(stores, 1).await, None);
+    assert_eq!(under(stores, 1).await, (None, Some(guardrail_id(10))));
+    assert_eq!(default_of(stores, 2).await, None, "another workspace is untouched");
+}
+
+async fn a_guardrail_becomes_the_default_with_its_own_change(stores: &Stores) {
+    assert!(!stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap(), "no workspace");
+    add_workspace(stores, 1).await;
+    let before = key_version(stores).await;
+    assert!(stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap());
+    assert!(key_version(stores).await > before, "keys of the workspace have changed");
+    assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
+    assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 1);
+    add_guardrail(stores, &guardrail(11, 1)).await;
+    let update = async |number: u64, version: u32, default: bool| {
+        let changed = named(number, "changed", version);
+        assert!(stores.guardrails.update_default(&changed, default, &audit()).await.unwrap());
+        assert_eq!(stored(stores, number).await, changed);
+        default_of(stores, 1).await
+    };
+    assert_eq!(update(11, 2, false).await, Some(guardrail_id(10)), "it was under another one, and is");
+    assert_eq!(update(11, 3, true).await, Some(guardrail_id(11)));
+    assert_eq!(update(11, 4, false).await, None);
+}
+
+async fn a_deleted_default_is_nobodys(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    assert!(stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap());
+    let before = key_version(stores).await;
+    assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
+    assert!(key_version(stores).await > before);
+    assert_eq!(default_of(stores, 1).await, None);
+    assert_eq!(under(stores, 1).await, (None, None));
+}
+
+async fn a_change_and_its_entry_are_one(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let wrote = async |subject: &str| {
+        let entry = newest_entry(stores).await;
+        assert_eq!((entry.subject.as_str(), entry.actor.name.as_str()), (subject, "user:ada"));
+        assert_eq!(entry.actor.source.as_deref(), Some("203.0.113.7"));
+    };
+    let by = |subject: &str| by("user:ada", subject);
+    assert!(stores.guardrails.insert(&guardrail(10, 1), &by("insert")).await.unwrap());
+    wrote("insert").await;
+    assert!(stores.guardrails.insert_default(&guardrail(11, 1), &by("insert default")).await.unwrap());
+    wrote("insert default").await;
+    assert!(update(stores, &named(10, "two", 2), &by("update")).await);
+    wrote("update").await;
+    assert!(stores.guardrails.update_default(&named(10, "three", 3), true, &by("update default")).await.unwrap());
+    wrote("update default").await;
+    assert!(stores.guardrails.set_default(workspace_id(1), None, &by("set default")).await.unwrap());
+    wrote("set default").await;
+    add_key(stores, &inference_key(1, 1)).await;
+    stores.guardrails.assign_keys(guardrail_id(10), &[hash(1)], &by("assign")).await.unwrap();
+    wrote("assign").await;
+    assert!(stores.guardrails.delete(guardrail_id(11), &by("delete")).await.unwrap());
+    wrote("delete").await;
+    // What was not done is not written down.
+    assert!(!stores.guardrails.delete(guardrail_id(11), &by("again")).await.unwrap());
+    assert!(!stores.guardrails.insert(&guardrail(12, 9), &by("nowhere")).await.unwrap());
+    assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
+    assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("nobody")).await.unwrap());
+    assert_eq!(stores.guardrails.assign_keys(guardrail_id(11), &[hash(1)], &by("gone")).await.unwrap(), None);
+    wrote("delete").await;
+}
