@@ -22,7 +22,7 @@ const COLUMNS: &[(&str, &[&str])] = &[
             "tokens_per_minute",
         ],
     ),
-    ("api_keys", &["requests_per_minute", "tokens_per_minute"]),
+    ("api_keys", &["requests_per_minute", "tokens_per_minute", "guardrail_assigned_at"]),
     ("guardrails", &["updated_at", "limit_pico"]),
 ];
 
@@ -35,6 +35,7 @@ impl MigrationTrait for Migration {
             }
         }
         add(manager, "workspaces", ColumnDef::new("default_guardrail_id").text().take()).await?;
+        add(manager, "api_keys", ColumnDef::new("guardrail_assigned_by").text().take()).await?;
         add(manager, "guardrails", ColumnDef::new("limit_reset").text().take()).await?;
         add(manager, "guardrails", ColumnDef::new("version").big_integer().not_null().default(1).take()).await?;
         add(manager, "guardrails", ColumnDef::new("rules").text().not_null().default("{}").take()).await?;
@@ -55,7 +56,7 @@ impl MigrationTrait for Migration {
                 let count = format!(
                     "INSERT INTO spend_counters (scope, subject, interval, period_start, spent_pico, reserved_pico) \
                      SELECT '{scope}', {subject}, '{interval}', {start}, SUM(cost_pico), 0 FROM usage_records \
-                     GROUP BY {subject}, {start}"
+                     GROUP BY 2, 4"
                 );
                 connection.execute_unprepared(&count).await?;
             }
@@ -82,6 +83,7 @@ impl MigrationTrait for Migration {
         }
         let single = [
             ("workspaces", "default_guardrail_id"),
+            ("api_keys", "guardrail_assigned_by"),
             ("guardrails", "limit_reset"),
             ("guardrails", "version"),
             ("guardrails", "rules"),

@@ -20,6 +20,8 @@ pub struct Model {
     pub created_at: i64,
     pub requests_per_minute: Option<i64>,
     pub tokens_per_minute: Option<i64>,
+    pub guardrail_assigned_at: Option<i64>,
+    pub guardrail_assigned_by: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

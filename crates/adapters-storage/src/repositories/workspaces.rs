@@ -11,8 +11,8 @@ use domain::rate::RateLimits;
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
-    TransactionTrait, UpdateMany,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
+    UpdateMany,
 };
 
 use super::api_keys;

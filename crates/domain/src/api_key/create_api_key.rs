@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ApiKeySecret, CreateApiKeyError};
+use super::audited::view;
+use super::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, ApiKeySecret, CreateApiKeyError, InvalidKeyLimit};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::SpendLimit;
 use crate::json::Json;
@@ -43,9 +44,7 @@ impl CreateApiKey {
     /// Returns the key and its secret: the only time that the secret can be read.
     pub async fn execute(&self, actor: &Actor, new: NewApiKey) -> Result<(ApiKey, ApiKeySecret), CreateApiKeyError> {
         let now = self.clock.now();
-        if new.limit.is_some_and(|limit| limit.amount <= Usd::ZERO) {
-            return Err(CreateApiKeyError::InvalidLimit);
-        }
+        check_limits(new.scope, new.limit, new.rates)?;
         if new.expires_at.is_some_and(|at| at <= now) {
             return Err(CreateApiKeyError::ExpiryInThePast);
         }
@@ -63,10 +62,29 @@ impl CreateApiKey {
             guardrail_id: None,
             created_at: now,
         };
-        let name = Json::string(key.name.as_str());
-        let after = Json::object([("name", name.text())]);
-        let details = Json::object([("after", after.text())]);
+        let details = Json::object([("after", view(&key).text())]);
         let audit = AuditDraft::done(actor, "key.create", format!("key {}", key.hash), details);
         if self.keys.insert(&key, &audit).await? { Ok((key, secret)) } else { Err(CreateApiKeyError::UnknownWorkspace) }
     }
 }
+
+/// Whether a key of that kind can have these limits.
+pub(super) fn check_limits(
+    scope: ApiKeyScope,
+    limit: Option<SpendLimit>,
+    rates: RateLimits,
+) -> Result<(), InvalidKeyLimit> {
+    if scope == ApiKeyScope::Management && (limit.is_some() || !rates.is_none()) {
+        return Err(InvalidKeyLimit::OfManagementKey);
+    }
+    if limit.is_some_and(|limit| limit.amount <= Usd::ZERO) {
+        return Err(InvalidKeyLimit::NotPositive);
+    }
+    if [rates.requests_per_minute, rates.tokens_per_minute].contains(&Some(0)) {
+        return Err(InvalidKeyLimit::NoRate);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

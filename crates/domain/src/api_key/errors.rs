@@ -1,5 +1,6 @@
 //! What can go wrong with keys.
 
+use super::ApiKeyHash;
 use crate::error::{ErrorKind, StoreError};
 
 /// Not `sk-tg-v1-` and 64 lower-case hex digits.
@@ -63,15 +64,29 @@ impl WrongKeyKind {
     }
 }
 
+/// Limits that a key cannot have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidKeyLimit {
+    /// A limit of nothing or less.
+    #[error("a limit is more than 0 USD")]
+    NotPositive,
+    /// No request, or no token, a minute.
+    #[error("a rate is at least 1 a minute")]
+    NoRate,
+    /// A management key spends nothing and runs nothing.
+    #[error("a management key runs nothing, so it has no limit and no rate of its own")]
+    OfManagementKey,
+}
+
 /// Why a key was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateApiKeyError {
     /// The name breaks the rules.
     #[error(transparent)]
     InvalidName(#[from] InvalidApiKeyName),
-    /// A limit that is not positive.
-    #[error("a limit is more than 0 USD")]
-    InvalidLimit,
+    /// Limits that it cannot have.
+    #[error(transparent)]
+    InvalidLimit(#[from] InvalidKeyLimit),
     /// An expiry in the past.
     #[error("the expiry lies in the past")]
     ExpiryInThePast,
@@ -87,8 +102,48 @@ impl CreateApiKeyError {
     /// Its meaning.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::InvalidName(_) | Self::InvalidLimit | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
+            Self::InvalidName(_) | Self::InvalidLimit(_) | Self::ExpiryInThePast => ErrorKind::InvalidRequest,
             Self::UnknownWorkspace => ErrorKind::NotFound,
+            Self::Store(error) => error.kind(),
+        }
+    }
+}
+
+/// Why a key was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeApiKeyError {
+    /// There is no such live key.
+    #[error("there is no key {0}")]
+    UnknownKey(ApiKeyHash),
+    /// The name breaks the rules.
+    #[error(transparent)]
+    InvalidName(#[from] InvalidApiKeyName),
+    /// Limits that it cannot have.
+    #[error(transparent)]
+    InvalidLimit(#[from] InvalidKeyLimit),
+    /// A period for a limit that is not there.
+    #[error("a reset belongs to a limit, and the key has none")]
+    ResetWithoutLimit,
+    /// An expiry in the past.
+    #[error("the expiry lies in the past")]
+    ExpiryInThePast,
+    /// Others changed it each time before this change was written.
+    #[error("the key was changed by others at the same time; try again")]
+    Contended,
+    /// The store failed.
+    #[error("the key store failed")]
+    Store(#[from] StoreError),
+}
+
+impl ChangeApiKeyError {
+    /// Its meaning.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::UnknownKey(_) => ErrorKind::NotFound,
+            Self::InvalidName(_) | Self::InvalidLimit(_) | Self::ResetWithoutLimit | Self::ExpiryInThePast => {
+                ErrorKind::InvalidRequest
+            }
+            Self::Contended => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }
     }

@@ -1,15 +1,22 @@
 //! API keys: who calls, and what they may do.
 
+mod audited;
 mod authenticate;
 mod create_api_key;
+mod delete_api_key;
 mod errors;
 mod model;
 mod ports;
 mod secret;
+mod switch_api_key;
+mod update_api_key;
 
 pub use authenticate::*;
 pub use create_api_key::*;
+pub use delete_api_key::*;
 pub use errors::*;
 pub use model::*;
 pub use ports::*;
 pub use secret::*;
+pub use switch_api_key::*;
+pub use update_api_key::*;

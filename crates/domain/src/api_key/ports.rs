@@ -46,8 +46,9 @@ pub trait ApiKeyRepository: Send + Sync {
     /// Switches a key off or on; false where there is no such live key.
     async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// Replaces name, limit, rates and expiry of a live key by those of `key`; false where there is no such live key.
-    async fn update(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Replaces name, limit, rates and expiry of a live key by those of `after` where they still are those of `before`;
+    /// false where they are not, or there is no such live key.
+    async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError>;
 
     /// Deletes a key for good; false where there is no such live key.
     async fn delete(&self, hash: &ApiKeyHash, audit: &AuditDraft) -> Result<bool, StoreError>;

@@ -33,30 +33,41 @@ impl AssignKeysToGuardrail {
         guardrail_id: &str,
         key_hashes: impl IntoIterator<Item = &'a str>,
     ) -> Result<u64, AssignKeysError> {
-        let mut hashes = Vec::new();
-        let mut any = false;
-        for (index, text) in key_hashes.into_iter().enumerate() {
-            any = true;
-            if text.is_empty() {
-                return Err(AssignKeysError::EmptyHash(index));
-            }
-            if let Ok(hash) = text.parse::<ApiKeyHash>() {
-                hashes.push(hash);
-            }
-        }
-        if !any {
-            return Err(AssignKeysError::NoHashes);
-        }
-        hashes.sort_unstable();
-        hashes.dedup();
+        let hashes = named(key_hashes)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        let quoted: Vec<String> = hashes.iter().map(|hash| format!("\"{hash}\"")).collect();
-        let listed = Json::array(quoted.iter().take(AUDITED_HASHES).map(String::as_str));
-        let count = hashes.len().to_string();
-        let details = Json::object([("key_hashes_count", count.as_str()), ("key_hashes", listed.text())]);
-        let audit = AuditDraft::done(actor, "guardrail.assign_keys", format!("guardrail {id}"), details);
+        let audit = assignment_audit(actor, "guardrail.assign_keys", id, &hashes);
         self.guardrails.assign_keys(id, &hashes, &audit).await?.ok_or(AssignKeysError::UnknownGuardrail)
     }
+}
+
+/// The hashes among `texts` that can name a key, sorted and without duplicates.
+pub(super) fn named<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ApiKeyHash>, AssignKeysError> {
+    let mut hashes = Vec::new();
+    let mut any = false;
+    for (index, text) in texts.into_iter().enumerate() {
+        any = true;
+        if text.is_empty() {
+            return Err(AssignKeysError::EmptyHash(index));
+        }
+        if let Ok(hash) = text.parse::<ApiKeyHash>() {
+            hashes.push(hash);
+        }
+    }
+    if !any {
+        return Err(AssignKeysError::NoHashes);
+    }
+    hashes.sort_unstable();
+    hashes.dedup();
+    Ok(hashes)
+}
+
+/// What is written down of a change to many keys: how many, and the first of them.
+pub fn assignment_audit(actor: &Actor, action: &'static str, id: GuardrailId, hashes: &[ApiKeyHash]) -> AuditDraft {
+    let quoted: Vec<String> = hashes.iter().take(AUDITED_HASHES).map(|hash| format!("\"{hash}\"")).collect();
+    let listed = Json::array(quoted.iter().map(String::as_str));
+    let count = hashes.len().to_string();
+    let details = Json::object([("key_hashes_count", count.as_str()), ("key_hashes", listed.text())]);
+    AuditDraft::done(actor, action, format!("guardrail {id}"), details)
 }
 
 #[cfg(test)]

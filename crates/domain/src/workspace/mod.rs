@@ -1,13 +1,27 @@
 //! Workspaces: the tenants.
 
+mod add_credit;
+mod audited;
 mod bootstrap_instance;
+mod clear_credit;
 mod create_workspace;
 mod errors;
 mod model;
 mod ports;
+mod set_workspace_budgets;
+mod set_workspace_rates;
+mod suspend_workspace;
 
+pub use add_credit::*;
 pub use bootstrap_instance::*;
+pub use clear_credit::*;
 pub use create_workspace::*;
 pub use errors::*;
 pub use model::*;
 pub use ports::*;
+pub use set_workspace_budgets::*;
+pub use set_workspace_rates::*;
+pub use suspend_workspace::*;
+
+/// How often a change is worked out anew because another one came first.
+const ROUNDS: u32 = 8;

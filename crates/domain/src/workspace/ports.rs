@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::Workspace;
 use crate::api_key::ApiKey;
 use crate::audit::AuditDraft;
-use crate::budget::WorkspaceBudgets;
+use crate::budget::{StandingLimit, WorkspaceBudgets};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
@@ -38,19 +38,31 @@ pub trait WorkspaceRepository: Send + Sync {
     /// All of them, oldest first.
     async fn list(&self) -> Result<Vec<Workspace>, StoreError>;
 
+    /// The workspace's credit and budgets as they stand, the credit first and then the budgets from the shortest period
+    /// to the longest; `None` where there is no such workspace.
+    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<StandingLimit>>, StoreError>;
+
     /// Suspends or resumes; false where there is no such workspace.
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// Sets every budget; false where there is no such workspace.
+    /// Sets every budget to that of `after` where they still are those of `before`; false where they are not, or there
+    /// is no such workspace.
     async fn set_budgets(
         &self,
         id: WorkspaceId,
-        budgets: &WorkspaceBudgets,
+        before: &WorkspaceBudgets,
+        after: &WorkspaceBudgets,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
-    /// Sets the rates; false where there is no such workspace.
-    async fn set_rates(&self, id: WorkspaceId, rates: RateLimits, audit: &AuditDraft) -> Result<bool, StoreError>;
+    /// Sets the rates to `after` where they still are `before`; false where they are not, or there is no such workspace.
+    async fn set_rates(
+        &self,
+        id: WorkspaceId,
+        before: RateLimits,
+        after: RateLimits,
+        audit: &AuditDraft,
+    ) -> Result<bool, StoreError>;
 
     /// Takes the credit away, so that the workspace is unlimited; false where there is no such workspace.
     async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError>;

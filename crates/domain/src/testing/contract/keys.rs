@@ -3,10 +3,11 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{add_key, add_workspace, audit, hash, inference_key, key_version, management_key, workspace_id};
-use crate::api_key::ApiKey;
-use crate::budget::SpendLimit;
+use crate::api_key::{ApiKey, ApiKeyName};
+use crate::budget::{ResetInterval, SpendLimit};
 use crate::error::StoreError;
 use crate::money::Usd;
+use crate::rate::RateLimits;
 
 /// Every case of the port's contract.
 pub async fn api_key_repository(make: impl AsyncFn() -> Stores) {
@@ -14,6 +15,8 @@ pub async fn api_key_repository(make: impl AsyncFn() -> Stores) {
     a_key_needs_its_workspace(&make().await).await;
     the_newest_is_listed_first(&make().await).await;
     switching_is_seen_and_tells_the_feed(&make().await).await;
+    a_change_is_seen_and_tells_the_feed(&make().await).await;
+    of_rival_changes_one_wins(&make().await).await;
     a_deleted_key_is_gone_for_every_method(&make().await).await;
     a_hash_is_never_used_again(&make().await).await;
     of_rival_insertions_one_wins(&make().await).await;
@@ -70,6 +73,46 @@ async fn switching_is_seen_and_tells_the_feed(stores: &Stores) {
     }
     assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), Some(inference_key(2, 1)), "another key is untouched");
     assert!(!stores.api_keys.set_disabled(&hash(3), true, &audit()).await.unwrap(), "there is no such key");
+}
+
+async fn a_change_is_seen_and_tells_the_feed(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(2, 1)).await;
+    let states = [
+        inference_key(1, 1),
+        ApiKey { limit: None, rates: RateLimits::default(), expires_at: None, ..inference_key(1, 1) },
+        ApiKey { name: ApiKeyName::try_new("other").unwrap(), expires_at: None, ..inference_key(1, 1) },
+        ApiKey {
+            limit: Some(SpendLimit { amount: Usd::from_pico(7), reset: Some(ResetInterval::Daily) }),
+            rates: RateLimits { requests_per_minute: None, tokens_per_minute: Some(u32::MAX) },
+            ..inference_key(1, 1)
+        },
+    ];
+    add_key(stores, &states[0]).await;
+    for pair in states.windows(2) {
+        let version = key_version(stores).await;
+        assert!(stores.api_keys.update(&pair[0], &pair[1], &audit()).await.unwrap());
+        assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap().as_ref(), Some(&pair[1]), "field by field");
+        assert!(key_version(stores).await > version);
+        assert!(!stores.api_keys.update(&pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
+    }
+    assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), Some(inference_key(2, 1)), "another key is untouched");
+    let [before, after] = [&inference_key(3, 1), &ApiKey { limit: None, ..inference_key(3, 1) }];
+    assert!(!stores.api_keys.update(before, after, &audit()).await.unwrap(), "there is no such key");
+    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(!stores.api_keys.update(&states[3], &states[0], &audit()).await.unwrap(), "a deleted key is gone");
+}
+
+async fn of_rival_changes_one_wins(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let before = ApiKey { limit: None, ..inference_key(1, 1) };
+    add_key(stores, &before).await;
+    let rivals = (1..=8).map(|pico| {
+        let (repository, before) = (&stores.api_keys, &before);
+        let limit = Some(SpendLimit { amount: Usd::from_pico(pico), reset: None });
+        async move { repository.update(before, &ApiKey { limit, ..before.clone() }, &audit()).await.unwrap() }
+    });
+    assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1);
 }
 
 async fn a_deleted_key_is_gone_for_every_method(stores: &Stores) {

@@ -5,8 +5,10 @@ use super::Stores;
 use super::samples::{
     add_workspace, at, audit, hash, inference_key, key_version, management_key, workspace, workspace_id,
 };
+use crate::budget::WorkspaceBudgets;
 use crate::error::StoreError;
 use crate::money::Usd;
+use crate::rate::RateLimits;
 use crate::workspace::Workspace;
 
 /// Every case of the port's contract.
@@ -19,6 +21,8 @@ pub async fn workspace_repository(make: impl AsyncFn() -> Stores) {
     of_rival_bootstraps_one_wins(&make().await).await;
     a_deleted_first_key_does_not_come_again(&make().await).await;
     suspending_is_seen_and_tells_the_feed(&make().await).await;
+    budgets_change_where_they_are_what_was_seen(&make().await).await;
+    rates_change_where_they_are_what_was_seen(&make().await).await;
     credit_adds_up(&make().await).await;
     credit_added_at_once_is_all_there(&make().await).await;
     credit_stays_in_range(&make().await).await;
@@ -117,6 +121,51 @@ async fn suspending_is_seen_and_tells_the_feed(stores: &Stores) {
         !stores.workspaces.set_suspended(workspace_id(2), true, &audit()).await.unwrap(),
         "there is no such workspace"
     );
+}
+
+async fn budgets_change_where_they_are_what_was_seen(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let usd = |pico| Some(Usd::from_pico(pico));
+    let states = [
+        WorkspaceBudgets::default(),
+        WorkspaceBudgets { daily: usd(1), weekly: usd(2), monthly: usd(3), lifetime: usd(i64::MAX) },
+        WorkspaceBudgets { weekly: usd(5), ..WorkspaceBudgets::default() },
+        WorkspaceBudgets::default(),
+    ];
+    let (repository, id) = (&stores.workspaces, workspace_id(1));
+    for pair in states.windows(2) {
+        let version = key_version(stores).await;
+        assert!(repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap());
+        assert_eq!(repository.find(id).await.unwrap().unwrap().budgets, pair[1]);
+        assert!(key_version(stores).await > version, "cached keys carry whether money is limited");
+        assert!(!repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
+    }
+    let nobody = repository.set_budgets(workspace_id(2), &states[0], &states[1], &audit()).await.unwrap();
+    assert!(!nobody, "there is no such workspace");
+    let rivals = (1..=8).map(|pico| {
+        let after = WorkspaceBudgets { daily: usd(pico), ..WorkspaceBudgets::default() };
+        async move { repository.set_budgets(id, &WorkspaceBudgets::default(), &after, &audit()).await.unwrap() }
+    });
+    assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1, "of rival changes one wins");
+}
+
+async fn rates_change_where_they_are_what_was_seen(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let states = [
+        RateLimits::default(),
+        RateLimits { requests_per_minute: Some(1), tokens_per_minute: None },
+        RateLimits { requests_per_minute: Some(1), tokens_per_minute: Some(u32::MAX) },
+        RateLimits::default(),
+    ];
+    let (repository, id) = (&stores.workspaces, workspace_id(1));
+    for pair in states.windows(2) {
+        let version = key_version(stores).await;
+        assert!(repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap());
+        assert_eq!(repository.find(id).await.unwrap().unwrap().rates, pair[1]);
+        assert!(key_version(stores).await > version, "cached keys carry it");
+        assert!(!repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap(), "it is not so any more");
+    }
+    assert!(!repository.set_rates(workspace_id(2), states[0], states[1], &audit()).await.unwrap());
 }
 
 async fn credit_adds_up(stores: &Stores) {

@@ -1,0 +1,98 @@
+//! Which keys hold which guardrail.
+
+use async_trait::async_trait;
+use domain::api_key::{ApiKeyHash, ApiKeyName};
+use domain::audit::AuditDraft;
+use domain::error::StoreError;
+use domain::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment};
+use domain::ids::GuardrailId;
+use sea_orm::sea_query::Expr;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
+    TransactionTrait,
+};
+
+use super::SeaOrmGuardrailRepository;
+use crate::audit::append;
+use crate::change_feed::raise_keys;
+use crate::chunks::chunks;
+use crate::convert::{hash, hash_column, moment};
+use crate::entities::api_keys::{Column, Entity, Model};
+use crate::entities::guardrails;
+use crate::errors::{corrupt, store_error};
+
+#[async_trait]
+impl GuardrailAssignments for SeaOrmGuardrailRepository {
+    async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
+        // One transaction, so that the page and the count are of the same moment.
+        let transaction = self.database.readers().begin().await.map_err(store_error)?;
+        if !exists(&transaction, id).await? {
+            return Ok(None);
+        }
+        let total = holding(id).count(&transaction).await.map_err(store_error)?;
+        let rows = holding(id)
+            .order_by_desc(Column::GuardrailAssignedAt)
+            .order_by_asc(Column::Hash)
+            .offset(offset)
+            .limit(limit)
+            .all(&transaction)
+            .await
+            .map_err(store_error)?;
+        let assignments = rows.into_iter().map(|row| to_assignment(id, row)).collect::<Result<_, _>>()?;
+        Ok(Some(AssignmentPage { assignments, total }))
+    }
+
+    async fn remove(
+        &self,
+        id: GuardrailId,
+        hashes: &[ApiKeyHash],
+        audit: &AuditDraft,
+    ) -> Result<Option<u64>, StoreError> {
+        let transaction = self.database.begin().await?;
+        if !exists(&transaction, id).await? {
+            return Ok(None);
+        }
+        let mut removed = 0;
+        for piece in chunks(hashes) {
+            let freed = Entity::update_many()
+                .col_expr(Column::GuardrailId, Expr::value(None::<String>))
+                .col_expr(Column::GuardrailAssignedAt, Expr::value(None::<i64>))
+                .col_expr(Column::GuardrailAssignedBy, Expr::value(None::<String>))
+                .filter(Column::Hash.is_in(piece.iter().map(hash_column)))
+                .filter(Column::GuardrailId.eq(id.to_string()))
+                .filter(Column::Deleted.eq(false))
+                .exec(&transaction)
+                .await
+                .map_err(store_error)?;
+            removed += freed.rows_affected;
+        }
+        if removed > 0 {
+            raise_keys(&transaction).await?;
+            append(&transaction, audit, self.database.now()).await?;
+            transaction.commit().await.map_err(store_error)?;
+        }
+        Ok(Some(removed))
+    }
+}
+
+async fn exists(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<bool, StoreError> {
+    let found = guardrails::Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)?;
+    Ok(found.is_some())
+}
+
+fn holding(id: GuardrailId) -> Select<Entity> {
+    Entity::find().filter(Column::GuardrailId.eq(id.to_string())).filter(Column::Deleted.eq(false))
+}
+
+fn to_assignment(guardrail_id: GuardrailId, row: Model) -> Result<KeyAssignment, StoreError> {
+    let key_hash = hash(&row.hash, "api_keys.hash", &row.label)?;
+    let assigned_at = row.guardrail_assigned_at.unwrap_or(row.created_at);
+    Ok(KeyAssignment {
+        guardrail_id,
+        key_hash,
+        key_name: ApiKeyName::try_new(&row.name).map_err(|_| corrupt("api_keys.name", key_hash))?,
+        key_label: row.label,
+        assigned_by: row.guardrail_assigned_by,
+        assigned_at: moment(assigned_at, "api_keys.guardrail_assigned_at", key_hash)?,
+    })
+}

@@ -1,0 +1,116 @@
+//! Changing what a key is called, may spend, and how long and how often it may call.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::audited::before_and_after;
+use super::create_api_key::check_limits;
+use super::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ChangeApiKeyError};
+use crate::audit::{Actor, AuditDraft};
+use crate::budget::{ResetInterval, SpendLimit};
+use crate::edit::Edit;
+use crate::money::Usd;
+use crate::rate::RateLimits;
+use crate::system::Clock;
+
+/// How often a change is worked out anew because another one came first.
+const ROUNDS: u32 = 8;
+
+/// What is to change; what is kept stays as it is.
+#[derive(Debug, Clone, Default)]
+pub struct ApiKeyChange {
+    /// 1 to 200 characters.
+    pub name: Option<String>,
+    /// The most that it may spend, more than zero; clearing takes the reset away as well.
+    pub limit: Edit<Usd>,
+    /// After which period the limit starts anew; needs a limit.
+    pub limit_reset: Edit<ResetInterval>,
+    /// At least one.
+    pub requests_per_minute: Edit<u32>,
+    /// At least one.
+    pub tokens_per_minute: Edit<u32>,
+    /// When it stops; in the future.
+    pub expires_at: Edit<DateTime<Utc>>,
+}
+
+impl ApiKeyChange {
+    /// True where it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_none()
+            && self.limit.is_keep()
+            && self.limit_reset.is_keep()
+            && self.requests_per_minute.is_keep()
+            && self.tokens_per_minute.is_keep()
+            && self.expires_at.is_keep()
+    }
+
+    fn of(&self, before: &ApiKey, now: DateTime<Utc>) -> Result<ApiKey, ChangeApiKeyError> {
+        let name = self.name.as_deref().map(ApiKeyName::try_new).transpose()?;
+        let expires_at = self.expires_at.of(before.expires_at);
+        if matches!(self.expires_at, Edit::Set(at) if at <= now) {
+            return Err(ChangeApiKeyError::ExpiryInThePast);
+        }
+        let after = ApiKey {
+            name: name.unwrap_or_else(|| before.name.clone()),
+            limit: self.limit_of(before.limit)?,
+            rates: RateLimits {
+                requests_per_minute: self.requests_per_minute.of(before.rates.requests_per_minute),
+                tokens_per_minute: self.tokens_per_minute.of(before.rates.tokens_per_minute),
+            },
+            expires_at,
+            ..before.clone()
+        };
+        check_limits(after.scope, after.limit, after.rates)?;
+        Ok(after)
+    }
+
+    fn limit_of(&self, before: Option<SpendLimit>) -> Result<Option<SpendLimit>, ChangeApiKeyError> {
+        match self.limit.of(before.map(|limit| limit.amount)) {
+            Some(amount) => {
+                let reset = self.limit_reset.of(before.and_then(|limit| limit.reset));
+                Ok(Some(SpendLimit { amount, reset }))
+            }
+            None if matches!(self.limit_reset, Edit::Set(_)) => Err(ChangeApiKeyError::ResetWithoutLimit),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Changes a key.
+pub struct UpdateApiKey {
+    keys: Arc<dyn ApiKeyRepository>,
+    clock: Arc<dyn Clock>,
+}
+
+impl UpdateApiKey {
+    /// Wires the ports.
+    pub fn new(keys: Arc<dyn ApiKeyRepository>, clock: Arc<dyn Clock>) -> Self {
+        Self { keys, clock }
+    }
+
+    /// Returns the key as it is then. Of two changes at once none is lost: the later one is worked out over the earlier.
+    pub async fn execute(
+        &self,
+        actor: &Actor,
+        hash: &ApiKeyHash,
+        change: &ApiKeyChange,
+    ) -> Result<ApiKey, ChangeApiKeyError> {
+        for _ in 0..ROUNDS {
+            let before = self.keys.find(hash).await?.ok_or(ChangeApiKeyError::UnknownKey(*hash))?;
+            let after = change.of(&before, self.clock.now())?;
+            if after == before {
+                return Ok(before);
+            }
+            let details = before_and_after(&before, &after);
+            let audit = AuditDraft::done(actor, "key.update", format!("key {hash}"), details);
+            if self.keys.update(&before, &after, &audit).await? {
+                return Ok(after);
+            }
+        }
+        Err(ChangeApiKeyError::Contended)
+    }
+}
+
+#[cfg(test)]
+mod tests;

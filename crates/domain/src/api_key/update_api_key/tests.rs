@@ -1,0 +1,182 @@
+use super::*;
+use crate::api_key::{ApiKeyScope, DeleteApiKey, InvalidKeyLimit, MockApiKeyRepository, SwitchApiKey};
+use crate::audit::AuditOutcome;
+use crate::error::{ErrorKind, StoreError};
+use crate::ids::WorkspaceId;
+use crate::system::MockClock;
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_767_225_600, 0).unwrap()
+}
+
+fn usd(text: &str) -> Usd {
+    text.parse().unwrap()
+}
+
+fn key() -> ApiKey {
+    ApiKey {
+        hash: ApiKeyHash::from_bytes([7; 32]),
+        label: "sk-tg-v1-0…0".to_owned(),
+        name: ApiKeyName::try_new("old").unwrap(),
+        scope: ApiKeyScope::Inference(WorkspaceId::from_uuid(uuid::Uuid::from_u128(1))),
+        disabled: false,
+        expires_at: None,
+        limit: Some(SpendLimit { amount: usd("2.5"), reset: Some(ResetInterval::Weekly) }),
+        rates: RateLimits { requests_per_minute: Some(60), tokens_per_minute: None },
+        guardrail_id: None,
+        created_at: now(),
+    }
+}
+
+fn finding(found: ApiKey) -> MockApiKeyRepository {
+    let mut keys = MockApiKeyRepository::new();
+    keys.expect_find().returning(move |_| Ok(Some(found.clone())));
+    keys
+}
+
+async fn update(keys: MockApiKeyRepository, change: ApiKeyChange) -> Result<ApiKey, ChangeApiKeyError> {
+    let mut clock = MockClock::new();
+    clock.expect_now().returning(now);
+    UpdateApiKey::new(Arc::new(keys), Arc::new(clock)).execute(&Actor::system(), &key().hash, &change).await
+}
+
+#[tokio::test]
+async fn what_is_said_changes_and_the_rest_stays_and_both_states_are_written_down() {
+    let mut keys = finding(key());
+    keys.expect_update().times(1).returning(|before, after, audit| {
+        assert_eq!(*before, key());
+        assert_eq!(after.limit, Some(SpendLimit { amount: usd("9"), reset: Some(ResetInterval::Weekly) }));
+        assert_eq!((audit.action, audit.outcome), ("key.update", AuditOutcome::Done));
+        let member = |state: &str| {
+            format!(r#""name":"{state}","workspace_id":"{}""#, WorkspaceId::from_uuid(uuid::Uuid::from_u128(1)))
+        };
+        let details = audit.details.text();
+        assert!(details.contains(&member("old")) && details.contains(&member("new")), "{details}");
+        assert!(details.contains(r#""limit_usd":2.5"#) && details.contains(r#""limit_usd":9"#), "{details}");
+        Ok(true)
+    });
+    let change = ApiKeyChange {
+        name: Some("new".to_owned()),
+        limit: Edit::Set(usd("9")),
+        requests_per_minute: Edit::Clear,
+        tokens_per_minute: Edit::Set(1_000),
+        expires_at: Edit::Set(now() + chrono::TimeDelta::days(1)),
+        ..ApiKeyChange::default()
+    };
+    let after = update(keys, change).await.unwrap();
+    assert_eq!(after.rates, RateLimits { requests_per_minute: None, tokens_per_minute: Some(1_000) });
+    assert_eq!(after.name.as_str(), "new");
+}
+
+#[tokio::test]
+async fn a_limit_goes_with_its_reset_and_a_reset_needs_a_limit() {
+    let mut keys = finding(key());
+    keys.expect_update().returning(|_, after, _| Ok(after.limit.is_none()));
+    update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
+    let mut keys = finding(key());
+    keys.expect_update().returning(|_, _, _| Ok(true));
+    let after = update(keys, ApiKeyChange { limit_reset: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
+    assert_eq!(after.limit, Some(SpendLimit { amount: usd("2.5"), reset: None }));
+    for limit in [Edit::Keep, Edit::Clear] {
+        let found = ApiKey { limit: None, ..key() };
+        let change = ApiKeyChange { limit, limit_reset: Edit::Set(ResetInterval::Daily), ..ApiKeyChange::default() };
+        let error = update(finding(found), change).await.unwrap_err();
+        assert!(matches!(error, ChangeApiKeyError::ResetWithoutLimit), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_to_what_is_there_already_is_none() {
+    let change =
+        ApiKeyChange { name: Some("old".to_owned()), limit: Edit::Set(usd("2.50")), ..ApiKeyChange::default() };
+    assert_eq!(update(finding(key()), change).await.unwrap(), key());
+}
+
+#[tokio::test]
+async fn what_no_key_can_have_is_refused_before_anything_is_written() {
+    let management = || ApiKey { scope: ApiKeyScope::Management, limit: None, rates: RateLimits::default(), ..key() };
+    let refused = async |found, change| update(finding(found), change).await.unwrap_err();
+    for amount in ["0", "-1"] {
+        let change = ApiKeyChange { limit: Edit::Set(usd(amount)), ..ApiKeyChange::default() };
+        assert_eq!(refused(key(), change).await.to_string(), "a limit is more than 0 USD");
+    }
+    let change = ApiKeyChange { tokens_per_minute: Edit::Set(0), ..ApiKeyChange::default() };
+    assert_eq!(refused(key(), change).await.to_string(), "a rate is at least 1 a minute");
+    let change = ApiKeyChange { name: Some(String::new()), ..ApiKeyChange::default() };
+    assert_eq!(refused(key(), change).await.kind(), ErrorKind::InvalidRequest);
+    let change = ApiKeyChange { expires_at: Edit::Set(now()), ..ApiKeyChange::default() };
+    assert_eq!(refused(key(), change).await.to_string(), "the expiry lies in the past");
+    for change in [
+        ApiKeyChange { limit: Edit::Set(usd("1")), ..ApiKeyChange::default() },
+        ApiKeyChange { requests_per_minute: Edit::Set(1), ..ApiKeyChange::default() },
+    ] {
+        let error = refused(management(), change).await;
+        assert!(matches!(error, ChangeApiKeyError::InvalidLimit(InvalidKeyLimit::OfManagementKey)), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_another_one_forestalled_is_worked_out_anew_and_not_for_ever() {
+    let mut keys = finding(key());
+    let mut round = 0;
+    keys.expect_update().times(2).returning(move |_, _, _| {
+        round += 1;
+        Ok(round == 2)
+    });
+    update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap();
+    let mut keys = finding(key());
+    keys.expect_update().returning(|_, _, _| Ok(false));
+    let error = update(keys, ApiKeyChange { limit: Edit::Clear, ..ApiKeyChange::default() }).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_there_and_a_store_that_is_away_are_told_apart() {
+    let nobody = || {
+        let mut keys = MockApiKeyRepository::new();
+        keys.expect_find().returning(|_| Ok(None));
+        keys
+    };
+    let away = || {
+        let mut keys = MockApiKeyRepository::new();
+        keys.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
+        keys
+    };
+    let (actor, hash) = (Actor::system(), key().hash);
+    for (make, kind) in [(&nobody as &dyn Fn() -> _, ErrorKind::NotFound), (&away, ErrorKind::Unavailable)] {
+        assert_eq!(update(make(), ApiKeyChange::default()).await.unwrap_err().kind(), kind);
+        let switched = SwitchApiKey::new(Arc::new(make())).execute(&actor, &hash, true).await;
+        assert_eq!(switched.unwrap_err().kind(), kind);
+        assert_eq!(DeleteApiKey::new(Arc::new(make())).execute(&actor, &hash).await.unwrap_err().kind(), kind);
+    }
+}
+
+#[tokio::test]
+async fn switching_and_deleting_write_down_what_was() {
+    let mut keys = finding(key());
+    keys.expect_set_disabled().times(1).returning(|_, disabled, audit| {
+        assert_eq!(audit.details.text(), r#"{"before":{"disabled":false},"after":{"disabled":true}}"#);
+        Ok(disabled)
+    });
+    let (actor, hash) = (Actor::system(), key().hash);
+    SwitchApiKey::new(Arc::new(keys)).execute(&actor, &hash, true).await.unwrap();
+    let mut keys = finding(key());
+    keys.expect_delete().times(1).returning(|_, audit| {
+        assert!(audit.details.text().starts_with(r#"{"before":{"name":"old","#), "{:?}", audit.details.text());
+        assert_eq!(audit.subject, format!("key {}", key().hash));
+        Ok(true)
+    });
+    DeleteApiKey::new(Arc::new(keys)).execute(&actor, &hash).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_that_vanishes_between_look_and_change_is_not_there() {
+    let mut keys = finding(key());
+    keys.expect_set_disabled().returning(|_, _, _| Ok(false));
+    let switched = SwitchApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().hash, true).await;
+    assert_eq!(switched.unwrap_err().kind(), ErrorKind::NotFound);
+    let mut keys = finding(key());
+    keys.expect_delete().returning(|_, _| Ok(false));
+    let deleted = DeleteApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().hash).await;
+    assert_eq!(deleted.unwrap_err().kind(), ErrorKind::NotFound);
+}

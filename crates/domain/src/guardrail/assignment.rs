@@ -1,0 +1,92 @@
+//! That a key holds a guardrail.
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+use crate::api_key::{ApiKeyHash, ApiKeyName};
+use crate::audit::AuditDraft;
+use crate::error::StoreError;
+use crate::ids::GuardrailId;
+
+/// A key that holds a guardrail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyAssignment {
+    /// The guardrail.
+    pub guardrail_id: GuardrailId,
+    /// The key.
+    pub key_hash: ApiKeyHash,
+    /// What people call the key.
+    pub key_name: ApiKeyName,
+    /// The key's masked secret.
+    pub key_label: String,
+    /// Who gave it: the name of an [`crate::audit::Actor`]; `None` where that was not written down yet.
+    pub assigned_by: Option<String>,
+    /// When the key began to hold it.
+    pub assigned_at: DateTime<Utc>,
+}
+
+impl KeyAssignment {
+    /// Names the assignment: the same for as long as the key holds the guardrail, and again when it does again.
+    pub fn id(&self) -> Uuid {
+        let mut digest = Sha256::new();
+        digest.update(self.guardrail_id.uuid().as_bytes());
+        digest.update(self.key_hash.bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest.finalize()[..16]);
+        Builder::from_custom_bytes(bytes).into_uuid()
+    }
+}
+
+/// Some of the keys that hold a guardrail, and how many do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AssignmentPage {
+    /// The newest assignment first.
+    pub assignments: Vec<KeyAssignment>,
+    /// How many live keys hold it, those beyond the page included.
+    pub total: u64,
+}
+
+/// Keeps which keys hold which guardrail, beside [`super::GuardrailRepository::assign_keys`], which gives them.
+///
+/// # Contract
+/// - Only live (not deleted; disabled and expired ones count) keys hold anything.
+/// - Every method is one transaction; `remove` MUST be all or nothing however many hashes it takes, writes its audit
+///   entry in it, and raises the change feed's key version in it, both where it changes something.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait GuardrailAssignments: Send + Sync {
+    /// Up to `limit` assignments without the first `offset`; `None` where there is no such guardrail.
+    async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError>;
+
+    /// Takes the guardrail from every key of `hashes` that holds it and skips the others. Returns how many did; `None`
+    /// where there is no such guardrail. `hashes` is sorted and holds no duplicates.
+    async fn remove(
+        &self,
+        id: GuardrailId,
+        hashes: &[ApiKeyHash],
+        audit: &AuditDraft,
+    ) -> Result<Option<u64>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assignment_is_named_by_what_it_joins() {
+        let of = |guardrail: u128, key: u8| KeyAssignment {
+            guardrail_id: GuardrailId::from_uuid(Uuid::from_u128(guardrail)),
+            key_hash: ApiKeyHash::from_bytes([key; 32]),
+            key_name: ApiKeyName::try_new("k").unwrap(),
+            key_label: String::new(),
+            assigned_by: None,
+            assigned_at: DateTime::UNIX_EPOCH,
+        };
+        assert_eq!(of(1, 1).id(), KeyAssignment { assigned_by: Some("x".to_owned()), ..of(1, 1) }.id());
+        assert_ne!(of(1, 1).id(), of(1, 2).id());
+        assert_ne!(of(1, 1).id(), of(2, 1).id());
+        assert_eq!(of(1, 1).id().get_version_num(), 8);
+    }
+}

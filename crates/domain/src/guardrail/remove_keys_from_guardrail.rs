@@ -1,0 +1,91 @@
+//! Taking a guardrail from many keys.
+
+use std::sync::Arc;
+
+use super::assign_keys_to_guardrail::named;
+use super::{AssignKeysError, GuardrailAssignments, assignment_audit};
+use crate::api_key::ManagementKey;
+use crate::audit::Actor;
+use crate::ids::GuardrailId;
+
+/// Takes a guardrail from many keys in one transaction.
+pub struct RemoveKeysFromGuardrail {
+    assignments: Arc<dyn GuardrailAssignments>,
+}
+
+impl RemoveKeysFromGuardrail {
+    /// Wires the port.
+    pub fn new(assignments: Arc<dyn GuardrailAssignments>) -> Self {
+        Self { assignments }
+    }
+
+    /// Returns how many distinct keys held the guardrail until this call. Those that do not hold it are skipped,
+    /// whatever else they hold.
+    ///
+    /// # Errors
+    /// No hashes, or an empty one; no such guardrail, a malformed id included; the store.
+    pub async fn execute<'a>(
+        &self,
+        _authority: &ManagementKey,
+        actor: &Actor,
+        guardrail_id: &str,
+        key_hashes: impl IntoIterator<Item = &'a str>,
+    ) -> Result<u64, AssignKeysError> {
+        let hashes = named(key_hashes)?;
+        let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
+        let audit = assignment_audit(actor, "guardrail.remove_keys", id, &hashes);
+        self.assignments.remove(id, &hashes, &audit).await?.ok_or(AssignKeysError::UnknownGuardrail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api_key::ApiKeyHash;
+    use crate::error::{ErrorKind, StoreError};
+    use crate::guardrail::{ListAssignedKeys, MockGuardrailAssignments};
+
+    const ID: &str = "01990000-0000-7000-8000-000000000001";
+
+    async fn remove(port: MockGuardrailAssignments, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
+        let authority = ManagementKey::for_tests(ApiKeyHash::from_bytes([9; 32]));
+        RemoveKeysFromGuardrail::new(Arc::new(port))
+            .execute(&authority, &Actor::system(), id, hashes.iter().map(String::as_str))
+            .await
+    }
+
+    #[tokio::test]
+    async fn duplicates_and_impossible_hashes_never_reach_the_store() {
+        let mut port = MockGuardrailAssignments::new();
+        port.expect_remove()
+            .withf(|id, hashes, audit| {
+                id.to_string() == ID
+                    && hashes.len() == 2
+                    && hashes.is_sorted()
+                    && audit.action == "guardrail.remove_keys"
+            })
+            .return_once(|_, _, _| Ok(Some(2)));
+        let hashes = ["b".repeat(64), "a".repeat(64), "b".repeat(64), "nonsense".to_owned()];
+        assert_eq!(remove(port, ID, &hashes).await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn broken_input_is_refused_before_the_store() {
+        let error = remove(MockGuardrailAssignments::new(), ID, &[]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        let error = remove(MockGuardrailAssignments::new(), "nonsense", &["x".to_owned()]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        let listed = ListAssignedKeys::new(Arc::new(MockGuardrailAssignments::new())).execute("x", 0, 1).await;
+        assert_eq!(listed.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_guardrail_that_is_not_there_and_a_store_that_is_away_are_told_apart() {
+        let mut port = MockGuardrailAssignments::new();
+        port.expect_remove().return_once(|_, _, _| Ok(None));
+        assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);
+        let mut port = MockGuardrailAssignments::new();
+        port.expect_remove().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
+        assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    }
+}

@@ -1,0 +1,106 @@
+//! Cases of [`crate::guardrail::GuardrailAssignments`].
+
+use super::super::join_all;
+use super::Stores;
+use super::samples::{
+    add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, key_version,
+};
+use crate::api_key::ApiKeyHash;
+use crate::guardrail::KeyAssignment;
+
+/// Every case of the port's contract.
+pub async fn guardrail_assignments(make: impl AsyncFn() -> Stores) {
+    what_is_assigned_is_listed(&make().await).await;
+    pages_follow_each_other(&make().await).await;
+    what_is_removed_is_held_no_more(&make().await).await;
+    a_key_of_another_guardrail_keeps_it(&make().await).await;
+    of_rival_removals_each_key_counts_once(&make().await).await;
+    many_are_removed_at_once(&make().await).await;
+}
+
+/// A workspace with two guardrails and `keys` keys, all of which hold the first.
+async fn world(stores: &Stores, keys: u64) -> Vec<ApiKeyHash> {
+    add_workspace(stores, 1).await;
+    add_guardrail(stores, &guardrail(1, 1)).await;
+    add_guardrail(stores, &guardrail(2, 1)).await;
+    for number in 1..=keys {
+        add_key(stores, &inference_key(number, 1)).await;
+    }
+    let mut hashes: Vec<ApiKeyHash> = (1..=keys).map(hash).collect();
+    hashes.sort_unstable();
+    assert_eq!(stores.guardrails.assign_keys(guardrail_id(1), &hashes, &audit()).await.unwrap(), Some(keys));
+    hashes
+}
+
+async fn listed(stores: &Stores, number: u64, offset: u64, limit: u64) -> (Vec<KeyAssignment>, u64) {
+    let page = stores.assignments.list(guardrail_id(number), offset, limit).await.unwrap().unwrap();
+    (page.assignments, page.total)
+}
+
+async fn what_is_assigned_is_listed(stores: &Stores) {
+    let hashes = world(stores, 2).await;
+    let (assignments, total) = listed(stores, 1, 0, 10).await;
+    assert_eq!(total, 2);
+    assert_eq!(assignments.iter().map(|found| found.key_hash).collect::<Vec<_>>(), hashes, "given at once, by hash");
+    let key = stores.api_keys.find(&hashes[0]).await.unwrap().unwrap();
+    let first = &assignments[0];
+    assert_eq!((&first.key_name, &first.key_label, first.guardrail_id), (&key.name, &key.label, guardrail_id(1)));
+    assert_eq!(first.assigned_by.as_deref(), Some("system"));
+    assert!(first.assigned_at > key.created_at - chrono::TimeDelta::days(400_000), "a moment");
+    assert_eq!(listed(stores, 2, 0, 10).await, (Vec::new(), 0));
+    assert_eq!(stores.assignments.list(guardrail_id(9), 0, 10).await.unwrap(), None, "there is no such guardrail");
+    assert!(stores.api_keys.delete(&hashes[0], &audit()).await.unwrap());
+    assert_eq!(listed(stores, 1, 0, 10).await.1, 1, "a deleted key holds nothing");
+}
+
+async fn pages_follow_each_other(stores: &Stores) {
+    let hashes = world(stores, 5).await;
+    let mut seen = Vec::new();
+    for offset in [0, 2, 4, 6] {
+        let (page, total) = listed(stores, 1, offset, 2).await;
+        assert_eq!(total, 5, "the whole, whatever the page");
+        seen.extend(page.into_iter().map(|found| found.key_hash));
+    }
+    assert_eq!(seen, hashes, "each once, in one order");
+}
+
+async fn what_is_removed_is_held_no_more(stores: &Stores) {
+    let hashes = world(stores, 3).await;
+    let before = key_version(stores).await;
+    let removed = stores.assignments.remove(guardrail_id(1), &hashes[..2], &audit()).await.unwrap();
+    assert_eq!(removed, Some(2));
+    assert!(key_version(stores).await > before, "cached keys carry what they hold");
+    assert_eq!(listed(stores, 1, 0, 10).await.1, 1);
+    assert_eq!(stores.api_keys.find(&hashes[0]).await.unwrap().unwrap().guardrail_id, None);
+    let (version, entries) = (key_version(stores).await, stores.audit.newest(100).await.unwrap().len());
+    let again = stores.assignments.remove(guardrail_id(1), &hashes[..2], &audit()).await.unwrap();
+    assert_eq!(again, Some(0), "they hold it no more");
+    assert_eq!(key_version(stores).await, version, "and nothing changed");
+    assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries, "so nothing is written down");
+    let nobody = stores.assignments.remove(guardrail_id(9), &hashes, &audit()).await.unwrap();
+    assert_eq!(nobody, None, "there is no such guardrail");
+}
+
+async fn a_key_of_another_guardrail_keeps_it(stores: &Stores) {
+    let hashes = world(stores, 2).await;
+    stores.guardrails.assign_keys(guardrail_id(2), &hashes[..1], &audit()).await.unwrap();
+    assert_eq!(stores.assignments.remove(guardrail_id(1), &hashes, &audit()).await.unwrap(), Some(1));
+    assert_eq!(stores.api_keys.find(&hashes[0]).await.unwrap().unwrap().guardrail_id, Some(guardrail_id(2)));
+    assert_eq!(listed(stores, 2, 0, 10).await.1, 1);
+}
+
+async fn of_rival_removals_each_key_counts_once(stores: &Stores) {
+    let hashes = world(stores, 4).await;
+    let rivals = (0..8).map(|_| {
+        let (port, hashes) = (&stores.assignments, &hashes);
+        async move { port.remove(guardrail_id(1), hashes, &audit()).await.unwrap().unwrap() }
+    });
+    assert_eq!(join_all(rivals).await.into_iter().sum::<u64>(), 4);
+}
+
+async fn many_are_removed_at_once(stores: &Stores) {
+    let hashes = world(stores, 2).await;
+    let mut many: Vec<ApiKeyHash> = (10..20_010).map(hash).chain(hashes).collect();
+    many.sort_unstable();
+    assert_eq!(stores.assignments.remove(guardrail_id(1), &many, &audit()).await.unwrap(), Some(2));
+}

@@ -1,0 +1,63 @@
+//! Which keys hold which guardrail, in memory.
+
+use std::cmp::Reverse;
+
+use async_trait::async_trait;
+
+use super::MemoryStore;
+use crate::api_key::ApiKeyHash;
+use crate::audit::AuditDraft;
+use crate::error::StoreError;
+use crate::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment};
+use crate::ids::GuardrailId;
+
+#[async_trait]
+impl GuardrailAssignments for MemoryStore {
+    async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
+        let state = self.state();
+        if !state.guardrails.iter().any(|stored| stored.id == id) {
+            return Ok(None);
+        }
+        let holding = state.keys.values().filter(|stored| !stored.deleted && stored.key.guardrail_id == Some(id));
+        let mut assignments: Vec<KeyAssignment> = holding
+            .map(|stored| KeyAssignment {
+                guardrail_id: id,
+                key_hash: stored.key.hash,
+                key_name: stored.key.name.clone(),
+                key_label: stored.key.label.clone(),
+                assigned_by: stored.assigned.as_ref().map(|(actor, _)| actor.clone()),
+                assigned_at: stored.assigned.as_ref().map_or(stored.key.created_at, |(_, at)| *at),
+            })
+            .collect();
+        assignments.sort_by_key(|assignment| (Reverse(assignment.assigned_at), assignment.key_hash));
+        let total = assignments.len() as u64;
+        let (offset, limit) = (usize::try_from(offset), usize::try_from(limit));
+        let page = assignments.into_iter().skip(offset.unwrap_or(usize::MAX)).take(limit.unwrap_or(usize::MAX));
+        Ok(Some(AssignmentPage { assignments: page.collect(), total }))
+    }
+
+    async fn remove(
+        &self,
+        id: GuardrailId,
+        hashes: &[ApiKeyHash],
+        audit: &AuditDraft,
+    ) -> Result<Option<u64>, StoreError> {
+        let mut state = self.state();
+        if !state.guardrails.iter().any(|stored| stored.id == id) {
+            return Ok(None);
+        }
+        let mut removed = 0;
+        for hash in hashes {
+            let Some(stored) = state.live_key(hash).filter(|stored| stored.key.guardrail_id == Some(id)) else {
+                continue;
+            };
+            (stored.key.guardrail_id, stored.assigned) = (None, None);
+            removed += 1;
+        }
+        if removed > 0 {
+            state.versions.keys += 1;
+            state.note(audit, self.now());
+        }
+        Ok(Some(removed))
+    }
+}

@@ -1,0 +1,35 @@
+//! Giving a workspace credit, and taking it away.
+
+use std::sync::Arc;
+
+use super::audited::usd;
+use super::{ChangeWorkspaceError, WorkspaceRepository};
+use crate::audit::{Actor, AuditDraft};
+use crate::ids::WorkspaceId;
+use crate::json::Json;
+use crate::money::Usd;
+
+/// Adds to a workspace's prepaid credit.
+pub struct AddCredit {
+    workspaces: Arc<dyn WorkspaceRepository>,
+}
+
+impl AddCredit {
+    /// Wires the port.
+    pub fn new(workspaces: Arc<dyn WorkspaceRepository>) -> Self {
+        Self { workspaces }
+    }
+
+    /// Adds `amount`, which takes away where it is negative; a workspace without credit starts from zero and is
+    /// unlimited no more. Returns the new balance.
+    pub async fn execute(&self, actor: &Actor, id: WorkspaceId, amount: Usd) -> Result<Usd, ChangeWorkspaceError> {
+        let unknown = || ChangeWorkspaceError::UnknownWorkspace(id);
+        let before = self.workspaces.find(id).await?.ok_or_else(unknown)?.credit;
+        before.unwrap_or_default().checked_add(amount).ok_or(ChangeWorkspaceError::CreditOutOfRange)?;
+        let before = Json::object([("credit_usd", usd(before).as_str())]);
+        // What comes to be is the store's to know: requests are charged at the same time.
+        let details = Json::object([("before", before.text()), ("add_usd", &amount.to_string())]);
+        let audit = AuditDraft::done(actor, "workspace.credit", format!("workspace {id}"), details);
+        self.workspaces.add_credit(id, amount, &audit).await?.ok_or_else(unknown)
+    }
+}

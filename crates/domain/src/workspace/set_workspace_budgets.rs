@@ -1,0 +1,97 @@
+//! Setting what a workspace may spend in each period.
+
+use std::sync::Arc;
+
+use super::audited::{before_and_after, budgets};
+use super::{ChangeWorkspaceError, ROUNDS, WorkspaceRepository};
+use crate::audit::{Actor, AuditDraft};
+use crate::budget::WorkspaceBudgets;
+use crate::edit::Edit;
+use crate::ids::WorkspaceId;
+use crate::money::Usd;
+
+/// Which budgets change.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BudgetsChange {
+    /// More than zero.
+    pub daily: Edit<Usd>,
+    /// More than zero, and more than that of a day.
+    pub weekly: Edit<Usd>,
+    /// More than zero, and more than those of shorter periods.
+    pub monthly: Edit<Usd>,
+    /// More than zero, and more than those of every period.
+    pub lifetime: Edit<Usd>,
+}
+
+impl BudgetsChange {
+    fn of(self, before: &WorkspaceBudgets) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
+        let after = WorkspaceBudgets {
+            daily: self.daily.of(before.daily),
+            weekly: self.weekly.of(before.weekly),
+            monthly: self.monthly.of(before.monthly),
+            lifetime: self.lifetime.of(before.lifetime),
+        };
+        check(&after)?;
+        Ok(after)
+    }
+}
+
+/// A budget that a shorter period's exceeds, or equals, would never bind: it is a mistake.
+fn check(budgets: &WorkspaceBudgets) -> Result<(), ChangeWorkspaceError> {
+    let mut narrower: Option<(&'static str, Usd)> = None;
+    for (name, amount) in [
+        ("daily", budgets.daily),
+        ("weekly", budgets.weekly),
+        ("monthly", budgets.monthly),
+        ("lifetime", budgets.lifetime),
+    ] {
+        let Some(amount) = amount else { continue };
+        if amount <= Usd::ZERO {
+            return Err(ChangeWorkspaceError::BudgetNotPositive(name));
+        }
+        if let Some((shorter, least)) = narrower.replace((name, amount))
+            && amount <= least
+        {
+            return Err(ChangeWorkspaceError::BudgetsDoNotFall { longer: name, amount, shorter, least });
+        }
+    }
+    Ok(())
+}
+
+/// Sets a workspace's budgets.
+pub struct SetWorkspaceBudgets {
+    workspaces: Arc<dyn WorkspaceRepository>,
+}
+
+impl SetWorkspaceBudgets {
+    /// Wires the port.
+    pub fn new(workspaces: Arc<dyn WorkspaceRepository>) -> Self {
+        Self { workspaces }
+    }
+
+    /// Returns the budgets as they are then. Of two changes at once none is lost, and no two of them together break the
+    /// rule that budgets fall from lifetime to day.
+    pub async fn execute(
+        &self,
+        actor: &Actor,
+        id: WorkspaceId,
+        change: BudgetsChange,
+    ) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
+        for _ in 0..ROUNDS {
+            let found = self.workspaces.find(id).await?.ok_or(ChangeWorkspaceError::UnknownWorkspace(id))?;
+            let (before, after) = (found.budgets, change.of(&found.budgets)?);
+            if after == before {
+                return Ok(after);
+            }
+            let details = before_and_after(&budgets(&before), &budgets(&after));
+            let audit = AuditDraft::done(actor, "workspace.set_budgets", format!("workspace {id}"), details);
+            if self.workspaces.set_budgets(id, &before, &after, &audit).await? {
+                return Ok(after);
+            }
+        }
+        Err(ChangeWorkspaceError::Contended)
+    }
+}
+
+#[cfg(test)]
+mod tests;

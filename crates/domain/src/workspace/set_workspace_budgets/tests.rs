@@ -1,0 +1,175 @@
+use super::*;
+use crate::error::{ErrorKind, StoreError};
+use crate::rate::RateLimits;
+use crate::testing::MemoryStore;
+use crate::workspace::{
+    AddCredit, ClearCredit, MockWorkspaceRepository, RatesChange, SetWorkspaceRates, SuspendWorkspace, Workspace,
+    WorkspaceName,
+};
+
+fn usd(text: &str) -> Usd {
+    text.parse().unwrap()
+}
+
+fn id() -> WorkspaceId {
+    WorkspaceId::from_uuid(uuid::Uuid::from_u128(1))
+}
+
+fn workspace() -> Workspace {
+    Workspace {
+        id: id(),
+        name: WorkspaceName::try_new("w").unwrap(),
+        owner_id: None,
+        is_default: false,
+        suspended: false,
+        credit: None,
+        budgets: WorkspaceBudgets { daily: Some(usd("1")), monthly: Some(usd("10")), ..WorkspaceBudgets::default() },
+        rates: RateLimits { requests_per_minute: Some(60), tokens_per_minute: None },
+        default_guardrail_id: None,
+        storage_used_bytes: 0,
+        created_at: chrono::DateTime::UNIX_EPOCH,
+    }
+}
+
+/// A store that has the workspace.
+async fn store() -> Arc<MemoryStore> {
+    let store = MemoryStore::new();
+    let audit = AuditDraft::done(&Actor::system(), "test", "workspace", crate::json::Json::object([]));
+    WorkspaceRepository::insert(&store, &workspace(), &audit).await.unwrap();
+    Arc::new(store)
+}
+
+async fn newest(store: &MemoryStore) -> (String, String) {
+    let entries = crate::audit::AuditLog::newest(store, 1).await.unwrap();
+    (entries[0].action.clone(), entries[0].details.text().to_owned())
+}
+
+async fn set(change: BudgetsChange) -> Result<WorkspaceBudgets, ChangeWorkspaceError> {
+    SetWorkspaceBudgets::new(store().await).execute(&Actor::system(), id(), change).await
+}
+
+#[tokio::test]
+async fn budgets_change_one_by_one_and_both_states_are_written_down() {
+    let store = store().await;
+    let change = BudgetsChange { weekly: Edit::Set(usd("5")), monthly: Edit::Clear, ..BudgetsChange::default() };
+    let use_case = SetWorkspaceBudgets::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
+    let after = use_case.execute(&Actor::system(), id(), change).await.unwrap();
+    let expected = WorkspaceBudgets { daily: Some(usd("1")), weekly: Some(usd("5")), ..WorkspaceBudgets::default() };
+    assert_eq!(after, expected);
+    assert_eq!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().budgets, expected);
+    let told = r#"{"before":{"daily_usd":1,"weekly_usd":null,"monthly_usd":10,"lifetime_usd":null},"after":{"daily_usd":1,"weekly_usd":5,"monthly_usd":null,"lifetime_usd":null}}"#;
+    assert_eq!(newest(&store).await, ("workspace.set_budgets".to_owned(), told.to_owned()));
+}
+
+#[tokio::test]
+async fn budgets_strictly_fall_from_lifetime_to_day() {
+    let set_to = |text: &str| Edit::Set(usd(text));
+    let default = BudgetsChange::default();
+    for (change, message) in [
+        (
+            BudgetsChange { weekly: set_to("1"), ..default },
+            "the weekly budget of 1 USD must be more than the daily one of 1 USD",
+        ),
+        (
+            BudgetsChange { weekly: set_to("10"), ..default },
+            "the monthly budget of 10 USD must be more than the weekly one of 10 USD",
+        ),
+        (
+            BudgetsChange { lifetime: set_to("9.99"), ..default },
+            "the lifetime budget of 9.99 USD must be more than the monthly one of 10 USD",
+        ),
+        (
+            BudgetsChange { daily: set_to("11"), ..default },
+            "the monthly budget of 10 USD must be more than the daily one of 11 USD",
+        ),
+        (BudgetsChange { daily: set_to("0"), ..default }, "the daily budget must be more than 0 USD"),
+        (BudgetsChange { lifetime: set_to("-1"), ..default }, "the lifetime budget must be more than 0 USD"),
+    ] {
+        let error = set(change).await.unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.kind()), (message, ErrorKind::InvalidRequest));
+    }
+    let all = BudgetsChange { weekly: set_to("1.000000000001"), lifetime: set_to("10.5"), ..default };
+    assert!(set(all).await.is_ok());
+}
+
+#[tokio::test]
+async fn rates_change_one_by_one() {
+    let store = store().await;
+    let use_case = SetWorkspaceRates::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
+    let change = RatesChange { requests_per_minute: Edit::Clear, tokens_per_minute: Edit::Set(9) };
+    let after = use_case.execute(&Actor::system(), id(), change).await.unwrap();
+    assert_eq!(after, RateLimits { requests_per_minute: None, tokens_per_minute: Some(9) });
+    let told = r#"{"before":{"requests_per_minute":60,"tokens_per_minute":null},"after":{"requests_per_minute":null,"tokens_per_minute":9}}"#;
+    assert_eq!(newest(&store).await, ("workspace.set_rates".to_owned(), told.to_owned()));
+    let none = RatesChange { requests_per_minute: Edit::Set(0), ..RatesChange::default() };
+    let error = use_case.execute(&Actor::system(), id(), none).await.unwrap_err();
+    assert_eq!(error.to_string(), "a rate is at least 1 a minute");
+}
+
+#[tokio::test]
+async fn credit_is_added_taken_and_cleared_and_written_down() {
+    let store = store().await;
+    let ports = || Arc::clone(&store) as Arc<dyn WorkspaceRepository>;
+    let actor = Actor::system();
+    let add = async |text: &str| AddCredit::new(ports()).execute(&actor, id(), usd(text)).await;
+    assert_eq!(add("5.5").await.unwrap(), usd("5.5"));
+    assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":null},"add_usd":5.5}"#);
+    assert_eq!(add("-6").await.unwrap(), usd("-0.5"));
+    let error = add("-9223372").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
+    ClearCredit::new(ports()).execute(&actor, id()).await.unwrap();
+    assert_eq!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().credit, None);
+    assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":-0.5},"after":{"credit_usd":null}}"#);
+}
+
+#[tokio::test]
+async fn suspending_is_written_down() {
+    let store = store().await;
+    let suspend = SuspendWorkspace::new(Arc::clone(&store) as Arc<dyn WorkspaceRepository>);
+    suspend.execute(&Actor::system(), id(), true).await.unwrap();
+    assert!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().suspended);
+    assert_eq!(newest(&store).await.1, r#"{"before":{"suspended":false},"after":{"suspended":true}}"#);
+}
+
+#[tokio::test]
+async fn a_change_that_others_forestall_each_time_is_given_up() {
+    let mut workspaces = MockWorkspaceRepository::new();
+    workspaces.expect_find().returning(|_| Ok(Some(workspace())));
+    workspaces.expect_set_budgets().returning(|_, _, _, _| Ok(false));
+    workspaces.expect_set_rates().returning(|_, _, _, _| Ok(false));
+    let workspaces: Arc<dyn WorkspaceRepository> = Arc::new(workspaces);
+    let change = BudgetsChange { daily: Edit::Clear, ..BudgetsChange::default() };
+    let error = SetWorkspaceBudgets::new(Arc::clone(&workspaces)).execute(&Actor::system(), id(), change).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
+    let change = RatesChange { requests_per_minute: Edit::Clear, ..RatesChange::default() };
+    let error = SetWorkspaceRates::new(workspaces).execute(&Actor::system(), id(), change).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+async fn kinds(make: impl Fn() -> MockWorkspaceRepository) -> Vec<ErrorKind> {
+    let actor = Actor::system();
+    let ports = || Arc::new(make()) as Arc<dyn WorkspaceRepository>;
+    vec![
+        AddCredit::new(ports()).execute(&actor, id(), usd("1")).await.unwrap_err().kind(),
+        ClearCredit::new(ports()).execute(&actor, id()).await.unwrap_err().kind(),
+        SuspendWorkspace::new(ports()).execute(&actor, id(), true).await.unwrap_err().kind(),
+        SetWorkspaceRates::new(ports()).execute(&actor, id(), RatesChange::default()).await.unwrap_err().kind(),
+        SetWorkspaceBudgets::new(ports()).execute(&actor, id(), BudgetsChange::default()).await.unwrap_err().kind(),
+    ]
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_not_there_and_a_store_that_is_away_are_told_apart() {
+    let nobody = || {
+        let mut workspaces = MockWorkspaceRepository::new();
+        workspaces.expect_find().returning(|_| Ok(None));
+        workspaces
+    };
+    assert_eq!(kinds(nobody).await, [ErrorKind::NotFound; 5]);
+    let away = || {
+        let mut workspaces = MockWorkspaceRepository::new();
+        workspaces.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
+        workspaces
+    };
+    assert_eq!(kinds(away).await, [ErrorKind::Unavailable; 5]);
+}
