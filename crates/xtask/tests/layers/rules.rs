@@ -23,7 +23,9 @@ const ALL_OF_OURS: &[&str] = &[
     "adapters-cache",
     "adapters-provider",
     "adapters-blob",
+    "adapters-broadcast",
     "adapters-system",
+    "adapters-metrics",
     "api-actix",
 ];
 
@@ -45,13 +47,15 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "adapters-cache", ours: &["domain"], technologies: &["moka", "tokio"], others: None },
     Layer { name: "adapters-provider", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
+    Layer { name: "adapters-broadcast", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
     Layer { name: "adapters-blob", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
     Layer {
         name: "adapters-system",
         ours: &["domain"],
-        technologies: &["governor", "getrandom", "tokio"],
+        technologies: &["getrandom", "rustix", "tokio"],
         others: None,
     },
+    Layer { name: "adapters-metrics", ours: &["domain"], technologies: &["prometheus"], others: None },
     Layer { name: "api-actix", ours: &["domain", "catalogue-json"], technologies: &["actix", "tokio"], others: None },
     // The binary wires everything; its demo is an HTTP client.
     Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["hyper", "tokio"], others: None },
@@ -82,7 +86,7 @@ const TECHNOLOGIES: &[(&str, &[&str])] = &[
     ("rustls", &["rustls", "tokio-rustls", "native-tls", "openssl"]),
     ("rustix", &["rustix", "nix", "cap-", "object_store"]),
     ("moka", &["moka"]),
-    ("governor", &["governor"]),
+    ("prometheus", &["prometheus"]),
     ("getrandom", &["getrandom", "rand"]),
     ("tokio", &["tokio", "async-std", "smol"]),
 ];
@@ -94,6 +98,7 @@ const DOMAIN_DIRECT: &[&str] = &[
     "chrono",
     "futures-util",
     "mockall", // only with the feature `mock`
+    "regex",
     "serde",
     "serde_json",
     "sha2",
@@ -105,6 +110,7 @@ const DOMAIN_DIRECT: &[&str] = &[
 
 /// Everything that `domain` is built with when it is built alone.
 pub const DOMAIN_CLOSURE: &[&str] = &[
+    "aho-corasick",
     "async-trait",
     "autocfg",
     "base64",
@@ -128,6 +134,9 @@ pub const DOMAIN_CLOSURE: &[&str] = &[
     "pin-project-lite",
     "proc-macro2",
     "quote",
+    "regex",
+    "regex-automata",
+    "regex-syntax",
     "serde",
     "serde_core",
     "serde_derive",

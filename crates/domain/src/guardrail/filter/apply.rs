@@ -1,15 +1,22 @@
 //! Filters at work.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Aliases, Blocked, InvalidFilters};
-use crate::decision::Inquiry;
-use crate::guardrail::{FilterAction, GuardrailRules};
+use super::documents::{self, Body, Document, Place};
+use super::scan::{Form, Found, Node, Scan};
+use super::{Aliases, Blocked, CompiledFilters, paths, rewrite};
+use crate::decision::{Asset, Attachments, Inquiry, Questions};
+use crate::guardrail::FilterAction;
 use crate::ids::GuardrailId;
+use crate::json::Json;
 
-/// Filters of all guardrails that apply together, ready for use.
-#[derive(Debug)]
-pub struct CompiledFilters {}
+/// The label of an image or another medium that no filter can read.
+pub const UNREADABLE_ATTACHMENT: &str = "UNREADABLE_ATTACHMENT";
+
+/// How often what was redacted is looked through again. A pattern that matches beside what stands in for its own match
+/// may need another turn; one that never ends is refused.
+const MAX_TURNS: usize = 4;
 
 /// What a filter found, without a word of what matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,20 +40,212 @@ pub struct Filtered {
     pub inquiry: Arc<Inquiry>,
     /// Which names of questions and options travel under another one.
     pub aliases: Aliases,
-    /// What was redacted or flagged.
+    /// What was redacted or flagged, in the order of the filters.
     pub findings: Vec<Finding>,
 }
 
 impl CompiledFilters {
-    /// Compiles the filters of guardrails, the workspace's first.
-    pub fn compile<'a>(
-        _guardrails: impl Iterator<Item = (GuardrailId, &'a GuardrailRules)>,
-    ) -> Result<Self, InvalidFilters> {
-        Ok(Self {})
+    /// Looks through an inquiry: every string, every name and every number in it, at any depth, and text that is split
+    /// over neighbours. What comes back is what may be sent; whatever nothing was found in is in it byte for byte.
+    ///
+    /// # Errors
+    /// The first match of a filter that blocks, a medium beside a filter that blocks or redacts and cannot read it, and
+    /// what cannot be redacted without becoming something else.
+    pub fn apply(&self, inquiry: &Arc<Inquiry>) -> Result<Filtered, Blocked> {
+        if self.filters.is_empty() {
+            let (inquiry, aliases) = (Arc::clone(inquiry), Aliases::default());
+            return Ok(Filtered { inquiry, aliases, findings: Vec::new() });
+        }
+        let documents = documents::of(inquiry);
+        let mut findings = Findings::default();
+        let mut redacted = Vec::new();
+        for document in &documents {
+            let Body::Readable(text, form) = &document.body else {
+                self.unreadable(document, None, "", &mut findings)?;
+                continue;
+            };
+            let mut found = Scan::of(self, text, *form, false);
+            let is_first =
+                document.medium.is_some_and(|medium| found.block.is_none_or(|(_, node)| medium.start < node.start));
+            if is_first {
+                self.unreadable(document, document.medium, text, &mut findings)?;
+            }
+            if let Some((filter, node)) = found.block {
+                return Err(self.blocked(filter, text, &document.root, node, &found.keys));
+            }
+            self.tell(document, text, &found, &mut findings);
+            if !found.redactions.is_empty() {
+                let redactions = std::mem::take(&mut found.redactions);
+                if let (Place::AssetName(_), Some(first)) = (document.place, redactions.first()) {
+                    // The state refers to assets by their names.
+                    return Err(self.blocked(first.filter, text, &document.root, first.node, &found.keys));
+                }
+                redacted.push((document, self.redact(document, text, *form, redactions, &found)?));
+            }
+        }
+        let (inquiry, aliases) = self.rebuilt(inquiry, &redacted)?;
+        Ok(Filtered { inquiry, aliases, findings: findings.told(self) })
     }
 
-    /// Looks through an inquiry.
-    pub fn apply(&self, inquiry: &Arc<Inquiry>) -> Result<Filtered, Blocked> {
-        Ok(Filtered { inquiry: Arc::clone(inquiry), aliases: Aliases::default(), findings: Vec::new() })
+    /// Media that nobody can read: refused where something would have to be kept back, else noted.
+    fn unreadable(
+        &self,
+        document: &Document<'_>,
+        node: Option<Node>,
+        text: &str,
+        findings: &mut Findings,
+    ) -> Result<(), Blocked> {
+        let path = match node {
+            Some(node) => paths::of(text, &document.root, &[node], &[]).pop().unwrap_or_default(),
+            None => document.root.clone(),
+        };
+        if let Some(filter) = self.severest().and_then(|place| self.filters.get(place)) {
+            let label = UNREADABLE_ATTACHMENT.to_owned();
+            return Err(Blocked { guardrail_id: filter.guardrail_id, label, path });
+        }
+        let media = findings.media.get_or_insert((path, 0));
+        media.1 += 1;
+        Ok(())
+    }
+
+    fn blocked(&self, filter: usize, text: &str, root: &str, node: Node, hidden: &[usize]) -> Blocked {
+        let path = paths::of(text, root, &[node], hidden).pop().unwrap_or_default();
+        match self.filters.get(filter) {
+            Some(filter) => Blocked { guardrail_id: filter.guardrail_id, label: filter.label.clone(), path },
+            // Every place of a filter is one.
+            None => Blocked { guardrail_id: GuardrailId::from_uuid(uuid::Uuid::nil()), label: String::new(), path },
+        }
+    }
+
+    /// Notes what was found in a text.
+    fn tell(&self, document: &Document<'_>, text: &str, found: &Found, findings: &mut Findings) {
+        let first = found.tallies.iter().enumerate();
+        let new: Vec<(usize, Node)> = first
+            .filter(|(filter, _)| !findings.by_filter.contains_key(filter))
+            .filter_map(|(filter, tally)| Some((filter, tally.first?)))
+            .collect();
+        let nodes: Vec<Node> = new.iter().map(|(_, node)| *node).collect();
+        let told = if nodes.is_empty() { Vec::new() } else { paths::of(text, &document.root, &nodes, &found.keys) };
+        for ((filter, _), path) in new.into_iter().zip(told) {
+            findings.by_filter.insert(filter, (path, 0));
+        }
+        for (filter, tally) in found.tallies.iter().enumerate() {
+            if let Some((_, count)) = findings.by_filter.get_mut(&filter) {
+                *count = count.saturating_add(tally.count);
+            }
+        }
+    }
+
+    /// The text without what is to be redacted.
+    fn redact(
+        &self,
+        document: &Document<'_>,
+        text: &str,
+        form: Form<'_>,
+        redactions: Vec<super::scan::Redaction>,
+        found: &Found,
+    ) -> Result<String, Blocked> {
+        let first = redactions.first().map(|first| (first.filter, first.node));
+        let refused = || {
+            let (filter, node) = first.unwrap_or((0, Node::nowhere()));
+            self.blocked(filter, text, &document.root, node, &found.keys)
+        };
+        let mut clean = rewrite::rewrite(self, text, redactions).map_err(|_| refused())?;
+        for _ in 0..MAX_TURNS {
+            let again = Scan::of(self, &clean, form, true);
+            if let Some((filter, node)) = again.block {
+                return Err(self.blocked(filter, &clean, &document.root, node, &again.keys));
+            }
+            if again.redactions.is_empty() {
+                return Ok(clean);
+            }
+            clean = rewrite::rewrite(self, &clean, again.redactions).map_err(|_| refused())?;
+        }
+        Err(refused())
+    }
+
+    /// The inquiry with the texts that were redacted.
+    fn rebuilt(
+        &self,
+        inquiry: &Arc<Inquiry>,
+        redacted: &[(&Document<'_>, String)],
+    ) -> Result<(Arc<Inquiry>, Aliases), Blocked> {
+        if redacted.is_empty() {
+            return Ok((Arc::clone(inquiry), Aliases::default()));
+        }
+        let (mut new, mut aliases) = (Inquiry::clone(inquiry), Aliases::default());
+        for (document, text) in redacted {
+            let put = match document.place {
+                Place::State => Json::parse(text).ok().map(|state| new.state = Some(state)),
+                Place::Questions => questions(&inquiry.questions, text).map(|questions| {
+                    aliases = Aliases::between(&inquiry.questions, &questions);
+                    new.questions = questions;
+                }),
+                Place::AssetEntry(index) => {
+                    change(&mut new.attachments, index, |asset| documents::with_entry(asset, text))
+                }
+                Place::AssetPart(index) | Place::AssetInline(index) => {
+                    change(&mut new.attachments, index, |asset| documents::with_content(asset, text))
+                }
+                Place::AssetName(_) | Place::Media => None,
+            };
+            if put.is_none() {
+                // Nothing goes out that is not what was looked through.
+                let redacting = self.filters.iter().position(|filter| filter.action == FilterAction::Redact);
+                return Err(self.blocked(redacting.unwrap_or_default(), "", &document.root, Node::nowhere(), &[]));
+            }
+        }
+        Ok((Arc::new(new), aliases))
+    }
+}
+
+/// The questions that a redacted text holds, read by the reader that read them first. `None` where they are no longer
+/// as many of the same types.
+fn questions(before: &Questions, text: &str) -> Option<Questions> {
+    let json = Json::parse(text).ok()?;
+    let Some(typed) = &before.typed else { return Some(Questions { json, typed: None }) };
+    let mut read = Questions::read(json).ok()?;
+    let questions = read.typed.as_mut()?;
+    if questions.len() != typed.len() {
+        return None;
+    }
+    for (question, original) in questions.iter_mut().zip(typed) {
+        if !question.is_form_of(original) {
+            return None;
+        }
+        question.take_booleans(original);
+    }
+    Some(read)
+}
+
+fn change(attachments: &mut Attachments, index: usize, by: impl Fn(&Asset) -> Option<Asset>) -> Option<()> {
+    let Attachments::Assets(assets) = attachments else { return None };
+    let asset = assets.get_mut(index)?;
+    *asset = by(asset)?;
+    Some(())
+}
+
+/// What was found in all texts so far.
+#[derive(Debug, Default)]
+struct Findings {
+    /// Where the first match of a filter is, and how many there are.
+    by_filter: BTreeMap<usize, (String, u32)>,
+    /// Where the first medium is that nobody can read, and how many there are.
+    media: Option<(String, u32)>,
+}
+
+impl Findings {
+    fn told(self, filters: &CompiledFilters) -> Vec<Finding> {
+        let told = self.by_filter.into_iter().filter_map(|(place, (path, count))| {
+            let filter = filters.filters.get(place)?;
+            let (guardrail_id, label) = (filter.guardrail_id, filter.label.clone());
+            Some(Finding { guardrail_id, label, action: filter.action, path, count })
+        });
+        let mut told: Vec<Finding> = told.collect();
+        if let (Some((path, count)), Some(first)) = (self.media, filters.filters.first()) {
+            let (guardrail_id, label) = (first.guardrail_id, UNREADABLE_ATTACHMENT.to_owned());
+            told.push(Finding { guardrail_id, label, action: FilterAction::Flag, path, count });
+        }
+        told
     }
 }

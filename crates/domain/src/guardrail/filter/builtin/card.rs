@@ -1,0 +1,91 @@
+//! Numbers of payment cards: a known beginning, a length that goes with it, and the right check digit.
+
+use std::ops::Range;
+
+use super::Source;
+use super::groups::{Group, clusters, digits, gap, span};
+
+const LENGTHS: Range<usize> = 13..20;
+
+pub(super) fn each(text: &str, source: Source, found: &mut dyn FnMut(Range<usize>)) {
+    clusters(text, |groups| {
+        let mut first = 0;
+        while first < groups.len() {
+            let last = (first + 1..=groups.len()).take_while(|end| digits(&groups[first..*end]) < LENGTHS.end);
+            // Numbers that neighbours hold make up a card only where they make up nothing else.
+            let is_whole = |end: usize| first == 0 && end == groups.len();
+            let end = last.filter(|end| (is_whole(*end) || !source.is_joined()) && is_card(text, groups, first..*end));
+            match end.last() {
+                Some(end) => {
+                    found(span(&groups[first..end]));
+                    first = end;
+                }
+                None => first += 1,
+            }
+        }
+    });
+}
+
+fn is_card(text: &str, groups: &[Group], place: Range<usize>) -> bool {
+    let window = &groups[place.clone()];
+    if !LENGTHS.contains(&digits(window)) || !is_written_so(text, groups, place) {
+        return false;
+    }
+    let number: Vec<u8> = text[span(window)].bytes().filter(u8::is_ascii_digit).map(|byte| byte - b'0').collect();
+    is_issued(&number) && has_check_digit(&number)
+}
+
+/// Groups of the sizes that card numbers are written in. Digits one by one, or in twos and threes, are more often
+/// something else, so they must stand alone.
+fn is_written_so(text: &str, groups: &[Group], place: Range<usize>) -> bool {
+    let window = &groups[place.clone()];
+    // What follows a point is a fraction.
+    if place.start > 0 && gap(text, groups[place.start - 1], groups[place.start]) == b"." {
+        return false;
+    }
+    if window.windows(2).any(|pair| gap(text, pair[0], pair[1]).iter().any(|byte| matches!(byte, b'/' | b'(' | b')'))) {
+        return false;
+    }
+    let Some((last, before)) = window.split_last() else { return false };
+    let Some(size) = before.first().map(|group| group.len()) else { return true };
+    let sizes = || window.iter().map(|group| group.len());
+    if sizes().eq([4, 6, 5]) || sizes().eq([4, 6, 4]) {
+        return true;
+    }
+    let is_even = before.iter().all(|group| group.len() == size) && last.len() <= size;
+    is_even && (size >= 4 || window.len() == groups.len())
+}
+
+/// Beginnings that issuers of cards have, with their lengths.
+fn is_issued(number: &[u8]) -> bool {
+    let begin = |count: usize| number[..count].iter().fold(0_u32, |value, digit| value * 10 + u32::from(*digit));
+    let (two, three, four, length) = (begin(2), begin(3), begin(4), number.len());
+    match two {
+        40..=49 => matches!(length, 13 | 16 | 19),
+        34 | 37 => length == 15,
+        51..=55 => length == 16,
+        36 | 38 | 39 => length >= 14,
+        35 => (3528..=3589).contains(&four) && length >= 16,
+        30 => (300..=305).contains(&three) && length >= 14,
+        62 | 65 | 81 => length >= 16,
+        22..=27 => (2200..=2720).contains(&four) && length >= 16,
+        60 => matches!(four, 6011 | 6062) && length >= 16,
+        64 => (644..=649).contains(&three) && length >= 16,
+        50 | 56..=58 | 63 | 67 => matches!(four, 5018 | 5020 | 5038 | 5893 | 6304 | 6759 | 6761..=6763),
+        _ => false,
+    }
+}
+
+/// Luhn's sum.
+fn has_check_digit(number: &[u8]) -> bool {
+    let sum: u32 = number
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(place, digit)| {
+            let weighed = u32::from(*digit) * if place % 2 == 0 { 1 } else { 2 };
+            weighed / 10 + weighed % 10
+        })
+        .sum();
+    sum % 10 == 0
+}

@@ -1,0 +1,71 @@
+//! Addresses of electronic mail.
+
+use std::ops::Range;
+
+const MAX_LOCAL: usize = 64;
+const MAX_DOMAIN: usize = 255;
+/// What names of files end with, as in `icon@2x.png`.
+const NO_DOMAINS: &[&str] = &["png", "jpg", "jpeg", "gif", "svg", "webp"];
+
+pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(sign) = bytes[at..].iter().position(|byte| *byte == b'@').map(|offset| at + offset) {
+        match address(bytes, at, sign) {
+            Some(span) => {
+                at = span.end;
+                found(span);
+            }
+            None => at = sign + 1,
+        }
+    }
+}
+
+/// The address around a sign; nothing before `from` belongs to it.
+fn address(bytes: &[u8], from: usize, sign: usize) -> Option<Range<usize>> {
+    let from = from.max(sign.saturating_sub(MAX_LOCAL));
+    let before = bytes[from..sign].iter().rev().take_while(|byte| is_local(**byte)).count();
+    let mut start = sign - before;
+    while start < sign && (bytes[start].is_ascii_punctuation() && !matches!(bytes[start], b'_' | b'+')) {
+        start += 1;
+    }
+    if start == sign || bytes[sign - 1] == b'.' {
+        return None;
+    }
+    let rest = &bytes[sign + 1..bytes.len().min(sign + 1 + MAX_DOMAIN)];
+    let length = rest.iter().position(|byte| !is_domain(*byte)).unwrap_or(rest.len());
+    let domain = domain(&rest[..length])?;
+    Some(start..sign + 1 + domain)
+}
+
+/// Bytes of the domain at the beginning of a text: labels with points between them, the last of letters.
+fn domain(text: &[u8]) -> Option<usize> {
+    let (mut end, mut labels, mut at) = (None, 0, 0);
+    for label in text.split(|byte| *byte == b'.') {
+        let trimmed = label.len() - label.iter().rev().take_while(|byte| **byte == b'-').count();
+        if trimmed == 0 || label[0] == b'-' {
+            break;
+        }
+        labels += 1;
+        // What a hyphen parts from a name of two letters or more may be no part of the address.
+        let letters = label.iter().take_while(|byte| byte.is_ascii_alphabetic() || **byte >= 0x80).count();
+        let is_top = letters >= 2 && matches!(label.get(letters), None | Some(b'-')) || label.starts_with(b"xn--");
+        let name = if label.starts_with(b"xn--") { trimmed } else { letters };
+        if labels >= 2 && is_top && !NO_DOMAINS.iter().any(|no| no.as_bytes().eq_ignore_ascii_case(&label[..name])) {
+            end = Some(at + name);
+        }
+        if trimmed < label.len() {
+            break;
+        }
+        at += label.len() + 1;
+    }
+    end
+}
+
+fn is_local(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80 || b".!#$%&'*+/=?^_`{|}~-".contains(&byte)
+}
+
+fn is_domain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte, b'.' | b'-')
+}

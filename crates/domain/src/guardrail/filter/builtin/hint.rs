@@ -1,0 +1,92 @@
+//! What the name of a member says about its value.
+
+/// What a value is by its name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::guardrail::filter) enum Hint {
+    /// Nothing that matters here.
+    #[default]
+    None,
+    /// A secret.
+    Secret,
+    /// A social security number.
+    Ssn,
+    /// A telephone number.
+    Phone,
+}
+
+/// Ends of names, without case and punctuation, whose values are secrets.
+const SECRETS: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "apikey",
+    "secretkey",
+    "accesskey",
+    "privatekey",
+    "signingkey",
+    "encryptionkey",
+    "clientsecret",
+    "appsecret",
+    "sharedsecret",
+    "webhooksecret",
+    "secretaccesskey",
+    "authtoken",
+    "accesstoken",
+    "refreshtoken",
+    "bearertoken",
+    "sessiontoken",
+    "apitoken",
+];
+const SSN: &[&str] = &["ssn", "socialsecurity", "socialsecuritynumber"];
+const PHONE: &[&str] =
+    &["phone", "phonenumber", "telephone", "tel", "mobile", "mobilenumber", "cell", "cellphone", "fax", "msisdn"];
+/// Longer names are sentences and say nothing.
+const MAX_BYTES: usize = 64;
+
+impl Hint {
+    /// Of a name in its folded view.
+    pub(in crate::guardrail::filter) fn of(name: &str) -> Self {
+        if name.len() > MAX_BYTES {
+            return Self::None;
+        }
+        let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+        if SECRETS.iter().any(|end| plain.ends_with(end)) {
+            Self::Secret
+        } else if SSN.iter().any(|end| plain.ends_with(end)) {
+            Self::Ssn
+        } else if PHONE.contains(&plain.as_str()) || PHONE[..4].iter().any(|end| plain.ends_with(end) && *end != "tel")
+        {
+            Self::Phone
+        } else {
+            Self::None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("password", Hint::Secret)]
+    #[case("DB_PASSWORD", Hint::Secret)]
+    #[case("x-api-key", Hint::Secret)]
+    #[case("clientSecret", Hint::Secret)]
+    #[case("aws_secret_access_key", Hint::Secret)]
+    #[case("password_hint_text", Hint::None)]
+    #[case("key", Hint::None)]
+    #[case("token", Hint::None)]
+    #[case("secret", Hint::None)]
+    #[case("customer_ssn", Hint::Ssn)]
+    #[case("social security number", Hint::Ssn)]
+    #[case("phone", Hint::Phone)]
+    #[case("home_phone", Hint::Phone)]
+    #[case("tel", Hint::Phone)]
+    #[case("hotel", Hint::None)]
+    #[case("cancel", Hint::None)]
+    fn a_name_tells(#[case] name: &str, #[case] expected: Hint) {
+        assert_eq!(Hint::of(name), expected);
+    }
+}

@@ -1,0 +1,73 @@
+//! Attempts to make a model disregard what it was told: in plain words, in letters set apart, in words with their
+//! inner letters out of order, and in base64 or hexadecimal digits.
+
+mod encoded;
+mod patterns;
+mod scrambled;
+mod spaced;
+
+use std::ops::Range;
+
+/// How often what was decoded is looked through for something to decode.
+const DEPTH: usize = 2;
+/// Shorter texts hold no attempt.
+const MIN_BYTES: usize = 8;
+
+/// # Errors
+/// A pattern of ours is no pattern.
+pub(super) fn ready() -> Result<(), String> {
+    patterns::ready()
+}
+
+/// Gives every attempt in a folded text.
+pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
+    within(text, DEPTH, found);
+}
+
+fn within(text: &str, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
+    if text.len() < MIN_BYTES {
+        return;
+    }
+    patterns::each(text, found);
+    if let Some(view) = spaced::joined(text) {
+        view.each(found);
+    }
+    if let Some(ordered) = scrambled::in_order(text) {
+        // Each word keeps its place and length.
+        patterns::each(&ordered, found);
+    }
+    if depth > 0 {
+        encoded::each(text, &mut |place, decoded| {
+            let folded = crate::guardrail::filter::text::Views::of_text(decoded);
+            let mut attempts = false;
+            within(&folded.looks().text, depth - 1, &mut |_| attempts = true);
+            if attempts {
+                found(place);
+            }
+        });
+    }
+}
+
+/// Gives every attempt that is written in tag characters, which nobody sees but a model reads. They are in no folded
+/// view, so this takes the text as it is.
+pub(in crate::guardrail::filter) fn hidden(text: &str, found: &mut dyn FnMut(Range<usize>)) {
+    const TAGS: Range<u32> = 0xe0020..0xe007f;
+    if !text.contains(['\u{e0020}', '\u{e0061}', '\u{e0065}', '\u{e006f}', '\u{e0069}']) {
+        return;
+    }
+    let (mut message, mut place) = (String::new(), 0..0);
+    for (at, c) in text.char_indices() {
+        if TAGS.contains(&u32::from(c)) {
+            if message.is_empty() {
+                place.start = at;
+            }
+            place.end = at + c.len_utf8();
+            message.extend(char::from_u32(u32::from(c) - 0xe0000));
+        }
+    }
+    let mut attempts = false;
+    within(&message, DEPTH, &mut |_| attempts = true);
+    if attempts {
+        found(place);
+    }
+}

@@ -1,0 +1,168 @@
+//! Text in base64 or in hexadecimal digits.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::alphabet::{STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+/// Fewer characters hold no attempt.
+const MIN_BASE64: usize = 16;
+/// Fewer pairs of hexadecimal digits hold none.
+const MIN_PAIRS: usize = 8;
+
+const CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
+const PLUS_AND_SLASH: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
+const DASH_AND_LINE: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, CONFIG);
+
+/// Gives every place where there is text in another form, and that text.
+pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>, &str)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(start) = bytes[at..].iter().position(|byte| is_base64(*byte)).map(|offset| at + offset) {
+        let end = end_of_base64(bytes, start);
+        if end - start >= MIN_BASE64 {
+            base64(text, start..end, found);
+        }
+        at = end;
+    }
+    hexadecimal(bytes, found);
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
+/// Where a run ends. One that is broken into lines goes on after the break where a whole line came before.
+fn end_of_base64(bytes: &[u8], start: usize) -> usize {
+    let run = |from: usize| {
+        let rest = &bytes[from..];
+        from + rest.iter().position(|byte| !is_base64(*byte)).unwrap_or(rest.len())
+    };
+    let mut line = start;
+    let mut end = run(start);
+    while end - line >= 60 {
+        let rest = &bytes[end..];
+        let next = if rest.starts_with(b"\r\n") { end + 2 } else { end + 1 };
+        if !matches!(rest.first(), Some(b'\r' | b'\n')) || !bytes.get(next).is_some_and(|byte| is_base64(*byte)) {
+            break;
+        }
+        line = next;
+        end = run(next);
+    }
+    end
+}
+
+/// A run whole, and where that is no text, its parts between the characters that also part words.
+fn base64(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &str)) {
+    if let Some(decoded) = decoded(&text.as_bytes()[run.clone()]) {
+        let padding = text.as_bytes()[run.end..].iter().take(2).take_while(|byte| **byte == b'=').count();
+        found(run.start..run.end + padding, &decoded);
+        return;
+    }
+    let (mut start, whole) = (run.start, text.as_bytes());
+    for part in text[run].split(['-', '_', '/', '+']) {
+        let place = start..start + part.len();
+        start = place.end + 1;
+        if part.len() >= MIN_BASE64
+            && let Some(decoded) = decoded(part.as_bytes())
+        {
+            let padding = whole[place.end..].iter().take(2).take_while(|byte| **byte == b'=').count();
+            found(place.start..place.end + padding, &decoded);
+        }
+    }
+}
+
+fn decoded(run: &[u8]) -> Option<String> {
+    let without_breaks: Vec<u8>;
+    let run = if run.contains(&b'\n') || run.contains(&b'\r') {
+        without_breaks = run.iter().copied().filter(|byte| is_base64(*byte)).collect();
+        &without_breaks
+    } else {
+        run
+    };
+    // Most long words are none; their first letters say so.
+    let head = &run[..run.len().min(MIN_BASE64)];
+    let engine = if run.contains(&b'-') || run.contains(&b'_') { &DASH_AND_LINE } else { &PLUS_AND_SLASH };
+    if !is_readable(&engine.decode(head).ok()?) {
+        return None;
+    }
+    // What remains of a group of one character is dropped.
+    let whole = if run.len() % 4 == 1 { &run[..run.len() - 1] } else { run };
+    text_of(engine.decode(whole).ok()?)
+}
+
+/// True where the bytes can be the beginning of a text.
+fn is_readable(bytes: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(bytes) {
+        Ok(_) => true,
+        Err(fault) => fault.error_len().is_none(),
+    };
+    valid && !bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+}
+
+fn text_of(bytes: Vec<u8>) -> Option<String> {
+    String::from_utf8(bytes).ok()
+}
+
+/// Pairs of digits in a row, or with one mark between them: `69676e`, `69 67 6e`, `\x69\x67`, `0x69,0x67`, `%69%67`.
+fn hexadecimal(bytes: &[u8], found: &mut dyn FnMut(Range<usize>, &str)) {
+    let (mut decoded, mut start, mut at) = (Vec::new(), 0, 0);
+    let mut end = 0;
+    while at < bytes.len() {
+        let lead = if decoded.is_empty() { prefix(&bytes[at..]) } else { gap(&bytes[at..]) };
+        let pair = bytes.get(at + lead..at + lead + 2).and_then(pair);
+        if let Some(byte) = pair {
+            if decoded.is_empty() {
+                start = at;
+            }
+            decoded.push(byte);
+            at += lead + 2;
+            end = at;
+            continue;
+        }
+        if decoded.is_empty() {
+            at += 1;
+        } else {
+            told(&decoded, start..end, found);
+            decoded.clear();
+            at = at.max(end);
+        }
+    }
+    told(&decoded, start..end, found);
+}
+
+fn told(bytes: &[u8], place: Range<usize>, found: &mut dyn FnMut(Range<usize>, &str)) {
+    if bytes.len() >= MIN_PAIRS {
+        // Digits that merely stand before may have been taken along.
+        found(place, &String::from_utf8_lossy(bytes));
+    }
+}
+
+fn prefix(bytes: &[u8]) -> usize {
+    match bytes {
+        [b'\\', b'x' | b'X', ..] | [b'0', b'x' | b'X', ..] => 2,
+        [b'%', ..] => 1,
+        _ => 0,
+    }
+}
+
+/// What stands between two pairs.
+fn gap(bytes: &[u8]) -> usize {
+    let mark = match bytes {
+        [b',', b' ', ..] => 2,
+        [b' ' | b':' | b',' | b'-' | b'\n', ..] => 1,
+        _ => 0,
+    };
+    mark + prefix(&bytes[mark..])
+}
+
+fn pair(digits: &[u8]) -> Option<u8> {
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    match digits {
+        [high, low] => u8::try_from(value(*high)? * 16 + value(*low)?).ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,98 @@
+//! Letters that are set apart: `i g n o r e`, `i-g-n-o-r-e`.
+
+use std::ops::Range;
+
+use super::patterns;
+use crate::guardrail::filter::text::View;
+
+/// Fewer letters in a row are initials or a list.
+const MIN_LETTERS: usize = 4;
+/// Most bytes between two letters of a row.
+const MAX_GAP: usize = 4;
+
+/// A text whose rows of letters are put together.
+pub(super) struct Joined {
+    view: View<'static>,
+    /// Where in the view the rows are, in order.
+    rows: Vec<Range<usize>>,
+    /// The same rows without the spaces between their words.
+    tight: Vec<View<'static>>,
+}
+
+/// `None` where there is no row of single letters.
+pub(super) fn joined(text: &str) -> Option<Joined> {
+    let rows = rows(text.as_bytes());
+    if rows.is_empty() {
+        return None;
+    }
+    let mut joined = Joined { view: View::default(), rows: Vec::new(), tight: Vec::new() };
+    let mut at = 0;
+    for row in rows {
+        let (first, last) = (row[0], row[row.len() - 1]);
+        joined.view.same(&text[at..first], at);
+        let narrow = row.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default();
+        let mut tight = View::default();
+        let begin = joined.view.text.len();
+        for (place, letter) in row.iter().enumerate() {
+            if let Some(before) = place.checked_sub(1).map(|before| row[before]) {
+                let wide = letter - before > narrow;
+                joined.view.instead(if wide { " " } else { "" }, before + 1..*letter);
+            }
+            joined.view.instead(&text[*letter..=*letter], *letter..*letter + 1);
+            tight.instead(&text[*letter..=*letter], *letter..*letter + 1);
+        }
+        joined.rows.push(begin..joined.view.text.len());
+        joined.tight.push(tight);
+        at = last + 1;
+    }
+    joined.view.same(&text[at..], at);
+    Some(joined)
+}
+
+impl Joined {
+    pub(super) fn each(&self, found: &mut dyn FnMut(Range<usize>)) {
+        patterns::each(&self.view.text, &mut |attempt| {
+            // What no row has a part in was found before.
+            let after = self.rows.partition_point(|row| row.end <= attempt.start);
+            if self.rows.get(after).is_some_and(|row| row.start < attempt.end) {
+                found(self.view.map.source(attempt));
+            }
+        });
+        for tight in &self.tight {
+            patterns::each_tight(&tight.text, &mut |attempt| found(tight.map.source(attempt)));
+        }
+    }
+}
+
+/// The places of the letters of each row.
+fn rows(bytes: &[u8]) -> Vec<Vec<usize>> {
+    let is_word = |place: Option<usize>| {
+        place.and_then(|place| bytes.get(place)).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
+    };
+    let is_single = |place: usize| {
+        bytes[place].is_ascii_alphabetic() && !is_word(place.checked_sub(1)) && !is_word(Some(place + 1))
+    };
+    let (mut rows, mut row): (Vec<Vec<usize>>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut keep = |row: &mut Vec<usize>| {
+        if row.len() >= MIN_LETTERS {
+            rows.push(std::mem::take(row));
+        }
+        row.clear();
+    };
+    for place in 0..bytes.len() {
+        if !is_single(place) {
+            continue;
+        }
+        if let Some(last) = row.last() {
+            let gap = &bytes[last + 1..place.min(last + 1 + MAX_GAP)];
+            let is_near = place - last <= MAX_GAP
+                && gap.iter().all(|byte| byte.is_ascii_whitespace() || byte.is_ascii_punctuation());
+            if !is_near {
+                keep(&mut row);
+            }
+        }
+        row.push(place);
+    }
+    keep(&mut row);
+    rows
+}

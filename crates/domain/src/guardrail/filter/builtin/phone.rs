@@ -1,0 +1,130 @@
+//! Telephone numbers: international, of North America, and with a trunk prefix.
+
+use std::ops::Range;
+
+use super::groups::{Group, clusters, digits, gap, in_word, span};
+use super::{Hint, Source};
+
+/// Digits of a number with its country.
+const INTERNATIONAL: Range<usize> = 8..16;
+
+pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
+    clusters(text, |groups| {
+        let mut first = 0;
+        while first < groups.len() {
+            let rest = &groups[first..];
+            let count = international(text, rest)
+                .or_else(|| north_american(text, groups, first))
+                .or_else(|| (first == 0 && has_trunk_prefix(text, groups)).then_some(groups.len()))
+                .or_else(|| bare(text, groups, first, source, hint).then_some(1))
+                .or_else(|| (first == 0 && is_named(text, groups, source, hint)).then_some(groups.len()));
+            match count {
+                Some(count) => {
+                    found(with_marks(text, span(&rest[..count])));
+                    first += count;
+                }
+                None => first += 1,
+            }
+        }
+    });
+}
+
+/// With the plus sign and the bracket before it.
+fn with_marks(text: &str, span: Range<usize>) -> Range<usize> {
+    let before = text.as_bytes()[..span.start].iter().rev();
+    span.start - before.take(2).take_while(|byte| matches!(byte, b'+' | b'(')).count()..span.end
+}
+
+/// After a plus sign, which is no sum.
+fn international(text: &str, groups: &[Group]) -> Option<usize> {
+    let first = groups.first()?;
+    let before = text.as_bytes()[..first.start].strip_suffix(b"(").unwrap_or(&text.as_bytes()[..first.start]);
+    let before = before.strip_suffix(b"+")?;
+    if before.last().is_some_and(u8::is_ascii_alphanumeric) || text.as_bytes()[first.start] == b'0' {
+        return None;
+    }
+    let fits = (1..=groups.len()).take_while(|count| digits(&groups[..*count]) < INTERNATIONAL.end);
+    let count = fits.last()?;
+    (digits(&groups[..count]) >= INTERNATIONAL.start).then_some(count)
+}
+
+/// Three, three and four digits, with or without a 1 before them, and no part of a longer number.
+fn north_american(text: &str, groups: &[Group], first: usize) -> Option<usize> {
+    let sizes = |count: usize| groups.get(first..first + count).map(|window| window.iter().map(|group| group.len()));
+    let is = |expected: &[usize]| sizes(expected.len()).is_some_and(|sizes| sizes.eq(expected.iter().copied()));
+    let starts_with_one = text.as_bytes()[groups[first].start] == b'1';
+    let (count, area) = if starts_with_one && is(&[1, 3, 3, 4]) {
+        (4, first + 1)
+    } else if is(&[3, 3, 4]) {
+        (3, first)
+    } else if is(&[3, 7]) || is(&[6, 4]) {
+        (2, first)
+    } else {
+        return None;
+    };
+    let window = &groups[first..first + count];
+    let before = first.checked_sub(1).map(|before| gap(text, groups[before], groups[first]));
+    let after = groups.get(first + count).map(|after| gap(text, groups[first + count - 1], *after));
+    let is_apart = |gap: Option<&[u8]>| gap.is_none_or(|gap| gap.iter().any(u8::is_ascii_whitespace));
+    if !is_apart(before) || !is_apart(after) || in_word(text, &span(window)) {
+        return None;
+    }
+    let only_spaces = window.windows(2).all(|pair| gap(text, pair[0], pair[1]).iter().all(u8::is_ascii_whitespace));
+    // Numbers in columns look the same.
+    let is_column = count == 2 || before.is_some() || after.is_some() || !is_area(text, groups[area].start);
+    (!only_spaces || !is_column).then_some(count)
+}
+
+fn is_area(text: &str, start: usize) -> bool {
+    matches!(text.as_bytes().get(start), Some(b'2'..=b'9'))
+}
+
+/// Several groups that begin with one or two zeros: within a country, or out of it.
+fn has_trunk_prefix(text: &str, groups: &[Group]) -> bool {
+    let [first, rest @ ..] = groups else { return false };
+    let begin = &text.as_bytes()[first.start..first.end];
+    let total = digits(groups);
+    let gaps = || groups.windows(2).map(|pair| gap(text, pair[0], pair[1]));
+    if rest.is_empty() || in_word(text, &span(groups)) || gaps().any(|gap| gap.contains(&b'.')) {
+        return false;
+    }
+    match begin {
+        [b'0', b'0', b'1'..=b'9', ..] => (10..18).contains(&total),
+        [b'0', b'1'..=b'9', ..] => {
+            let is_date = rest.first().is_some_and(|second| first.len() == 2 && second.len() == 2) && groups.len() < 5
+                || rest.iter().any(|group| group.len() == 1);
+            (9..13).contains(&total) && groups.len() <= 5 && !is_date
+        }
+        _ => false,
+    }
+}
+
+/// Ten digits of North America that nothing parts, in a text. A number that is none of a text is more often a count.
+fn bare(text: &str, groups: &[Group], first: usize, source: Source, hint: Hint) -> bool {
+    let group = groups[first];
+    let begin = &text.as_bytes()[group.start..group.end];
+    let has_form = match begin {
+        [b'2'..=b'9', ..] => begin.len() == 10,
+        [b'1', b'2'..=b'9', ..] => begin.len() == 11,
+        _ => false,
+    };
+    let is_alone = groups.len() == 1 || {
+        let before = first.checked_sub(1).map(|before| gap(text, groups[before], group));
+        let after = groups.get(first + 1).map(|after| gap(text, group, *after));
+        [before, after].into_iter().flatten().all(|gap| gap.iter().any(u8::is_ascii_whitespace))
+    };
+    has_form
+        && is_alone
+        && !in_word(text, &(group.start..group.end))
+        && (source == Source::String || source == Source::Number && hint == Hint::Phone)
+}
+
+/// Digits of a member that is called a telephone number, and nothing else in it.
+fn is_named(text: &str, groups: &[Group], source: Source, hint: Hint) -> bool {
+    let whole = span(groups);
+    let around = [&text[..whole.start], &text[whole.end..]];
+    hint == Hint::Phone
+        && !source.is_joined()
+        && (7..16).contains(&digits(groups))
+        && around.iter().all(|text| !text.bytes().any(|byte| byte.is_ascii_alphanumeric()))
+}

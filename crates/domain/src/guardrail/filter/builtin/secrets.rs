@@ -1,0 +1,155 @@
+//! Keys and tokens of well-known services, private keys, and values that are called a password.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::bytes::{Captures, Regex, RegexBuilder};
+
+use super::{Hint, Source};
+
+/// What needs no word beside it to be known for a secret.
+const TOKENS: &[&str] = &[
+    // Ours.
+    r"\bsk-tg-v1-[0-9a-f]{16,64}",
+    // Model providers.
+    r"\bsk-(?:proj-|svcacct-|admin-|live-|or-v1-|ant-[a-z]{2,8}[0-9]{0,3}-)?[0-9A-Za-z_-]{20,256}",
+    r"\bgsk_[0-9A-Za-z]{32,128}",
+    r"\bhf_[0-9A-Za-z]{30,64}",
+    r"\br8_[0-9A-Za-z]{32,64}",
+    r"\bpplx-[0-9A-Za-z]{32,64}",
+    // Clouds.
+    r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b",
+    r"\bAIza[0-9A-Za-z_-]{35}",
+    r"\bya29\.[0-9A-Za-z_-]{20,512}",
+    r"\bGOCSPX-[0-9A-Za-z_-]{20,64}",
+    r"\bdo[oprt]_v1_[0-9a-f]{64}",
+    r"\bAccountKey=[0-9A-Za-z+/]{40,128}={0,2}",
+    // Code and packages.
+    r"\bgh[pousr]_[0-9A-Za-z]{36,255}",
+    r"\bgithub_pat_[0-9A-Za-z_]{22,255}",
+    r"\bglpat-[0-9A-Za-z_-]{20,64}",
+    r"\bnpm_[0-9A-Za-z]{36}\b",
+    r"\bpypi-[0-9A-Za-z_-]{50,512}",
+    r"\bdckr_pat_[0-9A-Za-z_-]{20,64}",
+    r"\bATATT3[0-9A-Za-z_=-]{40,512}",
+    // Messages and money.
+    r"\bxox[abeoprs]-[0-9A-Za-z-]{10,255}",
+    r"\bxapp-[0-9]-[0-9A-Za-z-]{20,255}",
+    r"\bhooks\.slack\.com/services/[0-9A-Za-z/]{20,128}",
+    r"\b(?:sk|rk|pk)_(?:live|test)_[0-9A-Za-z]{16,255}",
+    r"\bwhsec_[0-9A-Za-z+/=]{24,128}",
+    r"\bSG\.[0-9A-Za-z_-]{16,64}\.[0-9A-Za-z_-]{16,128}",
+    r"\bkey-[0-9a-f]{32}\b",
+    r"\bAC[0-9a-f]{32}\b",
+    r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b",
+    // Signed tokens, and what stands in a header.
+    r"\beyJ[0-9A-Za-z_-]{8,4096}\.eyJ[0-9A-Za-z_-]{8,8192}\.[0-9A-Za-z_-]{0,2048}",
+    r"(?i:\b(?:bearer|basic)[ \t]+[0-9a-z._~+/-]{16,4096}={0,2})",
+    // A private key whole, up to its end or as far as it goes.
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-])*(?:-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)?",
+];
+
+/// A value that is called a secret. The value is one of the last three groups.
+const ASSIGNMENT: &str = r#"(?xi)
+    (?P<name> password | passwd | passphrase | pwd | api[\ _-]?key | secret[\ _-]?key | access[\ _-]?key
+      | private[\ _-]?key | client[\ _-]?secret | auth[\ _-]?token | access[\ _-]?token | refresh[\ _-]?token
+      | secret | token ) \b
+    ["'`\])]?[\ \t]{0,4} (?P<sign> => | := | = | : | \bis\b ) [\ \t]{0,4}
+    (?: " (?P<double> [^"\r\n]{1,256} ) " | ' (?P<single> [^'\r\n]{1,256} ) '
+      | (?P<bare> [^\s"'`,;]{1,256} ) )"#;
+
+/// The password in an address.
+const CREDENTIALS: &str =
+    r#"\b[A-Za-z][0-9A-Za-z+.-]{1,20}://(?P<value>[^\s/?\#:@"'<>]{0,128}:[^\s/?\#@"'<>]{1,256})@"#;
+
+struct Compiled {
+    tokens: Regex,
+    assignment: Regex,
+    credentials: Regex,
+}
+
+static COMPILED: LazyLock<Result<Compiled, regex::Error>> = LazyLock::new(|| {
+    let build = |pattern: &str| RegexBuilder::new(pattern).unicode(false).size_limit(16 << 20).build();
+    Ok(Compiled { tokens: build(&TOKENS.join("|"))?, assignment: build(ASSIGNMENT)?, credentials: build(CREDENTIALS)? })
+});
+
+/// # Errors
+/// A pattern of ours is no pattern.
+pub(super) fn ready() -> Result<(), String> {
+    COMPILED.as_ref().map(drop).map_err(ToString::to_string)
+}
+
+/// Shorter texts hold nothing that is sought here.
+const MIN_BYTES: usize = 7;
+
+pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
+    if hint == Hint::Secret && !source.is_joined() {
+        let value = text.trim();
+        if !value.is_empty() && !stands_in(value) {
+            found(0..text.len());
+            return;
+        }
+    }
+    let Ok(compiled) = &*COMPILED else { return };
+    if text.len() < MIN_BYTES || source == Source::Number {
+        return;
+    }
+    let bytes = text.as_bytes();
+    for token in compiled.tokens.find_iter(bytes) {
+        found(token.range());
+    }
+    if text.contains("://") {
+        for captures in compiled.credentials.captures_iter(bytes) {
+            if let Some(value) = captures.name("value")
+                && !stands_in(&text[value.range()].rsplit(':').next().unwrap_or_default().to_owned())
+            {
+                found(value.range());
+            }
+        }
+    }
+    if source.is_joined() {
+        return;
+    }
+    for captures in compiled.assignment.captures_iter(bytes) {
+        if let Some(value) = assigned(text, &captures) {
+            found(value);
+        }
+    }
+}
+
+/// The value of an assignment, where it can be a secret.
+fn assigned(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
+    let part = |name: &str| captures.name(name).map(|found| found.range());
+    let (name, sign) = (&text[part("name")?], &text[part("sign")?]);
+    let is_password = name.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("pass")) || name.len() == 3;
+    let shortest = if is_password { 4 } else { 8 };
+    if let Some(quoted) = part("double").or_else(|| part("single")) {
+        let value = text.get(quoted.clone())?;
+        let is_prose = value.matches(' ').count() > 1;
+        return (value.len() >= shortest && !is_prose && !stands_in(value)).then_some(quoted);
+    }
+    let bare = part("bare")?;
+    let value = text.get(bare.clone())?.trim_end_matches(['.', ')', '!', '?', ']', '}']);
+    let is_code = value.contains(['(', '[', '{', '<']) || value.starts_with(['=', '&', '|']);
+    let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
+    // After a colon most words are no value but the beginning of a sentence.
+    let is_odd = has(u8::is_ascii_digit)
+        || has(|byte| byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'.' | b'/' | b'_'))
+        || value.bytes().skip(1).any(|byte| byte.is_ascii_uppercase()) && has(u8::is_ascii_lowercase);
+    let is_assigned = sign.starts_with('=') || sign == ":=";
+    let is_value = value.len() >= shortest && !is_code && (is_assigned || is_odd) && !stands_in(value);
+    is_value.then_some(bare.start..bare.start + value.len())
+}
+
+/// True where a value is written in place of the secret: a variable, asterisks, words that say so.
+fn stands_in(value: &str) -> bool {
+    const BEGINNINGS: &[&str] = &["<", "${", "{{", "$(", "%(", "[", "your_", "your-", "your ", "env.", "process.env"];
+    const WORDS: &[&str] =
+        &["null", "none", "true", "false", "required", "optional", "string", "undefined", "redacted"];
+    let lower = value.get(..16.min(value.len())).unwrap_or(value).to_ascii_lowercase();
+    let first = value.as_bytes().first();
+    BEGINNINGS.iter().any(|begin| lower.starts_with(begin))
+        || WORDS.contains(&lower.as_str())
+        || value.len() > 2
+            && value.bytes().all(|byte| Some(&byte) == first && matches!(byte, b'*' | b'x' | b'X' | b'.' | b'-' | b'_'))
+}

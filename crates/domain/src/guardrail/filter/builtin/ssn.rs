@@ -1,0 +1,69 @@
+//! Social security numbers of the United States.
+
+use std::ops::Range;
+
+use super::groups::{Group, clusters, gap, in_word, span};
+use super::{Hint, Source};
+
+/// How far before nine bare digits a word may stand that says what they are.
+const CONTEXT: usize = 32;
+
+pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
+    clusters(text, |groups| {
+        let mut first = 0;
+        while first < groups.len() {
+            let bare = groups[first].len() == 9 && is_bare(text, groups[first], source, hint);
+            if bare || is_parted(text, groups, first) {
+                let end = if bare { first + 1 } else { first + 3 };
+                found(span(&groups[first..end]));
+                first = end;
+            } else {
+                first += 1;
+            }
+        }
+    });
+}
+
+/// Three, two and four digits, parted twice by the same mark, and no part of a longer number.
+fn is_parted(text: &str, groups: &[Group], first: usize) -> bool {
+    let Some(window) = groups.get(first..first + 3) else { return false };
+    if !window.iter().map(|group| group.len()).eq([3, 2, 4]) {
+        return false;
+    }
+    let (mark, second) = (gap(text, window[0], window[1]), gap(text, window[1], window[2]));
+    if mark != second || !matches!(mark, b"-" | b" " | b".") {
+        return false;
+    }
+    let before = first.checked_sub(1).map(|before| gap(text, groups[before], window[0]));
+    let after = groups.get(first + 3).map(|after| gap(text, window[2], *after));
+    if before == Some(mark) || before == Some(b"-") || after == Some(mark) || after == Some(b"-") {
+        return false;
+    }
+    let whole = span(window);
+    let before = &text.as_bytes()[whole.start.saturating_sub(3)..whole.start];
+    let named = before.eq_ignore_ascii_case(b"ssn");
+    (named || !in_word(text, &whole)) && is_issued(text[whole].bytes().filter(u8::is_ascii_digit))
+}
+
+/// Nine digits that are said to be such a number.
+fn is_bare(text: &str, group: Group, source: Source, hint: Hint) -> bool {
+    let place = group.start..group.end;
+    if source.is_joined() || in_word(text, &place) || !is_issued(text[place.clone()].bytes()) {
+        return false;
+    }
+    let start = text.ceil_char_boundary(place.start.saturating_sub(CONTEXT));
+    let before = text[start..place.start].to_ascii_lowercase();
+    hint == Hint::Ssn || ["ssn", "social security"].iter().any(|word| before.contains(word))
+}
+
+/// Areas 000, 666 and from 900 on, group 00 and serial 0000 are never given.
+fn is_issued(digits: impl Iterator<Item = u8>) -> bool {
+    let digits: Vec<u8> = digits.collect();
+    let is_zero = |part: &[u8]| part.iter().all(|digit| *digit == b'0');
+    digits.len() == 9
+        && !is_zero(&digits[..3])
+        && digits[0] != b'9'
+        && &digits[..3] != b"666"
+        && !is_zero(&digits[3..5])
+        && !is_zero(&digits[5..])
+}

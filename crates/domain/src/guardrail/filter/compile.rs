@@ -1,0 +1,218 @@
+//! Filters of several guardrails, checked and ready for use.
+
+use std::ops::Range;
+
+use regex::{RegexSet, RegexSetBuilder};
+
+use super::builtin::{self, Hint, Source};
+use super::pattern::Pattern;
+use super::text::{View, Views};
+use super::{InvalidFilters, label};
+use crate::guardrail::{BuiltinFilter, FilterAction, GuardrailRules};
+use crate::ids::GuardrailId;
+
+/// Most patterns of its own that one guardrail has.
+const MAX_PATTERNS: usize = 64;
+/// Most characters of a label.
+const MAX_LABEL_CHARS: usize = 100;
+/// Most bytes that the patterns of one guardrail take together when compiled.
+const MAX_COMPILED: usize = 8 << 20;
+
+/// Filters of all guardrails that apply together, ready for use.
+#[derive(Debug)]
+pub struct CompiledFilters {
+    /// In the order of the guardrails, patterns before those that come with the service.
+    pub(super) filters: Vec<Filter>,
+    customs: Vec<Customs>,
+    builtins: Vec<(BuiltinFilter, usize)>,
+    /// What stands in for matches.
+    placeholders: Vec<String>,
+}
+
+/// One filter.
+#[derive(Debug)]
+pub(super) struct Filter {
+    pub(super) guardrail_id: GuardrailId,
+    pub(super) action: FilterAction,
+    pub(super) label: String,
+    pub(super) placeholder: String,
+    /// True where it is the operator's own pattern.
+    pub(super) is_custom: bool,
+}
+
+/// The patterns of one guardrail.
+#[derive(Debug)]
+struct Customs {
+    /// Tells which of them match at all.
+    set: RegexSet,
+    /// Each with the place of its filter.
+    patterns: Vec<(Pattern, usize)>,
+}
+
+impl CompiledFilters {
+    /// Compiles the filters of guardrails, the workspace's first. Filters unite: of one that comes with the service
+    /// and stands in several guardrails, the severest action counts.
+    ///
+    /// # Errors
+    /// The first pattern that cannot be used, with its path in its guardrail, and what to do about it.
+    pub fn compile<'a>(
+        guardrails: impl Iterator<Item = (GuardrailId, &'a GuardrailRules)>,
+    ) -> Result<Self, InvalidFilters> {
+        let mut compiled =
+            Self { filters: Vec::new(), customs: Vec::new(), builtins: Vec::new(), placeholders: Vec::new() };
+        for (id, rules) in guardrails {
+            compiled.add_customs(id, rules)?;
+            compiled.add_builtins(id, rules)?;
+        }
+        let redacting = compiled.filters.iter().filter(|filter| filter.action == FilterAction::Redact);
+        compiled.placeholders = redacting.map(|filter| filter.placeholder.clone()).collect();
+        compiled.placeholders.sort();
+        compiled.placeholders.dedup();
+        Ok(compiled)
+    }
+
+    fn add_customs(&mut self, id: GuardrailId, rules: &GuardrailRules) -> Result<(), InvalidFilters> {
+        const PATH: &str = "content_filters";
+        let invalid = |path: String, fault: String| InvalidFilters { path, fault };
+        let filters = &rules.content_filters;
+        if filters.is_empty() {
+            return Ok(());
+        }
+        if filters.len() > MAX_PATTERNS {
+            let fault = format!("must have at most {MAX_PATTERNS} patterns, not {}", filters.len());
+            return Err(invalid(PATH.to_owned(), fault));
+        }
+        let mut patterns = Vec::with_capacity(filters.len());
+        for (index, filter) in filters.iter().enumerate() {
+            if filter.label.as_deref().is_some_and(|label| label.chars().count() > MAX_LABEL_CHARS) {
+                let fault = format!("must have at most {MAX_LABEL_CHARS} characters");
+                return Err(invalid(format!("{PATH}[{index}].label"), fault));
+            }
+            let pattern = Pattern::compile(&filter.pattern)
+                .map_err(|fault| invalid(format!("{PATH}[{index}].pattern"), fault))?;
+            patterns.push((pattern, self.filters.len()));
+            self.push(id, filter.action, label::clean(filter.label.as_deref()), true);
+        }
+        let texts = filters.iter().map(|filter| &filter.pattern);
+        let set = RegexSetBuilder::new(texts).size_limit(MAX_COMPILED).build().map_err(|_| {
+            let most = MAX_COMPILED >> 20;
+            invalid(
+                PATH.to_owned(),
+                format!("take more than {most} MiB when compiled together; use fewer or simpler ones"),
+            )
+        })?;
+        self.customs.push(Customs { set, patterns });
+        Ok(())
+    }
+
+    fn add_builtins(&mut self, id: GuardrailId, rules: &GuardrailRules) -> Result<(), InvalidFilters> {
+        for (index, wanted) in rules.content_filter_builtins.iter().enumerate() {
+            builtin::ready(wanted.slug).map_err(|fault| InvalidFilters {
+                path: format!("content_filter_builtins[{index}]"),
+                fault: format!("cannot be used: {fault}"),
+            })?;
+            let known = self.builtins.iter().find(|(slug, _)| *slug == wanted.slug).map(|(_, place)| *place);
+            match known.and_then(|place| self.filters.get_mut(place)) {
+                Some(known) if known.action < wanted.action => {
+                    known.guardrail_id = id;
+                    known.action = wanted.action;
+                }
+                Some(_) => {}
+                None => {
+                    self.builtins.push((wanted.slug, self.filters.len()));
+                    self.push(id, wanted.action, wanted.slug.label().to_owned(), false);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, guardrail_id: GuardrailId, action: FilterAction, label: String, is_custom: bool) {
+        let placeholder = label::placeholder(&label);
+        self.filters.push(Filter { guardrail_id, action, label, placeholder, is_custom });
+    }
+
+    /// True where there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.filters.is_empty()
+    }
+
+    /// True where names of members matter to a filter.
+    pub(super) fn wants_hints(&self) -> bool {
+        let wanting = [BuiltinFilter::Secrets, BuiltinFilter::Ssn, BuiltinFilter::Phone];
+        self.builtins.iter().any(|(slug, _)| wanting.contains(slug))
+    }
+
+    /// The first filter that blocks, else that redacts.
+    pub(super) fn severest(&self) -> Option<usize> {
+        let places = |action| self.filters.iter().position(|filter| filter.action == action);
+        places(FilterAction::Block).or_else(|| places(FilterAction::Redact))
+    }
+
+    /// Gives every match of every filter in a text, in places of its source, in no certain order. The same match may
+    /// come twice, by the text as it is read and by the text as it looks.
+    pub(super) fn each(
+        &self,
+        views: &Views<'_>,
+        source: Source,
+        hint: Hint,
+        found: &mut dyn FnMut(usize, Range<usize>),
+    ) {
+        let looks = views.looks();
+        self.each_custom(&views.plain, found);
+        if let Some(folded) = &views.folded {
+            self.each_custom(folded, found);
+        }
+        for (slug, place) in &self.builtins {
+            builtin::each(*slug, &looks.text, source, hint, &mut |span| found(*place, looks.map.source(span)));
+            if *slug == BuiltinFilter::RegexPromptInjection && views.folded.is_some() {
+                builtin::hidden(&views.plain.text, &mut |span| found(*place, views.plain.map.source(span)));
+            }
+        }
+    }
+
+    fn each_custom(&self, view: &View<'_>, found: &mut dyn FnMut(usize, Range<usize>)) {
+        for customs in &self.customs {
+            for index in &customs.set.matches(&view.text) {
+                let Some((pattern, place)) = customs.patterns.get(index) else { continue };
+                pattern.each(&view.text, |span| found(*place, view.map.source(span)));
+            }
+        }
+    }
+
+    /// Gives the matches of one filter.
+    pub(super) fn each_of(
+        &self,
+        filter: usize,
+        views: &Views<'_>,
+        source: Source,
+        found: &mut dyn FnMut(Range<usize>),
+    ) {
+        let custom = self.customs.iter().flat_map(|customs| &customs.patterns).find(|(_, place)| *place == filter);
+        if let Some((pattern, _)) = custom {
+            for view in [Some(&views.plain), views.folded.as_ref()].into_iter().flatten() {
+                pattern.each(&view.text, |span| found(view.map.source(span)));
+            }
+        }
+        let looks = views.looks();
+        for (slug, _) in self.builtins.iter().filter(|(_, place)| *place == filter) {
+            builtin::each(*slug, &looks.text, source, Hint::None, &mut |span| found(looks.map.source(span)));
+        }
+    }
+
+    /// True where a place in a text is nothing but what stands in for an earlier match, with the number by which names
+    /// are told apart.
+    pub(super) fn is_placeholder(&self, text: &str, place: &Range<usize>) -> bool {
+        const MAX_DIGITS: usize = 8;
+        let longest = self.placeholders.iter().map(String::len).max().unwrap_or_default();
+        let bytes = text.as_bytes();
+        let from = place.start.saturating_sub(longest + 1 + MAX_DIGITS);
+        let open = bytes.get(from..=place.start).and_then(|before| before.iter().rposition(|byte| *byte == b'['));
+        let Some(rest) = open.and_then(|open| text.get(from + open..)) else { return false };
+        let Some(known) = self.placeholders.iter().find(|known| rest.starts_with(known.as_str())) else { return false };
+        let after = &rest.as_bytes()[known.len()..];
+        let digits = after.iter().skip(1).take(MAX_DIGITS).take_while(|byte| byte.is_ascii_digit()).count();
+        let number = if after.first() == Some(&b' ') && digits > 0 { 1 + digits } else { 0 };
+        place.end <= text.len() - rest.len() + known.len() + number
+    }
+}

@@ -1,0 +1,318 @@
+//! What a character looks like: the tables of the folded view.
+//!
+//! They are small and one-way on purpose. A letter of another script stands here only where a reader takes it for the
+//! Latin one, so that ordinary text in that script keeps most of its letters and a disguised word loses its disguise.
+
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+/// What stands in the folded view for a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Folded {
+    /// The character itself.
+    Same,
+    /// Nothing: it cannot be seen, or is a mark on the letter before it.
+    Nothing,
+    /// One character of ASCII.
+    Ascii(u8),
+    /// Several.
+    Several(&'static str),
+}
+
+/// What stands for `c`.
+pub(super) fn fold(c: char) -> Folded {
+    if c.is_ascii() {
+        return match c {
+            '\t' | '\n' | '\r' | ' '..='~' => Folded::Same,
+            // Control characters are written between letters to part them.
+            _ => Folded::Nothing,
+        };
+    }
+    let code = u32::from(c);
+    if within(INVISIBLE, code) {
+        return Folded::Nothing;
+    }
+    if let Some(ascii) = letter(code).or_else(|| digit(code)).or_else(|| punctuation(c)) {
+        return Folded::Ascii(ascii);
+    }
+    match c {
+        '…' => Folded::Several("..."),
+        'ﬀ' => Folded::Several("ff"),
+        'ﬁ' => Folded::Several("fi"),
+        'ﬂ' => Folded::Several("fl"),
+        'ﬃ' => Folded::Several("ffi"),
+        'ﬄ' => Folded::Several("ffl"),
+        'ﬅ' | 'ﬆ' => Folded::Several("st"),
+        _ => Folded::Same,
+    }
+}
+
+/// Nothing to see: joiners, direction and variation marks, the soft hyphen, tag characters, and combining marks, which
+/// sit on the letter before. Ranges are inclusive and in order.
+const INVISIBLE: &[(u32, u32)] = &[
+    (0x80, 0x84),
+    (0x86, 0x9f),
+    (0xad, 0xad),
+    (0x300, 0x36f),
+    (0x483, 0x489),
+    (0x61c, 0x61c),
+    (0x115f, 0x1160),
+    (0x17b4, 0x17b5),
+    (0x180b, 0x180f),
+    (0x1ab0, 0x1aff),
+    (0x1dc0, 0x1dff),
+    (0x200b, 0x200f),
+    (0x202a, 0x202e),
+    (0x2060, 0x206f),
+    (0x20d0, 0x20ff),
+    (0x3164, 0x3164),
+    (0xfe00, 0xfe0f),
+    (0xfe20, 0xfe2f),
+    (0xfeff, 0xfeff),
+    (0xffa0, 0xffa0),
+    (0xfff9, 0xfffb),
+    (0x1d173, 0x1d17a),
+    (0xe0000, 0xe0fff),
+];
+
+fn within(ranges: &[(u32, u32)], code: u32) -> bool {
+    let place = ranges.binary_search_by(|(first, last)| {
+        if *last < code {
+            Ordering::Less
+        } else if *first > code {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    });
+    place.is_ok()
+}
+
+/// The letters below accents: a character a code point from U+00C0 on; a dot stands where there is none.
+const LATIN: &[u8] = b"\
+    AAAAAA.CEEEEIIIIDNOOOOO.OUUUUY..aaaaaa.ceeeeiiiidnooooo.ouuuuy.yAaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGg\
+    GgGgHhHhIiIiIiIiIi..JjKkkLlLlLl..LlNnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTtTtUuUuUuUuUuUuWwYyYZzZzZzs\
+    bB.....Cc.D......FfG...IKkl..Nn.Oo..Pp.....tTtTUu.VYyZz......................AaIiOoUuUuUuUuUu.Aa\
+    Aa..GgGgKkOoOo..j...Gg..NnAa....AaAaEeEeIiIiOoOoRrRrUuUuSsTt..Hh....ZzAaEeOoOoOoOoYy......ACcLT.\
+    ...B..EeJj..RrYy";
+
+/// The same from U+1E00 on.
+const LATIN_ADDITIONAL: &[u8] = b"\
+    AaBbBbBbCcDdDdDdDdDdEeEeEeEeEeFfGgHhHhHhHhHhIiIiKkKkKkLlLlLlLlMmMmMmNnNnNnNnOoOoOoOoPpPpRrRrRrRr\
+    SsSsSsSsSsTtTtTtTtUuUuUuUuUuVvVvWwWwWwWwWwXxXxYyZzZzZzhtwy.s....AaAaAaAaAaAaAaAaAaAaAaAaEeEeEeEe\
+    EeEeEeEeIiIiOoOoOoOoOoOoOoOoOoOoOoOoUuUuUuUuUuUuUuYyYyYyYy......";
+
+fn letter(code: u32) -> Option<u8> {
+    let listed = |table: &[u8], first: u32| {
+        let place = usize::try_from(code.checked_sub(first)?).ok()?;
+        table.get(place).copied().filter(|letter| *letter != b'.')
+    };
+    let nth = |first: u8, place: u32| u8::try_from(place).ok().map(|place| first + place);
+    match code {
+        0xc0..=0x24f => listed(LATIN, 0xc0),
+        0x1e00..=0x1eff => listed(LATIN_ADDITIONAL, 0x1e00),
+        // Full-width forms of all of ASCII.
+        0xff01..=0xff5e => nth(b'!', code - 0xff01),
+        // Thirteen alphabets for mathematics, capitals and small letters in turns.
+        0x1d400..=0x1d6a3 => match (code - 0x1d400) % 52 {
+            place @ 0..26 => nth(b'A', place),
+            place => nth(b'a', place - 26),
+        },
+        // In brackets, in circles, in squares, and as halves of flags.
+        0x249c..=0x24b5 => nth(b'a', code - 0x249c),
+        0x24b6..=0x24cf => nth(b'A', code - 0x24b6),
+        0x24d0..=0x24e9 => nth(b'a', code - 0x24d0),
+        0x1f110..=0x1f129 => nth(b'A', code - 0x1f110),
+        0x1f130..=0x1f149 => nth(b'A', code - 0x1f130),
+        0x1f150..=0x1f169 => nth(b'A', code - 0x1f150),
+        0x1f170..=0x1f189 => nth(b'A', code - 0x1f170),
+        0x1f1e6..=0x1f1ff => nth(b'A', code - 0x1f1e6),
+        _ => {
+            let place = DISGUISES.binary_search_by_key(&code, |(disguise, _)| *disguise).ok()?;
+            DISGUISES.get(place).map(|(_, letter)| *letter)
+        }
+    }
+}
+
+/// Cyrillic, Greek, Armenian, phonetic and letter-like characters that are read as a Latin letter.
+const LOOK_ALIKES: &[(u8, &str)] = &[
+    (b'A', "АΑᎪ"),
+    (b'B', "ВΒℬᏴ"),
+    (b'C', "СϹℂℭᏟ"),
+    (b'D', "ᎠⅮ"),
+    (b'E', "ЕΕℰᎬ"),
+    (b'F', "ℱϜ"),
+    (b'G', "ԌᏀ"),
+    (b'H', "НΗℋℌℍᎻ"),
+    (b'I', "ІΙӀℐℑⅠ"),
+    (b'J', "ЈͿᎫ"),
+    (b'K', "КΚKᏦ"),
+    (b'L', "ℒᏞⅬ"),
+    (b'M', "МΜℳᎷⅯ"),
+    (b'N', "Νℕ"),
+    (b'O', "ОΟՕ"),
+    (b'P', "РΡℙᏢ"),
+    (b'Q', "Ԛℚ"),
+    (b'R', "ℛℜℝᎡ"),
+    (b'S', "ЅՏᏚ"),
+    (b'T', "ТΤᎢ"),
+    (b'U', "Ս"),
+    (b'V', "ѴᏙⅤ"),
+    (b'W', "ԜᎳ"),
+    (b'X', "ХΧⅩ"),
+    (b'Y', "УΥҮ"),
+    (b'Z', "ΖℤℨᏃ"),
+    (b'a', "аαɑᴀª"),
+    (b'b', "ЬƄʙ"),
+    (b'c', "сϲᴄⅽ"),
+    (b'd', "ԁɗᴅⅾ"),
+    (b'e', "еєεℯⅇᴇ"),
+    (b'f', "ꜰ"),
+    (b'g', "ɡցℊɢ"),
+    (b'h', "һհℎʜ"),
+    (b'i', "іїιɩɪℹⅰⅈ"),
+    (b'j', "јϳᴊⅉ"),
+    (b'k', "кκᴋ"),
+    (b'l', "ӏℓʟⅼ"),
+    (b'm', "мᴍⅿ"),
+    (b'n', "ոռηɴ"),
+    (b'o', "оοօσℴᴏº"),
+    (b'p', "рρᴘ"),
+    (b'q', "ԛզ"),
+    (b'r', "гᴦʀ"),
+    (b's', "ѕꜱ"),
+    (b't', "тτᴛ"),
+    (b'u', "սυᴜ"),
+    (b'v', "ѵνᴠⅴ"),
+    (b'w', "ԝωᴡ"),
+    (b'x', "хχⅹ"),
+    (b'y', "уүγʏ"),
+    (b'z', "ᴢ"),
+];
+
+/// [`LOOK_ALIKES`] by code point, in order.
+static DISGUISES: LazyLock<Vec<(u32, u8)>> = LazyLock::new(|| {
+    let all = LOOK_ALIKES.iter().flat_map(|(letter, looks)| looks.chars().map(|look| (u32::from(look), *letter)));
+    let mut all: Vec<(u32, u8)> = all.collect();
+    all.sort_unstable();
+    all
+});
+
+/// Where ten digits in order begin, in scripts that are written today.
+const ZEROS: &[u32] = &[
+    0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0, 0xf20,
+    0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0x2080, 0xa620,
+    0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0x104a0, 0x10d30, 0x11066, 0x110f0, 0x11136, 0x111d0, 0x112f0,
+    0x11450, 0x114d0, 0x11650, 0x116c0, 0x11730, 0x118e0, 0x11950, 0x11c50, 0x11d50, 0x11da0, 0x16a60, 0x16ac0,
+    0x16b50, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e950, 0x1fbf0,
+];
+
+fn digit(code: u32) -> Option<u8> {
+    let of = |place: u32| u8::try_from(place).ok().filter(|place| *place < 10).map(|place| b'0' + place);
+    match code {
+        0xb2..=0xb3 => of(code - 0xb0),
+        0xb9 => Some(b'1'),
+        0x2070 | 0x2074..=0x2079 => of(code - 0x2070),
+        0x2460..=0x2468 => of(code - 0x245f),
+        0x2776..=0x277e => of(code - 0x2775),
+        0x24ea | 0x24ff => Some(b'0'),
+        _ => {
+            let after = ZEROS.partition_point(|zero| *zero <= code);
+            of(code - ZEROS.get(after.checked_sub(1)?)?)
+        }
+    }
+}
+
+/// Dashes, dots, signs and spaces that a pattern expects as their ASCII form.
+fn punctuation(c: char) -> Option<u8> {
+    Some(match c {
+        '\u{85}'
+        | '\u{a0}'
+        | '\u{1680}'
+        | '\u{2000}'..='\u{200a}'
+        | '\u{2028}'
+        | '\u{2029}'
+        | '\u{202f}'
+        | '\u{205f}'
+        | '\u{2800}'
+        | '\u{3000}' => b' ',
+        '\u{2010}'..='\u{2015}'
+        | '\u{2043}'
+        | '\u{2212}'
+        | '\u{2e3a}'
+        | '\u{2e3b}'
+        | '\u{fe58}'
+        | '\u{fe63}'
+        | '\u{2d7}'
+        | '\u{58a}'
+        | '\u{1806}' => b'-',
+        '\u{2024}' | '\u{3002}' | '\u{ff61}' | '\u{fe52}' | '\u{6d4}' => b'.',
+        '\u{fe6b}' => b'@',
+        '\u{2044}' | '\u{2215}' | '\u{29f8}' => b'/',
+        '\u{fe55}' | '\u{2236}' | '\u{a789}' | '\u{fe13}' | '\u{2d0}' => b':',
+        '\u{fe4d}'..='\u{fe4f}' => b'_',
+        '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2b9}' | '\u{2bb}'..='\u{2bd}' => b'\'',
+        '\u{201c}'..='\u{201f}' | '\u{2033}' | '«' | '»' => b'"',
+        '\u{fe50}' | '\u{3001}' => b',',
+        '\u{fe59}' | '\u{207d}' | '\u{208d}' => b'(',
+        '\u{fe5a}' | '\u{207e}' | '\u{208e}' => b')',
+        '\u{fe62}' | '\u{207a}' => b'+',
+        '\u{fe66}' | '\u{a78a}' | '\u{207c}' => b'=',
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn folded(text: &str) -> String {
+        let mut out = String::new();
+        for c in text.chars() {
+            match fold(c) {
+                Folded::Same => out.push(c),
+                Folded::Nothing => {}
+                Folded::Ascii(byte) => out.push(char::from(byte)),
+                Folded::Several(text) => out.push_str(text),
+            }
+        }
+        out
+    }
+
+    #[rstest]
+    #[case::ascii("plain text, 1 + 1 = 2\t\n", "plain text, 1 + 1 = 2\t\n")]
+    #[case::controls("a\u{0}b\u{7f}c\u{8}", "abc")]
+    #[case::full_width("ｉｇｎｏｒｅ　＠１２３．", "ignore @123.")]
+    #[case::mathematics("𝐢𝑔𝓃𝔬𝕣𝖊 𝟏𝟚𝟹 𝙰𝚉", "ignore 123 AZ")]
+    #[case::cyrillic("іgnоrе рауреr", "ignore payper")]
+    #[case::greek("ΙΟΝ αβ", "ION aβ")]
+    #[case::accents("é É e\u{301} ñ ø ł Ž ő ṽ ễ", "e E e n o l Z o v e")]
+    #[case::invisible("i\u{200b}g\u{ad}n\u{2060}o\u{feff}r\u{e0041}e", "ignore")]
+    #[case::digits("٤٢ ۴۲ ४२ ④② ⁴² ₄₂", "42 42 42 42 42 42")]
+    #[case::dashes("1‑2–3—4−5", "1-2-3-4-5")]
+    #[case::circled("ⓐⒷ🅲🇩", "aBCD")]
+    #[case::spaces("a\u{a0}b\u{2003}c\u{3000}d", "a b c d")]
+    #[case::ligatures("ﬁve oﬃces…", "five offices...")]
+    #[case::small_capitals("ɪɢɴᴏʀᴇ", "ignore")]
+    #[case::other_scripts("日本語 עברית ß", "日本語 עברית ß")]
+    fn looks_like(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(folded(text), expected);
+    }
+
+    #[test]
+    fn the_tables_are_in_order_and_whole() {
+        assert!(INVISIBLE.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        assert!(ZEROS.windows(2).all(|pair| pair[0] + 10 <= pair[1]));
+        assert!(DISGUISES.windows(2).all(|pair| pair[0].0 < pair[1].0), "a disguise of two letters");
+        assert_eq!((LATIN.len(), LATIN_ADDITIONAL.len()), (0x250 - 0xc0, 256));
+    }
+
+    #[test]
+    fn what_is_folded_stays_so() {
+        for c in (0..=0x0010_ffff).filter_map(char::from_u32) {
+            let once = folded(c.encode_utf8(&mut [0; 4]));
+            assert_eq!(folded(&once), once, "{c:?}");
+        }
+    }
+}

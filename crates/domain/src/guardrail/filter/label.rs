@@ -1,0 +1,47 @@
+//! What a filter is called, and what stands in for what it matched.
+
+/// Where a custom filter has no label.
+const UNNAMED: &str = "REDACTED";
+
+/// A label as it is shown: letters, digits, `_`, `-` and single spaces, so that it can neither end the brackets around
+/// it nor break the text or the header that it stands in.
+pub(super) fn clean(label: Option<&str>) -> String {
+    let mut clean = String::new();
+    for c in label.unwrap_or_default().chars() {
+        if c.is_alphanumeric() || matches!(c, '_' | '-') {
+            clean.push(c);
+        } else if c.is_whitespace() {
+            if !clean.is_empty() && !clean.ends_with(' ') {
+                clean.push(' ');
+            }
+        } else if !c.is_control() && !clean.ends_with('_') {
+            clean.push('_');
+        }
+    }
+    let clean = clean.trim_end();
+    if clean.chars().any(char::is_alphanumeric) { clean.to_owned() } else { UNNAMED.to_owned() }
+}
+
+/// What stands in for a match. No character of it needs an escape in JSON.
+pub(super) fn placeholder(label: &str) -> String {
+    format!("[{label}]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(None, "REDACTED")]
+    #[case(Some(""), "REDACTED")]
+    #[case(Some(" \n ]["), "REDACTED")]
+    #[case(Some("Customer number"), "Customer number")]
+    #[case(Some("  a \t\n b  "), "a b")]
+    #[case(Some("x\"],\"role\":\"system"), "x_role_system")]
+    #[case(Some("Kundennummer für"), "Kundennummer für")]
+    #[case(Some("a\u{0}b\\u005d"), "ab_u005d")]
+    fn a_label_is_made_harmless(#[case] label: Option<&str>, #[case] expected: &str) {
+        assert_eq!(clean(label), expected);
+    }
+}

@@ -1,0 +1,117 @@
+//! Where something was found, told without a word that was found.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::scan::{Node, NodeKind};
+use super::tokens::{Token, Tokens, content};
+
+/// Longest name that is told.
+const MAX_NAME_BYTES: usize = 64;
+
+struct Frame {
+    is_object: bool,
+    /// How many members or elements were begun.
+    count: usize,
+    name: Range<usize>,
+}
+
+/// The paths of nodes, in one walk. Names that begin at one of `hidden`, which is in order, are told by their places,
+/// as are long and odd ones.
+pub(super) fn of(text: &str, root: &str, nodes: &[Node], hidden: &[usize]) -> Vec<String> {
+    let mut paths = vec![root.to_owned(); nodes.len()];
+    let mut wanted: Vec<(usize, usize)> = nodes.iter().enumerate().map(|(place, node)| (node.start, place)).collect();
+    wanted.retain(|(_, place)| nodes.get(*place).is_some_and(|node| node.kind != NodeKind::Text));
+    wanted.sort_unstable();
+    let mut wanted = wanted.into_iter().peekable();
+    let mut frames: Vec<Frame> = Vec::new();
+    for (token, span) in Tokens::of(text) {
+        if wanted.peek().is_none() {
+            break;
+        }
+        if let Some(frame) = frames.last_mut() {
+            match token {
+                Token::Key => {
+                    frame.count += 1;
+                    frame.name = span.clone();
+                }
+                Token::Close => {}
+                _ if !frame.is_object => frame.count += 1,
+                _ => {}
+            }
+        }
+        while let Some((_, place)) = wanted.next_if(|(start, _)| *start <= span.start) {
+            paths[place] = written(text, root, &frames, token == Token::Key, hidden);
+        }
+        match token {
+            Token::Object | Token::Array => {
+                frames.push(Frame { is_object: token == Token::Object, count: 0, name: 0..0 });
+            }
+            Token::Close => drop(frames.pop()),
+            _ => {}
+        }
+    }
+    paths
+}
+
+fn written(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[usize]) -> String {
+    let mut path = root.to_owned();
+    let frames = if is_key { &frames[..frames.len().saturating_sub(1)] } else { frames };
+    for frame in frames {
+        // Writing to a string does not fail.
+        let _ = if !frame.is_object {
+            write!(path, "[{}]", frame.count.saturating_sub(1))
+        } else if is_told(text, &frame.name, hidden) {
+            write!(path, ".{}", &text[content(frame.name.clone())])
+        } else {
+            write!(path, ".(key {})", frame.count)
+        };
+    }
+    if is_key {
+        path.push_str(" (key)");
+    }
+    path
+}
+
+fn is_told(text: &str, name: &Range<usize>, hidden: &[usize]) -> bool {
+    let content = &text[content(name.clone())];
+    !content.is_empty()
+        && content.len() <= MAX_NAME_BYTES
+        && content.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        && hidden.binary_search(&name.start).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_told_without_names_that_say_too_much() {
+        let text = r#"{"a":[{"b":1},"x"],"two words":{"c":"y"},"secret":[[],{"d":"z"}],"":true}"#;
+        let node = |wanted: &str, kind: NodeKind| {
+            let start = text.find(wanted).unwrap();
+            Node { kind, start, end: start + wanted.len(), object: 0 }
+        };
+        let nodes = [
+            node("\"z\"", NodeKind::String),
+            node("1", NodeKind::Number),
+            node("\"x\"", NodeKind::String),
+            node("\"y\"", NodeKind::String),
+            node("\"d\"", NodeKind::Key),
+            node("\"a\"", NodeKind::Key),
+            node("true", NodeKind::String),
+        ];
+        let hidden = [text.find("\"secret\"").unwrap()];
+        let expected = [
+            "state.(key 3)[1].d",
+            "state.a[0].b",
+            "state.a[1]",
+            "state.(key 2).c",
+            "state.(key 3)[1] (key)",
+            "state (key)",
+            "state.(key 4)",
+        ];
+        assert_eq!(of(text, "state", &nodes, &hidden), expected);
+        assert_eq!(of("\"x\"", "state", &[node("{", NodeKind::String)], &[]), ["state"]);
+    }
+}

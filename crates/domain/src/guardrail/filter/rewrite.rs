@@ -1,0 +1,149 @@
+//! Matches to the redacted text. Whatever no match takes stays byte for byte.
+
+use std::collections::{HashMap, HashSet};
+
+use super::CompiledFilters;
+use super::scan::{Node, NodeKind, Redaction};
+use super::text::Views;
+use super::tokens::{Token, Tokens, content};
+
+/// A text that redaction would make too large.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooLarge;
+
+/// How much a text may grow beyond twice its size.
+const GROWTH: usize = 1 << 20;
+
+/// The text with what stands in for each match.
+///
+/// # Errors
+/// It would grow beyond twice its size and a mebibyte.
+pub(super) fn rewrite(
+    filters: &CompiledFilters,
+    text: &str,
+    mut redactions: Vec<Redaction>,
+) -> Result<String, TooLarge> {
+    redactions.sort_unstable_by_key(|redaction| {
+        let Redaction { node, span, filter } = redaction;
+        (node.start, span.start, *filter, span.end)
+    });
+    redactions.dedup_by(|next, kept| {
+        let meets = next.span.start < kept.span.end || next.span.start == kept.span.end && next.filter == kept.filter;
+        let is_one = next.node == kept.node && meets;
+        if is_one {
+            kept.span.end = kept.span.end.max(next.span.end);
+        }
+        is_one
+    });
+    let mut names = Names::of(text, &redactions);
+    let mut out = String::with_capacity(text.len());
+    let (mut copied, mut rest) = (0, &redactions[..]);
+    while let Some(node) = rest.first().map(|first| first.node) {
+        let count = rest.iter().take_while(|redaction| redaction.node == node).count();
+        let (here, after) = rest.split_at(count);
+        rest = after;
+        out.push_str(&text[copied..node.start]);
+        copied = node.end;
+        write(filters, text, node, here, &mut names, &mut out);
+        if out.len() > 2 * text.len() + GROWTH {
+            return Err(TooLarge);
+        }
+    }
+    out.push_str(&text[copied..]);
+    Ok(out)
+}
+
+fn write(
+    filters: &CompiledFilters,
+    text: &str,
+    node: Node,
+    redactions: &[Redaction],
+    names: &mut Names,
+    out: &mut String,
+) {
+    let placeholder = |redaction: &Redaction| {
+        filters.filters.get(redaction.filter).map_or("[REDACTED]", |filter| filter.placeholder.as_str())
+    };
+    let whole = node.content();
+    let mut inner = String::with_capacity(whole.len());
+    let mut copied = whole.start;
+    for redaction in redactions {
+        inner.push_str(&text[copied..redaction.span.start]);
+        inner.push_str(placeholder(redaction));
+        copied = redaction.span.end;
+    }
+    inner.push_str(&text[copied..whole.end]);
+    match node.kind {
+        NodeKind::Text => out.push_str(&inner),
+        NodeKind::String => {
+            out.push('"');
+            out.push_str(&inner);
+            out.push('"');
+        }
+        NodeKind::Number => {
+            // What is left of a number is none.
+            out.push('"');
+            out.push_str(redactions.first().map_or("[REDACTED]", placeholder));
+            out.push('"');
+        }
+        NodeKind::Key => {
+            out.push('"');
+            names.make_distinct(node.object, &mut inner);
+            out.push_str(&inner);
+            out.push('"');
+        }
+    }
+}
+
+/// The names in objects of which a name is redacted.
+struct Names {
+    /// By where the object begins.
+    taken: HashMap<usize, HashSet<String>>,
+    /// The number that a name goes on with which was there before, by object and name.
+    next: HashMap<(usize, String), u32>,
+}
+
+impl Names {
+    fn of(text: &str, redactions: &[Redaction]) -> Self {
+        let keys = redactions.iter().filter(|redaction| redaction.node.kind == NodeKind::Key);
+        let redacted: HashSet<usize> = keys.clone().map(|redaction| redaction.node.start).collect();
+        let mut taken: HashMap<usize, HashSet<String>> =
+            keys.map(|redaction| (redaction.node.object, HashSet::new())).collect();
+        if !taken.is_empty() {
+            let mut open = Vec::new();
+            for (token, span) in Tokens::of(text) {
+                match token {
+                    Token::Object | Token::Array => open.push(span.start),
+                    Token::Close => drop(open.pop()),
+                    Token::Key if !redacted.contains(&span.start) => {
+                        if let Some(names) = open.last().and_then(|object| taken.get_mut(object)) {
+                            names.insert(read(&text[content(span)]));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Self { taken, next: HashMap::new() }
+    }
+
+    /// Adds a number where the name is taken.
+    fn make_distinct(&mut self, object: usize, name: &mut String) {
+        let Some(taken) = self.taken.get_mut(&object) else { return };
+        let plain = read(name);
+        if taken.insert(plain.clone()) {
+            return;
+        }
+        let next = self.next.entry((object, plain.clone())).or_insert(2);
+        while !taken.insert(format!("{plain} {next}")) {
+            *next += 1;
+        }
+        name.push_str(&format!(" {next}"));
+        *next += 1;
+    }
+}
+
+/// What a name says.
+fn read(raw: &str) -> String {
+    Views::of_json(raw, 0).plain.text.into_owned()
+}

@@ -1,0 +1,171 @@
+//! Text that is split over neighbouring strings.
+//!
+//! Neighbours are joined with nothing and with one space between them. A match counts where it spans several of them
+//! and none of them has a match of the same filter there by itself.
+
+use std::ops::Range;
+
+use super::CompiledFilters;
+use super::builtin::{Hint, Source};
+use super::scan::{Found, Node, Redaction};
+use super::text::{Views, ends};
+use crate::guardrail::FilterAction;
+
+/// Bytes of a string that take part at its beginning and at its end. What spans strings lies at their ends.
+const EDGE: usize = 4096;
+
+/// A string among its neighbours.
+#[derive(Debug)]
+pub(super) struct Piece<'t> {
+    node: Node,
+    views: Views<'t>,
+}
+
+impl<'t> Piece<'t> {
+    pub(super) fn of(node: Node, views: Views<'t>) -> Self {
+        Self { node, views }
+    }
+}
+
+/// Neighbours, in order.
+#[derive(Debug, Default)]
+pub(super) struct Run<'t> {
+    pieces: Vec<Piece<'t>>,
+}
+
+impl<'t> Run<'t> {
+    /// One more neighbour. Of a long one the beginning ends this run and the end begins another.
+    pub(super) fn add(
+        &mut self,
+        piece: Piece<'t>,
+        filters: &CompiledFilters,
+        text: &'t str,
+        found: &mut Found,
+        again: bool,
+    ) {
+        let content = piece.node.content();
+        if content.is_empty() {
+            return;
+        }
+        if content.len() <= 2 * EDGE {
+            self.pieces.push(piece);
+            return;
+        }
+        let (head, tail) = ends(&text[content.clone()], EDGE, true);
+        let part =
+            |range: Range<usize>| Piece { node: piece.node, views: Views::of_json(&text[range.clone()], range.start) };
+        self.pieces.push(part(content.start..content.start + head));
+        self.flush(filters, text, found, again);
+        self.pieces.push(part(content.start + tail..content.end));
+    }
+
+    /// Looks through what has come together, and begins anew.
+    pub(super) fn flush(&mut self, filters: &CompiledFilters, text: &str, found: &mut Found, again: bool) {
+        if self.pieces.len() > 1 {
+            let mut spans = Vec::new();
+            let folded = self.pieces.iter().any(|piece| piece.views.folded.is_some());
+            for (source, between) in [(Source::Joined, ""), (Source::Spaced, " ")] {
+                self.look(filters, source, between, false, &mut spans);
+                if folded {
+                    self.look(filters, source, between, true, &mut spans);
+                }
+            }
+            // What was found in one way of joining may be found in another.
+            spans.sort_unstable_by_key(|span| (span.filter, span.first, span.from));
+            let mut last: Option<Spanning> = None;
+            for span in spans {
+                let is_same = last.as_ref().is_some_and(|last| last.filter == span.filter && span.first < last.last);
+                if !is_same {
+                    self.record(filters, text, found, &span, again);
+                    last = Some(span);
+                }
+            }
+        }
+        self.pieces.clear();
+    }
+
+    fn look(&self, filters: &CompiledFilters, source: Source, between: &str, folded: bool, spans: &mut Vec<Spanning>) {
+        let mut joined = String::new();
+        let mut starts = Vec::with_capacity(self.pieces.len());
+        for piece in &self.pieces {
+            if !starts.is_empty() {
+                joined.push_str(between);
+            }
+            starts.push(joined.len());
+            joined.push_str(&if folded { piece.views.looks() } else { &piece.views.plain }.text);
+        }
+        let end_of = |place: usize| starts.get(place + 1).map_or(joined.len(), |next| next - between.len());
+        // Escapes were read already.
+        let views = Views::verbatim(&joined);
+        filters.each(&views, source, Hint::None, &mut |filter, span| {
+            let first = starts.partition_point(|start| *start <= span.start).saturating_sub(1);
+            let last = starts.partition_point(|start| *start < span.end).saturating_sub(1);
+            let first = if span.start >= end_of(first) { first + 1 } else { first };
+            if first < last {
+                let from = span.start.saturating_sub(starts[first]);
+                let to = span.end.min(end_of(last)) - starts[last];
+                spans.push(Spanning { filter, first, from, last, to, folded });
+            }
+        });
+    }
+
+    /// The part of a piece that a match takes, in places of the text.
+    fn fragment(&self, span: &Spanning, place: usize) -> Range<usize> {
+        let views = &self.pieces[place].views;
+        let view = if span.folded { views.looks() } else { &views.plain };
+        let from = if place == span.first { span.from } else { 0 };
+        let to = if place == span.last { span.to } else { view.text.len() };
+        if from < to { view.map.source(from..to) } else { 0..0 }
+    }
+
+    fn record(&self, filters: &CompiledFilters, text: &str, found: &mut Found, span: &Spanning, again: bool) {
+        let Some(filter) = filters.filters.get(span.filter) else { return };
+        let places = span.first..=span.last;
+        let fragments = places.clone().map(|place| {
+            let fragment = self.fragment(span, place);
+            text.floor_char_boundary(fragment.start)..text.ceil_char_boundary(fragment.end)
+        });
+        let fragments: Vec<Range<usize>> = fragments.collect();
+        // Cells of a table are digits side by side.
+        let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b' ';
+        if filter.is_custom && fragments.iter().all(|fragment| text[fragment.clone()].bytes().all(is_digit)) {
+            return;
+        }
+        for (place, fragment) in places.zip(&fragments) {
+            let mut has_own = false;
+            filters.each_of(span.filter, &self.pieces[place].views, Source::String, &mut |own| {
+                has_own |= own.start < fragment.end && fragment.start < own.end;
+            });
+            let is_exempt = filter.action == FilterAction::Redact || again;
+            if has_own || is_exempt && !fragment.is_empty() && filters.is_placeholder(text, fragment) {
+                return;
+            }
+        }
+        let node = self.pieces[span.first].node;
+        match filter.action {
+            FilterAction::Block => found.block_at(span.filter, node),
+            FilterAction::Flag => found.count(span.filter, node),
+            FilterAction::Redact => {
+                found.count(span.filter, node);
+                let parts = (span.first..=span.last).zip(fragments).filter(|(_, fragment)| !fragment.is_empty());
+                let redactions = parts.map(|(place, fragment)| Redaction {
+                    node: self.pieces[place].node,
+                    span: fragment,
+                    filter: span.filter,
+                });
+                found.redactions.extend(redactions);
+            }
+        }
+    }
+}
+
+/// A match over several pieces: from a place in the first to a place in the last.
+#[derive(Debug)]
+struct Spanning {
+    filter: usize,
+    first: usize,
+    from: usize,
+    last: usize,
+    to: usize,
+    folded: bool,
+}

@@ -1,0 +1,78 @@
+//! What filters find, and what becomes of it.
+
+mod actions;
+mod attachments;
+mod corpus;
+mod names;
+mod nodes;
+mod properties;
+mod refusals;
+mod speed;
+
+use std::sync::Arc;
+
+use super::*;
+use crate::decision::{DecisionDraft, Inquiry};
+use crate::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
+use crate::ids::GuardrailId;
+use crate::json::Json;
+
+const ASKED: &str = r#"{"q":{"type":"noul","instructions":"?"}}"#;
+
+fn id(number: u128) -> GuardrailId {
+    GuardrailId::from_uuid(uuid::Uuid::from_u128(number))
+}
+
+fn rules(builtins: &[(BuiltinFilter, FilterAction)], customs: &[(&str, FilterAction, Option<&str>)]) -> GuardrailRules {
+    let filter = |(pattern, action, label): &(&str, FilterAction, Option<&str>)| ContentFilter {
+        pattern: (*pattern).to_owned(),
+        action: *action,
+        label: label.map(str::to_owned),
+    };
+    GuardrailRules {
+        content_filters: customs.iter().map(filter).collect(),
+        content_filter_builtins: builtins
+            .iter()
+            .map(|(slug, action)| BuiltinContentFilter { slug: *slug, action: *action })
+            .collect(),
+        ..GuardrailRules::default()
+    }
+}
+
+fn filters(
+    builtins: &[(BuiltinFilter, FilterAction)],
+    customs: &[(&str, FilterAction, Option<&str>)],
+) -> CompiledFilters {
+    let rules = rules(builtins, customs);
+    CompiledFilters::compile([(id(1), &rules)].into_iter()).unwrap()
+}
+
+/// Filters of every kind, with the same action.
+fn all(action: FilterAction) -> CompiledFilters {
+    filters(&BuiltinFilter::ALL.map(|slug| (slug, action)), &[])
+}
+
+fn custom(pattern: &str, action: FilterAction, label: Option<&str>) -> CompiledFilters {
+    filters(&[], &[(pattern, action, label)])
+}
+
+fn inquiry(state: &str, questions: &str) -> Arc<Inquiry> {
+    let draft = DecisionDraft {
+        model: Json::parse("\"m\"").ok(),
+        questions: Json::parse(questions).ok(),
+        state: Json::parse(state).ok(),
+        ..DecisionDraft::default()
+    };
+    draft.check().unwrap().inquiry
+}
+
+/// A state as it is sent, questions aside.
+fn sent(filters: &CompiledFilters, state: &str) -> Result<String, Blocked> {
+    let json = Json::parse(state).unwrap();
+    let inquiry = Inquiry::new(inquiry("\"s\"", ASKED).questions.clone(), Some(json));
+    filters.apply(&Arc::new(inquiry)).map(|filtered| filtered.inquiry.state.as_ref().unwrap().text().to_owned())
+}
+
+fn questions_sent(filters: &CompiledFilters, questions: &str) -> Result<String, Blocked> {
+    filters.apply(&inquiry("\"s\"", questions)).map(|filtered| filtered.inquiry.questions.json.text().to_owned())
+}

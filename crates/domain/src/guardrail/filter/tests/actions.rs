@@ -1,0 +1,156 @@
+//! Block, redact and flag; several filters at the same place; several guardrails.
+
+use super::*;
+use FilterAction::{Block, Flag, Redact};
+
+fn findings(filters: &CompiledFilters, state: &str) -> Vec<(String, FilterAction, String, u32)> {
+    let filtered = filters.apply(&inquiry(state, ASKED)).unwrap();
+    filtered.findings.into_iter().map(|found| (found.label, found.action, found.path, found.count)).collect()
+}
+
+fn told(label: &str, action: FilterAction, path: &str, count: u32) -> (String, FilterAction, String, u32) {
+    (label.to_owned(), action, path.to_owned(), count)
+}
+
+#[test]
+fn the_first_match_that_blocks_is_told_and_nothing_of_it() {
+    let filters =
+        filters(&[(BuiltinFilter::Email, Block), (BuiltinFilter::Ssn, Redact)], &[("zebra", Block, Some("Animals"))]);
+    let state = r#"{"a":"123-45-6789","b":[{},{"c":"a zebra"},{"c":"x@example.com"}]}"#;
+    let blocked = sent(&filters, state).unwrap_err();
+    assert_eq!(blocked, Blocked { guardrail_id: id(1), label: "Animals".to_owned(), path: "state.b[1].c".to_owned() });
+    assert_eq!(blocked.to_string(), "Request blocked by content filter: [Animals]");
+    let blocked = sent(&filters, r#"["x@example.com and a zebra"]"#).unwrap_err();
+    assert_eq!((blocked.label.as_str(), blocked.path.as_str()), ("EMAIL", "state[0]"));
+}
+
+#[test]
+fn a_name_that_matched_is_told_by_its_place() {
+    let filters = all(Block);
+    let path = |state: &str| sent(&filters, state).unwrap_err().path;
+    assert_eq!(path(r#"{"x@example.com":1}"#), "state (key)");
+    assert_eq!(path(r#"{"a":[{"x@example.com":1}]}"#), "state.a[0] (key)");
+    let flags = all(Flag);
+    let both = [BuiltinFilter::Email, BuiltinFilter::Ssn].map(|slug| (slug, Flag));
+    assert_eq!(
+        findings(&super::filters(&both, &[]), r#"{"b":0,"x@example.com":{"c":"123-45-6789"}}"#),
+        [told("EMAIL", Flag, "state (key)", 1), told("SSN", Flag, "state.(key 2).c", 1),]
+    );
+    // A plain word can match too.
+    let plain = super::filters(&[(BuiltinFilter::Ssn, Flag)], &[("zebra", Flag, None)]);
+    assert_eq!(findings(&plain, r#"{"zebra":"123-45-6789"}"#)[1], told("SSN", Flag, "state.(key 1)", 1));
+    assert!(findings(&flags, r#"{"b":"c"}"#).is_empty());
+}
+
+#[test]
+fn state_comes_before_questions() {
+    let filters = all(Block);
+    let blocked = |state: &str, questions: &str| filters.apply(&inquiry(state, questions)).unwrap_err().path;
+    let question = r#"{"tone":{"type":"noul","criteria":{"true":"x@example.com"}}}"#;
+    assert_eq!(blocked(r#""y@example.com""#, question), "state");
+    assert_eq!(blocked(r#""clean""#, question), "questions.tone.criteria.true");
+}
+
+#[test]
+fn what_is_flagged_stays_and_is_counted() {
+    let filters = filters(&[(BuiltinFilter::Email, Flag)], &[("[0-9]+", Flag, Some("Digits"))]);
+    let state = r#"{"a":"1 and 2","b":["x@example.com",3]}"#;
+    assert_eq!(sent(&filters, state).unwrap(), state);
+    assert_eq!(findings(&filters, state), [told("Digits", Flag, "state.a", 3), told("EMAIL", Flag, "state.b[0]", 1)]);
+    assert_eq!(filters.apply(&inquiry(state, ASKED)).unwrap().findings[0].guardrail_id, id(1));
+}
+
+#[test]
+fn what_is_clean_is_the_same_inquiry() {
+    let clean = inquiry(r#"{"a":"nothing here"}"#, ASKED);
+    for action in FilterAction::ALL {
+        let filtered = all(action).apply(&clean).unwrap();
+        assert!(Arc::ptr_eq(&clean, &filtered.inquiry));
+        assert!(filtered.aliases.is_empty() && filtered.findings.is_empty());
+    }
+    let none = CompiledFilters::compile(std::iter::empty()).unwrap();
+    assert!(none.is_empty());
+    assert!(Arc::ptr_eq(&clean, &none.apply(&clean).unwrap().inquiry));
+}
+
+#[test]
+fn a_redaction_weighs_more_than_a_flag_at_the_same_place() {
+    let filters = filters(&[(BuiltinFilter::Email, Redact)], &[("example", Flag, Some("Word"))]);
+    assert_eq!(findings(&filters, r#""x@example.com""#), [told("EMAIL", Redact, "state", 1)]);
+    assert_eq!(
+        findings(&filters, r#"["x@example.com","example"]"#),
+        [told("Word", Flag, "state[1]", 1), told("EMAIL", Redact, "state[0]", 1)]
+    );
+}
+
+#[test]
+fn redactions_that_overlap_become_one() {
+    let filters =
+        filters(&[(BuiltinFilter::Email, Redact)], &[("to x@ex", Redact, Some("A")), ("com now", Redact, Some("B"))]);
+    assert_eq!(sent(&filters, r#""mail to x@example.com now!""#).unwrap(), r#""mail [A]!""#);
+}
+
+#[test]
+fn filters_of_several_guardrails_unite() {
+    let workspace = rules(&[(BuiltinFilter::Email, Redact), (BuiltinFilter::Ssn, Block)], &[("a+", Flag, Some("A"))]);
+    let key = rules(&[(BuiltinFilter::Email, Block), (BuiltinFilter::Ssn, Flag)], &[("zebra", Redact, Some("Z"))]);
+    let filters = CompiledFilters::compile([(id(1), &workspace), (id(2), &key)].into_iter()).unwrap();
+    let blocked = |state: &str| sent(&filters, state).unwrap_err();
+    assert_eq!((blocked(r#""x@example.com""#).guardrail_id, blocked(r#""123-45-6789""#).guardrail_id), (id(2), id(1)));
+    assert_eq!(sent(&filters, r#""aa zebr zebra""#).unwrap(), r#""aa zebr [Z]""#);
+    let found = filters.apply(&inquiry(r#""aa zebr zebra""#, ASKED)).unwrap().findings;
+    assert_eq!((found[0].guardrail_id, found[1].guardrail_id), (id(1), id(2)));
+    // The last letter of the other word is in a redaction already.
+    assert_eq!((found[0].count, found[1].count), (1, 1));
+}
+
+#[test]
+fn the_label_of_a_pattern_stands_in_for_what_it_matched() {
+    let redacted = |label: Option<&str>| sent(&custom("zebra", Redact, label), r#"{"a":"a zebra\n"}"#).unwrap();
+    assert_eq!(redacted(Some("Animals")), r#"{"a":"a [Animals]\n"}"#);
+    assert_eq!(redacted(None), r#"{"a":"a [REDACTED]\n"}"#);
+    assert_eq!(redacted(Some("\",\"b\":\"\\")), r#"{"a":"a [_b_]\n"}"#);
+}
+
+#[test]
+fn patterns_see_the_text_as_it_is_and_as_it_looks() {
+    let filters = custom("zebra|é+", Redact, Some("X"));
+    let redacted = |state: &str| sent(&filters, state).unwrap();
+    assert_eq!(redacted(r#""z\u0065bra zеbra ｚｅｂｒａ z\u200bebra éé""#), r#""[X] [X] [X] [X] [X]""#);
+    assert_eq!(redacted(r#""Zebra zébra""#), r#""Zebra [X]""#);
+}
+
+#[test]
+fn what_a_pattern_takes_of_its_own_placeholder_is_no_match() {
+    for (pattern, label, state, expected) in [
+        ("[A-Z]+", "X", r#""ABC d EF""#, r#""[X] d [X]""#),
+        (".+", "A 1", r#"["one","two"]"#, r#"["[A 1]","[A 1]"]"#),
+        (r"\d+", "N1", r#"{"7":1,"8":"a9"}"#, r#"{"[N1]":"[N1]","[N1] 2":"a[N1]"}"#),
+        (r".{5}", "X", r#""hellohi""#, r#""[X]""#),
+    ] {
+        let filters = custom(pattern, Redact, Some(label));
+        let once = sent(&filters, state).unwrap();
+        assert_eq!(once, expected, "{pattern}");
+        assert_eq!(sent(&filters, &once).unwrap(), once, "{pattern}");
+    }
+    // Only what is replaced anyway is let through so.
+    assert!(sent(&custom("secret", Block, Some("secret")), r#""[secret]""#).is_err());
+}
+
+#[test]
+fn what_cannot_be_redacted_to_an_end_is_blocked() {
+    // What stands in for one match makes another with the next letter.
+    let filters = custom(r"a|\]b", Redact, Some("x"));
+    assert_eq!(sent(&filters, r#""abbb""#).unwrap(), r#""[x[x[x[x]""#);
+    let blocked = sent(&filters, r#""abbbbbbbbbbbbbbbbbbbbbbbb""#).unwrap_err();
+    assert_eq!((blocked.label.as_str(), blocked.path.as_str()), ("x", "state"));
+}
+
+#[test]
+fn what_redaction_would_make_too_large_is_blocked() {
+    let filters = custom(r"\d", Redact, Some(&"x".repeat(100)));
+    let many = format!("[{}1]", "1,".repeat(200_000));
+    assert_eq!(sent(&filters, &many).unwrap_err().path, "state[0]");
+    let few = format!("[{}1]", "1,".repeat(2_000));
+    assert!(sent(&filters, &few).is_ok());
+}

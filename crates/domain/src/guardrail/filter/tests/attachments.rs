@@ -1,0 +1,141 @@
+//! Images, texts and other media beside or inside the state.
+
+use super::*;
+use crate::decision::{Asset, Attachments, StateForm};
+use FilterAction::{Block, Flag, Redact};
+use rstest::rstest;
+
+fn with(attachments: Attachments, state: &str, form: StateForm) -> Arc<Inquiry> {
+    let mut asked = Inquiry::clone(&inquiry(state, ASKED));
+    (asked.attachments, asked.state_form) = (attachments, form);
+    Arc::new(asked)
+}
+
+fn asset(name: &str, entry: &str, data: &str, media_type: Option<&str>) -> Asset {
+    Asset {
+        name: name.to_owned(),
+        entry: Json::parse(entry).unwrap(),
+        data: data.as_bytes().into(),
+        media_type: media_type.map(str::to_owned),
+    }
+}
+
+fn assets(assets: Vec<Asset>) -> Arc<Inquiry> {
+    with(Attachments::Assets(assets), "\"s\"", StateForm::Plain)
+}
+
+const GEMINI: &str = r#"[{"type":"text","text":"look"},{"type":"image","data":"eA=="}]"#;
+const OPENAI: &str =
+    r#"[{"role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"x"}]}]"#;
+
+fn unreadable() -> [(Arc<Inquiry>, &'static str); 7] {
+    let images = Attachments::Images(Json::parse(r#"["data:image/png;base64,eA=="]"#).unwrap());
+    [
+        (with(images, "\"s\"", StateForm::Plain), "images"),
+        (with(Attachments::InState, GEMINI, StateForm::GeminiParts), "state[1]"),
+        (with(Attachments::InState, OPENAI, StateForm::OpenAiItems), "state[0].content[1]"),
+        (with(Attachments::InState, "[]", StateForm::OpenAiItems), "state"),
+        (assets(vec![asset("a", r#"{"type":"image","part":"p"}"#, "x", Some("image/png"))]), "assets.(key 1)"),
+        (assets(vec![asset("a", r#"{"type":"image","data_base64":"eA=="}"#, "", None)]), "assets.(key 1)"),
+        (assets(vec![asset("a", r#"{"part":"p"}"#, "text", None)]), "assets.(key 1)"),
+    ]
+}
+
+#[test]
+fn a_medium_that_no_filter_can_read_is_blocked_where_something_would_be_kept_back() {
+    for action in [Block, Redact] {
+        let filters = super::filters(&[(BuiltinFilter::Ssn, Flag), (BuiltinFilter::Email, action)], &[]);
+        for (inquiry, path) in unreadable() {
+            let blocked = filters.apply(&inquiry).unwrap_err();
+            let expected =
+                Blocked { guardrail_id: id(1), label: UNREADABLE_ATTACHMENT.to_owned(), path: path.to_owned() };
+            assert_eq!(blocked, expected);
+        }
+    }
+}
+
+#[test]
+fn it_is_noted_where_filters_only_flag() {
+    for (inquiry, path) in unreadable() {
+        let filtered = filters(&[(BuiltinFilter::Ssn, Flag)], &[]).apply(&inquiry).unwrap();
+        assert!(Arc::ptr_eq(&inquiry, &filtered.inquiry));
+        let [finding] = &filtered.findings[..] else { panic!("{:?}", filtered.findings) };
+        assert_eq!((finding.label.as_str(), finding.path.as_str()), (UNREADABLE_ATTACHMENT, path));
+        assert_eq!((finding.action, finding.count, finding.guardrail_id), (Flag, 1, id(1)));
+    }
+}
+
+#[test]
+fn without_filters_media_pass() {
+    let none = CompiledFilters::compile(std::iter::empty()).unwrap();
+    for (inquiry, _) in unreadable() {
+        assert!(Arc::ptr_eq(&inquiry, &none.apply(&inquiry).unwrap().inquiry));
+    }
+}
+
+#[test]
+fn what_comes_first_is_told() {
+    let filters = all(Block);
+    let path = |state: &str| {
+        let asked = with(Attachments::InState, state, StateForm::GeminiParts);
+        let blocked = filters.apply(&asked).unwrap_err();
+        (blocked.label, blocked.path)
+    };
+    let text = r#"{"type":"text","text":"x@example.com"}"#;
+    let image = r#"{"type":"image","data":"eA=="}"#;
+    assert_eq!(path(&format!("[{text},{image}]")), ("EMAIL".to_owned(), "state[0].text".to_owned()));
+    assert_eq!(path(&format!("[{image},{text}]")), (UNREADABLE_ATTACHMENT.to_owned(), "state[0]".to_owned()));
+}
+
+#[rstest]
+#[case::plain("text/plain", "mail x@example.com", "mail [EMAIL]")]
+#[case::with_charset("Text/CSV; charset=utf-8", "a,x@example.com\n", "a,[EMAIL]\n")]
+#[case::json("application/json", r#"{"a\u0040b.cc":[1]}"#, r#"{"[EMAIL]":[1]}"#)]
+#[case::json_by_suffix("application/vnd.x+json", r#"["a\u0040b.cc"]"#, r#"["[EMAIL]"]"#)]
+#[case::no_json_after_all("application/json", "{x@example.com", "{[EMAIL]")]
+#[case::backslashes("text/plain", r"c:\new\x@example.com", r"c:\new\[EMAIL]")]
+fn texts_are_looked_through_and_redacted(#[case] media_type: &str, #[case] data: &str, #[case] expected: &str) {
+    let asked = assets(vec![asset("doc", r#"{"part":"p","note":"x@example.com"}"#, data, Some(media_type))]);
+    let filtered = all(Redact).apply(&asked).unwrap();
+    let Attachments::Assets(sent) = &filtered.inquiry.attachments else { panic!("no assets") };
+    assert_eq!(std::str::from_utf8(&sent[0].data).unwrap(), expected);
+    assert_eq!(sent[0].entry.text(), r#"{"part":"p","note":"[EMAIL]"}"#);
+    assert_eq!((sent[0].name.as_str(), sent[0].media_type.as_deref()), ("doc", Some(media_type)));
+    let blocked = all(Block).apply(&assets(vec![asset("doc", r#"{"part":"p"}"#, data, Some(media_type))])).unwrap_err();
+    assert!(blocked.path.starts_with("assets.(key 1)"), "{}", blocked.path);
+}
+
+#[test]
+fn texts_in_an_entry_are_looked_through_and_redacted() {
+    // "mail x@example.com", and the same with its placeholder.
+    let entry = r#"{"media_type":"text/plain","data":"bWFpbCB4QGV4YW1wbGUuY29t","note":"x@example.com"}"#;
+    let filtered = all(Redact).apply(&assets(vec![asset("doc", entry, "", None)])).unwrap();
+    let Attachments::Assets(sent) = &filtered.inquiry.attachments else { panic!("no assets") };
+    let expected = r#"{"media_type":"text/plain","data":"bWFpbCBbRU1BSUxd","note":"[EMAIL]"}"#;
+    assert_eq!(sent[0].entry.text(), expected);
+}
+
+#[test]
+fn a_text_that_is_no_utf_8_cannot_be_read() {
+    let mut latin = asset("a", r#"{"part":"p"}"#, "x", Some("text/plain"));
+    latin.data = vec![0xe9, b'x'].into();
+    assert_eq!(all(Redact).apply(&assets(vec![latin])).unwrap_err().label, UNREADABLE_ATTACHMENT);
+}
+
+#[test]
+fn the_name_of_an_asset_cannot_be_redacted() {
+    let clean = |name: &str| assets(vec![asset(name, r#"{"part":"p"}"#, "text", Some("text/plain"))]);
+    assert!(all(Redact).apply(&clean("doc")).is_ok());
+    for action in [Block, Redact] {
+        let blocked = all(action).apply(&clean("x@example.com")).unwrap_err();
+        assert_eq!((blocked.label.as_str(), blocked.path.as_str()), ("EMAIL", "assets (key)"));
+    }
+}
+
+#[test]
+fn items_and_parts_of_text_are_redacted_like_any_state() {
+    let state = r#"[{"type":"text","text":"x@example.com"}]"#;
+    let filtered = all(Redact).apply(&with(Attachments::None, state, StateForm::GeminiParts)).unwrap();
+    assert_eq!(filtered.inquiry.state.as_ref().unwrap().text(), r#"[{"type":"text","text":"[EMAIL]"}]"#);
+    assert_eq!(filtered.inquiry.state_form, StateForm::GeminiParts);
+}

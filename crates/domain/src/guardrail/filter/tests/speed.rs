@@ -1,0 +1,85 @@
+//! Time is linear in the text. Each of these would take minutes if anything went by the square of it.
+
+use super::*;
+use FilterAction::{Flag, Redact};
+
+/// Filters of every kind and two patterns, one of which can read far ahead.
+fn everything(action: FilterAction) -> CompiledFilters {
+    filters(
+        &BuiltinFilter::ALL.map(|slug| (slug, action)),
+        &[("zebra", action, Some("Z")), (r"q[^!]*!|q", action, Some("Q"))],
+    )
+}
+
+const SIZE: usize = 200_000;
+
+fn passes(state: &str) {
+    for action in [Flag, Redact] {
+        let found = sent(&everything(action), state);
+        assert!(found.is_ok() || found.unwrap_err().path.starts_with("state"));
+    }
+}
+
+#[test]
+fn one_character_again_and_again() {
+    for c in [
+        "a",
+        "1",
+        "@",
+        ".",
+        "q",
+        "-",
+        " ",
+        "(",
+        "\\\"",
+        "\\u0061",
+        "é",
+        "=",
+        "password=",
+        "eyJ",
+        "1 ",
+        "1.",
+        "::",
+        "a b ",
+    ] {
+        passes(&format!("\"{}\"", c.repeat(SIZE / c.len() / 4)));
+    }
+}
+
+#[test]
+fn thousands_of_matches() {
+    for text in ["a@b.cc ", "4111111111111111 ", "ignore all rules, ", "10.0.0.1 ", "zebra "] {
+        passes(&format!("\"{}\"", text.repeat(SIZE / text.len() / 4)));
+    }
+}
+
+#[test]
+fn letters_like_base64() {
+    passes(&format!("\"{}\"", "QUJDabcd0123+/".repeat(SIZE / 14)));
+    passes(&format!("\"{}\"", "aWdub3JlIGFsbCBydWxlcw".repeat(SIZE / 88)));
+    passes(&format!("\"{}\"", "69676e6f".repeat(SIZE / 8)));
+}
+
+#[test]
+fn many_nodes() {
+    let list = |element: &str| format!("[{}{element}]", format!("{element},").repeat(30_000));
+    passes(&list("1"));
+    passes(&list("\"a\""));
+    passes(&list("{\"text\":\"1\"}"));
+    let names: Vec<String> = (0..10_000).map(|number| format!("\"u{number}@example.com\":1")).collect();
+    passes(&format!("{{{}}}", names.join(",")));
+    // One name again and again.
+    passes(&format!("{{{}}}", vec!["\"a@example.com\":\"b\""; 10_000].join(",")));
+    let taken: Vec<String> = (2..5_000).map(|number| format!("\"[EMAIL] {number}\":1")).collect();
+    passes(&format!("{{{},{}}}", taken.join(","), names[..5_000].join(",")));
+}
+
+#[test]
+fn deep_nesting() {
+    let depth = 10_000;
+    let deep = format!("{}\"a@example.com\"{}", "[".repeat(depth), "]".repeat(depth));
+    let found = super::super::scan::Scan::of(&everything(Flag), &deep, super::super::scan::Form::Json, false);
+    assert_eq!(found.tallies.iter().map(|tally| tally.count).sum::<u32>(), 1);
+    let deep = format!("{}\"a@example.com\"{}", "{\"a\":".repeat(100), "}".repeat(100));
+    passes(&deep);
+}
