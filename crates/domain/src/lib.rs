@@ -22,6 +22,7 @@ pub mod budget;
 pub mod change_feed;
 pub mod container;
 pub mod decision;
+pub mod edit;
 pub mod error;
 pub mod file;
 pub mod guardrail;
