@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
-    SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmModelRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
@@ -21,19 +21,18 @@ use domain::guardrail::GuardrailRepository;
 use domain::model::{CatalogueChange, ModelRepository};
 use domain::money::Usd;
 use domain::system::HealthProbe;
-use domain::usage::UsageRepository;
 use domain::workspace::WorkspaceRepository;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 /// Workspace 1 with keys 1 and 2, guardrail 1 and 10 bytes of documents.
 async fn furnish(database: &Database) {
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     for number in [1, 2] {
         assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
     }
-    assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1)).await.unwrap());
+    assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), &common::audit()).await.unwrap());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     assert_eq!(documents.reserve(&pending(1, 1, 10), 1000, None).await.unwrap(), Reservation::Reserved);
 }
@@ -49,7 +48,7 @@ async fn every_write_is_unavailable(database: &Database) {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let models = SeaOrmModelRepository::new(database.clone());
-    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    let records = Records::start(database.clone(), &TaskTracker::new());
     unavailable("workspace", &workspaces.insert(&workspace(2), &common::audit()).await);
     unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &common::audit()).await);
     unavailable("suspend", &workspaces.set_suspended(workspace_id(1), true, &common::audit()).await);
@@ -79,7 +78,7 @@ async fn nothing_has_changed(database: &Database) {
     assert_eq!(documents.unknown(&[document_id(1), document_id(2)]).await.unwrap(), [document_id(2)]);
     let versions = SeaOrmChangeFeed::new(database.clone()).versions().await.unwrap();
     assert_eq!((versions.keys, versions.catalogue), (0, 0));
-    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    let records = Records::start(database.clone(), &TaskTracker::new());
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), []);
 }
 
@@ -93,7 +92,7 @@ async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() 
     sea_orm::sqlx::query("UPDATE workspaces SET name = 'other'").execute(&mut *lock).await.unwrap();
 
     let begun = Instant::now();
-    let refused = SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2)).await;
+    let refused = SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &common::audit()).await;
     let took = begun.elapsed();
     unavailable("insert", &refused);
     assert!(took >= Duration::from_millis(150), "the lock was not waited for: {took:?}");
@@ -103,7 +102,7 @@ async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() 
     database.probe().await.unwrap();
 
     lock.rollback().await.unwrap();
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &common::audit()).await.unwrap();
 }
 
 #[tokio::test]
@@ -139,7 +138,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
-    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    let records = Records::start(database.clone(), &TaskTracker::new());
 
     let mut kept = 2;
     let refused = loop {
@@ -187,7 +186,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &common::audit()).await.unwrap(), Some(3));
     // The lock is free: the connection is in no forgotten transaction.
     let other = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
-    SeaOrmWorkspaceRepository::new(other).insert(&workspace(2)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(other).insert(&workspace(2), &common::audit()).await.unwrap();
 }
 
 /// Polls at most `polls` times, then drops the future.

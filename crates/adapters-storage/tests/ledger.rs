@@ -5,11 +5,10 @@ mod common;
 
 use std::time::Duration;
 
-use adapters_storage::SeaOrmUsageRepository;
 use common::*;
 use domain::error::StoreError;
 use domain::testing::join_all;
-use domain::usage::{AttemptRecord, UsageRecord, UsageRepository, UsageShare};
+use domain::usage::{AttemptRecord, UsageRecord, UsageShare};
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::SqlxSqliteConnector;
 use tokio_util::task::TaskTracker;
@@ -18,7 +17,7 @@ use tokio_util::task::TaskTracker;
 async fn sixty_four_records_at_once_are_all_written() {
     let folder = Folder::new();
     let database = folder.open().await;
-    let records = SeaOrmLedger::start(database, &TaskTracker::new());
+    let records = Records::start(database, &TaskTracker::new());
     for round in 0..10_u128 {
         for result in join_all((0..64).map(|number| records.record(usage(round * 64 + number, 1)))).await {
             result.unwrap();
@@ -33,7 +32,7 @@ async fn sixty_four_records_at_once_are_all_written() {
 async fn an_acknowledged_record_survives_the_death_of_the_process() {
     let folder = Folder::new();
     let database = folder.open().await;
-    let records = SeaOrmLedger::start(database, &TaskTracker::new());
+    let records = Records::start(database, &TaskTracker::new());
     records.record(usage(1, 1)).await.unwrap();
     // What the files hold now is what the next process finds when this one is killed now.
     let after = Folder::new();
@@ -42,7 +41,7 @@ async fn an_acknowledged_record_survives_the_death_of_the_process() {
         let name = |folder: &Folder| format!("{}{suffix}", folder.path().display());
         std::fs::copy(name(&folder), name(&after)).unwrap();
     }
-    let records = SeaOrmLedger::start(after.open().await, &TaskTracker::new());
+    let records = Records::start(after.open().await, &TaskTracker::new());
     assert_eq!(records.find(&decision_id(1)).await.unwrap(), Some(usage(1, 1)));
 }
 
@@ -50,11 +49,11 @@ async fn an_acknowledged_record_survives_the_death_of_the_process() {
 async fn a_closed_database_is_found_again() {
     let folder = Folder::new();
     let database = folder.open().await;
-    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    let records = Records::start(database.clone(), &TaskTracker::new());
     records.record(usage(1, 1)).await.unwrap();
     database.close().await;
     assert!(records.record(usage(2, 1)).await.is_err(), "it is closed");
-    let records = SeaOrmLedger::start(folder.open().await, &TaskTracker::new());
+    let records = Records::start(folder.open().await, &TaskTracker::new());
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), [usage(1, 1)]);
 }
 
@@ -62,7 +61,7 @@ async fn a_closed_database_is_found_again() {
 async fn the_task_writes_what_waits_and_ends_with_the_repository() {
     let folder = Folder::new();
     let tasks = TaskTracker::new();
-    let records = SeaOrmLedger::start(folder.open().await, &tasks);
+    let records = Records::start(folder.open().await, &tasks);
     for number in 0..500 {
         // The caller leaves as soon as the record is queued.
         let mut recording = Box::pin(tokio::task::unconstrained(records.record(usage(number, 1))));
@@ -74,7 +73,7 @@ async fn the_task_writes_what_waits_and_ends_with_the_repository() {
     assert!(!tasks.is_empty(), "the task waits for records");
     drop(records);
     tokio::time::timeout(std::time::Duration::from_secs(10), tasks.wait()).await.expect("the task ends");
-    let records = SeaOrmLedger::start(folder.open().await, &TaskTracker::new());
+    let records = Records::start(folder.open().await, &TaskTracker::new());
     assert_eq!(records.list(workspace_id(1), 1000).await.unwrap().len(), 500);
 }
 
@@ -82,7 +81,7 @@ async fn the_task_writes_what_waits_and_ends_with_the_repository() {
 async fn more_records_than_fit_into_the_queue_are_told_in_time_that_none_is_written() {
     let folder = Folder::new();
     folder.open().await.close().await;
-    let records = SeaOrmLedger::start(open(&hasty(folder.settings())).await, &TaskTracker::new());
+    let records = Records::start(open(&hasty(folder.settings())).await, &TaskTracker::new());
     let raw = folder.raw().await;
     let lock = raw.begin_with("BEGIN IMMEDIATE").await.unwrap();
     let begun = tokio::time::Instant::now();
@@ -99,7 +98,7 @@ async fn more_records_than_fit_into_the_queue_are_told_in_time_that_none_is_writ
 #[tokio::test]
 async fn a_flood_waits_its_turn_and_is_written_whole() {
     let folder = Folder::new();
-    let records = SeaOrmLedger::start(folder.open().await, &TaskTracker::new());
+    let records = Records::start(folder.open().await, &TaskTracker::new());
     for result in join_all((0..6_000).map(|number| records.record(usage(number, 1)))).await {
         result.unwrap();
     }
@@ -114,7 +113,7 @@ const OLDER: &str = r#"[
 #[tokio::test]
 async fn what_an_older_row_does_not_say_of_an_attempt_follows_from_its_record() {
     let folder = Folder::new();
-    let records = SeaOrmLedger::start(folder.open().await, &TaskTracker::new());
+    let records = Records::start(folder.open().await, &TaskTracker::new());
     records.record(usage(1, 1)).await.unwrap();
     folder.execute(&format!("UPDATE usage_records SET attempts = '{OLDER}'")).await;
     let record = usage(1, 1);
@@ -151,7 +150,7 @@ async fn what_an_older_row_does_not_say_of_an_attempt_follows_from_its_record() 
 #[tokio::test]
 async fn an_attempt_that_does_not_read_is_told_and_never_guessed() {
     let folder = Folder::new();
-    let records = SeaOrmLedger::start(folder.open().await, &TaskTracker::new());
+    let records = Records::start(folder.open().await, &TaskTracker::new());
     records.record(usage(1, 1)).await.unwrap();
     for damage in [
         r#""model":"no-slash""#,
@@ -180,11 +179,11 @@ async fn an_attempt_that_does_not_read_is_told_and_never_guessed() {
 async fn a_record_of_before_shares_bears_its_whole_cost() {
     let folder = Folder::new();
     let database = folder.open().await;
-    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    let records = Records::start(database.clone(), &TaskTracker::new());
     let shared = UsageRecord { share: UsageShare { index: 1, of: 2 }, ..usage(1, 1) };
     records.record(shared).await.unwrap();
     let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
-    Migrator::down(&raw, Some(1)).await.unwrap();
+    Migrator::down(&raw, Some(2)).await.unwrap();
     database.migrate().await.unwrap();
     assert_eq!(records.find(&decision_id(1)).await.unwrap(), Some(usage(1, 1)));
 }

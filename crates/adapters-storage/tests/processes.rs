@@ -55,7 +55,7 @@ async fn one_of_many_first_starts_makes_the_first_key() {
 async fn one_quota_is_shared_to_the_byte() {
     let folder = Folder::new();
     let handles = handles(&folder, 3).await;
-    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     let mut reserving = JoinSet::new();
     for number in 0..60_u128 {
         let documents = SeaOrmDocumentRepository::new(handles[number as usize % 3].clone());
@@ -96,7 +96,7 @@ async fn add_keys(folder: &Folder, count: u64) -> Vec<ApiKeyHash> {
 async fn a_hundred_thousand_keys_are_assigned_in_one_call() {
     let folder = Folder::new();
     let database = folder.open().await;
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     for number in [1, 2] {
         assert!(guardrails.insert(&guardrail(number, 1), &common::audit()).await.unwrap());
@@ -118,7 +118,7 @@ async fn a_hundred_thousand_keys_are_assigned_in_one_call() {
 async fn rival_assignments_of_two_processes_are_whole() {
     let folder = Folder::new();
     let handles = handles(&folder, 2).await;
-    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(handles[0].clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     for number in [0, 1] {
         let guardrails = SeaOrmGuardrailRepository::new(handles[0].clone());
         assert!(guardrails.insert(&guardrail(number, 1), &common::audit()).await.unwrap());

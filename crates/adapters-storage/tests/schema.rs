@@ -5,7 +5,7 @@ mod common;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
-    SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmModelRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope, KeyGrants};
@@ -16,7 +16,6 @@ use domain::guardrail::GuardrailRepository;
 use domain::model::{CatalogueChange, Model, ModelRepository, Pricing};
 use domain::money::Price;
 use domain::system::HealthProbe;
-use domain::usage::UsageRepository;
 use domain::workspace::WorkspaceRepository;
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::SqlxSqliteConnector;
@@ -39,9 +38,10 @@ async fn every_step_goes_up_down_and_up_again() {
     Migrator::down(&raw, None).await.unwrap();
     assert!(database.migration_status().await.unwrap().iter().all(|step| !step.applied));
     database.migrate().await.unwrap();
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     let names: Vec<String> = database.migration_status().await.unwrap().into_iter().map(|step| step.name).collect();
-    assert_eq!(names, ["m20261121_000001_initial", "m20261121_000002_usage_share"]);
+    let all = ["m20261121_000001_initial", "m20261121_000002_usage_share", "m20261121_000003_limits"];
+    assert_eq!(names, all);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn the_path_may_hold_anything_and_what_is_made_is_private() {
     let odd = folder.path().join("with space/ünï 100% ?#&'").join("a b.db");
     let url = format!("sqlite://{}", odd.display().to_string().replace('%', "%25").replace('?', "%3F"));
     let database = open(&StorageSettings::new(url)).await;
-    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     assert!(odd.is_file());
     #[cfg(unix)]
     {
@@ -91,7 +91,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let models = SeaOrmModelRepository::new(database.clone());
-    let records = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    let records = Records::start(database.clone(), &TaskTracker::new());
     workspaces.insert(&workspace(1), &common::audit()).await.unwrap();
     assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
     assert!(guardrails.insert(&guardrail(1, 1), &common::audit()).await.unwrap());
@@ -135,7 +135,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
 async fn the_schema_refuses_what_must_never_be() {
     let folder = Folder::new();
     let database = folder.open().await;
-    SeaOrmWorkspaceRepository::new(database).default_or_insert(&workspace(1)).await.unwrap();
+    SeaOrmWorkspaceRepository::new(database).default_or_insert(&workspace(1), &common::audit()).await.unwrap();
     let pool = folder.raw().await;
     for (what, sql) in [
         ("a second default", "INSERT INTO workspaces SELECT 'x', name, NULL, 1, 0, NULL, 0, 0 FROM workspaces"),

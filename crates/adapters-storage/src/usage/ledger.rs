@@ -1,4 +1,4 @@
-//! The port's side of writing.
+//! The port's side.
 
 use std::time::Duration;
 
@@ -10,12 +10,18 @@ use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use domain::ids::DecisionId;
 use domain::money::Usd;
+use domain::usage::AttemptRecord;
+use sea_orm::{ConnectionTrait, TransactionTrait};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use super::row::to_row;
-use super::writer::{self, Job};
+use super::audit::Audit;
+use super::job::{Ask, Charge, Extension, Job, Outcome, Work};
+use super::limits::Limits;
+use super::statements::Texts;
+use super::{counters, expiry, pruning, writer};
 use crate::database::Database;
+use crate::errors::store_error;
 
 /// Writes the ledger. What arrives while something is being written waits, and is then written together in one
 /// transaction, so that the price of a commit is shared.
@@ -36,52 +42,80 @@ impl SeaOrmLedger {
         Self { database, queue }
     }
 
-    /// Puts a job into the queue; where it is full, waits for as long as writes have patience.
-    async fn enqueue(&self, job: Job) -> Result<(), StoreError> {
-        let patience: Duration = self.database.patience();
-        self.queue.send_timeout(job, patience).await.map_err(|error| StoreError::unavailable(error.to_string()))
+    /// How many jobs wait to be written, to be asked at any time. It does not keep the ledger alive.
+    pub fn waiting(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
+        // Not a sender: the task ends when there is none.
+        let queue = self.queue.downgrade();
+        move || {
+            let waiting = queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity());
+            u64::try_from(waiting).unwrap_or(u64::MAX)
+        }
     }
-}
 
-fn not_yet() -> StoreError {
-    StoreError::unavailable("the ledger keeps no reservations yet")
+    /// Puts work into the queue and waits until it is done; where the queue is full, waits for as long as writes have
+    /// patience.
+    async fn ask(&self, work: Work) -> Result<Outcome, StoreError> {
+        let patience: Duration = self.database.patience();
+        let (answer, done) = oneshot::channel();
+        let queued = self.queue.send_timeout(Job { work, answer }, patience).await;
+        queued.map_err(|error| StoreError::unavailable(error.to_string()))?;
+        done.await.map_err(StoreError::unavailable)?
+    }
 }
 
 #[async_trait]
 impl Ledger for SeaOrmLedger {
-    async fn reserve(&self, _claim: Claim) -> Result<Result<Reservation, Overspent>, StoreError> {
-        Err(not_yet())
+    async fn reserve(&self, claim: Claim) -> Result<Result<Reservation, Overspent>, StoreError> {
+        match self.ask(Work::Reserve(Box::new(Ask::of(claim)?))).await? {
+            Outcome::Reserved(reservation) => Ok(Ok(reservation)),
+            Outcome::Refused(overspent) => Ok(Err(overspent)),
+            Outcome::Done => Err(StoreError::Corrupt("a reservation ended as something else".to_owned())),
+        }
     }
 
-    async fn extend(&self, _id: &DecisionId, _more: Usd) -> Result<Result<(), Overspent>, StoreError> {
-        Err(not_yet())
+    async fn extend(
+        &self,
+        id: &DecisionId,
+        more: Usd,
+        attempts: &[AttemptRecord],
+    ) -> Result<Result<(), Overspent>, StoreError> {
+        let extension = Extension::of(id, more, attempts)?;
+        match self.ask(Work::Extend(Box::new(extension))).await? {
+            Outcome::Refused(overspent) => Ok(Err(overspent)),
+            Outcome::Done | Outcome::Reserved(_) => Ok(Ok(())),
+        }
     }
 
     /// A record that was queued is written even where the caller stops waiting.
     async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
-        let row = to_row(&settlement.record)?;
-        let (answer, written) = oneshot::channel();
-        self.enqueue(Job { row, answer }).await?;
-        written.await.map_err(StoreError::unavailable)?
+        self.ask(Work::Settle(Box::new(Charge::of(settlement)?))).await.map(drop)
     }
 
-    async fn release(&self, _id: &DecisionId) -> Result<(), StoreError> {
-        Err(not_yet())
+    /// Likewise.
+    async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
+        self.ask(Work::Release(id.clone())).await.map(drop)
     }
 
-    async fn expire(&self, _unknown: UnknownUsage, _limit: u64) -> Result<ExpiryReport, StoreError> {
-        Ok(ExpiryReport::default())
+    async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
+        expiry::expire(&self.database, unknown, limit).await
     }
 
-    async fn standing(&self, _payer: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
-        Err(not_yet())
+    async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
+        let snapshot = self.database.readers().begin().await.map_err(store_error)?;
+        let mut texts = Texts::new(snapshot.get_database_backend());
+        let limits = Limits::read(&snapshot, &mut texts, [payer]).await?.of(payer, self.database.now())?;
+        let keys: Vec<_> = limits.iter().map(|limit| limit.counter).collect();
+        let stored = counters::read(&snapshot, &mut texts, &keys).await?;
+        let sums = |key| stored.get(key).copied().unwrap_or_default();
+        limits.iter().map(|limit| limit.standing(sums(&limit.counter))).collect()
     }
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        Err(not_yet())
+        let snapshot = self.database.readers().begin().await.map_err(store_error)?;
+        Audit::new(&snapshot).run().await
     }
 
-    async fn prune(&self, _older_than: Duration, _limit: u64) -> Result<u64, StoreError> {
-        Ok(0)
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError> {
+        pruning::prune(&self.database, older_than, limit).await
     }
 }

@@ -1,8 +1,19 @@
-//! Usage records: read one by one, written in batches.
+//! Money and usage: records are read one by one; what is reserved and charged is written in batches.
 
+mod audit;
+mod batch;
+mod charges;
+mod claims;
+mod counters;
+mod expiry;
+mod held;
+mod job;
 mod ledger;
+mod limits;
+mod pruning;
 mod repository;
 mod row;
+mod statements;
 mod writer;
 
 pub use ledger::SeaOrmLedger;

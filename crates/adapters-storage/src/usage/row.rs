@@ -7,9 +7,10 @@ use domain::guardrail::FilterAction;
 use domain::guardrail::filter::Finding;
 use domain::ids::{DecisionId, GuardrailId, RequestId};
 use domain::json::Json;
-use domain::money::{Price, Usd};
+use domain::money::Usd;
 use domain::routing::TokenPrices;
 use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use sea_orm::Value;
 use serde::{Deserialize, Serialize};
 
 use crate::convert::{duration, hash, hash_column, micros, millis, moment, parse, signed, unsigned};
@@ -38,7 +39,6 @@ struct StoredAttempt {
 
 pub(super) fn to_row(record: &UsageRecord) -> Result<Model, StoreError> {
     let id = &record.id;
-    let attempts: Vec<StoredAttempt> = record.attempts.iter().map(to_stored).collect();
     Ok(Model {
         id: id.as_str().to_owned(),
         workspace_id: record.workspace_id.to_string(),
@@ -54,7 +54,7 @@ pub(super) fn to_row(record: &UsageRecord) -> Result<Model, StoreError> {
         cost_pico: record.cost.pico(),
         prompt_price: record.prices.prompt.to_string(),
         completion_price: record.prices.completion.to_string(),
-        attempts: serde_json::to_string(&attempts).map_err(|_| corrupt("usage_records.attempts", id))?,
+        attempts: write_attempts(&record.attempts).map_err(|_| corrupt("usage_records.attempts", id))?,
         session_id: record.session_id.clone(),
         trace: record.trace.as_ref().map(|trace| trace.text().to_owned()),
         user: record.user.clone(),
@@ -150,6 +150,17 @@ pub(crate) fn read_guardrails(text: &str) -> Option<Vec<GuardrailId>> {
     ids.iter().map(|id| id.parse().ok()).collect()
 }
 
+/// The column of attempts.
+pub(super) fn write_attempts(attempts: &[AttemptRecord]) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&attempts.iter().map(to_stored).collect::<Vec<_>>())
+}
+
+/// What [`write_attempts`] wrote.
+pub(super) fn read_whole_attempts(text: &str) -> Option<Vec<AttemptRecord>> {
+    let stored: Vec<StoredAttempt> = serde_json::from_str(text).ok()?;
+    stored.into_iter().map(whole_attempt).collect()
+}
+
 fn share(index: i64, of: i64) -> Option<UsageShare> {
     let share = UsageShare { index: index.try_into().ok()?, of: of.try_into().ok()? };
     (share.index < share.of).then_some(share)
@@ -190,23 +201,67 @@ fn read_attempts(text: &str, record: UsageRecord) -> Result<UsageRecord, StoreEr
 fn to_attempt(stored: StoredAttempt, record: &UsageRecord, end_of_last: Duration) -> Option<AttemptRecord> {
     let charged = stored.outcome == UsageOutcome::Completed.as_str();
     let of_record = |tokens: u64| if charged { tokens } else { 0 };
+    let filled = StoredAttempt {
+        model: stored.model.or_else(|| Some(record.model.as_str().to_owned())),
+        began_us: stored.began_us.or_else(|| Some(micros(end_of_last))),
+        input_tokens: stored.input_tokens.or_else(|| Some(of_record(record.input_tokens))),
+        output_tokens: stored.output_tokens.or_else(|| Some(of_record(record.output_tokens))),
+        token_source: stored.token_source.or_else(|| Some(record.token_source.as_str().to_owned())),
+        prompt_price: stored.prompt_price.or_else(|| Some(record.prices.prompt.to_string())),
+        completion_price: stored.completion_price.or_else(|| Some(record.prices.completion.to_string())),
+        ..stored
+    };
+    whole_attempt(filled)
+}
+
+fn whole_attempt(stored: StoredAttempt) -> Option<AttemptRecord> {
     let span = |micros: i64| u64::try_from(micros).ok().map(Duration::from_micros);
-    let price = |text: Option<String>, of_record: Price| text.map_or(Some(of_record), |text| text.parse().ok());
     Some(AttemptRecord {
-        model: stored.model.map_or_else(|| Some(record.model.clone()), |model| model.parse().ok())?,
+        model: stored.model?.parse().ok()?,
         part: stored.part,
-        began: stored.began_us.map_or(Some(end_of_last), span)?,
+        began: span(stored.began_us?)?,
         latency: span(stored.latency_us)?,
-        input_tokens: stored.input_tokens.unwrap_or_else(|| of_record(record.input_tokens)),
-        output_tokens: stored.output_tokens.unwrap_or_else(|| of_record(record.output_tokens)),
-        token_source: stored.token_source.map_or(Some(record.token_source), |name| TokenSource::from_name(&name))?,
+        input_tokens: stored.input_tokens?,
+        output_tokens: stored.output_tokens?,
+        token_source: TokenSource::from_name(&stored.token_source?)?,
         prices: TokenPrices {
-            prompt: price(stored.prompt_price, record.prices.prompt)?,
-            completion: price(stored.completion_price, record.prices.completion)?,
+            prompt: stored.prompt_price?.parse().ok()?,
+            completion: stored.completion_price?.parse().ok()?,
         },
         provider: stored.provider,
         upstream_model: stored.upstream_model,
         outcome: stored.outcome,
         upstream_status: stored.upstream_status,
     })
+}
+
+/// In the order of the columns.
+pub(super) fn values(row: Model) -> [Value; 25] {
+    [
+        row.id.into(),
+        row.workspace_id.into(),
+        row.api_key.into(),
+        row.request_id.into(),
+        row.requested_model.into(),
+        row.model.into(),
+        row.provider.into(),
+        row.outcome.into(),
+        row.input_tokens.into(),
+        row.output_tokens.into(),
+        row.token_source.into(),
+        row.cost_pico.into(),
+        row.prompt_price.into(),
+        row.completion_price.into(),
+        row.attempts.into(),
+        row.session_id.into(),
+        row.trace.into(),
+        row.user.into(),
+        row.created_at.into(),
+        row.latency_us.into(),
+        row.share_index.into(),
+        row.share_of.into(),
+        row.guardrails.into(),
+        row.charged_at.into(),
+        row.findings.into(),
+    ]
 }

@@ -1,13 +1,17 @@
 //! A database in a temporary folder, and records to put into it.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+mod ledgers;
+
+pub use ledgers::*;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDestinationRepository, SeaOrmDocumentRepository,
-    SeaOrmGuardrailRepository, SeaOrmLedger, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
+    SeaOrmGuardrailRepository, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
     StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -70,7 +74,12 @@ pub fn settings(path: &Path) -> StorageSettings {
 }
 
 pub async fn open(settings: &StorageSettings) -> Database {
-    let database = Database::open(settings, clock()).await.unwrap();
+    open_by(settings, clock()).await
+}
+
+/// Opens it with a clock of the test's own.
+pub async fn open_by(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Database {
+    let database = Database::open(settings, clock).await.unwrap();
     database.migrate().await.unwrap();
     database
 }
@@ -80,8 +89,8 @@ pub fn hasty(settings: StorageSettings) -> StorageSettings {
     StorageSettings { busy_timeout: Duration::from_millis(200), ..settings }
 }
 
-/// Every port over the handles, which are used in turn.
-pub fn stores(handles: &[Database], keep: Folder) -> Stores {
+/// Every port over the handles, which are used in turn; `clock` is that of all of them.
+pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
     let database = |number: usize| handles[number % handles.len()].clone();
     let tasks = TaskTracker::new();
     Stores {
@@ -89,15 +98,17 @@ pub fn stores(handles: &[Database], keep: Folder) -> Stores {
         api_keys: Arc::new(SeaOrmApiKeyRepository::new(database(1))),
         key_grants: Arc::new(SeaOrmApiKeyRepository::new(database(0))),
         guardrails: Arc::new(SeaOrmGuardrailRepository::new(database(0))),
+        assignments: Arc::new(SeaOrmGuardrailRepository::new(database(1))),
         documents: Arc::new(SeaOrmDocumentRepository::new(database(1))),
         models: Arc::new(SeaOrmModelRepository::new(database(1))),
         changes: Arc::new(SeaOrmChangeFeed::new(database(0))),
         usage: Arc::new(SeaOrmUsageRepository::new(database(1))),
-        ledger: Arc::new(SeaOrmLedger::start(database(0), &tasks)),
+        ledger: Arc::new(Ledgers::start(handles, &tasks)),
         audit: Arc::new(SeaOrmAuditLog::new(database(1))),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database(0))),
         outbox: Arc::new(SeaOrmOutbox::new(database(1))),
         grants_lag: None,
+        clock,
         keep: Box::new(keep),
     }
 }

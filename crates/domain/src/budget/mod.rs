@@ -5,12 +5,14 @@
 //! limit, whatever runs at the same time.
 
 mod admission;
+mod bill;
 mod errors;
 mod model;
 mod period;
 mod ports;
 
 pub use admission::*;
+pub use bill::*;
 pub use errors::*;
 pub use model::*;
 pub use period::*;

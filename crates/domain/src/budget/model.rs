@@ -147,7 +147,7 @@ pub struct Claim {
     /// The model as the caller named it.
     pub requested_model: String,
     /// The attempts that `amount` is the bound of, for a record where nobody lives to write it: their tokens times
-    /// their prices come to `amount`.
+    /// their prices come to `amount`. Where there are none, the reservation is given back when its lease is over.
     pub attempts: Arc<[AttemptRecord]>,
 }
 

@@ -1,6 +1,6 @@
 //! The ledger in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,14 +9,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::MemoryStore;
 use super::memory_store::State;
 use crate::budget::{
-    Account, BudgetScope, Claim, Discrepancy, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation,
-    ResetInterval, Settlement, SpendLimit, StandingLimit, admit,
+    Account, Claim, Discrepancy, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation,
+    ResetInterval, Settlement, SpendLimit, StandingLimit, abandoned_record, admit, cost_of_record,
 };
 use crate::decision::UnknownUsage;
 use crate::error::StoreError;
 use crate::ids::DecisionId;
 use crate::money::Usd;
-use crate::usage::{TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord};
+use crate::workspace::Workspace;
 
 /// An account in one period: by the interval's place (0 is for ever) and the period's beginning.
 type CounterKey = (Account, Option<ResetInterval>, DateTime<Utc>);
@@ -38,10 +39,37 @@ struct Counter {
     reserved: Usd,
 }
 
+#[derive(Clone)]
 struct Held {
     reservation: Reservation,
     claim: Claim,
     expires_at: DateTime<Utc>,
+}
+
+/// What is added to every account of a payer.
+struct Posting {
+    payer: Payer,
+    at: DateTime<Utc>,
+    spent: Usd,
+    reserved: Usd,
+}
+
+impl Posting {
+    fn spent(record: &UsageRecord) -> Self {
+        Self { payer: payer_of(record), at: record.charged_at, spent: record.cost, reserved: Usd::ZERO }
+    }
+
+    fn unspent(record: &UsageRecord) -> Self {
+        Self { spent: negative(record.cost), ..Self::spent(record) }
+    }
+
+    fn reserved(reservation: &Reservation, amount: Usd) -> Self {
+        Self { payer: reservation.payer.clone(), at: reservation.at, spent: Usd::ZERO, reserved: amount }
+    }
+
+    fn released(reservation: &Reservation) -> Self {
+        Self::reserved(reservation, negative(reservation.amount))
+    }
 }
 
 const INTERVALS: [Option<ResetInterval>; 4] =
@@ -81,23 +109,27 @@ impl Books {
         self.credit_bases.insert(account, self.spent(account));
     }
 
-    fn post(&mut self, payer: &Payer, at: DateTime<Utc>, spent: Usd, reserved: Usd) -> Result<(), StoreError> {
-        for account in payer.accounts() {
-            for interval in INTERVALS {
-                let counter = self.counters.entry((account, interval, period(interval, at))).or_default();
-                plus(&mut counter.spent, spent)?;
-                plus(&mut counter.reserved, reserved)?;
+    /// All or nothing.
+    fn post(&mut self, postings: &[Posting]) -> Result<(), StoreError> {
+        let mut changed: BTreeMap<CounterKey, Counter> = BTreeMap::new();
+        for Posting { payer, at, spent, reserved } in postings {
+            for account in payer.accounts() {
+                for interval in INTERVALS {
+                    let before = self.counter(account, interval, *at);
+                    let counter = changed.entry((account, interval, period(interval, *at))).or_insert(before);
+                    plus(&mut counter.spent, *spent)?;
+                    plus(&mut counter.reserved, *reserved)?;
+                }
             }
         }
+        self.counters.extend(changed);
         Ok(())
     }
+}
 
-    fn end(&mut self, id: &DecisionId) -> Result<Option<Held>, StoreError> {
-        let Some(held) = self.reservations.remove(id) else { return Ok(None) };
-        let Reservation { at, payer, amount, .. } = &held.reservation;
-        self.post(payer, *at, Usd::ZERO, negative(*amount))?;
-        Ok(Some(held))
-    }
+fn not_negative(amount: Usd) -> Result<(), StoreError> {
+    let refused = || StoreError::Corrupt("a negative amount is neither reserved nor charged".to_owned());
+    if amount < Usd::ZERO { Err(refused()) } else { Ok(()) }
 }
 
 fn payer_of(record: &UsageRecord) -> Payer {
@@ -105,167 +137,161 @@ fn payer_of(record: &UsageRecord) -> Payer {
 }
 
 impl State {
-    fn standing(&self, payer: &Payer, at: DateTime<Utc>) -> Vec<StandingLimit> {
-        let of = |account: Account, limit: SpendLimit| {
-            let counter = self.books.counter(account, limit.reset, at);
-            StandingLimit {
-                scope: account.scope(),
-                guardrail_id: match account {
-                    Account::Guardrail(id, _) => Some(id),
-                    _ => None,
-                },
-                is_credit: false,
-                limit: limit.amount,
-                reset: limit.reset,
-                spent: counter.spent,
-                reserved: counter.reserved,
-                resets_at: limit.reset.map(|reset| reset.end_of(at)),
-            }
-        };
-        let mut limits = Vec::new();
-        let account = Account::Workspace(payer.workspace_id);
-        if let Some(workspace) = self.workspace(payer.workspace_id) {
-            if let Some(granted) = workspace.credit {
-                let whole = of(account, SpendLimit { amount: granted, reset: None });
-                limits.push(StandingLimit {
-                    is_credit: true,
-                    spent: self.books.spent_of_credit(account),
-                    scope: BudgetScope::Workspace,
-                    ..whole
-                });
-            }
-            limits.extend(workspace.budgets.limits().map(|limit| of(account, limit)));
+    fn standing(&self, payer: &Payer, at: DateTime<Utc>) -> Result<Vec<StandingLimit>, StoreError> {
+        let unknown = || StoreError::Corrupt(format!("the key {} of the workspace is not there", payer.api_key));
+        let key = &self.keys.get(&payer.api_key).ok_or_else(unknown)?.key;
+        let workspace = self.workspace(payer.workspace_id).ok_or_else(unknown)?;
+        if key.scope.workspace_id() != Some(payer.workspace_id) {
+            return Err(unknown());
         }
-        if let Some(limit) = self.keys.get(&payer.api_key).and_then(|stored| stored.key.limit) {
-            limits.push(of(Account::Key(payer.api_key), limit));
-        }
+        let of = |account: Account, limit: SpendLimit| self.limit_of(account, limit, at);
+        let mut limits = self.limits_of_workspace(workspace, at);
+        limits.extend(key.limit.map(|limit| of(Account::Key(payer.api_key), limit)));
         for id in &payer.guardrails {
             let budget = self.guardrails.iter().find(|stored| stored.id == *id).and_then(|found| found.budget);
             limits.extend(budget.map(|limit| of(Account::Guardrail(*id, payer.api_key), limit)));
         }
+        Ok(limits)
+    }
+
+    fn limit_of(&self, account: Account, limit: SpendLimit, at: DateTime<Utc>) -> StandingLimit {
+        let counter = self.books.counter(account, limit.reset, at);
+        StandingLimit {
+            scope: account.scope(),
+            guardrail_id: match account {
+                Account::Guardrail(id, _) => Some(id),
+                _ => None,
+            },
+            is_credit: false,
+            limit: limit.amount,
+            reset: limit.reset,
+            spent: counter.spent,
+            reserved: counter.reserved,
+            resets_at: limit.reset.map(|reset| reset.end_of(at)),
+        }
+    }
+
+    /// The workspace's credit and budgets as they stand.
+    pub(super) fn limits_of_workspace(&self, workspace: &Workspace, at: DateTime<Utc>) -> Vec<StandingLimit> {
+        let account = Account::Workspace(workspace.id);
+        let mut limits = Vec::new();
+        if let Some(granted) = workspace.credit {
+            let whole = self.limit_of(account, SpendLimit { amount: granted, reset: None }, at);
+            let spent = self.books.spent_of_credit(account);
+            limits.push(StandingLimit { is_credit: true, spent, ..whole });
+        }
+        limits.extend(workspace.budgets.limits().map(|limit| self.limit_of(account, limit, at)));
         limits
     }
 
-    fn charge(&mut self, settlement: Settlement) -> Result<(), StoreError> {
+    /// Adds a record unless it is there, and ends the reservation of its id.
+    fn charge(&mut self, settlement: Settlement, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let Settlement { record, messages } = settlement;
-        let payer = payer_of(&record);
-        if let Some(place) = self.usage.iter().position(|stored| stored.id == record.id) {
-            let stored = &self.usage[place];
-            if stored.outcome != UsageOutcome::Abandoned || record.outcome == UsageOutcome::Abandoned {
-                return Ok(());
-            }
-            let (before, at, cost) = (payer_of(stored), stored.charged_at, stored.cost);
-            self.books.post(&before, at, negative(cost), Usd::ZERO)?;
-            self.usage.remove(place);
+        let mut postings = Vec::new();
+        if let Some(held) = self.books.reservations.get(&record.id) {
+            postings.push(Posting::released(&held.reservation));
         }
-        self.books.end(&record.id)?;
-        self.books.post(&payer, record.charged_at, record.cost, Usd::ZERO)?;
-        self.enqueue(messages, record.created_at);
-        self.usage.push(record);
-        Ok(())
-    }
-}
-
-fn abandoned(held: &Held) -> UsageRecord {
-    let Held { reservation, claim, .. } = held;
-    let last = claim.attempts.last();
-    let tokens = |count: fn(&crate::usage::AttemptRecord) -> u64| claim.attempts.iter().map(count).sum();
-    UsageRecord {
-        id: reservation.id.clone(),
-        workspace_id: reservation.payer.workspace_id,
-        api_key: reservation.payer.api_key,
-        request_id: claim.request_id.clone(),
-        requested_model: claim.requested_model.clone(),
-        model: claim.attempts[0].model.clone(),
-        provider: last.map(|attempt| attempt.provider.clone()).unwrap_or_default(),
-        outcome: UsageOutcome::Abandoned,
-        input_tokens: tokens(|attempt| attempt.input_tokens),
-        output_tokens: tokens(|attempt| attempt.output_tokens),
-        token_source: TokenSource::Bound,
-        cost: reservation.amount,
-        prices: claim.attempts[0].prices,
-        share: UsageShare::WHOLE,
-        attempts: claim.attempts.clone(),
-        guardrails: reservation.payer.guardrails.clone(),
-        findings: Vec::new(),
-        charged_at: reservation.at,
-        session_id: None,
-        trace: None,
-        user: None,
-        created_at: reservation.at,
-        latency: Duration::ZERO,
+        let stored = self.usage.iter().position(|stored| stored.id == record.id);
+        let stands = stored.is_some_and(|place| {
+            self.usage[place].outcome != UsageOutcome::Abandoned || record.outcome == UsageOutcome::Abandoned
+        });
+        if !stands {
+            postings.extend(stored.map(|place| Posting::unspent(&self.usage[place])));
+            postings.push(Posting::spent(&record));
+        }
+        self.books.post(&postings)?;
+        self.books.reservations.remove(&record.id);
+        if !stands {
+            self.usage.retain(|other| other.id != record.id);
+            self.usage.push(record);
+            self.enqueue(messages, now);
+        }
+        Ok(!stands)
     }
 }
 
 #[async_trait]
 impl Ledger for MemoryStore {
     async fn reserve(&self, claim: Claim) -> Result<Result<Reservation, Overspent>, StoreError> {
+        not_negative(claim.amount)?;
         let at = self.now();
         let mut state = self.state();
         if let Some(held) = state.books.reservations.get(&claim.id) {
             return Ok(Ok(held.reservation.clone()));
         }
-        if let Err(overspent) = admit(&state.standing(&claim.payer, at), claim.amount) {
+        if let Err(overspent) = admit(&state.standing(&claim.payer, at)?, claim.amount) {
             return Ok(Err(overspent));
         }
         let reservation = Reservation { id: claim.id.clone(), at, payer: claim.payer.clone(), amount: claim.amount };
-        state.books.post(&claim.payer, at, Usd::ZERO, claim.amount)?;
-        let expires_at = at + TimeDelta::from_std(claim.lease).unwrap_or(TimeDelta::MAX);
-        let held = Held { reservation: reservation.clone(), claim, expires_at };
+        state.books.post(&[Posting::reserved(&reservation, claim.amount)])?;
+        let expires_at = TimeDelta::from_std(claim.lease).ok().and_then(|lease| at.checked_add_signed(lease));
+        let held = Held {
+            reservation: reservation.clone(),
+            claim,
+            expires_at: expires_at.unwrap_or(DateTime::<Utc>::MAX_UTC),
+        };
         state.books.reservations.insert(reservation.id.clone(), held);
         Ok(Ok(reservation))
     }
 
-    async fn extend(&self, id: &DecisionId, more: Usd) -> Result<Result<(), Overspent>, StoreError> {
+    async fn extend(
+        &self,
+        id: &DecisionId,
+        more: Usd,
+        attempts: &[AttemptRecord],
+    ) -> Result<Result<(), Overspent>, StoreError> {
+        not_negative(more)?;
         let mut state = self.state();
-        let Some(held) = state.books.reservations.get(id) else {
+        let Some(mut held) = state.books.reservations.get(id).cloned() else {
             return Err(StoreError::Corrupt(format!("no money is reserved for {id}")));
         };
-        let Reservation { at, payer, .. } = held.reservation.clone();
-        if let Err(overspent) = admit(&state.standing(&payer, at), more) {
+        let Reservation { at, payer, .. } = &held.reservation;
+        if let Err(overspent) = admit(&state.standing(payer, *at)?, more) {
             return Ok(Err(overspent));
         }
-        state.books.post(&payer, at, Usd::ZERO, more)?;
-        if let Some(held) = state.books.reservations.get_mut(id) {
-            plus(&mut held.reservation.amount, more)?;
-        }
+        plus(&mut held.reservation.amount, more)?;
+        state.books.post(&[Posting::reserved(&held.reservation, more)])?;
+        held.claim.attempts = held.claim.attempts.iter().chain(attempts).cloned().collect();
+        state.books.reservations.insert(id.clone(), held);
         Ok(Ok(()))
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
-        self.state().charge(settlement)
+        not_negative(settlement.record.cost)?;
+        self.state().charge(settlement, self.now()).map(drop)
     }
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
-        self.state().books.end(id).map(drop)
+        let mut state = self.state();
+        let Some(held) = state.books.reservations.get(id).cloned() else { return Ok(()) };
+        state.books.post(&[Posting::released(&held.reservation)])?;
+        state.books.reservations.remove(id);
+        Ok(())
     }
 
     async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
         let now = self.now();
         let mut state = self.state();
-        let over: Vec<DecisionId> = state
-            .books
-            .reservations
-            .iter()
-            .filter(|(_, held)| held.expires_at <= now)
-            .map(|(id, _)| id.clone())
-            .take(usize::try_from(limit).unwrap_or(usize::MAX))
-            .collect();
+        let over = state.books.reservations.values().filter(|held| held.expires_at <= now);
+        let over: Vec<Held> = over.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect();
         let mut report = ExpiryReport::default();
-        for id in over {
-            let Some(held) = state.books.end(&id)? else { continue };
-            if unknown == UnknownUsage::Free || held.claim.attempts.is_empty() {
-                report.released += 1;
-            } else {
-                state.charge(Settlement { record: abandoned(&held), messages: Vec::new() })?;
-                report.charged += 1;
+        for held in over {
+            let record = abandoned_record(&held.claim, &held.reservation).filter(|_| unknown == UnknownUsage::Bound);
+            let charged = match record {
+                Some(record) => state.charge(Settlement { record, messages: Vec::new() }, now)?,
+                None => false,
+            };
+            if state.books.reservations.contains_key(&held.reservation.id) {
+                state.books.post(&[Posting::released(&held.reservation)])?;
+                state.books.reservations.remove(&held.reservation.id);
             }
+            *(if charged { &mut report.charged } else { &mut report.released }) += 1;
         }
         Ok(report)
     }
 
     async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
-        Ok(self.state().standing(payer, self.now()))
+        self.state().standing(payer, self.now())
     }
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
@@ -276,11 +302,10 @@ impl Ledger for MemoryStore {
             plus(&mut counter.spent, *archived)?;
         }
         for record in &state.usage {
-            expected.post(&payer_of(record), record.charged_at, record.cost, Usd::ZERO)?;
+            expected.post(&[Posting::spent(record)])?;
         }
         for held in state.books.reservations.values() {
-            let Reservation { payer, at, amount, .. } = &held.reservation;
-            expected.post(payer, *at, Usd::ZERO, *amount)?;
+            expected.post(&[Posting::reserved(&held.reservation, held.reservation.amount)])?;
         }
         let mut report = LedgerAudit {
             records: state.usage.len() as u64,
@@ -288,8 +313,16 @@ impl Ledger for MemoryStore {
             reservations: state.books.reservations.len() as u64,
             discrepancies: Vec::new(),
         };
-        for (key, found) in &state.books.counters {
-            let wanted = expected.counters.get(key).copied().unwrap_or_default();
+        for record in &state.usage {
+            let (expected, found) = (cost_of_record(record).unwrap_or(record.cost), record.cost);
+            if expected != found {
+                report.discrepancies.push(Discrepancy { what: format!("record {}", record.id), expected, found });
+            }
+        }
+        let keys = state.books.counters.keys().chain(expected.counters.keys()).collect::<BTreeSet<_>>();
+        for key in keys {
+            let of = |books: &Books| books.counters.get(key).copied().unwrap_or_default();
+            let (wanted, found) = (of(&expected), of(&state.books));
             for (what, expected, found) in
                 [("spent", wanted.spent, found.spent), ("reserved", wanted.reserved, found.reserved)]
             {
@@ -302,8 +335,11 @@ impl Ledger for MemoryStore {
     }
 
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError> {
-        let before = self.now() - TimeDelta::from_std(older_than).unwrap_or(TimeDelta::MAX);
-        let before = ResetInterval::Daily.start_of(before);
+        let now = self.now();
+        let old = TimeDelta::from_std(older_than).ok().and_then(|age| now.checked_sub_signed(age));
+        // What counts in a period that runs stays.
+        let running = ResetInterval::ALL.map(|interval| interval.start_of(now));
+        let before = running.into_iter().fold(old.unwrap_or(DateTime::<Utc>::MIN_UTC), DateTime::min);
         let mut state = self.state();
         let mut pruned = 0;
         while pruned < limit {
@@ -311,16 +347,18 @@ impl Ledger for MemoryStore {
             let record = state.usage.remove(place);
             for account in payer_of(&record).accounts() {
                 plus(state.books.archived.entry(account).or_default(), record.cost)?;
+                for interval in ResetInterval::ALL {
+                    let key = (account, Some(interval), interval.start_of(record.charged_at));
+                    plus(&mut state.books.counters.entry(key).or_default().spent, negative(record.cost))?;
+                }
             }
             pruned += 1;
         }
-        if pruned < limit {
-            // A period that is over and of which no record is left.
-            state.books.counters.retain(|(_, interval, start), counter| {
-                let Some(interval) = interval else { return true };
-                interval.end_of(*start) > before || counter.reserved != Usd::ZERO
-            });
-        }
+        // A period that is over and of which nothing is left.
+        state.books.counters.retain(|(_, interval, start), counter| {
+            let over = interval.is_some_and(|interval| interval.end_of(*start) <= before);
+            !over || counter.spent != Usd::ZERO || counter.reserved != Usd::ZERO
+        });
         Ok(pruned)
     }
 }

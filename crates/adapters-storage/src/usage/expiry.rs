@@ -1,0 +1,66 @@
+//! Reservations that outlived their processes.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use domain::budget::{ExpiryReport, Settlement, abandoned_record};
+use domain::decision::UnknownUsage;
+use domain::error::StoreError;
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
+
+use super::charges::{charge, end};
+use super::counters::Postings;
+use super::held::to_claim;
+use super::job::Charge;
+use super::statements::Texts;
+use crate::convert::millis;
+use crate::database::Database;
+use crate::entities::reservations::{Column, Entity};
+use crate::errors::store_error;
+
+fn over(now: DateTime<Utc>, limit: u64) -> Select<Entity> {
+    Entity::find()
+        .filter(Column::ExpiresAt.lte(millis(now)))
+        .order_by_asc(Column::ExpiresAt)
+        .limit(limit.min(u64::from(u32::MAX)))
+}
+
+/// See the port.
+pub(super) async fn expire(database: &Database, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
+    // Where there is nothing to do, as nearly always, nobody has to wait for the lock.
+    if over(database.now(), 1).one(database.readers()).await.map_err(store_error)?.is_none() {
+        return Ok(ExpiryReport::default());
+    }
+    let transaction = database.begin().await?;
+    let mut texts = Texts::new(transaction.get_database_backend());
+    let now = database.now();
+    let rows = over(now, limit).all(&transaction).await.map_err(store_error)?;
+    let (mut charges, mut ended) = (Vec::new(), Vec::new());
+    for row in rows {
+        let id = row.id.clone();
+        match to_claim(row) {
+            Ok((claim, reservation)) => {
+                let record = abandoned_record(&claim, &reservation).filter(|_| unknown == UnknownUsage::Bound);
+                if let Some(record) = record {
+                    charges.push(Charge::of(Settlement { record, messages: Vec::new() })?);
+                }
+                ended.push(id);
+            }
+            // It stays for somebody to look at; the others do not wait for that.
+            Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "a reservation cannot be read"),
+        }
+    }
+    let mut postings = Postings::default();
+    let charging: Vec<&Charge> = charges.iter().collect();
+    let charged = if charging.is_empty() {
+        HashSet::new()
+    } else {
+        charge(&transaction, &mut texts, &charging, now, &mut postings).await?
+    };
+    let ids: Vec<&str> = ended.iter().map(String::as_str).collect();
+    end(&transaction, &mut texts, &ids, &mut postings).await?;
+    postings.write(&transaction, &mut texts).await?;
+    transaction.commit().await.map_err(store_error)?;
+    let (all, charged) = (ids.len() as u64, charged.len() as u64);
+    Ok(ExpiryReport { released: all.saturating_sub(charged), charged })
+}

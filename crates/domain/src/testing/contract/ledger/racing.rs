@@ -1,0 +1,146 @@
+//! Everything at once.
+
+use futures_util::future::join;
+
+use super::super::Stores;
+use super::furniture::*;
+use crate::budget::{ExpiryReport, WorkspaceBudgets};
+use crate::decision::UnknownUsage;
+use crate::testing::{join_all, yield_now};
+use crate::usage::UsageOutcome;
+
+pub(super) async fn of_sixty_four_at_once_as_many_are_admitted_as_fit(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((109, None))).await;
+    let payer = payer(1);
+    let admitted = join_all((1..=64).map(|number| reserve(stores, number, &payer, 10))).await;
+    assert_eq!(admitted.iter().filter(|result| result.is_ok()).count(), 10);
+    for refused in admitted.iter().filter_map(|result| result.as_ref().err()) {
+        assert!(refused.reserved <= usd(100) && refused.waits_for_others(), "{refused:?}");
+    }
+    assert_eq!(used(stores, &payer).await, (0, 100));
+    assert_eq!(audited(stores).await.reservations, 10);
+}
+
+pub(super) async fn nobody_sees_more_than_the_limit(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    limit_workspace(stores, 1, WorkspaceBudgets { daily: Some(usd(95)), ..WorkspaceBudgets::default() }).await;
+    let (payer, done) = (payer(1), std::cell::Cell::new(0));
+    let callers = join_all((1..=64).map(async |number| {
+        // Bounds of 10 that come to 4 or to nothing.
+        if let Ok(reservation) = reserve(stores, number, &payer, 10).await {
+            yield_now().await;
+            if number % 3 == 0 {
+                stores.ledger.release(&id(number)).await.unwrap();
+            } else {
+                settle(stores, record(number, payer.clone(), 4, reservation.at)).await;
+            }
+        }
+        done.set(done.get() + 1);
+    }));
+    let observer = async {
+        let mut seen = 0;
+        while done.get() < 64 {
+            for limit in standing(stores, &payer).await {
+                let used = limit.spent.pico() + limit.reserved.pico();
+                assert!(used <= limit.limit.pico(), "{limit:?}");
+                seen += 1;
+            }
+            yield_now().await;
+        }
+        seen
+    };
+    let (_, seen) = join(callers, observer).await;
+    assert!(seen > 1, "nobody looked");
+    assert_eq!(audited(stores).await.reservations, 0);
+}
+
+/// Callers that wait for each other's settlements come as far as the money reaches, and no further.
+pub(super) async fn what_is_settled_makes_room(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    let payer = payer(1);
+    let spent = join_all((1..=64).map(async |number| {
+        loop {
+            match reserve(stores, number, &payer, 10).await {
+                Ok(reservation) => {
+                    settle(stores, record(number, payer.clone(), 5, reservation.at)).await;
+                    return 5;
+                }
+                Err(refused) if refused.waits_for_others() => yield_now().await,
+                Err(_) => return 0,
+            }
+        }
+    }))
+    .await;
+    assert_eq!(spent.iter().sum::<i64>(), 95, "95 are spent, and a bound of 10 fits no more");
+    assert_eq!(used(stores, &payer).await, (95, 0));
+}
+
+pub(super) async fn extensions_share_what_is_left(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    let payer = payer(1);
+    for number in 1..=10 {
+        reserve(stores, number, &payer, 5).await.unwrap();
+    }
+    let extended = join_all((1..=10).map(async |number| {
+        let first = stores.ledger.extend(&id(number), usd(5), &[attempt(5)]).await.unwrap();
+        let second = stores.ledger.extend(&id(number), usd(5), &[attempt(5)]).await.unwrap();
+        i64::from(first.is_ok()) + i64::from(second.is_ok())
+    }))
+    .await;
+    assert_eq!(extended.iter().sum::<i64>(), 10, "{extended:?}");
+    assert_eq!(used(stores, &payer).await, (0, 100));
+    // An extension and a charge of one request at once: whichever is first, the money is not held.
+    let now = utc("2026-07-15T12:00:00Z");
+    limit_key(stores, 1, Some((1_000, None))).await;
+    join_all((1..=10).map(async |number| {
+        let extending = async { drop(stores.ledger.extend(&id(number), usd(1), &[attempt(1)]).await) };
+        join(extending, settle(stores, record(number, payer.clone(), 3, now))).await;
+    }))
+    .await;
+    assert_eq!(used(stores, &payer).await, (30, 0));
+}
+
+pub(super) async fn settling_and_expiring_at_once_charge_once(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((10_000, None))).await;
+    let payer = payer(1);
+    let at = reserve(stores, 1, &payer, 10).await.unwrap().at;
+    for number in 2..=40 {
+        reserve(stores, number, &payer, 10).await.unwrap();
+    }
+    stores.clock.advance(LEASE);
+    let settling = join_all((1..=30).map(|number| settle(stores, record(number, payer.clone(), 3, at))));
+    let expiring = join_all((0..3).map(|_| stores.ledger.expire(UnknownUsage::Bound, 20)));
+    let ((), reports) = join(async { drop(settling.await) }, expiring).await;
+    let first: u64 = reports.into_iter().map(|report| report.unwrap().charged).sum();
+    let ExpiryReport { charged, .. } = stores.ledger.expire(UnknownUsage::Bound, 100).await.unwrap();
+    assert!(first + charged >= 10, "those that nobody settled");
+    assert_eq!(used(stores, &payer).await, (30 * 3 + 10 * 10, 0));
+    for number in 1..=40 {
+        let outcome = stores.usage.find(&id(number)).await.unwrap().unwrap().outcome;
+        let expected = if number <= 30 { UsageOutcome::Completed } else { UsageOutcome::Abandoned };
+        assert_eq!(outcome, expected, "{number}");
+    }
+}
+
+pub(super) async fn rivals_of_one_id_are_one(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    let payer = payer(1);
+    let made = join_all((0..20).map(|_| reserve(stores, 1, &payer, 60))).await;
+    assert!(made.iter().all(|result| result == &made[0] && result.is_ok()), "{made:?}");
+    assert_eq!(used(stores, &payer).await, (0, 60));
+    let ending = (0..20_i64).map(async |number| {
+        if number % 2 == 0 {
+            stores.ledger.release(&id(1)).await.unwrap();
+        } else {
+            settle(stores, record(1, payer.clone(), 7, utc("2026-07-15T12:00:00Z"))).await;
+        }
+    });
+    join_all(ending).await;
+    assert_eq!(used(stores, &payer).await, (7, 0));
+}

@@ -1,0 +1,144 @@
+//! What is charged and released.
+
+use super::super::Stores;
+use super::super::samples::{audit, hash, workspace_id};
+use super::furniture::*;
+use crate::budget::Settlement;
+use crate::ids::{DestinationId, OutboxId};
+use crate::json::Json;
+use crate::money::Usd;
+use crate::observability::OutboxMessage;
+use crate::testing::{SequentialIds, join_all};
+use crate::usage::{UsageFilter, UsageOutcome, UsageRecord};
+
+pub(super) async fn a_charge_takes_the_place_of_its_reservation(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
+    let charged = record(1, payer(1), 25, reservation.at);
+    settle(stores, charged.clone()).await;
+    assert_eq!(used(stores, &payer(1)).await, (25, 0));
+    assert_eq!(stores.usage.find(&id(1)).await.unwrap(), Some(charged));
+    spend(stores, 2, &payer(1), 5).await;
+    assert_eq!(used(stores, &payer(1)).await, (30, 0), "a charge needs no reservation");
+    let audit = audited(stores).await;
+    assert_eq!((audit.records, audit.reservations), (2, 0));
+    assert!(audit.counters >= 8, "a workspace and a key, each in total and by three periods: {audit:?}");
+}
+
+pub(super) async fn settling_again_changes_nothing(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    let first = reserve(stores, 1, &payer(1), 70).await.unwrap();
+    let charged = record(1, payer(1), 25, first.at);
+    settle(stores, charged.clone()).await;
+    for again in [charged.clone(), record(1, payer(1), 99, first.at), record(1, payer(2), 25, first.at)] {
+        settle(stores, again).await;
+    }
+    join_all((0..5).map(|_| settle(stores, charged.clone()))).await;
+    assert_eq!(used(stores, &payer(1)).await, (25, 0));
+    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(1)), 9).await.unwrap(), [charged]);
+    assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(2)), 9).await.unwrap(), []);
+
+    reserve(stores, 2, &payer(1), 70).await.unwrap();
+    let twice = record(2, payer(1), 30, first.at);
+    join_all((0..10).map(|_| settle(stores, twice.clone()))).await;
+    assert_eq!(used(stores, &payer(1)).await, (55, 0), "at once neither");
+}
+
+pub(super) async fn more_than_was_reserved_is_charged_all_the_same(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    reserve(stores, 1, &payer(1), 10).await.unwrap();
+    spend(stores, 1, &payer(1), 130).await;
+    let refused = reserve(stores, 2, &payer(1), 1).await.unwrap_err();
+    assert_eq!((refused.spent, refused.reserved), (usd(130), usd(0)));
+    assert!(!refused.waits_for_others());
+}
+
+pub(super) async fn what_is_released_is_there_again(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, None))).await;
+    reserve(stores, 1, &payer(1), 100).await.unwrap();
+    for _ in 0..2 {
+        stores.ledger.release(&id(1)).await.unwrap();
+        assert_eq!(used(stores, &payer(1)).await, (0, 0));
+    }
+    stores.ledger.release(&id(9)).await.expect("what was never reserved is none");
+    reserve(stores, 1, &payer(1), 100).await.expect("the id is free again");
+    assert_eq!(stores.usage.find(&id(1)).await.unwrap(), None, "nothing was charged");
+}
+
+pub(super) async fn whoever_is_gone_is_charged_all_the_same(stores: &Stores) {
+    furnish(stores).await;
+    stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
+    let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
+    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
+    stores.ledger.extend(&id(1), usd(5), &[attempt(5)]).await.unwrap().unwrap();
+    settle(stores, record(1, payer(1), 25, reservation.at)).await;
+    assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().credit, Some(usd(75)));
+    assert!(stores.usage.find(&id(1)).await.unwrap().is_some());
+}
+
+fn message(number: u64) -> OutboxMessage {
+    OutboxMessage {
+        id: OutboxId::from_uuid(SequentialIds::uuid(number)),
+        destination_id: DestinationId::from_uuid(SequentialIds::uuid(7)),
+        payload: Json::object([("a", "[ 1.0 ]")]),
+    }
+}
+
+pub(super) async fn messages_are_put_out_once(stores: &Stores) {
+    furnish(stores).await;
+    let now = utc("2026-07-15T12:00:00Z");
+    let settle = async |number, messages| {
+        let record = record(number, payer(1), 1, now);
+        stores.ledger.settle(Settlement { record, messages }).await.unwrap();
+    };
+    settle(1, vec![message(1), message(2)]).await;
+    settle(1, vec![message(3)]).await;
+    join_all((0..3).map(|_| settle(2, vec![message(4)]))).await;
+    settle(3, Vec::new()).await;
+    assert_eq!(stores.outbox.standing().await.unwrap().pending, 3, "a record that is there says nothing more");
+    let destination = message(1).destination_id;
+    assert_eq!(stores.outbox.due(now, &[]).await.unwrap(), [destination]);
+    let lease = std::time::Duration::from_secs(9);
+    let due = stores.outbox.take(destination, now, lease, 9, usize::MAX).await.unwrap();
+    let mut found: Vec<OutboxMessage> = due.into_iter().map(|due| due.message).collect();
+    found.sort_by_key(|message| message.id);
+    assert_eq!(found, [message(1), message(2), message(4)]);
+
+    reserve(stores, 5, &payer(1), 1).await.unwrap();
+    stores.clock.advance(LEASE);
+    stores.ledger.expire(crate::decision::UnknownUsage::Bound, 9).await.unwrap();
+    settle(5, vec![message(5)]).await;
+    assert_eq!(stores.outbox.standing().await.unwrap().pending, 4, "the real record is told of");
+}
+
+/// Leaves behind what does not add up.
+pub(super) async fn a_cost_that_is_not_that_of_its_tokens_is_told(stores: &Stores) {
+    furnish(stores).await;
+    let now = utc("2026-07-15T12:00:00Z");
+    let shared = |number, index, cost| UsageRecord {
+        share: crate::usage::UsageShare { index, of: 3 },
+        cost: Usd::from_pico(cost),
+        ..record(number, payer(1), 100, now)
+    };
+    // A hundred picodollars shared by three, the last of whom was charged one too many.
+    for (number, cost) in [(1, 34), (2, 33), (3, 34)] {
+        let index = u32::try_from(number - 1).unwrap();
+        settle(stores, shared(number, index, cost)).await;
+    }
+    let of_before = UsageRecord {
+        outcome: UsageOutcome::Failed,
+        attempts: std::sync::Arc::default(),
+        ..record(4, payer(1), 50, now)
+    };
+    settle(stores, of_before).await;
+    let audit = audited(stores).await;
+    assert_eq!((audit.records, audit.discrepancies.len()), (4, 1), "{audit:?}");
+    let found = &audit.discrepancies[0];
+    assert_eq!((found.expected, found.found), (usd(33), usd(34)));
+    assert!(found.what.contains(id(3).as_str()), "{found:?}");
+}
