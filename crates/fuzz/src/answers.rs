@@ -72,6 +72,7 @@ pub fn written(manner: &Manner, inquiry: &Arc<Inquiry>, answers: &Answers) -> Re
         cost: "0.000000000001".parse()?,
         attempts: std::sync::Arc::default(),
         funnel: Vec::new(),
+        findings: Vec::new(),
     };
     let body = write(manner, &Answered { decision: &decision, questions: asked(inquiry), told: None });
     let body = Json::parse(&body).with_context(|| format!("answered as {:?}, it is no JSON", manner.shape()))?;

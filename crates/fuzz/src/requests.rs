@@ -116,6 +116,7 @@ fn refused(fault: &InvalidDecision) -> Result<()> {
         message: &message,
         place: Some(&place),
         metadata: &metadata,
+        amounts: &[],
         user_id: None,
         told: None,
         retry_after: Some(Duration::from_millis(1500)),

@@ -6,6 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use chrono::SecondsFormat;
 use domain::api_key::Principal;
+use domain::guardrail::filter::Finding;
 use domain::ids::DecisionId;
 use domain::usage::{AttemptRecord, Generation, GetGenerationError, UsageOutcome};
 use serde::Serialize;
@@ -75,6 +76,9 @@ struct View<'a> {
     request_id: &'a str,
     workspace_id: String,
     trace: Option<Box<RawValue>>,
+    charged_at: String,
+    guardrail_ids: Vec<String>,
+    findings: Vec<Found<'a>>,
     provider_responses: Vec<Response<'a>>,
     #[serde(flatten)]
     without_meaning: WithoutMeaning,
@@ -85,6 +89,28 @@ struct View<'a> {
 struct Share {
     index: u32,
     of: u32,
+}
+
+/// What a content filter redacted or flagged, without what it was.
+#[derive(Serialize)]
+struct Found<'a> {
+    guardrail_id: String,
+    label: &'a str,
+    action: &'static str,
+    path: &'a str,
+    count: u32,
+}
+
+impl<'a> Found<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            guardrail_id: finding.guardrail_id.to_string(),
+            label: &finding.label,
+            action: finding.action.as_str(),
+            path: &finding.path,
+            count: finding.count,
+        }
+    }
 }
 
 /// Members that clients insist on and that mean nothing for Decisions or are not kept: null.
@@ -174,6 +200,9 @@ impl<'a> View<'a> {
             request_id: record.request_id.as_str(),
             workspace_id: record.workspace_id.to_string(),
             trace: record.trace.as_ref().map(opaque),
+            charged_at: record.charged_at.to_rfc3339_opts(SecondsFormat::Millis, true),
+            guardrail_ids: record.guardrails.iter().map(ToString::to_string).collect(),
+            findings: record.findings.iter().map(Found::of).collect(),
             provider_responses: record.attempts.iter().map(|attempt| Response::of(attempt, generation)).collect(),
             without_meaning: WithoutMeaning::default(),
         }

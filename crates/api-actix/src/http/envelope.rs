@@ -4,11 +4,12 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use domain::ids::RequestId;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::error::{ApiError, whole_seconds};
 use super::format::ErrorFormat;
 use super::wire_names::WireNames;
+use crate::wires::object::Object;
 use crate::wires::{self, Refusal};
 
 /// True where the caller asks to be told how its request was handled.
@@ -45,6 +46,7 @@ pub(crate) fn respond(
         message: view.message,
         place: view.place,
         metadata: &metadata,
+        amounts: view.amounts,
         user_id: view.user_id,
         told: told.as_ref().map(|(name, told)| (*name, told)),
         retry_after: wait,
@@ -76,18 +78,20 @@ fn body(format: ErrorFormat, refusal: &Refusal<'_>) -> String {
 }
 
 fn envelope(refusal: &Refusal<'_>) -> String {
-    let mut envelope = Map::new();
-    envelope.insert(
-        "error".to_owned(),
-        json!({"code": refusal.status, "message": refusal.message, "metadata": refusal.metadata}),
-    );
-    if let Some(user_id) = refusal.user_id {
-        envelope.insert("user_id".to_owned(), Value::from(user_id));
+    let error = Object::new()
+        .count("code", refusal.status.into())
+        .text("message", refusal.message)
+        .json("metadata", &refusal.metadata_json());
+    let body = Object::new().json("error", &error.end());
+    let body = match refusal.told {
+        Some((name, told)) => body.json(name, &told.to_string()),
+        None => body,
+    };
+    match refusal.user_id {
+        Some(user_id) => body.text("user_id", user_id),
+        None => body,
     }
-    if let Some((name, told)) = refusal.told {
-        envelope.insert(name.to_owned(), told.clone());
-    }
-    Value::Object(envelope).to_string()
+    .end()
 }
 
 /// The phrase of a status that the registry has none for.
@@ -105,6 +109,7 @@ mod tests {
     use super::*;
     use actix_web::body::to_bytes;
     use domain::error::ErrorKind;
+    use serde_json::json;
 
     async fn envelope(error: ApiError, names: Option<WireNames>) -> String {
         let response = respond(&error, &"req-1".parse().unwrap(), Some("/docs"), ErrorFormat::Contract, names);

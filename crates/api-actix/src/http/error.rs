@@ -9,6 +9,7 @@ use actix_web::http::header::{ACCEPT_ENCODING, ALLOW, HeaderName, HeaderValue, R
 use domain::api_key::{AuthenticateError, WrongKeyKind};
 use domain::decision::InvalidDecision;
 use domain::error::{ErrorKind, StoreError};
+use domain::money::Usd;
 use domain::rate::RateLimited;
 use serde_json::{Map, Value};
 
@@ -73,6 +74,7 @@ struct Parts {
     status: StatusCode,
     message: Cow<'static, str>,
     metadata: Map<String, Value>,
+    amounts: Vec<(&'static str, Usd)>,
     service_metadata: Map<String, Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
     user_id: Option<String>,
@@ -88,6 +90,7 @@ impl ApiError {
             status,
             message,
             metadata: Map::new(),
+            amounts: Vec::new(),
             service_metadata: Map::new(),
             headers: Vec::new(),
             user_id: None,
@@ -150,6 +153,13 @@ impl ApiError {
         self
     }
 
+    /// One more member of `error.metadata`: money in USD, a number with every digit that it has.
+    pub(crate) fn amount(mut self, name: &'static str, amount: Usd) -> Self {
+        self.0.amounts.retain(|(other, _)| *other != name);
+        self.0.amounts.push((name, amount));
+        self
+    }
+
     /// One more member of what is told only to those who ask for it.
     pub(crate) fn service_metadata(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.service_metadata.insert(name.to_owned(), value.into());
@@ -172,10 +182,10 @@ impl ApiError {
     }
 
     /// The headers that go with a refusal by a rate limit. `reset_at_ms` is in Unix epoch milliseconds.
-    pub(crate) fn rate_limit(self, limit: u32, retry_after: Duration, reset_at_ms: i64) -> Self {
+    pub(crate) fn rate_limit(self, limit: u32, remaining: u32, retry_after: Duration, reset_at_ms: i64) -> Self {
         self.retry_after(retry_after)
             .header(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(limit))
-            .header(HeaderName::from_static("x-ratelimit-remaining"), HeaderValue::from(0))
+            .header(HeaderName::from_static("x-ratelimit-remaining"), HeaderValue::from(remaining))
             .header(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(reset_at_ms))
     }
 
@@ -213,6 +223,7 @@ impl ApiError {
             status: self.0.status,
             message: &self.0.message,
             metadata: &self.0.metadata,
+            amounts: &self.0.amounts,
             service_metadata: &self.0.service_metadata,
             user_id: self.0.user_id.as_deref(),
             headers: &self.0.headers,
@@ -243,6 +254,7 @@ pub(crate) struct ErrorView<'a> {
     pub(crate) status: StatusCode,
     pub(crate) message: &'a str,
     pub(crate) metadata: &'a Map<String, Value>,
+    pub(crate) amounts: &'a [(&'static str, Usd)],
     pub(crate) service_metadata: &'a Map<String, Value>,
     pub(crate) user_id: Option<&'a str>,
     pub(crate) headers: &'a [(HeaderName, HeaderValue)],
@@ -290,10 +302,15 @@ impl From<WrongKeyKind> for ApiError {
 }
 
 impl ApiError {
-    /// 429 with when to come back. `now_ms` is in Unix epoch milliseconds.
+    /// 429 with when to come back and what it was that refused. `now_ms` is in Unix epoch milliseconds.
     pub(crate) fn rate_limited(limited: RateLimited, now_ms: i64) -> Self {
         let wait_ms = i64::try_from(limited.retry_after.as_millis()).unwrap_or(i64::MAX);
-        Self::of(ErrorKind::RateLimited).rate_limit(limited.limit, limited.retry_after, now_ms.saturating_add(wait_ms))
+        let RateLimited { scope, unit, limit, remaining, retry_after } = limited;
+        Self::of(ErrorKind::RateLimited)
+            .rate_limit(limit, remaining, retry_after, now_ms.saturating_add(wait_ms))
+            .metadata("scope", scope.as_str())
+            .metadata("unit", unit.as_str())
+            .metadata("limit", limit)
     }
 }
 

@@ -249,7 +249,7 @@ pub(super) struct Generation {
     #[schema(required)]
     generation_time: Option<i64>,
     streamed: bool,
-    /// `completed`, `failed` or `cancelled`.
+    /// `completed`, `failed`, `cancelled`, or `abandoned` where the process died.
     outcome: String,
     cancelled: bool,
     /// `stop` where it was answered, `error` where every attempt failed, null where the caller left.
@@ -269,8 +269,28 @@ pub(super) struct Generation {
     /// As it was sent.
     #[schema(required, value_type = Option<Object>)]
     trace: Option<Value>,
+    /// The moment whose day, week and month the cost belongs to.
+    #[schema(format = DateTime)]
+    charged_at: String,
+    /// The guardrails that the key was under, the workspace's first.
+    guardrail_ids: Vec<String>,
+    /// What their content filters redacted or flagged.
+    findings: Vec<FilterFinding>,
     /// One for each attempt, in the order in which they began.
     provider_responses: Vec<ProviderResponse>,
+}
+
+/// What a content filter found, without what it was.
+#[derive(ToSchema)]
+pub(super) struct FilterFinding {
+    guardrail_id: String,
+    label: String,
+    /// `redact` or `flag`.
+    action: String,
+    /// Where the first match is.
+    path: String,
+    /// How many matches there were.
+    count: i64,
 }
 
 /// Which share of the cost of its attempts a request bears, where identical requests shared a call.

@@ -11,7 +11,7 @@ mod answered;
 mod body;
 mod fault;
 mod fields;
-mod object;
+pub(crate) mod object;
 mod path;
 mod refusal;
 

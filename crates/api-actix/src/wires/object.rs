@@ -3,10 +3,10 @@
 use domain::json::Json;
 
 /// An object under construction.
-pub(super) struct Object(String);
+pub(crate) struct Object(String);
 
 impl Object {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(String::from("{"))
     }
 
@@ -23,7 +23,7 @@ impl Object {
     }
 
     /// A member whose value is JSON already.
-    pub(super) fn json(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn json(mut self, name: &str, value: &str) -> Self {
         if self.0.len() > 1 {
             self.0.push(',');
         }
@@ -33,13 +33,13 @@ impl Object {
         self
     }
 
-    pub(super) fn text(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn text(mut self, name: &str, value: &str) -> Self {
         self = self.json(name, "");
         push_string(&mut self.0, value);
         self
     }
 
-    pub(super) fn count(self, name: &str, value: u64) -> Self {
+    pub(crate) fn count(self, name: &str, value: u64) -> Self {
         self.json(name, &value.to_string())
     }
 
@@ -55,7 +55,7 @@ impl Object {
         }
     }
 
-    pub(super) fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         self.0.push('}');
         self.0
     }

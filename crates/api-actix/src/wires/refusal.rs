@@ -1,8 +1,12 @@
 //! A failure on its way to a client, before it has the form that the client reads.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use domain::money::Usd;
 use serde_json::{Map, Value};
+
+use super::object::Object;
 
 /// Where in a request a fault lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub struct Refusal<'a> {
     pub place: Option<&'a Place>,
     /// Details for programs.
     pub metadata: &'a Map<String, Value>,
+    /// Amounts of USD among them, which no float may touch.
+    pub amounts: &'a [(&'static str, Usd)],
     /// The owner of the caller's workspace, where one is set.
     pub user_id: Option<&'a str>,
     /// What is told of the handling to those who ask for it, and the member that it is told in.
@@ -55,8 +61,15 @@ impl Refusal<'_> {
         }
     }
 
+    /// The members of the metadata, each as JSON, by their names.
+    pub(super) fn metadata_members(&self) -> BTreeMap<&str, String> {
+        let members = self.metadata.iter().map(|(name, value)| (name.as_str(), value.to_string()));
+        members.chain(self.amounts.iter().map(|(name, amount)| (*name, amount.to_string()))).collect()
+    }
+
     /// The metadata as JSON.
-    pub(super) fn metadata_json(&self) -> String {
-        Value::Object(self.metadata.clone()).to_string()
+    pub(crate) fn metadata_json(&self) -> String {
+        let members = self.metadata_members();
+        members.iter().fold(Object::new(), |object, (name, json)| object.json(name, json)).end()
     }
 }

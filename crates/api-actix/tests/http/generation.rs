@@ -103,6 +103,10 @@ async fn the_record_tells_what_was_asked_who_was_tried_and_what_it_cost() {
             "upstream_inference_cost": null,
         })
     );
+    assert_eq!(
+        told(&["charged_at", "guardrail_ids", "findings"]),
+        json!({"charged_at": "2026-01-01T00:00:00.000Z", "guardrail_ids": [], "findings": []})
+    );
     assert!(data["latency"].is_u64() && data["generation_time"].is_u64() && data["request_id"].is_string());
     let [failed, completed] = data["provider_responses"].as_array().unwrap().as_slice() else { panic!("{text}") };
     assert_eq!(

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use api_actix::wires::{Place, Refusal, gemini, openai, sglang, system_one};
+use domain::money::Usd;
 use serde_json::{Map, Value, json};
 
 fn metadata(extra: &Value) -> Map<String, Value> {
@@ -24,6 +25,7 @@ fn failures_are_told_as_was_reviewed() {
         message: "The body is not UTF-8",
         place: Some(&Place::Body),
         metadata: &plain,
+        amounts: &[],
         user_id: None,
         told: None,
         retry_after: None,
@@ -49,12 +51,23 @@ fn failures_are_told_as_was_reviewed() {
             Refusal { status: 404, message: "There is no model of that name", place: Some(&model), ..base.clone() },
         ),
         (
+            "a limit",
+            Refusal {
+                status: 402,
+                message: "Insufficient credits",
+                place: None,
+                amounts: &[("limit_usd", Usd::from_pico(9_007_199_254_740_993)), ("reserved_usd", Usd::ZERO)],
+                ..base.clone()
+            },
+        ),
+        (
             "all overloaded",
             Refusal {
                 status: 529,
                 message: "Provider \"returned\" error",
                 place: None,
                 metadata: &attempts,
+                amounts: &[],
                 user_id: Some("owner-1"),
                 told: Some(("service_metadata", &told)),
                 retry_after: Some(Duration::from_millis(2_500)),
@@ -86,6 +99,7 @@ fn every_status_has_words_on_every_wire() {
             message: "m",
             place: None,
             metadata: &plain,
+            amounts: &[],
             user_id: None,
             told: None,
             retry_after: None,

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use super::system::lock;
-use crate::decision::{CallerPresence, DecisionProvider, ProviderAnswer, ProviderCall};
+use crate::decision::{CallerPresence, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall};
 use crate::file::MediaTypes;
-use crate::routing::{AttemptFailure, AttemptFailureKind};
+use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 
 /// A provider that answers from a list, first to last, and remembers every call. Past the end of the list it is
 /// broken. Clones share list and memory.
@@ -36,6 +36,11 @@ impl DecisionProvider for ScriptedProvider {
         lock(&self.calls).push(call);
         let next = lock(&self.script).pop_front();
         next.unwrap_or_else(|| Err(AttemptFailure::new(AttemptFailureKind::Broken, "the script has ended")))
+    }
+
+    /// The inquiry as it is, whatever the script says was sent.
+    fn outbound_bytes(&self, _: &Endpoint, inquiry: &Inquiry) -> u64 {
+        u64::try_from(inquiry.len_bytes()).unwrap_or(u64::MAX)
     }
 }
 

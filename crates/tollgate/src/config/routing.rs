@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use domain::decision::{Coalescing, Hedging, ModelOptions, UnknownUsage};
+use domain::decision::{Coalescing, Hedging, InvalidTokenFactor, ModelOptions, TokenFactor, UnknownUsage, Unpriced};
 use domain::model::ModelId;
+use domain::money::Price;
 
 use super::build::{choice, within};
 use super::entries::Table;
-use super::{ConfigError, ModelConfig, RoutingConfig};
+use super::{ConfigError, ModelConfig, MoneyConfig, RoutingConfig};
 
 /// An hour: longer than any request may take.
 const LONGEST_HEDGE_MS: u64 = 3_600_000;
@@ -45,6 +46,27 @@ fn model(table: &Table) -> Result<ModelConfig, ConfigError> {
 /// `[money] unknown`
 pub fn unknown_usage(table: &Table) -> Result<UnknownUsage, ConfigError> {
     choice(table, "unknown", &[("bound", UnknownUsage::Bound), ("free", UnknownUsage::Free)])
+}
+
+/// What else `[money]` says of charges.
+pub fn money(table: &Table) -> Result<MoneyConfig, ConfigError> {
+    let token_factor = match table.text("token_factor") {
+        Some(text) => text.parse().map_err(|error: InvalidTokenFactor| table.fault("token_factor", error))?,
+        None => TokenFactor::ONE,
+    };
+    let cap: Option<Price> = table
+        .text("cap_price")
+        .map(|text| text.parse().ok().filter(|price| *price > Price::ZERO))
+        .map(|price| price.ok_or_else(|| table.fault("cap_price", "must be a price in USD a token, above 0")))
+        .transpose()?;
+    let words = [("refuse", Unpriced::Refuse), ("free", Unpriced::Free), ("cap", Unpriced::Cap(Price::ZERO))];
+    let unpriced = match (choice(table, "unpriced", &words)?, cap) {
+        (Unpriced::Cap(_), Some(price)) => Unpriced::Cap(price),
+        (Unpriced::Cap(_), None) => return Err(table.fault("unpriced", "needs cap_price beside it when it is cap")),
+        (_, Some(_)) => return Err(table.fault("cap_price", "needs unpriced = \"cap\" beside it")),
+        (other, None) => other,
+    };
+    Ok(MoneyConfig { token_factor, unpriced })
 }
 
 /// `[routing]`

@@ -2,7 +2,6 @@
 
 use adapters_provider::SandboxProvider;
 use domain::model::{Model, Pricing};
-use domain::money::Price;
 use domain::routing::{AttachmentForm, Endpoint, EndpointDirectory};
 
 use crate::config::{Config, EndpointConfig, ProviderConfig};
@@ -53,10 +52,8 @@ pub fn minimal_rows(endpoints: &[EndpointConfig]) -> Vec<Model> {
             continue;
         }
         let priced = endpoints.iter().filter(|other| other.model == endpoint.model).find_map(|other| other.prices);
-        let pricing = priced.map_or_else(
-            || Pricing::per_token(Price::ZERO, Price::ZERO),
-            |prices| Pricing::per_token(prices.prompt, prices.completion),
-        );
+        let pricing =
+            priced.map_or_else(Pricing::unknown, |prices| Pricing::per_token(prices.prompt, prices.completion));
         rows.push(Model::minimal(endpoint.model.clone(), pricing));
     }
     rows

@@ -21,6 +21,9 @@ pub fn settings(config: &Config) -> RouterSettings {
     let models = config.models.iter().map(|model| (model.model.clone(), model.options));
     RouterSettings {
         unknown_usage: config.unknown_usage,
+        token_factor: config.money.token_factor,
+        unpriced: config.money.unpriced,
+        budget_wait: config.limits.budget_wait,
         max_parts_in_flight: config.routing.max_parts_in_flight,
         models: models.collect::<HashMap<_, _>>(),
         ..RouterSettings::new(config.limits.request_timeout)
@@ -80,7 +83,7 @@ fn nearest_served<'a>(name: &ModelId, endpoints: &'a EndpointDirectory) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use domain::decision::{Coalescing, UnknownUsage};
+    use domain::decision::{Coalescing, UnknownUsage, Unpriced};
     use domain::model::{Model, Pricing};
     use domain::money::Price;
     use domain::routing::{Endpoint, Wire};
@@ -97,12 +100,15 @@ mod tests {
         let shipped = settings(&read(""));
         assert_eq!(shipped, RouterSettings::new(Duration::from_mins(1)));
         let config = read(
-            "[limits]\nrequest_timeout_ms = 5\n[money]\nunknown = \"free\"\n[routing]\nmax_parts_in_flight = 2\n\
+            "[limits]\nrequest_timeout_ms = 5\nbudget_wait_ms = 7\n\
+             [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\n\
+             [routing]\nmax_parts_in_flight = 2\n\
              [[models]]\nmodel = \"a/b\"\ncoalesce = \"shared\"\n",
         );
         let set = settings(&config);
         assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(5), UnknownUsage::Free));
-        assert_eq!(set.max_parts_in_flight, 2);
+        assert_eq!((set.max_parts_in_flight, set.budget_wait), (2, Duration::from_millis(7)));
+        assert_eq!((set.token_factor.times(3), set.unpriced), (6, Unpriced::Free));
         assert_eq!(set.options(&"a/b".parse().unwrap()).coalescing, Coalescing::Shared);
         assert_eq!(set.options(&"a/c".parse().unwrap()).coalescing, Coalescing::Off);
     }

@@ -129,6 +129,7 @@ pub fn back_and_there(form: Form, inquiry: &Inquiry, given: &[Given]) -> Result<
         cost: "0.000018".parse().unwrap(),
         attempts: std::sync::Arc::default(),
         funnel: Vec::new(),
+        findings: Vec::new(),
     };
     let body = write(&form.manner(), &Answered { decision: &decision, questions: &questions, told: None });
     let read = form.codec().read(&inquiry.questions, body.as_bytes());

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use actix_web::http::header::HeaderName;
+use chrono::SecondsFormat;
+use domain::budget::{BudgetScope, Overspent};
 use domain::decision::{FailedAttempts, RoutingFunnel, SubmitDecisionError};
 use domain::error::ErrorKind;
+use domain::guardrail::filter::Finding;
+use domain::money::Usd;
 use domain::routing::AttemptFailureKind;
 use domain::usage::AttemptRecord;
 use serde_json::{Value, json};
@@ -18,6 +22,19 @@ const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
     let plain = ApiError::of(error.kind());
     match error {
+        SubmitDecisionError::Blocked(ref blocked) => plain
+            .message(error.to_string())
+            .metadata("guardrail_id", blocked.guardrail_id.to_string())
+            .metadata("label", blocked.label.as_str())
+            .metadata("path", blocked.path.as_str()),
+        SubmitDecisionError::Forbidden { ref model, forbidden, ref funnel } => plain
+            .message(error.to_string())
+            .metadata("guardrail_id", forbidden.guardrail_id.to_string())
+            .metadata("rule", forbidden.rule)
+            .metadata("model", model.as_str())
+            .service_metadata("routing_funnel", funnel_view(funnel)),
+        SubmitDecisionError::Unpriced(ref model) => plain.metadata("model", model.as_str()).message(error.to_string()),
+        SubmitDecisionError::Overspent(overspent) => beyond_a_limit(plain, &overspent),
         SubmitDecisionError::UnknownModel { nearest } => {
             let place = Place::Member("model".to_owned());
             plain.message("There is no model of that name").metadata("nearest", nearest).place(place)
@@ -41,6 +58,71 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
     }
 }
 
+/// Which limit it was, how it stands, and what helps.
+fn beyond_a_limit(plain: ApiError, overspent: &Overspent) -> ApiError {
+    let resets_at = overspent.resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
+    let mut error = plain
+        .message(insufficient(overspent))
+        .metadata("scope", overspent.scope.as_str())
+        .amount("limit_usd", overspent.limit)
+        .amount("spent_usd", overspent.spent)
+        .amount("reserved_usd", overspent.reserved)
+        .metadata("resets_at", resets_at);
+    if let Some(id) = overspent.guardrail_id {
+        error = error.metadata("guardrail_id", id.to_string());
+    }
+    // What others have reserved, most of them will not need.
+    if overspent.waits_for_others() { error.retry_after(Duration::from_secs(1)) } else { error }
+}
+
+fn insufficient(overspent: &Overspent) -> String {
+    let Overspent { limit, spent, reserved, wanted, .. } = overspent;
+    let period = overspent.reset.map_or(String::new(), |reset| format!("{} ", reset.as_str()));
+    let whose = match (overspent.scope, overspent.guardrail_id) {
+        _ if overspent.is_credit => "the workspace's credit".to_owned(),
+        (BudgetScope::Workspace, _) => format!("the workspace's {period}budget"),
+        (BudgetScope::Key, _) => format!("the key's {period}limit"),
+        (BudgetScope::Guardrail, Some(id)) => format!("the {period}budget of the guardrail {id}"),
+        (BudgetScope::Guardrail, None) => format!("the {period}budget of a guardrail"),
+    };
+    let helps = match (overspent.scope, overspent.resets_at) {
+        _ if overspent.waits_for_others() => "Try again once requests in flight have ended".to_owned(),
+        _ if overspent.is_credit => {
+            "The operator of this gateway can add more with `tollgate workspace credit`".to_owned()
+        }
+        (scope, resets_at) => {
+            let command = match scope {
+                BudgetScope::Workspace => "tollgate workspace budget",
+                BudgetScope::Key => "tollgate key update",
+                BudgetScope::Guardrail => "tollgate guardrail update",
+            };
+            let anew = resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
+            let anew = anew.map_or(String::new(), |at| format!("It starts anew at {at}; "));
+            let operator = if anew.is_empty() { "The operator" } else { "the operator" };
+            format!("{anew}{operator} of this gateway can raise it with `{command}`")
+        }
+    };
+    format!(
+        "Insufficient credits: of {whose} of {limit} USD, {spent} USD are spent and {reserved} USD reserved by requests \
+         in flight, and this request may come to {wanted} USD. {helps}"
+    )
+}
+
+/// What content filters found, as the pipeline that a request went through.
+pub(super) fn pipeline_view(findings: &[Finding]) -> Vec<Value> {
+    let stage = |finding: &Finding| {
+        json!({
+            "type": "guardrail",
+            "guardrail_id": finding.guardrail_id.to_string(),
+            "label": finding.label,
+            "action": finding.action.as_str(),
+            "path": finding.path,
+            "count": finding.count,
+        })
+    };
+    findings.iter().map(stage).collect()
+}
+
 pub(super) fn funnel_view(funnel: &RoutingFunnel) -> Vec<Value> {
     funnel.iter().map(|(step, count)| json!({"step": step, "endpoint_count": count})).collect()
 }
@@ -52,6 +134,7 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
         .metadata("provider_name", failed.provider_name.as_str())
         .metadata("attempts", attempts.clone())
         .service_metadata("attempts", attempts)
+        .service_metadata("pipeline", pipeline_view(&failed.findings))
         .service_metadata("routing_funnel", funnel_view(&failed.funnel));
     if let Some(wait) = failed.retry_after {
         error = error.retry_after(wait).metadata("retry_after_seconds", whole_seconds(wait));
@@ -71,14 +154,15 @@ fn simulated(error: ApiError, failed: &FailedAttempts, now_ms: i64) -> ApiError 
     match failed.kind {
         ErrorKind::InsufficientCredits => error
             .metadata("scope", "workspace")
-            .metadata("limit_usd", "0")
-            .metadata("spent_usd", "0")
+            .amount("limit_usd", Usd::ZERO)
+            .amount("spent_usd", Usd::ZERO)
+            .amount("reserved_usd", Usd::ZERO)
             .metadata("resets_at", Value::Null),
         ErrorKind::RateLimited => {
             let wait = failed.retry_after.unwrap_or(Duration::from_secs(1));
             let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
             error
-                .rate_limit(1, wait, now_ms.saturating_add(wait_ms))
+                .rate_limit(1, 0, wait, now_ms.saturating_add(wait_ms))
                 .metadata("retry_after_seconds", whole_seconds(wait))
         }
         _ => error,

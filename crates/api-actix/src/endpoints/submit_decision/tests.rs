@@ -1,9 +1,12 @@
 use super::*;
 use std::time::Duration;
 
+use domain::budget::{BudgetScope, Overspent, ResetInterval};
 use domain::decision::{AnswerRules, Answers, FailedAttempts, Inquiry, Questions, SubmitDecisionError};
 use domain::error::ErrorKind;
-use domain::ids::WorkspaceId;
+use domain::guardrail::filter::{Blocked, Finding};
+use domain::guardrail::{FilterAction, Forbidden};
+use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::money::{Price, Usd};
 use domain::routing::{AttemptFailureKind, ConfidenceSource, SimulatedFailure, TokenPrices};
@@ -45,6 +48,7 @@ fn decision() -> Decision {
         cost: "0.000018018".parse::<Usd>().unwrap(),
         attempts: vec![attempt("broken"), attempt("completed")].into(),
         funnel: vec![("configured", 2)],
+        findings: Vec::new(),
     }
 }
 
@@ -113,7 +117,9 @@ fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duratio
     let attempts = vec![attempt(last.as_str())].into();
     let id = "gen-dec-9".parse().unwrap();
     let funnel = vec![("configured", 1)];
-    let failed = FailedAttempts { id, kind, provider_name: "Acme".into(), attempts, retry_after, last, funnel };
+    let findings = Vec::new();
+    let provider_name = "Acme".into();
+    let failed = FailedAttempts { id, kind, provider_name, attempts, retry_after, last, funnel, findings };
     refusal(SubmitDecisionError::Attempts(failed), 1_000)
 }
 
@@ -152,12 +158,107 @@ fn simulated_failures_look_like_real_ones_and_say_what_they_are() {
     }
     let credits = failed(S::InsufficientCredits.kind(), AttemptFailureKind::Simulated(S::InsufficientCredits), None);
     assert_eq!(credits.view().metadata["scope"], "workspace");
+    let amounts: Vec<&str> = credits.view().amounts.iter().map(|(name, _)| *name).collect();
+    assert_eq!(amounts, ["limit_usd", "spent_usd", "reserved_usd"]);
     assert_eq!(credits.view().metadata["resets_at"], Value::Null);
     let limited = failed(S::RateLimited.kind(), AttemptFailureKind::Simulated(S::RateLimited), None);
     let names: Vec<_> = limited.view().headers.iter().map(|(name, _)| name.as_str()).collect();
     for name in ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
         assert!(names.contains(&name), "{name}");
     }
+}
+
+fn overspent(scope: BudgetScope, limit: i64, reserved: i64) -> Overspent {
+    Overspent {
+        scope,
+        guardrail_id: None,
+        is_credit: false,
+        limit: Usd::from_pico(limit),
+        reset: None,
+        spent: Usd::from_pico(5),
+        reserved: Usd::from_pico(reserved),
+        wanted: Usd::from_pico(4),
+        resets_at: None,
+    }
+}
+
+#[test]
+fn a_limit_is_named_with_how_it_stands_and_what_helps() {
+    let id = GuardrailId::from_uuid(SequentialIds::uuid(7));
+    let daily = |overspent| Overspent {
+        reset: Some(ResetInterval::Daily),
+        resets_at: Some("2026-11-22T00:00:00Z".parse().unwrap()),
+        ..overspent
+    };
+    let told = |overspent| refusal(SubmitDecisionError::Overspent(overspent), 0);
+    let key = told(daily(overspent(BudgetScope::Key, 8, 0)));
+    assert_eq!(
+        key.view().message,
+        "Insufficient credits: of the key's daily limit of 0.000000000008 USD, 0.000000000005 USD are spent and 0 USD \
+         reserved by requests in flight, and this request may come to 0.000000000004 USD. It starts anew at \
+         2026-11-22T00:00:00Z; the operator of this gateway can raise it with `tollgate key update`"
+    );
+    let view = key.view();
+    assert_eq!((view.status.as_u16(), &view.metadata["resets_at"]), (402, &json!("2026-11-22T00:00:00Z")));
+    assert_eq!((&view.metadata["scope"], view.metadata.get("guardrail_id")), (&json!("key"), None));
+    let amounts = [("limit_usd", 8), ("spent_usd", 5), ("reserved_usd", 0)].map(|(name, n)| (name, Usd::from_pico(n)));
+    assert_eq!((view.amounts, view.retry_after), (&amounts[..], None));
+
+    let credit = told(Overspent { is_credit: true, ..overspent(BudgetScope::Workspace, 8, 0) });
+    assert!(credit.view().message.contains("of the workspace's credit of"));
+    assert!(credit.view().message.ends_with("can add more with `tollgate workspace credit`"));
+    assert_eq!(credit.view().metadata["resets_at"], Value::Null);
+    let budget = told(overspent(BudgetScope::Workspace, 8, 0));
+    assert!(budget.view().message.contains("of the workspace's budget of"), "{}", budget.view().message);
+    assert!(
+        budget.view().message.ends_with(". The operator of this gateway can raise it with `tollgate workspace budget`")
+    );
+    let guardrail = told(daily(Overspent { guardrail_id: Some(id), ..overspent(BudgetScope::Guardrail, 8, 0) }));
+    assert!(guardrail.view().message.contains(&format!("the daily budget of the guardrail {id}")));
+    assert_eq!(guardrail.view().metadata["guardrail_id"], id.to_string());
+    let busy = told(overspent(BudgetScope::Key, 10, 2));
+    assert_eq!(busy.view().retry_after, Some(Duration::from_secs(1)));
+    assert!(busy.view().message.ends_with("Try again once requests in flight have ended"));
+}
+
+#[test]
+fn what_a_guardrail_refuses_names_the_guardrail_and_the_rule() {
+    let guardrail_id = GuardrailId::from_uuid(SequentialIds::uuid(7));
+    let blocked = Blocked { guardrail_id, label: "EMAIL".to_owned(), path: "state.from".to_owned() };
+    let blocked = refusal(SubmitDecisionError::Blocked(blocked), 0);
+    assert_eq!(
+        (blocked.status().as_u16(), blocked.view().message),
+        (403, "Request blocked by content filter: [EMAIL]")
+    );
+    assert_eq!(
+        Value::Object(blocked.view().metadata.clone()),
+        json!({"guardrail_id": guardrail_id.to_string(), "label": "EMAIL", "path": "state.from"})
+    );
+    let model = || "acme/judge".parse().unwrap();
+    let forbidden = Forbidden { guardrail_id, rule: "allowed_models" };
+    let forbidden = refusal(SubmitDecisionError::Forbidden { model: model(), forbidden, funnel: Vec::new() }, 0);
+    assert!(forbidden.view().message.starts_with("acme/judge may not be used with this key"));
+    assert_eq!(
+        (forbidden.status().as_u16(), Value::Object(forbidden.view().metadata.clone())),
+        (403, json!({"guardrail_id": guardrail_id.to_string(), "rule": "allowed_models", "model": "acme/judge"}))
+    );
+    let unpriced = refusal(SubmitDecisionError::Unpriced(model()), 0);
+    assert_eq!(unpriced.status().as_u16(), 403);
+    assert!(unpriced.view().message.contains("money.unpriced"), "{}", unpriced.view().message);
+}
+
+#[test]
+fn what_filters_found_is_told_to_those_who_ask() {
+    let guardrail_id = GuardrailId::from_uuid(SequentialIds::uuid(7));
+    let label = "EMAIL".to_owned();
+    let finding = Finding { guardrail_id, label, action: FilterAction::Redact, path: "state".to_owned(), count: 2 };
+    let key = InferenceKey::for_tests(FixedSecrets::secret(1).hash(), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
+    let told = Told::of(&key, "acme/judge").of_answer(&Decision { findings: vec![finding], ..decision() });
+    assert_eq!(
+        told["pipeline"],
+        json!([{"type": "guardrail", "guardrail_id": guardrail_id.to_string(), "label": "EMAIL", "action": "redact",
+            "path": "state", "count": 2}])
+    );
 }
 
 #[test]

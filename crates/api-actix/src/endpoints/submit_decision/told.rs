@@ -4,7 +4,7 @@ use domain::api_key::InferenceKey;
 use domain::decision::Decision;
 use serde_json::{Value, json};
 
-use super::refused::{attempt_view, funnel_view};
+use super::refused::{attempt_view, funnel_view, pipeline_view};
 use crate::http::error::ApiError;
 
 /// What is told of the handling to those who ask for it.
@@ -26,6 +26,7 @@ impl Told {
             "attempt_count": decision.attempts.len(),
             "attempts": decision.attempts.iter().map(attempt_view).collect::<Vec<_>>(),
             "guardrail": self.guardrail,
+            "pipeline": pipeline_view(&decision.findings),
             "routing": self.routing,
             "routing_funnel": funnel_view(&decision.funnel),
             "token_source": decision.token_source.as_str(),

@@ -1,14 +1,12 @@
 //! Gemini errors.
 
-use serde_json::{Map, Value};
-
 use crate::wires::Refusal;
 use crate::wires::object::{Object, array};
 
 /// The body of a failure.
 pub fn write(refusal: &Refusal<'_>) -> String {
     let status = status_name(refusal.status);
-    let mut details = vec![info(status, refusal.metadata)];
+    let mut details = vec![info(status, refusal)];
     if let Some(path) = refusal.member() {
         let violation = Object::new().text("field", path).text("description", refusal.fault()).end();
         details.push(detail("BadRequest").json("fieldViolations", &array([violation])).end());
@@ -34,10 +32,10 @@ fn detail(name: &str) -> Object {
 }
 
 /// The metadata, whose values are strings by this form's definition.
-fn info(reason: &str, metadata: &Map<String, Value>) -> String {
-    let metadata = metadata.iter().fold(Object::new(), |object, (name, value)| match value {
-        Value::String(text) => object.text(name, text),
-        other => object.text(name, &other.to_string()),
+fn info(reason: &str, refusal: &Refusal<'_>) -> String {
+    let members = refusal.metadata_members();
+    let metadata = members.iter().fold(Object::new(), |object, (name, json)| {
+        if json.starts_with('"') { object.json(name, json) } else { object.text(name, json) }
     });
     detail("ErrorInfo").text("reason", reason).text("domain", "tollgate").json("metadata", &metadata.end()).end()
 }

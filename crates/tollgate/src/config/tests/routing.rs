@@ -1,6 +1,6 @@
 //! Options of models, and of routing as a whole.
 
-use domain::decision::{Coalescing, Hedging, ModelOptions, UnknownUsage};
+use domain::decision::{Coalescing, Hedging, ModelOptions, TokenFactor, UnknownUsage, Unpriced};
 
 use super::*;
 
@@ -10,6 +10,8 @@ fn options_are_off_until_they_are_set() {
     let expected = ModelConfig { model: "a/b".parse().unwrap(), options: ModelOptions::default() };
     assert_eq!(config.models, [expected]);
     assert_eq!(config.unknown_usage, UnknownUsage::Bound);
+    assert_eq!(config.money, MoneyConfig { token_factor: TokenFactor::ONE, unpriced: Unpriced::Refuse });
+    assert_eq!(config.limits.budget_wait, Duration::from_millis(250));
     assert_eq!(config.routing, RoutingConfig { seed: None, max_parts_in_flight: 4 });
 }
 
@@ -35,6 +37,18 @@ fn options_of_models_are_read() {
 }
 
 #[test]
+fn bounds_of_money_are_read() {
+    let config = read(
+        "[money]\ntoken_factor = \"1.25\"\nunpriced = \"cap\"\ncap_price = \"1e-5\"\n[limits]\nbudget_wait_ms = 0\n",
+    );
+    let config = config.unwrap();
+    let cap = Unpriced::Cap("0.00001".parse().unwrap());
+    assert_eq!(config.money, MoneyConfig { token_factor: "1.25".parse().unwrap(), unpriced: cap });
+    assert_eq!(config.limits.budget_wait, Duration::ZERO);
+    assert_eq!(read("[money]\nunpriced = \"free\"\n").unwrap().money.unpriced, Unpriced::Free);
+}
+
+#[test]
 fn faults_of_options_are_told_with_their_place() {
     for (text, expected) in [
         ("[[models]]\nhedge = true\n", "models[0].model is required"),
@@ -47,6 +61,13 @@ fn faults_of_options_are_told_with_their_place() {
         ("[[models]]\nmodel = \"a/b\"\nhegde = true\n", "the nearest known one is models.hedge"),
         ("[models]\nmodel = \"a/b\"\n", "models must be [[models]] tables"),
         ("[money]\nunknown = \"half\"\n", "money.unknown must be bound or free"),
+        ("[money]\ntoken_factor = \"0.9\"\n", "money.token_factor must be a decimal number from 1 to 1000"),
+        ("[money]\nunpriced = \"no\"\n", "money.unpriced must be refuse, free or cap"),
+        ("[money]\nunpriced = \"cap\"\n", "money.unpriced needs cap_price beside it"),
+        ("[money]\ncap_price = \"1\"\n", "money.cap_price needs unpriced = \"cap\" beside it"),
+        ("[money]\nunpriced = \"cap\"\ncap_price = \"0\"\n", "money.cap_price must be a price in USD a token"),
+        ("[money]\nunpriced = \"cap\"\ncap_price = \"-1\"\n", "money.cap_price must be a price in USD a token"),
+        ("[limits]\nbudget_wait_ms = 60001\n", "limits.budget_wait_ms must be 0 to 60000"),
         ("[routing]\nmax_parts_in_flight = 0\n", "routing.max_parts_in_flight must be 1 to 64"),
         ("[routing]\nmax_parts_in_flight = 65\n", "routing.max_parts_in_flight must be 1 to 64"),
         ("[routing]\nseed = -1\n", "routing.seed must be a whole number, zero or more"),
