@@ -1,9 +1,15 @@
 //! Decorators over ports: what is read on every request is kept in memory, and given up when the change feed says so.
 
+mod destinations;
 mod key_grants;
 mod live_catalogue;
+mod policies;
+mod standing;
 mod watcher;
 
+pub use destinations::LiveDestinations;
 pub use key_grants::CachedKeyGrants;
 pub use live_catalogue::LiveCatalogue;
+pub use policies::CachedPolicies;
+pub use standing::CacheStanding;
 pub use watcher::ChangeWatcher;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use adapters_cache::{CachedKeyGrants, ChangeWatcher, LiveCatalogue};
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyHash, GrantScope, KeyGrant, KeyGrants};
+use domain::audit::AuditDraft;
 use domain::change_feed::{ChangeFeed, ChangeVersions};
 use domain::error::{ErrorKind, StoreError};
 use domain::model::{Catalogue, CatalogueChange, Model, ModelRepository, Pricing};
@@ -57,7 +58,8 @@ impl KeyGrants for World {
 impl ChangeFeed for World {
     async fn versions(&self) -> Result<ChangeVersions, StoreError> {
         self.check()?;
-        Ok(ChangeVersions { keys: self.keys.load(Ordering::SeqCst), catalogue: self.catalogue.load(Ordering::SeqCst) })
+        let (keys, catalogue) = (self.keys.load(Ordering::SeqCst), self.catalogue.load(Ordering::SeqCst));
+        Ok(ChangeVersions { keys, catalogue, ..ChangeVersions::default() })
     }
 }
 
@@ -68,7 +70,7 @@ impl ModelRepository for World {
         Ok(self.rows.lock().unwrap().clone())
     }
 
-    async fn apply(&self, _: &CatalogueChange, _: u64) -> Result<bool, StoreError> {
+    async fn apply(&self, _: &CatalogueChange, _: u64, _: &AuditDraft) -> Result<bool, StoreError> {
         Ok(true)
     }
 }

@@ -1,0 +1,135 @@
+//! What keys are under, from memory and compiled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::api_key::{GrantScope, InferenceKey, KeyGrants};
+use domain::error::StoreError;
+use domain::guardrail::{Guardrail, GuardrailPolicies, GuardrailRepository, Policy};
+use domain::ids::GuardrailId;
+use moka::future::Cache;
+use moka::policy::EvictionPolicy;
+
+use crate::ChangeWatcher;
+use crate::standing::{CacheStanding, Lookups};
+
+/// How often a key is read anew because its guardrail was gone.
+const TRIES: usize = 3;
+
+/// The guardrail of a workspace and that of a key, in the order in which they apply.
+type Pair = (Option<GuardrailId>, Option<GuardrailId>);
+
+/// Finds policies in memory, else makes them of what the repository holds; many askers of one pair of guardrails ask
+/// the repository once.
+///
+/// Entries are filed under the change feed's key counter, as those of [`crate::CachedKeyGrants`] are: a change anywhere
+/// makes all of them unreachable at once. The counter moves for changes of keys as well, so what was compiled is kept
+/// beside them and taken again where the guardrails turn out to be the same.
+pub struct CachedPolicies {
+    guardrails: Arc<dyn GuardrailRepository>,
+    grants: Arc<dyn KeyGrants>,
+    watcher: Arc<ChangeWatcher>,
+    current: Cache<(u64, Pair), Arc<Policy>>,
+    compiled: Cache<Pair, Arc<Policy>>,
+    lookups: Lookups,
+}
+
+/// Why there is no policy to keep.
+#[derive(Debug, thiserror::Error)]
+enum Miss {
+    #[error("a guardrail is not there any more")]
+    Gone,
+    #[error("the look-up failed")]
+    Store(#[source] StoreError),
+}
+
+impl CachedPolicies {
+    /// Wires the ports. `grants` is asked what a key holds now where what it held is gone, so it must not be a cache;
+    /// `capacity` is how many policies are kept at most.
+    pub fn new(
+        guardrails: Arc<dyn GuardrailRepository>,
+        grants: Arc<dyn KeyGrants>,
+        watcher: Arc<ChangeWatcher>,
+        capacity: u64,
+    ) -> Self {
+        let current = Cache::builder()
+            .max_capacity(capacity)
+            // Entries under an old counter are dead however often they were used, so age decides, not frequency.
+            .eviction_policy(EvictionPolicy::lru())
+            .time_to_idle(Duration::from_mins(5))
+            .build();
+        let compiled = Cache::builder().max_capacity(capacity).time_to_idle(Duration::from_mins(5)).build();
+        Self { guardrails, grants, watcher, current, compiled, lookups: Lookups::default() }
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> CacheStanding {
+        self.lookups.standing(self.current.entry_count())
+    }
+
+    async fn policy(&self, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
+        let version = self.watcher.keys_version().await.map_err(Miss::Store)?;
+        let entry = (version, pair);
+        if let Some(policy) = self.lookups.count(self.current.get(&entry).await) {
+            return Ok(policy);
+        }
+        self.current.try_get_with(entry, self.make(pair)).await
+    }
+
+    async fn make(&self, pair: Pair) -> Result<Arc<Policy>, Miss> {
+        let mut guardrails: Vec<Guardrail> = Vec::with_capacity(2);
+        for id in [pair.0, pair.1].into_iter().flatten() {
+            if guardrails.iter().all(|found| found.id != id) {
+                guardrails.push(self.guardrails.find(id).await.map_err(Miss::Store)?.ok_or(Miss::Gone)?);
+            }
+        }
+        if let Some(policy) = self.compiled.get(&pair).await
+            && policy.guardrails() == guardrails
+        {
+            return Ok(policy);
+        }
+        let ids: Vec<String> = guardrails.iter().map(|guardrail| guardrail.id.to_string()).collect();
+        let policy = Policy::compile(guardrails).map_err(|fault| {
+            let what = format!("the filters of guardrail {} cannot be used: {fault}", ids.join(" and "));
+            Miss::Store(StoreError::Corrupt(what))
+        })?;
+        let policy = Arc::new(policy);
+        self.compiled.insert(pair, Arc::clone(&policy)).await;
+        Ok(policy)
+    }
+
+    /// What the key is under now; a key that is gone is under nothing that anybody knows.
+    async fn now(&self, key: &InferenceKey) -> Result<Pair, StoreError> {
+        let grant = self.grants.find(&key.hash()).await?;
+        match grant.as_deref().map(|grant| &grant.scope) {
+            Some(GrantScope::Inference { workspace_guardrail_id, guardrail_id, .. }) => {
+                Ok((*workspace_guardrail_id, *guardrail_id))
+            }
+            Some(GrantScope::Management) | None => Err(StoreError::unavailable("the key is gone")),
+        }
+    }
+}
+
+#[async_trait]
+impl GuardrailPolicies for CachedPolicies {
+    async fn find(&self, key: &InferenceKey) -> Result<Option<Arc<Policy>>, StoreError> {
+        let mut pair = (key.workspace_guardrail_id(), key.guardrail_id());
+        for _ in 0..TRIES {
+            if pair == (None, None) {
+                return Ok(None);
+            }
+            match self.policy(pair).await {
+                Ok(policy) => return Ok(Some(policy)),
+                Err(miss) => match &*miss {
+                    // Deleted since the key was looked up: the key holds another one by now, or none.
+                    Miss::Gone => pair = self.now(key).await?,
+                    Miss::Store(StoreError::Corrupt(what)) => return Err(StoreError::Corrupt(what.clone())),
+                    Miss::Store(StoreError::Unavailable(_)) => return Err(StoreError::unavailable(miss)),
+                },
+            }
+        }
+        // Never "no policy" for a key that holds one.
+        Err(StoreError::unavailable("the guardrail of the key is not there"))
+    }
+}

@@ -1,0 +1,317 @@
+//! A change of a guardrail is in force when it must be, and a guardrail is never lost on the way.
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use adapters_cache::{CachedPolicies, ChangeWatcher};
+use async_trait::async_trait;
+use chrono::DateTime;
+use domain::api_key::{ApiKeyHash, GrantScope, InferenceKey, KeyGrant, KeyGrants};
+use domain::audit::AuditDraft;
+use domain::change_feed::{ChangeFeed, ChangeVersions};
+use domain::error::{ErrorKind, StoreError};
+use domain::guardrail::{
+    ContentFilter, FilterAction, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
+    GuardrailVersion, Policy,
+};
+use domain::ids::{GuardrailId, WorkspaceId};
+use domain::rate::RateLimits;
+use domain::system::Clock;
+use domain::testing::SequentialIds;
+
+const STALE: Duration = Duration::from_millis(800);
+const KEY: ApiKeyHash = ApiKeyHash::from_bytes([7; 32]);
+
+/// What stands for guardrails, grants, change feed and clock.
+#[derive(Default)]
+struct World {
+    keys: AtomicU64,
+    guardrails: Mutex<Vec<Guardrail>>,
+    /// What the key holds now: `None` is that there is no such key.
+    grant: Mutex<Option<(Option<GuardrailId>, Option<GuardrailId>)>>,
+    away: Mutex<bool>,
+    slow: Mutex<Duration>,
+    reads: AtomicUsize,
+    now: Mutex<Duration>,
+}
+
+impl World {
+    fn check(&self) -> Result<(), StoreError> {
+        if *self.away.lock().unwrap() { Err(StoreError::unavailable("away")) } else { Ok(()) }
+    }
+
+    /// A change of the store, in the same transaction as the counter.
+    fn change(&self, change: impl FnOnce(&mut Vec<Guardrail>)) {
+        change(&mut self.guardrails.lock().unwrap());
+        self.keys.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
+    }
+
+    fn pass(&self, time: Duration) {
+        *self.now.lock().unwrap() += time;
+    }
+}
+
+#[async_trait]
+impl ChangeFeed for World {
+    async fn versions(&self) -> Result<ChangeVersions, StoreError> {
+        self.check()?;
+        Ok(ChangeVersions { keys: self.keys.load(Ordering::SeqCst), ..ChangeVersions::default() })
+    }
+}
+
+#[async_trait]
+impl KeyGrants for World {
+    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
+        self.check()?;
+        let Some((workspace_guardrail_id, guardrail_id)) = *self.grant.lock().unwrap() else { return Ok(None) };
+        let scope = GrantScope::Inference {
+            workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
+            workspace_suspended: false,
+            owner_id: None,
+            guardrail_id,
+            workspace_guardrail_id,
+            limited: false,
+            rates: RateLimits::default(),
+            workspace_rates: RateLimits::default(),
+        };
+        Ok(Some(Arc::new(KeyGrant { hash: *hash, disabled: false, expires_at: None, scope })))
+    }
+}
+
+impl Clock for World {
+    fn now(&self) -> DateTime<chrono::Utc> {
+        DateTime::UNIX_EPOCH
+    }
+
+    fn monotonic(&self) -> Duration {
+        *self.now.lock().unwrap()
+    }
+}
+
+/// What is not asked here is away.
+fn not_asked<T>() -> Result<T, StoreError> {
+    Err(StoreError::unavailable("not asked"))
+}
+
+#[async_trait]
+impl GuardrailRepository for World {
+    async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.check()?;
+        let found = self.guardrails.lock().unwrap().iter().find(|stored| stored.id == id).cloned();
+        let slow = *self.slow.lock().unwrap();
+        tokio::time::sleep(slow).await;
+        Ok(found)
+    }
+
+    async fn insert(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
+        not_asked()
+    }
+
+    async fn insert_default(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
+        not_asked()
+    }
+
+    async fn update(&self, _: &Guardrail, _: &AuditDraft) -> Result<bool, StoreError> {
+        not_asked()
+    }
+
+    async fn update_default(&self, _: &Guardrail, _: bool, _: &AuditDraft) -> Result<bool, StoreError> {
+        not_asked()
+    }
+
+    async fn list(&self, _: WorkspaceId) -> Result<Vec<Guardrail>, StoreError> {
+        not_asked()
+    }
+
+    async fn versions(&self, _: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
+        not_asked()
+    }
+
+    async fn delete(&self, _: GuardrailId, _: &AuditDraft) -> Result<bool, StoreError> {
+        not_asked()
+    }
+
+    async fn set_default(&self, _: WorkspaceId, _: Option<GuardrailId>, _: &AuditDraft) -> Result<bool, StoreError> {
+        not_asked()
+    }
+
+    async fn assign_keys(&self, _: GuardrailId, _: &[ApiKeyHash], _: &AuditDraft) -> Result<Option<u64>, StoreError> {
+        not_asked()
+    }
+
+    async fn count_keys(&self, _: GuardrailId) -> Result<u64, StoreError> {
+        not_asked()
+    }
+}
+
+fn id(number: u64) -> GuardrailId {
+    GuardrailId::from_uuid(SequentialIds::uuid(number))
+}
+
+fn guardrail(number: u64, name: &str) -> Guardrail {
+    Guardrail {
+        id: id(number),
+        workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
+        name: GuardrailName::try_new(name).unwrap(),
+        budget: None,
+        rules: GuardrailRules::default(),
+        version: 1,
+        created_at: DateTime::UNIX_EPOCH,
+        updated_at: None,
+    }
+}
+
+/// A key under guardrail 1 of its workspace and 2 of its own.
+fn key() -> InferenceKey {
+    InferenceKey::for_tests(KEY, WorkspaceId::from_uuid(SequentialIds::uuid(1))).under(Some(id(1)), Some(id(2)))
+}
+
+fn cached() -> (Arc<World>, Arc<ChangeWatcher>, CachedPolicies) {
+    let world = Arc::new(World::default());
+    world.pass(Duration::from_secs(1));
+    *world.guardrails.lock().unwrap() = vec![guardrail(1, "workspace"), guardrail(2, "own"), guardrail(3, "other")];
+    *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(2))));
+    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&world) as _, Arc::clone(&world) as _, STALE));
+    let policies = CachedPolicies::new(Arc::clone(&world) as _, Arc::clone(&world) as _, Arc::clone(&watcher), 100);
+    (world, watcher, policies)
+}
+
+async fn names(policies: &CachedPolicies, key: &InferenceKey) -> Vec<String> {
+    let policy = policies.find(key).await.unwrap();
+    let names = |policy: &Policy| policy.guardrails().iter().map(|found| found.name.as_str().to_owned()).collect();
+    policy.as_deref().map(names).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_policy_is_made_once_while_nothing_changes() {
+    let (world, watcher, policies) = cached();
+    let first = policies.find(&key()).await.unwrap().unwrap();
+    assert_eq!(first.ids(), [id(1), id(2)], "the workspace's first");
+    for _ in 0..3 {
+        assert!(Arc::ptr_eq(&first, &policies.find(&key()).await.unwrap().unwrap()));
+        watcher.refresh().await.unwrap();
+    }
+    assert_eq!(world.reads(), 2, "each guardrail once");
+}
+
+#[tokio::test]
+async fn who_holds_nothing_is_under_nothing_and_nobody_is_asked() {
+    let (world, _, policies) = cached();
+    *world.away.lock().unwrap() = true;
+    assert!(policies.find(&key().under(None, None)).await.unwrap().is_none());
+    assert_eq!(world.reads(), 0);
+}
+
+#[tokio::test]
+async fn each_pair_has_a_policy_of_its_own() {
+    let (_, _, policies) = cached();
+    assert_eq!(names(&policies, &key()).await, ["workspace", "own"]);
+    assert_eq!(names(&policies, &key().under(Some(id(1)), None)).await, ["workspace"]);
+    assert_eq!(names(&policies, &key().under(None, Some(id(2)))).await, ["own"]);
+    assert_eq!(names(&policies, &key().under(Some(id(3)), Some(id(2)))).await, ["other", "own"]);
+    assert_eq!(names(&policies, &key().under(Some(id(3)), Some(id(3)))).await, ["other"], "one that is both");
+}
+
+#[tokio::test]
+async fn a_change_is_in_force_after_a_poll_or_at_the_latest_when_the_counters_are_stale() {
+    let (world, watcher, policies) = cached();
+    assert_eq!(names(&policies, &key()).await, ["workspace", "own"]);
+    world.change(|stored| stored[1] = guardrail(2, "changed"));
+    assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "not polled yet");
+    watcher.refresh().await.unwrap();
+    assert_eq!(names(&policies, &key()).await, ["workspace", "changed"]);
+    world.change(|stored| stored[0] = guardrail(1, "changed as well"));
+    world.pass(STALE + Duration::from_millis(1));
+    assert_eq!(names(&policies, &key()).await, ["changed as well", "changed"], "read again without a poll");
+}
+
+#[tokio::test]
+async fn what_did_not_change_is_not_compiled_again() {
+    let (world, watcher, policies) = cached();
+    let first = policies.find(&key()).await.unwrap().unwrap();
+    world.change(|_| {});
+    watcher.refresh().await.unwrap();
+    let second = policies.find(&key()).await.unwrap().unwrap();
+    assert!(Arc::ptr_eq(&first, &second), "some key has changed, and no guardrail");
+    assert_eq!(world.reads(), 4, "which took a look");
+    world.change(|stored| stored[1].rules.description = Some("of the same version".to_owned()));
+    watcher.refresh().await.unwrap();
+    let third = policies.find(&key()).await.unwrap().unwrap();
+    assert!(third.guardrails()[1].rules.description.is_some());
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_an_error_and_never_no_policy() {
+    let (world, watcher, policies) = cached();
+    *world.away.lock().unwrap() = true;
+    assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    *world.away.lock().unwrap() = false;
+    assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "and it recovers");
+    *world.away.lock().unwrap() = true;
+    assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "what is known is known");
+    world.pass(STALE + Duration::from_millis(1));
+    assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "until it is too old");
+    *world.away.lock().unwrap() = false;
+    world.change(|_| {});
+    watcher.refresh().await.unwrap();
+    *world.away.lock().unwrap() = true;
+    assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "a change cannot be read");
+}
+
+#[tokio::test]
+async fn a_guardrail_that_is_gone_is_looked_for_again_by_its_key() {
+    let (world, watcher, policies) = cached();
+    world.change(|stored| stored.retain(|found| found.id != id(2)));
+    watcher.refresh().await.unwrap();
+    // The key was looked up before its guardrail was deleted; by now it holds another one, or none.
+    *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(3))));
+    assert_eq!(names(&policies, &key()).await, ["workspace", "other"]);
+    *world.grant.lock().unwrap() = Some((Some(id(1)), None));
+    assert_eq!(names(&policies, &key()).await, ["workspace"]);
+    *world.grant.lock().unwrap() = Some((None, None));
+    assert!(policies.find(&key()).await.unwrap().is_none(), "the store says so itself");
+
+    *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(2))));
+    let error = policies.find(&key()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "it holds what is not there: that is no permission");
+    *world.grant.lock().unwrap() = None;
+    assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "the key is gone");
+}
+
+#[tokio::test]
+async fn filters_that_cannot_be_used_let_nobody_through() {
+    let (world, watcher, policies) = cached();
+    world.change(|stored| {
+        let broken = ContentFilter { pattern: "(".to_owned(), action: FilterAction::Block, label: None };
+        stored[1].rules.content_filters = vec![broken];
+    });
+    watcher.refresh().await.unwrap();
+    let error = policies.find(&key()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert!(matches!(error, StoreError::Corrupt(what) if what.contains(&id(2).to_string())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_askers_ask_once_and_what_a_change_overtakes_is_not_kept() {
+    let (world, watcher, policies) = cached();
+    *world.slow.lock().unwrap() = Duration::from_millis(100);
+    let (asker, other) = (key(), key());
+    let (first, second, ()) = tokio::join!(names(&policies, &asker), names(&policies, &other), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        world.change(|stored| stored[0] = guardrail(1, "changed"));
+        watcher.refresh().await.unwrap();
+    });
+    assert_eq!((first, world.reads()), (second, 2), "both by one look");
+    assert_eq!(
+        names(&policies, &key()).await,
+        ["changed", "own"],
+        "what was read before the change is not served after it"
+    );
+}
