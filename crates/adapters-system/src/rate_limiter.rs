@@ -1,124 +1,165 @@
-//! Requests per minute of each key, in this process.
+//! Requests and tokens per minute, in this process.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::api_key::ApiKeyHash;
-use domain::rate::{RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
-use governor::clock::{Clock, DefaultClock};
-use governor::middleware::NoOpMiddleware;
-use governor::state::keyed::DefaultKeyedStateStore;
-use governor::{Quota, RateLimiter as Governor};
+use domain::ids::WorkspaceId;
+use domain::rate::{Gcra, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
+use domain::system::Clock;
 
-/// Lets each key make a number of requests a minute, refilled evenly (the generic cell rate algorithm), so that a
-/// key which has been idle may use a minute's worth at once.
-pub struct KeyRateLimiter<C: Clock = DefaultClock> {
-    limit: NonZeroU32,
-    keys: Governor<ApiKeyHash, DefaultKeyedStateStore<ApiKeyHash>, C, NoOpMiddleware<C::Instant>>,
-    checks: AtomicU64,
+/// Counts in the memory of this process. What is as good as new is forgotten, so that memory follows those who called
+/// in the last minute, and those who still owe.
+pub struct LocalRateLimiter {
+    clock: Arc<dyn Clock>,
+    shards: Vec<Mutex<Shard>>,
 }
 
-/// After this many checks the states of idle keys are thrown away.
-const CLEAN_EVERY: u64 = 4_096;
+/// Enough that callers of different workspaces seldom wait for one another.
+const SHARDS: usize = 64;
+/// A shard with fewer states than this is never swept.
+const SWEEP_FROM: usize = 64;
 
-impl KeyRateLimiter {
-    /// At most `limit` requests a minute; zero counts as one.
-    pub fn per_minute(limit: u32) -> Self {
-        Self::with_clock(limit, DefaultClock::default())
-    }
+/// The states of some workspaces and of all of their keys, so that one lock is enough for a request.
+struct Shard {
+    states: HashMap<Owner, State>,
+    /// It is swept when it has so many states: twice as many as the last sweep left, so that a sweep costs each new
+    /// state a fixed share.
+    sweep_at: usize,
 }
 
-impl<C: Clock> KeyRateLimiter<C> {
-    fn with_clock(limit: u32, clock: C) -> Self {
-        let limit = NonZeroU32::new(limit).unwrap_or(NonZeroU32::MIN);
-        let keys = Governor::new(Quota::per_minute(limit), DefaultKeyedStateStore::default(), clock);
-        Self { limit, keys, checks: AtomicU64::new(0) }
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    Key(ApiKeyHash),
+    Workspace(WorkspaceId),
+}
 
-    /// A key that is full again is as good as one never seen, so memory follows the keys of the last minute.
-    fn clean_now_and_then(&self) {
-        if self.checks.fetch_add(1, Ordering::Relaxed) % CLEAN_EVERY == CLEAN_EVERY - 1 {
-            self.keys.retain_recent();
-            self.keys.shrink_to_fit();
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    requests: Gcra,
+    tokens: Gcra,
+    /// From then on it is as good as new.
+    idle_at: Duration,
+}
+
+impl State {
+    fn of(&mut self, unit: RateUnit) -> &mut Gcra {
+        match unit {
+            RateUnit::Requests => &mut self.requests,
+            RateUnit::Tokens => &mut self.tokens,
         }
     }
 }
 
-impl<C: Clock + Send + Sync> RateLimiter for KeyRateLimiter<C>
-where
-    C::Instant: Send + Sync,
-{
-    fn request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
-        self.clean_now_and_then();
-        self.keys.check_key(&subject.api_key).map_err(|not_until| RateLimited {
-            scope: RateScope::Key,
-            unit: RateUnit::Requests,
-            limit: self.limit.get(),
-            retry_after: not_until.wait_time_from(self.keys.clock().now()).max(Duration::from_millis(1)),
-        })
+/// A limit that counts for a subject.
+struct Limit {
+    scope: RateScope,
+    owner: Owner,
+    per_minute: NonZeroU32,
+}
+
+/// Those of one unit: of the key, of its workspace.
+fn limits(subject: &RateSubject, unit: RateUnit) -> [Option<Limit>; 2] {
+    let of_key = subject.key.of(unit).map(|per_minute| Limit {
+        scope: RateScope::Key,
+        owner: Owner::Key(subject.api_key),
+        per_minute,
+    });
+    let of_workspace = subject.workspace.and_then(|(id, limits)| {
+        let per_minute = limits.of(unit)?;
+        Some(Limit { scope: RateScope::Workspace, owner: Owner::Workspace(id), per_minute })
+    });
+    [of_key, of_workspace]
+}
+
+impl LocalRateLimiter {
+    /// Goes by the monotonic time of `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let shard = || Mutex::new(Shard { states: HashMap::new(), sweep_at: SWEEP_FROM });
+        Self { clock, shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
-    fn tokens(&self, _: &RateSubject, _: u64) -> Result<(), RateLimited> {
+    fn shard(&self, subject: &RateSubject) -> Option<MutexGuard<'_, Shard>> {
+        // The ends of both are as good as random.
+        let last = match &subject.workspace {
+            Some((id, _)) => id.uuid().as_bytes()[15],
+            None => subject.api_key.bytes()[31],
+        };
+        let shard = self.shards.get(usize::from(last) % SHARDS)?;
+        // Nothing under the lock panics; were it to, the counts would still be counts.
+        Some(shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Looks at every limit before any of them counts.
+    fn take(&self, subject: &RateSubject, unit: RateUnit, amount: u64) -> Result<(), RateLimited> {
+        let limits = limits(subject, unit);
+        if limits.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let now = self.clock.monotonic();
+        let Some(mut shard) = self.shard(subject) else { return Ok(()) };
+        let refusals = limits.iter().flatten().filter_map(|limit| shard.refusal(limit, unit, amount, now));
+        if let Some(refused) = refusals.max_by_key(|refused| refused.retry_after) {
+            return Err(refused);
+        }
+        for limit in limits.iter().flatten() {
+            shard.change(limit, unit, now, |bucket| bucket.take(limit.per_minute, amount, now));
+        }
         Ok(())
     }
 
-    fn correct(&self, _: &RateSubject, _: u64, _: u64) {}
+    fn correct_unit(&self, subject: &RateSubject, unit: RateUnit, taken: u64, used: u64) {
+        let limits = limits(subject, unit);
+        if taken == used || limits.iter().all(Option::is_none) {
+            return;
+        }
+        let now = self.clock.monotonic();
+        let Some(mut shard) = self.shard(subject) else { return };
+        for limit in limits.iter().flatten() {
+            shard.change(limit, unit, now, |bucket| bucket.correct(limit.per_minute, taken, used, now));
+        }
+    }
+}
+
+impl Shard {
+    fn refusal(&self, limit: &Limit, unit: RateUnit, amount: u64, now: Duration) -> Option<RateLimited> {
+        let mut state = self.states.get(&limit.owner).copied().unwrap_or_default();
+        let bucket = state.of(unit);
+        let retry_after = bucket.check(limit.per_minute, amount, now).err()?;
+        let remaining = bucket.remaining(limit.per_minute, now);
+        Some(RateLimited { scope: limit.scope, unit, limit: limit.per_minute.get(), remaining, retry_after })
+    }
+
+    fn change(&mut self, limit: &Limit, unit: RateUnit, now: Duration, change: impl FnOnce(&mut Gcra)) {
+        if self.states.len() >= self.sweep_at {
+            self.states.retain(|_, state| state.idle_at > now);
+            self.sweep_at = (2 * self.states.len()).max(SWEEP_FROM);
+            self.states.shrink_to(self.sweep_at);
+        }
+        let state = self.states.entry(limit.owner).or_default();
+        let bucket = state.of(unit);
+        change(bucket);
+        let idle_at = now.saturating_add(bucket.idle_in(limit.per_minute, now));
+        state.idle_at = state.idle_at.max(idle_at);
+    }
+}
+
+impl RateLimiter for LocalRateLimiter {
+    fn request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
+        self.take(subject, RateUnit::Requests, 1)
+    }
+
+    fn tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
+        self.take(subject, RateUnit::Tokens, tokens)
+            .inspect_err(|_| self.correct_unit(subject, RateUnit::Requests, 1, 0))
+    }
+
+    fn correct(&self, subject: &RateSubject, taken: u64, used: u64) {
+        self.correct_unit(subject, RateUnit::Tokens, taken, used);
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use governor::clock::FakeRelativeClock;
-
-    fn key(number: u64) -> ApiKeyHash {
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&number.to_le_bytes());
-        ApiKeyHash::from_bytes(bytes)
-    }
-
-    #[test]
-    fn one_request_too_many_is_refused_until_its_time_comes() {
-        let clock = FakeRelativeClock::default();
-        let limiter = KeyRateLimiter::with_clock(2, clock.clone());
-        assert_eq!(limiter.check(&key(1)), Ok(()));
-        assert_eq!(limiter.check(&key(1)), Ok(()));
-        let refused = limiter.check(&key(1)).unwrap_err();
-        assert_eq!(refused.limit, 2);
-        assert_eq!(refused.retry_after, Duration::from_secs(30));
-        assert_eq!(limiter.check(&key(2)), Ok(()), "another key has its own requests");
-        clock.advance(refused.retry_after);
-        assert_eq!(limiter.check(&key(1)), Ok(()));
-    }
-
-    #[test]
-    fn a_steady_key_below_the_limit_is_never_refused() {
-        let clock = FakeRelativeClock::default();
-        let limiter = KeyRateLimiter::with_clock(60, clock.clone());
-        for _ in 0..1_000 {
-            assert_eq!(limiter.check(&key(1)), Ok(()));
-            clock.advance(Duration::from_secs(1));
-        }
-    }
-
-    #[test]
-    fn idle_keys_are_forgotten() {
-        let clock = FakeRelativeClock::default();
-        let limiter = KeyRateLimiter::with_clock(60, clock.clone());
-        for number in 0..20 * CLEAN_EVERY {
-            assert_eq!(limiter.check(&key(number)), Ok(()));
-            clock.advance(Duration::from_millis(10));
-        }
-        let most = usize::try_from(2 * CLEAN_EVERY).unwrap();
-        assert!(limiter.keys.len() <= most, "{} keys are kept", limiter.keys.len());
-    }
-
-    #[test]
-    fn zero_counts_as_one_and_the_systems_clock_works() {
-        let limiter = KeyRateLimiter::per_minute(0);
-        assert_eq!(limiter.check(&key(1)), Ok(()));
-        let refused = limiter.check(&key(1)).unwrap_err();
-        assert_eq!(refused.limit, 1);
-        assert!(refused.retry_after > Duration::from_secs(50) && refused.retry_after <= Duration::from_mins(1));
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! Limits of rates, and a refusal by one.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// What may happen in a minute; `None` is no limit.
@@ -12,6 +13,15 @@ pub struct RateLimits {
 }
 
 impl RateLimits {
+    /// The limit of one unit; zero counts as one.
+    pub fn of(&self, unit: RateUnit) -> Option<NonZeroU32> {
+        let limit = match unit {
+            RateUnit::Requests => self.requests_per_minute,
+            RateUnit::Tokens => self.tokens_per_minute,
+        };
+        limit.map(|limit| NonZeroU32::new(limit).unwrap_or(NonZeroU32::MIN))
+    }
+
     /// True where nothing is limited.
     pub fn is_none(&self) -> bool {
         self.requests_per_minute.is_none() && self.tokens_per_minute.is_none()
@@ -74,6 +84,8 @@ pub struct RateLimited {
     pub unit: RateUnit,
     /// So many a minute.
     pub limit: u32,
+    /// So many could still be taken; fewer than were wanted.
+    pub remaining: u32,
     /// How long until the same request would be let through; more than zero.
     pub retry_after: Duration,
 }

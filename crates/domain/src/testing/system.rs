@@ -181,35 +181,63 @@ impl HealthProbe for SwitchedProbe {
     }
 }
 
-/// Lets each key make a number of requests in all; time never brings new ones.
+/// Lets each key make a number of requests in all, and take a number of tokens; time never brings new ones.
 #[derive(Debug, Clone)]
 pub struct MemoryRateLimiter {
     limit: u32,
-    used: Arc<Mutex<std::collections::HashMap<ApiKeyHash, u32>>>,
+    token_limit: u32,
+    used: Arc<Mutex<std::collections::HashMap<ApiKeyHash, (u32, u64)>>>,
+    corrections: Arc<Mutex<Vec<(u64, u64)>>>,
 }
 
 impl MemoryRateLimiter {
-    /// `limit` requests of each key.
+    /// `limit` requests of each key, and any number of tokens.
     pub fn new(limit: u32) -> Self {
-        Self { limit, used: Arc::default() }
+        Self { limit, token_limit: u32::MAX, used: Arc::default(), corrections: Arc::default() }
+    }
+
+    /// With `limit` tokens of each key.
+    #[must_use]
+    pub fn with_tokens(self, limit: u32) -> Self {
+        Self { token_limit: limit, ..self }
+    }
+
+    /// What was taken in advance and what was used, of every request that has ended.
+    pub fn corrections(&self) -> Vec<(u64, u64)> {
+        lock(&self.corrections).clone()
     }
 }
 
 impl RateLimiter for MemoryRateLimiter {
     fn request(&self, subject: &RateSubject) -> Result<(), RateLimited> {
         let mut used = lock(&self.used);
-        let used = used.entry(subject.api_key).or_default();
-        if *used < self.limit {
-            *used += 1;
+        let (requests, _) = used.entry(subject.api_key).or_default();
+        if *requests < self.limit {
+            *requests += 1;
             return Ok(());
         }
-        let retry_after = Duration::from_secs(1);
-        Err(RateLimited { scope: RateScope::Key, unit: RateUnit::Requests, limit: self.limit, retry_after })
+        let (scope, unit, retry_after) = (RateScope::Key, RateUnit::Requests, Duration::from_secs(1));
+        Err(RateLimited { scope, unit, limit: self.limit, remaining: 0, retry_after })
     }
 
-    fn tokens(&self, _: &RateSubject, _: u64) -> Result<(), RateLimited> {
-        Ok(())
+    fn tokens(&self, subject: &RateSubject, tokens: u64) -> Result<(), RateLimited> {
+        let mut used = lock(&self.used);
+        let (requests, taken) = used.entry(subject.api_key).or_default();
+        let left = u64::from(self.token_limit).saturating_sub(*taken);
+        if tokens <= left {
+            *taken += tokens;
+            return Ok(());
+        }
+        *requests = requests.saturating_sub(1);
+        let (scope, unit, retry_after) = (RateScope::Key, RateUnit::Tokens, Duration::from_secs(1));
+        let remaining = u32::try_from(left).unwrap_or(u32::MAX);
+        Err(RateLimited { scope, unit, limit: self.token_limit, remaining, retry_after })
     }
 
-    fn correct(&self, _: &RateSubject, _: u64, _: u64) {}
+    fn correct(&self, subject: &RateSubject, taken: u64, used: u64) {
+        lock(&self.corrections).push((taken, used));
+        let mut all = lock(&self.used);
+        let (_, tokens) = all.entry(subject.api_key).or_default();
+        *tokens = tokens.saturating_sub(taken).saturating_add(used);
+    }
 }

@@ -1,0 +1,190 @@
+use std::thread;
+use std::time::Instant;
+
+use domain::rate::RateLimits;
+use domain::testing::FixedClock;
+use uuid::Uuid;
+
+use super::*;
+use crate::SystemClock;
+
+fn key(number: u64) -> ApiKeyHash {
+    let mut bytes = [0; 32];
+    bytes[24..].copy_from_slice(&number.to_be_bytes());
+    ApiKeyHash::from_bytes(bytes)
+}
+
+fn workspace(number: u128) -> WorkspaceId {
+    WorkspaceId::from_uuid(Uuid::from_u128(number))
+}
+
+fn limits(requests: u32, tokens: u32) -> RateLimits {
+    let some = |limit: u32| (limit > 0).then_some(limit);
+    RateLimits { requests_per_minute: some(requests), tokens_per_minute: some(tokens) }
+}
+
+/// A key of workspace 1; zero is no limit.
+fn subject(number: u64, of_key: RateLimits, of_workspace: RateLimits) -> RateSubject {
+    RateSubject { api_key: key(number), key: of_key, workspace: Some((workspace(1), of_workspace)) }
+}
+
+const NONE: RateLimits = RateLimits { requests_per_minute: None, tokens_per_minute: None };
+
+fn limiter() -> (LocalRateLimiter, FixedClock) {
+    let clock = FixedClock::default();
+    (LocalRateLimiter::new(Arc::new(clock.clone())), clock)
+}
+
+fn states(limiter: &LocalRateLimiter) -> usize {
+    limiter.shards.iter().map(|shard| shard.lock().unwrap().states.len()).sum()
+}
+
+#[test]
+fn one_request_too_many_is_refused_until_its_time_comes() {
+    let (limiter, clock) = limiter();
+    let (one, two) = (subject(1, limits(2, 0), NONE), subject(2, limits(2, 0), NONE));
+    assert_eq!(limiter.request(&one), Ok(()));
+    assert_eq!(limiter.request(&one), Ok(()));
+    let refused = limiter.request(&one).unwrap_err();
+    let (scope, unit, retry_after) = (RateScope::Key, RateUnit::Requests, Duration::from_secs(30));
+    assert_eq!(refused, RateLimited { scope, unit, limit: 2, remaining: 0, retry_after });
+    assert_eq!(limiter.request(&two), Ok(()), "another key has its own requests");
+    clock.advance(refused.retry_after - Duration::from_nanos(1));
+    assert!(limiter.request(&one).is_err());
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(limiter.request(&one), Ok(()));
+}
+
+#[test]
+fn a_workspace_is_limited_over_all_of_its_keys_and_others_are_not() {
+    let (limiter, _) = limiter();
+    for number in 0..3 {
+        assert_eq!(limiter.request(&subject(number, NONE, limits(3, 0))), Ok(()));
+    }
+    let refused = limiter.request(&subject(9, NONE, limits(3, 0))).unwrap_err();
+    assert_eq!((refused.scope, refused.unit, refused.limit), (RateScope::Workspace, RateUnit::Requests, 3));
+    let other = RateSubject { workspace: Some((workspace(2), limits(3, 0))), ..subject(9, NONE, NONE) };
+    assert_eq!(limiter.request(&other), Ok(()));
+    let management = RateSubject { api_key: key(1), key: NONE, workspace: None };
+    assert_eq!(limiter.request(&management), Ok(()));
+}
+
+#[test]
+fn a_request_that_is_refused_counts_nowhere() {
+    let (limiter, _) = limiter();
+    let (greedy, modest) = (subject(1, limits(1, 0), limits(3, 0)), subject(2, NONE, limits(3, 0)));
+    assert_eq!(limiter.request(&greedy), Ok(()));
+    for _ in 0..100 {
+        assert_eq!(limiter.request(&greedy).unwrap_err().scope, RateScope::Key);
+    }
+    assert_eq!(limiter.request(&modest), Ok(()), "what the key's limit refused is none of the workspace's");
+    assert_eq!(limiter.request(&modest), Ok(()));
+    for _ in 0..100 {
+        assert_eq!(limiter.request(&modest).unwrap_err().scope, RateScope::Workspace);
+    }
+}
+
+#[test]
+fn a_request_that_its_tokens_refuse_is_no_request() {
+    let (limiter, clock) = limiter();
+    let caller = subject(1, limits(2, 100), limits(2, 0));
+    for _ in 0..50 {
+        assert_eq!(limiter.request(&caller), Ok(()));
+        if limiter.tokens(&caller, 60).is_err() {
+            continue;
+        }
+        limiter.correct(&caller, 60, 80);
+    }
+    let refused = limiter.tokens(&caller, 60).unwrap_err();
+    assert_eq!((refused.unit, refused.limit, refused.remaining), (RateUnit::Tokens, 100, 20));
+    assert_eq!(refused.retry_after, Duration::from_secs(24));
+    clock.advance(refused.retry_after);
+    assert_eq!((limiter.request(&caller), limiter.tokens(&caller, 60)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn the_limit_that_must_be_waited_for_the_longest_is_told() {
+    let (limiter, clock) = limiter();
+    let caller = subject(1, limits(6, 0), limits(2, 0));
+    assert_eq!((limiter.request(&caller), limiter.request(&caller)), (Ok(()), Ok(())));
+    let narrow = subject(1, limits(2, 0), limits(1, 0));
+    let refused = limiter.request(&narrow).unwrap_err();
+    assert_eq!((refused.scope, refused.retry_after), (RateScope::Workspace, Duration::from_secs(120)));
+    clock.advance(refused.retry_after);
+    assert_eq!(limiter.request(&narrow), Ok(()));
+}
+
+#[test]
+fn tokens_are_given_back_and_owed() {
+    let (limiter, clock) = limiter();
+    let caller = subject(1, limits(0, 60), limits(0, 600));
+    assert_eq!(limiter.tokens(&caller, 60), Ok(()));
+    assert!(limiter.tokens(&caller, 1).is_err());
+    limiter.correct(&caller, 60, 0);
+    assert_eq!(limiter.tokens(&caller, 60), Ok(()));
+    limiter.correct(&caller, 60, 90);
+    assert_eq!(limiter.tokens(&caller, 1).unwrap_err().retry_after, Duration::from_secs(31));
+    clock.advance(Duration::from_mins(2));
+    // More than a minute has in it: let through, where nothing else was taken.
+    assert_eq!(limiter.tokens(&caller, 300), Ok(()));
+    assert_eq!(limiter.tokens(&caller, 1).unwrap_err().retry_after, Duration::from_secs(241));
+}
+
+#[test]
+fn limits_may_change_between_calls() {
+    let (limiter, _) = limiter();
+    for _ in 0..5 {
+        assert_eq!(limiter.request(&subject(1, limits(5, 0), NONE)), Ok(()));
+    }
+    assert!(limiter.request(&subject(1, limits(5, 0), NONE)).is_err());
+    assert_eq!(limiter.request(&subject(1, limits(6, 0), NONE)), Ok(()));
+    assert_eq!(limiter.request(&subject(1, NONE, NONE)), Ok(()));
+    assert!(limiter.request(&subject(1, limits(2, 0), NONE)).is_err());
+}
+
+#[test]
+fn idle_states_are_forgotten_and_debts_are_not() {
+    let (limiter, clock) = limiter();
+    let debtor = subject(u64::MAX, limits(0, 1), NONE);
+    assert_eq!(limiter.tokens(&debtor, 1), Ok(()));
+    limiter.correct(&debtor, 1, 1_000);
+    for number in 0..20_000 {
+        assert_eq!(limiter.request(&subject(number, limits(60, 0), limits(100_000, 0))), Ok(()));
+        clock.advance(Duration::from_millis(10));
+    }
+    // Each key is as good as new after a second, which is after a hundred others.
+    assert!(states(&limiter) <= 2 * (100 + SWEEP_FROM), "{} states are kept", states(&limiter));
+    assert!(limiter.tokens(&debtor, 1).is_err());
+}
+
+#[test]
+fn what_has_no_limits_leaves_no_trace_and_takes_no_time() {
+    let limiter = LocalRateLimiter::new(Arc::new(SystemClock::new()));
+    let free = subject(1, NONE, NONE);
+    let timed = |what: &str, subject: &RateSubject| {
+        let began = Instant::now();
+        for _ in 0..100_000 {
+            let _ = (limiter.request(subject), limiter.tokens(subject, 5));
+            limiter.correct(subject, 5, 4);
+        }
+        eprintln!("{what}: {:?} for a request, its tokens and their correction", began.elapsed() / 100_000);
+    };
+    timed("no limits", &free);
+    assert_eq!(states(&limiter), 0);
+    timed("four limits", &subject(1, limits(u32::MAX, u32::MAX), limits(u32::MAX, u32::MAX)));
+    assert_eq!(states(&limiter), 2);
+}
+
+#[test]
+fn many_threads_together_get_exactly_what_there_is() {
+    let (limiter, _) = limiter();
+    let taken: usize = thread::scope(|scope| {
+        let ask = |number| {
+            let caller = subject(number, limits(40, 0), limits(100, 0));
+            (0..200).filter(|_| limiter.request(&caller).is_ok()).count()
+        };
+        let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || ask(number % 4))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(taken, 100, "no more than the workspace has, and no less");
+}
