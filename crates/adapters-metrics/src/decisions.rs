@@ -1,0 +1,258 @@
+//! Decisions requests, what they cost, and what kept them from being sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::budget::BudgetScope;
+use domain::observability::Meter;
+use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::Metrics;
+use crate::buckets;
+
+/// See the help texts below.
+#[derive(Debug)]
+pub(crate) struct DecisionMeasures {
+    settled: Family<OutcomeLabels, Counter>,
+    added: Histogram,
+    spend: Counter,
+    providers: HashMap<Arc<str>, ProviderMeasures>,
+    others: ProviderMeasures,
+    reservations: Family<ReservationLabels, Counter>,
+    reservation: Histogram,
+    filtered: Family<ActionLabels, Counter>,
+    beyond_bound: Counter,
+}
+
+/// One provider's, found once and then counted without a look into any family.
+#[derive(Debug)]
+struct ProviderMeasures {
+    attempts: HashMap<&'static str, Counter>,
+    other_outcomes: Counter,
+    latency: Histogram,
+    input_tokens: Counter,
+    output_tokens: Counter,
+    cost: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReservationLabels {
+    refused_by: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ActionLabels {
+    action: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProviderLabels {
+    provider: Arc<str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    provider: Arc<str>,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokenLabels {
+    provider: Arc<str>,
+    direction: &'static str,
+}
+
+/// What stands for a provider that is not configured, and for an outcome that is not listed.
+const OTHER: &str = "other";
+
+/// How attempts end, by the names that records use.
+const ATTEMPT_OUTCOMES: [&str; 11] = [
+    "completed",
+    "broken",
+    "unauthorised",
+    "overloaded",
+    "timed_out",
+    "refused",
+    "not_answered",
+    "caller_gone",
+    "cancelled",
+    "hedge_lost",
+    "simulated",
+];
+
+const SETTLED_AS: [UsageOutcome; 4] =
+    [UsageOutcome::Completed, UsageOutcome::Failed, UsageOutcome::Cancelled, UsageOutcome::Abandoned];
+
+const SCOPES: [BudgetScope; 3] = [BudgetScope::Workspace, BudgetScope::Key, BudgetScope::Guardrail];
+
+const ACTIONS: [&str; 3] = ["block", "redact", "flag"];
+
+impl DecisionMeasures {
+    pub(crate) fn register<'a>(registry: &mut Registry, providers: impl IntoIterator<Item = &'a str>) -> Self {
+        let families = Families::register(registry);
+        let providers = providers.into_iter().map(Arc::<str>::from);
+        let measures = Self {
+            settled: Family::default(),
+            added: buckets::of_own_work(),
+            spend: Counter::default(),
+            providers: providers.map(|slug| (Arc::clone(&slug), families.of(&slug))).collect(),
+            others: families.of(&Arc::from(OTHER)),
+            reservations: Family::default(),
+            reservation: buckets::of_own_work(),
+            filtered: Family::default(),
+            beyond_bound: Counter::default(),
+        };
+        // A series that begins at zero can be alerted on from its first increase.
+        for outcome in SETTLED_AS {
+            drop(measures.settled.get_or_create(&OutcomeLabels { outcome: outcome.as_str() }));
+        }
+        for refused_by in [None].into_iter().chain(SCOPES.map(Some)) {
+            drop(measures.reservations.get_or_create(&ReservationLabels::of(refused_by)));
+        }
+        for action in ACTIONS {
+            drop(measures.filtered.get_or_create(&ActionLabels { action }));
+        }
+        measures.register_own(registry);
+        measures
+    }
+
+    fn register_own(&self, registry: &mut Registry) {
+        registry.register("decisions", "Decisions requests that were charged, by how they ended", self.settled.clone());
+        registry.register_with_unit(
+            "added_latency",
+            "What a Decisions request took beyond the time at providers",
+            Unit::Seconds,
+            self.added.clone(),
+        );
+        registry.register(
+            "spend_picodollars",
+            "What the ledger was charged, exactly, in 10^-12 US dollars",
+            self.spend.clone(),
+        );
+        registry.register(
+            "reservations",
+            "Reservations of money that were asked for, by whose limit refused them",
+            self.reservations.clone(),
+        );
+        registry.register_with_unit(
+            "reservation_duration",
+            "How long the store took for a reservation",
+            Unit::Seconds,
+            self.reservation.clone(),
+        );
+        registry.register("guardrail_actions", "What content filters did", self.filtered.clone());
+        registry.register(
+            "charges_beyond_bound",
+            "Charges that went beyond what was reserved for them",
+            self.beyond_bound.clone(),
+        );
+    }
+}
+
+/// Those with a label for the provider.
+struct Families {
+    attempts: Family<AttemptLabels, Counter>,
+    latency: Family<ProviderLabels, Histogram, fn() -> Histogram>,
+    tokens: Family<TokenLabels, Counter>,
+    cost: Family<ProviderLabels, Counter>,
+}
+
+impl Families {
+    fn register(registry: &mut Registry) -> Self {
+        let families = Self {
+            attempts: Family::default(),
+            latency: Family::new_with_constructor(buckets::of_calls),
+            tokens: Family::default(),
+            cost: Family::default(),
+        };
+        registry.register("attempts", "Attempts at providers, by how they ended", families.attempts.clone());
+        registry.register_with_unit(
+            "attempt_duration",
+            "How long attempts at providers took",
+            Unit::Seconds,
+            families.latency.clone(),
+        );
+        registry.register("tokens", "Tokens that were charged, in and out", families.tokens.clone());
+        registry.register(
+            "attempts_cost_picodollars",
+            "What attempts cost, each rounded up by itself, in 10^-12 US dollars",
+            families.cost.clone(),
+        );
+        families
+    }
+
+    fn of(&self, provider: &Arc<str>) -> ProviderMeasures {
+        let labels = ProviderLabels { provider: Arc::clone(provider) };
+        let attempts = |outcome| {
+            let labels = AttemptLabels { provider: Arc::clone(provider), outcome };
+            self.attempts.get_or_create_owned(&labels)
+        };
+        let tokens =
+            |direction| self.tokens.get_or_create_owned(&TokenLabels { provider: Arc::clone(provider), direction });
+        ProviderMeasures {
+            attempts: ATTEMPT_OUTCOMES.into_iter().map(|outcome| (outcome, attempts(outcome))).collect(),
+            other_outcomes: attempts(OTHER),
+            latency: self.latency.get_or_create_owned(&labels),
+            input_tokens: tokens("input"),
+            output_tokens: tokens("output"),
+            cost: self.cost.get_or_create_owned(&labels),
+        }
+    }
+}
+
+impl ProviderMeasures {
+    fn attempt(&self, attempt: &AttemptRecord) {
+        self.attempts.get(attempt.outcome.as_str()).unwrap_or(&self.other_outcomes).inc();
+        self.latency.observe(attempt.latency.as_secs_f64());
+        self.input_tokens.inc_by(attempt.input_tokens);
+        self.output_tokens.inc_by(attempt.output_tokens);
+        self.cost.inc_by(attempt.cost().map_or(0, |cost| cost.pico().unsigned_abs()));
+    }
+}
+
+impl ReservationLabels {
+    fn of(refused_by: Option<BudgetScope>) -> Self {
+        Self { refused_by: refused_by.map_or("none", BudgetScope::as_str) }
+    }
+}
+
+impl Meter for Metrics {
+    fn settled(&self, record: &UsageRecord) {
+        let measures = &self.decisions;
+        measures.settled.get_or_create(&OutcomeLabels { outcome: record.outcome.as_str() }).inc();
+        measures.spend.inc_by(record.cost.pico().unsigned_abs());
+        let at_providers = record.time_at_providers().unwrap_or_default();
+        measures.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
+        // Requests that shared a call all name its attempts; the first of them stands for it.
+        if record.share.index > 0 {
+            return;
+        }
+        for attempt in &*record.attempts {
+            measures.providers.get(attempt.provider.as_str()).unwrap_or(&measures.others).attempt(attempt);
+        }
+    }
+
+    fn reserved(&self, refused_by: Option<BudgetScope>, took: Duration) {
+        self.decisions.reservations.get_or_create(&ReservationLabels::of(refused_by)).inc();
+        self.decisions.reservation.observe(took.as_secs_f64());
+    }
+
+    fn filtered(&self, action: &'static str) {
+        self.decisions.filtered.get_or_create(&ActionLabels { action }).inc();
+    }
+
+    fn beyond_bound(&self) {
+        self.decisions.beyond_bound.inc();
+    }
+}

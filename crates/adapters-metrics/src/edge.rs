@@ -1,0 +1,101 @@
+//! Requests, as the edge sees them.
+
+use std::time::Duration;
+
+use domain::rate::{RateScope, RateUnit};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::buckets;
+
+/// What is counted where requests come in.
+#[derive(Debug)]
+pub struct EdgeMeasures {
+    requests: Family<RequestLabels, Counter>,
+    latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    in_flight: Gauge,
+    rate_limited: Family<RateLabels, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: &'static str,
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RateLabels {
+    scope: &'static str,
+    unit: &'static str,
+}
+
+/// The route of paths that mean nothing.
+const NO_ROUTE: &str = "none";
+
+impl EdgeMeasures {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let measures = Self {
+            requests: Family::default(),
+            latency: Family::new_with_constructor(buckets::of_calls),
+            in_flight: Gauge::default(),
+            rate_limited: Family::default(),
+        };
+        for scope in [RateScope::Key, RateScope::Workspace] {
+            for unit in [RateUnit::Requests, RateUnit::Tokens] {
+                drop(measures.rate_limited.get_or_create(&RateLabels::of(scope, unit)));
+            }
+        }
+        registry.register(
+            "http_requests",
+            "Requests by the pattern of their route, method and status; 499 where the caller left",
+            measures.requests.clone(),
+        );
+        registry.register_with_unit(
+            "http_request_duration",
+            "From a request's head to its answer",
+            Unit::Seconds,
+            measures.latency.clone(),
+        );
+        registry.register("in_flight_requests", "Operations at work", measures.in_flight.clone());
+        registry.register("rate_limited", "Requests refused by a rate", measures.rate_limited.clone());
+        measures
+    }
+
+    /// A request was answered. `route` is a pattern, `None` where the path means nothing.
+    pub fn answered(&self, route: Option<&'static str>, method: &'static str, status: u16, took: Duration) {
+        let route = route.unwrap_or(NO_ROUTE);
+        self.requests.get_or_create(&RequestLabels { route, method, status }).inc();
+        self.latency.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
+    }
+
+    /// An operation took a place among those in flight.
+    pub fn entered(&self) {
+        self.in_flight.inc();
+    }
+
+    /// It gave the place back.
+    pub fn left(&self) {
+        self.in_flight.dec();
+    }
+
+    /// A rate refused a request.
+    pub fn rate_limited(&self, scope: RateScope, unit: RateUnit) {
+        self.rate_limited.get_or_create(&RateLabels::of(scope, unit)).inc();
+    }
+}
+
+impl RateLabels {
+    fn of(scope: RateScope, unit: RateUnit) -> Self {
+        Self { scope: scope.as_str(), unit: unit.as_str() }
+    }
+}

@@ -1,0 +1,216 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use domain::api_key::ApiKeyHash;
+use domain::budget::BudgetScope;
+use domain::ids::{DecisionId, WorkspaceId};
+use domain::money::{Price, Usd};
+use domain::observability::{Meter, OutboxStanding};
+use domain::rate::{RateScope, RateUnit};
+use domain::routing::TokenPrices;
+use domain::testing::SequentialIds;
+use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+
+use super::*;
+use crate::{Kind, Sample};
+
+fn metrics() -> Metrics {
+    Metrics::new("1.2.3", ["alpha", "beta"])
+}
+
+/// The value of the line that begins so.
+fn value(metrics: &Metrics, series: &str) -> Option<String> {
+    let text = metrics.text();
+    let mut found = text.lines().filter_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned));
+    let value = found.next();
+    assert_eq!(found.next(), None, "{series} is there twice");
+    value
+}
+
+fn assert_value(metrics: &Metrics, series: &str, expected: &str) {
+    assert_eq!(value(metrics, series).as_deref(), Some(expected), "{series} in\n{}", metrics.text());
+}
+
+fn prices() -> TokenPrices {
+    TokenPrices { prompt: "0.0000001".parse::<Price>().unwrap(), completion: Price::ZERO }
+}
+
+fn attempt(provider: &str, outcome: &str, began_ms: u64, ms: u64) -> AttemptRecord {
+    AttemptRecord {
+        provider: provider.to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        upstream_model: "judge-1".to_owned(),
+        part: 0,
+        outcome: outcome.to_owned(),
+        upstream_status: None,
+        began: Duration::from_millis(began_ms),
+        latency: Duration::from_millis(ms),
+        input_tokens: 10,
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        prices: prices(),
+    }
+}
+
+fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
+    UsageRecord {
+        id: DecisionId::from_uuid(SequentialIds::uuid(2)),
+        workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
+        api_key: ApiKeyHash::from_bytes([7; 32]),
+        request_id: "request-1".parse().unwrap(),
+        requested_model: "acme/judge".to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        provider: "alpha".to_owned(),
+        outcome: UsageOutcome::Completed,
+        input_tokens: 20,
+        output_tokens: 6,
+        token_source: TokenSource::Reported,
+        cost: Usd::from_pico(2_000_000),
+        prices: prices(),
+        share,
+        attempts: attempts.into(),
+        guardrails: Vec::new(),
+        findings: Vec::new(),
+        charged_at: DateTime::<Utc>::UNIX_EPOCH,
+        session_id: None,
+        trace: None,
+        user: None,
+        created_at: DateTime::<Utc>::UNIX_EPOCH,
+        latency: Duration::from_millis(300),
+    }
+}
+
+#[test]
+fn a_charged_request_counts_its_attempts_tokens_and_money() {
+    let metrics = metrics();
+    let attempts = vec![attempt("alpha", "broken", 1, 100), attempt("beta", "completed", 101, 198)];
+    metrics.settled(&record(attempts, UsageShare::WHOLE));
+    assert_value(&metrics, r#"tollgate_decisions_total{outcome="completed"}"#, "1");
+    assert_value(&metrics, r#"tollgate_decisions_total{outcome="failed"}"#, "0");
+    assert_value(&metrics, r#"tollgate_attempts_total{provider="alpha",outcome="broken"}"#, "1");
+    assert_value(&metrics, r#"tollgate_attempts_total{provider="beta",outcome="completed"}"#, "1");
+    assert_value(&metrics, r#"tollgate_tokens_total{provider="beta",direction="input"}"#, "10");
+    assert_value(&metrics, r#"tollgate_tokens_total{provider="beta",direction="output"}"#, "3");
+    assert_value(&metrics, r#"tollgate_attempts_cost_picodollars_total{provider="beta"}"#, "1000000");
+    assert_value(&metrics, "tollgate_spend_picodollars_total", "2000000");
+    // 300 ms, of which 298 were spent at providers.
+    assert_value(&metrics, r#"tollgate_added_latency_seconds_bucket{le="0.001"}"#, "0");
+    assert_value(&metrics, r#"tollgate_added_latency_seconds_bucket{le="0.0025"}"#, "1");
+    assert_value(&metrics, r#"tollgate_attempt_duration_seconds_bucket{le="0.25",provider="beta"}"#, "1");
+}
+
+#[test]
+fn requests_that_shared_a_call_count_it_once() {
+    let metrics = metrics();
+    for index in 0..3 {
+        metrics.settled(&record(vec![attempt("alpha", "completed", 1, 9)], UsageShare { index, of: 3 }));
+    }
+    assert_value(&metrics, r#"tollgate_decisions_total{outcome="completed"}"#, "3");
+    assert_value(&metrics, r#"tollgate_attempts_total{provider="alpha",outcome="completed"}"#, "1");
+}
+
+#[test]
+fn what_is_not_configured_has_no_series_of_its_own() {
+    let metrics = metrics();
+    for number in 0..100 {
+        let attempts = vec![attempt(&format!("provider-{number}"), &format!("outcome-{number}"), 1, 1)];
+        metrics.settled(&record(attempts, UsageShare::WHOLE));
+    }
+    assert_value(&metrics, r#"tollgate_attempts_total{provider="other",outcome="other"}"#, "100");
+    assert!(!metrics.text().contains("provider-"));
+}
+
+#[test]
+fn money_that_was_reserved_and_refused_is_told_apart() {
+    let metrics = metrics();
+    for refused_by in [None, None, Some(BudgetScope::Workspace), Some(BudgetScope::Guardrail)] {
+        metrics.reserved(refused_by, Duration::from_millis(1));
+    }
+    metrics.filtered("redact");
+    metrics.beyond_bound();
+    for (scope, count) in [("none", "2"), ("workspace", "1"), ("key", "0"), ("guardrail", "1")] {
+        assert_value(&metrics, &format!("tollgate_reservations_total{{refused_by=\"{scope}\"}}"), count);
+    }
+    assert_value(&metrics, "tollgate_reservation_duration_seconds_count", "4");
+    assert_value(&metrics, r#"tollgate_guardrail_actions_total{action="redact"}"#, "1");
+    assert_value(&metrics, r#"tollgate_guardrail_actions_total{action="block"}"#, "0");
+    assert_value(&metrics, "tollgate_charges_beyond_bound_total", "1");
+}
+
+#[test]
+fn the_edge_counts_routes_places_and_rates() {
+    let metrics = metrics();
+    let edge = metrics.edge();
+    edge.entered();
+    edge.entered();
+    edge.left();
+    edge.answered(Some("/models/count"), "GET", 200, Duration::from_micros(700));
+    edge.answered(None, "GET", 404, Duration::from_micros(10));
+    edge.rate_limited(RateScope::Workspace, RateUnit::Tokens);
+    assert_value(&metrics, "tollgate_in_flight_requests", "1");
+    assert_value(&metrics, r#"tollgate_http_requests_total{route="/models/count",method="GET",status="200"}"#, "1");
+    assert_value(&metrics, r#"tollgate_http_requests_total{route="none",method="GET",status="404"}"#, "1");
+    assert_value(&metrics, r#"tollgate_http_request_duration_seconds_bucket{le="0.001",route="/models/count"}"#, "1");
+    assert_value(&metrics, r#"tollgate_rate_limited_total{scope="workspace",unit="tokens"}"#, "1");
+    assert_value(&metrics, r#"tollgate_rate_limited_total{scope="key",unit="requests"}"#, "0");
+}
+
+#[test]
+fn the_outbox_is_as_old_as_its_oldest_message() {
+    let metrics = metrics();
+    let now = DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(100);
+    let oldest = Some(DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(58));
+    metrics.outbox().sampled(&OutboxStanding { pending: 3, dead: 1, oldest }, now);
+    metrics.outbox().sample_failed();
+    assert_value(&metrics, r#"tollgate_outbox_messages{state="pending"}"#, "3");
+    assert_value(&metrics, r#"tollgate_outbox_messages{state="dead"}"#, "1");
+    assert_value(&metrics, "tollgate_outbox_lag_seconds", "42");
+    assert_value(&metrics, "tollgate_outbox_failed_samples_total", "1");
+    metrics.outbox().sampled(&OutboxStanding::default(), now);
+    assert_value(&metrics, "tollgate_outbox_lag_seconds", "0");
+}
+
+#[test]
+fn what_others_keep_is_read_at_each_scrape() {
+    let metrics = metrics();
+    let hits = Arc::new(AtomicU64::new(5));
+    let read = Arc::clone(&hits);
+    metrics.watch(Reading {
+        name: "cache_lookups",
+        help: "Look-ups",
+        kind: Kind::Counter,
+        read: Box::new(move || {
+            vec![Sample { labels: vec![("cache", "a \"b\"\n\\".to_owned())], value: read.load(Ordering::Relaxed) }]
+        }),
+    });
+    metrics.watch(Reading::gauge("queue", "Waiting", || 7));
+    assert_value(&metrics, r#"tollgate_cache_lookups_total{cache="a \"b\"\n\\"}"#, "5");
+    hits.store(6, Ordering::Relaxed);
+    assert_value(&metrics, r#"tollgate_cache_lookups_total{cache="a \"b\"\n\\"}"#, "6");
+    assert_value(&metrics, "tollgate_queue", "7");
+    assert_value(&metrics, r#"tollgate_build_info{version="1.2.3"}"#, "1");
+    assert!(metrics.text().ends_with("# EOF\n"));
+}
+
+/// Printed and not asserted: a machine at work is slow.
+#[test]
+fn what_recording_costs() {
+    let metrics = metrics();
+    let record = record(vec![attempt("alpha", "completed", 1, 9)], UsageShare::WHOLE);
+    let rounds = 10_000;
+    let timed = |what: &str, work: &dyn Fn()| {
+        let began = Instant::now();
+        (0..rounds).for_each(|_| work());
+        eprintln!("{what}: {:?}", began.elapsed() / rounds);
+    };
+    timed("an answer at the edge", &|| metrics.edge().answered(Some("/a"), "GET", 200, Duration::from_millis(1)));
+    timed("a place taken and given back", &|| {
+        metrics.edge().entered();
+        metrics.edge().left();
+    });
+    timed("a settled request", &|| metrics.settled(&record));
+    timed("a reservation", &|| metrics.reserved(None, Duration::from_micros(80)));
+    timed("a scrape", &|| drop(metrics.text()));
+}

@@ -1,0 +1,65 @@
+//! Messages on their way to destinations. Asking for them means asking the database, so it is done now and then and
+//! never at a scrape.
+
+use chrono::{DateTime, Utc};
+use domain::observability::OutboxStanding;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+/// How messages to destinations stand, as it was when it was last looked at.
+#[derive(Debug)]
+pub struct OutboxMeasures {
+    messages: Family<StateLabels, Gauge>,
+    lag: Gauge,
+    failed_samples: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+impl OutboxMeasures {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let measures = Self { messages: Family::default(), lag: Gauge::default(), failed_samples: Counter::default() };
+        measures.set(0, 0);
+        registry.register(
+            "outbox_messages",
+            "Messages to destinations that wait, and that were given up",
+            measures.messages.clone(),
+        );
+        registry.register_with_unit(
+            "outbox_lag",
+            "The age of the oldest message that waits",
+            Unit::Seconds,
+            measures.lag.clone(),
+        );
+        registry.register(
+            "outbox_failed_samples",
+            "Times that the outbox could not be looked at; the other measures of it are old then",
+            measures.failed_samples.clone(),
+        );
+        measures
+    }
+
+    /// It was looked at.
+    pub fn sampled(&self, standing: &OutboxStanding, now: DateTime<Utc>) {
+        self.set(standing.pending, standing.dead);
+        let lag = standing.oldest.map_or(0, |oldest| (now - oldest).num_seconds().max(0));
+        self.lag.set(lag);
+    }
+
+    /// It could not be looked at.
+    pub fn sample_failed(&self) {
+        self.failed_samples.inc();
+    }
+
+    fn set(&self, pending: u64, dead: u64) {
+        for (state, count) in [("pending", pending), ("dead", dead)] {
+            self.messages.get_or_create(&StateLabels { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Measures: who counts what, and who reads it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_cache::{CachedKeyGrants, CachedPolicies};
+use adapters_metrics::{Kind, Metrics, OPENMETRICS, Reading, Sample};
+use adapters_storage::{Database, SeaOrmOutbox};
+use api_actix::{Answer, Exposition, NoRecorder, Recorder};
+use domain::observability::{Meter, NoMeter, Outbox};
+use domain::rate::RateLimited;
+use domain::routing::{BreakerState, EndpointDirectory, HealthBoard};
+use domain::system::Clock;
+
+use super::{Background, Stores, directory};
+use crate::config::Config;
+
+/// How often the outbox is looked at.
+const SAMPLE_EVERY: Duration = Duration::from_secs(5);
+
+/// The measures of this process; none are taken where nobody can read them.
+#[derive(Clone)]
+pub struct Measures(Option<Arc<Metrics>>);
+
+impl Measures {
+    /// Those that the configuration asks for.
+    pub fn new(config: &Config) -> Self {
+        Self(config.server.metrics_listen.map(|_| {
+            let endpoints = directory(config);
+            let mut providers: Vec<&str> = endpoints.all().iter().map(|endpoint| endpoint.provider.as_str()).collect();
+            providers.sort_unstable();
+            providers.dedup();
+            let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), providers);
+            let most = u64::try_from(config.limits.max_in_flight).unwrap_or(u64::MAX);
+            let help = "Operations that may be at work; more are refused";
+            metrics.watch(Reading::gauge("in_flight_requests_limit", help, move || most));
+            Arc::new(metrics)
+        }))
+    }
+
+    /// Who counts Decisions requests.
+    pub fn meter(&self) -> Arc<dyn Meter> {
+        match &self.0 {
+            Some(metrics) => Arc::clone(metrics) as Arc<dyn Meter>,
+            None => Arc::new(NoMeter),
+        }
+    }
+
+    /// Who counts at the edge.
+    pub fn recorder(&self) -> Arc<dyn Recorder> {
+        match &self.0 {
+            Some(metrics) => Arc::new(Edge(Arc::clone(metrics))),
+            None => Arc::new(NoRecorder),
+        }
+    }
+
+    /// Who writes all of it down.
+    pub fn exposition(&self) -> Option<Arc<dyn Exposition>> {
+        self.0.as_ref().map(|metrics| Arc::new(Text(Arc::clone(metrics))) as Arc<dyn Exposition>)
+    }
+
+    /// Shows the breaker of every endpoint.
+    pub fn watch_breakers(&self, endpoints: Arc<EndpointDirectory>, health: Arc<HealthBoard>, clock: Arc<dyn Clock>) {
+        self.watch(|| Reading {
+            name: "endpoint_breaker",
+            help: "1 for the state that the breaker of an endpoint is in; endpoints by their place in the configuration",
+            kind: Kind::Gauge,
+            read: Box::new(move || breakers(&endpoints, &health, clock.monotonic())),
+        });
+    }
+
+    /// Shows the database's connections.
+    pub fn watch_database(&self, database: Database) {
+        let of_busy = database.clone();
+        self.watch(|| Reading {
+            name: "database_connections",
+            help: "Open connections to the database",
+            kind: Kind::Gauge,
+            read: Box::new(move || {
+                let samples = of_busy.pools().into_iter().flat_map(|standing| {
+                    let sample = |state: &str, value| labelled([("pool", standing.pool), ("state", state)], value);
+                    [sample("busy", standing.busy), sample("idle", standing.idle)]
+                });
+                samples.collect()
+            }),
+        });
+        self.watch(|| Reading {
+            name: "database_connections_limit",
+            help: "Connections to the database that may be open",
+            kind: Kind::Gauge,
+            read: Box::new(move || {
+                database
+                    .pools()
+                    .into_iter()
+                    .map(|standing| labelled([("pool", standing.pool)], standing.most))
+                    .collect()
+            }),
+        });
+    }
+
+    /// Shows the caches of keys and of policies.
+    pub fn watch_caches(&self, keys: Arc<CachedKeyGrants>, policies: Arc<CachedPolicies>) {
+        let standings = move || [("keys", keys.standing()), ("policies", policies.standing())];
+        let of_entries = standings.clone();
+        self.watch(|| Reading {
+            name: "cache_entries",
+            help: "Entries of a cache, those included that nobody can reach any more",
+            kind: Kind::Gauge,
+            read: Box::new(move || {
+                of_entries()
+                    .into_iter()
+                    .map(|(cache, standing)| labelled([("cache", cache)], standing.entries))
+                    .collect()
+            }),
+        });
+        self.watch(|| Reading {
+            name: "cache_lookups",
+            help: "Look-ups in a cache, by whether it had the entry",
+            kind: Kind::Counter,
+            read: Box::new(move || {
+                let samples = standings().into_iter().flat_map(|(cache, standing)| {
+                    let sample = |result: &str, value| labelled([("cache", cache), ("result", result)], value);
+                    [sample("hit", standing.hits), sample("miss", standing.misses)]
+                });
+                samples.collect()
+            }),
+        });
+    }
+
+    /// Shows how many records wait to be written.
+    pub fn watch_ledger(&self, waiting: impl Fn() -> u64 + Send + Sync + 'static) {
+        self.watch(|| Reading::gauge("ledger_queue", "Jobs that wait to be written to the ledger", waiting));
+    }
+
+    /// Looks at the outbox every few seconds, beside requests, until the instance ends.
+    pub fn watch_outbox(&self, stores: &Stores, background: &Background) {
+        let Some(metrics) = self.0.clone() else { return };
+        let outbox = SeaOrmOutbox::new(stores.database.clone());
+        let (clock, cancelled) = (Arc::clone(&stores.clock), background.cancelled.clone());
+        background.tasks.spawn(async move {
+            loop {
+                sample(&metrics, &outbox, &*clock).await;
+                tokio::select! {
+                    () = cancelled.cancelled() => return,
+                    () = tokio::time::sleep(SAMPLE_EVERY) => {}
+                }
+            }
+        });
+    }
+
+    fn watch(&self, reading: impl FnOnce() -> Reading) {
+        if let Some(metrics) = &self.0 {
+            metrics.watch(reading());
+        }
+    }
+}
+
+async fn sample(metrics: &Metrics, outbox: &dyn Outbox, clock: &dyn Clock) {
+    match outbox.standing().await {
+        Ok(standing) => metrics.outbox().sampled(&standing, clock.now()),
+        Err(error) => {
+            metrics.outbox().sample_failed();
+            tracing::debug!(error = &error as &dyn std::error::Error, "the outbox could not be looked at");
+        }
+    }
+}
+
+fn labelled<const N: usize>(labels: [(&'static str, &str); N], value: u64) -> Sample {
+    Sample { labels: labels.into_iter().map(|(name, value)| (name, value.to_owned())).collect(), value }
+}
+
+fn breakers(endpoints: &EndpointDirectory, health: &HealthBoard, now: Duration) -> Vec<Sample> {
+    let samples = endpoints.all().iter().enumerate().flat_map(|(index, endpoint)| {
+        let is_in = health.view(index, now).state;
+        [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen].map(|state| {
+            let index = index.to_string();
+            let labels = [
+                ("endpoint", index.as_str()),
+                ("provider", endpoint.provider.as_str()),
+                ("model", endpoint.model.as_str()),
+                ("state", state.as_str()),
+            ];
+            labelled(labels, u64::from(state == is_in))
+        })
+    });
+    samples.collect()
+}
+
+/// The edge's word for it.
+struct Edge(Arc<Metrics>);
+
+impl Recorder for Edge {
+    fn entered(&self) {
+        self.0.edge().entered();
+    }
+
+    fn left(&self) {
+        self.0.edge().left();
+    }
+
+    fn answered(&self, answer: &Answer) {
+        self.0.edge().answered(answer.route, answer.method, answer.status, answer.took);
+    }
+
+    fn rate_limited(&self, limited: &RateLimited) {
+        self.0.edge().rate_limited(limited.scope, limited.unit);
+    }
+}
+
+struct Text(Arc<Metrics>);
+
+impl Exposition for Text {
+    fn content_type(&self) -> &'static str {
+        OPENMETRICS
+    }
+
+    fn text(&self) -> String {
+        self.0.text()
+    }
+}

@@ -1,0 +1,215 @@
+//! Measures, as a scraper reads them.
+
+mod openmetrics;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, ensure};
+use http::Method;
+use tollgate_tests::{Behaviour, Call, Instance, Upstream, decisions, free_address};
+
+use self::openmetrics::Series;
+use crate::world::{ANSWER, World, body, providers_toml};
+
+/// What a scrape read.
+#[derive(Debug)]
+pub struct Scrape(BTreeMap<Series, f64>);
+
+impl Scrape {
+    /// Reads `/metrics`.
+    pub async fn take(from: SocketAddr) -> Result<Self> {
+        let reply = Call::get("/metrics").send(from).await?;
+        ensure!(reply.status == 200, "{}", reply.text());
+        ensure!(reply.header("content-type") == "application/openmetrics-text; version=1.0.0; charset=utf-8");
+        openmetrics::read(&reply.text()).map(Self)
+    }
+
+    /// The value of a series without labels.
+    pub fn value(&self, name: &str) -> f64 {
+        self.of(name, &[])
+    }
+
+    /// The value of a series with exactly these labels; -1 where there is none.
+    pub fn of(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        self.0.get(&(name.to_owned(), labels)).copied().unwrap_or(-1.0)
+    }
+
+    /// The sum over all series of a name.
+    fn sum(&self, name: &str) -> f64 {
+        self.0.iter().filter(|((other, _), _)| other == name).map(|(_, value)| value).sum()
+    }
+
+    fn series(&self) -> Vec<&Series> {
+        self.0.keys().collect()
+    }
+}
+
+async fn measured(alpha: &Upstream, beta: &Upstream, limits: &str) -> Result<(World, SocketAddr)> {
+    let mut instance = Instance::new(&format!("{limits}{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000)))?;
+    let metrics = free_address()?;
+    instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    Ok((World::of(instance).await?, metrics))
+}
+
+#[tokio::test]
+async fn counts_are_exact() -> Result<()> {
+    let (alpha, beta) =
+        (Upstream::start(Behaviour::json(ANSWER)).await?, Upstream::start(Behaviour::json(ANSWER)).await?);
+    let (world, metrics) = measured(&alpha, &beta, "").await?;
+    for _ in 0..3 {
+        world.decide(body("acme/alone")).await?;
+    }
+    alpha.behave(Behaviour::status(500));
+    world.decide(body("acme/pair")).await?;
+    world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(502)?;
+    world.server.decide(&world.inference.secret, "{").await?.envelope(400)?;
+    world.server.decide("sk-nobody", body("acme/alone")).await?.envelope(401)?;
+    for _ in 0..4 {
+        world.server.send(&Call::get("/api/v1/models/count").key(&world.inference.secret)).await?.ok()?;
+    }
+    world.server.send(&Call::get("/nothing/here")).await?.envelope(404)?;
+    world.server.send(&Call::get("/metrics")).await?.envelope(404)?;
+
+    let scrape = Scrape::take(metrics).await?;
+    let requests = |route, method, status| {
+        scrape.of("tollgate_http_requests_total", &[("route", route), ("method", method), ("status", status)])
+    };
+    let decisions = "/api/alpha/decisions";
+    let counted = ["200", "400", "401", "502"].map(|status| requests(decisions, "POST", status));
+    ensure!(counted == [4.0, 1.0, 1.0, 1.0], "{counted:?}");
+    ensure!((requests("/models/count", "GET", "200"), requests("none", "GET", "404")) == (4.0, 2.0));
+    let latency = |route| scrape.of("tollgate_http_request_duration_seconds_count", &[("route", route)]);
+    ensure!((latency(decisions), latency("/models/count"), latency("none")) == (7.0, 4.0, 2.0));
+    ensure!(scrape.of("tollgate_decisions_total", &[("outcome", "completed")]) == 4.0);
+    ensure!(scrape.of("tollgate_decisions_total", &[("outcome", "failed")]) == 1.0);
+    ensure!(scrape.value("tollgate_added_latency_seconds_count") == 5.0);
+    let attempts = |provider, outcome| {
+        scrape.of("tollgate_attempts_total", &[("provider", provider), ("outcome", outcome)])
+    };
+    ensure!((attempts("alpha", "completed"), attempts("alpha", "broken")) == (3.0, 2.0));
+    ensure!((attempts("beta", "completed"), scrape.sum("tollgate_attempts_total")) == (1.0, 6.0));
+    let tokens = |provider, direction| {
+        scrape.of("tollgate_tokens_total", &[("provider", provider), ("direction", direction)])
+    };
+    ensure!((tokens("alpha", "input"), tokens("alpha", "output")) == (3.0 * 429.0, 3.0 * 31.0));
+    ensure!((tokens("beta", "input"), tokens("beta", "output")) == (429.0, 31.0));
+    // 429 tokens at 4.2e-8 dollars.
+    ensure!(scrape.value("tollgate_spend_picodollars_total") == 4.0 * 18_018_000.0);
+    ensure!(scrape.of("tollgate_attempts_cost_picodollars_total", &[("provider", "alpha")]) == 3.0 * 18_018_000.0);
+    ensure!(scrape.value("tollgate_in_flight_requests") == 0.0);
+    ensure!(scrape.value("tollgate_in_flight_requests_limit") == 4_096.0);
+    ensure!(scrape.sum("tollgate_rate_limited_total") == 0.0);
+    let keys = |result| scrape.of("tollgate_cache_lookups_total", &[("cache", "keys"), ("result", result)]);
+    // Eleven requests bore a key that can be; the first look-up of each, and those after a change, are misses.
+    ensure!(keys("hit") + keys("miss") == 11.0 && keys("miss") >= 1.0, "{} {}", keys("hit"), keys("miss"));
+    ensure!(scrape.sum("tollgate_database_connections_limit") >= 2.0);
+    ensure!(scrape.sum("tollgate_build_info") == 1.0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn rates_and_breakers_are_seen() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::status(401)).await?;
+    let (world, metrics) = measured(&alpha, &alpha, "[limits]\nrequests_per_minute = 2\n").await?;
+    let breaker = |scrape: &Scrape, endpoint, model, state| {
+        let labels = [("endpoint", endpoint), ("provider", "alpha"), ("model", model), ("state", state)];
+        scrape.of("tollgate_endpoint_breaker", &labels)
+    };
+    let before = Scrape::take(metrics).await?;
+    ensure!(breaker(&before, "0", "acme/alone", "closed") == 1.0 && breaker(&before, "0", "acme/alone", "open") == 0.0);
+    world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(502)?;
+    world.server.send(&Call::get("/api/v1/models/count").key(&world.inference.secret)).await?.ok()?;
+    for _ in 0..3 {
+        world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(429)?;
+    }
+    let after = Scrape::take(metrics).await?;
+    ensure!(breaker(&after, "0", "acme/alone", "closed") == 0.0 && breaker(&after, "0", "acme/alone", "open") == 1.0);
+    ensure!(breaker(&after, "1", "acme/pair", "closed") == 1.0);
+    ensure!(after.of("tollgate_rate_limited_total", &[("scope", "key"), ("unit", "requests")]) == 3.0);
+    ensure!(after.sum("tollgate_rate_limited_total") == 3.0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_is_counted_as_499() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
+    let (world, metrics) = measured(&alpha, &alpha, "").await?;
+    let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());
+    let mut calls = tokio::task::JoinSet::new();
+    calls.spawn(async move { call.send(address).await });
+    alpha.wait_for_request().await?;
+    ensure!(Scrape::take(metrics).await?.value("tollgate_in_flight_requests") == 1.0);
+    calls.shutdown().await;
+    alpha.wait_until_abandoned(1).await?;
+    let labels = [("route", "/api/alpha/decisions"), ("method", "POST"), ("status", "499")];
+    for _ in 0..200 {
+        let scrape = Scrape::take(metrics).await?;
+        let settled = scrape.of("tollgate_decisions_total", &[("outcome", "cancelled")]) == 1.0;
+        if settled && scrape.value("tollgate_in_flight_requests") == 0.0 {
+            ensure!(scrape.of("tollgate_http_requests_total", &labels) == 1.0);
+            return Ok(());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("the place is not given back, or the request is not counted")
+}
+
+#[tokio::test]
+async fn no_caller_makes_a_series() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let (world, metrics) = measured(&alpha, &alpha, "").await?;
+    let secret = &world.inference.secret;
+    let odd = |number: u32| {
+        let path = format!("/api/v1/{number}/x\"}}y");
+        let model = format!("acme/model-{number}");
+        let method = Method::from_bytes(format!("M{number}").as_bytes()).context("no method")?;
+        anyhow::Ok([
+            Call::get(path.replace(['"', '}'], "_")),
+            Call::get(format!("/api/v1/model/acme/model-{number}")).key(secret),
+            decisions(secret, body(&model)).header("x-session-id", format!("session-{number}")),
+            Call::new(method, "/api/v1/models/count").key(secret),
+            Call::get("/api/v1/models/count").key(&format!("sk-{number}")),
+        ])
+    };
+    let send = async |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            for call in odd(number)? {
+                ensure!(world.server.send(&call).await?.status >= 400);
+            }
+        }
+        Ok(())
+    };
+    send(0..1).await?;
+    let before = Scrape::take(metrics).await?;
+    send(1..201).await?;
+    let after = Scrape::take(metrics).await?;
+    ensure!(before.series() == after.series(), "series appeared: {:?}", {
+        let known = before.series();
+        after.series().into_iter().filter(|series| !known.contains(series)).collect::<Vec<_>>()
+    });
+    ensure!(after.sum("tollgate_http_requests_total") >= 1_005.0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn measures_are_where_the_configuration_says_and_nowhere_else() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
+    let (world, metrics) = measured(&alpha, &alpha, "").await?;
+    ensure!(Call::get("/health/live").send(metrics).await?.json()?["status"] == "ok");
+    ensure!(Call::new(Method::HEAD, "/metrics").send(metrics).await?.body.is_empty());
+    ensure!(Call::post("/metrics").send(metrics).await?.status == 405);
+    for path in ["/", "/health/ready", "/api/v1/models/count", "/docs"] {
+        ensure!(Call::get(path).key(&world.management.secret).send(metrics).await?.status == 404, "{path}");
+    }
+    world.server.stop().await?;
+    ensure!(Call::get("/metrics").send(metrics).await.is_err(), "it outlives the server");
+    // Where the port is taken, the start says so.
+    let taken = tokio::net::TcpListener::bind(metrics).await?;
+    let said = world.instance.refused_serving().await?;
+    ensure!(said.contains(&format!("{metrics} cannot be listened on for measures")), "{said}");
+    drop(taken);
+    Ok(())
+}
