@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Services};
+use crate::http::body::BodyTimeout;
 use crate::http::edge;
 use crate::http::outlive::Afterlife;
 use crate::http::wire_names::WireNames;
@@ -30,6 +31,12 @@ pub struct HttpSettings {
     pub max_json_bytes: usize,
     /// Most requests at once, open routes not counted; `None` is no limit.
     pub max_in_flight: Option<usize>,
+    /// How long a client may take to send a request's head.
+    pub head_timeout: Duration,
+    /// How long a client may take to send a request's body.
+    pub body_timeout: Duration,
+    /// Connections at a time, of each worker; more wait to be accepted.
+    pub max_connections: usize,
     /// Networks whose `X-Forwarded-For` is believed when the client's address is logged.
     pub trusted_proxies: Vec<IpNet>,
     /// Threads that serve; `None` is one per core.
@@ -38,10 +45,10 @@ pub struct HttpSettings {
     pub shutdown_timeout: Duration,
 }
 
-/// How long a client may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// Connections that may wait to be accepted; the system refuses more.
+const BACKLOG: u32 = 1_024;
 
 /// How long a client that was answered before it had sent all may go on sending into the void; cut off at once, many
 /// would never see the answer.
@@ -61,19 +68,22 @@ impl Application {
     /// The address cannot be bound, or there is no runtime.
     pub fn bind(services: Services, settings: HttpSettings, tasks: TaskTracker) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
-        let HttpSettings { listen, workers, shutdown_timeout, .. } = settings;
+        let HttpSettings { listen, workers, shutdown_timeout, head_timeout, max_connections, .. } = settings;
+        let body_timeout = BodyTimeout(settings.body_timeout);
         let gateway = Arc::new(Gateway::new(services, settings, Afterlife::new(tasks, runtime)));
         let factory = move || {
             let gateway = Arc::clone(&gateway);
             // The whole routing is one table (`http/routes.rs`), so the framework's own has a single entry.
-            App::new().default_service(web::to(move |request: HttpRequest, payload: Payload| {
+            App::new().app_data(body_timeout).default_service(web::to(move |request: HttpRequest, payload: Payload| {
                 edge::serve(Arc::clone(&gateway), request, payload)
             }))
         };
         let mut server = HttpServer::new(factory)
             .disable_signals()
             .shutdown_timeout(shutdown_timeout.as_secs())
-            .client_request_timeout(HEAD_TIMEOUT)
+            .client_request_timeout(head_timeout)
+            .max_connections(max_connections)
+            .backlog(BACKLOG)
             .client_disconnect_timeout(LINGER)
             .keep_alive(KEEP_ALIVE)
             .tcp_nodelay(true)

@@ -16,7 +16,18 @@ use super::multipart;
 use crate::wires;
 
 /// How long a body may pause. A caller that stops in the middle must not hold a place among those at work for ever.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a body may take as a whole, pauses included: one that drips must not either. Stands in the application's
+/// data, since it is the same for every route.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyTimeout(pub(crate) Duration);
+
+impl BodyTimeout {
+    fn of(request: &HttpRequest) -> Self {
+        request.app_data().copied().unwrap_or(Self(Duration::from_mins(1)))
+    }
+}
 
 /// The part of a form that holds the JSON.
 const REQUEST_PART: &str = "request";
@@ -32,7 +43,7 @@ impl JsonBody {
         if !content_type.is_some_and(is_json) {
             return Err(ApiError::invalid_body("Content-Type must be application/json"));
         }
-        Self::of(unpacked(request.headers(), payload, max_bytes).await?)
+        Self::of(unpacked(request, payload, max_bytes).await?)
     }
 
     /// As [`Self::read`], or out of a form whose other parts come beside it; all of it together is at most `max_bytes`.
@@ -43,12 +54,12 @@ impl JsonBody {
     ) -> Result<(Self, Vec<AssetPart>), ApiError> {
         let content_type = content_type(request.headers());
         if content_type.is_some_and(is_json) {
-            return Ok((Self::of(unpacked(request.headers(), payload, max_bytes).await?)?, Vec::new()));
+            return Ok((Self::of(unpacked(request, payload, max_bytes).await?)?, Vec::new()));
         }
         let boundary = content_type.and_then(multipart::boundary).ok_or_else(|| {
             ApiError::invalid_body("Content-Type must be application/json, or multipart/form-data with a boundary")
         })?;
-        of_form(&unpacked(request.headers(), payload, max_bytes).await?, &boundary)
+        of_form(&unpacked(request, payload, max_bytes).await?, &boundary)
     }
 
     fn of(bytes: Bytes) -> Result<Self, ApiError> {
@@ -88,13 +99,16 @@ fn content_type(headers: &HeaderMap) -> Option<&str> {
     only.and_then(|value| value.to_str().ok())
 }
 
-async fn unpacked(headers: &HeaderMap, payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
+async fn unpacked(request: &HttpRequest, payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
+    let headers = request.headers();
     let encoding = ContentEncoding::of(headers)?;
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|bytes| bytes > max_bytes as u64) {
         return Err(ApiError::of(ErrorKind::PayloadTooLarge));
     }
-    let bytes = collect(payload, max_bytes, PATIENCE).await?;
+    let BodyTimeout(whole) = BodyTimeout::of(request);
+    let bytes =
+        tokio::time::timeout(whole, collect(payload, max_bytes, PAUSE)).await.map_err(|_| too_slow(whole))??;
     // An empty body is none, whatever it is said to be.
     if bytes.is_empty() { Ok(bytes) } else { encoding.unpack(bytes, max_bytes).await }
 }
@@ -107,12 +121,16 @@ fn is_json(content_type: &str) -> bool {
     })
 }
 
+fn too_slow(whole: Duration) -> ApiError {
+    ApiError::invalid(format!("The body took longer than {} ms to arrive", whole.as_millis()))
+}
+
 /// A body that came in one piece is not copied.
-async fn collect(mut payload: Payload, max_bytes: usize, patience: Duration) -> Result<Bytes, ApiError> {
+async fn collect(mut payload: Payload, max_bytes: usize, pause: Duration) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
     let paused = |_| ApiError::invalid("The body did not arrive in time");
-    while let Some(piece) = tokio::time::timeout(patience, payload.next()).await.map_err(paused)? {
+    while let Some(piece) = tokio::time::timeout(pause, payload.next()).await.map_err(paused)? {
         let piece = piece.map_err(|_| ApiError::invalid("The body could not be read to its end"))?;
         if whole.len() + joined.len() + piece.len() > max_bytes {
             return Err(ApiError::of(ErrorKind::PayloadTooLarge));
@@ -157,6 +175,20 @@ mod tests {
         let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
         let error = collect(payload, 16, Duration::from_millis(20)).await.unwrap_err();
         assert_eq!((error.status().as_u16(), error.view().message), (400, "The body did not arrive in time"));
+    }
+
+    #[actix_web::test]
+    async fn a_body_that_drips_is_given_up_as_well() {
+        let dripping = futures_util::stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Some((Ok(Bytes::from_static(b" ")), ()))
+        });
+        let payload: actix_web::dev::Payload = actix_web::dev::Payload::Stream { payload: Box::pin(dripping) };
+        let request = json("").app_data(BodyTimeout(Duration::from_millis(40))).to_http_request();
+        let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
+        let error = JsonBody::read(&request, payload, 1_000_000).await.unwrap_err();
+        let told = (error.status().as_u16(), error.view().message.to_owned());
+        assert_eq!(told, (400, "The body took longer than 40 ms to arrive".to_owned()));
     }
 
     #[actix_web::test]

@@ -1,0 +1,179 @@
+//! More than a process can take.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tollgate_tests::{Behaviour, Call, Instance, Upstream, decisions, free_address, raw};
+
+use crate::metrics::Scrape;
+use crate::world::{ANSWER, World, body, providers_toml};
+
+async fn measured(toml: &str) -> Result<(World, SocketAddr)> {
+    let mut instance = Instance::new(toml)?;
+    let metrics = free_address()?;
+    instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    Ok((World::of(instance).await?, metrics))
+}
+
+#[tokio::test]
+async fn a_thousand_connections_are_served_as_far_as_there_are_places_and_refused_at_once_beyond() -> Result<()> {
+    const PLACES: usize = 50;
+    const CROWD: usize = 1_000;
+    let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
+    let toml =
+        format!("[limits]\nmax_in_flight = {PLACES}\n{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000));
+    let (world, metrics) = measured(&toml).await?;
+    let mut calls = JoinSet::new();
+    for _ in 0..CROWD {
+        let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());
+        calls.spawn(async move { call.send(address).await });
+    }
+    // The provider says nothing, so that whoever is answered now is refused.
+    for _ in 0..CROWD - PLACES {
+        let reply = calls.join_next().await.context("too few answers")???;
+        reply.error(503, "Service temporarily unavailable")?;
+        ensure!(reply.header("retry-after") == "1");
+    }
+    for path in ["/health/live", "/health/ready"] {
+        let began = Instant::now();
+        ensure!(world.server.send(&Call::get(path)).await?.status == 200, "{path}");
+        ensure!(began.elapsed() < Duration::from_secs(5), "{path} took {:?}", began.elapsed());
+    }
+    let scrape = Scrape::take(metrics).await?;
+    ensure!(scrape.value("tollgate_in_flight_requests") == PLACES as f64);
+    ensure!(scrape.value("tollgate_in_flight_requests_limit") == PLACES as f64);
+    // Those who have a place keep it until they leave.
+    calls.shutdown().await;
+    alpha.wait_until_abandoned(PLACES).await?;
+    alpha.behave(Behaviour::json(ANSWER));
+    for attempt in 0.. {
+        if Scrape::take(metrics).await?.value("tollgate_in_flight_requests") == 0.0 {
+            break;
+        }
+        ensure!(attempt < 200, "places are not given back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    world.server.ensure_healthy().await?;
+    world.server.stop().await
+}
+
+/// Sends `head` at once and then a byte every 50 ms until the server closes; what it said meanwhile.
+async fn drip(address: SocketAddr, head: String, dripping: &'static str) -> Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(head.as_bytes()).await?;
+    let (mut reading, mut writing) = stream.split();
+    let mut said = Vec::new();
+    let drips = async {
+        for byte in dripping.bytes().cycle() {
+            if writing.write_all(&[byte]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let read = async {
+        let mut piece = [0; 4_096];
+        while let Ok(read @ 1..) = reading.read(&mut piece).await {
+            said.extend_from_slice(&piece[..read]);
+        }
+    };
+    tokio::select! {
+        () = read => {}
+        () = drips => {}
+    }
+    Ok(String::from_utf8_lossy(&said).into_owned())
+}
+
+#[tokio::test]
+async fn two_hundred_slow_clients_keep_nobody_waiting_and_are_all_sent_away() -> Result<()> {
+    let toml = "[server]\nhead_timeout_ms = 3000\n[limits]\nbody_timeout_ms = 3000\n";
+    let world = World::start(toml).await?;
+    let (address, secret) = (world.server.address(), &world.inference.secret);
+    let mut slow = JoinSet::new();
+    for number in 0..200 {
+        let with_key = format!(
+            "POST /api/alpha/decisions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n\
+             content-type: application/json\r\ncontent-length: 100000\r\n\r\n{{"
+        );
+        let (kind, head, dripping) = match number % 2 {
+            0 => ("head", "GET /api/v1/models/count HTTP/1.1\r\nhost: x\r\nx-long: ".to_owned(), "a"),
+            _ => ("body", with_key, " "),
+        };
+        slow.spawn(async move {
+            (kind, tokio::time::timeout(Duration::from_secs(40), drip(address, head, dripping)).await)
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut longest = Duration::ZERO;
+    for _ in 0..40 {
+        let began = Instant::now();
+        world.decide(body("sandbox/decider")).await?;
+        longest = longest.max(began.elapsed());
+    }
+    eprintln!("the longest of 40 requests beside 200 slow clients took {longest:?}");
+    ensure!(longest < Duration::from_secs(2), "somebody waited for {longest:?}");
+    while let Some(ended) = slow.join_next().await {
+        let (kind, said) = ended?;
+        let said = said.with_context(|| format!("a slow {kind} is not sent away"))??;
+        let expected = if kind == "head" { "HTTP/1.1 408 " } else { "HTTP/1.1 400 " };
+        ensure!(said.starts_with(expected), "a slow {kind} was told {said:?}");
+        ensure!(kind == "head" || said.contains("The body took longer than 3000 ms to arrive"), "{said}");
+    }
+    world.server.ensure_healthy().await?;
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn a_client_that_connects_and_says_nothing_is_sent_away() -> Result<()> {
+    let world = World::start("[server]\nhead_timeout_ms = 300\n").await?;
+    let mut stream = TcpStream::connect(world.server.address()).await?;
+    let mut said = Vec::new();
+    tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut said)).await.context("it may stay")??;
+    ensure!(said.is_empty() || said.starts_with(b"HTTP/1.1 408 "), "{}", String::from_utf8_lossy(&said));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_refused_and_the_connection_closed() -> Result<()> {
+    let world = World::start("").await?;
+    let address = world.server.address();
+    let with = |headers: &str| format!("GET /api/v1/models/count HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+    let many: String = (0..200).map(|number| format!("x-{number}: 1\r\n")).collect();
+    let long = format!("x-long: {}\r\n", "a".repeat(200_000));
+    for (what, headers) in [("many headers", many), ("a long header", long)] {
+        let said = raw(address, with(&headers).as_bytes()).await?;
+        ensure!(said.starts_with("HTTP/1.1 431 "), "{what}: {said:?}");
+    }
+    // What is long and yet within the bounds is read.
+    let fits = format!("x-long: {}\r\n", "a".repeat(60_000));
+    let said = raw(address, with(&format!("{fits}connection: close\r\n")).as_bytes()).await?;
+    ensure!(said.starts_with("HTTP/1.1 401 "), "{said:?}");
+    world.server.ensure_healthy().await
+}
+
+#[tokio::test]
+async fn connections_beyond_the_bound_wait_and_measures_are_read_all_the_same() -> Result<()> {
+    let (world, metrics) = measured("[server]\nworkers = 1\nmax_connections = 3\n").await?;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(world.server.address()).await?;
+        stream.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n").await?;
+        let mut piece = [0; 1_024];
+        ensure!(stream.read(&mut piece).await? > 0);
+        held.push(stream);
+    }
+    let one_more = Call::get("/health/live");
+    let waiting = tokio::time::timeout(Duration::from_millis(500), one_more.send(world.server.address())).await;
+    ensure!(waiting.is_err(), "a fourth connection was taken");
+    ensure!(Call::get("/health/live").send(metrics).await?.status == 200);
+    Scrape::take(metrics).await?;
+    drop(held);
+    ensure!(one_more.send(world.server.address()).await?.status == 200, "nobody else is let in");
+    world.server.stop().await
+}
