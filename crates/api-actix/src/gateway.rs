@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use domain::api_key::Authenticate;
+use domain::audit::Refusals;
 use domain::decision::SubmitDecision;
 use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
@@ -16,9 +17,12 @@ use domain::usage::GetGeneration;
 use ipnet::IpNet;
 
 use crate::application::HttpSettings;
+use crate::endpoints::destinations::DestinationUseCases;
 use crate::endpoints::docs::DocsPage;
+use crate::endpoints::guardrails::GuardrailUseCases;
 use crate::endpoints::rendered_catalogue::RenderedCatalogue;
 use crate::http::outlive::Afterlife;
+use crate::http::recorder::Recorder;
 use crate::http::wire_names::WireNames;
 use crate::openapi::openapi_document;
 
@@ -42,16 +46,24 @@ pub struct Services {
     pub list_model_endpoints: Arc<ListModelEndpoints>,
     /// Who could be asked.
     pub list_providers: Arc<ListProviders>,
+    /// Where traces are broadcast to.
+    pub destinations: DestinationUseCases,
+    /// What is done with guardrails beside operation 3.
+    pub guardrails: GuardrailUseCases,
     /// Records of Decisions requests.
     pub get_generation: Arc<GetGeneration>,
     /// What must answer for the service to be ready.
     pub probes: Vec<Arc<dyn HealthProbe>>,
-    /// Limits requests per key; `None` limits nothing.
-    pub rate_limiter: Option<Arc<dyn RateLimiter>>,
+    /// Limits requests and tokens per minute.
+    pub rate_limiter: Arc<dyn RateLimiter>,
     /// Rates of keys that have none of their own.
     pub key_rates: RateLimits,
     /// Rates of workspaces that have none of their own.
     pub workspace_rates: RateLimits,
+    /// Counts what happens at the edge.
+    pub recorder: Arc<dyn Recorder>,
+    /// Hears of refused changes to what is managed; `None` where nobody writes them down.
+    pub refusals: Option<Arc<dyn Refusals>>,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// Latencies, and when a rate limit resets.
@@ -69,7 +81,8 @@ pub(crate) struct Gateway {
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: Bytes,
     pub(crate) docs: DocsPage,
-    in_flight: InFlight,
+    most_in_flight: usize,
+    in_flight: Arc<InFlight>,
 }
 
 impl Gateway {
@@ -78,7 +91,6 @@ impl Gateway {
         base_path.truncate(base_path.trim_end_matches('/').len());
         let openapi = openapi_document(&base_path, settings.wire_names).to_string();
         Self {
-            services,
             wire_names: settings.wire_names,
             max_json_bytes: settings.max_json_bytes,
             trusted_proxies: settings.trusted_proxies,
@@ -86,29 +98,38 @@ impl Gateway {
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),
             docs: DocsPage::new(&openapi),
             openapi: Bytes::from(openapi),
-            in_flight: InFlight { now: AtomicUsize::new(0), most: settings.max_in_flight.unwrap_or(usize::MAX) },
+            in_flight: Arc::new(InFlight { now: AtomicUsize::new(0), recorder: Arc::clone(&services.recorder) }),
+            most_in_flight: settings.max_in_flight.unwrap_or(usize::MAX),
+            services,
             base_path,
         }
     }
 
-    /// A place among the requests in flight, until it is dropped; `None` where all are taken.
-    pub(crate) fn enter(&self) -> Option<Place<'_>> {
-        let before = self.in_flight.now.fetch_add(1, Ordering::Relaxed);
-        let place = Place(&self.in_flight.now);
-        (before < self.in_flight.most).then_some(place)
+    /// A place among the requests in flight, until the last clone of it is dropped; `None` where all are taken.
+    pub(crate) fn enter(&self) -> Option<Place> {
+        let one_more = |now: usize| (now < self.most_in_flight).then_some(now + 1);
+        self.in_flight.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        self.in_flight.recorder.entered();
+        Some(Place { _taken: Arc::new(Taken(Arc::clone(&self.in_flight))) })
     }
 }
 
 struct InFlight {
     now: AtomicUsize,
-    most: usize,
+    recorder: Arc<dyn Recorder>,
 }
 
 /// See [`Gateway::enter`].
-pub(crate) struct Place<'g>(&'g AtomicUsize);
+#[derive(Clone)]
+pub(crate) struct Place {
+    _taken: Arc<Taken>,
+}
 
-impl Drop for Place<'_> {
+struct Taken(Arc<InFlight>);
+
+impl Drop for Taken {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
+        self.0.recorder.left();
     }
 }

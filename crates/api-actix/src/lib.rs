@@ -9,10 +9,15 @@ mod endpoints;
 pub mod fuzzing;
 mod gateway;
 mod http;
+mod metrics_server;
 mod openapi;
 pub mod wires;
 
 pub use application::{Application, HttpSettings};
+pub use endpoints::destinations::{DestinationUseCases, DestinationView};
+pub use endpoints::guardrails::{GuardrailUseCases, GuardrailVersionView, GuardrailView};
 pub use gateway::Services;
+pub use http::recorder::{Answer, NoRecorder, Recorder};
 pub use http::wire_names::WireNames;
+pub use metrics_server::{Exposition, MetricsServer};
 pub use openapi::openapi_document;

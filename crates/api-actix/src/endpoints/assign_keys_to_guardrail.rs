@@ -46,7 +46,7 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload
 }
 
 /// The strings of `key_hashes`, lent from the body.
-fn key_hashes(text: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
+pub(super) fn key_hashes(text: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
     let [hashes] = read_members(text, &["key_hashes"])?;
     let hashes = hashes.ok_or_else(|| ApiError::invalid("key_hashes is required"))?.get();
     let no_strings = || ApiError::invalid("key_hashes must be an array of strings");

@@ -2,9 +2,11 @@
 
 pub(crate) mod assign_keys_to_guardrail;
 pub(crate) mod count_models;
+pub(crate) mod destinations;
 pub(crate) mod docs;
 pub(crate) mod get_generation;
 pub(crate) mod get_model;
+pub(crate) mod guardrails;
 pub(crate) mod health;
 pub(crate) mod list_model_endpoints;
 pub(crate) mod list_models;

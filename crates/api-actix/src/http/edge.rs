@@ -9,12 +9,12 @@ use std::time::Duration;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
-use domain::api_key::{ManagementKey, Principal};
+use domain::api_key::{ApiKeyHash, ManagementKey, Principal};
 use domain::audit::Actor;
 use domain::error::ErrorKind;
 use domain::ids::RequestId;
-use domain::rate::RateSubject;
 use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use super::authentication::{Credentials, authenticate};
@@ -22,12 +22,16 @@ use super::client_address::client_address;
 use super::envelope;
 use super::error::ApiError;
 use super::format::ErrorFormat;
+use super::outlive::Outlive;
+use super::rate;
+use super::recorder::UnderWay;
+use super::refusals;
 use super::routes::{self, Matched, OpenRoute, Operation, Parameters, Route, Target};
 use crate::endpoints::{
-    assign_keys_to_guardrail, count_models, docs, get_generation, get_model, health, list_model_endpoints, list_models,
+    assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health, list_model_endpoints, list_models,
     list_providers, promote_container_file, submit_decision,
 };
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Place};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The same under the name by which a vendor's client package finds it.
@@ -41,13 +45,35 @@ pub(crate) struct Call<'a> {
     pub(crate) route: &'static Route,
     /// The segments of the path that the route's braces took: still percent-encoded, in order.
     pub(crate) parameters: Parameters<'a>,
+    /// Its place among those in flight; open routes take none.
+    place: Option<Place>,
 }
 
 impl Call<'_> {
+    /// As [`crate::http::outlive::Afterlife::outlive`]. The place is taken until the work ends, so that callers who
+    /// leave early cannot have more of it done at once than those who stay.
+    pub(crate) fn outlive<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+        left: CancellationToken,
+    ) -> Outlive<T> {
+        let place = self.place.clone();
+        let work = async move {
+            let _place = place;
+            work.await
+        };
+        self.gateway.afterlife.outlive(work, left)
+    }
+
     /// Who manages, for the audit log: the key, and where it calls from.
     pub(crate) fn actor(&self, key: &ManagementKey) -> Actor {
+        self.actor_of(key.hash())
+    }
+
+    /// The same of any key.
+    pub(crate) fn actor_of(&self, key: ApiKeyHash) -> Actor {
         let source = client_address(self.request, &self.gateway.trusted_proxies);
-        Actor { name: format!("key:{}", key.hash()), source: source.map(|address| address.to_string()) }
+        Actor { name: format!("key:{key}"), source: source.map(|address| address.to_string()) }
     }
 
     /// True where the caller asks to be told how its request was handled.
@@ -58,14 +84,15 @@ impl Call<'_> {
 
 /// Answers one request, whatever happens.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: Payload) -> HttpResponse {
-    let clock = &gateway.services.clock;
-    let began = clock.monotonic();
     let request_id = request_id(&gateway, &request);
     let matched = routes::find(&gateway.base_path, request.method(), request.path());
+    let (recorder, clock) = (Arc::clone(&gateway.services.recorder), Arc::clone(&gateway.services.clock));
+    let pattern = matched.map(|matched| matched.route.pattern);
+    let under_way = UnderWay::begin(recorder, clock, pattern, request.method());
     let named = Named {
         request_id: &request_id,
         method: request.method().as_str(),
-        route: matched.map(|matched| matched.route.pattern),
+        route: pattern,
         client: client_address(&request, &gateway.trusted_proxies),
     };
     // What is answered from memory in microseconds has nothing to tell on its way, so it gets a span only when it fails.
@@ -85,7 +112,8 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
         }
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    named.answered(&span, response.status().as_u16(), clock.monotonic().saturating_sub(began));
+    named.answered(&span, response.status().as_u16(), under_way.took());
+    under_way.answered(response.status().as_u16());
     response
 }
 
@@ -156,7 +184,7 @@ async fn answer(
     matched: Option<Matched<'_>>,
 ) -> Result<HttpResponse, ApiError> {
     let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
-    let call = Call { gateway, request, request_id, route, parameters };
+    let call = Call { gateway, request, request_id, route, parameters, place: None };
     let check_method = || {
         if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
     };
@@ -166,25 +194,20 @@ async fn answer(
             open_route(open, &call).await
         }
         Target::Operation(operation) => {
-            let _place = gateway.enter().ok_or_else(|| ApiError::of(ErrorKind::Unavailable))?;
+            let place = gateway.enter().ok_or_else(|| ApiError::of(ErrorKind::Unavailable))?;
+            let call = Call { place: Some(place), ..call };
             // Before anything else of the request is looked at, its method included.
             let accepted = if route.is_of_a_vendor() { Credentials::AnyHeader } else { Credentials::Bearer };
             let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted).await?;
             let outcome = async {
-                within_rate(gateway, &caller)?;
+                rate::count_request(gateway, &caller)?;
                 check_method()?;
                 perform(operation, &call, &caller, payload).await
             };
-            outcome.await.map_err(|error| error.user_id(owner_of(&caller)))
+            let outcome = outcome.await.inspect_err(|error| refusals::note(&call, &caller, error));
+            outcome.map_err(|error| error.user_id(owner_of(&caller)))
         }
     }
-}
-
-fn within_rate(gateway: &Gateway, caller: &Principal) -> Result<(), ApiError> {
-    let Some(limiter) = &gateway.services.rate_limiter else { return Ok(()) };
-    limiter
-        .request(&RateSubject::of(caller, gateway.services.key_rates, gateway.services.workspace_rates))
-        .map_err(|limited| ApiError::rate_limited(limited, gateway.services.clock.now().timestamp_millis()))
 }
 
 fn owner_of(caller: &Principal) -> Option<String> {
@@ -216,5 +239,7 @@ async fn perform(
         Operation::ListModelEndpoints => list_model_endpoints::handle(call),
         Operation::ListProviders => list_providers::handle(call),
         Operation::GetGeneration => get_generation::handle(call, caller).await,
+        Operation::Guardrails(operation) => guardrails::handle(operation, call, caller, payload).await,
+        Operation::Destinations(operation) => destinations::handle(operation, call, caller, payload).await,
     }
 }

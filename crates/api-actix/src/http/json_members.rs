@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use domain::json::Json;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -31,6 +32,15 @@ pub(crate) fn read_members<'t, const N: usize>(
         Some(name) => Err(BodyFault::Twice(name)),
         None => Ok(members.values.map(|value| value.filter(|value| value.get() != "null"))),
     }
+}
+
+/// The object that `text` is, whole and byte for byte.
+///
+/// # Errors
+/// `text` is no JSON or no object.
+pub(crate) fn read_object(text: &str) -> Result<Json, BodyFault> {
+    let [] = read_members(text, &[])?;
+    Json::parse(text).map_err(|_| BodyFault::NotAnObject)
 }
 
 struct Members<const N: usize> {
@@ -137,6 +147,13 @@ mod tests {
             let message = read(broken).unwrap_err();
             assert!(message.starts_with("The body is not valid JSON: line 1, column "), "{broken}: {message}");
         }
+    }
+
+    #[test]
+    fn an_object_is_read_whole() {
+        assert_eq!(read_object(" {\"a\": 1.50} ").unwrap().text(), "{\"a\": 1.50}");
+        assert!(matches!(read_object("[]"), Err(BodyFault::NotAnObject)));
+        assert!(matches!(read_object("{"), Err(BodyFault::NotJson { .. })));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use Method::{Delete, Get, Patch, Post};
 
 use domain::model::DefaultModality;
 
+use crate::endpoints::destinations::DestinationOperation as OnDestinations;
+use crate::endpoints::guardrails::GuardrailOperation as OnGuardrails;
 use crate::wires::dispatch::Entry;
 
 /// What a path and method mean.
@@ -53,6 +55,8 @@ pub(crate) enum Operation {
     ListModelEndpoints,
     ListProviders,
     GetGeneration,
+    Guardrails(OnGuardrails),
+    Destinations(OnDestinations),
 }
 
 /// The paths that are answered without a key. Everything else in [`ROUTES`] needs one.
@@ -152,7 +156,28 @@ pub(crate) const ROUTES: &[Route] = &[
     operation(Operation::ListProviders, Get, true, "/providers"),
     operation(Operation::GetGeneration, Get, true, "/generation"),
     operation(Operation::PromoteContainerFile, Post, true, "/containers/{container_id}/files/{file_id}/promote"),
+    operation(Operation::Guardrails(OnGuardrails::List), Get, true, "/guardrails"),
+    operation(Operation::Guardrails(OnGuardrails::Create), Post, true, "/guardrails"),
+    operation(Operation::Guardrails(OnGuardrails::Get), Get, true, "/guardrails/{id}"),
+    operation(Operation::Guardrails(OnGuardrails::Update), Patch, true, "/guardrails/{id}"),
+    operation(Operation::Guardrails(OnGuardrails::Delete), Delete, true, "/guardrails/{id}"),
+    operation(Operation::Guardrails(OnGuardrails::ListAssignedKeys), Get, true, "/guardrails/{id}/assignments/keys"),
     operation(Operation::AssignKeysToGuardrail, Post, true, "/guardrails/{id}/assignments/keys"),
+    operation(Operation::Guardrails(OnGuardrails::RemoveKeys), Post, true, "/guardrails/{id}/assignments/keys/remove"),
+    operation(Operation::Guardrails(OnGuardrails::Explain), Post, true, "/guardrails/{id}/explain"),
+    operation(Operation::Guardrails(OnGuardrails::ListVersions), Get, true, "/guardrails/{id}/versions"),
+    operation(Operation::Guardrails(OnGuardrails::GetVersion), Get, true, "/guardrails/{id}/versions/{version}"),
+    operation(
+        Operation::Guardrails(OnGuardrails::RestoreVersion),
+        Post,
+        true,
+        "/guardrails/{id}/versions/{version}/restore",
+    ),
+    operation(Operation::Destinations(OnDestinations::List), Get, true, "/observability/destinations"),
+    operation(Operation::Destinations(OnDestinations::Create), Post, true, "/observability/destinations"),
+    operation(Operation::Destinations(OnDestinations::Get), Get, true, "/observability/destinations/{id}"),
+    operation(Operation::Destinations(OnDestinations::Update), Patch, true, "/observability/destinations/{id}"),
+    operation(Operation::Destinations(OnDestinations::Delete), Delete, true, "/observability/destinations/{id}"),
     open(OpenRoute::Live, OPEN_PATHS[0]),
     open(OpenRoute::Ready, OPEN_PATHS[1]),
     open(OpenRoute::OpenApi, OPEN_PATHS[2]),

@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Ref, Required};
 
-use super::{BEARER, KEY_HEADERS, decisions, records};
+use super::{BEARER, KEY_HEADERS, decisions, destinations, guardrails, records};
 use crate::http::routes::{OpenRoute, Operation, Route, Target};
 
 pub(super) const JSON: &str = "application/json";
@@ -34,6 +34,8 @@ fn operation_of(operation: Operation, route: &Route) -> Description {
         Operation::ListModelEndpoints => records::list_model_endpoints(),
         Operation::ListProviders => records::list_providers(),
         Operation::GetGeneration => records::get_generation(),
+        Operation::Guardrails(operation) => guardrails::describe(operation),
+        Operation::Destinations(operation) => destinations::describe(operation),
     };
     let vendors = KEY_HEADERS.iter().filter(|_| route.is_of_a_vendor());
     let schemes = std::iter::once(BEARER).chain(vendors.copied());
@@ -126,9 +128,18 @@ fn open_route(route: OpenRoute) -> Description {
 }
 
 pub(super) fn responses(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
+    answers("200", description, schema, own, common)
+}
+
+/// As [`responses`], for what is made anew.
+pub(super) fn created(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
+    answers("201", description, schema, own, common)
+}
+
+fn answers(status: &str, description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
     let found = ResponseBuilder::new().description(description).content(JSON, content).build();
-    refusals(refusals(ResponsesBuilder::new().response("200", found), own), common)
+    refusals(refusals(ResponsesBuilder::new().response(status, found), own), common)
 }
 
 fn refusals(builder: ResponsesBuilder, statuses: &[u16]) -> ResponsesBuilder {
@@ -166,7 +177,7 @@ pub(super) fn meaning(status: u16) -> &'static str {
     }
 }
 
-fn body(schema: &str) -> RequestBody {
+pub(super) fn body(schema: &str) -> RequestBody {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
     RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True)).build()
 }

@@ -85,7 +85,7 @@ pub(super) fn get_generation() -> OperationBuilder {
         .responses(responses("The record", "GenerationResponse", &[400, 404], &COMMON))
 }
 
-fn query(name: &str, description: &str, schema: ObjectBuilder) -> Parameter {
+pub(super) fn query(name: &str, description: &str, schema: ObjectBuilder) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Query)

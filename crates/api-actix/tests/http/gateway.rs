@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use api_actix::{Application, HttpSettings, Services, WireNames};
+use api_actix::{Application, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder, Services, WireNames};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};
-use domain::audit::{Actor, AuditDraft};
+use domain::audit::{Actor, AuditDraft, Refusals};
 use domain::budget::{Ledger, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
@@ -16,12 +16,13 @@ use domain::decision::{
 };
 use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::{
-    AssignKeysToGuardrail, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules, NoGuardrails,
+    AssignKeysToGuardrail, ExplainGuardrail, ExplainGuardrailPorts, Guardrail, GuardrailAssignments, GuardrailName,
+    GuardrailPolicies, GuardrailPorts, GuardrailRepository, GuardrailRules, KnownNames, NoGuardrails,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model, Pricing};
-use domain::observability::NoMeter;
+use domain::observability::{DestinationPorts, MessageSender, MockMessageSender, NoBroadcast, NoMeter};
 use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{
     AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
@@ -29,7 +30,7 @@ use domain::routing::{
 use domain::system::{Clock, HealthProbe};
 use domain::testing::{
     FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
-    MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
+    MemoryRateLimiter, MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
 };
 use domain::usage::{GetGeneration, UsageRepository};
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
@@ -80,13 +81,17 @@ pub struct Setup {
     pub blobs: MemoryBlobStore,
     pub grants: Arc<dyn KeyGrants>,
     pub guardrails: Arc<dyn GuardrailRepository>,
+    pub assignments: Arc<dyn GuardrailAssignments>,
     pub policies: Arc<dyn GuardrailPolicies>,
     pub ledger: Arc<dyn Ledger>,
     pub usage: Arc<dyn UsageRepository>,
     pub catalogue: Arc<dyn Catalogue>,
     pub provider: Arc<dyn DecisionProvider>,
     pub probes: Vec<Arc<dyn HealthProbe>>,
-    pub rate_limiter: Option<Arc<dyn RateLimiter>>,
+    pub rate_limiter: Arc<dyn RateLimiter>,
+    pub refusals: Option<Arc<dyn Refusals>>,
+    /// Tests destinations.
+    pub sender: Arc<dyn MessageSender>,
     pub health: Arc<HealthBoard>,
     pub limits: StorageLimits,
     pub endpoints: Vec<Endpoint>,
@@ -101,13 +106,16 @@ impl Setup {
             blobs: MemoryBlobStore::new(FixedClock::default()),
             grants: Arc::new(store.clone()),
             guardrails: Arc::new(store.clone()),
+            assignments: Arc::new(store.clone()),
             policies: Arc::new(NoGuardrails),
             ledger: Arc::new(store.clone()),
             usage: Arc::new(store.clone()),
             catalogue: Arc::new(MemoryCatalogue::new(models())),
             provider: Arc::new(ScriptedProvider::new([])),
             probes: Vec::new(),
-            rate_limiter: None,
+            rate_limiter: Arc::new(MemoryRateLimiter::new(u32::MAX)),
+            refusals: None,
+            sender: Arc::new(MockMessageSender::new()),
             health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
             endpoints: vec![endpoint("first"), endpoint("second")],
             limits: StorageLimits { max_file_bytes: 100, workspace_quota_bytes: 150 },
@@ -117,6 +125,9 @@ impl Setup {
                 wire_names: WireNames::Interface,
                 max_json_bytes: 8 << 20,
                 max_in_flight: None,
+                head_timeout: Duration::from_secs(10),
+                body_timeout: Duration::from_mins(1),
+                max_connections: 1_000,
                 trusted_proxies: Vec::new(),
                 workers: Some(1),
                 shutdown_timeout: Duration::from_secs(2),
@@ -150,9 +161,10 @@ impl Setup {
         let decision_ports = SubmitDecisionPorts {
             catalogue: Arc::clone(&self.catalogue),
             provider: self.provider,
-            ledger: self.ledger,
+            ledger: Arc::clone(&self.ledger),
             policies: self.policies,
             meter: Arc::new(NoMeter),
+            broadcaster: Arc::new(NoBroadcast),
             clock: Arc::new(clock.clone()),
             timer: Arc::new(ManualTimer::new(clock.clone())),
             ids: Arc::new(ids.clone()),
@@ -160,14 +172,29 @@ impl Setup {
             health: Arc::clone(&self.health),
         };
         let directory = Arc::new(EndpointDirectory::new(self.endpoints));
+        let settings = RouterSettings::new(Duration::from_mins(1));
+        let submit_decision = Arc::new(SubmitDecision::new(decision_ports, Arc::clone(&directory), settings));
+        let destinations = DestinationPorts {
+            destinations: Arc::new(self.store.clone()),
+            workspaces: Arc::new(self.store.clone()),
+            keys: Arc::new(self.store.clone()),
+            sender: self.sender,
+            clock: Arc::new(clock.clone()),
+            ids: Arc::new(ids.clone()),
+        };
+        let guardrails = guardrail_use_cases(
+            &self.store,
+            Arc::clone(&self.guardrails),
+            &self.assignments,
+            self.ledger,
+            KnownNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory)),
+            Arc::clone(&submit_decision),
+        );
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
             promote: Arc::new(PromoteContainerFile::new(promote_ports, self.limits)),
-            submit_decision: Arc::new(SubmitDecision::new(
-                decision_ports,
-                Arc::clone(&directory),
-                RouterSettings::new(Duration::from_mins(1)),
-            )),
+            submit_decision,
+            destinations: DestinationUseCases::new(&destinations),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue))),
@@ -179,11 +206,14 @@ impl Setup {
                 Arc::new(clock.clone()),
             )),
             list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
+            guardrails,
             get_generation: Arc::new(GetGeneration::new(self.usage, self.catalogue, directory)),
             probes: self.probes,
             rate_limiter: self.rate_limiter,
             key_rates: RateLimits::default(),
             workspace_rates: RateLimits::default(),
+            refusals: self.refusals,
+            recorder: Arc::new(NoRecorder),
             ids: Arc::new(ids),
             clock: Arc::new(clock),
         };
@@ -194,6 +224,28 @@ impl Setup {
         drop(server.spawn(application.run()));
         Gateway { address, handle, tasks, server, store: self.store }
     }
+}
+
+fn guardrail_use_cases(
+    store: &MemoryStore,
+    guardrails: Arc<dyn GuardrailRepository>,
+    assignments: &Arc<dyn GuardrailAssignments>,
+    ledger: Arc<dyn Ledger>,
+    names: KnownNames,
+    decisions: Arc<SubmitDecision>,
+) -> GuardrailUseCases {
+    let clock = Arc::new(FixedClock::default());
+    let explain = ExplainGuardrailPorts {
+        guardrails: Arc::clone(&guardrails),
+        workspaces: Arc::new(store.clone()),
+        api_keys: Arc::new(store.clone()),
+        ledger,
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+    };
+    let explain = ExplainGuardrail::new(explain, decisions);
+    let workspaces = Arc::new(store.clone());
+    let ids = Arc::new(SequentialIds::default());
+    GuardrailUseCases::new(&GuardrailPorts { guardrails, workspaces, names, clock, ids }, assignments, explain)
 }
 
 /// A running gateway.
@@ -225,6 +277,13 @@ impl Gateway {
         let bearer = caller.bearer();
         let headers = [&[("Authorization", bearer.as_str())], headers].concat();
         self.send("POST", &format!("{BASE}{path}"), &headers, body).await
+    }
+
+    /// With a JSON body, by any method.
+    pub async fn json(&self, caller: Caller, method: &str, path: &str, body: &str) -> Reply {
+        let bearer = caller.bearer();
+        let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+        self.send(method, &format!("{BASE}{path}"), &headers, body.as_bytes()).await
     }
 
     pub async fn post_json(&self, caller: Caller, path: &str, body: &str) -> Reply {

@@ -7,6 +7,13 @@ use clap::{Args, Subcommand, ValueEnum};
 pub enum KeyCommand {
     /// Make a key and show its secret, this once
     Create(CreateKeyArgs),
+    /// Change a key's name, limits and expiry
+    Update(UpdateKeyArgs),
+    /// Show a key, and how every limit that it is under stands
+    Show {
+        /// The key's hash
+        hash: String,
+    },
     /// List the inference keys of a workspace, or the management keys
     List {
         /// The management keys
@@ -45,15 +52,58 @@ pub struct CreateKeyArgs {
     /// The workspace of an inference key [default: the default one]
     #[arg(long, value_name = "ID")]
     pub workspace: Option<String>,
-    /// The most that it may spend, in USD (recorded, not enforced yet)
+    /// The most that it may spend, in USD
     #[arg(long, value_name = "USD")]
     pub limit_usd: Option<String>,
-    /// When the limit starts anew
+    /// When the limit starts anew [default: never]
     #[arg(long, value_name = "PERIOD", requires = "limit_usd")]
     pub limit_reset: Option<LimitReset>,
+    /// Requests per minute [default: as the configuration says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rpm: Option<u32>,
+    /// Tokens per minute, in and out [default: as the configuration says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub tpm: Option<u32>,
     /// When it stops: RFC 3339, such as 2027-01-31T00:00:00Z
     #[arg(long, value_name = "TIME")]
     pub expires_at: Option<String>,
+}
+
+/// What of a key is to change.
+#[derive(Debug, Args)]
+pub struct UpdateKeyArgs {
+    /// The key's hash
+    pub hash: String,
+    /// What people call it
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The most that it may spend, in USD
+    #[arg(long, value_name = "USD", conflicts_with = "no_limit")]
+    pub limit_usd: Option<String>,
+    /// When the limit starts anew
+    #[arg(long, value_name = "PERIOD", conflicts_with = "no_limit")]
+    pub limit_reset: Option<LimitReset>,
+    /// Take the limit away
+    #[arg(long)]
+    pub no_limit: bool,
+    /// Requests per minute
+    #[arg(long, value_name = "N", conflicts_with = "no_rpm", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rpm: Option<u32>,
+    /// As many requests per minute as the configuration says
+    #[arg(long)]
+    pub no_rpm: bool,
+    /// Tokens per minute, in and out
+    #[arg(long, value_name = "N", conflicts_with = "no_tpm", value_parser = clap::value_parser!(u32).range(1..))]
+    pub tpm: Option<u32>,
+    /// As many tokens per minute as the configuration says
+    #[arg(long)]
+    pub no_tpm: bool,
+    /// When it stops: RFC 3339, such as 2027-01-31T00:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with = "no_expiry")]
+    pub expires_at: Option<String>,
+    /// It never stops by itself
+    #[arg(long)]
+    pub no_expiry: bool,
 }
 
 /// A period of a limit, in UTC.
@@ -65,4 +115,6 @@ pub enum LimitReset {
     Weekly,
     /// Every first of a month
     Monthly,
+    /// The limit is for all time
+    Never,
 }

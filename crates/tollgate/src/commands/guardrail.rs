@@ -1,73 +1,178 @@
 //! `tollgate guardrail …`
 
+use std::fs;
 use std::io::Read;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use api_actix::{GuardrailVersionView, GuardrailView};
 use domain::api_key::ApiKeyHash;
-use domain::audit::AuditDraft;
-use domain::ids::GuardrailId;
+use domain::guardrail::{
+    CreateGuardrail, DeleteGuardrail, GetGuardrail, GuardrailDraft, GuardrailError, GuardrailPorts,
+    ListGuardrailVersions, ListGuardrails, PlacedGuardrail, RestoreGuardrailVersion, SetDefaultGuardrail,
+    UpdateGuardrail, assignment_audit,
+};
+use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 
 use super::Context;
 use crate::cli::GuardrailCommand;
-use crate::output::table;
-use crate::view::{Assigned, CreatedGuardrail, Deleted, GuardrailView, List};
+use crate::output::{indent, table};
+use crate::view::{
+    Assigned, CreatedGuardrail, DefaultGuardrail, Deleted, GuardrailVersions, List, ShownGuardrail, Unassigned, time,
+};
+use crate::wiring::Stores;
+
+/// What a guardrail is called that nobody gave a name.
+const UNNAMED: &str = "unnamed guardrail";
 
 /// Runs one of the commands on guardrails.
 pub async fn run(context: &Context, command: GuardrailCommand) -> anyhow::Result<ExitCode> {
     match command {
-        GuardrailCommand::Create { name, workspace } => create(context, &name, workspace.as_deref()).await,
+        GuardrailCommand::Create { name, workspace, from } => create(context, name, workspace.as_deref(), from).await,
+        GuardrailCommand::Update { id, from } => update(context, &id, &from).await,
         GuardrailCommand::List { workspace } => list(context, workspace.as_deref()).await,
         GuardrailCommand::Show { id } => show(context, &id).await,
+        GuardrailCommand::Versions { id } => versions(context, &id).await,
+        GuardrailCommand::Restore { id, version } => restore(context, &id, version).await,
         GuardrailCommand::Delete { id } => delete(context, &id).await,
         GuardrailCommand::Assign { id, hashes } => assign(context, &id, hashes).await,
+        GuardrailCommand::Unassign { id, hashes } => unassign(context, &id, hashes).await,
+        GuardrailCommand::Default { id: Some(id), .. } => set_default(context, &id).await,
+        GuardrailCommand::Default { id: None, workspace, .. } => clear_default(context, workspace.as_deref()).await,
     }
 }
 
-async fn create(context: &Context, name: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+async fn open(context: &Context) -> anyhow::Result<(Stores, GuardrailPorts)> {
     let stores = context.stores().await?;
-    let workspace = context.workspace(&stores, workspace).await?;
-    let guardrail = stores.create_guardrail().execute(&context.actor(), workspace, name).await?;
-    let view = CreatedGuardrail { id: guardrail.id.to_string(), name: guardrail.name.as_str().to_owned() };
+    let ports = stores.guardrail_ports(&context.config).await?;
+    Ok((stores, ports))
+}
+
+async fn create(
+    context: &Context,
+    name: Option<String>,
+    workspace: Option<&str>,
+    from: Option<String>,
+) -> anyhow::Result<ExitCode> {
+    let record = from.map(|file| record(&file)).transpose()?;
+    let mut draft = named_draft(name, record.as_ref())?;
+    let (stores, ports) = open(context).await?;
+    if workspace.is_some() || draft.workspace_id().is_none() {
+        draft = draft.in_workspace(context.workspace(&stores, workspace).await?);
+    }
+    let made = CreateGuardrail::new(ports).execute(&context.actor(), &draft).await.map_err(told)?.guardrail;
+    let view = CreatedGuardrail { id: made.id.to_string(), name: made.name.as_str().to_owned() };
     context.output.show(&view, || format!("Made the guardrail {} ({}).", view.id, view.name))?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// A record with the name that the command line says, else with its own, else with the usual one.
+fn named_draft(name: Option<String>, record: Option<&Json>) -> anyhow::Result<GuardrailDraft> {
+    let Some(record) = record else { return Ok(GuardrailDraft::named(name.unwrap_or_else(|| UNNAMED.to_owned()))) };
+    let Some(mut members) = record.members() else { bail!("a guardrail's record is a JSON object") };
+    let name = match name {
+        Some(name) => {
+            members.retain(|(member, _)| member != "name");
+            Some(name)
+        }
+        None => members.iter().all(|(member, _)| member != "name").then(|| UNNAMED.to_owned()),
+    };
+    members.extend(name.map(|name| ("name".to_owned(), Json::string(&name))));
+    let record = Json::object(members.iter().map(|(name, value)| (name.as_str(), value.text())));
+    Ok(GuardrailDraft::read(&record).map_err(GuardrailError::from).map_err(told)?)
+}
+
+async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitCode> {
+    let id = parse_id(id)?;
+    let draft = GuardrailDraft::read(&record(from)?).map_err(GuardrailError::from).map_err(told)?;
+    let (stores, ports) = open(context).await?;
+    let changed = UpdateGuardrail::new(ports).execute(&context.actor(), &id.to_string(), &draft).await;
+    present(context, &stores, &changed.map_err(|error| of(error, id))?).await
+}
+
+/// What a file or, for `-`, standard input holds.
+fn record(file: &str) -> anyhow::Result<Json> {
+    let (text, name) = if file == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
+        (text, "standard input")
+    } else {
+        (fs::read_to_string(file).with_context(|| format!("{file} cannot be read"))?, file)
+    };
+    Json::parse(&text).with_context(|| format!("{name} cannot be used"))
+}
+
 async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
-    let stores = context.stores().await?;
+    let (stores, ports) = open(context).await?;
     let workspace = context.workspace(&stores, workspace).await?;
-    let guardrails = stores.guardrails.list(workspace).await?;
-    let list = List { data: guardrails.iter().map(GuardrailView::from).collect::<Vec<_>>() };
+    let page = ListGuardrails::new(ports).execute(Some(workspace), 0, usize::MAX).await.map_err(told)?;
+    let list = List { data: page.guardrails.iter().map(GuardrailView::of).collect::<Vec<_>>() };
     context.output.show(&list, || {
-        let row = |one: &GuardrailView| [one.id.clone(), one.created_at.clone(), one.name.clone()];
-        table(["ID", "CREATED", "NAME"], &list.data.iter().map(row).collect::<Vec<_>>())
+        let rows: Vec<[String; 5]> = page.guardrails.iter().map(row).collect();
+        table(["ID", "CREATED", "VERSION", "DEFAULT", "NAME"], &rows)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn row(placed: &PlacedGuardrail) -> [String; 5] {
+    let guardrail = &placed.guardrail;
+    [
+        guardrail.id.to_string(),
+        time(guardrail.created_at),
+        guardrail.version.to_string(),
+        if placed.workspace_default { "default" } else { "" }.to_owned(),
+        guardrail.name.as_str().to_owned(),
+    ]
 }
 
 async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
-    let stores = context.stores().await?;
-    let Some(guardrail) = stores.guardrails.find(id).await? else { bail!("there is no guardrail {id}") };
-    let keys = stores.guardrails.count_keys(id).await?;
-    let view = GuardrailView { key_count: Some(keys), ..GuardrailView::from(&guardrail) };
+    let (stores, ports) = open(context).await?;
+    let found = GetGuardrail::new(ports).execute(&id.to_string()).await.map_err(|error| of(error, id))?;
+    present(context, &stores, &found).await
+}
+
+async fn present(context: &Context, stores: &Stores, placed: &PlacedGuardrail) -> anyhow::Result<ExitCode> {
+    let key_count = stores.guardrails.count_keys(placed.guardrail.id).await?;
+    let view = ShownGuardrail { record: GuardrailView::of(placed), key_count };
+    let text = serde_json::to_string(&view)?;
+    context.output.show(&view, || indent(&text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
+    let id = parse_id(id)?;
+    let (_, ports) = open(context).await?;
+    let found = ListGuardrailVersions::new(ports).execute(&id.to_string()).await.map_err(|error| of(error, id))?;
+    let view = GuardrailVersions { data: found.iter().map(GuardrailVersionView::of).collect() };
     context.output.show(&view, || {
-        format!(
-            "{}: {}\nworkspace {}, made {}, held by {keys} keys",
-            view.id, view.name, view.workspace_id, view.created_at
-        )
+        let row = |version: &domain::guardrail::GuardrailVersion| {
+            let guardrail = &version.guardrail;
+            let name = guardrail.name.as_str().to_owned();
+            [guardrail.version.to_string(), time(version.changed_at), version.changed_by.clone(), name]
+        };
+        table(["VERSION", "CHANGED", "BY", "NAME"], &found.iter().map(row).collect::<Vec<_>>())
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
+async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<ExitCode> {
+    let id = parse_id(id)?;
+    let (stores, ports) = open(context).await?;
+    let restored = RestoreGuardrailVersion::new(ports).execute(&context.actor(), &id.to_string(), version).await;
+    let restored = restored.map_err(|error| match error {
+        GuardrailError::UnknownVersion => anyhow::anyhow!("the guardrail {id} has no version {version}"),
+        other => of(other, id),
+    })?;
+    present(context, &stores, &restored).await
+}
+
 async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
-    let stores = context.stores().await?;
-    let audit = AuditDraft::done(&context.actor(), "guardrail.delete", format!("guardrail {id}"), Json::object([]));
-    if !stores.guardrails.delete(id, &audit).await? {
-        bail!("there is no guardrail {id}");
-    }
+    let (_, ports) = open(context).await?;
+    let deleted = DeleteGuardrail::new(ports).execute(&context.actor(), &id.to_string()).await;
+    deleted.map_err(|error| of(error, id))?;
     let document = Deleted { id: &id.to_string(), deleted: true };
     context.output.show(&document, || format!("The guardrail {id} is deleted."))?;
     Ok(ExitCode::SUCCESS)
@@ -77,9 +182,7 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
     let id = parse_id(id)?;
     let hashes = hashes(words, std::io::stdin())?;
     let stores = context.stores().await?;
-    let count = hashes.len().to_string();
-    let details = Json::object([("key_hashes_count", count.as_str())]);
-    let audit = AuditDraft::done(&context.actor(), "guardrail.assign_keys", format!("guardrail {id}"), details);
+    let audit = assignment_audit(&context.actor(), "guardrail.assign_keys", id, &hashes);
     let Some(assigned_count) = stores.guardrails.assign_keys(id, &hashes, &audit).await? else {
         bail!("there is no guardrail {id}")
     };
@@ -87,6 +190,64 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
         format!("{assigned_count} of {} keys hold the guardrail {id} now.", hashes.len())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
+    let id = parse_id(id)?;
+    let hashes = hashes(words, std::io::stdin())?;
+    let stores = context.stores().await?;
+    let audit = assignment_audit(&context.actor(), "guardrail.remove_keys", id, &hashes);
+    let Some(unassigned_count) = stores.assignments.remove(id, &hashes, &audit).await? else {
+        bail!("there is no guardrail {id}")
+    };
+    context.output.show(&Unassigned { unassigned_count }, || {
+        format!("{unassigned_count} of {} keys held the guardrail {id} and hold it no more.", hashes.len())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn set_default(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
+    let id = parse_id(id)?;
+    let (stores, ports) = open(context).await?;
+    let set = SetDefaultGuardrail::new(ports).execute(&context.actor(), &id.to_string()).await;
+    set.map_err(|error| of(error, id))?;
+    let Some(guardrail) = stores.guardrails.find(id).await? else { bail!("there is no guardrail {id}") };
+    under(context, guardrail.workspace_id, Some(id))
+}
+
+async fn clear_default(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+    let (stores, ports) = open(context).await?;
+    let workspace = context.workspace(&stores, workspace).await?;
+    let cleared = SetDefaultGuardrail::new(ports).clear(&context.actor(), Some(workspace)).await;
+    under(context, cleared.map_err(told)?, None)
+}
+
+fn under(context: &Context, workspace: WorkspaceId, guardrail: Option<GuardrailId>) -> anyhow::Result<ExitCode> {
+    let view = DefaultGuardrail {
+        workspace_id: workspace.to_string(),
+        default_guardrail_id: guardrail.map(|id| id.to_string()),
+    };
+    context.output.show(&view, || match guardrail {
+        Some(id) => format!("All traffic of the workspace {workspace} is under the guardrail {id}."),
+        None => format!("The workspace {workspace} as a whole is under no guardrail."),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A failure in a sentence: a fault of a record as a whole has no path.
+fn told(error: GuardrailError) -> anyhow::Error {
+    match error {
+        GuardrailError::Invalid(invalid) if invalid.path.is_empty() => anyhow::anyhow!(invalid.fault),
+        other => other.into(),
+    }
+}
+
+/// The same about a guardrail that was named.
+fn of(error: GuardrailError, id: GuardrailId) -> anyhow::Error {
+    match error {
+        GuardrailError::UnknownGuardrail => anyhow::anyhow!("there is no guardrail {id}"),
+        other => told(other),
+    }
 }
 
 /// Sorted and without duplicates; `-` stands for what `input` holds.
@@ -106,7 +267,7 @@ fn hashes(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<ApiKey
     };
     let mut hashes: Vec<ApiKeyHash> = texts.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
     if hashes.is_empty() {
-        bail!("there are no hashes to assign");
+        bail!("there are no hashes");
     }
     hashes.sort_unstable();
     hashes.dedup();
@@ -129,5 +290,21 @@ mod tests {
         assert!(hashes(vec!["-".to_owned()], &b""[..]).is_err());
         let error = hashes(vec!["a".repeat(64), "x".to_owned()], &b""[..]).unwrap_err();
         assert!(error.to_string().contains("number 2"));
+    }
+
+    #[test]
+    fn the_command_line_s_name_wins_and_there_is_always_one() {
+        let name = |name: Option<&str>, record: Option<&str>| {
+            let record = record.map(|text| Json::parse(text).unwrap());
+            let draft = named_draft(name.map(str::to_owned), record.as_ref()).map_err(|error| error.to_string())?;
+            Ok::<_, String>(draft.name().unwrap().to_owned())
+        };
+        assert_eq!(name(None, None).unwrap(), UNNAMED);
+        assert_eq!(name(Some("a"), None).unwrap(), "a");
+        assert_eq!(name(None, Some("{}")).unwrap(), UNNAMED);
+        assert_eq!(name(None, Some(r#"{"name":"b"}"#)).unwrap(), "b");
+        assert_eq!(name(Some("a"), Some(r#"{"name":"b","limit_usd":null}"#)).unwrap(), "a");
+        assert_eq!(name(None, Some("[]")).unwrap_err(), "a guardrail's record is a JSON object");
+        assert!(name(None, Some(r#"{"name":"b","name":"c"}"#)).unwrap_err().contains("more than once"));
     }
 }

@@ -1,25 +1,31 @@
 //! `tollgate key …`
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
-use domain::api_key::{ApiKeyHash, ApiKeyScope, NewApiKey};
-use domain::audit::AuditDraft;
-use domain::budget::{ResetInterval, SpendLimit};
-use domain::json::Json;
+use domain::api_key::{
+    ApiKey, ApiKeyChange, ApiKeyHash, ApiKeyScope, DeleteApiKey, NewApiKey, SwitchApiKey, UpdateApiKey,
+};
+use domain::budget::{Payer, ResetInterval, SpendLimit};
+use domain::edit::Edit;
 use domain::money::Usd;
 use domain::rate::RateLimits;
+use tokio_util::task::TaskTracker;
 
 use super::Context;
-use crate::cli::{CreateKeyArgs, KeyCommand, LimitReset};
-use crate::output::{note, table};
-use crate::view::{CreatedKey, KeyView, List};
+use crate::cli::{CreateKeyArgs, KeyCommand, LimitReset, UpdateKeyArgs};
+use crate::output::table;
+use crate::view::{CreatedKey, KeyView, LimitView, List};
+use crate::wiring::Stores;
 
 /// Runs one of the commands on keys.
 pub async fn run(context: &Context, command: KeyCommand) -> anyhow::Result<ExitCode> {
     match command {
         KeyCommand::Create(args) => create(context, args).await,
+        KeyCommand::Update(args) => update(context, args).await,
+        KeyCommand::Show { hash } => show(context, &hash).await,
         KeyCommand::List { management, workspace } => list(context, management, workspace.as_deref()).await,
         KeyCommand::Disable { hash } => set_disabled(context, &hash, true).await,
         KeyCommand::Enable { hash } => set_disabled(context, &hash, false).await,
@@ -28,7 +34,9 @@ pub async fn run(context: &Context, command: KeyCommand) -> anyhow::Result<ExitC
 }
 
 async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCode> {
-    let limit = limit(args.limit_usd.as_deref(), args.limit_reset)?;
+    let amount = args.limit_usd.as_deref().map(limit_usd).transpose()?;
+    let limit = amount.map(|amount| SpendLimit { amount, reset: args.limit_reset.and_then(interval) });
+    let rates = RateLimits { requests_per_minute: args.rpm, tokens_per_minute: args.tpm };
     let expires_at = args.expires_at.as_deref().map(expiry).transpose()?;
     let stores = context.stores().await?;
     let scope = if args.management {
@@ -36,11 +44,8 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
     } else {
         ApiKeyScope::Inference(context.workspace(&stores, args.workspace.as_deref()).await?)
     };
-    let new = NewApiKey { name: args.name, scope, limit, rates: RateLimits::default(), expires_at };
+    let new = NewApiKey { name: args.name, scope, limit, rates, expires_at };
     let (key, secret) = stores.create_api_key().execute(&context.actor(), new).await?;
-    if key.limit.is_some() {
-        note("note: the limit is recorded; this version does not enforce it yet");
-    }
     let view = CreatedKey::new(&key, &secret);
     context.output.show(&view, || {
         let kind = view.workspace_id.as_ref().map_or("management key".to_owned(), |id| format!("workspace {id}"));
@@ -49,21 +54,103 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-fn limit(amount: Option<&str>, reset: Option<LimitReset>) -> anyhow::Result<Option<SpendLimit>> {
-    let Some(amount) = amount else { return Ok(None) };
-    let amount: Usd = amount.parse().with_context(|| format!("--limit-usd {amount} is not an amount of USD"))?;
-    let reset = reset.map(|reset| match reset {
-        LimitReset::Daily => ResetInterval::Daily,
-        LimitReset::Weekly => ResetInterval::Weekly,
-        LimitReset::Monthly => ResetInterval::Monthly,
-    });
-    Ok(Some(SpendLimit { amount, reset }))
+async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> {
+    let hash = parse_hash(&args.hash)?;
+    let change = change(args)?;
+    if change.is_empty() {
+        bail!("nothing is to be changed: name a limit, a rate, an expiry or a name");
+    }
+    let stores = context.stores().await?;
+    let use_case = UpdateApiKey::new(Arc::clone(&stores.keys), Arc::clone(&stores.clock));
+    let key = use_case.execute(&context.actor(), &hash, &change).await?;
+    let view = KeyView::from(&key);
+    context.output.show(&view, || described(&view))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn change(args: UpdateKeyArgs) -> anyhow::Result<ApiKeyChange> {
+    let amount = args.limit_usd.as_deref().map(limit_usd).transpose()?;
+    Ok(ApiKeyChange {
+        name: args.name,
+        limit: edit(args.no_limit, amount),
+        limit_reset: match args.limit_reset {
+            Some(reset) => interval(reset).map_or(Edit::Clear, Edit::Set),
+            None => Edit::Keep,
+        },
+        requests_per_minute: edit(args.no_rpm, args.rpm),
+        tokens_per_minute: edit(args.no_tpm, args.tpm),
+        expires_at: edit(args.no_expiry, args.expires_at.as_deref().map(expiry).transpose()?),
+    })
+}
+
+fn edit<T>(clear: bool, value: Option<T>) -> Edit<T> {
+    if clear { Edit::Clear } else { value.map_or(Edit::Keep, Edit::Set) }
+}
+
+fn limit_usd(amount: &str) -> anyhow::Result<Usd> {
+    amount.parse().with_context(|| format!("--limit-usd {amount} is not an amount of USD"))
+}
+
+fn interval(reset: LimitReset) -> Option<ResetInterval> {
+    match reset {
+        LimitReset::Daily => Some(ResetInterval::Daily),
+        LimitReset::Weekly => Some(ResetInterval::Weekly),
+        LimitReset::Monthly => Some(ResetInterval::Monthly),
+        LimitReset::Never => None,
+    }
 }
 
 fn expiry(text: &str) -> anyhow::Result<DateTime<Utc>> {
     let at = DateTime::parse_from_rfc3339(text)
         .with_context(|| format!("--expires-at {text:?} is not a time such as 2027-01-31T00:00:00Z"))?;
     Ok(at.with_timezone(&Utc))
+}
+
+async fn show(context: &Context, hash: &str) -> anyhow::Result<ExitCode> {
+    let hash = parse_hash(hash)?;
+    let stores = context.stores().await?;
+    let Some(key) = stores.keys.find(&hash).await? else { bail!("there is no key {hash}") };
+    let limits = limits(&stores, &key).await?;
+    let view = KeyView { limits: Some(limits), ..KeyView::from(&key) };
+    context.output.show(&view, || described(&view))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every limit that a key is under; a management key is under none.
+async fn limits(stores: &Stores, key: &ApiKey) -> anyhow::Result<Vec<LimitView>> {
+    let Some(workspace_id) = key.scope.workspace_id() else { return Ok(Vec::new()) };
+    let workspace = stores.workspaces.find(workspace_id).await?.context("the key's workspace is not there")?;
+    let mut guardrails: Vec<_> = workspace.default_guardrail_id.into_iter().chain(key.guardrail_id).collect();
+    guardrails.dedup();
+    let payer = Payer { workspace_id, api_key: key.hash, guardrails };
+    let standing = stores.ledger(&TaskTracker::new()).standing(&payer).await?;
+    Ok(standing.iter().map(LimitView::from).collect())
+}
+
+fn described(key: &KeyView) -> String {
+    let none = || "none".to_owned();
+    let limit = key
+        .limit_usd
+        .map_or_else(none, |limit| format!("{} USD, starts anew: {}", limit.0, key.limit_reset.unwrap_or("never")));
+    let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
+    let mut text = format!(
+        "{} ({})\nHash: {}\nWorkspace: {}\nState: {}, expires: {}\nLimit: {limit}\n\
+         Requests per minute: {}, tokens per minute: {}\nGuardrail: {}\n",
+        key.name,
+        key.label,
+        key.hash,
+        key.workspace_id.clone().unwrap_or_else(|| "none, a management key".to_owned()),
+        if key.disabled { "disabled" } else { "enabled" },
+        key.expires_at.as_deref().unwrap_or("never"),
+        rate(key.requests_per_minute),
+        rate(key.tokens_per_minute),
+        key.guardrail_id.clone().unwrap_or_else(none),
+    );
+    if let Some(limits) = key.limits.as_ref().filter(|limits| !limits.is_empty()) {
+        text.push('\n');
+        text.push_str(&table(LimitView::HEAD, &limits.iter().map(LimitView::line).collect::<Vec<_>>()));
+    }
+    text
 }
 
 async fn list(context: &Context, management: bool, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -86,11 +173,7 @@ fn row(key: &KeyView) -> [String; 5] {
 async fn set_disabled(context: &Context, hash: &str, disabled: bool) -> anyhow::Result<ExitCode> {
     let hash = parse_hash(hash)?;
     let stores = context.stores().await?;
-    let details = Json::object([("disabled", if disabled { "true" } else { "false" })]);
-    let audit = AuditDraft::done(&context.actor(), "key.set_disabled", format!("key {hash}"), details);
-    if !stores.keys.set_disabled(&hash, disabled, &audit).await? {
-        bail!("there is no key {hash}");
-    }
+    SwitchApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &hash, disabled).await?;
     let document = serde_json::json!({ "hash": hash.to_string(), "disabled": disabled });
     let word = if disabled { "disabled" } else { "enabled" };
     context.output.show(&document, || format!("The key {hash} is {word}."))?;
@@ -100,10 +183,7 @@ async fn set_disabled(context: &Context, hash: &str, disabled: bool) -> anyhow::
 async fn delete(context: &Context, hash: &str) -> anyhow::Result<ExitCode> {
     let hash = parse_hash(hash)?;
     let stores = context.stores().await?;
-    let audit = AuditDraft::done(&context.actor(), "key.delete", format!("key {hash}"), Json::object([]));
-    if !stores.keys.delete(&hash, &audit).await? {
-        bail!("there is no key {hash}");
-    }
+    DeleteApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &hash).await?;
     let document = serde_json::json!({ "hash": hash.to_string(), "deleted": true });
     context.output.show(&document, || format!("The key {hash} is deleted."))?;
     Ok(ExitCode::SUCCESS)
@@ -120,12 +200,35 @@ mod tests {
 
     #[test]
     fn amounts_and_times_are_read_exactly() {
-        let some = limit(Some("2.50"), Some(LimitReset::Weekly)).unwrap().unwrap();
-        assert_eq!((some.amount.to_string().as_str(), some.reset), ("2.5", Some(ResetInterval::Weekly)));
-        assert!(limit(Some("a lot"), None).is_err());
-        assert_eq!(limit(None, None).unwrap(), None);
+        assert_eq!(limit_usd("2.50").unwrap().to_string(), "2.5");
+        assert!(limit_usd("a lot").unwrap_err().to_string().contains("a lot"));
         assert_eq!(expiry("2027-01-31T01:00:00+01:00").unwrap().to_rfc3339(), "2027-01-31T00:00:00+00:00");
         assert!(expiry("tomorrow").is_err());
+    }
+
+    #[test]
+    fn a_change_is_what_was_said() {
+        let none = || UpdateKeyArgs {
+            hash: String::new(),
+            name: None,
+            limit_usd: None,
+            limit_reset: None,
+            no_limit: false,
+            rpm: None,
+            no_rpm: false,
+            tpm: None,
+            no_tpm: false,
+            expires_at: None,
+            no_expiry: false,
+        };
+        assert!(change(none()).unwrap().is_empty());
+        let cleared =
+            change(UpdateKeyArgs { no_limit: true, no_rpm: true, no_tpm: true, no_expiry: true, ..none() }).unwrap();
+        assert_eq!((cleared.limit, cleared.requests_per_minute), (Edit::Clear, Edit::Clear));
+        assert_eq!((cleared.tokens_per_minute, cleared.expires_at), (Edit::Clear, Edit::Clear));
+        let reset = |reset| change(UpdateKeyArgs { limit_reset: Some(reset), ..none() }).unwrap().limit_reset;
+        assert_eq!(reset(LimitReset::Never), Edit::Clear);
+        assert_eq!(reset(LimitReset::Weekly), Edit::Set(ResetInterval::Weekly));
     }
 
     #[test]

@@ -1,24 +1,33 @@
 //! `tollgate workspace …`
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use domain::audit::AuditDraft;
+use domain::edit::Edit;
 use domain::ids::WorkspaceId;
-use domain::json::Json;
 use domain::money::Usd;
+use domain::workspace::{
+    AddCredit, BudgetsChange, ClearCredit, RatesChange, SetWorkspaceBudgets, SetWorkspaceRates, SuspendWorkspace,
+};
 
 use super::Context;
-use crate::cli::WorkspaceCommand;
-use crate::output::{note, table};
-use crate::view::{CreatedWorkspace, Credited, List, Suspended, UsdNumber, WorkspaceView};
+use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceRatesArgs};
+use crate::output::table;
+use crate::view::{
+    Budgeted, BudgetsView, CreatedWorkspace, Credited, LimitView, List, Rated, Suspended, UsdNumber, WorkspaceView,
+};
 
 /// Runs one of the commands on workspaces.
 pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result<ExitCode> {
     match command {
         WorkspaceCommand::Create { name, owner_id } => create(context, &name, owner_id).await,
         WorkspaceCommand::List => list(context).await,
-        WorkspaceCommand::Credit { id, add_usd } => credit(context, id.as_deref(), &add_usd).await,
+        WorkspaceCommand::Show { workspace } => show(context, &workspace).await,
+        WorkspaceCommand::Credit { workspace, add_usd } => credit(context, &workspace, &add_usd).await,
+        WorkspaceCommand::Unlimited { workspace } => unlimited(context, &workspace).await,
+        WorkspaceCommand::Budget(args) => budget(context, &args).await,
+        WorkspaceCommand::Rates(args) => rates(context, &args).await,
         WorkspaceCommand::Suspend { id } => set_suspended(context, &id, true).await,
         WorkspaceCommand::Resume { id } => set_suspended(context, &id, false).await,
     }
@@ -57,32 +66,140 @@ fn row(workspace: &WorkspaceView) -> [String; 5] {
     ]
 }
 
-async fn credit(context: &Context, id: Option<&str>, amount: &str) -> anyhow::Result<ExitCode> {
+async fn show(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
+    let stores = context.stores().await?;
+    let id = context.workspace(&stores, named.id()).await?;
+    let workspace = stores.workspaces.find(id).await?;
+    let limits = stores.workspaces.standing_limits(id).await?;
+    let (Some(workspace), Some(limits)) = (workspace, limits) else { bail!("there is no workspace {id}") };
+    let limits: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
+    let view = WorkspaceView { limits: Some(limits), ..WorkspaceView::from(&workspace) };
+    context.output.show(&view, || described(&view))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn described(workspace: &WorkspaceView) -> String {
+    let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
+    let mut text = format!(
+        "{}: {}\nState: {}\nOwner: {}\nRequests per minute: {}, tokens per minute: {}\nGuardrail: {}\nStored bytes: {}\n",
+        workspace.id,
+        workspace.name,
+        if workspace.suspended { "suspended" } else { "at work" },
+        workspace.owner_id.as_deref().unwrap_or("none"),
+        rate(workspace.requests_per_minute),
+        rate(workspace.tokens_per_minute),
+        workspace.default_guardrail_id.as_deref().unwrap_or("none"),
+        workspace.storage_used_bytes,
+    );
+    if workspace.credit_usd.is_none() {
+        text.push_str("Credit: unlimited\n");
+    }
+    if let Some(limits) = workspace.limits.as_ref().filter(|limits| !limits.is_empty()) {
+        text.push('\n');
+        text.push_str(&table(LimitView::HEAD, &limits.iter().map(LimitView::line).collect::<Vec<_>>()));
+    }
+    text
+}
+
+async fn credit(context: &Context, named: &NamedWorkspace, amount: &str) -> anyhow::Result<ExitCode> {
     let amount: Usd = amount.parse().with_context(|| format!("--add-usd {amount} is not an amount of USD"))?;
     let stores = context.stores().await?;
-    let id = context.workspace(&stores, id).await?;
-    let text = Json::string(&amount.to_string());
-    let details = Json::object([("add_usd", text.text())]);
-    let audit = AuditDraft::done(&context.actor(), "workspace.credit", format!("workspace {id}"), details);
-    let Some(balance) = stores.workspaces.add_credit(id, amount, &audit).await? else {
-        bail!("there is no workspace {id}")
-    };
-    note("note: the credit is recorded; this version does not enforce it yet");
-    let view = Credited { id: id.to_string(), credit_usd: UsdNumber(balance) };
+    let id = context.workspace(&stores, named.id()).await?;
+    let balance = AddCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, amount).await?;
+    let view = Credited { id: id.to_string(), credit_usd: Some(UsdNumber(balance)) };
     context.output.show(&view, || format!("The workspace {id} has {balance} USD."))?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn unlimited(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitCode> {
+    let stores = context.stores().await?;
+    let id = context.workspace(&stores, named.id()).await?;
+    ClearCredit::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id).await?;
+    let view = Credited { id: id.to_string(), credit_usd: None };
+    context.output.show(&view, || format!("No credit limits the workspace {id}."))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn budget(context: &Context, args: &BudgetArgs) -> anyhow::Result<ExitCode> {
+    let change = BudgetsChange {
+        daily: edit("--daily", args.daily.as_deref(), "an amount of USD")?,
+        weekly: edit("--weekly", args.weekly.as_deref(), "an amount of USD")?,
+        monthly: edit("--monthly", args.monthly.as_deref(), "an amount of USD")?,
+        lifetime: edit("--lifetime", args.lifetime.as_deref(), "an amount of USD")?,
+    };
+    let stores = context.stores().await?;
+    let id = context.workspace(&stores, args.workspace.id()).await?;
+    let use_case = SetWorkspaceBudgets::new(Arc::clone(&stores.workspaces));
+    let budgets = use_case.execute(&context.actor(), id, change).await?;
+    let view = Budgeted { id: id.to_string(), budgets: BudgetsView::from(&budgets) };
+    context.output.show(&view, || {
+        let usd = |budget: Option<Usd>| budget.map_or("none".to_owned(), |amount| format!("{amount} USD"));
+        format!(
+            "The workspace {id} may spend, by day: {}, by week: {}, by month: {}, in all: {}.",
+            usd(budgets.daily),
+            usd(budgets.weekly),
+            usd(budgets.monthly),
+            usd(budgets.lifetime)
+        )
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<ExitCode> {
+    let change = RatesChange {
+        requests_per_minute: edit("--rpm", args.rpm.as_deref(), "a whole number")?,
+        tokens_per_minute: edit("--tpm", args.tpm.as_deref(), "a whole number")?,
+    };
+    let stores = context.stores().await?;
+    let id = context.workspace(&stores, args.workspace.id()).await?;
+    let rates = SetWorkspaceRates::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, change).await?;
+    let view = Rated {
+        id: id.to_string(),
+        requests_per_minute: rates.requests_per_minute,
+        tokens_per_minute: rates.tokens_per_minute,
+    };
+    context.output.show(&view, || {
+        let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
+        let (requests, tokens) = (rate(rates.requests_per_minute), rate(rates.tokens_per_minute));
+        format!(
+            "All keys of the workspace {id} together, requests per minute: {requests}, tokens per minute: {tokens}."
+        )
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A value, `none` to take it away, or nothing to leave it as it is.
+fn edit<T: std::str::FromStr>(option: &str, text: Option<&str>, wanted: &str) -> anyhow::Result<Edit<T>> {
+    match text {
+        None => Ok(Edit::Keep),
+        Some("none") => Ok(Edit::Clear),
+        Some(text) => match text.parse() {
+            Ok(value) => Ok(Edit::Set(value)),
+            Err(_) => bail!("{option} {text} is neither {wanted} nor the word none"),
+        },
+    }
 }
 
 async fn set_suspended(context: &Context, id: &str, suspended: bool) -> anyhow::Result<ExitCode> {
     let id: WorkspaceId = id.parse().with_context(|| format!("{id:?} cannot be used"))?;
     let stores = context.stores().await?;
-    let details = Json::object([("suspended", if suspended { "true" } else { "false" })]);
-    let audit = AuditDraft::done(&context.actor(), "workspace.set_suspended", format!("workspace {id}"), details);
-    if !stores.workspaces.set_suspended(id, suspended, &audit).await? {
-        bail!("there is no workspace {id}");
-    }
+    SuspendWorkspace::new(Arc::clone(&stores.workspaces)).execute(&context.actor(), id, suspended).await?;
     let view = Suspended { id: id.to_string(), suspended };
     let word = if suspended { "suspended" } else { "at work again" };
     context.output.show(&view, || format!("The workspace {id} is {word}."))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_set_none_clears_and_nothing_keeps() {
+        assert_eq!(edit::<u32>("--rpm", None, "a whole number").unwrap(), Edit::Keep);
+        assert_eq!(edit::<u32>("--rpm", Some("none"), "a whole number").unwrap(), Edit::Clear);
+        assert_eq!(edit("--rpm", Some("7"), "a whole number").unwrap(), Edit::Set(7_u32));
+        let error = edit::<Usd>("--daily", Some("a lot"), "an amount of USD").unwrap_err();
+        assert_eq!(error.to_string(), "--daily a lot is neither an amount of USD nor the word none");
+    }
 }

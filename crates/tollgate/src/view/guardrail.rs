@@ -1,9 +1,7 @@
 //! Guardrails.
 
-use domain::guardrail::Guardrail;
+use api_actix::{GuardrailVersionView, GuardrailView};
 use serde::Serialize;
-
-use super::time;
 
 /// A guardrail that was made now.
 #[derive(Serialize)]
@@ -14,32 +12,21 @@ pub struct CreatedGuardrail {
     pub name: String,
 }
 
-/// A guardrail.
+/// A guardrail, in the JSON of HTTP, and who holds it.
 #[derive(Serialize)]
-pub struct GuardrailView {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Its workspace.
-    pub workspace_id: String,
-    /// When it was made.
-    pub created_at: String,
+pub struct ShownGuardrail<'a> {
+    /// The record.
+    #[serde(flatten)]
+    pub record: GuardrailView<'a>,
     /// How many live keys hold it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key_count: Option<u64>,
+    pub key_count: u64,
 }
 
-impl From<&Guardrail> for GuardrailView {
-    fn from(guardrail: &Guardrail) -> Self {
-        Self {
-            id: guardrail.id.to_string(),
-            name: guardrail.name.as_str().to_owned(),
-            workspace_id: guardrail.workspace_id.to_string(),
-            created_at: time(guardrail.created_at),
-            key_count: None,
-        }
-    }
+/// The states that a guardrail was in, in the JSON of HTTP.
+#[derive(Serialize)]
+pub struct GuardrailVersions<'a> {
+    /// The newest first.
+    pub data: Vec<GuardrailVersionView<'a>>,
 }
 
 /// What an assignment did.
@@ -47,4 +34,20 @@ impl From<&Guardrail> for GuardrailView {
 pub struct Assigned {
     /// How many of the keys that were named hold the guardrail now.
     pub assigned_count: u64,
+}
+
+/// What a removal did.
+#[derive(Serialize)]
+pub struct Unassigned {
+    /// How many of the keys that were named held the guardrail.
+    pub unassigned_count: u64,
+}
+
+/// What a workspace is under now.
+#[derive(Serialize)]
+pub struct DefaultGuardrail {
+    /// The workspace.
+    pub workspace_id: String,
+    /// The guardrail; null is none.
+    pub default_guardrail_id: Option<String>,
 }

@@ -3,7 +3,7 @@
 use domain::api_key::{ApiKey, ApiKeyScope, ApiKeySecret};
 use serde::Serialize;
 
-use super::{UsdNumber, time};
+use super::{LimitView, UsdNumber, time};
 
 /// A key that was made now: the only time that its secret is shown.
 #[derive(Serialize)]
@@ -54,10 +54,17 @@ pub struct KeyView {
     pub limit_usd: Option<UsdNumber>,
     /// When the limit starts anew.
     pub limit_reset: Option<&'static str>,
+    /// Requests per minute; null follows the configuration.
+    pub requests_per_minute: Option<u32>,
+    /// Tokens per minute, in and out; null follows the configuration.
+    pub tokens_per_minute: Option<u32>,
     /// The guardrail that it holds.
     pub guardrail_id: Option<String>,
     /// When it was made.
     pub created_at: String,
+    /// Every limit that it is under, as it stands; only where one key is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Vec<LimitView>>,
 }
 
 impl From<&ApiKey> for KeyView {
@@ -72,8 +79,11 @@ impl From<&ApiKey> for KeyView {
             expires_at: key.expires_at.map(time),
             limit_usd: key.limit.map(|limit| UsdNumber(limit.amount)),
             limit_reset: key.limit.and_then(|limit| limit.reset).map(domain::budget::ResetInterval::as_str),
+            requests_per_minute: key.rates.requests_per_minute,
+            tokens_per_minute: key.rates.tokens_per_minute,
             guardrail_id: key.guardrail_id.map(|id| id.to_string()),
             created_at: time(key.created_at),
+            limits: None,
         }
     }
 }

@@ -1,21 +1,31 @@
 //! What commands show, as JSON and as text.
 
+mod audit;
 mod container;
+mod destination;
+mod csv;
 mod endpoint;
 mod guardrail;
 mod key;
+mod limit;
 mod list;
 mod money;
 mod time;
 mod usage;
+mod usage_csv;
 mod workspace;
 
+pub use audit::*;
 pub use container::*;
+pub use destination::*;
+pub use csv::*;
 pub use endpoint::*;
 pub use guardrail::*;
 pub use key::*;
+pub use limit::*;
 pub use list::*;
 pub use money::*;
 pub use time::*;
 pub use usage::*;
+pub use usage_csv::*;
 pub use workspace::*;

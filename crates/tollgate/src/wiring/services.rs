@@ -4,29 +4,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_blob::ContentMediaTypes;
-use adapters_cache::{CachedKeyGrants, ChangeWatcher, LiveCatalogue};
-use adapters_system::{KeyRateLimiter, TokioTimer};
+use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue};
+use adapters_storage::SeaOrmLedger;
+use adapters_system::{LocalRateLimiter, TokioTimer};
 use anyhow::Context;
-use api_actix::Services;
+use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
 use domain::api_key::Authenticate;
+use domain::budget::Ledger;
 use domain::container::BlobStore;
 use domain::decision::{SubmitDecision, SubmitDecisionPorts};
 use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
-use domain::guardrail::{AssignKeysToGuardrail, NoGuardrails};
+use domain::guardrail::{
+    AssignKeysToGuardrail, ExplainGuardrail, ExplainGuardrailPorts, GuardrailPolicies, KnownNames,
+};
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model};
-use domain::money::Price;
-use domain::observability::NoMeter;
-use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{EndpointDirectory, ListModelEndpoints, ListProviders};
 use domain::system::HealthProbe;
 use domain::usage::GetGeneration;
 
 use super::resting::Resting;
-use super::{Background, Stores, Upstreams, minimal_rows, router};
+use super::{Background, Measures, Stores, Upstreams, broadcast, minimal_rows, refusals, retention, router};
 use crate::config::{Config, Environment};
 
 /// How many keys are kept in memory.
 const CACHED_KEYS: u64 = 100_000;
+/// How many pairs of a workspace's guardrail and a key's are kept in memory, compiled.
+const CACHED_POLICIES: u64 = 10_000;
 /// For how long a cached key is trusted when the change feed cannot be read; a second is promised.
 const STALE_AFTER: Duration = Duration::from_millis(900);
 
@@ -39,6 +42,7 @@ pub async fn services(
     environment: &Environment,
     stores: &Stores,
     background: &Background,
+    measures: &Measures,
 ) -> anyhow::Result<Services> {
     let Upstreams { provider, endpoints } = Upstreams::build(config, environment)?;
     let live = LiveCatalogue::load(
@@ -53,29 +57,54 @@ pub async fn services(
     let clock = || Arc::clone(&stores.clock);
     let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), STALE_AFTER));
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
-    let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), watcher, CACHED_KEYS));
+    let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), Arc::clone(&watcher), CACHED_KEYS));
+    let policies = CachedPolicies::new(
+        Arc::clone(&stores.guardrails),
+        Arc::clone(&stores.grants),
+        Arc::clone(&watcher),
+        CACHED_POLICIES,
+    );
+    let policies = Arc::new(policies);
+    measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
+    let policies: Arc<dyn GuardrailPolicies> = policies;
     let health = router::health(config, &endpoints);
     background.watch_endpoints(Resting::new(Arc::clone(&endpoints), Arc::clone(&health)), clock());
     let live: Arc<dyn Catalogue> = live;
     let catalogue = || Arc::clone(&live);
+    let ledger = SeaOrmLedger::start(stores.database.clone(), &background.tasks);
+    measures.watch_ledger(ledger.waiting());
+    measures.watch_outbox(stores, background);
+    let ledger: Arc<dyn Ledger> = Arc::new(ledger);
+    let random = router::randomness(config)?;
+    let refusals = (!config.storage.read_only).then(|| refusals::start(stores, background));
+    if !config.storage.read_only {
+        background.expire_reservations(Arc::clone(&ledger), config.unknown_usage);
+        retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background);
+    }
+    let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;
     let decide = SubmitDecisionPorts {
         catalogue: catalogue(),
         provider,
-        ledger: stores.ledger(&background.tasks),
-        policies: Arc::new(NoGuardrails),
-        meter: Arc::new(NoMeter),
+        ledger: Arc::clone(&ledger),
+        policies,
+        meter: measures.meter(),
+        broadcaster,
         clock: clock(),
         timer: Arc::new(TokioTimer),
         ids: Arc::clone(&stores.ids),
-        random: router::randomness(config)?,
+        random,
         health: Arc::clone(&health),
     };
-    let rate_limiter = config.limits.requests_per_minute.map(KeyRateLimiter::per_minute);
+    measures.watch_breakers(Arc::clone(&endpoints), Arc::clone(&health), clock());
+    measures.watch_database(stores.database.clone());
     let directory = || Arc::clone(&endpoints);
+    let submit_decision = Arc::new(SubmitDecision::new(decide, directory(), router::settings(config)));
     Ok(Services {
         authenticate: Arc::new(Authenticate::new(grants, clock())),
         promote: Arc::new(promote(config, stores)),
-        submit_decision: Arc::new(SubmitDecision::new(decide, directory(), router::settings(config))),
+        guardrails: guardrails(stores, KnownNames::new(catalogue(), directory()), ledger, Arc::clone(&submit_decision)),
+        destinations: DestinationUseCases::new(&broadcast::destination_ports(config, stores)?),
+        submit_decision,
         assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
         get_model: Arc::new(GetModel::new(catalogue())),
         count_models: Arc::new(CountModels::new(catalogue())),
@@ -87,12 +116,31 @@ pub async fn services(
             Arc::new(stores.database.clone()) as Arc<dyn HealthProbe>,
             Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
         ],
-        rate_limiter: rate_limiter.map(|limiter| Arc::new(limiter) as Arc<dyn RateLimiter>),
-        key_rates: RateLimits { requests_per_minute: config.limits.requests_per_minute, tokens_per_minute: None },
-        workspace_rates: RateLimits::default(),
+        rate_limiter: Arc::new(LocalRateLimiter::new(clock())),
+        key_rates: config.limits.key_rates,
+        workspace_rates: config.limits.workspace_rates,
+        recorder: measures.recorder(),
+        refusals,
         ids: Arc::clone(&stores.ids),
         clock: clock(),
     })
+}
+
+fn guardrails(
+    stores: &Stores,
+    names: KnownNames,
+    ledger: Arc<dyn Ledger>,
+    decisions: Arc<SubmitDecision>,
+) -> GuardrailUseCases {
+    let explain = ExplainGuardrailPorts {
+        guardrails: Arc::clone(&stores.guardrails),
+        workspaces: Arc::clone(&stores.workspaces),
+        api_keys: Arc::clone(&stores.keys),
+        ledger,
+        clock: Arc::clone(&stores.clock),
+    };
+    let explain = ExplainGuardrail::new(explain, decisions);
+    GuardrailUseCases::new(&stores.guardrail_ports_over(names), &stores.assignments, explain)
 }
 
 fn promote(config: &Config, stores: &Stores) -> PromoteContainerFile {
@@ -116,7 +164,7 @@ fn warn_of_free_calls(config: &Config, live: &LiveCatalogue) {
     let snapshot = live.snapshot();
     let minimal = minimal_rows(&config.endpoints);
     for endpoint in config.endpoints.iter().filter(|endpoint| endpoint.prices.is_none()) {
-        let stands_in = |row: &Model| minimal.contains(row) && row.pricing.prompt == Price::ZERO;
+        let stands_in = |row: &Model| minimal.contains(row) && !row.pricing.is_known;
         if snapshot.rows().iter().any(|row| row.id == endpoint.model && stands_in(row)) {
             tracing::warn!(
                 endpoint.model = %endpoint.model,

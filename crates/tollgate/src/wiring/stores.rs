@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use adapters_blob::LocalBlobStore;
+use adapters_cache::LiveCatalogue;
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
     SeaOrmGuardrailRepository, SeaOrmLedger, SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
@@ -15,14 +16,14 @@ use domain::audit::AuditLog;
 use domain::budget::Ledger;
 use domain::change_feed::ChangeFeed;
 use domain::file::DocumentRepository;
-use domain::guardrail::{CreateGuardrail, GuardrailRepository};
+use domain::guardrail::{GuardrailAssignments, GuardrailPorts, GuardrailRepository, KnownNames};
 use domain::model::{ImportCatalogue, ModelRepository};
 use domain::system::{Clock, IdGenerator, SecretGenerator};
 use domain::usage::UsageRepository;
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
 use tokio_util::task::TaskTracker;
 
-use super::starter;
+use super::{directory, minimal_rows, starter};
 use crate::config::{Config, StorageConfig};
 
 /// What to do about the database's schema.
@@ -47,6 +48,8 @@ pub struct Stores {
     pub grants: Arc<dyn KeyGrants>,
     /// Guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
+    /// Which keys hold them.
+    pub assignments: Arc<dyn GuardrailAssignments>,
     /// Documents.
     pub documents: Arc<dyn DocumentRepository>,
     /// Catalogue rows.
@@ -90,6 +93,7 @@ impl Stores {
             keys: Arc::clone(&keys) as Arc<dyn ApiKeyRepository>,
             grants: keys,
             guardrails: Arc::new(SeaOrmGuardrailRepository::new(database.clone())),
+            assignments: Arc::new(SeaOrmGuardrailRepository::new(database.clone())),
             documents: Arc::new(SeaOrmDocumentRepository::new(database.clone())),
             models: Arc::new(SeaOrmModelRepository::new(database.clone())),
             usage: Arc::new(SeaOrmUsageRepository::new(database.clone())),
@@ -117,9 +121,27 @@ impl Stores {
         CreateApiKey::new(Arc::clone(&self.keys), Arc::clone(&self.clock), Arc::clone(&self.secrets))
     }
 
-    /// Makes guardrails.
-    pub fn create_guardrail(&self) -> CreateGuardrail {
-        CreateGuardrail::new(Arc::clone(&self.guardrails), Arc::clone(&self.clock), Arc::clone(&self.ids))
+    /// What manages guardrails, for a command: over the catalogue as it is now.
+    ///
+    /// # Errors
+    /// The catalogue cannot be read.
+    pub async fn guardrail_ports(&self, config: &Config) -> anyhow::Result<GuardrailPorts> {
+        let overlay = minimal_rows(&config.endpoints);
+        let models = Arc::clone(&self.models);
+        let catalogue = LiveCatalogue::load(models, &*self.feed, overlay, !config.sandbox_enabled);
+        let catalogue = catalogue.await.context("the catalogue cannot be read")?;
+        Ok(self.guardrail_ports_over(KnownNames::new(Arc::new(catalogue), Arc::new(directory(config)))))
+    }
+
+    /// What manages guardrails that can name these models and providers.
+    pub fn guardrail_ports_over(&self, names: KnownNames) -> GuardrailPorts {
+        GuardrailPorts {
+            guardrails: Arc::clone(&self.guardrails),
+            workspaces: Arc::clone(&self.workspaces),
+            names,
+            clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
+        }
     }
 
     /// Makes workspaces.

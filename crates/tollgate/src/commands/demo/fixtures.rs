@@ -6,7 +6,9 @@ use domain::api_key::{ApiKeyScope, NewApiKey};
 use domain::audit::Actor;
 use domain::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
+use domain::guardrail::{CreateGuardrail, GuardrailDraft};
 
+use crate::config::Config;
 use crate::wiring::Stores;
 
 /// The container of the demonstration.
@@ -36,7 +38,7 @@ impl Fixtures {
     ///
     /// # Errors
     /// A store failed.
-    pub async fn make(stores: &Stores) -> anyhow::Result<Self> {
+    pub async fn make(config: &Config, stores: &Stores) -> anyhow::Result<Self> {
         let workspace = stores.create_workspace().default(&Actor::system()).await?;
         let new = |name: &str, scope| NewApiKey {
             name: name.to_owned(),
@@ -50,7 +52,9 @@ impl Fixtures {
             create.execute(&Actor::system(), new("demo", ApiKeyScope::Inference(workspace.id))).await?;
         let (_, management_secret) =
             create.execute(&Actor::system(), new("demo management", ApiKeyScope::Management)).await?;
-        let guardrail = stores.create_guardrail().execute(&Actor::system(), workspace.id, "demo guardrail").await?;
+        let draft = GuardrailDraft::named("demo guardrail").in_workspace(workspace.id);
+        let create = CreateGuardrail::new(stores.guardrail_ports(config).await?);
+        let guardrail = create.execute(&Actor::system(), &draft).await?.guardrail;
         let (container, path): (ContainerId, ContainerPath) = (CONTAINER.parse()?, PATH.parse()?);
         let key = BlobKey::container_file(workspace.id, &container, &path);
         stores

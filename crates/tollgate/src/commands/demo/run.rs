@@ -37,7 +37,7 @@ pub async fn run(context: &Context, exit: bool) -> anyhow::Result<ExitCode> {
     let folder = tempfile::Builder::new().prefix("tollgate-demo-").tempdir().context("no temporary folder")?;
     let config = config(folder.path())?;
     let stores = Stores::open(&config, Schema::UpToDate).await?;
-    let fixtures = Fixtures::make(&stores).await?;
+    let fixtures = Fixtures::make(&config, &stores).await?;
     let instance = Instance::start(&config, &Environment::default(), stores.clone()).await?;
     let address = instance.address();
     let mut outcome: Option<anyhow::Result<()>> = None;

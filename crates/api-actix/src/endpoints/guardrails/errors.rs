@@ -1,0 +1,46 @@
+//! What is told of guardrails that were not read or changed.
+
+use domain::guardrail::{ExplainGuardrailError, GuardrailError, InvalidGuardrail};
+
+use crate::http::error::ApiError;
+use crate::wires::Place;
+
+impl From<InvalidGuardrail> for ApiError {
+    fn from(invalid: InvalidGuardrail) -> Self {
+        // A fault of the record as a whole has no path to be told by.
+        let message = if invalid.path.is_empty() { invalid.fault.clone() } else { invalid.to_string() };
+        let error = Self::invalid(message).place(Place::Member(invalid.path));
+        if invalid.nearest.is_empty() { error } else { error.metadata("nearest", invalid.nearest) }
+    }
+}
+
+impl From<GuardrailError> for ApiError {
+    fn from(error: GuardrailError) -> Self {
+        match error {
+            GuardrailError::Invalid(invalid) => invalid.into(),
+            GuardrailError::UnknownGuardrail | GuardrailError::UnknownVersion | GuardrailError::Conflict => {
+                Self::of(error.kind())
+            }
+            GuardrailError::UnknownWorkspace => {
+                Self::of(error.kind()).message("workspace_id: there is no such workspace")
+            }
+            GuardrailError::Store(store) => Self::store(store),
+        }
+    }
+}
+
+impl From<ExplainGuardrailError> for ApiError {
+    fn from(error: ExplainGuardrailError) -> Self {
+        let plain = Self::of(error.kind());
+        match error {
+            ExplainGuardrailError::UnknownGuardrail => plain,
+            ExplainGuardrailError::UnknownKey => plain.message(error.to_string()),
+            ExplainGuardrailError::UnknownModel { nearest } => {
+                plain.message("There is no model of that name").metadata("nearest", nearest)
+            }
+            ExplainGuardrailError::NotAskable(decision) => plain.message(decision.to_string()),
+            ExplainGuardrailError::Filters(_) => plain.caused_by(error),
+            ExplainGuardrailError::Store(store) => Self::store(store),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What would become of a request, told without doing it.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::Payload;
+use domain::api_key::ManagementKey;
+use domain::budget::StandingLimit;
+use domain::decision::{DecisionRequest, Inquiry};
+use domain::guardrail::filter::Finding;
+use domain::guardrail::{Decider, EndpointVerdict, Explanation, Verdict};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::record::time;
+use super::{data, id};
+use crate::http::body::JsonBody;
+use crate::http::edge::Call;
+use crate::http::error::ApiError;
+use crate::http::json_members::read_members;
+use crate::http::raw_json::{opaque, usd};
+use crate::wires::dispatch::{self, Entry};
+
+pub(super) async fn explain(
+    call: &Call<'_>,
+    authority: &ManagementKey,
+    payload: Payload,
+) -> Result<HttpResponse, ApiError> {
+    let body = JsonBody::read(call.request, payload, call.gateway.max_json_bytes).await?;
+    let [key_hash, inner] = read_members(body.text()?, &["key_hash", "body"])?;
+    let key_hash: Option<String> = key_hash
+        .map(|hash| serde_json::from_str(hash.get()).map_err(|_| ApiError::invalid("key_hash must be a string")))
+        .transpose()?;
+    let request = request(inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?)?;
+    let explain = &call.gateway.services.guardrails.explain;
+    let explanation = explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
+    Ok(data(StatusCode::OK, ExplanationView::of(&explanation)))
+}
+
+/// The request, in any form that a path for Decisions takes.
+fn request(body: &RawValue) -> Result<DecisionRequest, ApiError> {
+    if !body.get().starts_with('{') {
+        return Err(ApiError::invalid("body must be a JSON object: that of a Decisions request"));
+    }
+    let [state, input] = read_members(body.get(), &["state", "input"])?;
+    let entry = if state.is_none() && input.is_some() { Entry::AnyShape } else { Entry::Contract };
+    let asked = dispatch::read(entry, body.get(), Vec::new()).map_err(|(_, fault)| fault)?;
+    Ok(asked.draft.check()?)
+}
+
+#[derive(Serialize)]
+struct ExplanationView<'a> {
+    allowed: bool,
+    decided_by: Option<DeciderView<'a>>,
+    guardrails: Vec<String>,
+    model: &'a str,
+    endpoints: Vec<EndpointView<'a>>,
+    findings: Vec<FindingView<'a>>,
+    sent: Option<SentView>,
+    limits: Vec<LimitView>,
+    bound_usd: Option<Box<RawValue>>,
+    bound_fits: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct DeciderView<'a> {
+    rule: &'static str,
+    message: String,
+    guardrail_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct EndpointView<'a> {
+    model: &'a str,
+    provider: &'a str,
+    verdict: &'static str,
+    rule: Option<&'static str>,
+    guardrail_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FindingView<'a> {
+    guardrail_id: String,
+    label: &'a str,
+    action: &'static str,
+    path: &'a str,
+    count: u32,
+}
+
+/// Questions and state as they would leave.
+#[derive(Serialize)]
+struct SentView {
+    questions: Box<RawValue>,
+    state: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct LimitView {
+    scope: &'static str,
+    guardrail_id: Option<String>,
+    is_credit: bool,
+    limit_usd: Box<RawValue>,
+    reset_interval: Option<&'static str>,
+    spent_usd: Box<RawValue>,
+    reserved_usd: Box<RawValue>,
+    resets_at: Option<String>,
+}
+
+impl<'a> ExplanationView<'a> {
+    fn of(explanation: &'a Explanation) -> Self {
+        Self {
+            allowed: explanation.allowed,
+            decided_by: explanation.decided_by.as_ref().map(DeciderView::of),
+            guardrails: explanation.guardrails.iter().map(ToString::to_string).collect(),
+            model: explanation.model.as_str(),
+            endpoints: explanation.endpoints.iter().map(EndpointView::of).collect(),
+            findings: explanation.findings.iter().map(FindingView::of).collect(),
+            sent: explanation.inquiry.as_deref().map(SentView::of),
+            limits: explanation.limits.iter().map(LimitView::of).collect(),
+            bound_usd: explanation.bound.map(usd),
+            bound_fits: explanation.bound_fits,
+        }
+    }
+}
+
+impl<'a> DeciderView<'a> {
+    fn of(decider: &'a Decider) -> Self {
+        let (label, path) = match decider {
+            Decider::Filter(blocked) => (Some(blocked.label.as_str()), Some(blocked.path.as_str())),
+            _ => (None, None),
+        };
+        let scope = match decider {
+            Decider::Budget(overspent) => Some(overspent.scope.as_str()),
+            _ => None,
+        };
+        let guardrail_id = decider.guardrail_id().map(|id| id.to_string());
+        Self { rule: decider.rule(), message: decider.to_string(), guardrail_id, label, path, scope }
+    }
+}
+
+impl<'a> EndpointView<'a> {
+    fn of(verdict: &'a EndpointVerdict) -> Self {
+        let forbidden = match &verdict.verdict {
+            Verdict::Forbidden(forbidden) => Some(forbidden),
+            _ => None,
+        };
+        Self {
+            model: verdict.model.as_str(),
+            provider: verdict.endpoint.provider.as_str(),
+            verdict: verdict.verdict.as_str(),
+            rule: forbidden.map(|forbidden| forbidden.rule),
+            guardrail_id: forbidden.map(|forbidden| forbidden.guardrail_id.to_string()),
+        }
+    }
+}
+
+impl<'a> FindingView<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            guardrail_id: finding.guardrail_id.to_string(),
+            label: &finding.label,
+            action: finding.action.as_str(),
+            path: &finding.path,
+            count: finding.count,
+        }
+    }
+}
+
+impl SentView {
+    fn of(inquiry: &Inquiry) -> Self {
+        Self { questions: opaque(&inquiry.questions.json), state: inquiry.state.as_ref().map(opaque) }
+    }
+}
+
+impl LimitView {
+    fn of(standing: &StandingLimit) -> Self {
+        Self {
+            scope: standing.scope.as_str(),
+            guardrail_id: standing.guardrail_id.map(|id| id.to_string()),
+            is_credit: standing.is_credit,
+            limit_usd: usd(standing.limit),
+            reset_interval: standing.reset.map(domain::budget::ResetInterval::as_str),
+            spent_usd: usd(standing.spent),
+            reserved_usd: usd(standing.reserved),
+            resets_at: standing.resets_at.map(time),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Which part of a list is asked for.
+
+use crate::http::error::ApiError;
+use crate::http::query;
+
+/// Elements of a page where nobody says how many.
+const USUAL: usize = 50;
+/// Most elements of a page.
+const MOST: usize = 100;
+
+/// So many elements behind so many others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) offset: usize,
+    pub(super) limit: usize,
+}
+
+impl Part {
+    /// By the parameters `offset` and `limit`.
+    pub(super) fn of(query: &str) -> Result<Self, ApiError> {
+        let offset = query::count(query, "offset")?.unwrap_or(0);
+        let limit = query::count(query, "limit")?.unwrap_or(USUAL);
+        if (1..=MOST).contains(&limit) {
+            Ok(Self { offset, limit })
+        } else {
+            Err(ApiError::invalid(format!("limit must be 1 to {MOST}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_1_to_100_elements_and_50_where_nobody_says() {
+        assert_eq!(Part::of("").unwrap(), Part { offset: 0, limit: 50 });
+        assert_eq!(Part::of("limit=100&offset=7").unwrap(), Part { offset: 7, limit: 100 });
+        for query in ["limit=0", "limit=101", "limit=-1", "limit=", "offset=x", "offset=1.0", "limit=1&limit=1"] {
+            assert_eq!(Part::of(query).unwrap_err().status().as_u16(), 400, "{query}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What would become of a request.
+
+use serde_json::{Value, json};
+
+use super::client::Reply;
+use super::gateway::{Caller, Gateway, Setup, guardrail};
+
+const BODY: &str =
+    r#"{"model":"acme/judge","state":"mail joe@example.com","questions":{"q":{"type":"noul","instructions":"?"}}}"#;
+
+async fn explain(gateway: &Gateway, body: &str) -> Reply {
+    gateway.post_json(Caller::Management, &format!("/guardrails/{}/explain", guardrail()), body).await
+}
+
+async fn of(gateway: &Gateway, body: &str) -> Value {
+    let reply = explain(gateway, body).await;
+    assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    reply.json()["data"].clone()
+}
+
+async fn rule(gateway: &Gateway, change: &Value) {
+    let path = format!("/guardrails/{}", guardrail());
+    let reply = gateway.json(Caller::Management, "PATCH", &path, &change.to_string()).await;
+    assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+}
+
+#[tokio::test]
+async fn a_request_that_nothing_refuses_is_told_with_what_would_be_sent() {
+    let gateway = Setup::new().await.start();
+    let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    assert_eq!(
+        (&told["allowed"], &told["decided_by"], &told["model"]),
+        (&json!(true), &Value::Null, &json!("acme/judge"))
+    );
+    assert_eq!(told["sent"]["state"], "mail joe@example.com");
+    let endpoint = |provider: &str| json!({"model": "acme/judge", "provider": provider, "verdict": "allowed", "rule": null, "guardrail_id": null});
+    assert_eq!(told["endpoints"], json!([endpoint("first"), endpoint("second")]));
+    assert_eq!((&told["limits"], &told["guardrails"]), (&json!([]), &json!([guardrail().to_string()])));
+    assert!(told["bound_usd"].is_number(), "{told}");
+}
+
+#[tokio::test]
+async fn lists_filters_and_budgets_are_told_by_rule() {
+    let gateway = Setup::new().await.start();
+    rule(
+        &gateway,
+        &json!({"ignored_providers": ["second"], "content_filter_builtins": [{"slug": "email", "action": "redact"}]}),
+    )
+    .await;
+    let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    assert_eq!(told["allowed"], true);
+    assert_eq!(
+        (&told["endpoints"][1]["verdict"], &told["endpoints"][1]["rule"]),
+        (&json!("forbidden"), &json!("ignored_providers"))
+    );
+    assert_eq!(told["sent"]["state"], "mail [EMAIL]");
+    let finding = &told["findings"][0];
+    assert_eq!(
+        (&finding["label"], &finding["action"], &finding["path"], &finding["count"]),
+        (&json!("EMAIL"), &json!("redact"), &json!("state"), &json!(1))
+    );
+
+    rule(&gateway, &json!({"content_filter_builtins": [{"slug": "email", "action": "block"}]})).await;
+    let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    let by = &told["decided_by"];
+    assert_eq!((&told["allowed"], &told["sent"], &by["rule"]), (&json!(false), &Value::Null, &json!("content_filter")));
+    assert_eq!(
+        (&by["label"], &by["path"], &by["guardrail_id"]),
+        (&json!("EMAIL"), &json!("state"), &json!(guardrail().to_string()))
+    );
+    assert!(!told.to_string().contains("joe"), "the matched text is never told");
+
+    rule(&gateway, &json!({"content_filter_builtins": null, "allowed_models": ["acme/idle"]})).await;
+    let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
+    assert_eq!(told["decided_by"]["rule"], "allowed_models");
+
+    rule(&gateway, &json!({"allowed_models": null, "limit_usd": 0.000_000_000_001, "reset_interval": "daily"})).await;
+    let told = of(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, Caller::Inference.hash())).await;
+    let by = &told["decided_by"];
+    assert_eq!(
+        (&by["rule"], &by["scope"], &told["bound_fits"]),
+        (&json!("budget"), &json!("guardrail"), &json!(false))
+    );
+    let limit = &told["limits"][0];
+    assert_eq!(
+        (&limit["scope"], &limit["reset_interval"], &limit["resets_at"]),
+        (&json!("guardrail"), &json!("daily"), &json!("2026-01-02T00:00:00.000Z"))
+    );
+    assert_eq!((&limit["spent_usd"], &limit["reserved_usd"]), (&json!(0), &json!(0)));
+}
+
+#[tokio::test]
+async fn a_key_that_would_not_be_let_in_is_told() {
+    let gateway = Setup::new().await.start();
+    let by = async |caller: Caller| {
+        let told = of(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, caller.hash())).await;
+        told["decided_by"]["rule"].clone()
+    };
+    assert_eq!(by(Caller::Disabled).await, "key_disabled");
+    assert_eq!(by(Caller::Expired).await, "key_expired");
+    assert_eq!(by(Caller::OfSuspendedWorkspace).await, "workspace_suspended");
+    for hash in [Caller::Management.hash(), Caller::Unknown.hash(), "nonsense".to_owned(), String::new()] {
+        let refused = explain(&gateway, &format!(r#"{{"key_hash":"{hash}","body":{BODY}}}"#)).await.refusal(400);
+        assert_eq!(refused, "key_hash names no live inference key");
+    }
+}
+
+#[tokio::test]
+async fn every_shape_of_a_body_is_taken_and_faults_are_those_of_decisions() {
+    let gateway = Setup::new().await.start();
+    for body in [
+        r#"{"model":"acme/judge","questions":"opaque"}"#,
+        r#"{"model":"acme/judge","input":"s","questions":[{"type":"predicate","instructions":"?"}]}"#,
+        r#"{"model":"acme/judge","input":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#,
+        r#"{"model":"acme/judge","input":"s","questions":[{"id":"q","type":"yes_no","question":"?"}]}"#,
+    ] {
+        assert_eq!(of(&gateway, &format!(r#"{{"body":{body}}}"#)).await["allowed"], true, "{body}");
+    }
+    for (body, message) in [
+        ("{}", "body is required: that of a Decisions request"),
+        (r#"{"body":null}"#, "body is required: that of a Decisions request"),
+        (r#"{"body":[]}"#, "body must be a JSON object: that of a Decisions request"),
+        (r#"{"body":"{}"}"#, "body must be a JSON object: that of a Decisions request"),
+        (r#"{"key_hash":7,"body":{}}"#, "key_hash must be a string"),
+        (r#"{"body":{},"body":{}}"#, "body stands in the body more than once"),
+    ] {
+        assert_eq!(explain(&gateway, body).await.refusal(400), message, "{body}");
+    }
+    let decisions =
+        gateway.decide(r#"{"model":"acme/judge","questions":{"q":{"type":"noul"}},"state":"s"}"#).await.refusal(400);
+    let explained =
+        explain(&gateway, r#"{"body":{"model":"acme/judge","questions":{"q":{"type":"noul"}},"state":"s"}}"#).await;
+    assert_eq!(explained.refusal(400), decisions);
+    let unknown = explain(&gateway, &format!(r#"{{"body":{}}}"#, BODY.replace("acme/judge", "acme/jugde"))).await;
+    assert_eq!(unknown.refusal(404), "There is no model of that name");
+    assert_eq!(unknown.json()["error"]["metadata"]["nearest"][0], "acme/judge");
+}
