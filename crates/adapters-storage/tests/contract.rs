@@ -3,19 +3,15 @@
 
 mod common;
 
-use common::{Folder, open, stores};
+use common::processes;
 use domain::testing::contract::{self, Stores};
 
 async fn one_process() -> Stores {
-    let folder = Folder::new();
-    let database = folder.open().await;
-    stores(&[database], folder)
+    processes(1).await
 }
 
 async fn two_processes() -> Stores {
-    let folder = Folder::new();
-    let handles = [open(&folder.settings()).await, open(&folder.settings()).await];
-    stores(&handles, folder)
+    processes(2).await
 }
 
 macro_rules! suites {
@@ -36,14 +32,17 @@ macro_rules! suites {
 }
 
 suites!(
+    audit_log,
     workspace_repository,
     api_key_repository,
     key_grants,
     guardrail_repository,
+    guardrail_assignments,
     document_repository,
     model_repository,
     change_feed,
     usage_repository,
+    ledger,
     destination_repository,
     outbox,
 );

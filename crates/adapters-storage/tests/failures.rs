@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
-    SeaOrmModelRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    SeaOrmLedger, SeaOrmModelRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
+use domain::budget::{Claim, Ledger};
 use domain::change_feed::ChangeFeed;
+use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use domain::file::{DocumentRepository, Reservation};
 use domain::guardrail::GuardrailRepository;
@@ -35,6 +37,10 @@ async fn furnish(database: &Database) {
     assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), &common::audit()).await.unwrap());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     assert_eq!(documents.reserve(&pending(1, 1, 10), 1000, None).await.unwrap(), Reservation::Reserved);
+    // A reservation whose lease is over at once, so that there is something to expire.
+    let ledger = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
+    let over = Claim { lease: Duration::ZERO, ..claim(9, 5) };
+    ledger.reserve(over).await.unwrap().unwrap();
 }
 
 fn unavailable<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
@@ -62,6 +68,15 @@ async fn every_write_is_unavailable(database: &Database) {
     let (first, second) = tokio::join!(records.record(usage(1, 1)), records.record(usage(2, 1)));
     unavailable("usage", &first);
     unavailable("usage of the same batch", &second);
+    let ledger = &records.ledger;
+    let one = Usd::from_pico(1);
+    let (reserved, extended) =
+        tokio::join!(ledger.reserve(claim(3, 1)), async { ledger.extend(&decision_id(9), one, &[]).await });
+    unavailable("money", &reserved);
+    unavailable("more money in the same batch", &extended);
+    unavailable("money back", &ledger.release(&decision_id(9)).await);
+    unavailable("retention", &ledger.prune(Duration::ZERO, 10).await);
+    unavailable("expiry", &ledger.expire(UnknownUsage::Bound, 10).await);
 }
 
 /// What [`furnish`] left, and nothing else. Reads only.
@@ -80,6 +95,9 @@ async fn nothing_has_changed(database: &Database) {
     assert_eq!((versions.keys, versions.catalogue), (0, 0));
     let records = Records::start(database.clone(), &TaskTracker::new());
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), []);
+    assert_eq!(records.ledger.standing(&payer()).await.unwrap(), []);
+    let audit = records.ledger.audit().await.unwrap();
+    assert_eq!((audit.records, audit.reservations, audit.discrepancies), (0, 1, vec![]));
 }
 
 #[tokio::test]
@@ -173,6 +191,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
         "exactly what was acknowledged is there"
     );
     assert!(results.iter().any(Result::is_err), "the ledger did not fill");
+    assert_eq!(records.ledger.audit().await.unwrap().discrepancies, [], "and it is counted");
 
     let all: Vec<_> = keys.list(Some(workspace_id(1))).await.unwrap().iter().map(|key| key.hash).collect();
     assert_eq!(all.len() as u64, kept);
@@ -180,7 +199,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     let holders = guardrails.count_keys(guardrail_id(1)).await.unwrap();
     assert_eq!(holders, assigned.map_or(0, |assigned| assigned.unwrap()), "all or nothing");
 
-    let room = "DELETE FROM usage_records; DELETE FROM documents; DELETE FROM api_keys WHERE rowid > 3";
+    let room = "DELETE FROM usage_records; DELETE FROM spend_counters; DELETE FROM documents; DELETE FROM api_keys WHERE rowid > 3";
     folder.execute(room).await;
     records.record(usage(1000, 1)).await.unwrap();
     assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &common::audit()).await.unwrap(), Some(3));

@@ -3,6 +3,11 @@
 use domain::testing::contract::{self, Blobs, Stores};
 
 #[tokio::test]
+async fn audit_log() {
+    contract::audit_log(async || Stores::memory()).await;
+}
+
+#[tokio::test]
 async fn workspace_repository() {
     contract::workspace_repository(async || Stores::memory()).await;
 }
@@ -20,6 +25,11 @@ async fn key_grants() {
 #[tokio::test]
 async fn guardrail_repository() {
     contract::guardrail_repository(async || Stores::memory()).await;
+}
+
+#[tokio::test]
+async fn guardrail_assignments() {
+    contract::guardrail_assignments(async || Stores::memory()).await;
 }
 
 #[tokio::test]
@@ -55,4 +65,9 @@ async fn outbox() {
 #[tokio::test]
 async fn blob_store() {
     contract::blob_store(async || Blobs::memory()).await;
+}
+
+#[tokio::test]
+async fn ledger() {
+    contract::ledger(async || Stores::memory()).await;
 }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_storage::{
-    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDestinationRepository, SeaOrmDocumentRepository,
-    SeaOrmGuardrailRepository, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
-    StorageSettings,
+    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDestinationRepository,
+    SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmModelRepository, SeaOrmOutbox, SeaOrmUsageRepository,
+    SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
 use domain::audit::{Actor, AuditDraft};
-use domain::budget::WorkspaceBudgets;
+use domain::budget::{Claim, Payer, WorkspaceBudgets};
 use domain::file::PendingDocument;
 use domain::guardrail::{Guardrail, GuardrailName, GuardrailRules};
 use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
@@ -28,7 +28,7 @@ use domain::routing::TokenPrices;
 use domain::system::Clock;
 use domain::testing::FixedClock;
 use domain::testing::contract::Stores;
-use domain::usage::{TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 use domain::workspace::{Workspace, WorkspaceName};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use tempfile::TempDir;
@@ -111,6 +111,20 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
         clock,
         keep: Box::new(keep),
     }
+}
+
+/// Every port of one database that so many processes have open, all with one clock.
+pub async fn processes(count: usize) -> Stores {
+    processes_in(Folder::new(), count).await
+}
+
+pub async fn processes_in(folder: Folder, count: usize) -> Stores {
+    let clock = FixedClock::at(at(0));
+    let mut handles = Vec::new();
+    for _ in 0..count {
+        handles.push(open_by(&folder.settings(), Arc::new(clock.clone())).await);
+    }
+    stores(&handles, clock, folder)
 }
 
 /// A clock that stands still.
@@ -205,6 +219,48 @@ pub fn pending(number: u128, workspace: u128, size_bytes: u64) -> PendingDocumen
         size_bytes,
         created_at: at(0),
     }
+}
+
+/// Who pays with key 1 of workspace 1.
+pub fn payer() -> Payer {
+    Payer { workspace_id: workspace_id(1), api_key: hash(1), guardrails: Vec::new() }
+}
+
+/// A claim of so many tokens at a picodollar each, whose lease is a minute.
+pub fn claim(number: u128, pico: u32) -> Claim {
+    Claim {
+        id: decision_id(number),
+        payer: payer(),
+        amount: Usd::from_pico(pico.into()),
+        lease: Duration::from_secs(60),
+        request_id: RequestId::from_uuid(Uuid::from_u128(number)),
+        requested_model: "a/b".to_owned(),
+        attempts: Arc::new([attempt(pico)]),
+    }
+}
+
+pub fn attempt(pico: u32) -> AttemptRecord {
+    AttemptRecord {
+        provider: "acme".to_owned(),
+        model: "a/b".parse().unwrap(),
+        upstream_model: "b".to_owned(),
+        part: 0,
+        outcome: "abandoned".to_owned(),
+        upstream_status: None,
+        began: Duration::ZERO,
+        latency: Duration::ZERO,
+        input_tokens: pico.into(),
+        output_tokens: 0,
+        token_source: TokenSource::Bound,
+        prices: TokenPrices { prompt: "0.000000000001".parse().unwrap(), completion: "0".parse().unwrap() },
+    }
+}
+
+/// A record of what was claimed so.
+pub fn charged(number: u128, pico: u32) -> UsageRecord {
+    let attempts: Arc<[AttemptRecord]> = Arc::new([attempt(pico)]);
+    let prices = attempts[0].prices;
+    UsageRecord { attempts, prices, cost: Usd::from_pico(pico.into()), input_tokens: pico.into(), ..usage(number, 1) }
 }
 
 pub fn usage(number: u128, workspace: u128) -> UsageRecord {

@@ -2,7 +2,10 @@
 
 use super::super::Stores;
 use super::super::samples::{hash, workspace_id};
-use super::furniture::*;
+use super::furniture::{
+    LEASE, attempt, audited, claim, furnish, id, limit_key, payer, payer_under, record, reserve, spend, standing, usd,
+    used, utc,
+};
 use crate::budget::{BudgetScope, Overspent, Payer, ResetInterval, Settlement, StandingLimit};
 use crate::error::StoreError;
 use crate::testing::join_all;

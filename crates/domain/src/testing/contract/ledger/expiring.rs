@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::Stores;
-use super::furniture::*;
+use super::furniture::{
+    LEASE, adds_up, attempt, audited, claim, furnish, id, limit_key, payer, payer_under, record, reserve, settle, usd,
+    used, utc,
+};
 use crate::budget::{Claim, ExpiryReport};
 use crate::decision::UnknownUsage::{Bound, Free};
 use crate::usage::{TokenSource, UsageOutcome, UsageRecord, UsageShare};
@@ -25,7 +28,7 @@ pub(super) async fn a_lease_that_is_over_is_charged(stores: &Stores) {
     furnish(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
     let reservation = reserve(stores, 1, &payer_under(1, &[5]), 70).await.unwrap();
-    stores.clock.advance(LEASE - Duration::from_millis(1));
+    stores.clock.advance(LEASE.saturating_sub(Duration::from_millis(1)));
     assert_eq!(expire(stores).await, ExpiryReport::default(), "the lease is not over");
     stores.clock.advance(Duration::from_millis(1));
     assert_eq!(expire(stores).await, charged(1));

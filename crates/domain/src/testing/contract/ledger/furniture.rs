@@ -18,7 +18,7 @@ use crate::routing::TokenPrices;
 use crate::testing::SequentialIds;
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 
-pub(super) const LEASE: Duration = Duration::from_secs(120);
+pub(super) const LEASE: Duration = Duration::from_mins(2);
 
 pub(super) fn usd(pico: i64) -> Usd {
     Usd::from_pico(pico)

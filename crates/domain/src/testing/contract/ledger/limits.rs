@@ -4,7 +4,9 @@ use super::super::Stores;
 use super::super::samples::{
     add_guardrail, add_key, audit, guardrail, guardrail_id, hash, inference_key, workspace_id,
 };
-use super::furniture::*;
+use super::furniture::{
+    furnish, id, limit_key, limit_workspace, payer, payer_under, reserve, spend, standing, usd, used, utc,
+};
 use crate::api_key::ApiKey;
 use crate::budget::{BudgetScope, Overspent, Payer, ResetInterval, SpendLimit, WorkspaceBudgets};
 use crate::guardrail::Guardrail;

@@ -1,7 +1,7 @@
 //! Days, weeks and months by the store's clock.
 
 use super::super::Stores;
-use super::furniture::*;
+use super::furniture::{attempt, furnish, id, limit_key, payer, record, reserve, settle, spend, usd, used, utc};
 use crate::budget::ResetInterval;
 
 /// A limit of 100 is used up at `before`, and there again at `after`.

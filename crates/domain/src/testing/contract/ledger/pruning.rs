@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::super::Stores;
 use super::super::samples::{audit, workspace_id};
-use super::furniture::*;
+use super::furniture::{
+    adds_up, audited, furnish, id, limit_key, limit_workspace, payer, payer_under, record, reserve, settle, spend,
+    standing, usd, used, utc,
+};
 use crate::budget::{ResetInterval, WorkspaceBudgets};
 
 const DAY: Duration = Duration::from_hours(24);

@@ -3,7 +3,10 @@
 use futures_util::future::join;
 
 use super::super::Stores;
-use super::furniture::*;
+use super::furniture::{
+    LEASE, attempt, audited, furnish, id, limit_key, limit_workspace, payer, record, reserve, settle, standing, usd,
+    used, utc,
+};
 use crate::budget::{ExpiryReport, WorkspaceBudgets};
 use crate::decision::UnknownUsage;
 use crate::testing::{join_all, yield_now};

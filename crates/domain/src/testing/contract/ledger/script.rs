@@ -9,7 +9,10 @@ use super::super::Stores;
 use super::super::samples::{
     add_guardrail, add_key, audit, guardrail, guardrail_id, hash, inference_key, workspace_id,
 };
-use super::furniture::*;
+use super::furniture::{
+    LEASE, adds_up, attempt, furnish, id, limit_key, limit_workspace, payer, payer_under, record, reserve, settle,
+    standing, usd, utc,
+};
 use crate::api_key::ApiKey;
 use crate::budget::{
     Account, BudgetScope, Overspent, Payer, ResetInterval, SpendLimit, StandingLimit, WorkspaceBudgets,
@@ -98,7 +101,10 @@ impl LedgerStep {
     }
 }
 
-/// Runs a script on stores that are fresh, and panics where the ledger is not what the model says.
+/// Runs a script on stores that are fresh.
+///
+/// # Panics
+/// The ledger is not what the model says.
 pub async fn ledger_script(stores: &Stores, steps: &[LedgerStep]) {
     let mut model = Model::furnish(stores).await;
     for (number, step) in steps.iter().enumerate() {

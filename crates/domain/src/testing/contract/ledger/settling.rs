@@ -2,7 +2,9 @@
 
 use super::super::Stores;
 use super::super::samples::{audit, hash, workspace_id};
-use super::furniture::*;
+use super::furniture::{
+    LEASE, attempt, audited, furnish, id, limit_key, payer, record, reserve, settle, spend, usd, used, utc,
+};
 use crate::budget::Settlement;
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
