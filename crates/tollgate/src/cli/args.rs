@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    CatalogueCommand, ContainerCommand, EndpointCommand, GuardrailCommand, KeyCommand, MigrateCommand, UsageCommand,
+    AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, EndpointCommand, GuardrailCommand, KeyCommand, MigrateCommand, UsageCommand,
     WorkspaceCommand,
 };
 
@@ -55,6 +55,9 @@ pub enum Command {
     /// Put files into a container's sandbox prefix, and list them
     #[command(subcommand)]
     Container(ContainerCommand),
+    /// See where traces are broadcast to
+    #[command(subcommand)]
+    Destination(DestinationCommand),
     /// Import and read the model catalogue
     #[command(subcommand)]
     Catalogue(CatalogueCommand),
@@ -64,11 +67,19 @@ pub enum Command {
     /// Read usage records
     #[command(subcommand)]
     Usage(UsageCommand),
+    /// Read the audit log, and see whether it is whole
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Bring the database's schema up to date
     #[command(subcommand)]
     Migrate(MigrateCommand),
     /// Check the configuration, the stores and the providers
-    Doctor,
+    Doctor {
+        /// See whether the ledger adds up, and nothing else: every counter against the records, every charge against
+        /// its tokens and prices
+        #[arg(long)]
+        audit: bool,
+    },
     /// Print the OpenAPI document
     Openapi,
 }

@@ -7,7 +7,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::{
-    Context, catalogue, container, demo, doctor, endpoint, guardrail, key, migrate, openapi, serve, usage, workspace,
+    Context, audit, catalogue, container, demo, destination, doctor, endpoint, guardrail, key, migrate, openapi, serve, usage, workspace,
 };
 use crate::cli::{Cli, Command};
 use crate::config::Environment;
@@ -62,9 +62,12 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Container(command) => container::run(context, command).await,
         Command::Catalogue(command) => catalogue::run(context, command).await,
         Command::Endpoint(command) => endpoint::run(context, command).await,
+        Command::Destination(command) => destination::run(context, command).await,
         Command::Usage(command) => usage::run(context, command).await,
+        Command::Audit(command) => audit::run(context, command).await,
         Command::Migrate(command) => migrate::run(context, command).await,
-        Command::Doctor => doctor::run(context).await,
+        Command::Doctor { audit: true } => doctor::audit(context).await,
+        Command::Doctor { audit: false } => doctor::run(context).await,
         Command::Openapi => openapi::run(context),
         Command::Serve => serve::run(context).await,
         Command::Demo { exit } => demo::run(context, exit).await,

@@ -1,15 +1,16 @@
 //! From entries to a checked configuration.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use domain::rate::RateLimits;
 use ipnet::IpNet;
 
 use super::entries::{Entries, Table};
 use super::{
     Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig, StorageConfig,
-    WireNamesConfig, endpoints, providers, routing, urls,
+    WireNamesConfig, broadcast, endpoints, providers, retention, routing, urls,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -20,20 +21,25 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
     let endpoints = endpoints::endpoints(&entries.repeated("endpoints")?, &providers)?;
     let models = routing::models(&entries.repeated("models")?)?;
     let blobs = entries.single("blobs");
+    let limits = limits(&entries.single("limits"))?;
     Ok(Config {
         file: file.map(Path::to_owned),
         server: server(&entries.single("server"))?,
         storage: storage(&entries.single("storage"))?,
         blobs_root: urls::blobs_folder(blobs.text("url").unwrap_or("file:tollgate-data/blobs"))
             .map_err(|fault| blobs.fault("url", fault))?,
-        limits: limits(&entries.single("limits"))?,
         sandbox_enabled: entries.single("sandbox").switch("enabled").unwrap_or(true),
         log: LogConfig {
             format: choice(&entries.single("log"), "format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
             filter: environment.first(&["RUST_LOG"]),
         },
         unknown_usage: routing::unknown_usage(&entries.single("money"))?,
+        money: routing::money(&entries.single("money"), limits.request_timeout)?,
+        limits,
         routing: routing::routing(&entries.single("routing"))?,
+        retention: retention::retention(&entries.single("retention"))?,
+        broadcast: broadcast::broadcast(&entries.single("broadcast"))?,
+        telemetry: broadcast::telemetry(&entries.single("telemetry"), environment)?,
         providers,
         endpoints,
         models,
@@ -74,9 +80,7 @@ fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
     let listen = table.text("listen").unwrap_or("127.0.0.1:8080");
     let workers = table.positive("workers", 0)?;
     Ok(ServerConfig {
-        listen: listen
-            .parse()
-            .map_err(|_| table.fault("listen", "must be an address and a port, such as 127.0.0.1:8080"))?,
+        listen: address(table, "listen", listen)?,
         base_path: urls::base_path(table.text("base_path").unwrap_or("/api/v1"))
             .map_err(|fault| table.fault("base_path", fault))?,
         wire_names: choice(
@@ -86,7 +90,14 @@ fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
         )?,
         workers: (workers > 0).then(|| narrow(table, "workers", workers)).transpose()?,
         trusted_proxies: trusted_proxies(table)?,
+        head_timeout: Duration::from_millis(table.positive("head_timeout_ms", 10_000)?),
+        max_connections: narrow(table, "max_connections", table.positive("max_connections", 8_192)?)?,
+        metrics_listen: table.text("metrics_listen").map(|text| address(table, "metrics_listen", text)).transpose()?,
     })
+}
+
+fn address(table: &Table, key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
+    text.parse().map_err(|_| table.fault(key, "must be an address and a port, such as 127.0.0.1:8080"))
 }
 
 /// Networks in CIDR notation; a bare address is a network of one.
@@ -112,7 +123,6 @@ fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
 }
 
 fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
-    let per_minute = table.positive("requests_per_minute", 0)?;
     Ok(LimitsConfig {
         max_json_bytes: narrow(table, "max_json_bytes", table.positive("max_json_bytes", 8 * MIB)?)?,
         // Sizes are kept in signed 64-bit columns.
@@ -121,10 +131,19 @@ fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
             .number("workspace_quota_bytes")
             .unwrap_or(10_240 * MIB)
             .min(i64::MAX.unsigned_abs()),
-        requests_per_minute: (per_minute > 0).then(|| narrow(table, "requests_per_minute", per_minute)).transpose()?,
+        key_rates: rates(table, "requests_per_minute", "tokens_per_minute")?,
+        workspace_rates: rates(table, "workspace_requests_per_minute", "workspace_tokens_per_minute")?,
+        budget_wait: Duration::from_millis(within(table, "budget_wait_ms", 0..=60_000)?.unwrap_or(250)),
         max_in_flight: narrow(table, "max_in_flight", table.positive("max_in_flight", 4_096)?)?,
+        body_timeout: Duration::from_millis(table.positive("body_timeout_ms", 60_000)?),
         request_timeout: Duration::from_millis(table.positive("request_timeout_ms", 60_000)?),
     })
+}
+
+/// Where a key is not set, nothing is limited.
+fn rates(table: &Table, requests: &str, tokens: &str) -> Result<RateLimits, ConfigError> {
+    let per_minute = |key: &str| within(table, key, 1..=u64::from(u32::MAX));
+    Ok(RateLimits { requests_per_minute: per_minute(requests)?, tokens_per_minute: per_minute(tokens)? })
 }
 
 /// A number within bounds, where one was said.

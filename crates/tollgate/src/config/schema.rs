@@ -29,7 +29,7 @@ pub struct Section {
 use Kind::{Number, Switch, Text, Texts};
 
 /// The whole schema.
-pub const SECTIONS: [Section; 11] = [
+pub const SECTIONS: [Section; 14] = [
     Section {
         name: "server",
         repeated: false,
@@ -39,6 +39,9 @@ pub const SECTIONS: [Section; 11] = [
             ("wire_names", Text),
             ("workers", Number),
             ("trusted_proxies", Texts),
+            ("head_timeout_ms", Number),
+            ("max_connections", Number),
+            ("metrics_listen", Text),
         ],
     },
     Section {
@@ -61,7 +64,12 @@ pub const SECTIONS: [Section; 11] = [
             ("max_file_bytes", Number),
             ("workspace_quota_bytes", Number),
             ("requests_per_minute", Number),
+            ("tokens_per_minute", Number),
+            ("workspace_requests_per_minute", Number),
+            ("workspace_tokens_per_minute", Number),
             ("max_in_flight", Number),
+            ("budget_wait_ms", Number),
+            ("body_timeout_ms", Number),
             ("request_timeout_ms", Number),
         ],
     },
@@ -134,7 +142,43 @@ pub const SECTIONS: [Section; 11] = [
         repeated: true,
         keys: &[("model", Text), ("hedge", Switch), ("hedge_after_ms", Number), ("coalesce", Text)],
     },
-    Section { name: "money", repeated: false, keys: &[("unknown", Text)] },
+    Section {
+        name: "money",
+        repeated: false,
+        keys: &[
+            ("unknown", Text),
+            ("token_factor", Text),
+            ("unpriced", Text),
+            ("cap_price", Text),
+            ("reservation_lease_ms", Number),
+        ],
+    },
+    Section {
+        name: "retention",
+        repeated: false,
+        keys: &[("usage_days", Number), ("audit_days", Number), ("dead_letter_days", Number)],
+    },
+    Section {
+        name: "broadcast",
+        repeated: false,
+        keys: &[
+            ("allow_private_targets", Switch),
+            ("timeout_ms", Number),
+            ("max_attempts", Number),
+            ("first_wait_ms", Number),
+            ("longest_wait_ms", Number),
+        ],
+    },
+    Section {
+        name: "telemetry",
+        repeated: false,
+        keys: &[
+            ("otlp_url", Text),
+            ("otlp_headers", Texts),
+            ("otlp_headers_env", Text),
+            ("otlp_privacy_mode", Switch),
+        ],
+    },
     Section { name: "routing", repeated: false, keys: &[("seed", Number), ("max_parts_in_flight", Number)] },
 ];
 

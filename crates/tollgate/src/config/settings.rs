@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::decision::UnknownUsage;
+use domain::decision::{TokenFactor, UnknownUsage, Unpriced};
+use domain::rate::RateLimits;
 use ipnet::IpNet;
 
-use super::{EndpointConfig, ModelConfig, ProviderConfig};
+use super::{BroadcastConfig, EndpointConfig, ModelConfig, ProviderConfig, TelemetryConfig};
 
 /// Everything that a start needs to know.
 #[derive(Debug, Clone)]
@@ -28,8 +29,16 @@ pub struct Config {
     pub log: LogConfig,
     /// `[money] unknown`
     pub unknown_usage: UnknownUsage,
+    /// What else `[money]` says of charges.
+    pub money: MoneyConfig,
     /// `[routing]`
     pub routing: RoutingConfig,
+    /// `[retention]`
+    pub retention: RetentionConfig,
+    /// `[broadcast]`
+    pub broadcast: BroadcastConfig,
+    /// `[telemetry]`, where a collector is named.
+    pub telemetry: Option<TelemetryConfig>,
     /// `[[providers]]`
     pub providers: Vec<ProviderConfig>,
     /// `[[endpoints]]`
@@ -53,6 +62,12 @@ pub struct ServerConfig {
     pub workers: Option<usize>,
     /// Whose forwarding headers count.
     pub trusted_proxies: Vec<IpNet>,
+    /// How long a client may take to send the head of a request.
+    pub head_timeout: Duration,
+    /// Connections at a time, of each worker.
+    pub max_connections: usize,
+    /// Where measures are read; `None` is nowhere.
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 /// Which literal names answers use.
@@ -92,10 +107,16 @@ pub struct LimitsConfig {
     pub max_file_bytes: u64,
     /// Most bytes of a workspace's documents.
     pub workspace_quota_bytes: u64,
-    /// Requests a minute and key; `None` is off.
-    pub requests_per_minute: Option<u32>,
+    /// Rates of keys that have none of their own.
+    pub key_rates: RateLimits,
+    /// Rates of workspaces that have none of their own.
+    pub workspace_rates: RateLimits,
+    /// How long a request waits for money that others have reserved.
+    pub budget_wait: Duration,
     /// Requests at work at the same time.
     pub max_in_flight: usize,
+    /// How long a body may take from its beginning to its end.
+    pub body_timeout: Duration,
     /// How long a Decisions request may take with all its attempts.
     pub request_timeout: Duration,
 }
@@ -116,6 +137,28 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+/// How charges are bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MoneyConfig {
+    /// How many tokens a provider may count where the size of what it is sent explains one.
+    pub token_factor: TokenFactor,
+    /// What becomes of a model without a price where money is limited.
+    pub unpriced: Unpriced,
+    /// For how long money that was reserved outlives a process that dies; `None` is a minute beyond the deadline.
+    pub reservation_lease: Option<Duration>,
+}
+
+/// `[retention]`: for how long rows are kept; `None` is for ever.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RetentionConfig {
+    /// Usage records.
+    pub usage: Option<Duration>,
+    /// Entries of the audit log.
+    pub audit: Option<Duration>,
+    /// Messages that were given up.
+    pub dead_letters: Option<Duration>,
 }
 
 /// `[routing]`

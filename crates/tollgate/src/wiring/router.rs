@@ -18,6 +18,7 @@ const MARGIN: Duration = Duration::from_secs(30);
 
 /// The router's settings.
 pub fn settings(config: &Config) -> RouterSettings {
+    let shipped = RouterSettings::new(config.limits.request_timeout);
     let models = config.models.iter().map(|model| (model.model.clone(), model.options));
     RouterSettings {
         unknown_usage: config.unknown_usage,
@@ -26,7 +27,8 @@ pub fn settings(config: &Config) -> RouterSettings {
         budget_wait: config.limits.budget_wait,
         max_parts_in_flight: config.routing.max_parts_in_flight,
         models: models.collect::<HashMap<_, _>>(),
-        ..RouterSettings::new(config.limits.request_timeout)
+        reservation_lease: config.money.reservation_lease.unwrap_or(shipped.reservation_lease),
+        ..shipped
     }
 }
 
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(shipped, RouterSettings::new(Duration::from_mins(1)));
         let config = read(
             "[limits]\nrequest_timeout_ms = 5\nbudget_wait_ms = 7\n\
-             [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\n\
+             [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\nreservation_lease_ms = 6\n\
              [routing]\nmax_parts_in_flight = 2\n\
              [[models]]\nmodel = \"a/b\"\ncoalesce = \"shared\"\n",
         );
@@ -109,6 +111,7 @@ mod tests {
         assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(5), UnknownUsage::Free));
         assert_eq!((set.max_parts_in_flight, set.budget_wait), (2, Duration::from_millis(7)));
         assert_eq!((set.token_factor.times(3), set.unpriced), (6, Unpriced::Free));
+        assert_eq!(set.reservation_lease, Duration::from_millis(6));
         assert_eq!(set.options(&"a/b".parse().unwrap()).coalescing, Coalescing::Shared);
         assert_eq!(set.options(&"a/c".parse().unwrap()).coalescing, Coalescing::Off);
     }

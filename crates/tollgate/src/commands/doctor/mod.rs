@@ -1,9 +1,11 @@
 //! `tollgate doctor`
 
+mod audit;
 mod checks;
 mod oddities;
 mod reach;
 mod report;
 mod run;
 
+pub use audit::audit;
 pub use run::run;

@@ -1,0 +1,104 @@
+//! Whether the ledger adds up.
+
+use std::process::ExitCode;
+
+use domain::budget::{Discrepancy, LedgerAudit};
+use serde::Serialize;
+use tokio_util::task::TaskTracker;
+
+use crate::commands::Context;
+use crate::output::table;
+use crate::view::UsdNumber;
+use crate::wiring::Schema;
+use crate::wiring::Stores;
+
+/// Compares every counter with the ledger and every charge with its tokens and prices; fails where anything does not add
+/// up. Reads one state of the database, beside a running server too.
+pub async fn audit(context: &Context) -> anyhow::Result<ExitCode> {
+    let stores = Stores::open(&context.config, Schema::UpToDate).await?;
+    let found = stores.ledger(&TaskTracker::new()).audit().await?;
+    let report = Report::of(&found);
+    context.output.show(&report, || report.text())?;
+    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    ok: bool,
+    records: u64,
+    counters: u64,
+    reservations: u64,
+    discrepancies: Vec<Row>,
+}
+
+/// Something that does not add up.
+#[derive(Debug, Serialize)]
+struct Row {
+    what: String,
+    expected_usd: UsdNumber,
+    found_usd: UsdNumber,
+}
+
+impl Report {
+    fn of(found: &LedgerAudit) -> Self {
+        let row = |Discrepancy { what, expected, found }: &Discrepancy| Row {
+            what: what.clone(),
+            expected_usd: UsdNumber(*expected),
+            found_usd: UsdNumber(*found),
+        };
+        Self {
+            ok: found.discrepancies.is_empty(),
+            records: found.records,
+            counters: found.counters,
+            reservations: found.reservations,
+            discrepancies: found.discrepancies.iter().map(row).collect(),
+        }
+    }
+
+    /// For reading.
+    fn text(&self) -> String {
+        let Self { records, counters, reservations, .. } = self;
+        let looked_at = format!("{records} records, {counters} counters, {reservations} open reservations");
+        if self.ok {
+            return format!("everything adds up: {looked_at}\n");
+        }
+        let row = |row: &Row| [row.what.clone(), row.expected_usd.0.to_string(), row.found_usd.0.to_string()];
+        let rows: Vec<_> = self.discrepancies.iter().map(row).collect();
+        let count = self.discrepancies.len();
+        let title = format!("DOES NOT ADD UP in {count} places: {looked_at}");
+        format!("{title}\n{}", table(["WHAT", "EXPECTED USD", "FOUND USD"], &rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::money::Usd;
+
+    #[test]
+    fn what_adds_up_is_one_line_and_what_does_not_is_named_to_the_digit() {
+        let sound = LedgerAudit { records: 3, counters: 8, reservations: 1, discrepancies: Vec::new() };
+        let report = Report::of(&sound);
+        assert!(report.ok);
+        assert_eq!(report.text(), "everything adds up: 3 records, 8 counters, 1 open reservations\n");
+
+        let wrong = Discrepancy {
+            what: "key ab daily 2026-11-21: spent".to_owned(),
+            expected: Usd::from_pico(1),
+            found: Usd::from_pico(-2),
+        };
+        let report = Report::of(&LedgerAudit { discrepancies: vec![wrong], ..sound });
+        assert!(!report.ok);
+        let text = report.text();
+        assert!(text.starts_with("DOES NOT ADD UP in 1 places: 3 records"), "{text}");
+        for part in ["key ab daily 2026-11-21: spent", "0.000000000001", "-0.000000000002"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(
+            json,
+            "{\"ok\":false,\"records\":3,\"counters\":8,\"reservations\":1,\"discrepancies\":[{\"what\":\
+             \"key ab daily 2026-11-21: spent\",\"expected_usd\":0.000000000001,\"found_usd\":-0.000000000002}]}"
+        );
+    }
+}
