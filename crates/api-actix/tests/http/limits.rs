@@ -50,15 +50,15 @@ fn metadata(reply: &Reply) -> Value {
 
 #[tokio::test]
 async fn a_key_spends_its_limit_and_no_more() {
-    // 429 tokens cost 18,018,000 picodollars; the request may come to less than two millions.
-    let gateway = limited(20_000_000).await;
+    // 429 tokens cost 18,018,000 picodollars; the bound of the request is more than one million more.
+    let gateway = limited(19_000_000).await;
     assert_eq!(gateway.decide(BODY).await.status, 200);
     let refused = gateway.decide(BODY).await;
     let message = refused.refusal(402);
-    assert!(message.starts_with("Insufficient credits: of the key's weekly limit of 0.00002 USD"), "{message}");
+    assert!(message.starts_with("Insufficient credits: of the key's weekly limit of 0.000019 USD"), "{message}");
     assert!(message.contains("tollgate key update"), "{message}");
     let text = String::from_utf8(refused.body.clone()).unwrap();
-    assert!(text.contains(r#""limit_usd":0.00002,"#) && text.contains(r#""spent_usd":0.000018018"#), "{text}");
+    assert!(text.contains(r#""limit_usd":0.000019,"#) && text.contains(r#""spent_usd":0.000018018"#), "{text}");
     let metadata = metadata(&refused);
     assert_eq!((&metadata["scope"], &metadata["reserved_usd"]), (&json!("key"), &json!(0)));
     assert_eq!(metadata["resets_at"], "2026-01-05T00:00:00Z", "on Monday");
@@ -109,7 +109,7 @@ fn wires() -> [(&'static str, &'static str); 4] {
             "/v1/decisions",
             r#"{"model":"acme/judge","input":"from eve@example.com","questions":[
                 {"type":"predicate","name":"is eve@example.com angry","instructions":"?"},
-                {"type":"choice","name":"who","choices":[{"value":"adam@example.com"},{"value":"other"}]}]}"#,
+                {"type":"choice","name":"who","instructions":"?","choices":[{"value":"adam@example.com"},{"value":"other"}]}]}"#,
         ),
         (
             "/v1beta/decisions",
