@@ -1,0 +1,265 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::Utc;
+
+use super::*;
+use crate::api_key::ApiKeyHash;
+use crate::budget::{Ledger, Settlement};
+use crate::ids::{DestinationId, OutboxId, WorkspaceId};
+use crate::observability::{
+    Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationKind, DestinationRepository, MessageSender,
+    MockDestinationRepository, Outbox, OutboxMessage, otlp,
+};
+use crate::system::{Clock, Randomness};
+use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds};
+
+/// What a receiver does, by its destination; those that are not there take everything.
+#[derive(Default)]
+struct Receivers {
+    faults: Mutex<HashMap<DestinationId, (DeliveryFault, Option<Duration>)>>,
+    /// Bodies with this text are refused.
+    poison: Mutex<Option<String>>,
+    sent: Mutex<Vec<(DestinationId, Vec<OutboxId>)>>,
+}
+
+#[async_trait]
+impl MessageSender for Receivers {
+    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed> {
+        self.sent.lock().unwrap().push((to.id, delivery.ids.clone()));
+        let fault = self.faults.lock().unwrap().get(&to.id).copied();
+        let poisoned = self.poison.lock().unwrap().as_ref().is_some_and(|text| delivery.body.text().contains(text));
+        let fault = if poisoned { Some((DeliveryFault::Body, None)) } else { fault };
+        fault.map_or(Ok(()), |(kind, retry_after)| Err(DeliveryFailed { reason: "no".to_owned(), kind, retry_after }))
+    }
+}
+
+/// Always the same lot.
+struct Lot(u64);
+
+impl Randomness for Lot {
+    fn next_u64(&self) -> u64 {
+        self.0
+    }
+}
+
+struct Stage {
+    store: MemoryStore,
+    receivers: Arc<Receivers>,
+    clock: FixedClock,
+    known: Vec<Destination>,
+}
+
+fn id(number: u64) -> DestinationId {
+    DestinationId::from_uuid(SequentialIds::uuid(number))
+}
+
+fn destination(number: u64) -> Destination {
+    Destination {
+        id: id(number),
+        workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
+        name: "one".to_owned(),
+        kind: DestinationKind::Webhook,
+        url: "https://example.org".to_owned(),
+        headers: Vec::new(),
+        signing_secret: None,
+        enabled: true,
+        privacy_mode: true,
+        sampling: 10_000,
+        api_key_hashes: Some(vec![ApiKeyHash::from_bytes([1; 32])]),
+        created_at: chrono::DateTime::<Utc>::UNIX_EPOCH,
+        updated_at: None,
+    }
+}
+
+fn message(number: u64, destination: u64) -> OutboxMessage {
+    let payload = crate::json::Json::parse(&format!(r#"{{"resourceSpans":["m{number}."]}}"#)).unwrap();
+    OutboxMessage { id: OutboxId::from_uuid(SequentialIds::uuid(number)), destination_id: id(destination), payload }
+}
+
+impl Stage {
+    fn new() -> Self {
+        let clock = FixedClock::default();
+        let store = MemoryStore::new().with_clock(clock.clone());
+        Self { store, receivers: Arc::default(), clock, known: vec![destination(1), destination(2)] }
+    }
+
+    async fn put(&self, messages: Vec<OutboxMessage>) {
+        let record = otlp::tests::record();
+        self.store.settle(Settlement { record, messages }).await.unwrap();
+    }
+
+    fn deliver(&self, settings: DeliverySettings) -> (DeliverOutbox, ManualTimer) {
+        let known = self.known.clone();
+        let mut destinations = MockDestinationRepository::new();
+        destinations.expect_find().returning(move |id| Ok(known.iter().find(|one| one.id == id).cloned()));
+        let timer = ManualTimer::new(self.clock.clone());
+        let ports = DeliverOutboxPorts {
+            outbox: Arc::new(self.store.clone()),
+            destinations: Arc::new(destinations) as Arc<dyn DestinationRepository>,
+            sender: Arc::clone(&self.receivers) as Arc<dyn MessageSender>,
+            clock: Arc::new(self.clock.clone()),
+            timer: Arc::new(timer.clone()),
+            random: Arc::new(Lot(1_000)),
+        };
+        (DeliverOutbox::new(ports, settings), timer)
+    }
+
+    /// Delivers for so long by the clock, which moves as soon as everybody waits.
+    async fn run(&self, settings: DeliverySettings, long: Duration) {
+        let (deliver, _) = self.deliver(settings);
+        let until = self.clock.monotonic() + long;
+        let clock = self.clock.clone();
+        let stopped = std::future::poll_fn(move |context| {
+            if clock.monotonic() >= until {
+                return std::task::Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            std::task::Poll::Pending
+        });
+        deliver.run(stopped).await;
+    }
+
+    fn attempts(&self, destination: u64) -> usize {
+        self.receivers.sent.lock().unwrap().iter().filter(|(to, _)| *to == id(destination)).count()
+    }
+
+    fn fail(&self, destination: u64, kind: DeliveryFault, asked: Option<Duration>) {
+        self.receivers.faults.lock().unwrap().insert(id(destination), (kind, asked));
+    }
+
+    async fn left(&self) -> (u64, u64) {
+        let standing = Outbox::standing(&self.store).await.unwrap();
+        (standing.pending, standing.dead)
+    }
+}
+
+fn settings() -> DeliverySettings {
+    DeliverySettings::new(Duration::from_secs(10))
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[tokio::test]
+async fn everything_is_delivered_and_several_go_together() {
+    let stage = Stage::new();
+    stage.put((1..=40).map(|number| message(number, 1)).chain([message(50, 2)]).collect()).await;
+    stage.run(settings(), MINUTE).await;
+    assert_eq!(stage.left().await, (0, 0));
+    assert_eq!((stage.attempts(1), stage.attempts(2)), (2, 1), "32 messages and 8");
+    let sent = stage.receivers.sent.lock().unwrap();
+    let mut ids: Vec<OutboxId> = sent.iter().flat_map(|(_, ids)| ids.clone()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 41);
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_away_is_asked_less_and_less_and_then_no_more() {
+    let stage = Stage::new();
+    stage.fail(1, DeliveryFault::Receiver, None);
+    stage.put(vec![message(1, 1), message(2, 2)]).await;
+    stage.run(settings(), Duration::from_secs(6)).await;
+    // After 0, 1 and 3 seconds.
+    assert_eq!(stage.attempts(1), 3);
+    assert_eq!(stage.left().await, (1, 0), "the other one has its message");
+    stage.run(settings(), Duration::from_hours(2)).await;
+    assert_eq!(stage.attempts(1), 12);
+    assert_eq!(stage.left().await, (0, 1));
+    stage.receivers.faults.lock().unwrap().clear();
+    assert_eq!(stage.store.revive(None, stage.clock.now()).await.unwrap(), 1);
+    stage.run(settings(), MINUTE).await;
+    assert_eq!(stage.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn while_a_receiver_is_away_what_is_new_waits_with_the_rest() {
+    let stage = Stage::new();
+    stage.fail(1, DeliveryFault::Receiver, None);
+    stage.put((1..=200).map(|number| message(number, 1)).collect()).await;
+    stage.run(settings(), MINUTE).await;
+    assert!(stage.attempts(1) <= 7, "{} attempts in a minute, however much waits", stage.attempts(1));
+    stage.receivers.faults.lock().unwrap().clear();
+    stage.run(settings(), Duration::from_mins(10)).await;
+    assert_eq!(stage.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn what_the_receiver_asks_for_is_heeded() {
+    let stage = Stage::new();
+    stage.fail(1, DeliveryFault::Receiver, Some(Duration::from_secs(100)));
+    stage.put(vec![message(1, 1)]).await;
+    stage.run(settings(), Duration::from_secs(95)).await;
+    assert_eq!(stage.attempts(1), 1);
+    stage.run(settings(), Duration::from_secs(10)).await;
+    assert_eq!(stage.attempts(1), 2);
+}
+
+#[tokio::test]
+async fn a_body_that_nobody_takes_does_not_hold_up_the_others() {
+    let stage = Stage::new();
+    *stage.receivers.poison.lock().unwrap() = Some("m3.".to_owned());
+    stage.put((1..=10).map(|number| message(number, 1)).collect()).await;
+    stage.run(settings(), MINUTE).await;
+    assert_eq!(stage.left().await, (1, 0), "only that one waits");
+    stage.run(settings(), Duration::from_hours(2)).await;
+    assert_eq!(stage.left().await, (0, 1));
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_allowed_is_given_up_at_once() {
+    let stage = Stage::new();
+    stage.fail(1, DeliveryFault::Address, None);
+    stage.put(vec![message(1, 1)]).await;
+    stage.run(settings(), MINUTE).await;
+    assert_eq!((stage.attempts(1), stage.left().await), (1, (0, 1)));
+}
+
+#[tokio::test]
+async fn a_disabled_destination_keeps_its_messages_and_a_deleted_one_does_not() {
+    let mut stage = Stage::new();
+    stage.known = vec![Destination { enabled: false, ..destination(1) }];
+    stage.put(vec![message(1, 1), message(2, 2)]).await;
+    // What is discarded is older than the moment at which it is seen that nobody is there.
+    stage.clock.advance(Duration::from_secs(1));
+    stage.run(settings(), MINUTE).await;
+    assert_eq!((stage.attempts(1), stage.attempts(2)), (0, 0));
+    assert_eq!(stage.left().await, (1, 0));
+    stage.known = vec![destination(1)];
+    stage.run(settings(), MINUTE).await;
+    assert_eq!((stage.attempts(1), stage.left().await), (1, (0, 0)));
+}
+
+#[tokio::test]
+async fn the_operators_collector_is_known_from_the_settings_alone() {
+    let stage = Stage::new();
+    let to_operator = OutboxMessage { destination_id: Destination::OPERATORS, ..message(1, 1) };
+    stage.put(vec![to_operator]).await;
+    stage.run(settings(), MINUTE).await;
+    assert_eq!(stage.left().await, (1, 0), "another process may know it");
+    let own = Destination { id: Destination::OPERATORS, ..destination(9) };
+    stage.run(DeliverySettings { operators: Some(own), ..settings() }, MINUTE).await;
+    assert_eq!(stage.left().await, (0, 0));
+}
+
+#[tokio::test]
+async fn nobody_knows_the_operators_collector_for_an_hour_and_its_messages_go() {
+    let stage = Stage::new();
+    stage.put(vec![OutboxMessage { destination_id: Destination::OPERATORS, ..message(1, 1) }]).await;
+    stage.run(settings(), Duration::from_mins(62)).await;
+    assert_eq!(stage.left().await, (0, 0));
+}
+
+#[test]
+fn waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half() {
+    let settings = settings();
+    let whole = |failures| settings.wait(failures, None, 1_000).as_secs_f64();
+    assert_eq!([1, 2, 3, 9, 10, 40].map(whole), [1.0, 2.0, 4.0, 256.0, 300.0, 300.0]);
+    assert_eq!(settings.wait(3, None, 0), Duration::from_secs(2));
+    assert_eq!(settings.wait(1, Some(Duration::from_secs(7)), 0), Duration::from_secs(7));
+    assert_eq!(settings.wait(4, Some(Duration::from_secs(1)), 0), Duration::from_secs(4));
+    assert_eq!(settings.wait(1, Some(Duration::from_hours(99)), 0), Duration::from_hours(1));
+    assert!(settings.lease > Duration::from_secs(10), "longer than a delivery takes");
+}

@@ -17,7 +17,8 @@ impl CreateDestination {
         Self { ports }
     }
 
-    /// Checks what was said, calls the receiver for a test, and adds the destination.
+    /// Checks what was said, calls the receiver for a test, and adds the destination to the workspace that is named, else
+    /// to the default one.
     ///
     /// # Errors
     /// A fault of a member; a key that is none of the workspace; a receiver that refuses the test; too many of the kind
@@ -25,9 +26,10 @@ impl CreateDestination {
     pub async fn execute(
         &self,
         actor: &Actor,
-        workspace_id: WorkspaceId,
+        workspace_id: Option<WorkspaceId>,
         fields: &DestinationFields,
     ) -> Result<Destination, DestinationError> {
+        let workspace_id = self.ports.workspace(workspace_id).await?;
         let destination = self.drafted(workspace_id, fields)?;
         self.ports.check_keys(&destination).await?;
         // Nobody is called for a destination that cannot be; the store decides once more.

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use super::{DestinationError, InvalidDestination};
 use crate::api_key::{ApiKeyRepository, ApiKeyScope};
-use crate::ids::DestinationId;
+use crate::ids::{DestinationId, WorkspaceId};
 use crate::observability::{Delivery, Destination, DestinationRepository, MessageSender, otlp};
 use crate::system::{Clock, IdGenerator};
+use crate::workspace::WorkspaceRepository;
 
 /// The ports of the use cases.
 #[derive(Clone)]
 pub struct DestinationPorts {
     /// Where they are kept.
     pub destinations: Arc<dyn DestinationRepository>,
+    /// The workspaces that they belong to.
+    pub workspaces: Arc<dyn WorkspaceRepository>,
     /// The keys that they may be for.
     pub keys: Arc<dyn ApiKeyRepository>,
     /// What tests them.
@@ -28,6 +31,15 @@ impl DestinationPorts {
     pub(super) async fn find(&self, id: &str) -> Result<Destination, DestinationError> {
         let id: DestinationId = id.parse().map_err(|_| DestinationError::NotFound)?;
         self.destinations.find(id).await?.ok_or(DestinationError::NotFound)
+    }
+
+    /// The workspace that is named, else the default one.
+    pub(super) async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, DestinationError> {
+        let found = match named {
+            Some(id) => self.workspaces.find(id).await?,
+            None => self.workspaces.list().await?.into_iter().find(|workspace| workspace.is_default),
+        };
+        found.map(|workspace| workspace.id).ok_or(DestinationError::UnknownWorkspace)
     }
 
     /// Sends a body without a span.

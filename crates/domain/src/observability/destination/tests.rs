@@ -1,0 +1,433 @@
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use super::*;
+use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope};
+use crate::audit::{Actor, AuditDraft, AuditLog};
+use crate::error::{ErrorKind, StoreError};
+use crate::ids::WorkspaceId;
+use crate::json::Json;
+use crate::observability::{
+    Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationRepository, Hidden, MessageSender,
+    MockDestinationRepository,
+};
+use crate::rate::RateLimits;
+use crate::system::Clock;
+use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
+use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+
+const SECRET: &str = "a secret of sufficient length";
+
+/// Answers tests as it is told to, and remembers what it was called for.
+#[derive(Default)]
+struct Receiver {
+    refuses: Mutex<Option<DeliveryFault>>,
+    called: Mutex<Vec<Destination>>,
+}
+
+#[async_trait]
+impl MessageSender for Receiver {
+    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed> {
+        assert!(delivery.is_test && delivery.ids.len() == 1);
+        self.called.lock().unwrap().push(to.clone());
+        match *self.refuses.lock().unwrap() {
+            Some(kind) => {
+                Err(DeliveryFailed { reason: "it answered with status 401".to_owned(), kind, retry_after: None })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+struct Stage {
+    store: MemoryStore,
+    receiver: Arc<Receiver>,
+    ports: DestinationPorts,
+}
+
+fn audit() -> AuditDraft {
+    AuditDraft::done(&Actor::system(), "test.change", "subject", Json::object([]))
+}
+
+fn workspace(number: u64) -> WorkspaceId {
+    WorkspaceId::from_uuid(SequentialIds::uuid(number))
+}
+
+fn hash(number: u64) -> ApiKeyHash {
+    FixedSecrets::secret(number).hash()
+}
+
+impl Stage {
+    /// Two workspaces, the first being the default; a key in each, and a management key.
+    async fn new() -> Self {
+        let (store, clock) = (MemoryStore::new(), FixedClock::default());
+        for number in [1, 2] {
+            let workspace = Workspace {
+                id: workspace(number),
+                name: WorkspaceName::try_new("one").unwrap(),
+                owner_id: None,
+                is_default: number == 1,
+                suspended: false,
+                credit: None,
+                budgets: Default::default(),
+                rates: RateLimits::default(),
+                default_guardrail_id: None,
+                storage_used_bytes: 0,
+                created_at: clock.now(),
+            };
+            if number == 1 {
+                store.default_or_insert(&workspace, &audit()).await.unwrap();
+            } else {
+                WorkspaceRepository::insert(&store, &workspace, &audit()).await.unwrap();
+            }
+        }
+        let scopes =
+            [ApiKeyScope::Inference(workspace(1)), ApiKeyScope::Inference(workspace(2)), ApiKeyScope::Management];
+        for (number, scope) in (1..).zip(scopes) {
+            let secret = FixedSecrets::secret(number);
+            let key = ApiKey {
+                hash: secret.hash(),
+                label: secret.label(),
+                name: ApiKeyName::try_new("key").unwrap(),
+                scope,
+                disabled: false,
+                expires_at: None,
+                limit: None,
+                rates: RateLimits::default(),
+                guardrail_id: None,
+                created_at: clock.now(),
+            };
+            assert!(ApiKeyRepository::insert(&store, &key, &audit()).await.unwrap());
+        }
+        let receiver = Arc::new(Receiver::default());
+        let ports = DestinationPorts {
+            destinations: Arc::new(store.clone()),
+            workspaces: Arc::new(store.clone()),
+            keys: Arc::new(store.clone()),
+            sender: Arc::clone(&receiver) as Arc<dyn MessageSender>,
+            clock: Arc::new(clock),
+            ids: Arc::new(SequentialIds::default()),
+        };
+        Self { store, receiver, ports }
+    }
+
+    async fn create(&self, fields: &DestinationFields) -> Result<Destination, DestinationError> {
+        CreateDestination::new(self.ports.clone()).execute(&Actor::system(), None, fields).await
+    }
+
+    async fn update(&self, one: &Destination, fields: &DestinationFields) -> Result<Destination, DestinationError> {
+        UpdateDestination::new(self.ports.clone()).execute(&Actor::system(), &one.id.to_string(), fields).await
+    }
+
+    fn calls(&self) -> usize {
+        self.receiver.called.lock().unwrap().len()
+    }
+}
+
+fn webhook() -> DestinationFields {
+    DestinationFields {
+        name: Some("hook".to_owned()),
+        kind: Some("webhook".to_owned()),
+        url: Some("https://example.org/in?token=t0ken".to_owned()),
+        headers: Some(vec![("X-Key".to_owned(), "h1dden".to_owned())]),
+        secret: Some(SECRET.to_owned()),
+        ..DestinationFields::default()
+    }
+}
+
+fn fault(result: Result<Destination, DestinationError>) -> String {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
+    error.to_string()
+}
+
+#[tokio::test]
+async fn a_destination_is_tested_and_then_added_to_the_default_workspace() {
+    let stage = Stage::new().await;
+    let made = stage.create(&webhook()).await.unwrap();
+    assert_eq!(
+        (made.workspace_id, made.sampling, made.enabled, made.privacy_mode),
+        (workspace(1), 10_000, true, false)
+    );
+    assert_eq!(made.headers, [("x-key".to_owned(), Hidden::new("h1dden"))]);
+    assert_eq!(*stage.receiver.called.lock().unwrap(), std::slice::from_ref(&made));
+    let found = DestinationRepository::find(&stage.store, made.id).await.unwrap();
+    assert_eq!(found, Some(made));
+    let elsewhere = CreateDestination::new(stage.ports.clone())
+        .execute(&Actor::system(), Some(workspace(2)), &webhook())
+        .await
+        .unwrap();
+    assert_eq!(elsewhere.workspace_id, workspace(2));
+    let nowhere =
+        CreateDestination::new(stage.ports.clone()).execute(&Actor::system(), Some(workspace(9)), &webhook()).await;
+    assert!(matches!(nowhere, Err(DestinationError::UnknownWorkspace)));
+}
+
+#[tokio::test]
+async fn each_fault_is_named_before_anybody_is_called() {
+    let stage = Stage::new().await;
+    let with = |change: fn(&mut DestinationFields)| {
+        let mut fields = webhook();
+        change(&mut fields);
+        fields
+    };
+    let many = |fields: &mut DestinationFields| {
+        fields.headers = Some((0..21).map(|n| (format!("x-{n}"), "v".to_owned())).collect());
+    };
+    for (fields, expected) in [
+        (with(|f| f.name = None), "name is required"),
+        (with(|f| f.name = Some(String::new())), "name must have"),
+        (with(|f| f.name = Some("x".repeat(101))), "name must have"),
+        (with(|f| f.name = Some("a\nb".to_owned())), "name must have"),
+        (with(|f| f.kind = None), "type is required"),
+        (with(|f| f.kind = Some("s3".to_owned())), "type must be otel-collector or webhook"),
+        (with(|f| f.url = None), "config.url is required"),
+        (with(|f| f.url = Some("ftp://s3cret".to_owned())), "config.url must begin"),
+        (with(|f| f.secret = None), "config.secret is required"),
+        (with(|f| f.secret = Some("x".repeat(15))), "config.secret must have"),
+        (with(|f| f.secret = Some("x".repeat(257))), "config.secret must have"),
+        (with(|f| f.secret = Some(MASK.to_owned())), "config.secret must have"),
+        (with(many), "config.headers must have at most 20"),
+        (
+            with(|f| f.headers = Some(vec![("Host".to_owned(), "s3cret".to_owned())])),
+            "config.headers, member 1, belongs",
+        ),
+        (
+            with(|f| f.headers = Some(vec![("x-a".to_owned(), MASK.to_owned())])),
+            "has a masked value, and none is stored",
+        ),
+        (
+            with(|f| f.headers = Some(vec![("x-a".to_owned(), "1".to_owned()), ("X-A".to_owned(), "2".to_owned())])),
+            "config.headers, member 2, is the name of an earlier member too",
+        ),
+        (with(|f| f.sampling_rate = Some("0".to_owned())), "sampling_rate must be"),
+        (with(|f| f.api_key_hashes = Some(Some(Vec::new()))), "api_key_hashes must have 1 to 100"),
+        (with(|f| f.api_key_hashes = Some(Some(vec!["s3cret".to_owned()]))), "api_key_hashes[0] must be 64"),
+        (with(|f| f.api_key_hashes = Some(Some(vec![hash(2).to_string()]))), "which is no live inference key"),
+        (with(|f| f.api_key_hashes = Some(Some(vec![hash(3).to_string()]))), "which is no live inference key"),
+        (with(|f| f.api_key_hashes = Some(Some(vec![hash(9).to_string()]))), "which is no live inference key"),
+    ] {
+        let told = fault(stage.create(&fields).await);
+        assert!(told.contains(expected) && !told.contains("s3cret"), "{told}");
+    }
+    assert_eq!(stage.calls(), 0);
+    let own = with(|f| f.api_key_hashes = Some(Some(vec![hash(1).to_string(), hash(1).to_string()])));
+    assert_eq!(stage.create(&own).await.unwrap().api_key_hashes, Some(vec![hash(1)]), "each once");
+}
+
+#[tokio::test]
+async fn a_receiver_that_refuses_the_test_is_not_added() {
+    let stage = Stage::new().await;
+    *stage.receiver.refuses.lock().unwrap() = Some(DeliveryFault::Receiver);
+    assert!(fault(stage.create(&webhook()).await).ends_with("failed: it answered with status 401"));
+    assert_eq!(DestinationRepository::list(&stage.store, None).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_sixth_of_a_kind_is_a_conflict_and_nobody_is_called() {
+    let stage = Stage::new().await;
+    for _ in 0..5 {
+        stage.create(&webhook()).await.unwrap();
+    }
+    assert_eq!(stage.create(&webhook()).await.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(stage.calls(), 5);
+    let collector = DestinationFields { kind: Some("otel-collector".to_owned()), secret: None, ..webhook() };
+    assert!(stage.create(&collector).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_update_keeps_what_comes_back_masked_and_tests_what_is_new() {
+    let stage = Stage::new().await;
+    let made = stage.create(&webhook()).await.unwrap();
+    let back = DestinationFields {
+        url: Some(made.shown_url()),
+        headers: Some(vec![("X-KEY".to_owned(), MASK.to_owned())]),
+        secret: Some(MASK.to_owned()),
+        sampling_rate: Some("0.1".to_owned()),
+        ..DestinationFields::default()
+    };
+    let changed = stage.update(&made, &back).await.unwrap();
+    assert_eq!(
+        (&changed.url, &changed.headers, &changed.signing_secret),
+        (&made.url, &made.headers, &made.signing_secret)
+    );
+    assert_eq!((changed.sampling, stage.calls()), (1_000, 1), "nothing about the call is new");
+    let first = changed.updated_at.unwrap();
+    for (number, fields) in [
+        DestinationFields { url: Some("http://other".to_owned()), ..DestinationFields::default() },
+        DestinationFields { headers: Some(Vec::new()), ..DestinationFields::default() },
+        DestinationFields { secret: Some("x".repeat(16)), ..DestinationFields::default() },
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        stage.update(&made, &fields).await.unwrap();
+        assert_eq!(stage.calls(), number + 2);
+    }
+    let last = DestinationRepository::find(&stage.store, made.id).await.unwrap().unwrap();
+    assert!(last.updated_at.unwrap() > first, "each change has a moment of its own, though the clock stands still");
+    assert!(matches!(stage.update(&made, &DestinationFields::default()).await, Err(DestinationError::NothingToChange)));
+    let other_kind = DestinationFields { kind: Some("otel-collector".to_owned()), ..DestinationFields::default() };
+    assert!(fault(stage.update(&made, &other_kind).await).contains("type cannot be changed"));
+}
+
+#[tokio::test]
+async fn a_rival_change_is_a_conflict_and_a_store_that_is_away_is_unavailable() {
+    let stage = Stage::new().await;
+    let made = stage.create(&webhook()).await.unwrap();
+    let renamed = DestinationFields { name: Some("n".to_owned()), ..DestinationFields::default() };
+    let mut rival = MockDestinationRepository::new();
+    let found = made.clone();
+    rival.expect_find().returning(move |_| Ok(Some(found.clone())));
+    rival.expect_update().returning(|_, _, _| Ok(false));
+    let ports = DestinationPorts { destinations: Arc::new(rival), ..stage.ports.clone() };
+    let id = made.id.to_string();
+    let error = UpdateDestination::new(ports).execute(&Actor::system(), &id, &renamed).await.unwrap_err();
+    assert!(matches!(error, DestinationError::Changed) && error.kind() == ErrorKind::Conflict);
+    let mut away = MockDestinationRepository::new();
+    away.expect_find().returning(|_| Err(StoreError::unavailable("away")));
+    let ports = DestinationPorts { destinations: Arc::new(away), ..stage.ports.clone() };
+    let error = UpdateDestination::new(ports).execute(&Actor::system(), &id, &renamed).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found_whatever_its_form() {
+    let stage = Stage::new().await;
+    for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {
+        let get = GetDestination::new(stage.ports.destinations.clone()).execute(id).await.unwrap_err();
+        let delete = DeleteDestination::new(stage.ports.clone()).execute(&Actor::system(), id).await.unwrap_err();
+        let test = TestDestination::new(stage.ports.clone()).execute(id).await.unwrap_err();
+        assert_eq!([get, delete, test].map(|error| error.kind()), [ErrorKind::NotFound; 3], "{id}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_tells_every_change_and_no_secret() {
+    let stage = Stage::new().await;
+    let before = stage.store.newest(100).await.unwrap().len();
+    let made = stage.create(&webhook()).await.unwrap();
+    let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
+    stage.update(&made, &fields).await.unwrap();
+    DeleteDestination::new(stage.ports.clone()).execute(&Actor::system(), &made.id.to_string()).await.unwrap();
+    let entries = stage.store.newest(100).await.unwrap();
+    let entries = &entries[..entries.len() - before];
+    let actions: Vec<&str> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(actions, ["destination.create", "destination.update", "destination.delete"]);
+    for entry in entries {
+        let details = entry.details.text();
+        assert!(details.contains("\"origin\":\"https://example.org\""), "{details}");
+        for secret in ["t0ken", "h1dden", SECRET, "n3w"] {
+            assert!(!details.contains(secret), "{details}");
+        }
+    }
+    assert!(entries[1].details.text().contains("\"config_changed\":true"));
+    assert!(!format!("{made:?}").contains("h1dden"));
+}
+
+#[test]
+fn urls_are_checked() {
+    for good in [
+        "http://h",
+        "https://example.org:4318/v1/traces?x=1&y=%20",
+        "HTTPS://Example.org/",
+        "http://[2001:db8::1]:80/x",
+        "http://10.0.0.1:65535",
+        "https://h?x",
+    ] {
+        assert_eq!(checked_url(good).as_deref(), Ok(good));
+    }
+    let long = format!("http://h/{}", "x".repeat(2048));
+    for bad in [
+        "",
+        "h",
+        "//h",
+        "http:/h",
+        "ftp://h",
+        "http://",
+        "http:///x",
+        "http://?x",
+        "http://u@h",
+        "http://u:p@h/",
+        "http://h#f",
+        "http://h/ x",
+        "http://h/\"",
+        "http://é",
+        "http://h:0",
+        "http://h:65536",
+        "http://h:",
+        "http://h:8x",
+        "http://[::1",
+        "http://[x]",
+        "http://[::1]x",
+        "http://h\\x",
+        "http://h/\n",
+        "http://%68",
+        &long,
+        "é",
+    ] {
+        assert!(checked_url(bad).is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn urls_are_completed_masked_and_cut() {
+    let stage = Stage::new().await;
+    let made = stage.create(&webhook()).await.unwrap();
+    assert_eq!(made.shown_url(), "https://example.org/in?********");
+    assert_eq!(made.origin(), "https://example.org");
+    assert_eq!(made.target(), made.url);
+    for (url, target) in [
+        ("http://h:4318", "http://h:4318/v1/traces"),
+        ("http://h/", "http://h/v1/traces"),
+        ("http://h/otlp", "http://h/otlp"),
+        ("http://h?x", "http://h?x"),
+    ] {
+        let kind = crate::observability::DestinationKind::OtelCollector;
+        assert_eq!(Destination { kind, url: url.to_owned(), ..made.clone() }.target(), target);
+        assert_eq!(Destination { url: url.to_owned(), ..made.clone() }.target(), url, "a webhook's URL is its own");
+    }
+}
+
+#[test]
+fn headers_are_checked() {
+    assert_eq!(
+        checked_header("Authorization", " Bearer a:b "),
+        Ok(("authorization".to_owned(), "Bearer a:b".to_owned()))
+    );
+    for taken in [
+        "Host",
+        "content-length",
+        "Transfer-Encoding",
+        "connection",
+        "Proxy-Authorization",
+        "X-Tollgate-Signature",
+        "x-test-connection",
+        "TE",
+        "user-agent",
+    ] {
+        assert!(checked_header(taken, "v").unwrap_err().contains("belongs"), "{taken}");
+    }
+    let long = "x".repeat(129);
+    for name in ["", "a b", "a:b", "é", "a\r", long.as_str()] {
+        assert!(checked_header(name, "v").unwrap_err().contains("must be the name"), "{name:?}");
+    }
+    let long = "x".repeat(4097);
+    for value in ["", " ", "é", "a\nb", "a\tb", "\u{7f}", long.as_str()] {
+        assert!(checked_header("x-a", value).unwrap_err().contains("must have a value"), "{value:?}");
+    }
+}
+
+#[test]
+fn sampling_rates_are_exact() {
+    for (text, parts) in
+        [("1", 10_000), ("1.0000", 10_000), ("0.0001", 1), ("1e-4", 1), ("0.5", 5_000), ("0.3333", 3_333)]
+    {
+        assert_eq!(sampling_rate::read(text), Some(parts), "{text}");
+    }
+    for text in ["0", "-0.5", "1.0001", "2", "0.00001", "0.12345", "1e-5", "x", "", "9e99"] {
+        assert_eq!(sampling_rate::read(text), None, "{text}");
+    }
+    assert_eq!([1, 2_500, 10_000].map(sampling_rate::written), ["0.0001", "0.25", "1"]);
+}

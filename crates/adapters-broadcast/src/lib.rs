@@ -1,0 +1,18 @@
+//! Delivers traces to destinations over HTTP.
+//!
+//! Whoever manages a workspace chooses where its traces go, so that every address is checked after its name has been
+//! resolved, by the connector that dials it, and no redirect is followed.
+
+mod addresses;
+mod connector;
+mod errors;
+mod sender;
+mod settings;
+mod signature;
+mod tls;
+
+pub use addresses::is_public;
+pub use errors::BroadcastError;
+pub use sender::HttpMessageSender;
+pub use settings::BroadcastSettings;
+pub use signature::signature;

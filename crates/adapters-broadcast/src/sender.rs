@@ -1,0 +1,190 @@
+//! One delivery.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::observability::{Delivery, DeliveryFailed, DeliveryFault, Destination, MessageSender};
+use domain::system::Clock;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use crate::connector::CheckedConnector;
+use crate::errors::{Forbidden, Unresolved};
+use crate::signature::signature;
+use crate::{BroadcastError, BroadcastSettings, tls};
+
+const DELIVERY: HeaderName = HeaderName::from_static("x-tollgate-delivery");
+const TIMESTAMP: HeaderName = HeaderName::from_static("x-tollgate-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("x-tollgate-signature");
+const TEST: HeaderName = HeaderName::from_static("x-test-connection");
+/// Most bytes of an answer that are read before its connection is given up.
+const MOST_ANSWER_BYTES: usize = 64 * 1024;
+/// Longest time for reading an answer that has counted already.
+const DRAIN: Duration = Duration::from_millis(500);
+/// Longest wait that a receiver can ask for.
+const LONGEST_ASKED: u64 = 24 * 60 * 60;
+
+/// Posts deliveries. Nothing is retried here, no redirect is followed, and of an answer nothing but its status and
+/// `retry-after` counts.
+pub struct HttpMessageSender {
+    client: Client<HttpsConnector<CheckedConnector>, Full<Bytes>>,
+    clock: Arc<dyn Clock>,
+    user_agent: HeaderValue,
+    timeout: Duration,
+}
+
+impl HttpMessageSender {
+    /// Builds the client; connections are made by the deliveries.
+    ///
+    /// # Errors
+    /// Settings that cannot be used.
+    pub fn new(settings: &BroadcastSettings, clock: Arc<dyn Clock>) -> Result<Self, BroadcastError> {
+        let connector = CheckedConnector { allow_private_targets: settings.allow_private_targets };
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls::load()?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(settings.pool_idle_timeout)
+            .pool_max_idle_per_host(1)
+            .build(connector);
+        let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| BroadcastError::UserAgent)?;
+        Ok(Self { client, clock, user_agent, timeout: settings.timeout })
+    }
+
+    fn request(&self, to: &Destination, delivery: &Delivery) -> Result<Request<Full<Bytes>>, DeliveryFailed> {
+        let target: Uri = to.target().parse().map_err(|_| address("its URL cannot be used"))?;
+        let body = Bytes::copy_from_slice(delivery.body.text().as_bytes());
+        let headers = self.headers(to, delivery, &body)?;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = target;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    fn headers(&self, to: &Destination, delivery: &Delivery, body: &[u8]) -> Result<HeaderMap, DeliveryFailed> {
+        let unusable = || address("one of its headers cannot be sent");
+        let mut headers = HeaderMap::new();
+        for (name, value) in &to.headers {
+            let name: HeaderName = name.parse().map_err(|_| unusable())?;
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| unusable())?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        // After those of the destination, which can replace none of these.
+        let ids: Vec<String> = delivery.ids.iter().map(ToString::to_string).collect();
+        let timestamp = self.clock.now().timestamp().to_string();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        headers.insert(DELIVERY, HeaderValue::from_str(&ids.join(",")).map_err(|_| unusable())?);
+        if let Some(secret) = &to.signing_secret {
+            let signed = signature(secret.expose(), &timestamp, body);
+            headers.insert(SIGNATURE, HeaderValue::from_str(&signed).map_err(|_| unusable())?);
+        }
+        headers.insert(TIMESTAMP, HeaderValue::from_str(&timestamp).map_err(|_| unusable())?);
+        if delivery.is_test {
+            headers.insert(TEST, HeaderValue::from_static("true"));
+        }
+        Ok(headers)
+    }
+}
+
+#[async_trait]
+impl MessageSender for HttpMessageSender {
+    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed> {
+        let request = self.request(to, delivery)?;
+        let call = async {
+            let answer = self.client.request(request).await.map_err(|error| from_call(&error))?;
+            let (status, asked) = (answer.status(), retry_after(&answer));
+            judged(status, asked, delivery.is_test)?;
+            Ok(answer.into_body())
+        };
+        let in_time = tokio::time::timeout(self.timeout, call).await;
+        let late = |_| Err(receiver(format!("it did not answer within {} ms", self.timeout.as_millis())));
+        let answer = in_time.unwrap_or_else(late)?;
+        // What it answers does not matter, and so does not whether it comes.
+        drop(tokio::time::timeout(DRAIN, drain(answer)).await);
+        Ok(())
+    }
+}
+
+/// Reads what there is of an answer, so that its connection can be used again; one that goes on and on is dropped.
+async fn drain(mut body: Incoming) {
+    let mut left = MOST_ANSWER_BYTES;
+    while let Some(Ok(frame)) = body.frame().await {
+        let length = frame.data_ref().map_or(0, Bytes::len);
+        if length > left {
+            return;
+        }
+        left -= length;
+    }
+}
+
+fn judged(status: StatusCode, asked: Option<Duration>, is_test: bool) -> Result<(), DeliveryFailed> {
+    if status.is_success() || (is_test && status == StatusCode::BAD_REQUEST) {
+        return Ok(());
+    }
+    if status.is_redirection() {
+        let reason = format!("it answered with a redirect (status {}), which is not followed", status.as_u16());
+        return Err(receiver(reason));
+    }
+    let reason = format!("it answered with status {}", status.as_u16());
+    let about_the_body = matches!(
+        status,
+        StatusCode::BAD_REQUEST
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::UNSUPPORTED_MEDIA_TYPE
+            | StatusCode::UNPROCESSABLE_ENTITY
+    );
+    let kind = if about_the_body { DeliveryFault::Body } else { DeliveryFault::Receiver };
+    Err(DeliveryFailed { reason, kind, retry_after: asked })
+}
+
+/// In whole seconds, at most a day; a date is not understood.
+fn retry_after(answer: &Response<Incoming>) -> Option<Duration> {
+    let text = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(text.parse().unwrap_or(LONGEST_ASKED).min(LONGEST_ASKED)))
+}
+
+fn receiver(reason: impl Into<String>) -> DeliveryFailed {
+    DeliveryFailed { reason: reason.into(), kind: DeliveryFault::Receiver, retry_after: None }
+}
+
+fn address(reason: &str) -> DeliveryFailed {
+    DeliveryFailed { reason: reason.to_owned(), kind: DeliveryFault::Address, retry_after: None }
+}
+
+/// What went wrong on the way, in our own words.
+fn from_call(error: &hyper_util::client::legacy::Error) -> DeliveryFailed {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if current.is::<Forbidden>() {
+            return address("its address is not of the public network, which this gateway is configured to refuse");
+        }
+        if current.is::<Unresolved>() {
+            return receiver("its name cannot be resolved");
+        }
+        if let Some(error) = current.downcast_ref::<std::io::Error>() {
+            if error.kind() == std::io::ErrorKind::ConnectionRefused {
+                return receiver("it refused the connection");
+            }
+            if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>) {
+                return receiver("no TLS connection could be made with it");
+            }
+        }
+        cause = current.source();
+    }
+    receiver(if error.is_connect() { "it could not be reached" } else { "the connection broke before its answer" })
+}

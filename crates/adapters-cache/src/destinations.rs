@@ -1,0 +1,80 @@
+//! The destinations of every workspace, swapped whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use domain::change_feed::ChangeFeed;
+use domain::error::StoreError;
+use domain::ids::WorkspaceId;
+use domain::observability::{Destination, DestinationRepository, Destinations};
+use tokio_util::sync::CancellationToken;
+
+use crate::ChangeWatcher;
+
+type ByWorkspace = HashMap<WorkspaceId, Arc<[Destination]>>;
+
+/// Hands out the destinations in force; a reload replaces them for those who ask afterwards.
+pub struct LiveDestinations {
+    repository: Arc<dyn DestinationRepository>,
+    snapshot: ArcSwap<ByWorkspace>,
+    version: AtomicU64,
+}
+
+impl LiveDestinations {
+    /// Loads the destinations.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub async fn load(repository: Arc<dyn DestinationRepository>, feed: &dyn ChangeFeed) -> Result<Self, StoreError> {
+        let loaded = Self { repository, snapshot: ArcSwap::default(), version: AtomicU64::new(0) };
+        let version = feed.versions().await?.observability;
+        loaded.reload(version).await?;
+        Ok(loaded)
+    }
+
+    /// Loads them anew whenever the watcher has seen a change, until cancelled. A load that fails is tried again at the
+    /// next turn; it is logged once.
+    pub async fn follow(&self, watcher: &ChangeWatcher, every: Duration, cancelled: CancellationToken) {
+        let mut away = false;
+        loop {
+            let version = watcher.observability_version();
+            // The watcher may not have read anything yet.
+            if version > self.version.load(Ordering::Acquire) {
+                match self.reload(version).await {
+                    Ok(()) => away = false,
+                    Err(error) if !away => {
+                        away = true;
+                        let error = &error as &dyn std::error::Error;
+                        tracing::warn!(error, "the destinations of traces cannot be read; they are tried again");
+                    }
+                    Err(_) => {}
+                }
+            }
+            tokio::select! {
+                () = cancelled.cancelled() => return,
+                () = tokio::time::sleep(every) => {}
+            }
+        }
+    }
+
+    /// `version` must have been read before.
+    async fn reload(&self, version: u64) -> Result<(), StoreError> {
+        let mut by_workspace: HashMap<WorkspaceId, Vec<Destination>> = HashMap::new();
+        for destination in self.repository.list(None).await? {
+            by_workspace.entry(destination.workspace_id).or_default().push(destination);
+        }
+        let shared = by_workspace.into_iter().map(|(id, own)| (id, Arc::from(own)));
+        self.snapshot.store(Arc::new(shared.collect()));
+        self.version.store(version, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Destinations for LiveDestinations {
+    fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
+        self.snapshot.load().get(&workspace_id).cloned()
+    }
+}

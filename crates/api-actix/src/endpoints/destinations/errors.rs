@@ -1,0 +1,33 @@
+//! What is told of destinations that were not read or changed.
+
+use domain::observability::{DestinationError, InvalidDestination};
+
+use crate::http::error::ApiError;
+use crate::wires::Place;
+
+impl From<InvalidDestination> for ApiError {
+    fn from(invalid: InvalidDestination) -> Self {
+        Self::invalid(invalid.to_string()).place(Place::Member(invalid.path))
+    }
+}
+
+impl From<DestinationError> for ApiError {
+    fn from(error: DestinationError) -> Self {
+        let plain = Self::of(error.kind());
+        match error {
+            DestinationError::Invalid(invalid) => invalid.into(),
+            DestinationError::NothingToChange => plain.message("No update fields provided"),
+            DestinationError::UnknownWorkspace => plain.message("workspace_id: there is no such workspace"),
+            DestinationError::Refused(reason) => {
+                plain.message(format!("The test call to the destination failed: {reason}"))
+            }
+            DestinationError::TooMany(_) | DestinationError::Changed => {
+                let sentence = error.to_string();
+                let (first, rest) = sentence.split_at(1);
+                plain.message(format!("{}{rest}", first.to_uppercase()))
+            }
+            DestinationError::NotFound => plain,
+            DestinationError::Store(store) => Self::store(store),
+        }
+    }
+}

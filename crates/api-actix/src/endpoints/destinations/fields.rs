@@ -1,0 +1,161 @@
+//! The body of a destination, or of a change to one.
+
+use domain::json::{Json, JsonKind};
+use domain::observability::DestinationFields;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::http::error::ApiError;
+use crate::http::json_members::read_members;
+use crate::wires::Place;
+
+/// Its members, and the workspace that it names.
+pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), ApiError> {
+    const NAMES: [&str; 10] = [
+        "name",
+        "type",
+        "config",
+        "enabled",
+        "privacy_mode",
+        "sampling_rate",
+        "api_key_hashes",
+        "workspace_id",
+        "filter_rules",
+        "regions",
+    ];
+    let [name, kind, config, enabled, privacy_mode, rate, hashes, workspace, filter_rules, regions] =
+        read_members(text, &NAMES)?;
+    // Who narrows what is told must not be taken for who does not.
+    for (path, value) in [("filter_rules", filter_rules), ("regions", regions)] {
+        if value.is_some_and(|value| value.get() != "[]") {
+            return Err(invalid(path, "is not supported: use api_key_hashes, sampling_rate and privacy_mode"));
+        }
+    }
+    let mut fields = DestinationFields {
+        name: of("name", "a string", name)?,
+        kind: of("type", "a string", kind)?,
+        enabled: of("enabled", "true or false", enabled)?,
+        privacy_mode: of("privacy_mode", "true or false", privacy_mode)?,
+        sampling_rate: rate.map(number).transpose()?,
+        api_key_hashes: match of("api_key_hashes", "an array of strings or null", hashes)? {
+            Some(hashes) => Some(Some(hashes)),
+            None => names_all_keys(text).then_some(None),
+        },
+        ..DestinationFields::default()
+    };
+    if let Some(config) = config {
+        read_config(config, &mut fields)?;
+    }
+    Ok((fields, of("workspace_id", "a string", workspace)?))
+}
+
+fn read_config(config: &RawValue, fields: &mut DestinationFields) -> Result<(), ApiError> {
+    if !config.get().starts_with('{') {
+        return Err(invalid("config", "must be an object"));
+    }
+    let [url, endpoint, headers, secret] = read_members(config.get(), &["url", "endpoint", "headers", "secret"])?;
+    if url.is_some() && endpoint.is_some() {
+        return Err(invalid("config.endpoint", "is another name of config.url: give one of them"));
+    }
+    fields.url = of("config.url", "a string", url.or(endpoint))?;
+    fields.secret = of("config.secret", "a string", secret)?;
+    if let Some(headers) = headers {
+        let members = Json::from(headers).members().ok_or_else(|| invalid("config.headers", "must be an object"))?;
+        let text = |(name, value): (String, Json)| {
+            let value = value.as_string().ok_or_else(|| invalid("config.headers", "must have strings as values"))?;
+            Ok((name, value))
+        };
+        fields.headers = Some(members.into_iter().map(text).collect::<Result<_, ApiError>>()?);
+    }
+    Ok(())
+}
+
+/// True where the member is there and null, which is another thing than not to be there.
+fn names_all_keys(text: &str) -> bool {
+    let members = Json::parse(text).ok().and_then(|body| body.members()).unwrap_or_default();
+    members.iter().any(|(name, value)| name == "api_key_hashes" && value.kind() == JsonKind::Null)
+}
+
+fn number(value: &RawValue) -> Result<String, ApiError> {
+    match Json::from(value).kind() {
+        JsonKind::Number => Ok(value.get().to_owned()),
+        _ => Err(invalid("sampling_rate", "must be a number")),
+    }
+}
+
+fn of<T: DeserializeOwned>(path: &str, what: &str, value: Option<&RawValue>) -> Result<Option<T>, ApiError> {
+    let Some(value) = value else { return Ok(None) };
+    let read = serde_json::from_str(value.get());
+    read.map(Some).map_err(|_| invalid(path, &format!("must be {what}")))
+}
+
+fn invalid(path: &str, fault: &str) -> ApiError {
+    ApiError::invalid(format!("{path} {fault}")).place(Place::Member(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(text: &str) -> DestinationFields {
+        read(text)
+            .map_err(|error| error.view().message.to_owned())
+            .unwrap_or_else(|message| unreachable!("{message}"))
+            .0
+    }
+
+    fn fault(text: &str) -> String {
+        read(text).map(drop).unwrap_err().view().message.to_owned()
+    }
+
+    #[test]
+    fn members_are_read_and_null_is_absent_but_for_keys() {
+        let all = fields(
+            r#"{"name":"n","type":"webhook","config":{"url":"u","headers":{"A":"b","A":"c"},"secret":"s"},"enabled":false,
+                "privacy_mode":true,"sampling_rate":1e-1,"api_key_hashes":["h"],"further":[1],"regions":[]}"#,
+        );
+        assert_eq!(
+            (all.name.as_deref(), all.kind.as_deref(), all.url.as_deref()),
+            (Some("n"), Some("webhook"), Some("u"))
+        );
+        assert_eq!(all.headers.unwrap().len(), 2, "twice the same is for the use case to refuse");
+        assert_eq!((all.secret.as_deref(), all.enabled, all.privacy_mode), (Some("s"), Some(false), Some(true)));
+        assert_eq!(all.sampling_rate.as_deref(), Some("1e-1"), "as it was written");
+        assert_eq!(all.api_key_hashes, Some(Some(vec!["h".to_owned()])));
+        assert!(fields("{}").is_empty());
+        assert!(fields(r#"{"name":null,"config":null,"enabled":null,"filter_rules":null}"#).is_empty());
+        assert_eq!(fields(r#"{"api_key_hashes":null}"#).api_key_hashes, Some(None));
+        assert_eq!(fields(r#"{"config":{"endpoint":"u"}}"#).url.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn other_types_are_named_by_their_path() {
+        for (text, expected) in [
+            (r#"{"name":1}"#, "name must be a string"),
+            (r#"{"type":[]}"#, "type must be a string"),
+            (r#"{"config":"u"}"#, "config must be an object"),
+            (r#"{"config":{"url":1}}"#, "config.url must be a string"),
+            (r#"{"config":{"secret":{}}}"#, "config.secret must be a string"),
+            (r#"{"config":{"headers":["a: b"]}}"#, "config.headers must be an object"),
+            (r#"{"config":{"headers":{"a":1}}}"#, "config.headers must have strings as values"),
+            (
+                r#"{"config":{"url":"a","endpoint":"b"}}"#,
+                "config.endpoint is another name of config.url: give one of them",
+            ),
+            (r#"{"enabled":"yes"}"#, "enabled must be true or false"),
+            (r#"{"privacy_mode":1}"#, "privacy_mode must be true or false"),
+            (r#"{"sampling_rate":"0.5"}"#, "sampling_rate must be a number"),
+            (r#"{"api_key_hashes":"a"}"#, "api_key_hashes must be an array of strings or null"),
+            (r#"{"api_key_hashes":[1]}"#, "api_key_hashes must be an array of strings or null"),
+            (r#"{"workspace_id":1}"#, "workspace_id must be a string"),
+            (
+                r#"{"filter_rules":{"enabled":true}}"#,
+                "filter_rules is not supported: use api_key_hashes, sampling_rate and privacy_mode",
+            ),
+        ] {
+            assert_eq!(fault(text), expected);
+        }
+        assert!(fault(r#"{"name":"a","name":"b"}"#).contains("more than once"));
+        assert!(!fault("[]").is_empty());
+    }
+}

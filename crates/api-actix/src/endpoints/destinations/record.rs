@@ -1,0 +1,76 @@
+//! A destination as it is shown: secrets masked.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use domain::json::Json;
+use domain::observability::{Destination, MASK};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::http::raw_json::opaque;
+
+/// A destination's record.
+#[derive(Debug, Serialize)]
+pub struct DestinationView {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The name of its kind.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    config: ConfigView,
+    /// False while nothing is sent.
+    pub enabled: bool,
+    /// True where what was asked and answered stays here.
+    pub privacy_mode: bool,
+    sampling_rate: Box<RawValue>,
+    api_key_hashes: Option<Vec<String>>,
+    /// Its workspace.
+    pub workspace_id: String,
+    created_at: String,
+    updated_at: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ConfigView {
+    url: String,
+    headers: BTreeMap<String, &'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<&'static str>,
+}
+
+impl DestinationView {
+    /// Of a destination. Values of headers, the secret and the query of the URL are masked.
+    pub fn of(destination: &Destination) -> Self {
+        let hashes = destination.api_key_hashes.as_ref();
+        let rate = Json::parse(&destination.sampling_rate()).unwrap_or_else(|_| Json::string(""));
+        Self {
+            id: destination.id.to_string(),
+            name: destination.name.clone(),
+            kind: destination.kind.as_str(),
+            config: ConfigView {
+                url: destination.shown_url(),
+                headers: destination.headers.iter().map(|(name, _)| (name.clone(), MASK)).collect(),
+                secret: destination.signing_secret.as_ref().map(|_| MASK),
+            },
+            enabled: destination.enabled,
+            privacy_mode: destination.privacy_mode,
+            sampling_rate: opaque(&rate),
+            api_key_hashes: hashes.map(|hashes| hashes.iter().map(ToString::to_string).collect()),
+            workspace_id: destination.workspace_id.to_string(),
+            created_at: time(destination.created_at),
+            updated_at: destination.updated_at.map(time),
+        }
+    }
+
+    /// Where it is, as far as that is shown.
+    pub fn url(&self) -> &str {
+        &self.config.url
+    }
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}

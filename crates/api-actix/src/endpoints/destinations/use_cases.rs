@@ -1,0 +1,29 @@
+//! The use cases behind the routes.
+
+use std::sync::Arc;
+
+use domain::observability::{
+    CreateDestination, DeleteDestination, DestinationPorts, GetDestination, ListDestinations, UpdateDestination,
+};
+
+/// Everything that is done with destinations.
+pub struct DestinationUseCases {
+    pub(super) create: CreateDestination,
+    pub(super) list: ListDestinations,
+    pub(super) get: GetDestination,
+    pub(super) update: UpdateDestination,
+    pub(super) delete: DeleteDestination,
+}
+
+impl DestinationUseCases {
+    /// Over their ports.
+    pub fn new(ports: &DestinationPorts) -> Self {
+        Self {
+            create: CreateDestination::new(ports.clone()),
+            list: ListDestinations::new(Arc::clone(&ports.destinations)),
+            get: GetDestination::new(Arc::clone(&ports.destinations)),
+            update: UpdateDestination::new(ports.clone()),
+            delete: DeleteDestination::new(ports.clone()),
+        }
+    }
+}

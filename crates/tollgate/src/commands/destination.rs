@@ -1,0 +1,64 @@
+//! `tollgate destination …`
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use api_actix::DestinationView;
+use domain::ids::DestinationId;
+use domain::observability::{DestinationError, ListDestinations, TestDestination};
+
+use super::Context;
+use crate::cli::DestinationCommand;
+use crate::output::table;
+use crate::view::{List, Revived, TestedDestination};
+use crate::wiring::broadcast;
+
+/// Runs one of the commands on destinations.
+pub async fn run(context: &Context, command: DestinationCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        DestinationCommand::List { workspace } => list(context, workspace.as_deref()).await,
+        DestinationCommand::Test { id } => test(context, &id).await,
+        DestinationCommand::Retry { id } => retry(context, id.as_deref()).await,
+    }
+}
+
+async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
+    let stores = context.stores().await?;
+    let workspace = match workspace {
+        Some(named) => Some(context.workspace(&stores, Some(named)).await?),
+        None => None,
+    };
+    let found = ListDestinations::new(broadcast::repository(&stores)).execute(workspace).await?;
+    let list = List { data: found.iter().map(DestinationView::of).collect::<Vec<_>>() };
+    context.output.show(&list, || {
+        let row = |one: &DestinationView| {
+            let state = if one.enabled { "enabled" } else { "disabled" };
+            [one.id.clone(), one.kind.to_owned(), state.to_owned(), one.url().to_owned(), one.name.clone()]
+        };
+        table(["ID", "TYPE", "STATE", "URL", "NAME"], &list.data.iter().map(row).collect::<Vec<_>>())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn test(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
+    let stores = context.stores().await?;
+    let test = TestDestination::new(broadcast::destination_ports(&context.config, &stores)?);
+    let tested = match test.execute(id).await {
+        Err(DestinationError::NotFound) => bail!("there is no destination {id}"),
+        other => other?,
+    };
+    let view = TestedDestination { id: tested.id.to_string(), reached: true };
+    context.output.show(&view, || format!("The destination {id} takes traces."))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn retry(context: &Context, id: Option<&str>) -> anyhow::Result<ExitCode> {
+    let id: Option<DestinationId> =
+        id.map(|id| id.parse().with_context(|| format!("{id:?} cannot be used"))).transpose()?;
+    let stores = context.stores().await?;
+    let revived_count = broadcast::outbox(&stores).revive(id, stores.clock.now()).await?;
+    context.output.show(&Revived { revived_count }, || {
+        format!("{revived_count} dead letters are delivered once more by a running server.")
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

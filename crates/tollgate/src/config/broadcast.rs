@@ -1,0 +1,145 @@
+//! `[broadcast]` and `[telemetry]`
+
+use std::time::Duration;
+
+use domain::observability::{Hidden, checked_header, checked_url};
+
+use super::build::within;
+use super::entries::Table;
+use super::{ConfigError, Environment};
+
+/// `[broadcast]`: how traces are delivered to destinations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BroadcastConfig {
+    /// True where addresses of the operator's own network may be delivered to.
+    pub allow_private_targets: bool,
+    /// Longest time for one delivery.
+    pub timeout: Duration,
+    /// Failures after which a message becomes a dead letter.
+    pub max_attempts: u32,
+    /// The wait after the first failure.
+    pub first_wait: Duration,
+    /// The longest wait.
+    pub longest_wait: Duration,
+}
+
+/// `[telemetry]`: the operator's own collector, which hears of all workspaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TelemetryConfig {
+    /// Where it is.
+    pub otlp_url: String,
+    /// Headers that are sent along.
+    pub otlp_headers: Vec<(String, Hidden)>,
+    /// True where nothing of what was asked and answered is sent.
+    pub otlp_privacy_mode: bool,
+}
+
+/// Longest time for anything here: an hour, in milliseconds.
+const LONGEST: u64 = 3_600_000;
+/// Most headers.
+const MOST_HEADERS: usize = 20;
+
+pub fn broadcast(table: &Table) -> Result<BroadcastConfig, ConfigError> {
+    let millis = |key: &str, least: u64, default: u64| -> Result<Duration, ConfigError> {
+        Ok(Duration::from_millis(within(table, key, least..=LONGEST)?.unwrap_or(default)))
+    };
+    let (first_wait, longest_wait) = (millis("first_wait_ms", 1, 1_000)?, millis("longest_wait_ms", 1, 300_000)?);
+    if first_wait > longest_wait {
+        return Err(table.fault("first_wait_ms", "must not be more than longest_wait_ms"));
+    }
+    Ok(BroadcastConfig {
+        allow_private_targets: table.switch("allow_private_targets").unwrap_or(false),
+        timeout: millis("timeout_ms", 10, 10_000)?,
+        max_attempts: within(table, "max_attempts", 1..=1_000)?.unwrap_or(12),
+        first_wait,
+        longest_wait,
+    })
+}
+
+/// `None` where no collector is named.
+pub fn telemetry(table: &Table, environment: &Environment) -> Result<Option<TelemetryConfig>, ConfigError> {
+    let Some(url) = table.text("otlp_url") else {
+        let lonely = ["otlp_headers", "otlp_headers_env", "otlp_privacy_mode"].into_iter().find(|key| table.has(key));
+        return match lonely {
+            Some(key) => Err(table.fault(key, "needs otlp_url beside it")),
+            None => Ok(None),
+        };
+    };
+    let mut lines: Vec<(&str, &str)> =
+        table.texts("otlp_headers").iter().map(|line| ("otlp_headers", line.as_str())).collect();
+    if let Some(name) = table.text("otlp_headers_env") {
+        let set = environment.get(name).ok_or_else(|| {
+            table.fault("otlp_headers_env", format!("names the environment variable {name}, which is not set"))
+        })?;
+        lines.extend(set.lines().filter(|line| !line.trim().is_empty()).map(|line| ("otlp_headers_env", line)));
+    }
+    let header = |(key, line): (&str, &str)| {
+        let Some((name, value)) = line.split_once(':') else {
+            return Err(table.fault(key, "must hold headers in the form \"name: value\""));
+        };
+        let checked = checked_header(name.trim(), value.trim());
+        checked
+            .map(|(name, value)| (name, Hidden::new(value)))
+            .map_err(|fault| table.fault(key, format!("has a header that {fault}")))
+    };
+    let otlp_headers: Vec<(String, Hidden)> = lines.into_iter().map(header).collect::<Result<_, _>>()?;
+    if otlp_headers.len() > MOST_HEADERS {
+        return Err(table.fault("otlp_headers", format!("must hold at most {MOST_HEADERS} headers")));
+    }
+    Ok(Some(TelemetryConfig {
+        otlp_url: checked_url(url).map_err(|fault| table.fault("otlp_url", fault))?,
+        otlp_headers,
+        otlp_privacy_mode: table.switch("otlp_privacy_mode").unwrap_or(true),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, load_text};
+
+    fn read(text: &str) -> Result<Config, String> {
+        load_text(None, text, &Environment::default()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn public_addresses_patience_and_no_collector_are_the_defaults() {
+        let config = read("").unwrap();
+        let shipped = BroadcastConfig {
+            allow_private_targets: false,
+            timeout: Duration::from_secs(10),
+            max_attempts: 12,
+            first_wait: Duration::from_secs(1),
+            longest_wait: Duration::from_mins(5),
+        };
+        assert_eq!(config.broadcast, shipped);
+        assert_eq!(config.telemetry, None);
+    }
+
+    #[test]
+    fn a_collector_has_its_headers_and_hears_no_content_unless_it_may() {
+        let text = "[telemetry]\notlp_url = \"https://otel.example.org\"\notlp_headers = [\"X-Team: a\"]\n";
+        let telemetry = read(text).unwrap().telemetry.unwrap();
+        assert_eq!(telemetry.otlp_headers, [("x-team".to_owned(), Hidden::new("a"))]);
+        assert!(telemetry.otlp_privacy_mode);
+        assert!(!read(&format!("{text}otlp_privacy_mode = false\n")).unwrap().telemetry.unwrap().otlp_privacy_mode);
+        assert!(!format!("{:?}", read(text).unwrap()).contains("\"a\""));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named_and_not_repeated() {
+        for (text, expected) in [
+            ("[broadcast]\nmax_attempts = 0\n", "max_attempts"),
+            ("[broadcast]\ntimeout_ms = 1\n", "timeout_ms"),
+            ("[broadcast]\nfirst_wait_ms = 10\nlongest_wait_ms = 9\n", "must not be more than longest_wait_ms"),
+            ("[telemetry]\notlp_url = \"ftp://s3cret\"\n", "must begin with http"),
+            ("[telemetry]\notlp_privacy_mode = true\n", "needs otlp_url"),
+            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"s3cret\"]\n", "name: value"),
+            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"host: s3cret\"]\n", "belongs to the connection"),
+            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"NOT_SET\"\n", "NOT_SET, which is not set"),
+        ] {
+            let fault = read(text).unwrap_err();
+            assert!(fault.contains(expected) && !fault.contains("s3cret"), "{text}: {fault}");
+        }
+    }
+}

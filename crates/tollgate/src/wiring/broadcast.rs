@@ -1,0 +1,119 @@
+//! Traces: who writes them, who delivers them, and what manages their destinations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_broadcast::{BroadcastSettings, HttpMessageSender};
+use adapters_cache::{ChangeWatcher, LiveDestinations};
+use adapters_storage::{SeaOrmDestinationRepository, SeaOrmOutbox};
+use adapters_system::TokioTimer;
+use anyhow::Context;
+use domain::ids::WorkspaceId;
+use domain::observability::{
+    Broadcast, Broadcaster, DeliverOutbox, DeliverOutboxPorts, DeliverySettings, Destination, DestinationKind,
+    DestinationPorts, DestinationRepository, Destinations, MessageSender, Outbox, SAMPLING_PARTS,
+};
+use domain::system::Randomness;
+
+use super::{Background, Stores};
+use crate::config::Config;
+
+/// How often it is looked whether the destinations were changed. The change feed itself is read elsewhere.
+const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+
+/// What manages destinations.
+///
+/// # Errors
+/// The platform's TLS cannot be used.
+pub fn destination_ports(config: &Config, stores: &Stores) -> anyhow::Result<DestinationPorts> {
+    Ok(DestinationPorts {
+        destinations: repository(stores),
+        workspaces: Arc::clone(&stores.workspaces),
+        keys: Arc::clone(&stores.keys),
+        sender: sender(config, stores)?,
+        clock: Arc::clone(&stores.clock),
+        ids: Arc::clone(&stores.ids),
+    })
+}
+
+/// Where destinations are kept.
+pub fn repository(stores: &Stores) -> Arc<dyn DestinationRepository> {
+    Arc::new(SeaOrmDestinationRepository::new(stores.database.clone()))
+}
+
+/// Where messages wait.
+pub fn outbox(stores: &Stores) -> Arc<dyn Outbox> {
+    Arc::new(SeaOrmOutbox::new(stores.database.clone()))
+}
+
+/// Starts delivering, and returns what writes the messages.
+///
+/// # Errors
+/// The platform's TLS cannot be used, or the destinations cannot be read.
+pub async fn start(
+    config: &Config,
+    stores: &Stores,
+    watcher: Arc<ChangeWatcher>,
+    random: Arc<dyn Randomness>,
+    background: &Background,
+) -> anyhow::Result<Arc<dyn Broadcast>> {
+    let live = LiveDestinations::load(repository(stores), &*stores.feed);
+    let live = Arc::new(live.await.context("the destinations of traces cannot be read")?);
+    let (following, cancelled) = (Arc::clone(&live), background.cancelled.clone());
+    background.tasks.spawn(async move { following.follow(&watcher, FOLLOW_EVERY, cancelled).await });
+    if !config.storage.read_only {
+        let ports = DeliverOutboxPorts {
+            outbox: outbox(stores),
+            destinations: repository(stores),
+            sender: sender(config, stores)?,
+            clock: Arc::clone(&stores.clock),
+            timer: Arc::new(TokioTimer),
+            random,
+        };
+        let deliver = DeliverOutbox::new(ports, delivery_settings(config, stores));
+        let cancelled = background.cancelled.clone();
+        background.tasks.spawn(async move { deliver.run(cancelled.cancelled()).await });
+    }
+    let live: Arc<dyn Destinations> = live;
+    Ok(Arc::new(Broadcaster::new(live, operators(config, stores), Arc::clone(&stores.ids))))
+}
+
+fn sender(config: &Config, stores: &Stores) -> anyhow::Result<Arc<dyn MessageSender>> {
+    let settings = BroadcastSettings {
+        timeout: config.broadcast.timeout,
+        allow_private_targets: config.broadcast.allow_private_targets,
+        ..BroadcastSettings::default()
+    };
+    let sender = HttpMessageSender::new(&settings, Arc::clone(&stores.clock));
+    Ok(Arc::new(sender.context("traces cannot be delivered")?))
+}
+
+fn delivery_settings(config: &Config, stores: &Stores) -> DeliverySettings {
+    DeliverySettings {
+        max_attempts: config.broadcast.max_attempts,
+        first_wait: config.broadcast.first_wait,
+        longest_wait: config.broadcast.longest_wait,
+        operators: operators(config, stores),
+        ..DeliverySettings::new(config.broadcast.timeout)
+    }
+}
+
+/// The operator's own collector, where one is configured.
+fn operators(config: &Config, stores: &Stores) -> Option<Destination> {
+    let telemetry = config.telemetry.as_ref()?;
+    Some(Destination {
+        id: Destination::OPERATORS,
+        workspace_id: WorkspaceId::from_uuid(Destination::OPERATORS.uuid()),
+        name: "the operator's collector".to_owned(),
+        kind: DestinationKind::OtelCollector,
+        url: telemetry.otlp_url.clone(),
+        headers: telemetry.otlp_headers.clone(),
+        signing_secret: None,
+        enabled: true,
+        privacy_mode: telemetry.otlp_privacy_mode,
+        sampling: SAMPLING_PARTS,
+        api_key_hashes: None,
+        created_at: stores.clock.now(),
+        updated_at: None,
+    })
+}
