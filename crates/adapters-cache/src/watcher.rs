@@ -21,6 +21,7 @@ pub struct ChangeWatcher {
     clock: Arc<dyn Clock>,
     stale_after: Duration,
     keys: AtomicU64,
+    observability: AtomicU64,
     /// Nanoseconds of the monotonic clock at which the last successful read began; 0 means never.
     read_at: AtomicU64,
     /// Held by whoever reads the feed, so that a crowd reads it once.
@@ -31,7 +32,7 @@ impl ChangeWatcher {
     /// Wires the ports. `stale_after` bounds how long a change made elsewhere can go unseen.
     pub fn new(feed: Arc<dyn ChangeFeed>, clock: Arc<dyn Clock>, stale_after: Duration) -> Self {
         let never = || AtomicU64::new(0);
-        Self { feed, clock, stale_after, keys: never(), read_at: never(), reading: Mutex::new(()) }
+        Self { feed, clock, stale_after, keys: never(), observability: never(), read_at: never(), reading: Mutex::new(()) }
     }
 
     /// The key counter, never older than `stale_after`.
@@ -47,6 +48,11 @@ impl ChangeWatcher {
             }
         }
         Ok(self.keys.load(Ordering::Acquire))
+    }
+
+    /// The counter of destinations as it was last read.
+    pub fn observability_version(&self) -> u64 {
+        self.observability.load(Ordering::Acquire)
     }
 
     /// Reads the counters now.
@@ -96,6 +102,7 @@ impl ChangeWatcher {
         let versions = self.feed.versions().await?;
         // Counters before the time: whoever sees the new time sees the new counters.
         self.keys.fetch_max(versions.keys, Ordering::AcqRel);
+        self.observability.fetch_max(versions.observability, Ordering::AcqRel);
         self.read_at.fetch_max(began, Ordering::AcqRel);
         Ok(versions)
     }

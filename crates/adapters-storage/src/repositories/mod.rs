@@ -1,11 +1,13 @@
 //! One repository per port.
 
 mod api_keys;
+mod assignments;
 mod destinations;
 mod documents;
 mod guardrails;
 mod models;
 mod outbox;
+mod workspace_limits;
 mod workspaces;
 
 pub use api_keys::SeaOrmApiKeyRepository;

@@ -61,6 +61,8 @@ pub(super) struct StoredKey {
     pub(super) key: ApiKey,
     /// The row stays so that the hash is never given out again.
     pub(super) deleted: bool,
+    /// Who gave the key the guardrail that it holds, and when.
+    pub(super) assigned: Option<(String, DateTime<Utc>)>,
 }
 
 pub(super) enum StoredDocument {

@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod join;
+mod memory_assignments;
 mod memory_blob_store;
 mod memory_destinations;
 mod memory_documents;

@@ -4,13 +4,17 @@
 //! A suite takes a factory and asks it for fresh, empty stores as often as it needs. Every suite panics at the first
 //! case that does not hold. Suites need no runtime of their own: they run wherever the adapter runs.
 
+mod assignments;
+mod audit;
 mod blobs;
 mod changes;
 mod destinations;
 mod documents;
 mod grants;
+mod guardrail_changes;
 mod guardrails;
 mod keys;
+mod ledger;
 mod models;
 mod outbox;
 mod samples;
@@ -18,6 +22,8 @@ mod stores;
 mod usage;
 mod workspaces;
 
+pub use assignments::guardrail_assignments;
+pub use audit::audit_log;
 pub use blobs::blob_store;
 pub use changes::change_feed;
 pub use destinations::destination_repository;
@@ -25,6 +31,7 @@ pub use documents::document_repository;
 pub use grants::key_grants;
 pub use guardrails::guardrail_repository;
 pub use keys::api_key_repository;
+pub use ledger::{LedgerStep, ledger, ledger_script};
 pub use models::model_repository;
 pub use outbox::outbox;
 pub use stores::{Blobs, Stores};

@@ -4,14 +4,14 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::{MemoryBlobStore, MemoryStore};
+use super::super::{FixedClock, MemoryBlobStore, MemoryStore};
 use crate::api_key::{ApiKeyRepository, KeyGrants};
 use crate::audit::AuditLog;
 use crate::budget::Ledger;
 use crate::change_feed::ChangeFeed;
 use crate::container::BlobStore;
 use crate::file::DocumentRepository;
-use crate::guardrail::GuardrailRepository;
+use crate::guardrail::{GuardrailAssignments, GuardrailRepository};
 use crate::model::ModelRepository;
 use crate::observability::{DestinationRepository, Outbox};
 use crate::system::Timer;
@@ -28,6 +28,8 @@ pub struct Stores {
     pub key_grants: Arc<dyn KeyGrants>,
     /// Guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
+    /// Which keys hold them.
+    pub assignments: Arc<dyn GuardrailAssignments>,
     /// Documents.
     pub documents: Arc<dyn DocumentRepository>,
     /// The catalogue's rows.
@@ -47,6 +49,8 @@ pub struct Stores {
     /// For a cache in front of `key_grants`: how long a change may take to show (at most a second), and a timer to
     /// wait by. `None` where changes show at once.
     pub grants_lag: Option<(Arc<dyn Timer>, Duration)>,
+    /// The stores' own clock.
+    pub clock: FixedClock,
     /// Whatever must live as long as the stores, such as a temporary folder.
     pub keep: Box<dyn Any + Send + Sync>,
 }
@@ -54,16 +58,18 @@ pub struct Stores {
 impl Stores {
     /// The fakes.
     pub fn memory() -> Self {
-        Self::over(&MemoryStore::new())
+        let clock = FixedClock::default();
+        Self::over(&MemoryStore::new().with_clock(clock.clone()), clock)
     }
 
-    /// One store that is all of the ports; to be changed member by member where an adapter has several.
-    pub fn over<S>(store: &S) -> Self
+    /// One store that is all of the ports, and its clock; to be changed member by member where an adapter has several.
+    pub fn over<S>(store: &S, clock: FixedClock) -> Self
     where
         S: WorkspaceRepository
             + ApiKeyRepository
             + KeyGrants
             + GuardrailRepository
+            + GuardrailAssignments
             + DocumentRepository
             + ModelRepository
             + ChangeFeed
@@ -80,6 +86,7 @@ impl Stores {
             api_keys: Arc::new(store.clone()),
             key_grants: Arc::new(store.clone()),
             guardrails: Arc::new(store.clone()),
+            assignments: Arc::new(store.clone()),
             documents: Arc::new(store.clone()),
             models: Arc::new(store.clone()),
             changes: Arc::new(store.clone()),
@@ -89,6 +96,7 @@ impl Stores {
             destinations: Arc::new(store.clone()),
             outbox: Arc::new(store.clone()),
             grants_lag: None,
+            clock,
             keep: Box::new(()),
         }
     }
