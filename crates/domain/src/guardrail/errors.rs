@@ -114,7 +114,7 @@ pub enum ExplainGuardrailError {
     },
     /// A model that answers no Decisions requests; which one, and why not, it says itself.
     #[error(transparent)]
-    NotAskable(SubmitDecisionError),
+    NotAskable(Box<SubmitDecisionError>),
     /// Filters that were accepted once cannot be used any more.
     #[error("the guardrail's filters cannot be used: {0}")]
     Filters(#[from] InvalidFilters),
@@ -128,7 +128,7 @@ impl From<SubmitDecisionError> for ExplainGuardrailError {
         match error {
             SubmitDecisionError::UnknownModel { nearest } => Self::UnknownModel { nearest },
             SubmitDecisionError::Store(error) => Self::Store(error),
-            other => Self::NotAskable(other),
+            other => Self::NotAskable(Box::new(other)),
         }
     }
 }

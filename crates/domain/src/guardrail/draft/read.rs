@@ -44,16 +44,16 @@ impl GuardrailDraft {
     /// Takes one member; false where no such member is known.
     fn take(&mut self, name: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
         match name {
-            "workspace_id" => self.workspace_id = value_of(value, |value| workspace_id(value))?,
+            "workspace_id" => self.workspace_id = value_of(value, workspace_id)?,
             "workspace_default" => self.workspace_default = value_of(value, |value| boolean(name, value))?,
             "name" => self.name = Some(string(name, value)?),
-            "description" => self.description = change(value, |value| description(value))?,
+            "description" => self.description = change(value, description)?,
             "allowed_models" => self.allowed_models = change(value, |value| names(name, value))?,
             "ignored_models" => self.ignored_models = change(value, |value| names(name, value))?,
             "allowed_providers" => self.allowed_providers = change(value, |value| names(name, value))?,
             "ignored_providers" => self.ignored_providers = change(value, |value| names(name, value))?,
-            "limit_usd" => self.limit_usd = change(value, |value| amount(value))?,
-            "reset_interval" => self.reset_interval = change(value, |value| interval(value))?,
+            "limit_usd" => self.limit_usd = change(value, amount)?,
+            "reset_interval" => self.reset_interval = change(value, interval)?,
             "content_filters" => self.content_filters = change(value, |value| filters(name, value))?,
             "content_filter_builtins" => {
                 self.content_filter_builtins = change(value, |value| builtins(name, value))?;
