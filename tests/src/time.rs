@@ -10,3 +10,13 @@ pub fn seconds_from_now(seconds: i64) -> String {
     let now: DateTime<Utc> = SystemTime::now().into();
     (now + TimeDelta::seconds(seconds)).to_rfc3339_opts(SecondsFormat::Millis, true)
 }
+
+/// Milliseconds since the Unix epoch.
+///
+/// # Errors
+/// The machine's clock stands before it.
+pub fn unix_ms() -> anyhow::Result<u64> {
+    #[expect(clippy::disallowed_methods, reason = "a test stands outside the gateway and has no port to ask")]
+    let now: DateTime<Utc> = SystemTime::now().into();
+    Ok(u64::try_from(now.timestamp_millis())?)
+}

@@ -24,7 +24,7 @@ fn refused(reply: &Reply, scope: &str, unit: &str, limit: u64) -> Result<Value> 
     ensure!(reply.header("x-ratelimit-remaining").parse::<u64>()? <= limit);
     let wait: u64 = reply.header("retry-after").parse().context("no Retry-After")?;
     let reset: u64 = reply.header("x-ratelimit-reset").parse().context("no X-RateLimit-Reset")?;
-    let now = u64::try_from(chrono::Utc::now().timestamp_millis())?;
+    let now = tollgate_tests::unix_ms()?;
     ensure!(wait >= 1 && reset <= now + wait * 1_000 && reset + 60_000 > now, "{wait} s, but {now} and {reset}");
     Ok(metadata)
 }
