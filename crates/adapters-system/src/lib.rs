@@ -1,13 +1,15 @@
-//! What the machine gives: time, waiting, ids, secrets, random numbers, and limits on requests per minute.
+//! What the machine gives: time, waiting, ids, secrets, random numbers, and limits on rates.
 
 mod clock;
 mod ids;
+mod os_user;
 mod randomness;
 mod rate_limiter;
 mod secrets;
 
 pub use clock::*;
 pub use ids::*;
+pub use os_user::*;
 pub use randomness::*;
 pub use rate_limiter::*;
 pub use secrets::*;

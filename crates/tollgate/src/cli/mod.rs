@@ -1,19 +1,25 @@
 //! The command line.
 
 mod args;
+mod audit;
 mod container;
+mod destination;
 mod endpoint;
 mod guardrail;
 mod key;
 mod stores;
+mod usage;
 mod workspace;
 
 pub use args::*;
+pub use audit::*;
 pub use container::*;
+pub use destination::*;
 pub use endpoint::*;
 pub use guardrail::*;
 pub use key::*;
 pub use stores::*;
+pub use usage::*;
 pub use workspace::*;
 
 #[cfg(test)]

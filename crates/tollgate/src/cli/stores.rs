@@ -1,4 +1,4 @@
-//! `tollgate catalogue …`, `tollgate usage …`, `tollgate migrate …`
+//! `tollgate catalogue …`, `tollgate migrate …`
 
 use clap::Subcommand;
 
@@ -22,25 +22,6 @@ pub enum CatalogueCommand {
     /// Show one model, by any of its names
     Show {
         /// The model: author/slug, with a :variant where it has one
-        id: String,
-    },
-}
-
-/// Commands on usage records.
-#[derive(Debug, Subcommand)]
-pub enum UsageCommand {
-    /// List the newest records of a workspace
-    List {
-        /// The workspace [default: the default one]
-        #[arg(long, value_name = "ID")]
-        workspace: Option<String>,
-        /// At most so many
-        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-        limit: u64,
-    },
-    /// Show the record of one answer
-    Show {
-        /// The answer's id
         id: String,
     },
 }

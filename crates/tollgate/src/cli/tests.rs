@@ -60,7 +60,11 @@ fn every_documented_command_is_there() {
         "endpoint list",
         "endpoint list --model a/b",
         "usage list --limit 5",
+        "usage list --workspace w --key h --since 2027-01-01 --until 2027-01-31T00:00:00Z --csv",
         "usage show gen-dec-1",
+        "audit list --limit 5",
+        "audit verify",
+        "audit verify --anchor 7:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff",
         "migrate up",
         "migrate status",
         "doctor",
@@ -80,6 +84,8 @@ fn contradictions_are_refused() {
         "guardrail assign g",
         "workspace credit w",
         "usage list --limit 0",
+        "usage list --csv --json",
+        "audit verify --anchor 7",
     ] {
         assert!(parse(line).is_err(), "{line}");
     }

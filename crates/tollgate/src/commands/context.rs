@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use adapters_system::OsUser;
 use anyhow::bail;
 use domain::audit::Actor;
 use domain::ids::WorkspaceId;
@@ -33,9 +34,10 @@ impl Context {
         Ok(Self { config, environment, output: Output::new(global.json), config_flag: global.config })
     }
 
-    /// Who runs the command, for the audit log: the user of the operating system.
+    /// Who runs the command, for the audit log: the user of the operating system, whatever the environment says. On
+    /// whose behalf `sudo` ran it is noted beside the machine's name.
     pub fn actor(&self) -> Actor {
-        Actor { name: format!("user:{}", self.environment.user()), source: None }
+        actor_of(OsUser::of_process(), self.environment.get("SUDO_USER"))
     }
 
     /// Opens the stores, up to date.
@@ -57,5 +59,35 @@ impl Context {
             Some(workspace) => Ok(workspace.id),
             None => bail!("there is no workspace {id}"),
         }
+    }
+}
+
+/// Longest name of a user that is noted from the environment, in characters.
+const MAX_USER: usize = 64;
+
+fn actor_of(user: OsUser, sudo_user: Option<&str>) -> Actor {
+    let source = match sudo_user {
+        // Anybody can set a variable: it is told as what it says, and short.
+        Some(of) => {
+            let of: String = of.chars().filter(|sign| !sign.is_control()).take(MAX_USER).collect();
+            format!("{}, sudo of {of}", user.host)
+        }
+        None => user.host,
+    };
+    Actor { name: format!("user:{}", user.name), source: Some(source) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_its_real_user_s() {
+        let user = || OsUser { name: "root".to_owned(), host: "node-1".to_owned() };
+        let actor = |source: &str| Actor { name: "user:root".to_owned(), source: Some(source.to_owned()) };
+        assert_eq!(actor_of(user(), None), actor("node-1"));
+        assert_eq!(actor_of(user(), Some("alice\n")), actor("node-1, sudo of alice"));
+        let long = actor_of(user(), Some(&"é".repeat(1000)));
+        assert_eq!(long, actor(&format!("node-1, sudo of {}", "é".repeat(64))));
     }
 }

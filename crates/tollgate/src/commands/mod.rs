@@ -1,9 +1,11 @@
 //! The commands: each reads its arguments, runs one use case and shows what came of it.
 
+mod audit;
 mod catalogue;
 mod container;
 mod context;
 mod demo;
+mod destination;
 mod doctor;
 mod endpoint;
 mod first_start;

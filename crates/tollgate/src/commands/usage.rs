@@ -2,27 +2,45 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-use domain::ids::DecisionId;
-use domain::usage::UsageFilter;
+use anyhow::{Context as _, bail};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use domain::ids::{DecisionId, WorkspaceId};
+use domain::usage::{UsageFilter, UsageRecord};
 
 use super::Context;
-use crate::cli::UsageCommand;
+use super::key::parse_hash;
+use crate::cli::{ListUsageArgs, UsageCommand};
 use crate::output::table;
-use crate::view::{List, UsageView};
+use crate::view::{List, UsageView, usage_csv_head, usage_csv_line};
+use crate::wiring::Stores;
+
+/// Records that are listed where nobody says how many.
+const LISTED: u64 = 100;
+/// Records that are read at a time.
+const PAGE: u64 = 1000;
 
 /// Runs one of the commands on usage records.
 pub async fn run(context: &Context, command: UsageCommand) -> anyhow::Result<ExitCode> {
     match command {
-        UsageCommand::List { workspace, limit } => list(context, workspace.as_deref(), limit).await,
+        UsageCommand::List(args) => list(context, args).await,
         UsageCommand::Show { id } => show(context, &id).await,
     }
 }
 
-async fn list(context: &Context, workspace: Option<&str>, limit: u64) -> anyhow::Result<ExitCode> {
+async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode> {
+    let since = args.since.as_deref().map(|text| moment("--since", text)).transpose()?;
+    let until = args.until.as_deref().map(|text| moment("--until", text)).transpose()?;
+    if since.zip(until).is_some_and(|(since, until)| since >= until) {
+        bail!("--until must be later than --since");
+    }
+    let api_key = args.key.as_deref().map(parse_hash).transpose()?;
     let stores = context.stores().await?;
-    let workspace = context.workspace(&stores, workspace).await?;
-    let records = stores.usage.list(&UsageFilter::of(workspace), limit).await?;
+    let workspace_id = workspace(context, &stores, &args).await?;
+    let filter = UsageFilter { api_key, since, until, ..UsageFilter::of(workspace_id) };
+    if args.csv {
+        return stream(context, &stores, filter, args.limit.unwrap_or(u64::MAX)).await;
+    }
+    let records = stores.usage.list(&filter, args.limit.unwrap_or(LISTED)).await?;
     let list = List { data: records.iter().map(UsageView::from).collect::<Vec<_>>() };
     context.output.show(&list, || {
         table(
@@ -31,6 +49,46 @@ async fn list(context: &Context, workspace: Option<&str>, limit: u64) -> anyhow:
         )
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A key that is named alone has its own workspace; one that is gone is looked for in the default one.
+async fn workspace(context: &Context, stores: &Stores, args: &ListUsageArgs) -> anyhow::Result<WorkspaceId> {
+    if let (None, Some(key)) = (&args.workspace, &args.key)
+        && let Some(found) = stores.keys.find(&parse_hash(key)?).await?
+    {
+        let of_key = found.scope.workspace_id();
+        return of_key.with_context(|| format!("the key {key} is a management key and runs nothing"));
+    }
+    context.workspace(stores, args.workspace.as_deref()).await
+}
+
+/// A moment, or the beginning of a day in UTC.
+fn moment(option: &str, text: &str) -> anyhow::Result<DateTime<Utc>> {
+    if let Ok(day) = text.parse::<NaiveDate>() {
+        return Ok(day.and_time(NaiveTime::MIN).and_utc());
+    }
+    let at = DateTime::parse_from_rfc3339(text)
+        .with_context(|| format!("{option} {text:?} is neither a date nor a time such as 2027-01-31T00:00:00Z"))?;
+    Ok(at.with_timezone(&Utc))
+}
+
+/// Page by page, so that it takes no more memory for a year than for a day.
+async fn stream(context: &Context, stores: &Stores, filter: UsageFilter, most: u64) -> anyhow::Result<ExitCode> {
+    let mut filter = filter;
+    let mut left = most;
+    context.output.text(&usage_csv_head())?;
+    while left > 0 {
+        let page = stores.usage.list(&filter, left.min(PAGE)).await?;
+        let Some(last) = page.last() else { break };
+        filter.after = Some(place(last));
+        left = left.saturating_sub(u64::try_from(page.len()).unwrap_or(u64::MAX));
+        context.output.text(&page.iter().map(usage_csv_line).collect::<String>())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn place(record: &UsageRecord) -> (DateTime<Utc>, DecisionId) {
+    (record.created_at, record.id.clone())
 }
 
 fn row(record: &UsageView) -> [String; 7] {
@@ -53,4 +111,20 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let pretty = serde_json::to_string_pretty(&view)?;
     context.output.show(&view, || pretty)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_dates_or_times() {
+        let read = |text: &str| moment("--since", text).unwrap().to_rfc3339();
+        assert_eq!(read("2027-01-31"), "2027-01-31T00:00:00+00:00");
+        assert_eq!(read("2027-01-31T12:30:00.5+02:00"), "2027-01-31T10:30:00.500+00:00");
+        for bad in ["", "yesterday", "2027-02-30", "2027-01-31T00:00:00"] {
+            let message = moment("--since", bad).unwrap_err().to_string();
+            assert!(message.contains("--since") && message.contains("neither"), "{message}");
+        }
+    }
 }

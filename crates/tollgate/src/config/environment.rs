@@ -18,11 +18,6 @@ impl Environment {
         self.0.get(name).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// The user of the operating system, as far as the environment tells.
-    pub fn user(&self) -> String {
-        self.first(&["USER", "LOGNAME"]).unwrap_or_else(|| "unknown".to_owned())
-    }
-
     /// The first of several variables that is set.
     pub fn first(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.get(name)).map(str::to_owned)

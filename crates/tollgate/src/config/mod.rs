@@ -1,5 +1,6 @@
 //! Configuration: a TOML file, overridden by environment variables, checked before anything is opened.
 
+mod broadcast;
 mod build;
 mod endpoints;
 mod entries;
@@ -11,6 +12,7 @@ mod load;
 mod nearest;
 mod overrides;
 mod providers;
+mod retention;
 mod routing;
 mod schema;
 mod secret;
@@ -20,6 +22,7 @@ mod traits;
 mod upstreams;
 mod urls;
 
+pub use broadcast::{BroadcastConfig, TelemetryConfig};
 pub use environment::Environment;
 pub use error::ConfigError;
 pub use load::{DEFAULT_FILE, load, load_text};

@@ -1,5 +1,6 @@
 //! Usage records.
 
+use domain::guardrail::filter::Finding;
 use domain::json::Json;
 use domain::routing::TokenPrices;
 use domain::usage::{AttemptRecord, UsageRecord};
@@ -41,6 +42,12 @@ pub struct UsageView {
     pub prices: PricesView,
     /// Every attempt, in order.
     pub attempts: Vec<AttemptView>,
+    /// The guardrails that the key was under, the workspace's first.
+    pub guardrails: Vec<String>,
+    /// What their filters redacted or flagged.
+    pub findings: Vec<FindingView>,
+    /// The moment whose day, week and month the cost belongs to.
+    pub charged_at: String,
     /// The caller's group of requests.
     pub session_id: Option<String>,
     /// The caller's observability metadata.
@@ -69,6 +76,33 @@ pub struct ShareView {
     pub index: u32,
     /// How many requests share the cost.
     pub of: u32,
+}
+
+/// What a filter did. The text that it matched is kept nowhere.
+#[derive(Serialize)]
+pub struct FindingView {
+    /// Whose filter.
+    pub guardrail_id: String,
+    /// The filter's label.
+    pub label: String,
+    /// `redact` or `flag`.
+    pub action: &'static str,
+    /// Where the first match was.
+    pub path: String,
+    /// How many there were.
+    pub count: u32,
+}
+
+impl From<&Finding> for FindingView {
+    fn from(finding: &Finding) -> Self {
+        Self {
+            guardrail_id: finding.guardrail_id.to_string(),
+            label: finding.label.clone(),
+            action: finding.action.as_str(),
+            path: finding.path.clone(),
+            count: finding.count,
+        }
+    }
 }
 
 /// One attempt.
@@ -146,6 +180,9 @@ impl From<&UsageRecord> for UsageView {
             cost_share: ShareView { index: record.share.index, of: record.share.of },
             prices: record.prices.into(),
             attempts: record.attempts.iter().map(AttemptView::from).collect(),
+            guardrails: record.guardrails.iter().map(ToString::to_string).collect(),
+            findings: record.findings.iter().map(FindingView::from).collect(),
+            charged_at: time(record.charged_at),
             session_id: record.session_id.clone(),
             trace: record.trace.as_ref().and_then(raw),
             user: record.user.clone(),

@@ -1,11 +1,15 @@
 //! The composition root: the only place that knows which adapter stands behind which port.
 
 mod background;
+pub mod broadcast;
 mod endpoints;
 mod instance;
+mod metrics;
 mod presence;
 mod providers;
+mod refusals;
 mod resting;
+mod retention;
 mod router;
 mod services;
 mod signals;
@@ -15,6 +19,7 @@ mod stores;
 pub use background::Background;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows};
 pub use instance::{Instance, wire_names};
+pub use metrics::Measures;
 pub use presence::Presence;
 pub use providers::Upstreams;
 pub use router::idle_options;

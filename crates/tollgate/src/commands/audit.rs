@@ -1,0 +1,64 @@
+//! `tollgate audit …`
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use domain::audit::{AuditAnchor, VerifyAuditLog};
+
+use super::Context;
+use crate::cli::AuditCommand;
+use crate::output::{note, table};
+use crate::view::{AuditEntryView, List, VerificationView};
+
+/// Runs one of the commands on the audit log.
+pub async fn run(context: &Context, command: AuditCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        AuditCommand::List { limit } => list(context, limit).await,
+        AuditCommand::Verify { anchor } => verify(context, anchor).await,
+    }
+}
+
+async fn list(context: &Context, limit: u64) -> anyhow::Result<ExitCode> {
+    let stores = context.stores().await?;
+    let entries = stores.audit.newest(limit).await?;
+    let list = List { data: entries.iter().map(AuditEntryView::from).collect::<Vec<_>>() };
+    context.output.show(&list, || {
+        table(
+            ["NUMBER", "AT", "ACTOR", "SOURCE", "OUTCOME", "ACTION", "SUBJECT"],
+            &list.data.iter().map(row).collect::<Vec<_>>(),
+        )
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(entry: &AuditEntryView) -> [String; 7] {
+    [
+        entry.seq.to_string(),
+        entry.at.clone(),
+        entry.actor.clone(),
+        entry.source.clone().unwrap_or_default(),
+        entry.outcome.to_owned(),
+        entry.action.clone(),
+        entry.subject.clone(),
+    ]
+}
+
+async fn verify(context: &Context, anchor: Option<AuditAnchor>) -> anyhow::Result<ExitCode> {
+    let stores = context.stores().await?;
+    let found = VerifyAuditLog::new(Arc::clone(&stores.audit)).execute(anchor).await?;
+    let view = VerificationView::from(&found);
+    if let Some(fault) = &view.fault {
+        note(&format!("error: the audit log was tampered with: {fault}"));
+    }
+    context.output.show(&view, || told(&view))?;
+    Ok(if view.verified { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn told(view: &VerificationView) -> String {
+    let (oldest, newest) = match (view.oldest, &view.newest) {
+        (Some(oldest), Some(newest)) => (oldest.to_string(), newest.as_str()),
+        _ => return "The audit log has no entry that could be verified.".to_owned(),
+    };
+    let whole = if view.verified { "The audit log is whole" } else { "What stands before the fault is whole" };
+    format!("{whole}: {} entries from number {oldest} on.\nNewest: {newest}", view.entries)
+}

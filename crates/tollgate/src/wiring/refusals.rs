@@ -1,0 +1,114 @@
+//! Refused changes on their way into the audit log: counted in memory, written down a minute at a time.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::audit::{AuditDraft, AuditLog, Refusal, RefusalTally, Refusals};
+use domain::system::Clock;
+use tokio_util::sync::CancellationToken;
+
+use super::{Background, Stores};
+
+/// How often minutes that are over are written down.
+const WRITE_EVERY: Duration = Duration::from_secs(10);
+
+/// Hears of refused changes, and writes them down beside requests until the instance ends.
+pub fn start(stores: &Stores, background: &Background) -> Arc<dyn Refusals> {
+    let book = Arc::new(RefusalBook::new(Arc::clone(&stores.clock)));
+    let (writing, log, cancelled) = (Arc::clone(&book), Arc::clone(&stores.audit), background.cancelled.clone());
+    background.tasks.spawn(async move { writing.write_down(log, cancelled).await });
+    book
+}
+
+/// Counts refused changes.
+struct RefusalBook {
+    tally: Mutex<RefusalTally>,
+    clock: Arc<dyn Clock>,
+}
+
+impl RefusalBook {
+    /// Nothing was refused yet.
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { tally: Mutex::default(), clock }
+    }
+
+    /// Writes down what is counted until it is cancelled, and then what is left. What the store does not take stays,
+    /// and nothing more is taken out of the count until it does, so that this is bounded as the count is.
+    async fn write_down(&self, log: Arc<dyn AuditLog>, cancelled: CancellationToken) {
+        let mut unwritten: VecDeque<AuditDraft> = VecDeque::new();
+        loop {
+            let ends = tokio::select! {
+                () = cancelled.cancelled() => true,
+                () = tokio::time::sleep(WRITE_EVERY) => false,
+            };
+            if ends {
+                unwritten.extend(self.tally().take_all());
+            } else if unwritten.is_empty() {
+                unwritten.extend(self.tally().take_over(self.clock.now()));
+            }
+            while let Some(draft) = unwritten.front() {
+                if let Err(error) = log.append(draft).await {
+                    let error = anyhow::Error::from(error);
+                    tracing::warn!(
+                        error = format!("{error:#}"),
+                        left = unwritten.len(),
+                        "refused changes cannot be written down"
+                    );
+                    break;
+                }
+                unwritten.pop_front();
+            }
+            if ends {
+                return;
+            }
+        }
+    }
+
+    fn tally(&self) -> MutexGuard<'_, RefusalTally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Refusals for RefusalBook {
+    fn note(&self, refusal: Refusal) {
+        let now = self.clock.now();
+        self.tally().note(refusal, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::audit::{Actor, AuditOutcome};
+    use domain::testing::{FixedClock, MemoryStore};
+
+    fn refusal(status: u16) -> Refusal {
+        let actor = Actor { name: "key:00".to_owned(), source: Some("10.0.0.1".to_owned()) };
+        Refusal { actor, route: "POST /guardrails".to_owned(), status }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_a_handful_of_rows_and_a_stop_loses_none() {
+        let (clock, store, cancelled) = (FixedClock::default(), MemoryStore::new(), CancellationToken::new());
+        let book = RefusalBook::new(Arc::new(clock.clone()));
+        let counting = async {
+            for number in 0..100_000 {
+                book.note(refusal(if number % 2 == 0 { 403 } else { 404 }));
+            }
+            clock.advance(Duration::from_mins(1));
+            tokio::time::sleep(WRITE_EVERY + Duration::from_secs(1)).await;
+            assert_eq!(store.newest(10).await.unwrap().len(), 1, "the minute is over");
+            book.note(refusal(409));
+            tokio::time::sleep(WRITE_EVERY + Duration::from_secs(1)).await;
+            assert_eq!(store.newest(10).await.unwrap().len(), 1, "this one is not");
+            cancelled.cancel();
+        };
+        tokio::join!(book.write_down(Arc::new(store.clone()), cancelled.clone()), counting);
+        let entries = store.newest(10).await.unwrap();
+        assert_eq!(entries.len(), 2);
+        assert!(entries.iter().all(|entry| entry.outcome == AuditOutcome::Refused));
+        assert!(entries[1].details.text().starts_with(r#"{"count":100000,"#));
+        assert!(entries[0].details.text().contains(r#""statuses":{"409":1}"#));
+    }
+}
