@@ -43,6 +43,8 @@ async fn every_command_prints_one_json_document() -> Result<()> {
         ("catalogue list", ""),
         ("catalogue show acme/a", ""),
         ("usage list", ""),
+        ("audit list", ""),
+        ("audit verify", "verified entries oldest newest fault"),
         (&format!("usage show {usage}"), "id cost"),
         ("migrate up", ""),
         ("migrate status", ""),

@@ -1,0 +1,232 @@
+//! Who changed what, and whether anybody tampered with the log of it.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tollgate_tests::{Call, Instance, SecondHand};
+
+use crate::costs::rows;
+use crate::world::World;
+
+async fn entries(instance: &Instance) -> Result<Vec<Value>> {
+    let listed = instance.json(&["audit", "list", "--limit", "10000"]).await?;
+    Ok(rows(&listed)?.clone())
+}
+
+/// The newest entry of an action.
+async fn entry(instance: &Instance, action: &str) -> Result<Value> {
+    let all = entries(instance).await?;
+    let found = all.iter().find(|entry| entry["action"].as_str().is_some_and(|own| own.starts_with(action)));
+    found.cloned().with_context(|| format!("no {action} in {all:?}"))
+}
+
+fn assignment(world: &World, guardrail: &str, secret: &str) -> Call {
+    Call::post(format!("/api/v1/guardrails/{guardrail}/assignments/keys"))
+        .key(secret)
+        .json(json!({ "key_hashes": [world.inference.hash] }).to_string())
+}
+
+#[tokio::test]
+async fn changes_are_written_down_whichever_way_they_come() -> Result<()> {
+    let mut world = World::start("[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n").await?;
+    world.instance.set_env("USER", "mallory");
+    world.instance.set_env("SUDO_USER", "alice");
+    let instance = &world.instance;
+    let guardrail = instance.guardrail(&[]).await?;
+    let by_command = entry(instance, "guardrail.").await?;
+    let actor = by_command["actor"].as_str().context("no actor")?;
+    ensure!(actor.starts_with("user:") && actor != "user:mallory", "the environment was believed: {by_command}");
+    ensure!(by_command["source"].as_str().is_some_and(|source| source.ends_with(", sudo of alice")), "{by_command}");
+    ensure!(by_command["outcome"] == "done" && by_command["subject"].to_string().contains(&guardrail), "{by_command}");
+
+    let call = assignment(&world, &guardrail, &world.management.secret);
+    world.server.send(&call.header("x-forwarded-for", "198.51.100.7, 203.0.113.9")).await?.ok()?;
+    let over_http = entry(instance, "guardrail.assign").await?;
+    ensure!(over_http["actor"] == format!("key:{}", world.management.hash), "{over_http}");
+    ensure!(over_http["source"] == "203.0.113.9", "whom the trusted proxy names: {over_http}");
+
+    instance.json(&["key", "disable", &world.inference.hash]).await?;
+    let disabled = entry(instance, "key.").await?;
+    ensure!(disabled["subject"] == format!("key {}", world.inference.hash), "{disabled}");
+    // Nothing is changed a second time.
+    let before = entries(instance).await?.len();
+    instance.json(&["key", "disable", &world.inference.hash]).await?;
+    ensure!(entries(instance).await?.len() == before, "what changes nothing leaves no entry");
+
+    let all = instance.json(&["audit", "list"]).await?.to_string();
+    for secret in [&world.inference.secret, &world.management.secret] {
+        ensure!(!all.contains(secret.as_str()), "a secret is in the log");
+    }
+    let verified = instance.json(&["audit", "verify"]).await?;
+    ensure!(verified["verified"] == true && verified["oldest"] == 1, "{verified}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_is_no_trusted_proxy_names_nobody() -> Result<()> {
+    let world = World::start("").await?;
+    let guardrail = world.instance.guardrail(&[]).await?;
+    let call = assignment(&world, &guardrail, &world.management.secret);
+    world.server.send(&call.header("x-forwarded-for", "203.0.113.9")).await?.ok()?;
+    ensure!(entry(&world.instance, "guardrail.assign").await?["source"] == "127.0.0.1");
+    Ok(())
+}
+
+#[tokio::test]
+async fn refused_changes_are_counted_and_not_listed() -> Result<()> {
+    let world = World::start("").await?;
+    let guardrail = world.instance.guardrail(&[]).await?;
+    let mut calls = JoinSet::new();
+    for number in 0..300 {
+        let call = match number % 3 {
+            0 | 1 => assignment(&world, &guardrail, &world.inference.secret),
+            _ => assignment(&world, "0199aaaa-0000-7000-8000-000000000000", &world.management.secret),
+        };
+        let address = world.server.address();
+        calls.spawn(async move { call.send(address).await });
+    }
+    let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
+    while let Some(reply) = calls.join_next().await {
+        *statuses.entry(reply??.status).or_default() += 1;
+    }
+    ensure!(statuses == [(403, 200), (404, 100)].into(), "{statuses:?}");
+    // Whoever is not known leaves nothing, and reading is no change.
+    ensure!(world.server.send(&assignment(&world, &guardrail, "sk-tg-v1-nobody")).await?.status == 401);
+    ensure!(world.server.send(&Call::get("/api/v1/model/a/b").key(&world.inference.secret)).await?.status == 404);
+    world.server.stop().await?;
+    let refused: Vec<Value> =
+        entries(&world.instance).await?.into_iter().filter(|entry| entry["outcome"] == "refused").collect();
+    ensure!((2..=4).contains(&refused.len()), "an entry a key and minute: {refused:?}");
+    let counted = |hash: &str, status: &str| -> u64 {
+        let own = refused.iter().filter(|entry| entry["actor"] == format!("key:{hash}"));
+        own.filter_map(|entry| entry["details"]["statuses"][status].as_u64()).sum()
+    };
+    ensure!(counted(&world.inference.hash, "403") == 200, "{refused:?}");
+    ensure!(counted(&world.management.hash, "404") == 100, "{refused:?}");
+    ensure!(refused[0]["source"] == "127.0.0.1" && refused[0]["action"] == "request.refused", "{refused:?}");
+    ensure!(refused[0]["subject"] == "POST /guardrails/{id}/assignments/keys", "{refused:?}");
+    ensure!(world.instance.json(&["audit", "verify"]).await?["verified"] == true);
+    Ok(())
+}
+
+/// What `audit verify` says of a log that was tampered with.
+async fn fault(instance: &Instance, arguments: &[&str]) -> Result<Value> {
+    let output = instance.run(&[&["audit", "verify", "--json"], arguments].concat()).await?;
+    ensure!(output.status.code() == Some(1), "{}: {}", output.status, String::from_utf8_lossy(&output.stdout));
+    let said = String::from_utf8(output.stderr)?;
+    ensure!(said.starts_with("error: the audit log was tampered with: "), "{said}");
+    let found: Value = serde_json::from_slice(&output.stdout)?;
+    ensure!(found["verified"] == false && said.contains(found["fault"].as_str().context("no fault")?), "{found}");
+    Ok(found)
+}
+
+#[tokio::test]
+async fn tampering_is_found() -> Result<()> {
+    let instance = Instance::new("")?;
+    for number in 0..6 {
+        instance.workspace(&format!("w{number}")).await?;
+    }
+    let whole = instance.json(&["audit", "verify"]).await?;
+    let newest = whole["newest"].as_str().context("no newest")?.to_owned();
+    let database = SecondHand::open(&instance.database()).await?;
+    let last = database.number("SELECT MAX(seq) FROM audit_log").await?;
+    ensure!(newest.starts_with(&format!("{last}:")), "{whole}");
+
+    database.execute("CREATE TABLE kept AS SELECT * FROM audit_log").await?;
+    let restore = "DELETE FROM audit_log; INSERT INTO audit_log SELECT * FROM kept";
+    for (change, at_fault) in [
+        ("UPDATE audit_log SET subject = 'another' WHERE seq = 2", "entry 2 was changed"),
+        ("UPDATE audit_log SET details = '{}' WHERE seq = 3", "entry 3 was changed"),
+        ("UPDATE audit_log SET hash = zeroblob(32) WHERE seq = 3", "entry 3 was changed"),
+        ("DELETE FROM audit_log WHERE seq = 3", "entry 2 is followed by entry 4"),
+        ("UPDATE audit_log SET previous_hash = zeroblob(32) WHERE seq = 4", "entry 4 does not follow"),
+        ("UPDATE audit_log SET details = 'no JSON' WHERE seq = 4", "an entry cannot be read"),
+    ] {
+        database.execute(change).await?;
+        let found = fault(&instance, &[]).await?;
+        ensure!(found["fault"].to_string().contains(at_fault), "{change}: {found}");
+        // Whoever tampers with the log does not bring changes to a stop.
+        instance.workspace("goes on").await?;
+        database.execute(restore).await?;
+    }
+    // A log that was cut off is whole in itself; what was written down elsewhere shows it.
+    database.execute(&format!("DELETE FROM audit_log WHERE seq = {last}")).await?;
+    ensure!(instance.json(&["audit", "verify"]).await?["verified"] == true);
+    let found = fault(&instance, &["--anchor", &newest]).await?;
+    ensure!(found["fault"].to_string().contains(&format!("entry {last} is not in the log")), "{found}");
+    database.execute(restore).await?;
+    ensure!(instance.json(&["audit", "verify", "--anchor", &newest]).await?["verified"] == true);
+    let told = instance.run(&["audit", "verify"]).await?;
+    ensure!(String::from_utf8(told.stdout)?.contains(&format!("Newest: {newest}")));
+    database.close().await
+}
+
+#[tokio::test]
+async fn many_processes_write_one_chain() -> Result<()> {
+    let world = World::start("").await?;
+    let beside = world.instance.serve_beside().await?;
+    let guardrails = [world.instance.guardrail(&[]).await?, world.instance.guardrail(&[]).await?];
+    let before = entries(&world.instance).await?.len();
+    let instance = std::sync::Arc::new(world.instance);
+    let mut changes = JoinSet::new();
+    for number in 0..8 {
+        let instance = std::sync::Arc::clone(&instance);
+        changes.spawn(async move { instance.workspace(&format!("w{number}")).await.map(drop) });
+    }
+    for number in 0..40 {
+        let address = if number % 2 == 0 { world.server.address() } else { beside.address() };
+        let call = Call::post(format!("/api/v1/guardrails/{}/assignments/keys", guardrails[number / 2 % 2]))
+            .key(&world.management.secret)
+            .json(json!({ "key_hashes": [world.inference.hash] }).to_string());
+        changes.spawn(async move { call.send(address).await?.ok().map(drop) });
+    }
+    while let Some(ended) = changes.join_next().await {
+        ended??;
+    }
+    let after = entries(&instance).await?;
+    let made = after.iter().filter(|entry| entry["action"] == "workspace.create").count();
+    ensure!(made >= 8 && after.len() > before + 8, "{made} of {}", after.len());
+    let verified = instance.json(&["audit", "verify"]).await?;
+    ensure!(verified["verified"] == true && verified["entries"] == after.len(), "{verified}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn old_entries_go_at_the_start_and_what_is_left_verifies() -> Result<()> {
+    let instance = Instance::new("[retention]\naudit_days = 30\n")?;
+    for number in 0..6 {
+        instance.workspace(&format!("w{number}")).await?;
+    }
+    let database = SecondHand::open(&instance.database()).await?;
+    let last = database.number("SELECT MAX(seq) FROM audit_log").await?;
+    database.execute(&format!("UPDATE audit_log SET at = at - 31 * 86400000 WHERE seq < {last}")).await?;
+    let server = instance.serve().await?;
+    for _ in 0..200 {
+        if database.number("SELECT MIN(seq) FROM audit_log").await? == last {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let verified = instance.json(&["audit", "verify"]).await?;
+    ensure!(verified["verified"] == true && verified["oldest"] == last, "{verified}");
+    server.stop().await?;
+    ensure!(instance.json(&["doctor"]).await.is_ok());
+    database.close().await
+}
+
+#[tokio::test]
+async fn an_anchor_or_a_retention_that_makes_no_sense_is_refused() -> Result<()> {
+    let instance = Instance::new("")?;
+    let said = instance.refused(&["audit", "verify", "--anchor", "7"]).await?;
+    ensure!(said.contains("64 hexadecimal digits"), "{said}");
+    for (toml, key) in [
+        ("usage_days = 31", "usage_days"),
+        ("audit_days = 0", "audit_days"),
+        ("dead_letter_days = 99999999", "dead_letter_days"),
+    ] {
+        instance.configure(&format!("[retention]\n{toml}\n"))?;
+        let said = instance.refused(&["audit", "list"]).await?;
+        ensure!(said.contains(key) && said.contains("must be"), "{said}");
+    }
+    Ok(())
+}

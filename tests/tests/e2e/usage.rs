@@ -1,0 +1,108 @@
+//! Usage records on the command line and over HTTP.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tollgate_tests::{Call, Instance, SecondHand};
+
+use crate::costs::rows;
+use crate::world::{World, body, body_with};
+
+async fn csv(instance: &Instance, arguments: &[&str]) -> Result<Vec<Vec<String>>> {
+    let output = instance.run(&[&["usage", "list", "--csv"], arguments].concat()).await?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(text.ends_with("\r\n") && !text.replace("\r\n", "").contains('\n'), "lines end as RFC 4180 says: {text:?}");
+    Ok(text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect())
+}
+
+async fn listed(instance: &Instance, arguments: &[&str]) -> Result<Vec<Value>> {
+    let list = instance.json(&[&["usage", "list"], arguments].concat()).await?;
+    Ok(rows(&list)?.clone())
+}
+
+#[tokio::test]
+async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
+    let world = World::start("").await?;
+    let instance = &world.instance;
+    let other_workspace = instance.workspace("other").await?;
+    let second = instance.inference_key().await?;
+    let other = instance.key(&["--name", "other", "--workspace", &other_workspace]).await?;
+    world.decide(body_with(r#""session_id":"=1+1","user":"@x""#)).await?;
+    for key in [&second, &second, &other] {
+        world.server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
+    }
+    ensure!(listed(instance, &[]).await?.len() == 3, "the default workspace");
+    ensure!(listed(instance, &["--key", &second.hash]).await?.len() == 2);
+    ensure!(listed(instance, &["--key", &other.hash]).await?.len() == 1, "a key is of its own workspace");
+    ensure!(listed(instance, &["--key", &second.hash, "--workspace", &other_workspace]).await?.is_empty());
+    ensure!(listed(instance, &["--workspace", &other_workspace]).await?.len() == 1);
+    ensure!(listed(instance, &["--limit", "1"]).await?.len() == 1);
+    ensure!(listed(instance, &["--since", "2020-01-01", "--until", "2999-01-01T00:00:00+01:00"]).await?.len() == 3);
+    ensure!(listed(instance, &["--since", "2999-01-01"]).await?.is_empty());
+    ensure!(listed(instance, &["--until", "2020-01-01"]).await?.is_empty());
+    let record = listed(instance, &["--key", &world.inference.hash]).await?.remove(0);
+    ensure!(record["guardrails"] == serde_json::json!([]) && record["charged_at"].is_string(), "{record}");
+
+    let table = csv(instance, &["--key", &world.inference.hash]).await?;
+    let column = |name: &str| table[0].iter().position(|own| own == name).with_context(|| format!("no column {name}"));
+    ensure!(table.len() == 2, "{table:?}");
+    ensure!(table[1][column("session_id")?] == "'=1+1" && table[1][column("user")?] == "'@x", "{table:?}");
+    ensure!(table[1][column("id")?] == record["id"].as_str().unwrap_or_default());
+    let cost: f64 = table[1][column("cost_usd")?].parse()?;
+    ensure!(Some(cost) == record["cost"].as_f64() && !table[1][column("cost_usd")?].contains('e'), "{table:?}");
+    ensure!(table[1][column("api_key")?] == world.inference.hash);
+    ensure!(csv(instance, &["--limit", "2"]).await?.len() == 3);
+
+    for (arguments, word) in [
+        (vec!["--since", "yesterday"], "--since"),
+        (vec!["--until", "2027-02-30"], "--until"),
+        (vec!["--since", "2027-01-02", "--until", "2027-01-01"], "later than"),
+        (vec!["--key", "sk-tg-v1-00"], "hash"),
+        (vec!["--key", &world.management.hash], "management key"),
+        (vec!["--workspace", "nowhere"], "workspace"),
+    ] {
+        let said = instance.refused(&[vec!["usage", "list"], arguments].concat()).await?;
+        ensure!(said.contains(word), "{said}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_table_of_more_records_than_a_page_is_whole() -> Result<()> {
+    let world = World::start("").await?;
+    world.decide(body("sandbox/decider")).await?;
+    let database = SecondHand::open(&world.instance.database()).await?;
+    let mut script = String::from("BEGIN; CREATE TEMP TABLE one AS SELECT * FROM usage_records LIMIT 1;");
+    for number in 0..2_500 {
+        // Several of one moment, so that pages end among them.
+        let at = number / 7;
+        script.push_str(&format!(
+            "UPDATE one SET id = 'gen-dec-more-{number}', created_at = created_at + {at} % 2;\
+             INSERT INTO usage_records SELECT * FROM one;"
+        ));
+    }
+    database.execute(&(script + "COMMIT")).await?;
+    let table = csv(&world.instance, &[]).await?;
+    let ids: std::collections::HashSet<&str> = table.iter().skip(1).map(|row| row[0].as_str()).collect();
+    ensure!((table.len(), ids.len()) == (2_502, 2_501), "{} lines, {} ids", table.len(), ids.len());
+    ensure!(csv(&world.instance, &["--limit", "1500"]).await?.len() == 1_501);
+    database.close().await
+}
+
+#[tokio::test]
+async fn a_record_is_read_by_its_own_workspace_alone() -> Result<()> {
+    let world = World::start("").await?;
+    let other_workspace = world.instance.workspace("other").await?;
+    let stranger = world.instance.key(&["--name", "stranger", "--workspace", &other_workspace]).await?;
+    let colleague = world.instance.inference_key().await?;
+    let id = world.decide(body("sandbox/decider")).await?["id"].as_str().context("no id")?.to_owned();
+    let read = Call::get(format!("/api/v1/generation?id={id}"));
+    for secret in [&world.inference.secret, &colleague.secret, &world.management.secret] {
+        ensure!(world.server.send(&read.clone().key(secret)).await?.ok()?["data"]["id"] == id.as_str());
+    }
+    let refused = world.server.send(&read.clone().key(&stranger.secret)).await?;
+    let unknown = world.server.send(&Call::get("/api/v1/generation?id=gen-dec-0").key(&stranger.secret)).await?;
+    refused.envelope(404)?;
+    ensure!(refused.body.len() == unknown.body.len(), "it is told from one that is not there");
+    Ok(())
+}
