@@ -73,7 +73,7 @@ async fn of_sixty_four_callers_of_three_processes_as_many_are_admitted_as_fit() 
     let done = Arc::new(AtomicBool::new(false));
     let observing = {
         let (ledger, done) = (ledgers[0].clone(), Arc::clone(&done));
-        tokio::spawn(async move {
+        TaskTracker::new().spawn(async move {
             let (mut looks, mut most) = (0, 0);
             while !done.load(Ordering::Relaxed) {
                 let (spent, reserved) = used(&ledger).await;
@@ -133,7 +133,7 @@ async fn what_a_dead_process_reserved_is_there_for_the_next_until_its_lease_is_o
     assert_eq!(used(&next).await, (0, 75));
     assert!(next.reserve(claim(2, 26)).await.unwrap().is_err());
     assert_eq!(next.expire(UnknownUsage::Bound, 9).await.unwrap(), ExpiryReport::default());
-    clock.advance(Duration::from_secs(60));
+    clock.advance(Duration::from_mins(1));
     let charged = ExpiryReport { charged: 1, released: 0 };
     assert_eq!(next.expire(UnknownUsage::Bound, 9).await.unwrap(), charged);
     assert_eq!(used(&next).await, (75, 0));
@@ -151,7 +151,7 @@ async fn a_reservation_that_cannot_be_read_does_not_keep_the_others() {
         ledger.reserve(claim(number, 10)).await.unwrap().unwrap();
     }
     folder.execute(&format!("UPDATE reservations SET attempts = '[' WHERE id = '{}'", decision_id(2))).await;
-    clock.advance(Duration::from_secs(60));
+    clock.advance(Duration::from_mins(1));
     let others = ExpiryReport { charged: 2, released: 0 };
     assert_eq!(ledger.expire(UnknownUsage::Bound, 9).await.unwrap(), others);
     assert_eq!(used(&ledger).await, (20, 10), "nobody knows what the third is worth, so it is kept");

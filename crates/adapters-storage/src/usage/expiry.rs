@@ -1,7 +1,5 @@
 //! Reservations that outlived their processes.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
 use domain::budget::{ExpiryReport, Settlement, abandoned_record};
 use domain::decision::UnknownUsage;
@@ -35,14 +33,14 @@ pub(super) async fn expire(database: &Database, unknown: UnknownUsage, limit: u6
     let mut texts = Texts::new(transaction.get_database_backend());
     let now = database.now();
     let rows = over(now, limit).all(&transaction).await.map_err(store_error)?;
-    let (mut charges, mut ended) = (Vec::new(), Vec::new());
+    let (mut abandoned, mut ended) = (Vec::new(), Vec::new());
     for row in rows {
         let id = row.id.clone();
         match to_claim(row) {
             Ok((claim, reservation)) => {
                 let record = abandoned_record(&claim, &reservation).filter(|_| unknown == UnknownUsage::Bound);
                 if let Some(record) = record {
-                    charges.push(Charge::of(Settlement { record, messages: Vec::new() })?);
+                    abandoned.push(Charge::of(Settlement { record, messages: Vec::new() })?);
                 }
                 ended.push(id);
             }
@@ -51,12 +49,8 @@ pub(super) async fn expire(database: &Database, unknown: UnknownUsage, limit: u6
         }
     }
     let mut postings = Postings::default();
-    let charging: Vec<&Charge> = charges.iter().collect();
-    let charged = if charging.is_empty() {
-        HashSet::new()
-    } else {
-        charge(&transaction, &mut texts, &charging, now, &mut postings).await?
-    };
+    let abandoned: Vec<&Charge> = abandoned.iter().collect();
+    let charged = charge(&transaction, &mut texts, &abandoned, now, &mut postings).await?;
     let ids: Vec<&str> = ended.iter().map(String::as_str).collect();
     end(&transaction, &mut texts, &ids, &mut postings).await?;
     postings.write(&transaction, &mut texts).await?;

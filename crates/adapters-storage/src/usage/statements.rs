@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use sea_orm::sea_query::{
-    Condition, Expr, ExprTrait, InsertStatement, IntoIden, IntoTableRef, OnConflict, Query, SelectStatement,
+    Condition, Expr, ExprTrait, InsertStatement, IntoTableRef, OnConflict, Query, SelectStatement,
 };
-use sea_orm::{ColumnTrait, DbBackend, Iterable, Statement, Value};
+use sea_orm::{ColumnTrait, DbBackend, Statement, Value};
 
 use crate::entities::{api_keys, reservations, spend_counters, usage_records, workspaces};
 
@@ -72,12 +72,12 @@ fn text(backend: DbBackend, kind: Kind, rows: usize) -> String {
     let statement = match kind {
         Kind::InsertUsage => {
             let id = usage_records::Column::Id;
-            let mut insert = insert(usage_records::Entity, usage_records::Column::iter(), rows);
+            let mut insert = insert::<usage_records::Column>(usage_records::Entity, rows);
             insert.on_conflict(OnConflict::column(id).do_nothing().to_owned()).returning_col(id);
             backend.build(&insert)
         }
         Kind::AddToCounters => {
-            let mut insert = insert(spend_counters::Entity, spend_counters::Column::iter(), rows);
+            let mut insert = insert::<spend_counters::Column>(spend_counters::Entity, rows);
             backend.build(insert.on_conflict(adding()))
         }
         Kind::ReadCounters => backend.build(&read_counters(rows)),
@@ -87,7 +87,7 @@ fn text(backend: DbBackend, kind: Kind, rows: usize) -> String {
             backend.build(delete.returning(Query::returning().columns(ENDED)))
         }
         Kind::InsertReservations => {
-            let mut insert = insert(reservations::Entity, reservations::Column::iter(), rows);
+            let mut insert = insert::<reservations::Column>(reservations::Entity, rows);
             insert.on_conflict(OnConflict::column(reservations::Column::Id).do_nothing().to_owned());
             backend.build(&insert)
         }
@@ -100,15 +100,11 @@ fn places(count: usize) -> impl Iterator<Item = i32> {
     std::iter::repeat_n(0, count)
 }
 
-fn insert(
-    table: impl IntoTableRef,
-    columns: impl Iterator<Item = impl IntoIden> + Clone,
-    rows: usize,
-) -> InsertStatement {
+fn insert<C: ColumnTrait>(table: impl IntoTableRef, rows: usize) -> InsertStatement {
     let mut insert = Query::insert();
-    insert.into_table(table).columns(columns.clone());
+    insert.into_table(table).columns(C::iter());
     for _ in 0..rows {
-        insert.values_panic(columns.clone().map(|_| Expr::val(0)));
+        insert.values_panic(C::iter().map(|_| Expr::val(0)));
     }
     insert
 }

@@ -232,7 +232,7 @@ pub fn claim(number: u128, pico: u32) -> Claim {
         id: decision_id(number),
         payer: payer(),
         amount: Usd::from_pico(pico.into()),
-        lease: Duration::from_secs(60),
+        lease: Duration::from_mins(1),
         request_id: RequestId::from_uuid(Uuid::from_u128(number)),
         requested_model: "a/b".to_owned(),
         attempts: Arc::new([attempt(pico)]),

@@ -65,3 +65,92 @@ pub fn abandoned_record(claim: &Claim, reservation: &Reservation) -> Option<Usag
         latency: Duration::ZERO,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api_key::ApiKeyHash;
+    use crate::budget::Payer;
+    use crate::ids::{DecisionId, RequestId, WorkspaceId};
+    use crate::money::Price;
+    use crate::routing::TokenPrices;
+    use chrono::DateTime;
+    use uuid::Uuid;
+
+    /// At a third of a picodollar a token.
+    fn attempt(input_tokens: u64, output_tokens: u64) -> AttemptRecord {
+        AttemptRecord {
+            provider: "acme".to_owned(),
+            model: "acme/judge".parse().unwrap(),
+            upstream_model: "judge".to_owned(),
+            part: 0,
+            outcome: "abandoned".to_owned(),
+            upstream_status: None,
+            began: Duration::ZERO,
+            latency: Duration::ZERO,
+            input_tokens,
+            output_tokens,
+            token_source: TokenSource::Bound,
+            prices: TokenPrices { prompt: "0.000000000000333".parse().unwrap(), completion: Price::ZERO },
+        }
+    }
+
+    fn claim(attempts: Vec<AttemptRecord>) -> (Claim, Reservation) {
+        let id = DecisionId::from_uuid(Uuid::from_u128(1));
+        let payer = Payer {
+            workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(2)),
+            api_key: ApiKeyHash::from_bytes([3; 32]),
+            guardrails: Vec::new(),
+        };
+        let at = DateTime::UNIX_EPOCH;
+        let reservation = Reservation { id: id.clone(), at, payer: payer.clone(), amount: Usd::from_pico(9) };
+        let claim = Claim {
+            id,
+            payer,
+            amount: reservation.amount,
+            lease: Duration::ZERO,
+            request_id: RequestId::from_uuid(Uuid::from_u128(4)),
+            requested_model: "acme/judge".to_owned(),
+            attempts: attempts.into(),
+        };
+        (claim, reservation)
+    }
+
+    #[test]
+    fn attempts_are_rounded_up_once_for_all_of_them() {
+        assert_eq!(cost_of_attempts(&[]), Some(Usd::ZERO));
+        assert_eq!(cost_of_attempts(&[attempt(1, 5)]), Some(Usd::from_pico(1)));
+        assert_eq!(cost_of_attempts(&[attempt(1, 0), attempt(1, 0), attempt(1, 0)]), Some(Usd::from_pico(1)));
+        let beyond = TokenPrices { prompt: "9".parse().unwrap(), completion: Price::ZERO };
+        assert_eq!(cost_of_attempts(&[AttemptRecord { prices: beyond, ..attempt(u64::MAX, 0) }]), None);
+    }
+
+    #[test]
+    fn what_is_abandoned_costs_what_its_attempts_do() {
+        let (claim, reservation) = claim(vec![attempt(4, 1), attempt(5, 2)]);
+        let record = abandoned_record(&claim, &reservation).unwrap();
+        assert_eq!((record.input_tokens, record.output_tokens), (9, 3));
+        assert_eq!(record.cost, Usd::from_pico(3), "nine thirds, less than was reserved for each alone");
+        assert_eq!(cost_of_record(&record), Some(record.cost));
+    }
+
+    #[test]
+    fn what_claimed_for_no_attempt_is_no_record_and_what_has_no_price_costs_what_was_reserved() {
+        let (nothing, reservation) = claim(Vec::new());
+        assert_eq!(abandoned_record(&nothing, &reservation), None);
+        let variable = TokenPrices { prompt: "-1".parse().unwrap(), completion: Price::ZERO };
+        let (odd, reservation) = claim(vec![AttemptRecord { prices: variable, ..attempt(1, 0) }]);
+        let record = abandoned_record(&odd, &reservation).unwrap();
+        assert_eq!((record.cost, cost_of_record(&record)), (reservation.amount, None));
+    }
+
+    #[test]
+    fn shares_sum_to_the_whole_and_a_record_without_attempts_is_charged_by_its_own_tokens() {
+        let (claim, reservation) = claim(vec![attempt(30, 0)]);
+        let record = abandoned_record(&claim, &reservation).unwrap();
+        let share = |index| cost_of_record(&UsageRecord { share: UsageShare { index, of: 3 }, ..record.clone() });
+        assert_eq!([share(0), share(1), share(2)], [4, 3, 3].map(|pico| Some(Usd::from_pico(pico))));
+        let older = UsageRecord { attempts: std::sync::Arc::default(), ..record };
+        assert_eq!(cost_of_record(&older), Some(Usd::from_pico(10)));
+    }
+}
