@@ -46,6 +46,7 @@ pub enum GuardrailCommand {
         /// The guardrail
         id: String,
         /// The version
+        #[arg(id = "number", value_name = "VERSION")]
         version: u32,
     },
     /// Delete a guardrail; keys that hold it hold none then
@@ -78,7 +79,7 @@ pub enum GuardrailCommand {
         #[arg(long)]
         none: bool,
         /// With --none: the workspace [default: the default one]
-        #[arg(long, value_name = "ID", requires = "none")]
+        #[arg(long, value_name = "ID", conflicts_with = "id")]
         workspace: Option<String>,
     },
 }

@@ -71,6 +71,7 @@ pub struct CreateKeyArgs {
 
 /// What of a key is to change.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct UpdateKeyArgs {
     /// The key's hash
     pub hash: String,

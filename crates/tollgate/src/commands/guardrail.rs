@@ -80,7 +80,7 @@ fn named_draft(name: Option<String>, record: Option<&Json>) -> anyhow::Result<Gu
     };
     members.extend(name.map(|name| ("name".to_owned(), Json::string(&name))));
     let record = Json::object(members.iter().map(|(name, value)| (name.as_str(), value.text())));
-    Ok(GuardrailDraft::read(&record).map_err(GuardrailError::from).map_err(told)?)
+    GuardrailDraft::read(&record).map_err(GuardrailError::from).map_err(told)
 }
 
 async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitCode> {

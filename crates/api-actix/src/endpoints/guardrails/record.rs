@@ -150,7 +150,7 @@ impl<'a> FilterView<'a> {
 }
 
 impl BuiltinView {
-    fn of(filter: &BuiltinContentFilter) -> Self {
+    fn of(&filter: &BuiltinContentFilter) -> Self {
         // Everything is looked through, whatever was asked for.
         let scan_scope = "all_messages";
         Self { slug: filter.slug.as_str(), action: filter.action.as_str(), label: filter.slug.label(), scan_scope }
