@@ -2,6 +2,7 @@
 
 mod auth;
 mod bodies;
+mod broadcast;
 mod catalogue;
 mod catalogue_import;
 mod command_line;
