@@ -93,11 +93,11 @@ fn minute_of(at: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 fn drafts(counts: BTreeMap<Cell, Count>) -> Vec<AuditDraft> {
-    counts.into_iter().map(|(cell, count)| draft(cell, count)).collect()
+    counts.into_iter().map(|(cell, count)| draft(cell, &count)).collect()
 }
 
 /// The one address stands as the actor's; several are listed.
-fn draft(cell: Cell, count: Count) -> AuditDraft {
+fn draft(cell: Cell, count: &Count) -> AuditDraft {
     let (name, subject) = match cell.whom {
         Some((name, route)) => (name, route),
         None => ("others".to_owned(), "various routes".to_owned()),

@@ -89,7 +89,7 @@ fn imported(actor: &Actor, report: &ImportReport, stored: &[Model], change: &Cat
     let [imported, updated, removed] = &counts;
     let known: HashMap<&ModelId, &Model> = stored.iter().map(|row| (&row.id, row)).collect();
     let prices = |row: &Model| {
-        let [prompt, completion] = [&row.pricing.prompt, &row.pricing.completion].map(|price| price.to_string());
+        let [prompt, completion] = [&row.pricing.prompt, &row.pricing.completion].map(ToString::to_string);
         Json::object([("prompt", Json::string(&prompt).text()), ("completion", Json::string(&completion).text())])
     };
     let repriced = change.upsert.iter().filter_map(|row| {

@@ -22,10 +22,9 @@ impl Cell {
 
     fn written(&self) -> String {
         match self {
-            Self::Plain(text) => quoted(text),
             // A formula that came in as a text must not run where somebody opens the file.
             Self::Text(text) if text.starts_with(FORMULA) => quoted(&format!("'{text}")),
-            Self::Text(text) => quoted(text),
+            Self::Plain(text) | Self::Text(text) => quoted(text),
             Self::Empty => String::new(),
         }
     }

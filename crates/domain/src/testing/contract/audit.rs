@@ -13,12 +13,14 @@ use super::samples::{
 use crate::api_key::ApiKey;
 use crate::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditOutcome, VerifyAuditLog};
 use crate::budget::WorkspaceBudgets;
+use crate::error::StoreError;
 use crate::guardrail::Guardrail;
 use crate::json::Json;
 use crate::model::CatalogueChange;
 use crate::money::Usd;
 use crate::rate::RateLimits;
 use crate::system::Clock;
+use crate::workspace::Workspace;
 
 /// Every case of the port's contract, and that every change leaves its one entry.
 pub async fn audit_log(make: impl AsyncFn() -> Stores) {
@@ -38,7 +40,7 @@ fn draft(number: u64) -> AuditDraft {
         actor: Actor { name: format!("user:ö{number}"), source: (number % 2 == 1).then(|| "2001:db8::1".to_owned()) },
         action: "key.create",
         subject: format!("key '{number}'"),
-        outcome: if number % 3 == 0 { AuditOutcome::Refused } else { AuditOutcome::Done },
+        outcome: if number.is_multiple_of(3) { AuditOutcome::Refused } else { AuditOutcome::Done },
         details: Json::parse("{\"after\" : {\"a\":1.0, \"a\":1e400}}").unwrap(),
     }
 }
@@ -144,7 +146,7 @@ async fn changes_of_keys_leave_an_entry_each(stores: &Stores) {
     leaves!(stores, 0, Ok(false), keys.insert(&inference_key(1, 1), &draft));
     stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
     leaves!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
-    leaves!(stores, 0, Err(_), keys.insert(&inference_key(1, 1), &draft));
+    leaves!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
     leaves!(stores, 1, Ok(true), keys.set_disabled(&hash(1), true, &draft));
     leaves!(stores, 0, Ok(true), keys.set_disabled(&hash(1), true, &draft));
     leaves!(stores, 1, Ok(true), keys.set_disabled(&hash(1), false, &draft));
@@ -162,9 +164,9 @@ async fn changes_of_workspaces_leave_an_entry_each(stores: &Stores) {
     let (workspaces, draft, one) = (&stores.workspaces, audit(), workspace_id(1));
     leaves!(stores, 1, Ok(true), workspaces.bootstrap(&workspace(9), &management_key(9), &draft));
     leaves!(stores, 0, Ok(false), workspaces.bootstrap(&workspace(8), &management_key(8), &draft));
-    leaves!(stores, 0, Ok(_), workspaces.default_or_insert(&workspace(8), &draft));
+    leaves!(stores, 0, Ok(Workspace { .. }), workspaces.default_or_insert(&workspace(8), &draft));
     leaves!(stores, 1, Ok(()), workspaces.insert(&workspace(1), &draft));
-    leaves!(stores, 0, Err(_), workspaces.insert(&workspace(1), &draft));
+    leaves!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.insert(&workspace(1), &draft));
     leaves!(stores, 1, Ok(true), workspaces.set_suspended(one, true, &draft));
     leaves!(stores, 0, Ok(true), workspaces.set_suspended(one, true, &draft));
     leaves!(stores, 0, Ok(false), workspaces.set_suspended(workspace_id(7), true, &draft));
@@ -182,7 +184,7 @@ async fn changes_of_workspaces_leave_an_entry_each(stores: &Stores) {
     leaves!(stores, 0, Ok(true), workspaces.clear_credit(one, &draft));
     leaves!(stores, 1, Ok(Some(_)), workspaces.add_credit(one, Usd::from_pico(3), &draft));
     leaves!(stores, 0, Ok(Some(_)), workspaces.add_credit(one, Usd::ZERO, &draft));
-    leaves!(stores, 0, Err(_), workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft));
+    leaves!(stores, 0, Err(StoreError::Corrupt(_)), workspaces.add_credit(one, Usd::from_pico(i64::MAX), &draft));
     leaves!(stores, 1, Ok(true), workspaces.clear_credit(one, &draft));
     leaves!(stores, 1, Ok(Some(Usd::ZERO)), workspaces.add_credit(one, Usd::ZERO, &draft));
     leaves!(stores, 0, Ok(None), workspaces.add_credit(workspace_id(7), Usd::ZERO, &draft));
