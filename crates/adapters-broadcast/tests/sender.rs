@@ -1,0 +1,183 @@
+//! The sender against receivers of every kind.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use adapters_broadcast::{BroadcastSettings, HttpMessageSender, signature};
+use chrono::DateTime;
+use domain::ids::{DestinationId, OutboxId, WorkspaceId};
+use domain::json::Json;
+use domain::observability::{
+    Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationKind, Hidden, MessageSender,
+};
+use domain::testing::{FixedClock, SequentialIds};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+const BODY: &str = r#"{"resourceSpans":["✓"]}"#;
+
+/// Answers the first request with these bytes and returns what it was sent.
+async fn receiver(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/in", listener.local_addr().unwrap());
+    let served = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut read = Vec::new();
+        while !String::from_utf8_lossy(&read).contains(BODY) {
+            assert!(stream.read_buf(&mut read).await.unwrap() > 0, "the request broke off");
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        // Until the other side has had enough.
+        let _ = stream.read_buf(&mut Vec::new()).await;
+        String::from_utf8(read).unwrap()
+    });
+    (url, served)
+}
+
+fn destination(url: &str) -> Destination {
+    Destination {
+        id: DestinationId::from_uuid(SequentialIds::uuid(1)),
+        workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(2)),
+        name: "one".to_owned(),
+        kind: DestinationKind::Webhook,
+        url: url.to_owned(),
+        headers: vec![("x-team".to_owned(), Hidden::new("blue"))],
+        signing_secret: Some(Hidden::new("0123456789abcdef")),
+        enabled: true,
+        privacy_mode: false,
+        sampling: 10_000,
+        api_key_hashes: None,
+        created_at: DateTime::UNIX_EPOCH,
+        updated_at: None,
+    }
+}
+
+fn delivery(is_test: bool) -> Delivery {
+    let ids = [3, 4].map(|number| OutboxId::from_uuid(SequentialIds::uuid(number))).to_vec();
+    Delivery { ids, body: Json::parse(BODY).unwrap(), is_test }
+}
+
+fn sender(allow_private_targets: bool) -> HttpMessageSender {
+    let settings = BroadcastSettings {
+        timeout: Duration::from_millis(500),
+        allow_private_targets,
+        ..BroadcastSettings::default()
+    };
+    let clock = FixedClock::at(DateTime::from_timestamp(1_790_000_000, 0).unwrap());
+    HttpMessageSender::new(&settings, Arc::new(clock)).unwrap()
+}
+
+async fn send(url: &str) -> Result<(), DeliveryFailed> {
+    sender(true).send(&destination(url), &delivery(false)).await
+}
+
+#[tokio::test]
+async fn a_delivery_is_signed_and_names_its_messages() {
+    let (url, served) = receiver("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\nok").await;
+    sender(true).send(&destination(&url), &delivery(true)).await.unwrap();
+    let request = served.await.unwrap();
+    let signed = signature("0123456789abcdef", "1790000000", BODY.as_bytes());
+    for line in [
+        "POST /in HTTP/1.1".to_owned(),
+        "x-team: blue".to_owned(),
+        "content-type: application/json".to_owned(),
+        format!("user-agent: tollgate/{}", env!("CARGO_PKG_VERSION")),
+        format!("x-tollgate-delivery: {},{}", SequentialIds::uuid(3), SequentialIds::uuid(4)),
+        "x-tollgate-timestamp: 1790000000".to_owned(),
+        format!("x-tollgate-signature: {signed}"),
+        "x-test-connection: true".to_owned(),
+    ] {
+        assert!(request.lines().any(|found| found == line), "{line} in {request}");
+    }
+}
+
+#[tokio::test]
+async fn each_answer_has_its_meaning() {
+    let answers = [
+        ("HTTP/1.1 204 No Content\r\n\r\n", None),
+        (
+            "HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\n\r\n",
+            Some((DeliveryFault::Receiver, "redirect (status 301)", None)),
+        ),
+        ("HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n", Some((DeliveryFault::Body, "status 400", None))),
+        ("HTTP/1.1 413 Big\r\ncontent-length: 0\r\n\r\n", Some((DeliveryFault::Body, "status 413", None))),
+        ("HTTP/1.1 401 Who\r\ncontent-length: 0\r\n\r\n", Some((DeliveryFault::Receiver, "status 401", None))),
+        ("HTTP/1.1 429 Slow\r\nretry-after: 7\r\n\r\n", Some((DeliveryFault::Receiver, "status 429", Some(7)))),
+        (
+            "HTTP/1.1 503 Gone\r\nretry-after: 99999999999999999999\r\n\r\n",
+            Some((DeliveryFault::Receiver, "status 503", Some(86_400))),
+        ),
+        ("HTTP/1.1 503 Gone\r\nretry-after: soon\r\n\r\n", Some((DeliveryFault::Receiver, "status 503", None))),
+        ("nonsense\r\n\r\n", Some((DeliveryFault::Receiver, "the connection broke", None))),
+    ];
+    for (answer, expected) in answers {
+        let (url, _served) = receiver(answer).await;
+        let sent = send(&url).await;
+        let Some((kind, reason, seconds)) = expected else {
+            assert_eq!(sent, Ok(()), "{answer}");
+            continue;
+        };
+        let failed = sent.unwrap_err();
+        assert_eq!((failed.kind, failed.retry_after), (kind, seconds.map(Duration::from_secs)), "{answer}");
+        assert!(failed.reason.contains(reason), "{answer}: {}", failed.reason);
+    }
+}
+
+#[tokio::test]
+async fn a_test_takes_a_400_and_nothing_else_beside_success() {
+    let test = async |answer| {
+        let (url, _served) = receiver(answer).await;
+        sender(true).send(&destination(&url), &delivery(true)).await
+    };
+    assert_eq!(test("HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n").await, Ok(()));
+    assert!(test("HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n").await.is_err());
+}
+
+#[tokio::test]
+async fn silence_ends_in_time_and_an_endless_answer_does_not_matter() {
+    let begun = Instant::now();
+    let (url, _served) = receiver("").await;
+    let failed = send(&url).await.unwrap_err();
+    assert!(failed.reason.contains("within 500 ms"), "{}", failed.reason);
+    let (url, _served) = receiver("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
+    assert_eq!(send(&url).await, Ok(()), "its status has counted");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn who_is_not_there_is_told_in_our_own_words() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    assert_eq!(send(&format!("http://{free}/")).await.unwrap_err().reason, "it refused the connection");
+    let failed = send("http://no-such-name.invalid/").await.unwrap_err();
+    assert_eq!((failed.kind, failed.reason.as_str()), (DeliveryFault::Receiver, "its name cannot be resolved"));
+    let (url, _served) = receiver("").await;
+    let failed = send(&url.replace("http:", "https:")).await.unwrap_err();
+    assert_eq!(failed.kind, DeliveryFault::Receiver, "plain text where TLS is spoken: {}", failed.reason);
+    let failed = sender(true).send(&destination("http://a b/"), &delivery(false)).await.unwrap_err();
+    assert_eq!(failed.kind, DeliveryFault::Address);
+}
+
+#[tokio::test]
+async fn addresses_are_checked_where_they_are_dialled() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "0.0.0.0",
+        "169.254.169.254",
+        "10.1.2.3",
+        "2130706433",
+    ] {
+        let failed =
+            sender(false).send(&destination(&format!("http://{host}:{port}/")), &delivery(true)).await.unwrap_err();
+        let unresolved = failed.reason.contains("cannot be resolved") && host == "2130706433";
+        assert!(failed.kind == DeliveryFault::Address || unresolved, "{host}: {}", failed.reason);
+    }
+    let nobody = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+    assert!(nobody.is_err(), "somebody called");
+}
