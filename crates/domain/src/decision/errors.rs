@@ -128,7 +128,7 @@ pub enum SubmitDecisionError {
     },
     /// Every attempt failed.
     #[error("every attempt at a provider failed")]
-    Attempts(FailedAttempts),
+    Attempts(Box<FailedAttempts>),
     /// What the provider says it used is beyond any price.
     #[error("the charge leaves the range of money")]
     ChargeOutOfRange,

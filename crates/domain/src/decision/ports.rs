@@ -82,7 +82,7 @@ pub struct ReportedUsage {
 
 /// Bytes that one byte of text takes at most where JSON escapes it: `\u001f`.
 const ESCAPED: u64 = 6;
-/// Bytes of a request around the inquiry, generously: the model's name, the names of members.
+/// Bytes of a request around the inquiry and the model's name, generously.
 const FRAME: u64 = 4096;
 
 /// Calls providers.
@@ -107,8 +107,9 @@ pub trait DecisionProvider: Send + Sync {
     /// At most so many bytes of requests go out for one attempt at that endpoint: what it may come to is bounded by
     /// them before anything is sent. Where this is not written anew, it is a bound for providers that send the inquiry
     /// once, whatever escapes JSON puts into it.
-    fn outbound_bytes(&self, _endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
-        let bytes = u64::try_from(inquiry.len_bytes()).unwrap_or(u64::MAX);
+    fn outbound_bytes(&self, endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
+        let bytes = inquiry.len_bytes().saturating_add(endpoint.upstream_model.len());
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         bytes.saturating_mul(ESCAPED).saturating_add(FRAME)
     }
 }

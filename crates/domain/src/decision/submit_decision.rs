@@ -175,7 +175,7 @@ impl SubmitDecision {
         loop {
             let guest = Guest { funds: funds.cloned(), needed: money::total(planned) };
             match calls.join(key, way, caller, guest, run).await {
-                Joined::Ended(routed, share) => return Ok((routed, share)),
+                Joined::Ended(end, share) => return Ok((end, share)),
                 Joined::PutOut => {
                     router.release(funds).await;
                     return Err(submission.denied(Denied::Overspent));

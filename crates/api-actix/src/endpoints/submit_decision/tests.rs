@@ -120,7 +120,7 @@ fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duratio
     let findings = Vec::new();
     let provider_name = "Acme".into();
     let failed = FailedAttempts { id, kind, provider_name, attempts, retry_after, last, funnel, findings };
-    refusal(SubmitDecisionError::Attempts(failed), 1_000)
+    refusal(SubmitDecisionError::Attempts(Box::new(failed)), 1_000)
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl Router {
                 let model = failed.candidate.model;
                 return Err(SubmitDecisionError::BreakersOpen { model, retry_in, funnel });
             }
-            return Err(SubmitDecisionError::Attempts(FailedAttempts {
+            return Err(SubmitDecisionError::Attempts(Box::new(FailedAttempts {
                 id: submission.id,
                 kind: ErrorKind::TimedOut,
                 provider_name: failed.candidate.endpoint.provider_name.clone(),
@@ -112,7 +112,7 @@ impl Router {
                 last: AttemptFailureKind::TimedOut,
                 funnel,
                 findings: submission.filtered.findings,
-            }));
+            })));
         }
         let gone = failed.kind == ErrorKind::CallerGone;
         let outcome = if gone { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
@@ -122,7 +122,7 @@ impl Router {
         if let Some(error) = denied.filter(|_| failed.is_for_want_of_money()) {
             return Err(error);
         }
-        Err(SubmitDecisionError::Attempts(FailedAttempts {
+        Err(SubmitDecisionError::Attempts(Box::new(FailedAttempts {
             id: submission.id,
             kind: failed.kind,
             provider_name: served.names,
@@ -131,7 +131,7 @@ impl Router {
             last: failed.last,
             funnel,
             findings: submission.filtered.findings,
-        }))
+        })))
     }
 
     fn record(
