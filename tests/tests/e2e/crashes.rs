@@ -1,0 +1,79 @@
+//! `kill -9` under load: what callers saw is in the ledger, once, and nothing stays reserved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tollgate_tests::{Behaviour, Instance, SecondHand, Upstream, decisions};
+
+use crate::limits::{CHEAP, ensure_it_adds_up};
+use crate::world::{body, providers_toml};
+
+const TRIALS: u64 = 100;
+const CALLERS: usize = 16;
+
+#[tokio::test]
+async fn a_hundred_deaths_under_load_lose_no_answer_and_double_none() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(2), CHEAP.to_owned())).await?;
+    let settings = "[limits]\nrequest_timeout_ms = 1000\n[money]\nreservation_lease_ms = 2000\n";
+    let toml = format!("{settings}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 900));
+    let mut instance = Instance::new(&toml)?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    // With a limit, so that every request reserves before it sends.
+    let key = instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?;
+    let answered = Arc::new(Mutex::new(BTreeSet::new()));
+    for trial in 0..TRIALS {
+        let server = instance.serve().await?;
+        let before = answered.lock().map_err(|_| anyhow!("a caller panicked"))?.len();
+        let mut callers = JoinSet::new();
+        for _ in 0..CALLERS {
+            let (call, address) = (decisions(&key.secret, body("acme/alone")), server.address());
+            let answered = Arc::clone(&answered);
+            callers.spawn(async move {
+                while let Ok(reply) = call.send(address).await {
+                    let Ok(answer) = reply.ok() else { return };
+                    if let (Some(id), Ok(mut answered)) = (answer["id"].as_str(), answered.lock()) {
+                        answered.insert(id.to_owned());
+                    }
+                }
+            });
+        }
+        // At another point of the work each time.
+        sleep(Duration::from_millis(40 + trial * 7 % 60)).await;
+        server.kill().await?;
+        while callers.join_next().await.is_some() {}
+        let now = answered.lock().map_err(|_| anyhow!("a caller panicked"))?.len();
+        ensure!(now > before, "nobody was answered before death {trial}");
+    }
+    let answered = answered.lock().map_err(|_| anyhow!("a caller panicked"))?.clone();
+
+    // What dead processes had reserved comes to an end by itself.
+    let server = instance.serve().await?;
+    let hand = SecondHand::open(&instance.database()).await?;
+    for _ in 0..300 {
+        if hand.number("SELECT COUNT(*) FROM reservations").await? == 0 {
+            break;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    ensure!(hand.number("SELECT COUNT(*) FROM reservations").await? == 0, "dead processes still hold money");
+    let held = hand.number("SELECT COALESCE(SUM(reserved_pico), 0) FROM spend_counters").await?;
+    ensure!(held == 0, "{held} picodollars are reserved by nobody");
+    hand.close().await?;
+
+    let listed = instance.json(&["usage", "list", "--limit", "1000000"]).await?;
+    let mut recorded: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for row in crate::costs::rows(&listed)? {
+        let id = row["id"].as_str().context("a row without an id")?;
+        recorded.entry(id).or_insert((0, row["outcome"].as_str().unwrap_or_default())).0 += 1;
+    }
+    ensure!(recorded.values().all(|(times, _)| *times == 1), "a record is there twice");
+    let lost = answered.iter().filter(|id| recorded.get(id.as_str()).is_none_or(|(_, how)| *how != "completed"));
+    let lost = lost.count();
+    ensure!(lost == 0, "{lost} of {} answers are not on record as completed", answered.len());
+    ensure_it_adds_up(&instance).await?;
+    server.stop().await
+}

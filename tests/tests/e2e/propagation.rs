@@ -1,0 +1,72 @@
+//! A key that is switched off and a guardrail that is changed, over three processes: within a second everywhere.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use http::Method;
+use tokio::time::{Instant, sleep};
+use tollgate_tests::{Call, Server, decisions};
+
+use crate::world::{World, body};
+
+const PROMISED: Duration = Duration::from_secs(1);
+const TURNS: usize = 5;
+
+/// How long it takes until every server answers with this status.
+async fn until(servers: &[&Server], call: &Call, status: u16, since: Instant) -> Result<Duration> {
+    for server in servers {
+        while server.send(call).await?.status != status {
+            ensure!(since.elapsed() < Duration::from_secs(5), "it never becomes {status}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    Ok(since.elapsed())
+}
+
+#[tokio::test]
+async fn a_killed_key_is_dead_at_three_processes_within_a_second() -> Result<()> {
+    let world = World::start("").await?;
+    let others = [world.instance.serve_beside().await?, world.instance.serve_beside().await?];
+    let servers = [&world.server, &others[0], &others[1]];
+    for turn in 0..TURNS {
+        let key = world.instance.inference_key().await?;
+        let call = decisions(&key.secret, body("sandbox/decider"));
+        for server in servers {
+            server.send(&call).await?.ok()?;
+        }
+        let what = if turn % 2 == 0 { "disable" } else { "delete" };
+        world.instance.json(&["key", what, &key.hash]).await?;
+        let took = until(&servers, &call, 401, Instant::now()).await?;
+        ensure!(took <= PROMISED, "the key lived on for {took:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_changed_guardrail_is_in_force_at_three_processes_within_a_second() -> Result<()> {
+    let world = World::start("").await?;
+    let others = [world.instance.serve_beside().await?, world.instance.serve_beside().await?];
+    let servers = [&world.server, &others[0], &others[1]];
+    let guardrail = world.instance.guardrail(&[]).await?;
+    world.instance.json(&["guardrail", "assign", &guardrail, &world.inference.hash]).await?;
+    sleep(PROMISED).await;
+    let call = decisions(&world.inference.secret, body("sandbox/decider"));
+    let patch = |body: &str| {
+        Call::new(Method::PATCH, format!("/api/v1/guardrails/{guardrail}")).key(&world.management.secret).json(body)
+    };
+    let block = r#"{"content_filters":[{"pattern":"smokes","action":"block","label":"SMOKE"}]}"#;
+    for turn in 0..TURNS {
+        // Each time at another process.
+        world_ok(servers[turn % 3], &patch(block)).await?;
+        let took = until(&servers, &call, 403, Instant::now()).await?;
+        ensure!(took <= PROMISED, "the filter came into force after {took:?}");
+        world_ok(servers[(turn + 1) % 3], &patch(r#"{"content_filters":null}"#)).await?;
+        let took = until(&servers, &call, 200, Instant::now()).await?;
+        ensure!(took <= PROMISED, "the filter went out of force after {took:?}");
+    }
+    Ok(())
+}
+
+async fn world_ok(server: &Server, call: &Call) -> Result<()> {
+    server.send(call).await?.ok().map(drop)
+}
