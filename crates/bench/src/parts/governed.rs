@@ -56,12 +56,15 @@ async fn governed_key(bench: &Bench) -> Result<String> {
     let workspace = text(&gateway.command(&["workspace", "create", "--name", "governed"]).await?, "id")?;
     gateway.command(&["workspace", "credit", "--workspace", &workspace, "--add-usd", "1000000"]).await?;
     gateway.command(&["workspace", "budget", "--workspace", &workspace, "--monthly", "1000000"]).await?;
+    let slugs = ["email", "phone", "ssn", "credit-card", "ip-address", "secrets", "regex-prompt-injection"];
+    let builtins = slugs.map(|slug| json!({"slug": slug, "action": "redact"}));
+    let models = OUTBOUND.map(|outbound| outbound.model);
+    let providers = OUTBOUND.map(|outbound| format!("bench-{}", outbound.wire));
     let rules = json!({
         "limit_usd": 1_000_000, "reset_interval": "monthly",
-        "allowed_models": OUTBOUND.map(|outbound| outbound.model),
-        "allowed_providers": OUTBOUND.map(|outbound| format!("bench-{}", outbound.wire)),
-        "content_filter_builtins": ["email", "phone", "ssn", "credit-card", "ip-address", "secrets", "regex-prompt-injection"]
-            .map(|slug| json!({"slug": slug, "action": "redact"})),
+        "allowed_models": models,
+        "allowed_providers": providers,
+        "content_filter_builtins": builtins,
         "content_filters": [
             {"pattern": r"\bPRJ-\d{4,8}\b", "action": "redact", "label": "PROJECT"},
             {"pattern": "(?i)internal use only", "action": "block"},

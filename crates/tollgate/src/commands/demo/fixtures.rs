@@ -4,9 +4,11 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyScope, NewApiKey};
 use domain::audit::Actor;
+use domain::budget::{ResetInterval, SpendLimit};
 use domain::container::{BlobKey, BlobStore, ByteSource, ContainerId, ContainerPath};
 use domain::error::StoreError;
 use domain::guardrail::{CreateGuardrail, GuardrailDraft};
+use domain::money::Usd;
 
 use crate::config::Config;
 use crate::wiring::Stores;
@@ -27,6 +29,8 @@ pub struct Fixtures {
     pub inference_hash: String,
     /// The secret of a management key.
     pub management_key: String,
+    /// The secret of an inference key that may spend a millionth of a millionth of a dollar.
+    pub limited_key: String,
     /// A guardrail of the same workspace.
     pub guardrail_id: String,
     /// The file's id.
@@ -40,18 +44,21 @@ impl Fixtures {
     /// A store failed.
     pub async fn make(config: &Config, stores: &Stores) -> anyhow::Result<Self> {
         let workspace = stores.create_workspace().default(&Actor::system()).await?;
-        let new = |name: &str, scope| NewApiKey {
+        let new = |name: &str, scope, limit| NewApiKey {
             name: name.to_owned(),
             scope,
-            limit: None,
+            limit,
             rates: domain::rate::RateLimits::default(),
             expires_at: None,
         };
         let create = stores.create_api_key();
         let (inference, inference_secret) =
-            create.execute(&Actor::system(), new("demo", ApiKeyScope::Inference(workspace.id))).await?;
+            create.execute(&Actor::system(), new("demo", ApiKeyScope::Inference(workspace.id), None)).await?;
         let (_, management_secret) =
-            create.execute(&Actor::system(), new("demo management", ApiKeyScope::Management)).await?;
+            create.execute(&Actor::system(), new("demo management", ApiKeyScope::Management, None)).await?;
+        let limit = SpendLimit { amount: Usd::from_pico(1), reset: Some(ResetInterval::Daily) };
+        let limited = new("demo limited", ApiKeyScope::Inference(workspace.id), Some(limit));
+        let (_, limited_secret) = create.execute(&Actor::system(), limited).await?;
         let draft = GuardrailDraft::named("demo guardrail").in_workspace(workspace.id);
         let create = CreateGuardrail::new(stores.guardrail_ports(config).await?);
         let guardrail = create.execute(&Actor::system(), &draft).await?.guardrail;
@@ -66,6 +73,7 @@ impl Fixtures {
             inference_key: inference_secret.expose().to_owned(),
             inference_hash: inference.hash.to_string(),
             management_key: management_secret.expose().to_owned(),
+            limited_key: limited_secret.expose().to_owned(),
             guardrail_id: guardrail.id.to_string(),
             file_id: path.file_id(),
         })

@@ -120,7 +120,7 @@ async fn perform(
     if output.is_json() {
         output.show(&report, String::new)?;
     }
-    output.text("\nAll five operations did what they should, and so did the other ways in.\n")
+    output.text("\nAll five operations did what they should, and so did the other ways in and the limits.\n")
 }
 
 /// The record, as `usage show` finds it.

@@ -1,4 +1,4 @@
-//! The five operations in turn, then the other ways in, each with what its answer must be.
+//! The five operations in turn, then the other ways in and the limits, each with what its answer must be.
 
 use http::Method;
 use serde_json::Value;
@@ -26,6 +26,7 @@ pub const MODEL: &str = "sandbox/decider";
 pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let mut steps = operations(base, fixtures);
     steps.extend(other_ways_in(base, fixtures));
+    steps.extend(limits(base, fixtures));
     steps.push(failure(base, fixtures));
     steps
 }
@@ -150,6 +151,50 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     ]
 }
 
+/// What keeps texts in and money together.
+fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
+    let guardrail = format!("{base}/guardrails/{}", fixtures.guardrail_id);
+    vec![
+        Step {
+            request: request(
+                "11. A rule for the guardrail: mail addresses are redacted before anything is sent",
+                Method::PATCH,
+                guardrail.clone(),
+                &fixtures.management_key,
+                Some(RULES.to_owned()),
+            ),
+            status: 200,
+            holds: |body| body["data"]["version"] == 2,
+        },
+        Step {
+            request: request(
+                "12. What that does to a request, told without sending it",
+                Method::POST,
+                format!("{guardrail}/explain"),
+                &fixtures.management_key,
+                Some(EXPLAINED.to_owned()),
+            ),
+            status: 200,
+            holds: |body| {
+                body["data"]["allowed"] == true
+                    && body["data"]["findings"][0]["label"] == "EMAIL"
+                    && body["data"]["sent"]["state"].as_str().is_some_and(|state| state.contains("[EMAIL]"))
+            },
+        },
+        Step {
+            request: request(
+                "13. A key with next to no limit: refused before anything is spent, by the limit's name",
+                Method::POST,
+                format!("{base}/api/alpha/decisions"),
+                &fixtures.limited_key,
+                Some(SYSTEM_ONE.to_owned()),
+            ),
+            status: 402,
+            holds: |body| body["error"]["metadata"]["scope"] == "key",
+        },
+    ]
+}
+
 /// A model that exists to fail.
 fn failure(base: &str, fixtures: &Fixtures) -> Step {
     Step {
@@ -199,6 +244,18 @@ const OPENAI: &str = r#"{
     "model": "sandbox/decider",
     "input": "The blender smokes. I want my money back.",
     "questions": [{"type": "predicate", "name": "refund", "instructions": "Does the writer want money back?"}]
+}"#;
+
+/// A filter.
+const RULES: &str = r#"{"content_filter_builtins": [{"slug": "email", "action": "redact"}]}"#;
+
+/// A request with a mail address in it.
+const EXPLAINED: &str = r#"{
+    "body": {
+        "model": "sandbox/decider",
+        "state": "Write to ann@example.com, I want my money back.",
+        "questions": {"refund": {"type": "noul", "instructions": "Does the writer want money back?"}}
+    }
 }"#;
 
 /// A question to a model that exists to fail.

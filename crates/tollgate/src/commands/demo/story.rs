@@ -10,7 +10,7 @@ pub fn opening(address: SocketAddr) -> String {
     format!(
         "A throwaway Tollgate listens on http://{address}: a real server with a real database and blob store in a\n\
          temporary folder. It made a workspace, an inference key, a management key, a guardrail and a container file.\n\
-         The five operations over HTTP, then what the clients of vendors call:"
+         The five operations over HTTP, then what the clients of vendors call, and limits:"
     )
 }
 
