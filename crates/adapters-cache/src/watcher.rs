@@ -32,7 +32,15 @@ impl ChangeWatcher {
     /// Wires the ports. `stale_after` bounds how long a change made elsewhere can go unseen.
     pub fn new(feed: Arc<dyn ChangeFeed>, clock: Arc<dyn Clock>, stale_after: Duration) -> Self {
         let never = || AtomicU64::new(0);
-        Self { feed, clock, stale_after, keys: never(), observability: never(), read_at: never(), reading: Mutex::new(()) }
+        Self {
+            feed,
+            clock,
+            stale_after,
+            keys: never(),
+            observability: never(),
+            read_at: never(),
+            reading: Mutex::new(()),
+        }
     }
 
     /// The key counter, never older than `stale_after`.

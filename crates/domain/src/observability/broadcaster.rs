@@ -15,11 +15,7 @@ pub struct Broadcaster {
 
 impl Broadcaster {
     /// Wires the ports.
-    pub fn new(
-        destinations: Arc<dyn Destinations>,
-        operators: Option<Destination>,
-        ids: Arc<dyn IdGenerator>,
-    ) -> Self {
+    pub fn new(destinations: Arc<dyn Destinations>, operators: Option<Destination>, ids: Arc<dyn IdGenerator>) -> Self {
         Self { destinations, operators, ids }
     }
 }
@@ -43,11 +39,7 @@ impl Broadcast for Broadcaster {
                 } else {
                     whole.get_or_insert_with(|| otlp::trace(record, Some(exchange)))
                 };
-                OutboxMessage {
-                    id: self.ids.outbox_id(),
-                    destination_id: destination.id,
-                    payload: payload.clone(),
-                }
+                OutboxMessage { id: self.ids.outbox_id(), destination_id: destination.id, payload: payload.clone() }
             })
             .collect()
     }

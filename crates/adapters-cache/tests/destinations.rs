@@ -1,0 +1,72 @@
+//! Destinations at hand follow those that are stored.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_cache::{ChangeWatcher, LiveDestinations};
+use chrono::DateTime;
+use domain::api_key::ApiKeyHash;
+use domain::audit::{Actor, AuditDraft};
+use domain::ids::{DestinationId, WorkspaceId};
+use domain::json::Json;
+use domain::observability::{Destination, DestinationKind, DestinationRepository, Destinations};
+use domain::testing::{FixedClock, MemoryStore, SequentialIds};
+use domain::workspace::CreateWorkspace;
+use tokio_util::sync::CancellationToken;
+
+const EVERY: Duration = Duration::from_millis(250);
+
+fn audit() -> AuditDraft {
+    AuditDraft::done(&Actor::system(), "test.change", "subject", Json::object([]))
+}
+
+fn destination(workspace_id: WorkspaceId) -> Destination {
+    Destination {
+        id: DestinationId::from_uuid(SequentialIds::uuid(77)),
+        workspace_id,
+        name: "one".to_owned(),
+        kind: DestinationKind::Webhook,
+        url: "https://example.org".to_owned(),
+        headers: Vec::new(),
+        signing_secret: None,
+        enabled: true,
+        privacy_mode: false,
+        sampling: 10_000,
+        api_key_hashes: Some(vec![ApiKeyHash::from_bytes([1; 32])]),
+        created_at: DateTime::UNIX_EPOCH,
+        updated_at: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_seen_at_the_next_look_and_only_by_its_workspace() {
+    let store = MemoryStore::new();
+    let (clock, ids) = (FixedClock::default(), SequentialIds::default());
+    let make = CreateWorkspace::new(Arc::new(store.clone()), Arc::new(clock.clone()), Arc::new(ids));
+    let workspace = make.execute(&Actor::system(), "one", None).await.unwrap().id;
+    let other = make.execute(&Actor::system(), "two", None).await.unwrap().id;
+    let live = Arc::new(LiveDestinations::load(Arc::new(store.clone()), &store).await.unwrap());
+    assert!(live.of(workspace).is_none());
+
+    let watcher = Arc::new(ChangeWatcher::new(Arc::new(store.clone()), Arc::new(clock), Duration::from_millis(900)));
+    let cancelled = CancellationToken::new();
+    let (following, watching, until) = (Arc::clone(&live), Arc::clone(&watcher), cancelled.clone());
+    let follower = tokio::spawn(async move { following.follow(&watching, EVERY, until).await });
+
+    store.insert(&destination(workspace), 5, &audit()).await.unwrap();
+    watcher.refresh().await.unwrap();
+    tokio::time::sleep(2 * EVERY).await;
+    assert_eq!(live.of(workspace).unwrap().to_vec(), [destination(workspace)]);
+    assert!(live.of(other).is_none());
+
+    DestinationRepository::delete(&store, destination(workspace).id, &audit()).await.unwrap();
+    tokio::time::sleep(2 * EVERY).await;
+    assert!(live.of(workspace).is_some(), "the watcher has not looked yet");
+    watcher.refresh().await.unwrap();
+    tokio::time::sleep(2 * EVERY).await;
+    assert!(live.of(workspace).is_none());
+
+    cancelled.cancel();
+    follower.await.unwrap();
+}
