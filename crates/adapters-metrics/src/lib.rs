@@ -1,4 +1,4 @@
-//! Measures in the OpenMetrics text format, which Prometheus and its kin read.
+//! Measures in the text format that Prometheus and its kin read.
 //!
 //! No label holds anything of a caller's: routes are patterns, providers and models come from the configuration, the
 //! rest from fixed lists. So the number of series is bounded by the configuration.

@@ -51,7 +51,7 @@ impl Metrics {
         self.registry().register_collector(Box::new(reading));
     }
 
-    /// Everything as it is now, in the OpenMetrics text format.
+    /// Everything as it is now, in the text format of measures.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string fails only where a reading does, and readings do not.

@@ -14,7 +14,7 @@ use crate::world::{ANSWER, World, body, providers_toml};
 
 /// What a scrape read.
 #[derive(Debug)]
-pub struct Scrape(BTreeMap<Series, f64>);
+pub struct Scrape(BTreeMap<Series, String>);
 
 impl Scrape {
     /// Reads `/metrics`.
@@ -26,19 +26,19 @@ impl Scrape {
     }
 
     /// The value of a series without labels.
-    pub fn value(&self, name: &str) -> f64 {
+    pub fn value(&self, name: &str) -> i64 {
         self.of(name, &[])
     }
 
-    /// The value of a series with exactly these labels; -1 where there is none.
-    pub fn of(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+    /// The value of a series with exactly these labels; -1 where there is none or it is not whole.
+    pub fn of(&self, name: &str, labels: &[(&str, &str)]) -> i64 {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        self.0.get(&(name.to_owned(), labels)).copied().unwrap_or(-1.0)
+        self.0.get(&(name.to_owned(), labels)).and_then(|value| value.parse().ok()).unwrap_or(-1)
     }
 
     /// The sum over all series of a name.
-    fn sum(&self, name: &str) -> f64 {
-        self.0.iter().filter(|((other, _), _)| other == name).map(|(_, value)| value).sum()
+    fn sum(&self, name: &str) -> i64 {
+        self.0.iter().filter(|((other, _), _)| other == name).filter_map(|(_, value)| value.parse::<i64>().ok()).sum()
     }
 
     fn series(&self) -> Vec<&Series> {
@@ -47,7 +47,8 @@ impl Scrape {
 }
 
 async fn measured(alpha: &Upstream, beta: &Upstream, limits: &str) -> Result<(World, SocketAddr)> {
-    let mut instance = Instance::new(&format!("{limits}{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000)))?;
+    let mut instance =
+        Instance::new(&format!("{limits}{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000)))?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
@@ -79,34 +80,32 @@ async fn counts_are_exact() -> Result<()> {
     };
     let decisions = "/api/alpha/decisions";
     let counted = ["200", "400", "401", "502"].map(|status| requests(decisions, "POST", status));
-    ensure!(counted == [4.0, 1.0, 1.0, 1.0], "{counted:?}");
-    ensure!((requests("/models/count", "GET", "200"), requests("none", "GET", "404")) == (4.0, 2.0));
+    ensure!(counted == [4, 1, 1, 1], "{counted:?}");
+    ensure!((requests("/models/count", "GET", "200"), requests("none", "GET", "404")) == (4, 2));
     let latency = |route| scrape.of("tollgate_http_request_duration_seconds_count", &[("route", route)]);
-    ensure!((latency(decisions), latency("/models/count"), latency("none")) == (7.0, 4.0, 2.0));
-    ensure!(scrape.of("tollgate_decisions_total", &[("outcome", "completed")]) == 4.0);
-    ensure!(scrape.of("tollgate_decisions_total", &[("outcome", "failed")]) == 1.0);
-    ensure!(scrape.value("tollgate_added_latency_seconds_count") == 5.0);
-    let attempts = |provider, outcome| {
-        scrape.of("tollgate_attempts_total", &[("provider", provider), ("outcome", outcome)])
-    };
-    ensure!((attempts("alpha", "completed"), attempts("alpha", "broken")) == (3.0, 2.0));
-    ensure!((attempts("beta", "completed"), scrape.sum("tollgate_attempts_total")) == (1.0, 6.0));
-    let tokens = |provider, direction| {
-        scrape.of("tollgate_tokens_total", &[("provider", provider), ("direction", direction)])
-    };
-    ensure!((tokens("alpha", "input"), tokens("alpha", "output")) == (3.0 * 429.0, 3.0 * 31.0));
-    ensure!((tokens("beta", "input"), tokens("beta", "output")) == (429.0, 31.0));
+    ensure!((latency(decisions), latency("/models/count"), latency("none")) == (7, 4, 2));
+    ensure!(scrape.of("tollgate_decisions_total", &[("outcome", "completed")]) == 4);
+    ensure!(scrape.of("tollgate_decisions_total", &[("outcome", "failed")]) == 1);
+    ensure!(scrape.value("tollgate_added_latency_seconds_count") == 5);
+    let attempts =
+        |provider, outcome| scrape.of("tollgate_attempts_total", &[("provider", provider), ("outcome", outcome)]);
+    ensure!((attempts("alpha", "completed"), attempts("alpha", "broken")) == (3, 2));
+    ensure!((attempts("beta", "completed"), scrape.sum("tollgate_attempts_total")) == (1, 6));
+    let tokens =
+        |provider, direction| scrape.of("tollgate_tokens_total", &[("provider", provider), ("direction", direction)]);
+    ensure!((tokens("alpha", "input"), tokens("alpha", "output")) == (3 * 429, 3 * 31));
+    ensure!((tokens("beta", "input"), tokens("beta", "output")) == (429, 31));
     // 429 tokens at 4.2e-8 dollars.
-    ensure!(scrape.value("tollgate_spend_picodollars_total") == 4.0 * 18_018_000.0);
-    ensure!(scrape.of("tollgate_attempts_cost_picodollars_total", &[("provider", "alpha")]) == 3.0 * 18_018_000.0);
-    ensure!(scrape.value("tollgate_in_flight_requests") == 0.0);
-    ensure!(scrape.value("tollgate_in_flight_requests_limit") == 4_096.0);
-    ensure!(scrape.sum("tollgate_rate_limited_total") == 0.0);
+    ensure!(scrape.value("tollgate_spend_picodollars_total") == 4 * 18_018_000);
+    ensure!(scrape.of("tollgate_attempts_cost_picodollars_total", &[("provider", "alpha")]) == 3 * 18_018_000);
+    ensure!(scrape.value("tollgate_in_flight_requests") == 0);
+    ensure!(scrape.value("tollgate_in_flight_requests_limit") == 4_096);
+    ensure!(scrape.sum("tollgate_rate_limited_total") == 0);
     let keys = |result| scrape.of("tollgate_cache_lookups_total", &[("cache", "keys"), ("result", result)]);
     // Ten requests bore a key that can be; the first look-up, and those after a change, are misses.
-    ensure!(keys("hit") + keys("miss") == 10.0 && keys("miss") >= 1.0, "{} {}", keys("hit"), keys("miss"));
-    ensure!(scrape.sum("tollgate_database_connections_limit") >= 2.0);
-    ensure!(scrape.sum("tollgate_build_info") == 1.0);
+    ensure!(keys("hit") + keys("miss") == 10 && keys("miss") >= 1, "{} {}", keys("hit"), keys("miss"));
+    ensure!(scrape.sum("tollgate_database_connections_limit") >= 2);
+    ensure!(scrape.sum("tollgate_build_info") == 1);
     Ok(())
 }
 
@@ -119,17 +118,17 @@ async fn rates_and_breakers_are_seen() -> Result<()> {
         scrape.of("tollgate_endpoint_breaker", &labels)
     };
     let before = Scrape::take(metrics).await?;
-    ensure!(breaker(&before, "0", "acme/alone", "closed") == 1.0 && breaker(&before, "0", "acme/alone", "open") == 0.0);
+    ensure!(breaker(&before, "0", "acme/alone", "closed") == 1 && breaker(&before, "0", "acme/alone", "open") == 0);
     world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(502)?;
     world.server.send(&Call::get("/api/v1/models/count").key(&world.inference.secret)).await?.ok()?;
     for _ in 0..3 {
         world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(429)?;
     }
     let after = Scrape::take(metrics).await?;
-    ensure!(breaker(&after, "0", "acme/alone", "closed") == 0.0 && breaker(&after, "0", "acme/alone", "open") == 1.0);
-    ensure!(breaker(&after, "1", "acme/pair", "closed") == 1.0);
-    ensure!(after.of("tollgate_rate_limited_total", &[("scope", "key"), ("unit", "requests")]) == 3.0);
-    ensure!(after.sum("tollgate_rate_limited_total") == 3.0);
+    ensure!(breaker(&after, "0", "acme/alone", "closed") == 0 && breaker(&after, "0", "acme/alone", "open") == 1);
+    ensure!(breaker(&after, "1", "acme/pair", "closed") == 1);
+    ensure!(after.of("tollgate_rate_limited_total", &[("scope", "key"), ("unit", "requests")]) == 3);
+    ensure!(after.sum("tollgate_rate_limited_total") == 3);
     Ok(())
 }
 
@@ -141,15 +140,15 @@ async fn a_caller_that_leaves_is_counted_as_499() -> Result<()> {
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { call.send(address).await });
     alpha.wait_for_request().await?;
-    ensure!(Scrape::take(metrics).await?.value("tollgate_in_flight_requests") == 1.0);
+    ensure!(Scrape::take(metrics).await?.value("tollgate_in_flight_requests") == 1);
     calls.shutdown().await;
     alpha.wait_until_abandoned(1).await?;
     let labels = [("route", "/api/alpha/decisions"), ("method", "POST"), ("status", "499")];
     for _ in 0..200 {
         let scrape = Scrape::take(metrics).await?;
-        let settled = scrape.of("tollgate_decisions_total", &[("outcome", "cancelled")]) == 1.0;
-        if settled && scrape.value("tollgate_in_flight_requests") == 0.0 {
-            ensure!(scrape.of("tollgate_http_requests_total", &labels) == 1.0);
+        let settled = scrape.of("tollgate_decisions_total", &[("outcome", "cancelled")]) == 1;
+        if settled && scrape.value("tollgate_in_flight_requests") == 0 {
+            ensure!(scrape.of("tollgate_http_requests_total", &labels) == 1);
             return Ok(());
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -190,7 +189,7 @@ async fn no_caller_makes_a_series() -> Result<()> {
         let known = before.series();
         after.series().into_iter().filter(|series| !known.contains(series)).collect::<Vec<_>>()
     });
-    ensure!(after.sum("tollgate_http_requests_total") >= 1_005.0);
+    ensure!(after.sum("tollgate_http_requests_total") >= 1_005);
     Ok(())
 }
 

@@ -196,6 +196,7 @@ fn what_others_keep_is_read_at_each_scrape() {
 
 /// Printed and not asserted: a machine at work is slow.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a stopwatch needs no port")]
 fn what_recording_costs() {
     let metrics = metrics();
     let record = record(vec![attempt("alpha", "completed", 1, 9)], UsageShare::WHOLE);

@@ -1,4 +1,4 @@
-//! A strict reader of the OpenMetrics text format.
+//! A strict reader of the text format of measures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ struct Family {
     kind: String,
     has_help: bool,
     unit: Option<String>,
-    samples: Vec<(Series, f64)>,
+    samples: Vec<(Series, String)>,
 }
 
-/// Every sample of a text, or what is wrong with it.
-pub fn read(text: &str) -> Result<BTreeMap<Series, f64>> {
+/// Every sample of a text as it is written there, or what is wrong with it.
+pub fn read(text: &str) -> Result<BTreeMap<Series, String>> {
     let body = text.strip_suffix("# EOF\n").context("it does not end with an EOF line")?;
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut current = String::new();
@@ -69,7 +69,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// `name{label="value",…} number`
-fn sample(line: &str) -> Result<(Series, f64)> {
+fn sample(line: &str) -> Result<(Series, String)> {
     let end = line.find(['{', ' ']).context("no value")?;
     let (name, mut rest) = line.split_at(end);
     ensure!(is_name(name), "{name} is no name");
@@ -89,8 +89,8 @@ fn sample(line: &str) -> Result<(Series, f64)> {
         rest = &rest[1..];
     }
     let number = rest.strip_prefix(' ').context("no space before the value")?;
-    let value = if number == "+Inf" { f64::INFINITY } else { number.parse().context("the value is no number")? };
-    Ok(((name.to_owned(), labels), value))
+    ensure!(number.parse::<f64>().is_ok_and(f64::is_finite), "the value is no number");
+    Ok(((name.to_owned(), labels), number.to_owned()))
 }
 
 /// What stands before the closing quote, and what stands behind it.
@@ -127,7 +127,7 @@ impl Family {
             let suffix = sample.strip_prefix(name).context("a sample of another family")?;
             ensure!(suffixes.contains(&suffix), "{sample} in a {}", self.kind);
             ensure!(labels.contains_key("le") == (suffix == "_bucket"), "{sample} and its bound");
-            ensure!(self.kind == "gauge" || *value >= 0.0, "{sample} is less than nothing");
+            ensure!(self.kind == "gauge" || !value.starts_with('-'), "{sample} is less than nothing");
         }
         if self.kind == "histogram" { self.check_buckets(name) } else { Ok(()) }
     }
@@ -148,14 +148,18 @@ impl Family {
             };
             let [((_, _), count)] = of("_count")[..] else { bail!("no count, or several, of {group:?}") };
             ensure!(of("_sum").len() == 1, "no sum, or several, of {group:?}");
-            let (mut bound, mut inside) = (f64::NEG_INFINITY, 0.0);
+            let (mut bound, mut inside) = (f64::NEG_INFINITY, 0);
             for ((_, labels), value) in of("_bucket") {
                 let le = &labels["le"];
                 let le = if le == "+Inf" { f64::INFINITY } else { le.parse()? };
-                ensure!(le > bound && *value >= inside, "buckets out of order of {group:?}");
-                (bound, inside) = (le, *value);
+                let value: u64 = value.parse()?;
+                ensure!(le > bound && value >= inside, "buckets out of order of {group:?}");
+                (bound, inside) = (le, value);
             }
-            ensure!(bound.is_infinite() && inside == *count, "the last bucket of {group:?} does not hold everything");
+            ensure!(
+                bound.is_infinite() && inside.to_string() == *count,
+                "the last bucket of {group:?} does not hold everything"
+            );
         }
         Ok(())
     }
