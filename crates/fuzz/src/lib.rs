@@ -11,6 +11,7 @@
 //! | [`requests`] | bytes to a request, and on to every outbound wire |
 //! | [`readers`] | bytes to an answer of a provider, and on to every inbound wire |
 //! | [`chat`] | the wire to chat models, whose answers are made here |
+//! | [`filters`] | requests through the content filters |
 //! | [`answers`] | what holds of an answer by every inbound wire |
 //! | `packed` | forms and packed bodies; built with `--cfg fuzzing` alone |
 //! | [`seeds`] | what the search begins with, from the golden files of the repository |
@@ -22,6 +23,7 @@
 
 pub mod answers;
 pub mod chat;
+pub mod filters;
 pub mod mutation;
 #[cfg(fuzzing)]
 pub mod packed;

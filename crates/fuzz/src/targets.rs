@@ -3,7 +3,7 @@
 use anyhow::Result;
 use api_actix::wires::dispatch::{Entry, Shape};
 
-use crate::{chat, codecs, planted, readers, requests};
+use crate::{chat, codecs, filters, planted, readers, requests};
 
 /// One target: what is given bytes and must hold of all of them.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "request-sglang", check: |input| requests::check(Entry::AnyShape, Some(Shape::Sglang), input) },
     Target { name: "request-dispatch", check: requests::check_dispatch },
     Target { name: "request-draft", check: requests::check_draft },
+    Target { name: "request-filters", check: filters::check },
     #[cfg(fuzzing)]
     Target { name: "request-multipart", check: crate::packed::check_form },
     #[cfg(fuzzing)]

@@ -73,14 +73,17 @@ impl CompiledFilters {
             if let Some((filter, node)) = found.block {
                 return Err(self.blocked(filter, text, &document.root, node, &found.keys));
             }
-            self.tell(document, text, &found, &mut findings);
+            findings.add(document, text, &found);
             if !found.redactions.is_empty() {
                 let redactions = std::mem::take(&mut found.redactions);
                 if let (Place::AssetName(_), Some(first)) = (document.place, redactions.first()) {
                     // The state refers to assets by their names.
                     return Err(self.blocked(first.filter, text, &document.root, first.node, &found.keys));
                 }
-                redacted.push((document, self.redact(document, text, *form, redactions, &found)?));
+                if let Some(first) = redactions.first().cloned() {
+                    let text = self.redact(document, text, *form, redactions, &found)?;
+                    redacted.push(Redacted { document, text, filter: first.filter });
+                }
             }
         }
         let (inquiry, aliases) = self.rebuilt(inquiry, &redacted)?;
@@ -110,30 +113,8 @@ impl CompiledFilters {
 
     fn blocked(&self, filter: usize, text: &str, root: &str, node: Node, hidden: &[usize]) -> Blocked {
         let path = paths::of(text, root, &[node], hidden).pop().unwrap_or_default();
-        match self.filters.get(filter) {
-            Some(filter) => Blocked { guardrail_id: filter.guardrail_id, label: filter.label.clone(), path },
-            // Every place of a filter is one.
-            None => Blocked { guardrail_id: GuardrailId::from_uuid(uuid::Uuid::nil()), label: String::new(), path },
-        }
-    }
-
-    /// Notes what was found in a text.
-    fn tell(&self, document: &Document<'_>, text: &str, found: &Found, findings: &mut Findings) {
-        let first = found.tallies.iter().enumerate();
-        let new: Vec<(usize, Node)> = first
-            .filter(|(filter, _)| !findings.by_filter.contains_key(filter))
-            .filter_map(|(filter, tally)| Some((filter, tally.first?)))
-            .collect();
-        let nodes: Vec<Node> = new.iter().map(|(_, node)| *node).collect();
-        let told = if nodes.is_empty() { Vec::new() } else { paths::of(text, &document.root, &nodes, &found.keys) };
-        for ((filter, _), path) in new.into_iter().zip(told) {
-            findings.by_filter.insert(filter, (path, 0));
-        }
-        for (filter, tally) in found.tallies.iter().enumerate() {
-            if let Some((_, count)) = findings.by_filter.get_mut(&filter) {
-                *count = count.saturating_add(tally.count);
-            }
-        }
+        let filter = &self.filters[filter];
+        Blocked { guardrail_id: filter.guardrail_id, label: filter.label.clone(), path }
     }
 
     /// The text without what is to be redacted.
@@ -165,16 +146,12 @@ impl CompiledFilters {
     }
 
     /// The inquiry with the texts that were redacted.
-    fn rebuilt(
-        &self,
-        inquiry: &Arc<Inquiry>,
-        redacted: &[(&Document<'_>, String)],
-    ) -> Result<(Arc<Inquiry>, Aliases), Blocked> {
+    fn rebuilt(&self, inquiry: &Arc<Inquiry>, redacted: &[Redacted<'_>]) -> Result<(Arc<Inquiry>, Aliases), Blocked> {
         if redacted.is_empty() {
             return Ok((Arc::clone(inquiry), Aliases::default()));
         }
         let (mut new, mut aliases) = (Inquiry::clone(inquiry), Aliases::default());
-        for (document, text) in redacted {
+        for Redacted { document, text, filter } in redacted {
             let put = match document.place {
                 Place::State => Json::parse(text).ok().map(|state| new.state = Some(state)),
                 Place::Questions => questions(&inquiry.questions, text).map(|questions| {
@@ -191,12 +168,19 @@ impl CompiledFilters {
             };
             if put.is_none() {
                 // Nothing goes out that is not what was looked through.
-                let redacting = self.filters.iter().position(|filter| filter.action == FilterAction::Redact);
-                return Err(self.blocked(redacting.unwrap_or_default(), "", &document.root, Node::nowhere(), &[]));
+                return Err(self.blocked(*filter, "", &document.root, Node::nowhere(), &[]));
             }
         }
         Ok((Arc::new(new), aliases))
     }
+}
+
+/// A text that is another one now.
+struct Redacted<'d> {
+    document: &'d Document<'d>,
+    text: String,
+    /// The first filter that redacted something.
+    filter: usize,
 }
 
 /// The questions that a redacted text holds, read by the reader that read them first. `None` where they are no longer
@@ -235,6 +219,25 @@ struct Findings {
 }
 
 impl Findings {
+    /// Notes what was found in a text.
+    fn add(&mut self, document: &Document<'_>, text: &str, found: &Found) {
+        let first = found.tallies.iter().enumerate();
+        let new: Vec<(usize, Node)> = first
+            .filter(|(filter, _)| !self.by_filter.contains_key(filter))
+            .filter_map(|(filter, tally)| Some((filter, tally.first?)))
+            .collect();
+        let nodes: Vec<Node> = new.iter().map(|(_, node)| *node).collect();
+        let told = if nodes.is_empty() { Vec::new() } else { paths::of(text, &document.root, &nodes, &found.keys) };
+        for ((filter, _), path) in new.into_iter().zip(told) {
+            self.by_filter.insert(filter, (path, 0));
+        }
+        for (filter, tally) in found.tallies.iter().enumerate() {
+            if let Some((_, count)) = self.by_filter.get_mut(&filter) {
+                *count = count.saturating_add(tally.count);
+            }
+        }
+    }
+
     fn told(self, filters: &CompiledFilters) -> Vec<Finding> {
         let told = self.by_filter.into_iter().filter_map(|(place, (path, count))| {
             let filter = filters.filters.get(place)?;

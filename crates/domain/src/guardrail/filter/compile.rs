@@ -5,7 +5,7 @@ use std::ops::Range;
 use regex::{RegexSet, RegexSetBuilder};
 
 use super::builtin::{self, Hint, Source};
-use super::pattern::Pattern;
+use super::pattern::{self, Pattern};
 use super::text::{View, Views};
 use super::{InvalidFilters, label};
 use crate::guardrail::{BuiltinFilter, FilterAction, GuardrailRules};
@@ -43,7 +43,7 @@ pub(super) struct Filter {
 /// The patterns of one guardrail.
 #[derive(Debug)]
 struct Customs {
-    /// Tells which of them match at all.
+    /// Tells which of them may match at all.
     set: RegexSet,
     /// Each with the place of its filter.
     patterns: Vec<(Pattern, usize)>,
@@ -93,7 +93,7 @@ impl CompiledFilters {
             patterns.push((pattern, self.filters.len()));
             self.push(id, filter.action, label::clean(filter.label.as_deref()), true);
         }
-        let texts = filters.iter().map(|filter| &filter.pattern);
+        let texts = filters.iter().map(|filter| pattern::without_boundaries(&filter.pattern));
         let set = RegexSetBuilder::new(texts).size_limit(MAX_COMPILED).build().map_err(|_| {
             let most = MAX_COMPILED >> 20;
             invalid(
@@ -200,10 +200,10 @@ impl CompiledFilters {
         }
     }
 
-    /// True where a place in a text is nothing but what stands in for an earlier match, with the number by which names
-    /// are told apart.
-    pub(super) fn is_placeholder(&self, text: &str, place: &Range<usize>) -> bool {
-        const MAX_DIGITS: usize = 8;
+    /// True where a place in a text is nothing but what stands in for an earlier match; in a name, with the number by
+    /// which names are told apart.
+    pub(super) fn is_placeholder(&self, text: &str, place: &Range<usize>, in_name: bool) -> bool {
+        const MAX_DIGITS: usize = 7;
         let longest = self.placeholders.iter().map(String::len).max().unwrap_or_default();
         let bytes = text.as_bytes();
         let from = place.start.saturating_sub(longest + 1 + MAX_DIGITS);
@@ -212,7 +212,7 @@ impl CompiledFilters {
         let Some(known) = self.placeholders.iter().find(|known| rest.starts_with(known.as_str())) else { return false };
         let after = &rest.as_bytes()[known.len()..];
         let digits = after.iter().skip(1).take(MAX_DIGITS).take_while(|byte| byte.is_ascii_digit()).count();
-        let number = if after.first() == Some(&b' ') && digits > 0 { 1 + digits } else { 0 };
+        let number = if in_name && after.first() == Some(&b' ') && digits > 0 { 1 + digits } else { 0 };
         place.end <= text.len() - rest.len() + known.len() + number
     }
 }

@@ -74,6 +74,34 @@ impl Pattern {
     }
 }
 
+/// The pattern without its word boundaries, which matches wherever it does and at some more places. Beyond ASCII the
+/// fast engine does not know boundaries, so texts in which this one matches nothing are best told by it.
+pub(super) fn without_boundaries(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let (mut rest, mut class) = (pattern, 0_u32);
+    while let Some(c) = rest.chars().next() {
+        let (token, after) = match c {
+            '\\' => rest.split_at(1 + rest[1..].chars().next().map_or(0, char::len_utf8)),
+            _ => rest.split_at(c.len_utf8()),
+        };
+        rest = after;
+        match token {
+            r"\b" | r"\B" if class == 0 => {
+                let halves = ["{start-half}", "{end-half}", "{start}", "{end}"];
+                rest = halves.iter().find_map(|half| rest.strip_prefix(half)).unwrap_or(rest);
+                out.push_str("(?:)");
+                continue;
+            }
+            "[" => class += 1,
+            "]" => class = class.saturating_sub(1),
+            _ => {}
+        }
+        out.push_str(token);
+    }
+    // A bracket that is meant as itself may have been counted; such a pattern is taken as it is.
+    if Regex::new(&out).is_ok() { out } else { pattern.to_owned() }
+}
+
 /// Why the engine does not take a pattern. What it cannot do by its nature is told as such.
 fn told(pattern: &str, fault: &regex::Error) -> String {
     if let Some(construct) = unsupported(pattern) {
@@ -186,6 +214,15 @@ mod tests {
     #[case::sometimes_empty(r"(?:\B-\B)?x|x", "ax-x", &["x", "x"])]
     fn what_a_linear_engine_can_do_is_welcome(#[case] pattern: &str, #[case] text: &str, #[case] expected: &[&str]) {
         assert_eq!(found(pattern, text), expected);
+    }
+
+    #[rstest]
+    #[case(r"\bab\B", "(?:)ab(?:)")]
+    #[case(r"\b{start}a\b{end}", "(?:)a(?:)")]
+    #[case(r"\\b[\b]\.", r"\\b[\b]\.")]
+    #[case(r"(?i)a[^\]b]\b+", r"(?i)a[^\]b](?:)+")]
+    fn boundaries_are_left_out(#[case] pattern: &str, #[case] expected: &str) {
+        assert_eq!(without_boundaries(pattern), expected);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Matches to the redacted text. Whatever no match takes stays byte for byte.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 
 use super::CompiledFilters;
 use super::scan::{Node, NodeKind, Redaction};
@@ -138,7 +139,8 @@ impl Names {
         while !taken.insert(format!("{plain} {next}")) {
             *next += 1;
         }
-        name.push_str(&format!(" {next}"));
+        // Writing to a string does not fail.
+        let _ = write!(name, " {next}");
         *next += 1;
     }
 }

@@ -254,8 +254,11 @@ impl<'f, 't> Scan<'f, 't> {
         filters.each(views, source, hint, &mut |filter, span| {
             let start = text.floor_char_boundary(span.start).max(within.start);
             let end = text.ceil_char_boundary(span.end).min(within.end);
-            if start < end {
-                hits.push((filter, start..end));
+            match hits.last_mut() {
+                // Matches that touch are one, so that a pattern of one letter leaves no list as long as the text.
+                Some((last, before)) if *last == filter && before.end == start => before.end = before.end.max(end),
+                _ if start < end => hits.push((filter, start..end)),
+                _ => {}
             }
         });
         if !hits.is_empty() {
@@ -269,7 +272,7 @@ impl<'f, 't> Scan<'f, 't> {
         let action = |filter: usize| self.filters.filters.get(filter).map(|filter| filter.action);
         let is_told = |filter: usize, span: &Range<usize>| {
             let is_exempt = action(filter) == Some(FilterAction::Redact) || self.is_again;
-            !(is_exempt && self.filters.is_placeholder(self.text, span))
+            !(is_exempt && self.filters.is_placeholder(self.text, span, node.kind == NodeKind::Key))
         };
         hits.retain(|(filter, span)| is_told(*filter, span));
         if hits.is_empty() {

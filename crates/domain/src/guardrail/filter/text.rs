@@ -79,6 +79,20 @@ impl<'t> View<'t> {
     }
 }
 
+impl View<'_> {
+    /// What a character of the source looks like.
+    fn looks_like(&mut self, c: char, source: Range<usize>) {
+        let mut buffer = [0; 4];
+        let text = match fold(c) {
+            Folded::Same => &*c.encode_utf8(&mut buffer),
+            Folded::Ascii(byte) => &*char::from(byte).encode_utf8(&mut buffer),
+            Folded::Several(text) => text,
+            Folded::Nothing => "",
+        };
+        self.instead(text, source);
+    }
+}
+
 /// A string in both views.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Views<'t> {
@@ -120,6 +134,16 @@ impl<'t> Views<'t> {
                 at += run;
                 continue;
             }
+            if let Some(inner) = escaped_twice(&content[at..]).filter(|_| escapes) {
+                // JSON within a string, as arguments of calls are: the escape is text here and a character in there.
+                plain.instead("\\", base + at..base + at + 2);
+                plain.same(&content[at + 2..at + 7], base + at + 2);
+                let source = base + at..base + at + 7;
+                folded.looks_like(inner, source);
+                differs = true;
+                at += 7;
+                continue;
+            }
             let (read, length) = one(content, at, escapes);
             let source = base + at..base + at + length;
             let mut buffer = [0; 4];
@@ -131,17 +155,13 @@ impl<'t> Views<'t> {
                 plain.instead(encoded, source.clone());
             }
             at += length;
-            match fold(read) {
-                Folded::Same if as_is => folded.same(encoded, source.start),
-                Folded::Same => folded.instead(encoded, source),
-                other => {
-                    differs = true;
-                    match other {
-                        Folded::Ascii(byte) => folded.instead(char::from(byte).encode_utf8(&mut [0; 4]), source),
-                        Folded::Several(text) => folded.instead(text, source),
-                        Folded::Nothing | Folded::Same => folded.instead("", source),
-                    }
-                }
+            if fold(read) != Folded::Same {
+                differs = true;
+                folded.looks_like(read, source);
+            } else if as_is {
+                folded.same(encoded, source.start);
+            } else {
+                folded.instead(encoded, source);
             }
         }
         Self { plain, folded: differs.then_some(folded) }
@@ -178,6 +198,13 @@ fn one(content: &str, at: usize, escapes: bool) -> (char, usize) {
         // No JSON has another.
         _ => (first, 1),
     }
+}
+
+/// The character of an escape of four digits whose backslash is escaped itself.
+fn escaped_twice(rest: &str) -> Option<char> {
+    let digits = rest.strip_prefix(r"\\u")?.get(..4)?;
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_hex.then(|| u32::from_str_radix(digits, 16).ok()).flatten().and_then(char::from_u32)
 }
 
 /// An escape of four hexadecimal digits, or two that make one character.
@@ -242,6 +269,8 @@ mod tests {
     #[case::invisible("x i\u{200b}g\u{200b} y", "ig", "i\u{200b}g")]
     #[case::several("x oﬃce y", "ffi", "ﬃ")]
     #[case::within_several("x oﬃce y", "of", "oﬃ")]
+    #[case::json_in_json(r"x a\\u0040b y", "a@b", r"a\\u0040b")]
+    #[case::no_escape_in_there(r"c:\\users", "\\users", r"\\users")]
     #[case::escaped_disguise(r"x \u0456g y", "ig", r"\u0456g")]
     #[case::after("ｘ yz", "yz", "yz")]
     fn the_folded_view_leads_back(#[case] json: &str, #[case] part: &str, #[case] expected: &str) {

@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn names_and_values_are_told_apart() {
+        use Token::{Array, Close, Key, Number, Object, String, Word};
         let text = r#" {"a" : "b", "c":[ "d", -1.5e+3,true ,{"\"e\\":null}], "f":{},"g":[]} "#;
         let found: Vec<(Token, &str)> = Tokens::of(text).map(|(token, span)| (token, &text[span])).collect();
-        use Token::{Array, Close, Key, Number, Object, String, Word};
         let expected = [
             (Object, "{"),
             (Key, "\"a\""),

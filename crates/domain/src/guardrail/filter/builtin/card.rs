@@ -87,5 +87,5 @@ fn has_check_digit(number: &[u8]) -> bool {
             weighed / 10 + weighed % 10
         })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }

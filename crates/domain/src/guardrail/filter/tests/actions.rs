@@ -133,6 +133,9 @@ fn what_a_pattern_takes_of_its_own_placeholder_is_no_match() {
         assert_eq!(once, expected, "{pattern}");
         assert_eq!(sent(&filters, &once).unwrap(), once, "{pattern}");
     }
+    // A number after it is part of it in a name alone.
+    let digits = custom(r"\d{3}", Redact, Some("N"));
+    assert_eq!(sent(&digits, r#"{"[N] 123":"[N] 123"}"#).unwrap(), r#"{"[N] 123":"[N] [N]"}"#);
     // Only what is replaced anyway is let through so.
     assert!(sent(&custom("secret", Block, Some("secret")), r#""[secret]""#).is_err());
 }

@@ -72,7 +72,7 @@ fn digits_in_neighbouring_cells_are_no_match_of_a_pattern() {
     let filters = custom("[0-9]{9}", Block, None);
     assert!(sent(&filters, r#"["123","456","789"]"#).is_ok());
     assert!(sent(&filters, r#"["123456789"]"#).is_err());
-    assert!(sent(&filters, r#"[123,456,789]"#).is_ok());
+    assert!(sent(&filters, "[123,456,789]").is_ok());
 }
 
 #[test]

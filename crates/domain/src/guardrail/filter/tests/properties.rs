@@ -6,6 +6,7 @@ use crate::routing::ConfidenceSource;
 use FilterAction::Redact;
 use proptest::prelude::*;
 use serde_json::Value;
+use std::fmt::Write as _;
 
 /// Words of which some are found, some in part, and some are odd.
 const WORDS: &[&str] = &[
@@ -65,7 +66,7 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 40, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            prop::collection::vec((text(), inner), 0..6).prop_map(|members| Value::from_iter(members)),
+            prop::collection::vec((text(), inner), 0..6).prop_map(Value::from_iter),
         ]
     })
 }
@@ -89,7 +90,7 @@ fn spelled(json: &str, every: usize) -> String {
             _ => {}
         }
         if quoted && c.is_ascii_alphanumeric() && place % every == 0 {
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            write!(out, "\\u{:04x}", u32::from(c)).unwrap();
             continue;
         }
         out.push(c);

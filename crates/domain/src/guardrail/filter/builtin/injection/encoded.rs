@@ -143,7 +143,7 @@ fn told(bytes: &[u8], place: Range<usize>, found: &mut dyn FnMut(Range<usize>, &
 
 fn prefix(bytes: &[u8]) -> usize {
     match bytes {
-        [b'\\', b'x' | b'X', ..] | [b'0', b'x' | b'X', ..] => 2,
+        [b'\\' | b'0', b'x' | b'X', ..] => 2,
         [b'%', ..] => 1,
         _ => 0,
     }

@@ -116,7 +116,7 @@ fn written_out(family: &str) -> String {
             }
             '~' => {
                 let most = chars.next().unwrap_or('0');
-                out.push_str(r"(?:[\w']{1,24}[^0-9A-Za-z_]{1,6}){0,");
+                out.push_str(r"(?:[\w']+[^0-9A-Za-z_]{1,6}){0,");
                 out.push(most);
                 out.push('}');
                 continue;

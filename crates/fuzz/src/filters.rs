@@ -1,0 +1,55 @@
+//! Content filters over requests: what is redacted is a request still, and has nothing left to redact.
+
+use std::sync::LazyLock;
+
+use anyhow::{Context as _, Result, ensure};
+use api_actix::wires::dispatch::{Asked, Entry, read_bytes};
+use domain::guardrail::filter::CompiledFilters;
+use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
+use domain::json::Json;
+
+use crate::answers::unique;
+use crate::requests;
+
+/// Everything that comes with the service, and patterns that cut close.
+fn compiled(action: FilterAction) -> Option<CompiledFilters> {
+    let patterns = ["type", "[0-9]+", r"\bs\w*", "(?s)x.*y", "é|\"|\\\\", "[A-Z]{2,}"];
+    let custom = |pattern: &&str| ContentFilter { pattern: (*pattern).to_owned(), action, label: None };
+    let rules = GuardrailRules {
+        content_filters: patterns.iter().map(custom).collect(),
+        content_filter_builtins: BuiltinFilter::ALL.map(|slug| BuiltinContentFilter { slug, action }).to_vec(),
+        ..GuardrailRules::default()
+    };
+    let id = "00000000-0000-7000-8000-000000000001".parse().ok()?;
+    CompiledFilters::compile([(id, &rules)].into_iter()).ok()
+}
+
+static FLAGGING: LazyLock<Option<CompiledFilters>> = LazyLock::new(|| compiled(FilterAction::Flag));
+static REDACTING: LazyLock<Option<CompiledFilters>> = LazyLock::new(|| compiled(FilterAction::Redact));
+
+/// Reads a body by the contract's entry and sends it through filters.
+///
+/// # Errors
+/// What does not hold.
+pub fn check(body: &[u8]) -> Result<()> {
+    let Ok(Asked { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
+    let Ok(request) = draft.check() else { return Ok(()) };
+    let flagging = FLAGGING.as_ref().context("filters that do not compile")?;
+    let flagged = flagging.apply(&request.inquiry).context("a filter that flags blocks")?;
+    ensure!(flagged.inquiry == request.inquiry, "a filter that flags changes something");
+    let redacting = REDACTING.as_ref().context("filters that do not compile")?;
+    let Ok(redacted) = redacting.apply(&request.inquiry) else { return Ok(()) };
+    if redacted.findings.is_empty() {
+        ensure!(redacted.inquiry == request.inquiry, "something is changed where nothing was found");
+    }
+    for json in [Some(&redacted.inquiry.questions.json), redacted.inquiry.state.as_ref()].into_iter().flatten() {
+        Json::parse(json.text()).context("what is redacted is no JSON")?;
+    }
+    if redacted.inquiry.questions.typed.is_some() {
+        unique(&redacted.inquiry.questions.json)?;
+    }
+    let again = redacting.apply(&redacted.inquiry).context("what was redacted is blocked")?;
+    ensure!(again.inquiry == redacted.inquiry, "what was redacted is redacted again");
+    requests::goes_out(&redacted.inquiry)?;
+    requests::is_answered(&redacted.inquiry)
+}
