@@ -15,6 +15,7 @@ async fn every_command_prints_one_json_document() -> Result<()> {
     let usage = answer["id"].as_str().context("no id")?.to_owned();
     std::fs::write(instance.path().join("rows.json"), json!([row("acme/a", "acme/a", "text")]).to_string())?;
     std::fs::write(instance.path().join("local"), "x")?;
+    std::fs::write(instance.path().join("rules.json"), json!({"description": "of a file"}).to_string())?;
     let (workspace, guardrail) = (instance.workspace("acme").await?, instance.guardrail(&[]).await?);
     let key = instance.inference_key().await?.hash;
     let mut report = Report::default();
@@ -26,7 +27,16 @@ async fn every_command_prints_one_json_document() -> Result<()> {
         ("key list --management", ""),
         (&format!("key disable {key}"), ""),
         (&format!("key enable {key}"), ""),
+        (&format!("key show {key}"), "hash limits"),
+        (&format!("key update {key} --limit-usd 5 --limit-reset monthly --tpm 9"), "hash limit_usd"),
         (&format!("guardrail assign {guardrail} {key}"), ""),
+        (&format!("guardrail unassign {guardrail} {key}"), "unassigned_count"),
+        (&format!("guardrail update {guardrail} --from rules.json"), "id version"),
+        (&format!("guardrail versions {guardrail}"), "data"),
+        (&format!("guardrail restore {guardrail} 1"), "id version"),
+        (&format!("guardrail default {guardrail}"), "workspace_id default_guardrail_id"),
+        ("guardrail default --none", "workspace_id"),
+        ("guardrail create --from rules.json", "id name"),
         ("guardrail create --name g", "id name"),
         ("guardrail list", ""),
         (&format!("guardrail show {guardrail}"), ""),
@@ -35,6 +45,10 @@ async fn every_command_prints_one_json_document() -> Result<()> {
         ("workspace create --name w", "id name"),
         ("workspace list", ""),
         (&format!("workspace credit {workspace} --add-usd 25.50"), ""),
+        (&format!("workspace budget {workspace} --daily 1 --lifetime 5"), "id budgets"),
+        (&format!("workspace rates {workspace} --rpm 60 --tpm none"), "id"),
+        (&format!("workspace show {workspace}"), "id limits"),
+        (&format!("workspace unlimited {workspace}"), "id"),
         (&format!("workspace suspend {workspace}"), ""),
         (&format!("workspace resume {workspace}"), ""),
         ("container put sess_a out/a.txt local", "container_id file_id path size_bytes"),

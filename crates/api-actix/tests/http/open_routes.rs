@@ -6,7 +6,7 @@ use api_actix::{WireNames, openapi_document};
 use domain::testing::SwitchedProbe;
 use serde_json::Value;
 
-use super::gateway::{BASE, CONTAINER, Caller, Setup, answer, guardrail};
+use super::gateway::{BASE, CONTAINER, Caller, Setup, answer, guardrail, workspace};
 
 #[tokio::test]
 async fn readiness_names_the_store_that_is_away() {
@@ -73,6 +73,25 @@ async fn what_is_served_is_what_is_described() {
     let path = format!("/guardrails/{}/assignments/keys", guardrail());
     let reply = gateway.post_json(Caller::Management, &path, r#"{"key_hashes":["a"]}"#).await;
     fits(&document, "AssignKeysResponse", &reply.json());
+    let body = format!(r#"{{"name":"g","workspace_id":"{}"}}"#, workspace(1));
+    fits(&document, "GuardrailResponse", &gateway.post_json(Caller::Management, "/guardrails", &body).await.json());
+    let own = format!("/guardrails/{}", guardrail());
+    for (schema, path) in [
+        ("GuardrailListResponse", format!("/guardrails?workspace_id={}", workspace(1))),
+        ("GuardrailResponse", own.clone()),
+        ("GuardrailVersionListResponse", format!("{own}/versions")),
+        ("GuardrailVersionResponse", format!("{own}/versions/1")),
+        ("KeyAssignmentListResponse", path.clone()),
+    ] {
+        fits(&document, schema, &gateway.get(Caller::Management, &path, &[]).await.json());
+    }
+    let body = r#"{"body":{"model":"acme/judge","questions":"?"}}"#;
+    let explained = gateway.post_json(Caller::Management, &format!("{own}/explain"), body).await;
+    fits(&document, "ExplainResponse", &explained.json());
+    let removed = gateway.post_json(Caller::Management, &format!("{path}/remove"), r#"{"key_hashes":["a"]}"#).await;
+    fits(&document, "RemoveKeysResponse", &removed.json());
+    let deleted = gateway.json(Caller::Management, "DELETE", &own, "").await;
+    fits(&document, "GuardrailDeletedResponse", &deleted.json());
     fits(&document, "ModelResponse", &gateway.get(Caller::Inference, "/model/acme/judge", &[]).await.json());
     fits(&document, "CountResponse", &gateway.get(Caller::Inference, "/models/count", &[]).await.json());
     fits(&document, "HealthResponse", &gateway.send("GET", "/health/live", &[], b"").await.json());
