@@ -10,6 +10,7 @@ use moka::future::Cache;
 use moka::policy::EvictionPolicy;
 
 use crate::ChangeWatcher;
+use crate::standing::{CacheStanding, Lookups};
 
 /// Finds grants in memory, else in `inner`; many askers of one key ask `inner` once.
 ///
@@ -20,6 +21,7 @@ pub struct CachedKeyGrants {
     inner: Arc<dyn KeyGrants>,
     watcher: Arc<ChangeWatcher>,
     cache: Cache<(u64, ApiKeyHash), Arc<KeyGrant>>,
+    lookups: Lookups,
 }
 
 /// Why a look-up brought nothing to keep.
@@ -40,7 +42,12 @@ impl CachedKeyGrants {
             .eviction_policy(EvictionPolicy::lru())
             .time_to_idle(Duration::from_mins(5))
             .build();
-        Self { inner, watcher, cache }
+        Self { inner, watcher, cache, lookups: Lookups::default() }
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> CacheStanding {
+        self.lookups.standing(self.cache.entry_count())
     }
 }
 
@@ -48,7 +55,7 @@ impl CachedKeyGrants {
 impl KeyGrants for CachedKeyGrants {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
         let entry = (self.watcher.keys_version().await?, *hash);
-        if let Some(grant) = self.cache.get(&entry).await {
+        if let Some(grant) = self.lookups.count(self.cache.get(&entry).await) {
             return Ok(Some(grant));
         }
         let look_up = async {

@@ -54,7 +54,7 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpRe
         Ok::<_, ApiError>(document)
     };
     // A copy that has begun is finished or undone, whether or not somebody waits for it.
-    let document = call.gateway.afterlife.outlive(work, CancellationToken::new()).await?;
+    let document = call.outlive(work, CancellationToken::new()).await?;
     Ok(view(&document, shape_for(headers), call.gateway.wire_names))
 }
 

@@ -20,6 +20,7 @@ use crate::http::body::JsonBody;
 use crate::http::edge::Call;
 use crate::http::error::{ApiError, SESSION_ID};
 use crate::http::format::ErrorFormat;
+use crate::http::rate::{self, TakenTokens};
 use crate::wires::Answered;
 use crate::wires::Place;
 use crate::wires::dispatch::{self, Entry, Manner};
@@ -41,13 +42,15 @@ pub(crate) async fn handle(
         (JsonBody::read(call.request, payload, max_bytes).await?, Vec::new())
     };
     let in_format = |shape| ErrorFormat::of_entry(entry, shape, call.route.under_base);
+    let body_bytes = body.text()?.len();
     let asked = dispatch::read(entry, body.text()?, parts);
     let asked = asked.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
     drop(body);
     let format = in_format(Some(asked.manner.shape()));
     let answered = async {
         let request = with_session(asked.draft, call.request.headers())?.check()?;
-        decide(call, key, request, &asked.manner).await
+        let tokens = rate::take_tokens(call.gateway, caller, body_bytes)?;
+        decide(call, key, request, tokens, &asked.manner).await
     };
     answered.await.map_err(|error| error.format(format))
 }
@@ -57,6 +60,7 @@ async fn decide(
     call: &Call<'_>,
     key: InferenceKey,
     request: DecisionRequest,
+    tokens: TakenTokens,
     manner: &Manner,
 ) -> Result<HttpResponse, ApiError> {
     let told = call.wants_metadata().then(|| Told::of(&key, &request.model));
@@ -67,10 +71,11 @@ async fn decide(
     let (now, request_id) = (call.gateway.services.clock.now(), call.request_id.clone());
     let work = async move {
         let end = submit.execute(&key, request_id, request, presence).await;
+        tokens.settle(&end);
         end.map_err(|error| refusal(error, now.timestamp_millis()))
     };
     // The caller's leaving cancels the provider's call, never the record of it.
-    match (call.gateway.afterlife.outlive(work, left).await, told) {
+    match (call.outlive(work, left).await, told) {
         (Ok(decision), told) => {
             let told = told.map(|told| (call.gateway.wire_names.service_metadata(), told.of_answer(&decision)));
             let answered = Answered {

@@ -134,7 +134,7 @@ async fn where_the_gateway_is_full_or_its_stores_are_away_or_a_key_is_over_its_r
     let mut grants = MockKeyGrants::new();
     grants.expect_find().returning(|_| Err(StoreError::unavailable("away")));
     let away = Setup { grants: Arc::new(grants), ..Setup::new().await }.start();
-    let limited = Setup { rate_limiter: Some(Arc::new(MemoryRateLimiter::new(0))), ..Setup::new().await }.start();
+    let limited = Setup { rate_limiter: Arc::new(MemoryRateLimiter::new(0)), ..Setup::new().await }.start();
     for client in BY_PATH {
         refused(&post(&full, client, &[], client.body).await, client, 503);
         refused(&post(&away, client, &[], client.body).await, client, 503);

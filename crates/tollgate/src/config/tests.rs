@@ -36,7 +36,8 @@ fn nothing_needs_to_be_said() {
     assert_eq!(config.limits.max_json_bytes, 8 * 1024 * 1024);
     assert_eq!(config.limits.max_file_bytes, 104_857_600);
     assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
-    assert_eq!(config.limits.requests_per_minute, None);
+    assert!(config.limits.key_rates.is_none() && config.limits.workspace_rates.is_none());
+    assert_eq!(config.server.metrics_listen, None);
     assert_eq!(config.limits.request_timeout, Duration::from_mins(1));
     assert!(config.sandbox_enabled && config.providers.is_empty() && config.endpoints.is_empty());
 }
@@ -50,6 +51,9 @@ fn every_documented_key_is_read() {
         base_path = "/gateway/v1/"
         wire_names = "openrouter"
         workers = 3
+        head_timeout_ms = 4
+        max_connections = 5
+        metrics_listen = "127.0.0.1:9100"
         [storage]
         url = "sqlite:///var/lib/tollgate/t.db?mode=ro"
         synchronous = "full"
@@ -63,6 +67,10 @@ fn every_documented_key_is_read() {
         max_file_bytes = 5368709120
         workspace_quota_bytes = 0
         requests_per_minute = 60
+        tokens_per_minute = 61
+        workspace_requests_per_minute = 62
+        workspace_tokens_per_minute = 63
+        body_timeout_ms = 64
         max_in_flight = 10
         request_timeout_ms = 5000
         [sandbox]
@@ -92,11 +100,16 @@ fn every_documented_key_is_read() {
     )
     .unwrap();
     assert_eq!(config.server.base_path, "/gateway/v1");
+    assert_eq!((config.server.head_timeout.as_millis(), config.server.max_connections), (4, 5));
+    assert_eq!(config.server.metrics_listen.unwrap().port(), 9_100);
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
     assert!(config.storage.synchronous_full && !config.sandbox_enabled);
     assert_eq!(config.storage.max_page_count, Some(5_000));
     assert_eq!(config.limits.max_file_bytes, 5_368_709_120);
-    assert_eq!((config.limits.workspace_quota_bytes, config.limits.requests_per_minute), (0, Some(60)));
+    assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
+    let rates = |rates: domain::rate::RateLimits| (rates.requests_per_minute, rates.tokens_per_minute);
+    assert_eq!(rates(config.limits.key_rates), (Some(60), Some(61)));
+    assert_eq!(rates(config.limits.workspace_rates), (Some(62), Some(63)));
     assert_eq!(config.log.format, LogFormat::Json);
     let provider = &config.providers[0];
     assert_eq!((provider.path.as_deref(), provider.max_answer_bytes), (Some("decide"), 3));
@@ -175,7 +188,15 @@ fn values_of_another_kind_are_told_with_their_place() {
     assert_eq!(fault("[server]\nlisten = 8080\n"), "tollgate.toml, line 2: server.listen must be a string");
     assert!(fault("[limits]\nmax_json_bytes = -1\n").ends_with("must be a whole number, zero or more"));
     assert!(fault("[limits]\nmax_json_bytes = 0\n").ends_with("must be more than 0"));
-    assert!(fault("[limits]\nrequests_per_minute = 5000000000\n").ends_with("is too large"));
+    for key in ["requests_per_minute", "tokens_per_minute", "workspace_tokens_per_minute"] {
+        for number in ["0", "5000000000"] {
+            let said = fault(&format!("[limits]\n{key} = {number}\n"));
+            assert!(said.ends_with("must be 1 to 4294967295"), "{said}");
+        }
+    }
+    assert!(fault("[server]\nmax_connections = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[server]\nhead_timeout_ms = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[server]\nmetrics_listen = \"here\"\n").contains("must be an address and a port"));
     assert!(fault("[sandbox]\nenabled = \"yes\"\n").ends_with("must be true or false"));
     assert!(fault("[log]\nformat = \"xml\"\n").ends_with("must be text or json"));
     assert!(fault("[providers]\nslug = \"a\"\n").ends_with("must be [[providers]] tables"));
