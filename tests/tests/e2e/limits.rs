@@ -152,8 +152,8 @@ async fn every_limit_refuses_by_its_own_name() -> Result<()> {
 
     let guardrail = instance.guardrail(&[]).await?;
     let patch = r#"{"limit_usd":0.00004,"reset_interval":"monthly"}"#;
-    let path = format!("/api/v1/guardrails/{guardrail}");
-    let call = tollgate_tests::Call::new(http::Method::PATCH, path).key(&world.management.secret).json(patch);
+    let at = format!("/api/v1/guardrails/{guardrail}");
+    let call = tollgate_tests::Call::new(http::Method::PATCH, at).key(&world.management.secret).json(patch);
     world.server.send(&call).await?.ok()?;
     let (one, two) = (instance.inference_key().await?, instance.inference_key().await?);
     instance.json(&["guardrail", "assign", &guardrail, &one.hash, &two.hash]).await?;

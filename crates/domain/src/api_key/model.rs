@@ -191,7 +191,7 @@ impl InferenceKey {
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn under(self, workspace_guardrail_id: Option<GuardrailId>, guardrail_id: Option<GuardrailId>) -> Self {
-        Self { workspace_guardrail_id, guardrail_id, ..self }
+        Self { guardrail_id, workspace_guardrail_id, ..self }
     }
 
     /// The same caller with a limit, for tests.
