@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adapters_broadcast::{BroadcastSettings, HttpMessageSender, signature};
 use chrono::DateTime;
@@ -14,14 +14,17 @@ use domain::observability::{
 use domain::testing::{FixedClock, SequentialIds};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 const BODY: &str = r#"{"resourceSpans":["✓"]}"#;
 
 /// Answers the first request with these bytes and returns what it was sent.
-async fn receiver(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
+async fn receiver(answer: &'static str) -> (String, JoinSet<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/in", listener.local_addr().unwrap());
-    let served = tokio::spawn(async move {
+    let mut served = JoinSet::new();
+    served.spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut read = Vec::new();
         while !String::from_utf8_lossy(&read).contains(BODY) {
@@ -74,9 +77,9 @@ async fn send(url: &str) -> Result<(), DeliveryFailed> {
 
 #[tokio::test]
 async fn a_delivery_is_signed_and_names_its_messages() {
-    let (url, served) = receiver("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\nok").await;
+    let (url, mut served) = receiver("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\nok").await;
     sender(true).send(&destination(&url), &delivery(true)).await.unwrap();
-    let request = served.await.unwrap();
+    let request = served.join_next().await.unwrap().unwrap();
     let signed = signature("0123456789abcdef", "1790000000", BODY.as_bytes());
     for line in [
         "POST /in HTTP/1.1".to_owned(),

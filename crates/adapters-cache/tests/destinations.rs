@@ -1,5 +1,4 @@
 //! Destinations at hand follow those that are stored.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use domain::json::Json;
 use domain::observability::{Destination, DestinationKind, DestinationRepository, Destinations};
 use domain::testing::{FixedClock, MemoryStore, SequentialIds};
 use domain::workspace::CreateWorkspace;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 const EVERY: Duration = Duration::from_millis(250);
@@ -52,7 +52,8 @@ async fn a_change_is_seen_at_the_next_look_and_only_by_its_workspace() {
     let watcher = Arc::new(ChangeWatcher::new(Arc::new(store.clone()), Arc::new(clock), Duration::from_millis(900)));
     let cancelled = CancellationToken::new();
     let (following, watching, until) = (Arc::clone(&live), Arc::clone(&watcher), cancelled.clone());
-    let follower = tokio::spawn(async move { following.follow(&watching, EVERY, until).await });
+    let mut followers = JoinSet::new();
+    followers.spawn(async move { following.follow(&watching, EVERY, until).await });
 
     store.insert(&destination(workspace), 5, &audit()).await.unwrap();
     watcher.refresh().await.unwrap();
@@ -68,5 +69,5 @@ async fn a_change_is_seen_at_the_next_look_and_only_by_its_workspace() {
     assert!(live.of(workspace).is_none());
 
     cancelled.cancel();
-    follower.await.unwrap();
+    followers.join_all().await;
 }

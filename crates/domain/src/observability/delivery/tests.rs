@@ -255,8 +255,8 @@ async fn nobody_knows_the_operators_collector_for_an_hour_and_its_messages_go() 
 #[test]
 fn waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half() {
     let settings = settings();
-    let whole = |failures| settings.wait(failures, None, 1_000).as_secs_f64();
-    assert_eq!([1, 2, 3, 9, 10, 40].map(whole), [1.0, 2.0, 4.0, 256.0, 300.0, 300.0]);
+    let whole = |failures| settings.wait(failures, None, 1_000).as_millis();
+    assert_eq!([1, 2, 3, 9, 10, 40].map(whole), [1_000, 2_000, 4_000, 256_000, 300_000, 300_000]);
     assert_eq!(settings.wait(3, None, 0), Duration::from_secs(2));
     assert_eq!(settings.wait(1, Some(Duration::from_secs(7)), 0), Duration::from_secs(7));
     assert_eq!(settings.wait(4, Some(Duration::from_secs(1)), 0), Duration::from_secs(4));

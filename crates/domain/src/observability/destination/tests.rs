@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use super::*;
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft, AuditLog};
+use crate::budget::WorkspaceBudgets;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
@@ -70,7 +71,7 @@ impl Stage {
                 is_default: number == 1,
                 suspended: false,
                 credit: None,
-                budgets: Default::default(),
+                budgets: WorkspaceBudgets::default(),
                 rates: RateLimits::default(),
                 default_guardrail_id: None,
                 storage_used_bytes: 0,
