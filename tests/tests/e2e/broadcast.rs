@@ -1,14 +1,15 @@
 //! Traces reach their destinations whatever becomes of receivers and processes, and no request waits for them.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::fmt::Write as _;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use hmac::{Hmac, KeyInit, Mac};
 use http::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Key, Recorded, Reply, SecondHand, Server, Upstream};
 
 use crate::world::{World, body, body_with};
@@ -122,8 +123,11 @@ fn signature(timestamp: &str, body: &[u8]) -> Result<String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes())?;
     mac.update(format!("{timestamp}.").as_bytes());
     mac.update(body);
-    let digest: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("v1={digest}"))
+    let mut signature = String::from("v1=");
+    for byte in mac.finalize().into_bytes() {
+        write!(signature, "{byte:02x}")?;
+    }
+    Ok(signature)
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Usage records on the command line and over HTTP.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tollgate_tests::{Call, Instance, SecondHand};
@@ -76,10 +78,11 @@ async fn a_table_of_more_records_than_a_page_is_whole() -> Result<()> {
     for number in 0..2_500 {
         // Several of one moment, so that pages end among them.
         let at = number / 7;
-        script.push_str(&format!(
+        write!(
+            script,
             "UPDATE one SET id = 'gen-dec-more-{number}', created_at = created_at + {at} % 2;\
              INSERT INTO usage_records SELECT * FROM one;"
-        ));
+        )?;
     }
     database.execute(&(script + "COMMIT")).await?;
     let table = csv(&world.instance, &[]).await?;

@@ -28,8 +28,8 @@ use super::recorder::UnderWay;
 use super::refusals;
 use super::routes::{self, Matched, OpenRoute, Operation, Parameters, Route, Target};
 use crate::endpoints::{
-    assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health, list_model_endpoints, list_models,
-    list_providers, promote_container_file, submit_decision,
+    assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
+    list_model_endpoints, list_models, list_providers, promote_container_file, submit_decision,
 };
 use crate::gateway::{Gateway, Place};
 

@@ -132,8 +132,7 @@ impl ApiError {
 
     /// 405, naming what the path does take.
     pub(crate) fn method_not_allowed(allow: String) -> Self {
-        Self::with_status(StatusCode::METHOD_NOT_ALLOWED, Cow::Borrowed("Method not allowed"))
-            .header(ALLOW, allow)
+        Self::with_status(StatusCode::METHOD_NOT_ALLOWED, Cow::Borrowed("Method not allowed")).header(ALLOW, allow)
     }
 
     /// A failure of a store, logged with its cause.

@@ -36,6 +36,15 @@ impl Overspent {
         Self { scope, guardrail_id, is_credit, limit, reset, spent, reserved, wanted, resets_at }
     }
 
+    /// The same refusal of a request that holds so much already, which no other request keeps from it: as if it had
+    /// asked for everything at once.
+    #[must_use]
+    pub fn beside(self, held: Usd) -> Self {
+        let others = self.reserved.pico().saturating_sub(held.pico()).max(0);
+        let wanted = self.wanted.checked_add(held).unwrap_or(Usd::from_pico(i64::MAX));
+        Self { reserved: Usd::from_pico(others), wanted, ..self }
+    }
+
     /// True where the request would fit if nothing were reserved: others may come to less than they reserved, so
     /// waiting for them may help.
     pub fn waits_for_others(&self) -> bool {

@@ -167,7 +167,8 @@ impl Question {
     /// Makes options stand for the booleans that those of another question in the same places stand for, which the
     /// canonical form does not tell.
     pub(crate) fn take_booleans(&mut self, from: &Self) {
-        if let (QuestionKind::Choice { options }, QuestionKind::Choice { options: others }) = (&mut self.kind, &from.kind)
+        if let (QuestionKind::Choice { options }, QuestionKind::Choice { options: others }) =
+            (&mut self.kind, &from.kind)
         {
             for (option, other) in options.iter_mut().zip(others) {
                 option.boolean = other.boolean;

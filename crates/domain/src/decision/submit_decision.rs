@@ -142,7 +142,7 @@ impl SubmitDecision {
             let run = Arc::clone(router).run(route, Arc::clone(request), caller, money, began);
             return Ok((Arc::new(run.await), Share::WHOLE));
         }
-        let is_same = (&route.model, route.has_stand_in_prices);
+        let is_same = (&route.model, route.prices_differ);
         let key = coalescing::key(submission.key.workspace_id(), submission.policy, is_same, request);
         let firsts = planned.clone();
         let run = {

@@ -10,7 +10,8 @@ use crate::usage::UsageRecord;
 pub struct Exchange<'a> {
     /// What was asked, as it was sent: redacted where a filter redacts.
     pub inquiry: &'a Inquiry,
-    /// The answers in canonical form; `None` where there are none.
+    /// The answers in canonical form, as they came to what was sent: where a name was redacted, under its alias. `None`
+    /// where there are none.
     pub answers: Option<&'a Json>,
 }
 

@@ -9,8 +9,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::MemoryStore;
 use super::memory_store::State;
 use crate::budget::{
-    Account, Claim, Discrepancy, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation,
-    ResetInterval, Settlement, SpendLimit, StandingLimit, abandoned_record, admit, cost_of_record,
+    Account, Claim, Discrepancy, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, ResetInterval,
+    Settlement, SpendLimit, StandingLimit, abandoned_record, admit, cost_of_record,
 };
 use crate::decision::UnknownUsage;
 use crate::error::StoreError;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, EndpointCommand, GuardrailCommand, KeyCommand, MigrateCommand, UsageCommand,
-    WorkspaceCommand,
+    AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, EndpointCommand, GuardrailCommand,
+    KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.

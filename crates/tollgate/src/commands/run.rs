@@ -7,7 +7,8 @@ use clap::Parser;
 use serde_json::json;
 
 use super::{
-    Context, audit, catalogue, container, demo, destination, doctor, endpoint, guardrail, key, migrate, openapi, serve, usage, workspace,
+    Context, audit, catalogue, container, demo, destination, doctor, endpoint, guardrail, key, migrate, openapi, serve,
+    usage, workspace,
 };
 use crate::cli::{Cli, Command};
 use crate::config::Environment;

@@ -172,12 +172,7 @@ pub const SECTIONS: [Section; 14] = [
     Section {
         name: "telemetry",
         repeated: false,
-        keys: &[
-            ("otlp_url", Text),
-            ("otlp_headers", Texts),
-            ("otlp_headers_env", Text),
-            ("otlp_privacy_mode", Switch),
-        ],
+        keys: &[("otlp_url", Text), ("otlp_headers", Texts), ("otlp_headers_env", Text), ("otlp_privacy_mode", Switch)],
     },
     Section { name: "routing", repeated: false, keys: &[("seed", Number), ("max_parts_in_flight", Number)] },
 ];

@@ -2,8 +2,8 @@
 
 mod audit;
 mod container;
-mod destination;
 mod csv;
+mod destination;
 mod endpoint;
 mod guardrail;
 mod key;
@@ -17,8 +17,8 @@ mod workspace;
 
 pub use audit::*;
 pub use container::*;
-pub use destination::*;
 pub use csv::*;
+pub use destination::*;
 pub use endpoint::*;
 pub use guardrail::*;
 pub use key::*;

@@ -49,12 +49,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "adapters-provider", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
     Layer { name: "adapters-broadcast", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
     Layer { name: "adapters-blob", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
-    Layer {
-        name: "adapters-system",
-        ours: &["domain"],
-        technologies: &["getrandom", "rustix", "tokio"],
-        others: None,
-    },
+    Layer { name: "adapters-system", ours: &["domain"], technologies: &["getrandom", "rustix", "tokio"], others: None },
     Layer { name: "adapters-metrics", ours: &["domain"], technologies: &["prometheus"], others: None },
     Layer { name: "api-actix", ours: &["domain", "catalogue-json"], technologies: &["actix", "tokio"], others: None },
     // The binary wires everything; its demo is an HTTP client.

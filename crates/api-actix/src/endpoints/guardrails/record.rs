@@ -111,7 +111,7 @@ impl<'a> GuardrailView<'a> {
             enable_free_model_training,
             enable_paid_model_training,
             content_filters: some(content_filters, FilterView::of),
-            content_filter_builtins: some(content_filter_builtins, BuiltinView::of),
+            content_filter_builtins: some(content_filter_builtins, |filter| BuiltinView::of(*filter)),
             unruled: Unruled::default(),
         }
     }
@@ -150,7 +150,7 @@ impl<'a> FilterView<'a> {
 }
 
 impl BuiltinView {
-    fn of(&filter: &BuiltinContentFilter) -> Self {
+    fn of(filter: BuiltinContentFilter) -> Self {
         // Everything is looked through, whatever was asked for.
         let scan_scope = "all_messages";
         Self { slug: filter.slug.as_str(), action: filter.action.as_str(), label: filter.slug.label(), scan_scope }

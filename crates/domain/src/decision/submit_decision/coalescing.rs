@@ -23,8 +23,8 @@ use crate::usage::UsageShare;
 /// decides which one, or at which price.
 pub(super) type CallKey = [u8; 32];
 
-/// The key of a request, whose inquiry is the one that will be sent. `has_stand_in_prices` tells that it pays for what
-/// is free to others.
+/// The key of a request, whose inquiry is the one that will be sent. `prices_differ` tells that what has no price is
+/// treated otherwise than for those who are not limited.
 pub(super) fn key(
     workspace: WorkspaceId,
     policy: Option<&Policy>,
@@ -33,7 +33,7 @@ pub(super) fn key(
 ) -> CallKey {
     let mut pieces = Pieces(Sha256::new());
     let inquiry = &request.inquiry;
-    let (model, has_stand_in_prices) = route;
+    let (model, prices_differ) = route;
     pieces.add(workspace.uuid().as_bytes());
     let guardrails = policy.map(Policy::guardrails).unwrap_or_default();
     pieces.count(guardrails.len());
@@ -41,7 +41,7 @@ pub(super) fn key(
         pieces.add(guardrail.id.uuid().as_bytes());
         pieces.add(&guardrail.version.to_le_bytes());
     }
-    pieces.add(&[u8::from(has_stand_in_prices)]);
+    pieces.add(&[u8::from(prices_differ)]);
     pieces.add(model.as_str().as_bytes());
     pieces.add(request.model.as_bytes());
     pieces.add_all(request.fallback_models.iter().map(String::as_bytes));
@@ -162,19 +162,15 @@ impl InFlight {
         };
         let mut left = Some(caller.left());
         let ended = std::future::poll_fn(|context| {
-            if let Poll::Ready(ended) = call.poll_unpin(context) {
-                return Poll::Ready(Some(ended));
-            }
-            if seat.is_put_out(context) {
-                return Poll::Ready(None);
-            }
-            if left.as_mut().is_some_and(|left| left.poll_unpin(context).is_ready()) {
+            let mut polled = call.poll_unpin(context);
+            if polled.is_pending() && left.as_mut().is_some_and(|left| left.poll_unpin(context).is_ready()) {
                 left = None;
                 seat.leave();
                 // The record is still written, so the end is awaited; if all have left, it comes at once.
-                return call.poll_unpin(context).map(Some);
+                polled = call.poll_unpin(context);
             }
-            Poll::Pending
+            // Looked at last: who was put out has no share in the call, even where that has ended in the same moment.
+            if seat.is_put_out(context) { Poll::Ready(None) } else { polled.map(Some) }
         });
         let Some((routed, of)) = ended.await else { return Joined::PutOut };
         let index = seat.everyone.collect();

@@ -40,8 +40,9 @@ impl Router {
             }
         };
         let record = self.record(&submission, routed, share, &bill, &served, UsageOutcome::Completed);
-        let answers = submission.filtered.aliases.restore(answers, &submission.asked);
+        // Others are told of what came back for what was sent: names that were redacted are the caller's alone.
         self.charge(&submission, record, Some(answers.json())).await?;
+        let answers = submission.filtered.aliases.restore(answers, &submission.asked);
         Ok(Decision {
             id: submission.id,
             inquiry: submission.asked,

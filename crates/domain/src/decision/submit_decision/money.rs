@@ -117,11 +117,38 @@ pub(super) struct Purse {
     gate: futures_util::lock::Mutex<()>,
 }
 
+/// How long others are waited for, who may need less than they have reserved: a moment in all, from the first refusal on.
+struct Patience {
+    since: Option<Duration>,
+    next: Duration,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { since: None, next: FIRST_WAIT }
+    }
+
+    /// Waits before the ledger is asked again; false where there is no more waiting, or nobody to wait with.
+    async fn wait(&mut self, router: &Router, caller: &Arc<dyn CallerPresence>) -> bool {
+        let now = router.ports.clock.monotonic();
+        let waited = now.saturating_sub(*self.since.get_or_insert(now));
+        let left = router.settings.budget_wait.saturating_sub(waited);
+        if left.is_zero() {
+            return false;
+        }
+        let sleep = router.ports.timer.sleep(self.next.min(left));
+        self.next = self.next.saturating_mul(2);
+        matches!(select(sleep, caller.left()).await, Either::Left(_))
+    }
+}
+
 /// An attempt that is to be made.
 pub(super) struct Next<'a> {
     pub(super) candidate: &'a Candidate,
     pub(super) inquiry: &'a Inquiry,
     pub(super) part: u32,
+    /// Who waits for its answer.
+    pub(super) caller: &'a Arc<dyn CallerPresence>,
     /// True where the request can do without it, so that nobody is refused because of it.
     pub(super) is_optional: bool,
 }
@@ -132,7 +159,8 @@ impl Purse {
     }
 
     /// Makes sure that an attempt is paid for, whatever it comes to, beside all that the log knows of and all that is
-    /// planned. Returns its bound in tokens; it has to begin before anything else is awaited.
+    /// planned. What only others' reservations keep out waits a moment for them. Returns its bound in tokens; it has to
+    /// begin before anything else is awaited.
     pub(super) async fn cover(
         &self,
         router: &Router,
@@ -144,12 +172,13 @@ impl Purse {
         }
         let bound = router.bound(next.candidate, next.part, next.inquiry);
         let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
+        let mut patience = Patience::new();
         loop {
             let to = self.total(so_far(), &bound);
             if self.payers.short_of(to).is_empty() {
                 return Ok(tokens);
             }
-            let _gate = self.gate.lock().await;
+            let gate = self.gate.lock().await;
             // Somebody else may have been at the ledger in the meantime.
             let to = self.total(so_far(), &bound);
             let mut refused = Vec::new();
@@ -164,7 +193,12 @@ impl Purse {
                     }
                 }
             }
-            if !refused.is_empty() && (next.is_optional || !self.payers.go_on_without(&refused)) {
+            drop(gate);
+            if refused.is_empty() || !next.is_optional && self.payers.go_on_without(&refused) {
+                continue;
+            }
+            let may_pass = |funds: &Arc<Funds>| funds.refused().is_some_and(|limit| limit.waits_for_others());
+            if next.is_optional || !refused.iter().all(may_pass) || !patience.wait(router, next.caller).await {
                 return Err(Denied::Overspent);
             }
         }
@@ -246,20 +280,12 @@ impl Router {
         caller: &Arc<dyn CallerPresence>,
     ) -> Result<(), SubmitDecisionError> {
         let amount = total(planned);
-        let began = self.ports.clock.monotonic();
-        let mut wait = FIRST_WAIT;
+        let mut patience = Patience::new();
         loop {
             let Err(overspent) = self.raise(funds, amount, planned).await? else { return Ok(()) };
-            let waited = self.ports.clock.monotonic().saturating_sub(began);
-            let left = self.settings.budget_wait.saturating_sub(waited);
-            if left.is_zero() || !overspent.waits_for_others() {
+            if !overspent.waits_for_others() || !patience.wait(self, caller).await {
                 return Err(SubmitDecisionError::Overspent(overspent));
             }
-            let sleep = self.ports.timer.sleep(wait.min(left));
-            if let Either::Right(_) = select(sleep, caller.left()).await {
-                return Err(SubmitDecisionError::Overspent(overspent));
-            }
-            wait = wait.saturating_mul(2);
         }
     }
 
@@ -293,6 +319,7 @@ impl Router {
         };
         let took = self.ports.clock.monotonic().saturating_sub(began);
         self.ports.meter.reserved(reserved.as_ref().err().map(|overspent| overspent.scope), took);
+        let reserved = reserved.map_err(|overspent| overspent.beside(held));
         let mut held = funds.held();
         Ok(match reserved {
             Ok(at) => {

@@ -145,7 +145,7 @@ impl<'a> Asking<'a> {
     }
 
     fn next(&self, candidate: &'a Candidate, is_optional: bool) -> Next<'a> {
-        Next { candidate, inquiry: &self.part.inquiry, part: self.number, is_optional }
+        Next { candidate, inquiry: &self.part.inquiry, part: self.number, caller: self.course.caller, is_optional }
     }
 
     /// How much of the whole deadline is left; `None` where nothing is.

@@ -31,8 +31,8 @@ pub(super) struct Router {
 pub(super) struct Route {
     /// The first of its models.
     pub(super) model: ModelId,
-    /// True where a price that nobody named stands in for one.
-    pub(super) has_stand_in_prices: bool,
+    /// True where what has no price is treated otherwise than for those who are not limited.
+    pub(super) prices_differ: bool,
     pub(super) parts: Vec<Part>,
     pub(super) funnel: RoutingFunnel,
 }
@@ -68,7 +68,7 @@ impl Router {
         if let Some(policy) = policy {
             permitted(&mut targets, policy, &snapshot, &mut funnel)?;
         }
-        let has_stand_in_prices = is_limited && self.price_what_has_none(&mut targets, &mut funnel)?;
+        let prices_differ = is_limited && self.price_what_has_none(&mut targets, &mut funnel)?;
         let selection = Selection {
             preferences: &request.preferences,
             inquiry: &request.inquiry,
@@ -93,7 +93,7 @@ impl Router {
             })
         });
         match planned {
-            Ok(parts) => Ok(Route { model, has_stand_in_prices, parts, funnel }),
+            Ok(parts) => Ok(Route { model, prices_differ, parts, funnel }),
             Err(Emptied::NoEndpoint) => Err(SubmitDecisionError::NoEndpoint { model, funnel }),
             Err(Emptied::Preferences) => Err(SubmitDecisionError::NothingWanted { model, funnel }),
             Err(Emptied::Incapable(incapable)) => Err(SubmitDecisionError::Incapable { model, incapable, funnel }),
@@ -103,7 +103,7 @@ impl Router {
         }
     }
 
-    /// What has no price, and what becomes of it where money is limited; true where another price stands in for one.
+    /// What has no price, and what becomes of it where money is limited; true where that is another thing than elsewhere.
     fn price_what_has_none(
         &self,
         targets: &mut [Target],
@@ -125,7 +125,7 @@ impl Router {
                 }
                 let left = targets.iter().map(|target| target.candidates.len()).sum();
                 funnel.push(("unpriced", left));
-                if left == 0 { Err(SubmitDecisionError::Unpriced(model)) } else { Ok(false) }
+                if left == 0 { Err(SubmitDecisionError::Unpriced(model)) } else { Ok(true) }
             }
         }
     }

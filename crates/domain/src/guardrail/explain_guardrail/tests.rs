@@ -43,7 +43,7 @@ impl Stage {
         Self { store: store().await, endpoints, settings, health }
     }
 
-    fn catalogue(&self) -> MemoryCatalogue {
+    fn catalogue() -> MemoryCatalogue {
         let mut rows = rows();
         // Nobody has named a price for the oracle.
         rows[3].pricing = Pricing::unknown();
@@ -100,7 +100,7 @@ impl Stage {
         let mut ledger = MockLedger::new();
         ledger.expect_reserve().never();
         let ports = SubmitDecisionPorts {
-            catalogue: Arc::new(self.catalogue()),
+            catalogue: Arc::new(Self::catalogue()),
             provider: Arc::new(provider),
             ledger: Arc::new(ledger),
             policies: Arc::new(NoGuardrails),
@@ -293,7 +293,7 @@ async fn a_key_s_limits_are_told_as_they_stand() {
         id: crate::ids::DecisionId::from_uuid(uuid::Uuid::from_u128(5)),
         payer: Payer { workspace_id: workspace_id(900), api_key: key.parse().unwrap(), guardrails: Vec::new() },
         amount: usd("0.003"),
-        lease: std::time::Duration::from_secs(60),
+        lease: std::time::Duration::from_mins(1),
         request_id: crate::ids::RequestId::from_uuid(uuid::Uuid::from_u128(6)),
         requested_model: "m".to_owned(),
         attempts: Arc::default(),

@@ -1,11 +1,11 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`].
 
 use super::super::join_all;
-use super::{Stores, guardrail_changes};
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, key_version,
     management_key, workspace_id,
 };
+use super::{Stores, guardrail_changes};
 use crate::api_key::{ApiKey, ApiKeyHash};
 use crate::ids::GuardrailId;
 
