@@ -74,4 +74,15 @@ mod tests {
         assert!(!admit(&[limit(10, 20, 0)], usd(1)).unwrap_err().waits_for_others());
         assert!(admit(&[limit(i64::MAX, i64::MAX - 1, 1)], usd(1)).is_err(), "a sum out of range fits nowhere");
     }
+
+    #[test]
+    fn what_a_request_holds_itself_is_not_kept_by_others() {
+        let alone = admit(&[limit(100, 10, 60)], usd(31)).unwrap_err().beside(usd(60));
+        assert_eq!((alone.spent, alone.reserved, alone.wanted), (usd(10), usd(0), usd(91)));
+        assert!(!alone.waits_for_others());
+        let among = admit(&[limit(100, 10, 60)], usd(31)).unwrap_err().beside(usd(59));
+        assert_eq!((among.reserved, among.wanted), (usd(1), usd(90)));
+        assert!(among.waits_for_others());
+        assert_eq!(among.beside(usd(i64::MAX)).wanted, usd(i64::MAX));
+    }
 }

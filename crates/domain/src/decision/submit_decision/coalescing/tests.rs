@@ -198,3 +198,44 @@ async fn presence_is_told_once_all_have_left_and_nobody_can_come_back() {
     assert_eq!(lock(&calls.0).len(), 1, "the later call of the same key stays");
     drop(third);
 }
+
+#[tokio::test]
+async fn who_is_put_out_has_no_share_even_where_the_call_ends_at_once() {
+    let payer = crate::budget::Payer {
+        workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
+        api_key: crate::api_key::ApiKeyHash::from_bytes([1; 32]),
+        guardrails: Vec::new(),
+    };
+    let id = crate::ids::DecisionId::from_uuid(SequentialIds::uuid(2));
+    let request_id = crate::ids::RequestId::from_uuid(SequentialIds::uuid(3));
+    let poor = Arc::new(Funds::new(id, payer, request_id, "acme/judge".to_owned()));
+    for leaves in [false, true] {
+        let calls = InFlight::default();
+        let cannot_pay = [Arc::clone(&poor)];
+        let run = |everyone: Arc<Everyone>| async move {
+            // Whoever is asked to go on without one ends in the same breath.
+            assert!(leaves || everyone.go_on_without(&cannot_pay));
+            if leaves {
+                tokio::task::yield_now().await;
+                assert!(everyone.go_on_without(&cannot_pay));
+            }
+            routed()
+        };
+        let (rich_call, rich) = calls.seat([1; 32], guest(), run).ok().unwrap();
+        let caller: Arc<dyn CallerPresence> =
+            if leaves { Arc::new(HasLeft) } else { Arc::new(crate::decision::StaysToTheEnd) };
+        let never = |_| -> BoxFuture<'static, Routed> { panic!("it is in flight") };
+        let guest = Guest { funds: Some(Arc::clone(&poor)), needed: Usd::ZERO };
+        let joined = calls.join([1; 32], Coalescing::Shared, &caller, guest, never).await;
+        assert!(matches!(joined, Joined::PutOut), "it would be charged for what others pay");
+        let (_, of) = rich_call.await;
+        assert_eq!((of, rich.everyone.collect()), (1, 0), "the shares are those of who stayed");
+    }
+}
+
+struct HasLeft;
+
+#[async_trait]
+impl CallerPresence for HasLeft {
+    async fn left(&self) {}
+}

@@ -229,3 +229,42 @@ async fn nobody_waits_for_a_caller_that_has_left() {
     assert_eq!(second.end().await.unwrap_err().kind(), ErrorKind::InsufficientCredits);
     assert_eq!(books.standing(1).await, (0, bound(&nouls(1))));
 }
+
+#[tokio::test]
+async fn a_slow_ledger_takes_nothing_from_the_wait() {
+    let most = bound(&nouls(1));
+    let busy = crate::budget::Overspent {
+        scope: BudgetScope::Key,
+        guardrail_id: None,
+        is_credit: false,
+        limit: usd(most),
+        reset: None,
+        spent: usd(0),
+        reserved: usd(1),
+        wanted: usd(most),
+        resets_at: None,
+    };
+    let clock = Arc::new(std::sync::OnceLock::<FixedClock>::new());
+    let (passing, refusals) = (Arc::clone(&clock), Mutex::new(vec![busy]));
+    let mut ledger = MockLedger::new();
+    ledger.expect_reserve().times(2).returning(move |claim| {
+        passing.get().unwrap().advance(Duration::from_millis(300));
+        let refusal = refusals.lock().unwrap().pop();
+        let reservation = crate::budget::Reservation {
+            id: claim.id,
+            at: DateTime::UNIX_EPOCH,
+            payer: claim.payer,
+            amount: claim.amount,
+        };
+        Ok(refusal.map_or(Ok(reservation), Err))
+    });
+    ledger.expect_settle().times(1).returning(|_| Ok(()));
+    let books = Books::new(None, &[]).await;
+    let world = Plan { ledger: Some(Arc::new(ledger)), ..plan(&books) }.build();
+    assert!(clock.set(world.clock.clone()).is_ok());
+    let asked = world.ask_with(key(1), nouls(1)).await;
+    assert_eq!(world.bell.waiting(), [Duration::from_millis(10)], "it is asked once more, however long it took");
+    world.ring(Duration::from_millis(10)).await;
+    world.answer(0, 1).await;
+    asked.end().await.unwrap();
+}

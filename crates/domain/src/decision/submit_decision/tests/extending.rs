@@ -188,3 +188,41 @@ async fn smaller_parts_are_paid_for_too() {
     assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!((world.upstreams().len(), books.standing(1).await.1), (1, 0));
 }
+
+/// Two requests of a key whose limit holds the bounds of both, and not of a fallback beside them.
+async fn crowded() -> (Arc<Books>, World, Asked, Asked) {
+    let books = Books::new(None, &[Some(3 * bound(&nouls(1)) - 1)]).await;
+    let world = plan(&books).build();
+    let other = world.ask_with(key(1), nouls(1)).await;
+    let asked = world.ask_with(key(1), nouls(1)).await;
+    world.finish(1, unknown(&nouls(1))).await;
+    assert_eq!((world.upstreams().len(), world.bell.waiting()), (2, vec![Duration::from_millis(10)]));
+    (books, world, other, asked)
+}
+
+#[tokio::test]
+async fn a_fallback_waits_a_moment_for_what_others_keep() {
+    let (books, world, other, asked) = crowded().await;
+    world.answer(0, 1).await;
+    other.end().await.unwrap();
+    world.ring(Duration::from_millis(10)).await;
+    assert_eq!(world.upstreams().len(), 3, "the other one has settled");
+    world.answer(2, 1).await;
+    asked.end().await.unwrap();
+    assert_eq!(books.standing(1).await, (bound(&nouls(1)) + 2, 0));
+}
+
+#[tokio::test]
+async fn a_fallback_does_not_wait_for_long_nor_for_nobody() {
+    let (_books, world, _other, asked) = crowded().await;
+    while let [wait] = world.bell.waiting()[..] {
+        world.ring(wait).await;
+    }
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(crate::system::Clock::monotonic(&world.clock), Duration::from_millis(250));
+
+    let (_books, world, _other, asked) = crowded().await;
+    asked.leave();
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(world.upstreams().len(), 2);
+}

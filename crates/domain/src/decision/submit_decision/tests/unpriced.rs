@@ -86,3 +86,22 @@ async fn another_model_with_a_price_stands_in() {
     assert_eq!(decision.model.as_str(), "acme/other");
     assert!(decision.funnel.contains(&("unpriced", 1)), "{:?}", decision.funnel);
 }
+
+#[tokio::test]
+async fn who_is_limited_has_no_share_in_what_is_free_to_others() {
+    let books = Books::new(None, &[Some(1_000)]).await;
+    let mut plan = unpriced(&books, Unpriced::Refuse);
+    plan.endpoints[1] = at_price(plan.endpoints[1].clone(), "0.000000000001");
+    let options = crate::decision::ModelOptions { coalescing: Coalescing::Each, ..Default::default() };
+    plan.settings.models.insert("acme/judge".parse().unwrap(), options);
+    let world = plan.build();
+    let free = InferenceKey::for_tests(key(1).hash(), key(1).workspace_id());
+    let request = || {
+        let mut request = nouls(1);
+        request.preferences.order = vec!["one".to_owned()];
+        request
+    };
+    let _free = world.ask_with(free, request()).await;
+    let _limited = world.ask_with(key(1), request()).await;
+    assert_eq!(world.upstreams(), ["a", "b"]);
+}
