@@ -248,6 +248,31 @@ async fn whatever_does_not_add_up_is_named() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_is_named_whatever_it_cost_and_ends_no_audit() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    furnish(&database, 1_000).await;
+    let ledger = start(&database);
+    settle(&ledger, charged(1, 0)).await;
+    settle(&ledger, charged(2, 7)).await;
+    ledger.reserve(claim(9, 50)).await.unwrap().unwrap();
+    folder.execute(&format!("UPDATE usage_records SET attempts = '[' WHERE id = '{}'", decision_id(1))).await;
+    assert_eq!(discrepancies(&ledger).await, [format!("record {}, which cannot be read: 0 for 0", decision_id(1))]);
+    folder.execute("UPDATE usage_records SET guardrails = '['").await;
+    folder.execute("UPDATE reservations SET guardrails = '['").await;
+    let found = discrepancies(&ledger).await;
+    for expected in [
+        format!("reservation {}, which cannot be read: 0.00000000005 for 0", decision_id(9)),
+        format!("record {}, which cannot be read: 0 for 0", decision_id(1)),
+        format!("record {}, which cannot be read: 0.000000000007 for 0", decision_id(2)),
+        format!("key {} total: spent: 0.000000000007 for 0", hash(1)),
+        format!("workspace {} total: reserved: 0.00000000005 for 0", workspace_id(1)),
+    ] {
+        assert!(found.contains(&expected), "{expected} in {found:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_audit_goes_through_every_page() {
     let folder = Folder::new();
     let database = folder.open().await;

@@ -13,7 +13,7 @@ use super::job::Charge;
 use super::statements::Texts;
 use crate::convert::millis;
 use crate::database::Database;
-use crate::entities::reservations::{Column, Entity};
+use crate::entities::reservations::{Column, Entity, Model};
 use crate::errors::store_error;
 
 fn over(now: DateTime<Utc>, limit: u64) -> Select<Entity> {
@@ -36,12 +36,9 @@ pub(super) async fn expire(database: &Database, unknown: UnknownUsage, limit: u6
     let (mut abandoned, mut ended) = (Vec::new(), Vec::new());
     for row in rows {
         let id = row.id.clone();
-        match to_claim(row) {
-            Ok((claim, reservation)) => {
-                let record = abandoned_record(&claim, &reservation).filter(|_| unknown == UnknownUsage::Bound);
-                if let Some(record) = record {
-                    abandoned.push(Charge::of(Settlement { record, messages: Vec::new() })?);
-                }
+        match to_charge(row, unknown) {
+            Ok(charge) => {
+                abandoned.extend(charge);
                 ended.push(id);
             }
             // It stays for somebody to look at; the others do not wait for that.
@@ -57,4 +54,11 @@ pub(super) async fn expire(database: &Database, unknown: UnknownUsage, limit: u6
     transaction.commit().await.map_err(store_error)?;
     let (all, charged) = (ids.len() as u64, charged.len() as u64);
     Ok(ExpiryReport { released: all.saturating_sub(charged), charged })
+}
+
+/// What a reservation whose process died is charged, where it is.
+fn to_charge(row: Model, unknown: UnknownUsage) -> Result<Option<Charge>, StoreError> {
+    let (claim, reservation) = to_claim(row)?;
+    let record = abandoned_record(&claim, &reservation).filter(|_| unknown == UnknownUsage::Bound);
+    record.map(|record| Charge::of(Settlement { record, messages: Vec::new() })).transpose()
 }
