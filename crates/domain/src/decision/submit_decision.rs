@@ -7,6 +7,7 @@ mod money;
 mod part;
 mod plan;
 mod preview;
+mod purse;
 mod router;
 mod target;
 
@@ -16,7 +17,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use self::coalescing::{CallKey, Everyone, Guest, InFlight, Joined, Share};
-use self::money::{Denied, Funds, Payers};
+use self::money::{Denied, Funds};
+use self::purse::Payers;
 use self::router::{Route, Routed, Router};
 use super::{
     CallerPresence, Coalescing, Decision, DecisionProvider, DecisionRequest, Inquiry, RouterSettings,

@@ -156,7 +156,8 @@ pub trait Meter: Send + Sync {
     /// A Decisions request was charged. Its attempts are in the record.
     fn settled(&self, record: &UsageRecord);
 
-    /// Money was reserved, or refused by a limit of that scope; the time it took is that of the store.
+    /// Money was reserved, or refused by a limit of that scope for good: what is only waited for is not refused. The time
+    /// it took is that of the store.
     fn reserved(&self, refused_by: Option<BudgetScope>, took: Duration);
 
     /// A guardrail blocked, redacted or flagged something: `action`.

@@ -7,7 +7,6 @@ use chrono::{DateTime, Utc};
 use futures_util::future::{Either, select};
 
 use super::attempt_log::{beginning, bound_tokens};
-use super::coalescing::Everyone;
 use super::plan::Part;
 use super::router::Router;
 use crate::budget::{Claim, Overspent, Payer};
@@ -36,8 +35,8 @@ struct Held {
     /// When it was reserved, by the store's clock; `None` where nothing is.
     at: Option<DateTime<Utc>>,
     amount: Usd,
-    /// The limit that left no room for more.
-    refused: Option<Overspent>,
+    /// The limit that left no room for more, and how long the store took to say so.
+    refused: Option<(Overspent, Duration)>,
 }
 
 impl Funds {
@@ -57,7 +56,7 @@ impl Funds {
 
     /// The limit that left no room for more, where one did.
     pub(super) fn refused(&self) -> Option<Overspent> {
-        self.held().refused
+        self.held().refused.map(|(overspent, _)| overspent)
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -74,62 +73,19 @@ pub(super) enum Denied {
     Store,
 }
 
-/// Who has to have reserved what a call may come to, before it does.
-pub(super) enum Payers {
-    /// Nobody is limited.
-    Nobody,
-    /// One request.
-    One(Arc<Funds>),
-    /// All who share the call, limited or not.
-    Everyone(Arc<Everyone>),
-}
-
-impl Payers {
-    pub(super) fn of(funds: Option<&Arc<Funds>>) -> Self {
-        funds.map_or(Self::Nobody, |funds| Self::One(Arc::clone(funds)))
-    }
-
-    /// Whoever has reserved less than `to`. Whoever comes later must have reserved as much.
-    fn short_of(&self, to: Usd) -> Vec<Arc<Funds>> {
-        match self {
-            Self::Nobody => Vec::new(),
-            Self::One(funds) if funds.amount() >= to => Vec::new(),
-            Self::One(funds) => vec![Arc::clone(funds)],
-            Self::Everyone(everyone) => everyone.short_of(to),
-        }
-    }
-
-    /// Goes on without those who cannot pay; false, and nothing has changed, where nobody else is there.
-    fn go_on_without(&self, refused: &[Arc<Funds>]) -> bool {
-        match self {
-            Self::Nobody | Self::One(_) => refused.is_empty(),
-            Self::Everyone(everyone) => everyone.go_on_without(refused),
-        }
-    }
-}
-
-/// What money a call needs.
-pub(super) struct Purse {
-    payers: Payers,
-    /// The first attempt of each part that has not begun.
-    planned: Mutex<Vec<AttemptRecord>>,
-    /// One at a time asks the ledger for more.
-    gate: futures_util::lock::Mutex<()>,
-}
-
 /// How long others are waited for, who may need less than they have reserved: a moment in all, from the first refusal on.
-struct Patience {
+pub(super) struct Patience {
     since: Option<Duration>,
     next: Duration,
 }
 
 impl Patience {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { since: None, next: FIRST_WAIT }
     }
 
     /// Waits before the ledger is asked again; false where there is no more waiting, or nobody to wait with.
-    async fn wait(&mut self, router: &Router, caller: &Arc<dyn CallerPresence>) -> bool {
+    pub(super) async fn wait(&mut self, router: &Router, caller: &Arc<dyn CallerPresence>) -> bool {
         let now = router.ports.clock.monotonic();
         let waited = now.saturating_sub(*self.since.get_or_insert(now));
         let left = router.settings.budget_wait.saturating_sub(waited);
@@ -142,91 +98,12 @@ impl Patience {
     }
 }
 
-/// An attempt that is to be made.
-pub(super) struct Next<'a> {
-    pub(super) candidate: &'a Candidate,
-    pub(super) inquiry: &'a Inquiry,
-    pub(super) part: u32,
-    /// Who waits for its answer.
-    pub(super) caller: &'a Arc<dyn CallerPresence>,
-    /// True where the request can do without it, so that nobody is refused because of it.
-    pub(super) is_optional: bool,
-}
-
-impl Purse {
-    pub(super) fn new(payers: Payers, planned: Vec<AttemptRecord>) -> Self {
-        Self { payers, planned: Mutex::new(planned), gate: futures_util::lock::Mutex::default() }
-    }
-
-    /// Makes sure that an attempt is paid for, whatever it comes to, beside all that the log knows of and all that is
-    /// planned. What only others' reservations keep out waits a moment for them. Returns its bound in tokens; it has to
-    /// begin before anything else is awaited.
-    pub(super) async fn cover(
-        &self,
-        router: &Router,
-        next: &Next<'_>,
-        so_far: impl Fn() -> Option<Charge> + Send + Sync,
-    ) -> Result<u64, Denied> {
-        if matches!(self.payers, Payers::Nobody) {
-            return Ok(0);
-        }
-        let bound = router.bound(next.candidate, next.part, next.inquiry);
-        let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
-        let mut patience = Patience::new();
-        loop {
-            let to = self.total(so_far(), &bound);
-            if self.payers.short_of(to).is_empty() {
-                return Ok(tokens);
-            }
-            let gate = self.gate.lock().await;
-            // Somebody else may have been at the ledger in the meantime.
-            let to = self.total(so_far(), &bound);
-            let mut refused = Vec::new();
-            for funds in self.payers.short_of(to) {
-                match router.raise(&funds, to, std::slice::from_ref(&bound)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) => refused.push(funds),
-                    Err(error) => {
-                        let error: &dyn std::error::Error = &error;
-                        tracing::warn!(error, "money for another attempt could not be reserved");
-                        return Err(Denied::Store);
-                    }
-                }
-            }
-            drop(gate);
-            if refused.is_empty() || !next.is_optional && self.payers.go_on_without(&refused) {
-                continue;
-            }
-            let may_pass = |funds: &Arc<Funds>| funds.refused().is_some_and(|limit| limit.waits_for_others());
-            if next.is_optional || !refused.iter().all(may_pass) || !patience.wait(router, next.caller).await {
-                return Err(Denied::Overspent);
-            }
-        }
-    }
-
-    /// An attempt of a part begins, or none ever will: what was planned for it is not needed any more.
-    pub(super) fn begun(&self, part: u32) {
-        self.planned().retain(|planned| planned.part != part);
-    }
-
-    fn total(&self, so_far: Option<Charge>, bound: &AttemptRecord) -> Usd {
-        let planned = self.planned();
-        let others = planned.iter().filter(|planned| planned.part != bound.part);
-        let sum = others.chain([bound]).try_fold(so_far, |sum, record| Some(sum?.checked_add(charge(record)?)));
-        in_money(sum.flatten())
-    }
-
-    fn planned(&self) -> MutexGuard<'_, Vec<AttemptRecord>> {
-        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn charge(record: &AttemptRecord) -> Option<Charge> {
+pub(super) fn charge(record: &AttemptRecord) -> Option<Charge> {
     record.prices.charge(record.input_tokens, record.output_tokens)
 }
 
 /// Rounded up; what is beyond all money is the most that there is, for which no limit has room.
-fn in_money(charge: Option<Charge>) -> Usd {
+pub(super) fn in_money(charge: Option<Charge>) -> Usd {
     charge.and_then(Charge::round_up).unwrap_or(Usd::from_pico(i64::MAX))
 }
 
@@ -256,7 +133,7 @@ fn within(attempt: &AttemptRecord, amount: Usd) -> AttemptRecord {
 
 impl Router {
     /// An attempt that comes to the most that it may.
-    fn bound(&self, candidate: &Candidate, part: u32, inquiry: &Inquiry) -> AttemptRecord {
+    pub(super) fn bound(&self, candidate: &Candidate, part: u32, inquiry: &Inquiry) -> AttemptRecord {
         let endpoint = &candidate.endpoint;
         let bytes = self.ports.provider.outbound_bytes(endpoint, inquiry);
         let tokens = bound_tokens(self.settings.token_factor, bytes, endpoint.token_overhead);
@@ -284,6 +161,7 @@ impl Router {
         loop {
             let Err(overspent) = self.raise(funds, amount, planned).await? else { return Ok(()) };
             if !overspent.waits_for_others() || !patience.wait(self, caller).await {
+                self.count_refusal(funds);
                 return Err(SubmitDecisionError::Overspent(overspent));
             }
         }
@@ -318,7 +196,9 @@ impl Router {
             self.ports.ledger.reserve(claim).await?.map(|reservation| Some(reservation.at))
         };
         let took = self.ports.clock.monotonic().saturating_sub(began);
-        self.ports.meter.reserved(reserved.as_ref().err().map(|overspent| overspent.scope), took);
+        if reserved.is_ok() {
+            self.ports.meter.reserved(None, took);
+        }
         let reserved = reserved.map_err(|overspent| overspent.beside(held));
         let mut held = funds.held();
         Ok(match reserved {
@@ -328,10 +208,19 @@ impl Router {
                 Ok(())
             }
             Err(overspent) => {
-                held.refused = Some(overspent);
+                held.refused = Some((overspent, took));
                 Err(overspent)
             }
         })
+    }
+
+    /// Counts the last refusal: once for each attempt that there is no money for, however often it was looked again, and
+    /// not where the request can do without.
+    pub(super) fn count_refusal(&self, funds: &Funds) {
+        let refused = funds.held().refused;
+        if let Some((overspent, took)) = refused {
+            self.ports.meter.reserved(Some(overspent.scope), took);
+        }
     }
 
     /// Gives everything back, because nothing was sent.

@@ -9,8 +9,9 @@ use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::FuturesUnordered;
 
 use super::attempt_log::{AttemptEnd, AttemptLog, Place};
-use super::money::{Denied, Next, Purse};
+use super::money::Denied;
 use super::plan::Part;
+use super::purse::{Next, Purse};
 use super::router::Router;
 use crate::decision::{
     AnswerRules, Answers, CallerPresence, Hedging, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage, SentBytes,

@@ -10,9 +10,9 @@ use futures_util::stream::FuturesUnordered;
 
 use super::SubmitDecisionPorts;
 use super::attempt_log::AttemptLog;
-use super::money::{Payers, Purse};
 use super::part::{Course, PartEnd};
 use super::plan::{MAX_PARTS, Part, Precedence, plan};
+use super::purse::{Payers, Purse};
 use super::target::Target;
 use crate::decision::{CallerPresence, DecisionRequest, RouterSettings, RoutingFunnel, SubmitDecisionError, Unpriced};
 use crate::guardrail::Policy;

@@ -268,3 +268,53 @@ async fn a_slow_ledger_takes_nothing_from_the_wait() {
     world.answer(0, 1).await;
     asked.end().await.unwrap();
 }
+
+/// Counts reservations by who refused them.
+fn counting() -> (Arc<Mutex<Vec<Option<BudgetScope>>>>, Arc<MockMeter>) {
+    let counted = Arc::new(Mutex::new(Vec::new()));
+    let mut meter = MockMeter::new();
+    let counts = Arc::clone(&counted);
+    meter.expect_reserved().returning(move |refused_by, _| counts.lock().unwrap().push(refused_by));
+    meter.expect_settled().return_const(());
+    (counted, Arc::new(meter))
+}
+
+#[tokio::test]
+async fn a_refusal_is_counted_once_and_only_where_it_is_the_last_word() {
+    let (_books, plan) = busy().await;
+    let (counted, meter) = counting();
+    let world = Plan { meter, ..plan }.build();
+    let first = world.ask_with(key(1), nouls(1)).await;
+    let refused = world.ask_with(key(1), nouls(1)).await;
+    while let [wait] = world.bell.waiting()[..] {
+        world.ring(wait).await;
+    }
+    refused.end().await.unwrap_err();
+    assert_eq!(*counted.lock().unwrap(), [None, Some(BudgetScope::Key)], "five looks are one refusal");
+    let admitted = world.ask_with(key(1), nouls(1)).await;
+    world.answer(0, 1).await;
+    first.end().await.unwrap();
+    world.ring(Duration::from_millis(10)).await;
+    world.answer(1, 1).await;
+    admitted.end().await.unwrap();
+    assert_eq!(*counted.lock().unwrap(), [None, Some(BudgetScope::Key), None], "who waited was not refused");
+}
+
+#[tokio::test]
+async fn a_fallback_without_money_is_counted_and_a_race_is_not() {
+    let most = bound(&nouls(1));
+    let books = Books::new(None, &[Some(2 * most - 1)]).await;
+    let mut plan = plan(&books);
+    let hedging = Some(crate::decision::Hedging { after: Some(Duration::from_millis(50)) });
+    let options = crate::decision::ModelOptions { hedging, ..Default::default() };
+    plan.settings.models.insert("acme/judge".parse().unwrap(), options);
+    let (counted, meter) = counting();
+    let world = Plan { meter, ..plan }.build();
+    let asked = world.ask_with(key(1), nouls(1)).await;
+    world.ring(Duration::from_millis(50)).await;
+    assert_eq!(*counted.lock().unwrap(), [None], "the request can do without a race");
+    let sent_bytes = u64::try_from(nouls(1).inquiry.len_bytes()).unwrap();
+    world.finish(0, Err(AttemptFailure { sent_bytes, ..failure(TimedOut).unwrap_err() })).await;
+    asked.end().await.unwrap_err();
+    assert_eq!(*counted.lock().unwrap(), [None, Some(BudgetScope::Key)]);
+}
