@@ -76,8 +76,8 @@ impl CompiledFilters {
             findings.add(document, text, &found);
             if !found.redactions.is_empty() {
                 let redactions = std::mem::take(&mut found.redactions);
-                if let (Place::AssetName(_), Some(first)) = (document.place, redactions.first()) {
-                    // The state refers to assets by their names.
+                if let (Place::AssetName(_) | Place::AssetType(_), Some(first)) = (document.place, redactions.first()) {
+                    // The state refers to assets by their names, and a medium of another type is another medium.
                     return Err(self.blocked(first.filter, text, &document.root, first.node, &found.keys));
                 }
                 if let Some(first) = redactions.first().cloned() {
@@ -164,7 +164,7 @@ impl CompiledFilters {
                 Place::AssetPart(index) | Place::AssetInline(index) => {
                     change(&mut new.attachments, index, |asset| documents::with_content(asset, text))
                 }
-                Place::AssetName(_) | Place::Media => None,
+                Place::AssetName(_) | Place::AssetType(_) | Place::Media => None,
             };
             if put.is_none() {
                 // Nothing goes out that is not what was looked through.

@@ -26,6 +26,8 @@ pub(super) enum Place {
     Questions,
     /// The name of the asset of that place.
     AssetName(usize),
+    /// The media type of the part that it came in.
+    AssetType(usize),
     /// What is said about it.
     AssetEntry(usize),
     /// Its content, as a part of its own.
@@ -89,6 +91,9 @@ fn of_asset<'i>(index: usize, asset: &'i Asset, documents: &mut Vec<Document<'i>
         documents.push(Document { place, root, body: Body::Readable(text, form), medium: None });
     };
     add(Place::AssetName(index), "assets (key)".to_owned(), asset.name.as_str().into(), Form::Text);
+    if let Some(media_type) = &asset.media_type {
+        add(Place::AssetType(index), root.clone(), media_type.as_str().into(), Form::Text);
+    }
     let Some(content) = content_of(asset) else {
         documents.push(unreadable(&root));
         return;
@@ -117,13 +122,26 @@ fn without_content(asset: &Asset) -> String {
 }
 
 fn media_type(asset: &Asset) -> Option<String> {
+    Some(whole_media_type(asset)?.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+fn whole_media_type(asset: &Asset) -> Option<String> {
     let named = || {
         let members = asset.entry.members()?;
         let member = members.iter().find(|(name, _)| MEDIA_TYPES.contains(&name.as_str()))?;
         member.1.as_string()
     };
-    let whole = asset.media_type.clone().or_else(named)?;
-    Some(whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    asset.media_type.clone().or_else(named)
+}
+
+/// True where the bytes may be read as UTF-8, or the media type does not say how to.
+fn is_utf8(asset: &Asset) -> bool {
+    let whole = whole_media_type(asset).unwrap_or_default().to_ascii_lowercase();
+    let mut sets = whole.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    sets.all(|(name, value)| {
+        let known = ["utf-8", "utf8", "us-ascii", "ascii"];
+        name.trim() != "charset" || known.contains(&value.trim().trim_matches('"'))
+    })
 }
 
 fn is_json(asset: &Asset) -> bool {
@@ -132,6 +150,9 @@ fn is_json(asset: &Asset) -> bool {
 
 /// The content where it is text that can be read.
 fn content_of(asset: &Asset) -> Option<String> {
+    if !is_utf8(asset) {
+        return None;
+    }
     if !is_json(asset) && !media_type(asset).is_some_and(|kind| kind.starts_with("text/")) {
         return None;
     }

@@ -5,7 +5,7 @@
 //! | `compile` | filters of several guardrails, checked and ready for use |
 //! | `pattern`, `builtin` | what finds matches in one text |
 //! | `tokens`, `text`, `fold` | a JSON text to the strings in it, as they are read and as they look, with the way back |
-//! | `scan`, `run` | every string, name and number of a text, and text that is split over neighbours |
+//! | `scan`, `number`, `run` | every string, name and number of a text, and text that is split over neighbours |
 //! | `rewrite`, `paths` | matches to the redacted text, and to the places that are told |
 //! | `apply`, `documents`, `aliases` | an inquiry through all of it, and the names of its answers |
 
@@ -17,6 +17,7 @@ mod documents;
 mod errors;
 mod fold;
 mod label;
+mod number;
 mod paths;
 mod pattern;
 mod rewrite;

@@ -47,11 +47,10 @@ impl Pattern {
 
     /// Gives every match that is not empty, in order. Takes time linear in the text, whatever the pattern.
     pub(super) fn each(&self, text: &str, mut found: impl FnMut(Range<usize>)) {
-        let (mut at, mut count) = (0, 0);
+        let (mut at, mut count, mut vain) = (0, 0, 0);
         while at <= text.len() {
-            let Some(next) = (if count < FOLLOWED { self.followed(text, at) } else { self.nearby(text, at) }) else {
-                return;
-            };
+            let next = if count < FOLLOWED { self.followed(text, at) } else { self.nearby(text, at, &mut vain) };
+            let Some(next) = next else { return };
             count += 1;
             if next.is_empty() {
                 at = text.ceil_char_boundary(next.end + 1).max(next.end + 1);
@@ -66,11 +65,23 @@ impl Pattern {
         self.regex.find_at(text, at).map(|found| found.range())
     }
 
-    /// The next match, of which no more is looked for than stands near the place where it is certain.
-    fn nearby(&self, text: &str, at: usize) -> Option<Range<usize>> {
+    /// The next match, of which no more is looked for than stands near the place where it is certain, and near where
+    /// it has come to. `vain` counts the times that more was looked at and there was less.
+    fn nearby(&self, text: &str, at: usize, vain: &mut usize) -> Option<Range<usize>> {
         let certain = self.regex.shortest_match_at(text, at)?;
-        let limit = text.floor_char_boundary(certain + AHEAD);
-        self.followed(&text[..limit], at).or_else(|| self.followed(text, at))
+        let mut limit = text.floor_char_boundary(certain + AHEAD);
+        let mut found = self.followed(&text[..limit], at).or_else(|| self.followed(text, at))?;
+        // What ends where the look ended may go on. What it goes over is not looked at again.
+        while found.end == limit && limit < text.len() && *vain < FOLLOWED {
+            let before = limit;
+            limit = text.floor_char_boundary(limit + (limit - at).max(AHEAD));
+            let Some(further) = self.followed(&text[..limit], at) else { break };
+            if further.end < before {
+                *vain += 1;
+            }
+            found = further;
+        }
+        Some(found)
     }
 }
 
@@ -232,6 +243,23 @@ mod tests {
         let long = "x".repeat(400);
         let text = format!("{long} ").repeat(200);
         assert!(found("x+", &text).iter().all(|found| *found == long));
+    }
+
+    #[test]
+    fn long_matches_are_found_whole_however_many_come_before() {
+        let long = format!("key={}", "x".repeat(5_000));
+        let text = format!("{long} ").repeat(100);
+        let found = found(r"key=\w+", &text);
+        assert_eq!(found.len(), 100);
+        assert!(found.iter().all(|found| *found == long));
+    }
+
+    /// Where the look ends this pattern takes for the end of the text, and finds out in vain that it is not.
+    #[test]
+    fn what_seems_to_go_on_is_not_followed_again_and_again() {
+        let text = format!("{}z", "a".repeat(40_000));
+        let found = found(r"a(?:[^z]*$)?", &text);
+        assert_eq!(found.concat().len(), 40_000);
     }
 
     /// Each match of this pattern is sought to the end of the text, by the square of it where it is done each time.

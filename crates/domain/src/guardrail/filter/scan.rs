@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::CompiledFilters;
 use super::builtin::{Hint, Source};
 use super::run::{Piece, Run};
 use super::text::Views;
 use super::tokens::{Token, Tokens, content};
+use super::{CompiledFilters, number};
 use crate::decision::{Question, QuestionKind};
 use crate::guardrail::FilterAction;
 
@@ -180,6 +180,7 @@ impl<'f, 't> Scan<'f, 't> {
                     let hint = frames.last().map_or(Hint::None, |frame| frame.hint);
                     let node = Node { kind: NodeKind::Number, start: span.start, end: span.end, object: 0 };
                     self.leaf(node, &Views::of_json(&text[span.clone()], span.start), hint);
+                    self.moved(node, hint);
                 }
                 Token::Word => {}
             }
@@ -265,6 +266,22 @@ impl<'f, 't> Scan<'f, 't> {
             self.record(node, &mut hits);
         }
         self.hits = hits;
+    }
+
+    /// A number whose point an exponent moves, as it is without one. A match takes all of it.
+    fn moved(&mut self, node: Node, hint: Hint) {
+        let Some(number) = number::written_out(&self.text[node.content()]) else { return };
+        let (filters, known) = (self.filters, std::mem::take(&mut self.hits));
+        let mut hits = Vec::new();
+        filters.each(&Views::verbatim(&number), Source::Number, hint, &mut |filter, _| {
+            if !known.iter().any(|(known, _)| *known == filter) {
+                hits.push((filter, node.content()));
+            }
+        });
+        self.hits = known;
+        if !hits.is_empty() {
+            self.record(node, &mut hits);
+        }
     }
 
     fn record(&mut self, node: Node, hits: &mut Vec<(usize, Range<usize>)>) {

@@ -63,9 +63,15 @@ pub(super) fn span(groups: &[Group]) -> Range<usize> {
     }
 }
 
-/// True where a letter, digit or underscore stands directly before or after.
+/// Most underscores by which a text sets something off.
+const MAX_EMPHASIS: usize = 8;
+
+/// True where a letter or digit stands directly before or after, or beyond underscores there. Underscores that nothing
+/// stands beyond are emphasis.
 pub(super) fn in_word(text: &str, span: &Range<usize>) -> bool {
-    let bytes = text.as_bytes();
-    let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    is_word(span.start.checked_sub(1).and_then(|before| bytes.get(before))) || is_word(bytes.get(span.end))
+    let (before, after) = (&text.as_bytes()[..span.start], &text.as_bytes()[span.end..]);
+    let is_line = |byte: &&u8| **byte == b'_';
+    let mut before = before.iter().rev().take(MAX_EMPHASIS).skip_while(is_line);
+    let mut after = after.iter().take(MAX_EMPHASIS).skip_while(is_line);
+    [before.next(), after.next()].into_iter().flatten().any(u8::is_ascii_alphanumeric)
 }

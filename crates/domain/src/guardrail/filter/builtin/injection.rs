@@ -6,6 +6,7 @@ mod patterns;
 mod scrambled;
 mod spaced;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// How often what was decoded is looked through for something to decode.
@@ -28,11 +29,12 @@ fn within(text: &str, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
     if text.len() < MIN_BYTES {
         return;
     }
-    patterns::each(text, found);
-    if let Some(view) = spaced::joined(text) {
+    let plain = without_emphasis(text);
+    patterns::each(&plain, found);
+    if let Some(view) = spaced::joined(&plain) {
         view.each(found);
     }
-    if let Some(ordered) = scrambled::in_order(text) {
+    if let Some(ordered) = scrambled::in_order(&plain) {
         // Each word keeps its place and length.
         patterns::each(&ordered, found);
     }
@@ -46,6 +48,27 @@ fn within(text: &str, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
             }
         });
     }
+}
+
+/// The text with spaces for underscores that are part of no word, so that each word begins and ends where a reader
+/// sees it. Nothing moves.
+fn without_emphasis(text: &str) -> Cow<'_, str> {
+    if !text.contains('_') {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('_') {
+        let (before, after) = rest.split_at(start);
+        let length = after.bytes().take_while(|byte| *byte == b'_').count();
+        let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let is_within = is_word(before.chars().next_back()) && is_word(after[length..].chars().next());
+        plain.push_str(before);
+        plain.extend(std::iter::repeat_n(if is_within { '_' } else { ' ' }, length));
+        rest = &after[length..];
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
 }
 
 /// Gives every attempt that is written in tag characters, which nobody sees but a model reads. They are in no folded

@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
+use super::groups::in_word;
+
 /// Longest text of an address.
 const MAX_BYTES: usize = 45;
 
@@ -12,8 +14,7 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     while let Some(start) = bytes[at..].iter().position(|byte| is_part(*byte)).map(|offset| at + offset) {
         let length = bytes[start..].iter().position(|byte| !is_part(*byte)).unwrap_or(bytes.len() - start);
         at = start + length;
-        let before = start.checked_sub(1).map(|before| bytes[before]);
-        if before.is_some_and(is_word) || bytes.get(at).is_some_and(|after| is_word(*after)) {
+        if in_word(text, &(start..at)) {
             continue;
         }
         // A sentence may end in a point, and a colon may come before a port or after a word.
@@ -32,10 +33,6 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
 
 fn is_part(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':')
-}
-
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Bytes of the address that a text begins with and, but for a port, consists of.

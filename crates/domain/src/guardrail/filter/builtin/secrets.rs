@@ -96,7 +96,9 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
     }
     let bytes = text.as_bytes();
     for token in compiled.tokens.find_iter(bytes) {
-        found(token.range());
+        if !is_prose(&text[token.range()]) {
+            found(token.range());
+        }
     }
     if text.contains("://") {
         for captures in compiled.credentials.captures_iter(bytes) {
@@ -115,6 +117,19 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
             found(value);
         }
     }
+}
+
+/// True for words after `bearer`, `basic` or `sk-`: letters alone, of the length that words have.
+fn is_prose(token: &str) -> bool {
+    const LONGEST_WORD: usize = 20;
+    let after = |begin: &str| token.get(..begin.len()).filter(|head| head.eq_ignore_ascii_case(begin));
+    let Some(begin) = ["bearer", "basic", "sk-"].into_iter().find_map(after) else { return false };
+    token[begin.len()..].trim_start().split(['-', '.', '_', '/']).all(|word| {
+        let bytes = word.as_bytes();
+        bytes.len() <= LONGEST_WORD
+            && bytes.iter().all(u8::is_ascii_alphabetic)
+            && !bytes.iter().skip(1).any(u8::is_ascii_uppercase)
+    })
 }
 
 /// The value of an assignment, where it can be a secret.

@@ -139,3 +139,27 @@ fn items_and_parts_of_text_are_redacted_like_any_state() {
     assert_eq!(filtered.inquiry.state.as_ref().unwrap().text(), r#"[{"type":"text","text":"[EMAIL]"}]"#);
     assert_eq!(filtered.inquiry.state_form, StateForm::GeminiParts);
 }
+
+#[rstest]
+#[case::parameter("text/plain; name=alice@example.com")]
+#[case::subtype("text/x-alice@example.com")]
+fn a_media_type_is_looked_through_and_stays_as_it_is_or_does_not_leave(#[case] media_type: &str) {
+    for action in [Block, Redact] {
+        let asked = assets(vec![asset("a", r#"{"part":"p"}"#, "hello", Some(media_type))]);
+        let blocked = filters(&[(BuiltinFilter::Email, action)], &[]).apply(&asked).unwrap_err();
+        assert_eq!((blocked.label.as_str(), blocked.path.as_str()), ("EMAIL", "assets.(key 1)"));
+    }
+}
+
+#[rstest]
+#[case("text/plain; charset=utf-7", false)]
+#[case("text/plain; Charset=\"ISO-2022-JP\"", false)]
+#[case("application/json;charset=utf-16le", false)]
+#[case("text/plain; charset=UTF-8; format=flowed", true)]
+#[case("text/plain; charset=us-ascii", true)]
+fn a_text_in_another_character_set_cannot_be_read(#[case] media_type: &str, #[case] is_read: bool) {
+    let asked = assets(vec![asset("a", r#"{"part":"p"}"#, "alice+AEA-example.com", Some(media_type))]);
+    let filtered = filters(&[(BuiltinFilter::Email, Block)], &[]).apply(&asked);
+    let label = filtered.err().map(|blocked| blocked.label);
+    assert_eq!(label, (!is_read).then(|| UNREADABLE_ATTACHMENT.to_owned()));
+}
