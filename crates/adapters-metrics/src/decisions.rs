@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::budget::BudgetScope;
+use domain::budget::{BudgetScope, ExpiryReport};
 use domain::observability::Meter;
 use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -254,5 +254,10 @@ impl Meter for Metrics {
 
     fn beyond_bound(&self) {
         self.decisions.beyond_bound.inc();
+    }
+
+    fn expired(&self, report: &ExpiryReport) {
+        let abandoned = OutcomeLabels { outcome: UsageOutcome::Abandoned.as_str() };
+        self.decisions.settled.get_or_create(&abandoned).inc_by(report.charged);
     }
 }

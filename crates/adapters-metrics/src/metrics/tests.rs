@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use domain::api_key::ApiKeyHash;
-use domain::budget::BudgetScope;
+use domain::budget::{BudgetScope, ExpiryReport};
 use domain::ids::{DecisionId, WorkspaceId};
 use domain::money::{Price, Usd};
 use domain::observability::{Meter, OutboxStanding};
@@ -137,6 +137,13 @@ fn money_that_was_reserved_and_refused_is_told_apart() {
     assert_value(&metrics, r#"tollgate_guardrail_actions_total{action="redact"}"#, "1");
     assert_value(&metrics, r#"tollgate_guardrail_actions_total{action="block"}"#, "0");
     assert_value(&metrics, "tollgate_charges_beyond_bound_total", "1");
+}
+
+#[test]
+fn what_the_dead_left_behind_is_counted() {
+    let metrics = metrics();
+    metrics.expired(&ExpiryReport { charged: 3, released: 4 });
+    assert_value(&metrics, r#"tollgate_decisions_total{outcome="abandoned"}"#, "3");
 }
 
 #[test]

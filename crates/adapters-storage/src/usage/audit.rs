@@ -69,7 +69,7 @@ impl<'a> Audit<'a> {
             self.report.reservations += 1;
             match to_reservation(&row) {
                 Ok(reservation) => open.entry(reservation.payer.api_key).or_default().push(reservation),
-                Err(_) => self.unreadable(format!("reservation {}", row.id), Usd::from_pico(row.amount_pico)),
+                Err(_) => self.unreadable(&format!("reservation {}", row.id), Usd::from_pico(row.amount_pico)),
             }
         }
         Ok(open)
@@ -122,7 +122,7 @@ impl<'a> Audit<'a> {
         self.report.records += 1;
         let (id, found) = (row.id.clone(), Usd::from_pico(row.cost_pico));
         let Ok(record) = to_record(row) else {
-            self.unreadable(format!("record {id}"), found);
+            self.unreadable(&format!("record {id}"), found);
             return;
         };
         match cost_of_record(&record) {
@@ -131,7 +131,7 @@ impl<'a> Audit<'a> {
         }
     }
 
-    fn unreadable(&mut self, what: String, found: Usd) {
+    fn unreadable(&mut self, what: &str, found: Usd) {
         self.wrong(format!("{what}, which cannot be read"), Usd::ZERO, found);
     }
 

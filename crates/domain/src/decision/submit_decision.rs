@@ -180,7 +180,8 @@ impl SubmitDecision {
                 Joined::Ended(end, share) => return Ok((end, share)),
                 Joined::PutOut => {
                     router.release(funds).await;
-                    return Err(submission.denied(Denied::Overspent));
+                    let nobody = SubmitDecisionError::Defect("a limit refused money that nobody asked for");
+                    return Err(submission.denied(Denied::Overspent).unwrap_or(nobody));
                 }
                 Joined::Not { needed, run: again } => {
                     run = again;

@@ -12,6 +12,7 @@ use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, Manageme
 use crate::budget::{Ledger, Payer, admit};
 use crate::decision::{DecisionRequest, SubmitDecision};
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::money::Usd;
 use crate::system::Clock;
 use crate::workspace::{Workspace, WorkspaceRepository};
 
@@ -71,7 +72,8 @@ impl ExplainGuardrail {
         let is_limited = policy.limits_money() || !limits.is_empty();
         let reach = Reach::of(request, &policy, &self.decisions, is_limited)?;
         let refusal = self.refusal(key.as_ref(), workspace.as_ref());
-        let overspent = reach.bound.and_then(|bound| admit(&limits, bound).err());
+        // What is free needs no money, even where a limit was lowered below what is spent.
+        let overspent = reach.bound.filter(|bound| *bound > Usd::ZERO).and_then(|bound| admit(&limits, bound).err());
         let bound_fits = key.as_ref().and(reach.bound).map(|_| overspent.is_none());
         let decided_by = refusal.map(Decider::Key).or(reach.decided_by).or(overspent.map(Decider::Budget));
         Ok(Explanation {

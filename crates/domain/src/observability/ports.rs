@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Delivery, Destination, DueMessage, OutboxStanding};
 use crate::audit::AuditDraft;
-use crate::budget::BudgetScope;
+use crate::budget::{BudgetScope, ExpiryReport};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::usage::UsageRecord;
@@ -165,6 +165,9 @@ pub trait Meter: Send + Sync {
 
     /// A charge went beyond what was reserved for it.
     fn beyond_bound(&self);
+
+    /// Reservations of dead processes were ended.
+    fn expired(&self, report: &ExpiryReport);
 }
 
 /// Counts nothing: for embedding and for tests.
@@ -176,4 +179,5 @@ impl Meter for NoMeter {
     fn reserved(&self, _: Option<BudgetScope>, _: Duration) {}
     fn filtered(&self, _: &'static str) {}
     fn beyond_bound(&self) {}
+    fn expired(&self, _: &ExpiryReport) {}
 }

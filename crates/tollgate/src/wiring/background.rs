@@ -8,6 +8,7 @@ use domain::budget::{ExpiryReport, Ledger};
 use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use domain::file::{SweepDocuments, SweepReport};
+use domain::observability::Meter;
 use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,11 +66,11 @@ impl Background {
     }
 
     /// Ends reservations of processes that are dead, now and every few seconds.
-    pub fn expire_reservations(&self, ledger: Arc<dyn Ledger>, unknown: UnknownUsage) {
+    pub fn expire_reservations(&self, ledger: Arc<dyn Ledger>, unknown: UnknownUsage, meter: Arc<dyn Meter>) {
         let cancelled = self.cancelled.clone();
         self.tasks.spawn(async move {
             loop {
-                let more = expire(&*ledger, unknown).await;
+                let more = expire(&*ledger, unknown, &*meter).await;
                 tokio::select! {
                     () = cancelled.cancelled() => return,
                     () = tokio::time::sleep(if more { Duration::ZERO } else { EXPIRE_EVERY }) => {}
@@ -92,9 +93,11 @@ pub async fn look_after_the_dead(stores: &Stores) {
 }
 
 /// True where there may be more of them.
-async fn expire(ledger: &dyn Ledger, unknown: UnknownUsage) -> bool {
+async fn expire(ledger: &dyn Ledger, unknown: UnknownUsage, meter: &dyn Meter) -> bool {
     match ledger.expire(unknown, EXPIRE_BATCH).await {
-        Ok(ExpiryReport { charged, released }) => {
+        Ok(report) => {
+            let ExpiryReport { charged, released } = report;
+            meter.expired(&report);
             if charged + released > 0 {
                 tracing::warn!(charged, released, "reservations outlived their requests and were ended");
             }

@@ -78,7 +78,7 @@ pub async fn services(
     let random = router::randomness(config)?;
     let refusals = (!config.storage.read_only).then(|| refusals::start(stores, background));
     if !config.storage.read_only {
-        background.expire_reservations(Arc::clone(&ledger), config.unknown_usage);
+        background.expire_reservations(Arc::clone(&ledger), config.unknown_usage, measures.meter());
         retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background);
     }
     let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;

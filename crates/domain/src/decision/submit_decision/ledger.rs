@@ -93,7 +93,7 @@ impl Router {
         failed: Failure,
         funnel: RoutingFunnel,
     ) -> Result<Decision, SubmitDecisionError> {
-        let denied = failed.denied.map(|denied| submission.denied(denied));
+        let denied = failed.denied.and_then(|denied| submission.denied(denied));
         if routed.attempts.is_empty() {
             // Nobody was asked, so there is nothing to record.
             self.release(submission.funds.as_ref()).await;
@@ -173,13 +173,14 @@ impl Router {
 }
 
 impl Submission<'_> {
-    /// Why this request has no money for another attempt.
-    pub(super) fn denied(&self, denied: Denied) -> SubmitDecisionError {
-        match (denied, self.funds.as_ref().and_then(|funds| funds.refused())) {
-            (Denied::Overspent, Some(overspent)) => SubmitDecisionError::Overspent(overspent),
-            (Denied::Overspent, None) => SubmitDecisionError::Defect("a limit refused money that nobody asked for"),
-            (Denied::Store, _) => {
-                SubmitDecisionError::Store(StoreError::unavailable("money for another attempt could not be reserved"))
+    /// Why this request has no money for another attempt; `None` where it has, and those that share the call with it
+    /// have none: then its own caller has left.
+    pub(super) fn denied(&self, denied: Denied) -> Option<SubmitDecisionError> {
+        match denied {
+            Denied::Overspent => self.funds.as_ref()?.refused().map(SubmitDecisionError::Overspent),
+            Denied::Store => {
+                let unavailable = StoreError::unavailable("money for another attempt could not be reserved");
+                Some(SubmitDecisionError::Store(unavailable))
             }
         }
     }

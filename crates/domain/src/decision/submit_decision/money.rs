@@ -59,6 +59,19 @@ impl Funds {
         self.held().refused.map(|(overspent, _)| overspent)
     }
 
+    /// Callers hear of what failed before; that there was more to try, and no money for it, the log says.
+    pub(super) fn tell_of_refusal(&self) {
+        if let Some(overspent) = self.refused() {
+            tracing::info!(
+                decision.id = %self.id,
+                limit.scope = overspent.scope.as_str(),
+                limit_usd = %overspent.limit,
+                wanted_usd = %overspent.wanted,
+                "another attempt was not made: a limit leaves no room for it"
+            );
+        }
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -116,7 +116,10 @@ impl Purse {
             if !goes_on && refused.iter().all(may_pass) && patience.wait(router, next.caller).await {
                 continue;
             }
-            refused.iter().for_each(|funds| router.count_refusal(funds));
+            for funds in &refused {
+                router.count_refusal(funds);
+                funds.tell_of_refusal();
+            }
             if !goes_on {
                 return Err(Denied::Overspent);
             }

@@ -303,6 +303,13 @@ async fn a_key_s_limits_are_told_as_they_stand() {
     assert_eq!((told.allowed, told.bound_fits, rule(&told)), (false, Some(false), Some(("budget", None))));
     assert_eq!(told.limits[0].reserved, usd("0.003"), "nothing more was reserved for the asking");
 
+    let hash = key.parse().unwrap();
+    let before = ApiKeyRepository::find(&stage.store, &hash).await.unwrap().unwrap();
+    let lowered = ApiKey { limit: Some(SpendLimit { amount: usd("0.001"), reset: None }), ..before.clone() };
+    assert!(ApiKeyRepository::update(&stage.store, &before, &lowered, &noted()).await.unwrap());
+    let told = stage.explain(&guardrail, Some(&key), &asking("sandbox/decider", "\"s\"", None)).await;
+    assert_eq!((told.allowed, told.bound_fits), (true, Some(true)), "what is free is not kept out by any limit");
+
     let tight = stage.guardrail(r#"{"name":"t","limit_usd":0.001,"reset_interval":"daily"}"#).await;
     let free = stage.key(2, |key| key).await;
     let told = stage.explain(&tight, Some(&free), &judge()).await;

@@ -269,8 +269,10 @@ async fn a_slow_ledger_takes_nothing_from_the_wait() {
     asked.end().await.unwrap();
 }
 
+type Counted = Arc<Mutex<Vec<Option<BudgetScope>>>>;
+
 /// Counts reservations by who refused them.
-fn counting() -> (Arc<Mutex<Vec<Option<BudgetScope>>>>, Arc<MockMeter>) {
+fn counting() -> (Counted, Arc<MockMeter>) {
     let counted = Arc::new(Mutex::new(Vec::new()));
     let mut meter = MockMeter::new();
     let counts = Arc::clone(&counted);

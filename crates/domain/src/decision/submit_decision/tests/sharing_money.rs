@@ -103,3 +103,33 @@ async fn who_is_not_limited_shares_with_who_is() {
     assert_eq!(first.end().await.unwrap().cost, usd(most + 2));
     assert_eq!(books.entries().last(), Some(&Entry::Settled(usd(most + 2))));
 }
+
+#[tokio::test]
+async fn who_has_left_is_told_nothing_of_the_limits_of_others() {
+    let most = bound(&nouls(1));
+    let books = Books::new(None, &[Some(2 * most), None]).await;
+    let mut plan = sharing(&books, Coalescing::Shared);
+    for endpoint in &mut plan.endpoints {
+        endpoint.own_limits.max_questions = Some(1);
+    }
+    plan.endpoints[1] = at_price(plan.endpoints[1].clone(), "0.000000000009");
+    plan.settings.max_parts_in_flight = 1;
+    let world = plan.build();
+    let limited = world.ask_with(key(1), nouls(2)).await;
+    let free = InferenceKey::for_tests(key(2).hash(), key(2).workspace_id());
+    let gone = world.ask_with(free, nouls(2)).await;
+    assert_eq!(world.upstreams(), ["a"]);
+    gone.leave();
+    settle().await;
+    // By the turn of the second part the first endpoint rests, and the limit leaves no room for the other one.
+    let now = crate::system::Clock::monotonic(&world.clock);
+    let crate::routing::Admission::Admitted(permit) = world.health.admit(0, now) else { panic!("it is well") };
+    let failure = AttemptFailure::from_status(401, None);
+    world.health.report(permit, crate::routing::Observation::from(&failure), now);
+    world.answer(0, 10).await;
+    assert!(matches!(limited.end().await.unwrap_err(), SubmitDecisionError::Overspent(_)));
+    let told = gone.end().await.unwrap_err();
+    assert!(matches!(told, SubmitDecisionError::Attempts(_)), "it is no defect: {told}");
+    let (one, two) = (books.standing(1).await, books.records().await);
+    assert_eq!((one, two.len(), two[0].cost.pico() + two[1].cost.pico()), ((5, 0), 2, 10));
+}
