@@ -76,24 +76,40 @@ impl DeliverOutbox {
         select(pin!(all), grace).await;
     }
 
-    /// Begins a turn with every destination that something is due for and that may be sent to.
+    /// Begins a turn with every destination that something is due for and that may be sent to. Turns under way go on
+    /// while the store is asked: among what they hold may be what the store needs to answer.
     async fn begin<'a>(&'a self, lines: &mut Lines, turns: &mut Turns<'a>) {
         let free = MOST_AT_ONCE.saturating_sub(turns.len());
         if free == 0 {
             return;
         }
         let closed = lines.closed(self.ports.clock.monotonic());
-        let due = match self.ports.outbox.due(self.ports.clock.now(), &closed).await {
-            Ok(due) => due,
-            Err(error) => return lines.store_failed(&error),
+        let mut ended = Vec::new();
+        let mut asked = self.ports.outbox.due(self.ports.clock.now(), &closed);
+        let due = loop {
+            match select(asked, pin!(next_of(turns))).await {
+                Either::Left((due, _)) => break due,
+                Either::Right((turn, still_asked)) => {
+                    ended.extend(turn);
+                    asked = still_asked;
+                }
+            }
         };
-        lines.store_answers();
-        lines.forget_idle(&due, self.ports.clock.monotonic());
-        for id in due.into_iter().take(free) {
-            let line = lines.of(id);
-            line.busy = true;
-            let width = line.width;
-            turns.push(async move { (id, self.turn(id, width).await) }.boxed());
+        match due {
+            Ok(due) => {
+                lines.store_answers();
+                lines.forget_idle(&due, self.ports.clock.monotonic());
+                for id in due.into_iter().take(free) {
+                    let line = lines.of(id);
+                    line.busy = true;
+                    let width = line.width;
+                    turns.push(async move { (id, self.turn(id, width).await) }.boxed());
+                }
+            }
+            Err(error) => lines.store_failed(&error),
+        }
+        for (id, turn) in ended {
+            self.end(lines, id, turn);
         }
     }
 

@@ -3,15 +3,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
+use tokio::sync::Semaphore;
 
 use super::*;
 use crate::api_key::ApiKeyHash;
 use crate::budget::{Ledger, Settlement};
+use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::observability::{
-    Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationKind, DestinationRepository, MessageSender,
-    MockDestinationRepository, Outbox, OutboxMessage, otlp,
+    Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationKind, DestinationRepository, DueMessage,
+    MessageSender, MockDestinationRepository, Outbox, OutboxMessage, OutboxStanding, otlp,
 };
 use crate::system::{Clock, Randomness};
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds};
@@ -92,12 +94,16 @@ impl Stage {
     }
 
     fn deliver(&self, settings: DeliverySettings) -> (DeliverOutbox, ManualTimer) {
+        self.deliver_from(Arc::new(self.store.clone()), settings)
+    }
+
+    fn deliver_from(&self, outbox: Arc<dyn Outbox>, settings: DeliverySettings) -> (DeliverOutbox, ManualTimer) {
         let known = self.known.clone();
         let mut destinations = MockDestinationRepository::new();
         destinations.expect_find().returning(move |id| Ok(known.iter().find(|one| one.id == id).cloned()));
         let timer = ManualTimer::new(self.clock.clone());
         let ports = DeliverOutboxPorts {
-            outbox: Arc::new(self.store.clone()),
+            outbox,
             destinations: Arc::new(destinations) as Arc<dyn DestinationRepository>,
             sender: Arc::clone(&self.receivers) as Arc<dyn MessageSender>,
             clock: Arc::new(self.clock.clone()),
@@ -109,7 +115,10 @@ impl Stage {
 
     /// Delivers for so long by the clock, which moves as soon as everybody waits.
     async fn run(&self, settings: DeliverySettings, long: Duration) {
-        let (deliver, _) = self.deliver(settings);
+        self.run_with(self.deliver(settings).0, long).await;
+    }
+
+    async fn run_with(&self, deliver: DeliverOutbox, long: Duration) {
         let until = self.clock.monotonic() + long;
         let clock = self.clock.clone();
         let stopped = std::future::poll_fn(move |context| {
@@ -133,6 +142,68 @@ impl Stage {
     async fn left(&self) -> (u64, u64) {
         let standing = Outbox::standing(&self.store).await.unwrap();
         (standing.pending, standing.dead)
+    }
+}
+
+/// An outbox behind a pool of one connection, given out in the order in which it was asked for.
+struct OneConnection {
+    store: MemoryStore,
+    connection: Semaphore,
+}
+
+impl OneConnection {
+    async fn hold<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let held = self.connection.acquire().await;
+        tokio::task::yield_now().await;
+        let done = work.await;
+        drop(held);
+        done
+    }
+}
+
+#[async_trait]
+impl Outbox for OneConnection {
+    async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError> {
+        self.hold(self.store.due(now, except)).await
+    }
+
+    async fn take(
+        &self,
+        destination: DestinationId,
+        now: DateTime<Utc>,
+        lease: Duration,
+        most: u64,
+        bytes: usize,
+    ) -> Result<Vec<DueMessage>, StoreError> {
+        self.hold(self.store.take(destination, now, lease, most, bytes)).await
+    }
+
+    async fn delivered(&self, ids: &[OutboxId]) -> Result<(), StoreError> {
+        self.hold(self.store.delivered(ids)).await
+    }
+
+    async fn failed(&self, ids: &[OutboxId], next: Option<DateTime<Utc>>, reason: &str) -> Result<(), StoreError> {
+        self.hold(self.store.failed(ids, next, reason)).await
+    }
+
+    async fn postponed(&self, ids: &[OutboxId], next: DateTime<Utc>) -> Result<(), StoreError> {
+        self.hold(self.store.postponed(ids, next)).await
+    }
+
+    async fn discard(&self, destination: DestinationId, before: DateTime<Utc>) -> Result<u64, StoreError> {
+        self.hold(self.store.discard(destination, before)).await
+    }
+
+    async fn standing(&self) -> Result<OutboxStanding, StoreError> {
+        self.hold(Outbox::standing(&self.store)).await
+    }
+
+    async fn revive(&self, destination: Option<DestinationId>, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        self.hold(self.store.revive(destination, now)).await
+    }
+
+    async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
+        self.hold(Outbox::prune(&self.store, before, limit)).await
     }
 }
 
@@ -249,6 +320,19 @@ async fn nobody_knows_the_operators_collector_for_an_hour_and_its_messages_go() 
     let stage = Stage::new();
     stage.put(vec![OutboxMessage { destination_id: Destination::OPERATORS, ..message(1, 1) }]).await;
     stage.run(settings(), Duration::from_mins(62)).await;
+    assert_eq!(stage.left().await, (0, 0));
+}
+
+/// A turn that was handed a connection and is not polled would keep it for ever from the question what is due.
+#[tokio::test]
+async fn turns_go_on_while_the_outbox_is_asked_what_is_due() {
+    let mut stage = Stage::new();
+    stage.known = (1..=9).map(destination).collect();
+    stage.put((1..=90).map(|number| message(number, 1 + number % 9)).collect()).await;
+    let outbox = OneConnection { store: stage.store.clone(), connection: Semaphore::new(1) };
+    let (deliver, _) = stage.deliver_from(Arc::new(outbox), settings());
+    let run = stage.run_with(deliver, MINUTE);
+    tokio::time::timeout(Duration::from_secs(20), run).await.unwrap();
     assert_eq!(stage.left().await, (0, 0));
 }
 
