@@ -349,11 +349,15 @@ impl TokenPrices {
         if self.completion > self.prompt { (0, tokens) } else { (tokens, 0) }
     }
 
-    /// True where a usage costs an amount of money; false where it is beyond any.
+    /// True where a usage costs an amount of money and its tokens can be counted; false where it is beyond any.
     pub(crate) fn can_charge(self, usage: ReportedUsage) -> bool {
-        self.charge(usage.input_tokens, usage.output_tokens).and_then(Charge::round_up).is_some()
+        usage.input_tokens.max(usage.output_tokens) <= MOST_TOKENS
+            && self.charge(usage.input_tokens, usage.output_tokens).and_then(Charge::round_up).is_some()
     }
 }
+
+/// Far more than anything uses, and so few that the sum over all attempts of a request can be stored.
+const MOST_TOKENS: u64 = 1 << 48;
 
 /// One model as one provider serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]

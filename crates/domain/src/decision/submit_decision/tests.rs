@@ -291,6 +291,14 @@ async fn a_usage_beyond_all_money_is_not_believed() {
 }
 
 #[tokio::test]
+async fn a_usage_that_no_store_can_count_is_not_believed_even_where_it_is_free() {
+    let ended = Setup::new([answer(Some((0, u64::MAX))), answer(Some((1, 1 << 48)))]).run().await;
+    assert_eq!(ended.result.unwrap().output_tokens, 1 << 48);
+    let outcomes: Vec<&str> = ended.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["broken", "completed"]);
+}
+
+#[tokio::test]
 async fn a_charge_beyond_all_money_is_no_answer() {
     // Each of them can be charged, and both together cannot.
     let billed = || {
