@@ -239,10 +239,19 @@ impl Router {
     /// Gives everything back, because nothing was sent.
     pub(super) async fn release(&self, funds: Option<&Arc<Funds>>) {
         let Some(funds) = funds.filter(|funds| funds.at().is_some()) else { return };
+        if self.ports.ledger.release(&funds.id).await.is_ok() {
+            return;
+        }
+        // It may have been refused with others for what one of them met. What is not given back is charged in the end.
+        self.ports.timer.sleep(FIRST_WAIT).await;
         if let Err(error) = self.ports.ledger.release(&funds.id).await {
             let error: &dyn std::error::Error = &error;
-            // The lease is over some time, and the sweeper sees to it then.
-            tracing::warn!(decision.id = %funds.id, error, "money that was not needed could not be given back");
+            tracing::warn!(
+                decision.id = %funds.id,
+                amount_usd = %funds.amount(),
+                error,
+                "money that was not needed could not be given back: it counts as used once its lease is over"
+            );
         }
     }
 }

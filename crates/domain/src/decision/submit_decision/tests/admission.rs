@@ -3,7 +3,7 @@
 use super::books::{Books, Entry, bound, key, plan, usd};
 use super::stage::*;
 use super::*;
-use crate::budget::BudgetScope;
+use crate::budget::{BudgetScope, Claim, Reservation};
 use crate::decision::TokenFactor;
 use crate::observability::MockMeter;
 
@@ -250,12 +250,8 @@ async fn a_slow_ledger_takes_nothing_from_the_wait() {
     ledger.expect_reserve().times(2).returning(move |claim| {
         passing.get().unwrap().advance(Duration::from_millis(300));
         let refusal = refusals.lock().unwrap().pop();
-        let reservation = crate::budget::Reservation {
-            id: claim.id,
-            at: DateTime::UNIX_EPOCH,
-            payer: claim.payer,
-            amount: claim.amount,
-        };
+        let reservation =
+            Reservation { id: claim.id, at: DateTime::UNIX_EPOCH, payer: claim.payer, amount: claim.amount };
         Ok(refusal.map_or(Ok(reservation), Err))
     });
     ledger.expect_settle().times(1).returning(|_| Ok(()));
@@ -319,4 +315,22 @@ async fn a_fallback_without_money_is_counted_and_a_race_is_not() {
     world.finish(0, Err(AttemptFailure { sent_bytes, ..failure(TimedOut).unwrap_err() })).await;
     asked.end().await.unwrap_err();
     assert_eq!(*counted.lock().unwrap(), [None, Some(BudgetScope::Key)]);
+}
+
+#[tokio::test]
+async fn giving_back_is_tried_again() {
+    let mut ledger = MockLedger::new();
+    ledger.expect_reserve().times(1).returning(|claim| {
+        let Claim { id, payer, amount, .. } = claim;
+        Ok(Ok(Reservation { id, at: DateTime::UNIX_EPOCH, payer, amount }))
+    });
+    let answers = Mutex::new(vec![Ok(()), Err(StoreError::unavailable("away"))]);
+    ledger.expect_release().times(2).returning(move |_| answers.lock().unwrap().pop().unwrap());
+    let books = Books::new(None, &[]).await;
+    let mut plan = Plan { ledger: Some(Arc::new(ledger)), ..plan(&books) };
+    plan.settings.deadline = Duration::ZERO;
+    let world = plan.build();
+    let asked = world.ask_with(key(1), nouls(1)).await;
+    world.ring(Duration::from_millis(10)).await;
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::TimedOut);
 }
