@@ -52,7 +52,7 @@ fn within(text: &str, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
 
 /// The text with spaces for underscores that are part of no word, so that each word begins and ends where a reader
 /// sees it. Nothing moves.
-fn without_emphasis(text: &str) -> Cow<'_, str> {
+pub(super) fn without_emphasis(text: &str) -> Cow<'_, str> {
     if !text.contains('_') {
         return Cow::Borrowed(text);
     }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
+use super::injection::without_emphasis;
 use super::{Hint, Source};
 
 /// What needs no word beside it to be known for a secret. Each goes on to its end without a bound: an end that is
@@ -95,9 +96,14 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
         return;
     }
     let bytes = text.as_bytes();
-    for token in compiled.tokens.find_iter(bytes) {
-        if !is_prose(&text[token.range()]) {
-            found(token.range());
+    // Underscores may set a secret off or be part of it.
+    let plain = without_emphasis(text);
+    let views = [Some(text), (plain != text).then_some(&*plain)];
+    for view in views.into_iter().flatten() {
+        for token in compiled.tokens.find_iter(view.as_bytes()) {
+            if !is_prose(&view[token.range()]) {
+                found(token.range());
+            }
         }
     }
     if text.contains("://") {
