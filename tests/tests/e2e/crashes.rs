@@ -72,8 +72,9 @@ async fn a_hundred_deaths_under_load_lose_no_answer_and_double_none() -> Result<
     let listed = instance.run(&["usage", "list", "--csv"]).await?;
     let table = String::from_utf8(listed.stdout)?;
     let mut lines = table.lines();
-    let head: Vec<&str> = lines.next().context("a table without a head")?.split(',').collect();
-    let column = |name| head.iter().position(|column| *column == name).with_context(|| format!("no {name}: {head:?}"));
+    let columns: Vec<&str> = lines.next().context("a table without a head")?.split(',').collect();
+    let column =
+        |name| columns.iter().position(|column| *column == name).with_context(|| format!("no {name}: {columns:?}"));
     let (id, outcome) = (column("id")?, column("outcome")?);
     let mut recorded: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for line in lines {
