@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use domain::budget::ResetInterval;
+use chrono::{DateTime, Utc};
+use domain::budget::{ResetInterval, prunable_before};
 use domain::error::StoreError;
 use domain::money::Usd;
 use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
@@ -14,7 +14,7 @@ use super::statements::Texts;
 use crate::chunks::chunks;
 use crate::convert::{millis, moment};
 use crate::database::Database;
-use crate::entities::{spend_counters, usage_records};
+use crate::entities::{reservations, spend_counters, usage_records};
 use crate::errors::store_error;
 
 /// What retention needs to know of a record: id, workspace, key, guardrails, cost, moment of its charge.
@@ -25,7 +25,7 @@ type Old = (String, String, Vec<u8>, String, i64, i64);
 pub(super) async fn prune(database: &Database, older_than: Duration, limit: u64) -> Result<u64, StoreError> {
     let transaction = database.begin().await?;
     let mut texts = Texts::new(transaction.get_database_backend());
-    let before = end_of_retention(database.now(), older_than);
+    let before = prunable_before(database.now(), older_than, oldest_reservation(&transaction).await?);
     let old = oldest(&transaction, before, limit).await?;
     let mut postings = Postings::default();
     for (id, workspace_id, api_key, guardrails, cost, charged_at) in &old {
@@ -52,11 +52,16 @@ pub(super) async fn prune(database: &Database, older_than: Duration, limit: u64)
     Ok(old.len() as u64)
 }
 
-/// What counts in a day, week or month that runs is kept by all means.
-fn end_of_retention(now: DateTime<Utc>, older_than: Duration) -> DateTime<Utc> {
-    let old = TimeDelta::from_std(older_than).ok().and_then(|age| now.checked_sub_signed(age));
-    let running = ResetInterval::ALL.map(|interval| interval.start_of(now));
-    running.into_iter().fold(old.unwrap_or(DateTime::<Utc>::MIN_UTC), DateTime::min)
+async fn oldest_reservation(connection: &impl ConnectionTrait) -> Result<Option<DateTime<Utc>>, StoreError> {
+    use reservations::Column;
+    let oldest: Option<Option<i64>> = reservations::Entity::find()
+        .select_only()
+        .column_as(Column::ReservedAt.min(), "oldest")
+        .into_tuple()
+        .one(connection)
+        .await
+        .map_err(store_error)?;
+    oldest.flatten().map(|at| moment(at, "reservations.reserved_at", "the oldest")).transpose()
 }
 
 async fn oldest(connection: &impl ConnectionTrait, before: DateTime<Utc>, limit: u64) -> Result<Vec<Old>, StoreError> {

@@ -1,6 +1,8 @@
 //! Calendar periods in UTC.
 
-use chrono::{DateTime, Datelike, Days, Months, NaiveTime, Utc};
+use std::time::Duration;
+
+use chrono::{DateTime, Datelike, Days, Months, NaiveTime, TimeDelta, Utc};
 
 /// A calendar period in UTC; weeks start on Monday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,6 +55,21 @@ impl ResetInterval {
         };
         next.unwrap_or(start).and_time(NaiveTime::MIN).and_utc()
     }
+}
+
+/// Records that were charged before this moment may be removed by retention, where they are to be kept for `older_than`.
+///
+/// What counts in a day, week or month that runs stays, for limits are kept by it; and so does what counts in one that
+/// an open reservation was made in, for that reservation may still be extended and then needs what was spent beside it.
+pub fn prunable_before(
+    now: DateTime<Utc>,
+    older_than: Duration,
+    oldest_reservation: Option<DateTime<Utc>>,
+) -> DateTime<Utc> {
+    let old = TimeDelta::from_std(older_than).ok().and_then(|age| now.checked_sub_signed(age));
+    let needed = oldest_reservation.map_or(now, |at| at.min(now));
+    let running = ResetInterval::ALL.map(|interval| interval.start_of(needed));
+    running.into_iter().fold(old.unwrap_or(DateTime::<Utc>::MIN_UTC), DateTime::min)
 }
 
 #[cfg(test)]

@@ -73,6 +73,7 @@ pub trait Ledger: Send + Sync {
 
     /// Removes records that were charged more than `older_than` ago, up to `limit`, and counters of periods that are
     /// over since then; what they came to is kept in the accounts' totals. What was charged in a day, week or month
-    /// that is not over stays, however short `older_than` is: limits are kept by it. Returns how many records went.
+    /// that is not over, or that an open reservation was made in, stays, however short `older_than` is: limits are kept
+    /// by it. See [`super::prunable_before`]. Returns how many records went.
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError>;
 }

@@ -10,7 +10,7 @@ use super::MemoryStore;
 use super::memory_store::State;
 use crate::budget::{
     Account, Claim, Discrepancy, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, ResetInterval,
-    Settlement, SpendLimit, StandingLimit, abandoned_record, admit, cost_of_record,
+    Settlement, SpendLimit, StandingLimit, abandoned_record, admit, cost_of_record, prunable_before,
 };
 use crate::decision::UnknownUsage;
 use crate::error::StoreError;
@@ -336,11 +336,9 @@ impl Ledger for MemoryStore {
 
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError> {
         let now = self.now();
-        let old = TimeDelta::from_std(older_than).ok().and_then(|age| now.checked_sub_signed(age));
-        // What counts in a period that runs stays.
-        let running = ResetInterval::ALL.map(|interval| interval.start_of(now));
-        let before = running.into_iter().fold(old.unwrap_or(DateTime::<Utc>::MIN_UTC), DateTime::min);
         let mut state = self.state();
+        let oldest_reservation = state.books.reservations.values().map(|held| held.reservation.at).min();
+        let before = prunable_before(now, older_than, oldest_reservation);
         let mut pruned = 0;
         while pruned < limit {
             let Some(place) = state.usage.iter().position(|record| record.charged_at < before) else { break };

@@ -41,7 +41,8 @@ pub async fn ledger(make: impl AsyncFn() -> Stores) {
         racing: of_sixty_four_at_once_as_many_are_admitted_as_fit, nobody_sees_more_than_the_limit,
             what_is_settled_makes_room, extensions_share_what_is_left, settling_and_expiring_at_once_charge_once,
             rivals_of_one_id_are_one;
-        pruning: what_is_old_goes_and_the_totals_stay, what_still_counts_stays, what_is_pruned_is_pruned_once;
+        pruning: what_is_old_goes_and_the_totals_stay, what_still_counts_stays,
+            what_counts_beside_an_open_reservation_stays, what_is_pruned_is_pruned_once;
     }
     let stores = make().await;
     settling::a_cost_that_is_not_that_of_its_tokens_is_told(&stores).await;

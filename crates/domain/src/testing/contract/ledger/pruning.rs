@@ -59,6 +59,23 @@ pub(super) async fn what_still_counts_stays(stores: &Stores) {
     assert!(reserve(stores, 6, &payer(1), 1).await.is_err());
 }
 
+/// A reservation may be extended when its day is over, and then what was spent on that day still counts.
+pub(super) async fn what_counts_beside_an_open_reservation_stays(stores: &Stores) {
+    furnish(stores).await;
+    limit_key(stores, 1, Some((100, Some(ResetInterval::Daily)))).await;
+    stores.clock.set(utc("2026-07-31T23:59:00Z"));
+    spend(stores, 1, &payer(1), 60).await;
+    reserve(stores, 2, &payer(1), 10).await.unwrap();
+    stores.clock.set(utc("2026-08-04T00:00:30Z"));
+    assert_eq!(stores.ledger.prune(Duration::ZERO, 100).await.unwrap(), 0, "a reservation of that day is open");
+    let refused = stores.ledger.extend(&id(2), usd(31), &[]).await.unwrap().unwrap_err();
+    assert_eq!((refused.spent, refused.reserved), (usd(60), usd(10)));
+    stores.ledger.extend(&id(2), usd(30), &[]).await.unwrap().unwrap();
+    stores.ledger.release(&id(2)).await.unwrap();
+    assert_eq!(stores.ledger.prune(Duration::ZERO, 100).await.unwrap(), 1, "nothing asks for it any more");
+    audited(stores).await;
+}
+
 pub(super) async fn what_is_pruned_is_pruned_once(stores: &Stores) {
     furnish(stores).await;
     limit_key(stores, 1, Some((1_000, None))).await;

@@ -277,7 +277,9 @@ impl Model {
             }
             LedgerStep::Prune(days) => {
                 let pruned = stores.ledger.prune(Duration::from_hours(24 * days), u64::MAX).await.unwrap();
-                let running = ResetInterval::ALL.map(|interval| interval.start_of(now));
+                // Of an open reservation's day, week and month what was spent is still asked for.
+                let needed = self.open.iter().map(|open| open.at).fold(now, DateTime::min);
+                let running = ResetInterval::ALL.map(|interval| interval.start_of(needed));
                 let old = now - TimeDelta::days(i64::try_from(days).unwrap());
                 let before = running.into_iter().fold(old, DateTime::min);
                 let going = self.charged.iter_mut().filter(|one| one.id.is_some() && one.at < before);
