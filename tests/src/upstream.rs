@@ -142,7 +142,12 @@ impl Upstream {
 
     /// Waits until a request has come in.
     pub async fn wait_for_request(&self) -> Result<()> {
-        wait_for("a request at the provider", || !lock(&self.state.requests).is_empty()).await
+        self.wait_for_requests(1).await
+    }
+
+    /// Waits until so many requests have come in since the last look.
+    pub async fn wait_for_requests(&self, count: usize) -> Result<()> {
+        wait_for("requests at the provider", || lock(&self.state.requests).len() >= count).await
     }
 
     /// Waits until the other side has given up `times` hanging requests.
@@ -165,8 +170,9 @@ impl State {
     async fn converse(&self, mut stream: TcpStream) -> Result<()> {
         let mut unread = Vec::new();
         while let Some(request) = read_request(&mut stream, &mut unread).await? {
-            lock(&self.requests).push(request.clone());
+            // Whoever sees the request may change the behaviour for the next one.
             let behaviour = lock(&self.behaviour).clone();
+            lock(&self.requests).push(request.clone());
             if !self.behave(behaviour, &request, &mut stream).await? {
                 break;
             }
