@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
+use crate::http::outlive::in_place;
 use crate::http::segment;
 use crate::http::wire_names::{FileShape, WireNames};
 
@@ -49,10 +50,10 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpRe
     let file_id = text_of(file_id, "file_id")?;
     let idempotency_key = idempotency_key(headers)?;
     let promote = Arc::clone(&call.gateway.services.promote);
-    let work = async move {
+    let work = in_place(|| async move {
         let document = promote.execute(&key, &container_id, &file_id, idempotency_key.as_deref()).await?;
         Ok::<_, ApiError>(document)
-    };
+    });
     // A copy that has begun is finished or undone, whether or not somebody waits for it.
     let document = call.outlive(work, CancellationToken::new()).await?;
     Ok(view(&document, shape_for(headers), call.gateway.wire_names))

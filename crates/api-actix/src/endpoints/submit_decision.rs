@@ -3,6 +3,7 @@
 mod refused;
 mod told;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use actix_web::HttpResponse;
@@ -20,6 +21,7 @@ use crate::http::body::JsonBody;
 use crate::http::edge::Call;
 use crate::http::error::{ApiError, SESSION_ID};
 use crate::http::format::ErrorFormat;
+use crate::http::outlive::in_place;
 use crate::http::rate::{self, TakenTokens};
 use crate::wires::Answered;
 use crate::wires::Place;
@@ -42,8 +44,9 @@ pub(crate) async fn handle(
         (JsonBody::read(call.request, payload, max_bytes).await?, Vec::new())
     };
     let in_format = |shape| ErrorFormat::of_entry(entry, shape, call.route.under_base);
-    let body_bytes = body.text()?.len();
-    let asked = dispatch::read(entry, body.text()?, parts);
+    let text = body.text()?;
+    let body_bytes = text.len();
+    let asked = dispatch::read(entry, text, parts);
     let asked = asked.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
     drop(body);
     let format = in_format(Some(asked.manner.shape()));
@@ -69,11 +72,11 @@ async fn decide(
     let presence: Arc<dyn CallerPresence> = Arc::new(Presence(left.clone()));
     let submit = Arc::clone(&call.gateway.services.submit_decision);
     let (now, request_id) = (call.gateway.services.clock.now(), call.request_id.clone());
-    let work = async move {
+    let work = in_place(|| async move {
         let end = submit.execute(&key, request_id, request, presence).await;
         tokens.settle(&end);
         end.map_err(|error| refusal(error, now.timestamp_millis()))
-    };
+    });
     // The caller's leaving cancels the provider's call, never the record of it.
     match (call.outlive(work, left).await, told) {
         (Ok(decision), told) => {
@@ -109,7 +112,7 @@ fn with_session(draft: DecisionDraft, headers: &HeaderMap) -> Result<DecisionDra
 /// The header's text.
 fn session_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let fault = |fault: &str| ApiError::invalid(format!("{SESSION_ID} {fault}")).place(Place::Header(SESSION_ID));
-    let mut values = headers.get_all(SESSION_ID);
+    let mut values = headers.get_all(HeaderName::from_static(SESSION_ID));
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
         return Err(fault("stands in the request more than once"));
@@ -124,11 +127,19 @@ fn view(decision: &Decision, body: String) -> HttpResponse {
     if let Ok(id) = HeaderValue::from_str(decision.id.as_str()) {
         headers.insert(GENERATION_ID, id);
     }
-    let ascii = |c: char| if matches!(c, ' '..='~') { c } else { '?' };
-    if let Ok(name) = HeaderValue::from_str(&decision.provider.chars().map(ascii).collect::<String>()) {
+    if let Ok(name) = HeaderValue::from_str(&printable(&decision.provider)) {
         headers.insert(PROVIDER_NAME, name);
     }
     response
+}
+
+/// The text as a header may have it.
+fn printable(text: &str) -> Cow<'_, str> {
+    let fits = |c: char| matches!(c, ' '..='~');
+    if text.chars().all(fits) {
+        return Cow::Borrowed(text);
+    }
+    text.chars().map(|c| if fits(c) { c } else { '?' }).collect()
 }
 
 #[cfg(test)]

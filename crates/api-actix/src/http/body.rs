@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use domain::decision::AssetPart;
 use domain::error::ErrorKind;
 use futures_util::StreamExt;
+use tokio::time::{Instant, timeout_at};
 
 use super::encoding::ContentEncoding;
 use super::error::ApiError;
@@ -107,18 +108,19 @@ async fn unpacked(request: &HttpRequest, payload: Payload, max_bytes: usize) -> 
         return Err(ApiError::of(ErrorKind::PayloadTooLarge));
     }
     let BodyTimeout(whole) = BodyTimeout::of(request);
-    let bytes =
-        tokio::time::timeout(whole, collect(payload, max_bytes, PAUSE)).await.map_err(|_| too_slow(whole))??;
+    let bytes = collect(payload, max_bytes, PAUSE, whole).await?;
     // An empty body is none, whatever it is said to be.
     if bytes.is_empty() { Ok(bytes) } else { encoding.unpack(bytes, max_bytes).await }
 }
 
 /// `application/json` or `application/<something>+json`, with parameters or without.
 fn is_json(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence.strip_prefix("application/").is_some_and(|subtype| {
-        subtype == "json" || subtype.strip_suffix("+json").is_some_and(|vendor| !vendor.is_empty())
-    })
+    let essence = content_type.split(';').next().unwrap_or_default().trim().as_bytes();
+    let Some((kind, subtype)) = essence.split_first_chunk::<12>() else { return false };
+    let is_of_vendor =
+        |(vendor, suffix): (&[u8], &[u8; 5])| !vendor.is_empty() && suffix.eq_ignore_ascii_case(b"+json");
+    kind.eq_ignore_ascii_case(b"application/")
+        && (subtype.eq_ignore_ascii_case(b"json") || subtype.split_last_chunk().is_some_and(is_of_vendor))
 }
 
 fn too_slow(whole: Duration) -> ApiError {
@@ -126,11 +128,25 @@ fn too_slow(whole: Duration) -> ApiError {
 }
 
 /// A body that came in one piece is not copied.
-async fn collect(mut payload: Payload, max_bytes: usize, pause: Duration) -> Result<Bytes, ApiError> {
+async fn collect(
+    mut payload: Payload,
+    max_bytes: usize,
+    most_pause: Duration,
+    most_in_all: Duration,
+) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
-    let paused = |_| ApiError::invalid("The body did not arrive in time");
-    while let Some(piece) = tokio::time::timeout(pause, payload.next()).await.map_err(paused)? {
+    let began = Instant::now();
+    let mut now = began;
+    loop {
+        // One timer for both limits, since each costs.
+        let left = most_in_all.saturating_sub(now - began);
+        let late = |_| {
+            if left < most_pause { too_slow(most_in_all) } else { ApiError::invalid("The body did not arrive in time") }
+        };
+        let next = timeout_at(now + most_pause.min(left), payload.next()).await.map_err(late)?;
+        let Some(piece) = next else { break };
+        now = Instant::now();
         let piece = piece.map_err(|_| ApiError::invalid("The body could not be read to its end"))?;
         if whole.len() + joined.len() + piece.len() > max_bytes {
             return Err(ApiError::of(ErrorKind::PayloadTooLarge));
@@ -173,7 +189,7 @@ mod tests {
             actix_web::dev::Payload::Stream { payload: Box::pin(begun.chain(futures_util::stream::pending())) };
         let request = TestRequest::post().to_http_request();
         let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
-        let error = collect(payload, 16, Duration::from_millis(20)).await.unwrap_err();
+        let error = collect(payload, 16, Duration::from_millis(20), Duration::MAX).await.unwrap_err();
         assert_eq!((error.status().as_u16(), error.view().message), (400, "The body did not arrive in time"));
     }
 

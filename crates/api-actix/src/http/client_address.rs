@@ -3,8 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use actix_web::HttpRequest;
-use actix_web::http::header::HeaderMap;
+use actix_web::http::header::{HeaderMap, HeaderName};
 use ipnet::IpNet;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The address of the client: the peer's, or, where the peer is a trusted proxy, the one that it forwards for.
 pub(crate) fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr> {
@@ -15,8 +17,11 @@ pub(crate) fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option
 /// an untrusted one wrote may be made up, so nothing before it counts.
 fn behind_proxies(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
-    let lines: Vec<&str> = headers.get_all("x-forwarded-for").filter_map(|value| value.to_str().ok()).collect();
     let mut client = peer.to_canonical();
+    if !is_trusted(client) {
+        return client;
+    }
+    let lines: Vec<&str> = headers.get_all(FORWARDED_FOR).filter_map(|value| value.to_str().ok()).collect();
     for entry in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
         if !is_trusted(client) {
             break;
@@ -39,7 +44,7 @@ fn address(entry: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use actix_web::http::header::{HeaderName, HeaderValue};
+    use actix_web::http::header::HeaderValue;
 
     fn client(peer: &str, forwarded: &[&'static str], trusted: &[&str]) -> String {
         let mut headers = HeaderMap::new();

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use super::client_address::client_address;
 use super::envelope;
 use super::error::ApiError;
 use super::format::ErrorFormat;
-use super::outlive::Outlive;
+use super::outlive::{Outlive, Work};
 use super::rate;
 use super::recorder::UnderWay;
 use super::refusals;
@@ -47,22 +48,15 @@ pub(crate) struct Call<'a> {
     pub(crate) parameters: Parameters<'a>,
     /// Its place among those in flight; open routes take none.
     place: Option<Place>,
+    /// What is logged on its behalf is logged within.
+    span: &'a Span,
 }
 
 impl Call<'_> {
     /// As [`crate::http::outlive::Afterlife::outlive`]. The place is taken until the work ends, so that callers who
     /// leave early cannot have more of it done at once than those who stay.
-    pub(crate) fn outlive<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
-        left: CancellationToken,
-    ) -> Outlive<T> {
-        let place = self.place.clone();
-        let work = async move {
-            let _place = place;
-            work.await
-        };
-        self.gateway.afterlife.outlive(work, left)
+    pub(crate) fn outlive<T: Send + 'static>(&self, work: Work<T>, left: CancellationToken) -> Outlive<'_, T> {
+        self.gateway.afterlife.outlive(work, left, self.place.clone(), self.span)
     }
 
     /// Who manages, for the audit log: the key, and where it calls from.
@@ -86,9 +80,9 @@ impl Call<'_> {
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: Payload) -> HttpResponse {
     let request_id = request_id(&gateway, &request);
     let matched = routes::find(&gateway.base_path, request.method(), request.path());
-    let (recorder, clock) = (Arc::clone(&gateway.services.recorder), Arc::clone(&gateway.services.clock));
     let pattern = matched.map(|matched| matched.route.pattern);
-    let under_way = UnderWay::begin(recorder, clock, pattern, request.method());
+    let services = &gateway.services;
+    let under_way = UnderWay::begin(&*services.recorder, &*services.clock, pattern, request.method());
     let named = Named {
         request_id: &request_id,
         method: request.method().as_str(),
@@ -98,9 +92,12 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     // What is answered from memory in microseconds has nothing to tell on its way, so it gets a span only when it fails.
     let from_memory = matched.is_some_and(|matched| matched.route.target.is_answered_from_memory());
     let span = if from_memory { Span::none() } else { named.span() };
-    let work = AssertUnwindSafe(answer(&gateway, &request, payload, &request_id, matched)).catch_unwind();
-    let panicked = |_| Err(ApiError::of(ErrorKind::Internal).caused_by("a handler panicked"));
-    let outcome = work.instrument(span.clone()).await.unwrap_or_else(panicked);
+    let outcome = {
+        // Pinned where it stays: what wraps it is moved, and it is large.
+        let work = pin!(answer(&gateway, &request, payload, &request_id, matched, &span));
+        let panicked = |_| Err(ApiError::of(ErrorKind::Internal).caused_by("a handler panicked"));
+        AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await.unwrap_or_else(panicked)
+    };
     let span = if from_memory && outcome.is_err() { named.span() } else { span };
     let _within = span.enter();
     let format = matched.map_or(ErrorFormat::Contract, |matched| ErrorFormat::of(matched.route));
@@ -112,8 +109,9 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
         }
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    named.answered(&span, response.status().as_u16(), under_way.took());
-    under_way.answered(response.status().as_u16());
+    let (status, took) = (response.status().as_u16(), under_way.took());
+    named.answered(&span, status, took);
+    under_way.answered(status, took);
     response
 }
 
@@ -182,9 +180,10 @@ async fn answer(
     payload: Payload,
     request_id: &RequestId,
     matched: Option<Matched<'_>>,
+    span: &Span,
 ) -> Result<HttpResponse, ApiError> {
     let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
-    let call = Call { gateway, request, request_id, route, parameters, place: None };
+    let call = Call { gateway, request, request_id, route, parameters, place: None, span };
     let check_method = || {
         if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
     };

@@ -14,7 +14,8 @@ use crate::wires::{self, Refusal};
 
 /// True where the caller asks to be told how its request was handled.
 pub(crate) fn wants_metadata(headers: &HeaderMap, names: WireNames) -> bool {
-    let asks = |name: &&str| headers.get(*name).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enabled"));
+    let asks =
+        |name: &HeaderName| headers.get(name).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enabled"));
     names.metadata_headers().iter().any(asks)
 }
 

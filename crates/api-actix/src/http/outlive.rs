@@ -11,9 +11,23 @@ use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::Instrument;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{Instrument, Span};
 
 use super::error::ApiError;
+use crate::gateway::Place;
+
+/// Work that may outlive its caller.
+pub(crate) type Work<T> = BoxFuture<'static, Result<T, ApiError>>;
+
+/// Makes a future where it stays. One that holds a whole request is many kilobytes, and to move it is to copy them.
+pub(crate) fn in_place<T, F>(make: impl FnOnce() -> F) -> Work<T>
+where
+    F: Future<Output = Result<T, ApiError>> + Send + 'static,
+{
+    let work: Box<F> = Box::write(Box::new_uninit(), make());
+    Box::into_pin(work)
+}
 
 /// Where work goes on whose caller has left: a runtime that outlives every connection, and the tracker that the
 /// shutdown waits for.
@@ -30,28 +44,32 @@ impl Afterlife {
 
     /// Runs `work` where it is awaited, without the cost of a task, as long as the caller stays. When the caller
     /// leaves, the server drops the handler; then `left` is cancelled and `work` goes on in a tracked task of its
-    /// own, to its end.
+    /// own, to its end, within `span`. `place` is given back at that end.
     ///
     /// A failure that nobody waits for any more is logged there, as the edge would have.
-    pub(crate) fn outlive<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+    pub(crate) fn outlive<'a, T: Send + 'static>(
+        &'a self,
+        work: Work<T>,
         left: CancellationToken,
-    ) -> Outlive<T> {
-        // Counted by the tracker from the first poll on, not only once it is detached.
-        let work = Box::pin(self.tasks.track_future(work.in_current_span()));
-        Outlive { work: Some(work), left, afterlife: self.clone() }
+        place: Option<Place>,
+        span: &'a Span,
+    ) -> Outlive<'a, T> {
+        // Counted by the tracker from now on, not only once it is detached.
+        Outlive { work: Some(work), left, place, span, afterlife: self, _counted: self.tasks.token() }
     }
 }
 
 /// See [`Afterlife::outlive`].
-pub(crate) struct Outlive<T: Send + 'static> {
-    work: Option<BoxFuture<'static, Result<T, ApiError>>>,
+pub(crate) struct Outlive<'a, T: Send + 'static> {
+    work: Option<Work<T>>,
     left: CancellationToken,
-    afterlife: Afterlife,
+    place: Option<Place>,
+    span: &'a Span,
+    afterlife: &'a Afterlife,
+    _counted: TaskTrackerToken,
 }
 
-impl<T: Send + 'static> Future for Outlive<T> {
+impl<T: Send + 'static> Future for Outlive<'_, T> {
     type Output = Result<T, ApiError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -65,18 +83,20 @@ impl<T: Send + 'static> Future for Outlive<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Outlive<T> {
+impl<T: Send + 'static> Drop for Outlive<'_, T> {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
         self.left.cancel();
+        let place = self.place.take();
         let to_the_end = AssertUnwindSafe(work).catch_unwind().map(|end| {
+            drop(place);
             let panicked = |_| Err(ApiError::of(ErrorKind::Internal).caused_by("work whose caller had left panicked"));
             if let Err(error) = end.unwrap_or_else(panicked) {
                 error.log();
             }
         });
         // The handle of the task is not needed: the tracker holds the task.
-        drop(self.afterlife.tasks.spawn_on(to_the_end, &self.afterlife.runtime));
+        drop(self.afterlife.tasks.spawn_on(to_the_end.instrument(self.span.clone()), &self.afterlife.runtime));
     }
 }
 
@@ -100,7 +120,10 @@ mod tests {
     #[tokio::test]
     async fn work_that_is_awaited_to_its_end_is_no_task_and_nobody_left() {
         let (afterlife, left) = (afterlife(), CancellationToken::new());
-        assert_eq!(afterlife.outlive(async { Ok(7) }, left.clone()).await.unwrap(), 7);
+        assert_eq!(
+            afterlife.outlive(in_place(|| async { Ok(7) }), left.clone(), None, &Span::none()).await.unwrap(),
+            7
+        );
         assert!(!left.is_cancelled() && afterlife.tasks.is_empty());
     }
 
@@ -110,14 +133,15 @@ mod tests {
         let (go_on, done) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let work = {
             let (go_on, done, left) = (Arc::clone(&go_on), Arc::clone(&done), left.clone());
-            async move {
+            in_place(|| async move {
                 left.cancelled().await;
                 go_on.notified().await;
                 done.store(true, Ordering::SeqCst);
                 Ok(())
-            }
+            })
         };
-        let mut outlive = afterlife.outlive(work, left.clone());
+        let nowhere = Span::none();
+        let mut outlive = afterlife.outlive(work, left.clone(), None, &nowhere);
         assert!(futures_util::poll!(&mut outlive).is_pending());
         assert_eq!(afterlife.tasks.len(), 1);
         drop(outlive);
@@ -130,7 +154,8 @@ mod tests {
     #[tokio::test]
     async fn work_that_panics_is_not_taken_up_again() {
         let (afterlife, left) = (afterlife(), CancellationToken::new());
-        let outlive = afterlife.outlive::<()>(async { panic!("broken") }, left.clone());
+        let (work, nowhere) = (in_place::<(), _>(|| async { panic!("broken") }), Span::none());
+        let outlive = afterlife.outlive(work, left.clone(), None, &nowhere);
         assert!(AssertUnwindSafe(outlive).catch_unwind().await.is_err());
         assert!(!left.is_cancelled());
         all_done(&afterlife).await;

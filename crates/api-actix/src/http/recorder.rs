@@ -1,6 +1,5 @@
 //! What the edge tells whoever counts.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::Method;
@@ -50,24 +49,25 @@ impl Recorder for NoRecorder {
 const CALLER_LEFT: u16 = 499;
 
 /// One request under way: it is recorded once, also where the server drops it because its caller left.
-pub(crate) struct UnderWay {
-    recorder: Arc<dyn Recorder>,
-    clock: Arc<dyn Clock>,
+pub(crate) struct UnderWay<'a> {
+    recorder: &'a dyn Recorder,
+    clock: &'a dyn Clock,
     began: Duration,
     route: Option<&'static str>,
     method: &'static str,
     status: u16,
+    took: Option<Duration>,
 }
 
-impl UnderWay {
+impl<'a> UnderWay<'a> {
     pub(crate) fn begin(
-        recorder: Arc<dyn Recorder>,
-        clock: Arc<dyn Clock>,
+        recorder: &'a dyn Recorder,
+        clock: &'a dyn Clock,
         route: Option<&'static str>,
         method: &Method,
     ) -> Self {
         let began = clock.monotonic();
-        Self { recorder, clock, began, route, method: name_of(method), status: CALLER_LEFT }
+        Self { recorder, clock, began, route, method: name_of(method), status: CALLER_LEFT, took: None }
     }
 
     /// From its beginning until now.
@@ -75,16 +75,18 @@ impl UnderWay {
         self.clock.monotonic().saturating_sub(self.began)
     }
 
-    /// What it is answered with.
-    pub(crate) fn answered(mut self, status: u16) {
+    /// What it is answered with, and after how long.
+    pub(crate) fn answered(mut self, status: u16, took: Duration) {
         self.status = status;
+        self.took = Some(took);
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let (route, method, status) = (self.route, self.method, self.status);
-        self.recorder.answered(&Answer { route, method, status, took: self.took() });
+        let took = self.took.unwrap_or_else(|| self.took());
+        self.recorder.answered(&Answer { route, method, status, took });
     }
 }
 
@@ -124,14 +126,15 @@ mod tests {
 
     #[test]
     fn a_request_is_recorded_once_whether_it_is_answered_or_dropped() {
-        let (answers, clock) = (Arc::new(Answers::default()), FixedClock::default());
+        let (answers, clock) = (Answers::default(), FixedClock::default());
         let begin = |method: &[u8]| {
             let method = Method::from_bytes(method).unwrap();
-            UnderWay::begin(Arc::clone(&answers) as _, Arc::new(clock.clone()), Some("/a"), &method)
+            UnderWay::begin(&answers, &clock, Some("/a"), &method)
         };
         let (answered, dropped) = (begin(b"PATCH"), begin(b"MINE"));
         clock.advance(Duration::from_millis(5));
-        answered.answered(200);
+        let took = answered.took();
+        answered.answered(200, took);
         drop(dropped);
         let answer = |method, status| Answer { route: Some("/a"), method, status, took: Duration::from_millis(5) };
         assert_eq!(*answers.0.lock().unwrap(), [answer("PATCH", 200), answer("other", 499)]);

@@ -206,11 +206,19 @@ pub(crate) fn find<'p>(base_path: &str, method: &actix_web::http::Method, path: 
         let path = if route.under_base { below_base? } else { path };
         parameters(route.pattern, path).map(|parameters| (route, parameters))
     })?;
-    let route = first.siblings().find(|route| route.method.takes(method)).unwrap_or(first);
+    // The first of the table is the first of its siblings as well.
+    let route = if first.method.takes(method) {
+        first
+    } else {
+        first.siblings().find(|route| route.method.takes(method)).unwrap_or(first)
+    };
     Some(Matched { route, parameters })
 }
 
 fn parameters<'p>(pattern: &str, path: &'p str) -> Option<Parameters<'p>> {
+    if !pattern.contains('{') {
+        return (pattern == path).then_some([""; MAX_PARAMETERS]);
+    }
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
     let mut parameters = [""; MAX_PARAMETERS];
     let mut free = parameters.iter_mut();

@@ -1,5 +1,10 @@
 //! The literal names that existing clients expect, chosen by configuration.
 
+use actix_web::http::header::HeaderName;
+
+static METADATA_HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("x-tollgate-metadata"), HeaderName::from_static("x-openrouter-metadata")];
+
 /// Which literal names answers carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WireNames {
@@ -43,10 +48,10 @@ impl WireNames {
     }
 
     /// The request headers that, set to `enabled`, ask for [`WireNames::service_metadata`].
-    pub(crate) fn metadata_headers(self) -> &'static [&'static str] {
+    pub(crate) fn metadata_headers(self) -> &'static [HeaderName] {
         match self {
-            Self::Interface => &["x-tollgate-metadata"],
-            Self::OpenRouter => &["x-tollgate-metadata", "x-openrouter-metadata"],
+            Self::Interface => &METADATA_HEADERS[..1],
+            Self::OpenRouter => &METADATA_HEADERS,
         }
     }
 }
