@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
-use http::header::{ACCEPT, CONTENT_TYPE, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
@@ -98,9 +98,16 @@ impl HttpClient {
         let mut headers = own;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
+        headers.insert(CONTENT_TYPE, Payload::JSON);
+        let plain = uri.scheme() == Some(&Scheme::HTTP) && self.settings.http2 != Http2::PriorKnowledge;
+        // Where it is known that HTTP/1.1 will be spoken; elsewhere the pool adds it to each call that needs it.
+        if (plain || self.settings.http2 == Http2::Off)
+            && let Some(host) = host(uri)
+        {
+            headers.insert(HOST, host);
+        }
         // In a tunnel the connector shows the credentials; a proxy that forwards reads them from the request.
-        let forwarded = uri.scheme() == Some(&Scheme::HTTP) && self.settings.http2 != Http2::PriorKnowledge;
-        if forwarded
+        if plain
             && let Some(proxy) = self.proxies.intercept(uri)
             && let Some(credentials) = proxy.basic_auth()
         {
@@ -123,12 +130,15 @@ impl HttpClient {
         if uri.scheme() == Some(&Scheme::HTTPS) && !self.trusts_anyone() {
             return Err(broken("https is not possible: no certificate authority is known; configure a file of them"));
         }
-        let media_type = payload.media_type().clone();
+        let mut headers = target.0.clone();
+        if *payload.media_type() != Payload::JSON {
+            headers.insert(CONTENT_TYPE, payload.media_type().clone());
+        }
+        let _end = sent.until_dropped();
         let mut request = Request::new(payload.tracked(sent));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
-        *request.headers_mut() = target.0.clone();
-        request.headers_mut().insert(CONTENT_TYPE, media_type);
+        *request.headers_mut() = headers;
         let connection = capture_connection(&mut request);
         let answer = self.pools.own().request(request).await.map_err(|error| from_call(&error))?;
         let status = answer.status().as_u16();
@@ -190,8 +200,22 @@ impl ErrorMeaning {
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(media_type) = headers.get(CONTENT_TYPE) else { return true };
     let essence = media_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let essence = essence.to_ascii_lowercase();
-    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    let begins = |with: &str| essence.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with));
+    let ends = |with: &str| {
+        let at = essence.len().checked_sub(with.len());
+        at.and_then(|at| essence.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(with))
+    };
+    essence.eq_ignore_ascii_case("application/json") || (begins("application/") && ends("+json"))
+}
+
+/// The header that names the host of an address, with the port where it is not the scheme's own.
+fn host(uri: &Uri) -> Option<HeaderValue> {
+    let own = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+    let host = uri.host()?;
+    match uri.port_u16().filter(|port| *port != own) {
+        Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
+        None => HeaderValue::from_str(host).ok(),
+    }
 }
 
 /// Takes the connection out of the pool: whoever answers like this is not to be trusted with the next request.

@@ -1,7 +1,8 @@
 //! What is posted, and how much of it has gone out.
 
-use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -18,9 +19,12 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// The media type of a JSON body.
+    pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
     /// A JSON body.
     pub fn json(body: impl Into<Bytes>) -> Self {
-        Self { media_type: HeaderValue::from_static("application/json"), first: Some(body.into()), rest: Vec::new() }
+        Self { media_type: Self::JSON, first: Some(body.into()), rest: Vec::new() }
     }
 
     /// A body of another type, in pieces.
@@ -64,24 +68,51 @@ fn count(bytes: usize) -> u64 {
 /// count together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sent {
-    call: SentBytes,
+    /// With [`ENDED`] once the call is over.
+    call: Arc<AtomicU64>,
     attempt: SentBytes,
 }
+
+/// Nothing is sent any more. A connection may hold a request that it has not written yet when its call is given up,
+/// and would write it after the money for it has been reckoned.
+const ENDED: u64 = 1 << 63;
+
+/// Ends a call when it is dropped.
+pub(super) struct EndOfCall(Sent);
+
+impl Drop for EndOfCall {
+    fn drop(&mut self) {
+        self.0.call.fetch_or(ENDED, Ordering::AcqRel);
+    }
+}
+
+/// The call that a body belongs to is over.
+#[derive(Debug, thiserror::Error)]
+#[error("the call was given up before its body was sent")]
+pub(super) struct GivenUp;
 
 impl Sent {
     /// Of a call that belongs to this attempt.
     pub(crate) fn of(attempt: &SentBytes) -> Self {
-        Self { call: SentBytes::default(), attempt: attempt.clone() }
+        Self { call: Arc::default(), attempt: attempt.clone() }
     }
 
     /// The bytes of the call so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.call.get()
+        self.call.load(Ordering::Acquire) & !ENDED
     }
 
-    fn add(&self, bytes: u64) {
-        self.call.add(bytes);
+    /// What was not sent when this is dropped is never sent.
+    pub(super) fn until_dropped(&self) -> EndOfCall {
+        EndOfCall(self.clone())
+    }
+
+    /// Counts what is about to be sent, unless the call is over.
+    fn add(&self, bytes: u64) -> Result<(), GivenUp> {
+        let added = |state: u64| (state & ENDED == 0).then(|| state.saturating_add(bytes).min(ENDED - 1));
+        self.call.fetch_update(Ordering::AcqRel, Ordering::Acquire, added).map_err(|_| GivenUp)?;
         self.attempt.add(bytes);
+        Ok(())
     }
 }
 
@@ -96,7 +127,7 @@ pub(super) struct Tracked {
 
 impl Body for Tracked {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = GivenUp;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -105,8 +136,7 @@ impl Body for Tracked {
         let Some(piece) = self.first.take().or_else(|| self.rest.next()) else { return Poll::Ready(None) };
         let bytes = count(piece.len());
         self.left = self.left.saturating_sub(bytes);
-        self.sent.add(bytes);
-        Poll::Ready(Some(Ok(Frame::data(piece))))
+        Poll::Ready(Some(self.sent.add(bytes).map(|()| Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -135,6 +165,21 @@ mod tests {
         assert_eq!((sent.bytes(), body.size_hint().exact()), (2, Some(3)));
         let rest = body.collect().await.unwrap().to_bytes();
         assert_eq!((&rest[..], sent.bytes()), (&b"cde"[..], 5));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_after_the_end_of_the_call() {
+        let attempt = SentBytes::default();
+        let (sent, other) = (Sent::of(&attempt), Sent::of(&attempt));
+        let pieces = [&b"ab"[..], b"cde"].map(Bytes::from_static).to_vec();
+        let mut body = Payload::of(HeaderValue::from_static("a/b"), pieces).tracked(&sent);
+        let end = sent.until_dropped();
+        body.frame().await.unwrap().unwrap();
+        drop(end);
+        assert!(body.frame().await.unwrap().is_err());
+        assert_eq!((sent.bytes(), attempt.get()), (2, 2));
+        Payload::json("{}").tracked(&other).collect().await.unwrap();
+        assert_eq!((other.bytes(), attempt.get()), (2, 4), "other calls of the attempt go on");
     }
 
     #[tokio::test]
