@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -73,7 +74,7 @@ macro_rules! prefixed_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// What every id of this kind begins with.
@@ -81,7 +82,12 @@ macro_rules! prefixed_id {
 
             /// The prefix followed by the UUID's 32 hex digits.
             pub fn from_uuid(uuid: Uuid) -> Self {
-                Self(format!("{}{}", $prefix, uuid.simple()))
+                const PREFIX: usize = $prefix.len();
+                let mut text = [0; PREFIX + uuid::fmt::Simple::LENGTH];
+                let (prefix, digits) = text.split_at_mut(PREFIX);
+                prefix.copy_from_slice($prefix.as_bytes());
+                uuid.simple().encode_lower(digits);
+                Self(shared(&text))
             }
 
             /// The whole id.
@@ -104,10 +110,15 @@ macro_rules! prefixed_id {
                 let rest = text.strip_prefix($prefix).ok_or(InvalidId($what))?;
                 let fits = (1..=64).contains(&rest.len())
                     && rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-                if fits { Ok(Self(text.to_owned())) } else { Err(InvalidId($what)) }
+                if fits { Ok(Self(text.into())) } else { Err(InvalidId($what)) }
             }
         }
     };
+}
+
+/// ASCII as text.
+fn shared(ascii: &[u8]) -> Arc<str> {
+    String::from_utf8_lossy(ascii).into()
 }
 
 prefixed_id!(
@@ -125,7 +136,7 @@ prefixed_id!(
 
 /// Names one HTTP request across logs, envelopes and records: 1 to 128 characters of `[A-Za-z0-9._-]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RequestId(String);
+pub struct RequestId(Arc<str>);
 
 impl RequestId {
     /// The whole id.
@@ -135,7 +146,8 @@ impl RequestId {
 
     /// A fresh one from a UUID.
     pub fn from_uuid(uuid: Uuid) -> Self {
-        Self(uuid.hyphenated().to_string())
+        let mut text = Uuid::encode_buffer();
+        Self((&*uuid.hyphenated().encode_lower(&mut text)).into())
     }
 }
 
@@ -151,6 +163,6 @@ impl FromStr for RequestId {
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         let fits = (1..=128).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
-        if fits { Ok(Self(text.to_owned())) } else { Err(InvalidId("request")) }
+        if fits { Ok(Self(text.into())) } else { Err(InvalidId("request")) }
     }
 }

@@ -29,6 +29,7 @@ use crate::budget::{Ledger, Payer};
 use crate::guardrail::filter::{Aliases, Filtered};
 use crate::guardrail::{FilterAction, GuardrailPolicies, Policy};
 use crate::ids::{DecisionId, RequestId};
+use crate::json::Json;
 use crate::model::Catalogue;
 use crate::observability::{Broadcast, Meter};
 use crate::routing::{EndpointDirectory, HealthBoard};
@@ -82,10 +83,19 @@ struct Submission<'a> {
     /// The inquiry as it came.
     asked: Arc<Inquiry>,
     filtered: Filtered,
+    /// What the caller says for the record alone.
+    labels: Labels,
     /// What is reserved for it, where it is limited.
     funds: Option<Arc<Funds>>,
     at: DateTime<Utc>,
     began: Duration,
+}
+
+/// What of a request no endpoint is chosen by and no provider sees.
+struct Labels {
+    session_id: Option<String>,
+    trace: Option<Json>,
+    user: Option<String>,
 }
 
 impl SubmitDecision {
@@ -99,7 +109,7 @@ impl SubmitDecision {
         &self,
         key: &InferenceKey,
         request_id: RequestId,
-        request: DecisionRequest,
+        mut request: DecisionRequest,
         caller: Arc<dyn CallerPresence>,
     ) -> Result<Decision, SubmitDecisionError> {
         let router = &self.router;
@@ -109,9 +119,12 @@ impl SubmitDecision {
         let asked = Arc::clone(&request.inquiry);
         let filtered = router.filter(policy, &asked)?;
         // From here on there is no other inquiry than the one that may be sent.
-        let request = Arc::new(DecisionRequest { inquiry: Arc::clone(&filtered.inquiry), ..request });
+        request.inquiry = Arc::clone(&filtered.inquiry);
+        let labels =
+            Labels { session_id: request.session_id.take(), trace: request.trace.take(), user: request.user.take() };
+        let request = Arc::new(request);
         let is_limited = key.limited() || policy.is_some_and(Policy::limits_money);
-        let route = router.route(&request, policy, is_limited)?;
+        let mut route = router.route(&request, policy, is_limited)?;
         let id = router.ports.ids.decision_id();
         let funds = is_limited.then(|| {
             let guardrails = policy.map(Policy::ids).unwrap_or_default();
@@ -119,10 +132,10 @@ impl SubmitDecision {
             Arc::new(Funds::new(id.clone(), payer, request_id.clone(), request.model.clone()))
         });
         let submission =
-            Submission { id, key, policy, request_id, request: &request, asked, filtered, funds, at, began };
-        let funnel = route.funnel.clone();
+            Submission { id, key, policy, request_id, request: &request, asked, filtered, labels, funds, at, began };
+        let funnel = std::mem::take(&mut route.funnel);
         let (end, share) = self.call(&submission, &request, route, caller).await?;
-        router.settle(submission, &end, share, funnel).await
+        router.settle(submission, end, share, funnel).await
     }
 
     /// Reserves what the request may come to and makes the call, or joins one that is alike.

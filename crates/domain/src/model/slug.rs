@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::InvalidModelId;
 
 /// The name of a model: `author/slug` with an optional `:variant`, in lower case. At most 256 bytes; author and slug
-/// are made of `a-z 0-9 - . _ ~`, a variant of `a-z 0-9 - _`.
+/// are made of `a-z 0-9 - . _ ~`, a variant of `a-z 0-9 - _`. Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModelId(String);
+pub struct ModelId(Arc<str>);
 
 impl ModelId {
     /// The whole name.
@@ -23,7 +24,7 @@ impl ModelId {
 
     /// Without the variant.
     pub fn base(&self) -> &str {
-        self.0.split_once(':').map_or(self.0.as_str(), |(base, _)| base)
+        self.0.split_once(':').map_or(self.as_str(), |(base, _)| base)
     }
 
     /// What follows the colon.
@@ -54,7 +55,7 @@ impl FromStr for ModelId {
         };
         let fits =
             text.len() <= 256 && word(author, b".~") && word(slug, b".~") && variant.is_none_or(|v| word(v, b""));
-        if fits { Ok(Self(text.to_ascii_lowercase())) } else { Err(InvalidModelId) }
+        if fits { Ok(Self(text.to_ascii_lowercase().into())) } else { Err(InvalidModelId) }
     }
 }
 

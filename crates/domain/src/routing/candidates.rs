@@ -70,23 +70,20 @@ impl Selection<'_> {
     ///
     /// # Errors
     /// Why nothing is left.
-    pub fn choose(
-        &self,
-        models: Vec<(Vec<Candidate>, Option<Sort>)>,
-        funnel: &mut RoutingFunnel,
-    ) -> Result<Chosen, Emptied> {
+    pub fn choose(&self, models: Vec<Group>, funnel: &mut RoutingFunnel) -> Result<Chosen, Emptied> {
         let wanted = self.preferences;
-        let (mut groups, own): (Vec<Vec<Candidate>>, Vec<Option<Sort>>) = models.into_iter().unzip();
-        if groups.iter().all(Vec::is_empty) {
+        let mut groups = models;
+        if count(&groups) == 0 {
             return Err(Emptied::NoEndpoint);
         }
         self.keep_wanted(&mut groups, funnel);
-        if groups.iter().all(Vec::is_empty) {
+        if count(&groups) == 0 {
             return Err(Emptied::Preferences);
         }
         self.keep_capable(&mut groups, funnel)?;
-        let mut groups: Vec<(Vec<Candidate>, Option<Sort>)> =
-            groups.into_iter().zip(own.into_iter().map(|own| wanted.sort.or(own))).collect();
+        for (_, sort) in &mut groups {
+            *sort = wanted.sort.or(*sort);
+        }
         if wanted.sort.is_some_and(|sort| sort.across_models) {
             groups = vec![(groups.into_iter().flat_map(|(group, _)| group).collect(), wanted.sort)];
         }
@@ -94,8 +91,9 @@ impl Selection<'_> {
         // Who says what comes first and takes nobody else means the first, well or not.
         let sorted = groups.first().is_some_and(|(_, sort)| sort.is_some());
         let fixed = !wanted.order.is_empty() || sorted;
-        let mut ordered: Vec<Candidate> =
-            groups.into_iter().flat_map(|(group, sort)| self.ordered(group, sort)).collect();
+        let mut groups = groups.into_iter().map(|(group, sort)| self.ordered(group, sort));
+        let mut ordered = groups.next().unwrap_or_default();
+        groups.for_each(|group| ordered.extend(group));
         if !wanted.allow_fallbacks && fixed {
             ordered.truncate(1);
         }
@@ -107,7 +105,7 @@ impl Selection<'_> {
         Ok(chosen)
     }
 
-    fn keep_wanted(&self, groups: &mut [Vec<Candidate>], funnel: &mut RoutingFunnel) {
+    fn keep_wanted(&self, groups: &mut [Group], funnel: &mut RoutingFunnel) {
         let wanted = self.preferences;
         let names = |list: &[String], endpoint: &Endpoint| list.iter().any(|slug| endpoint.provider.as_str() == slug);
         if wanted.zdr || wanted.deny_data_collection {
@@ -145,10 +143,10 @@ impl Selection<'_> {
 
     /// What stays takes the state and can answer at least one of the questions; which part of them goes where is
     /// planned afterwards. Where only one may be tried, it can answer all of them.
-    fn keep_capable(&self, groups: &mut [Vec<Candidate>], funnel: &mut RoutingFunnel) -> Result<(), Emptied> {
+    fn keep_capable(&self, groups: &mut [Group], funnel: &mut RoutingFunnel) -> Result<(), Emptied> {
         let mut fault = None;
-        let before: usize = groups.iter().map(Vec::len).sum();
-        for group in groups.iter_mut() {
+        let before = count(groups);
+        for (group, _) in groups.iter_mut() {
             group.retain(|candidate| match self.able(&candidate.endpoint) {
                 Ok(()) => true,
                 Err(incapable) => {
@@ -157,7 +155,7 @@ impl Selection<'_> {
                 }
             });
         }
-        let after: usize = groups.iter().map(Vec::len).sum();
+        let after = count(groups);
         if after < before {
             funnel.push(("capability", after));
         }
@@ -192,8 +190,9 @@ impl Selection<'_> {
     }
 
     fn admitted(&self, ordered: Vec<Candidate>, funnel: &mut RoutingFunnel) -> Result<Chosen, Emptied> {
-        let admits = |candidate: &Candidate| self.health.would_admit(candidate.endpoint.index, self.now);
-        let (candidates, resting): (Vec<_>, Vec<_>) = ordered.into_iter().partition(admits);
+        let rests = |candidate: &mut Candidate| !self.health.would_admit(candidate.endpoint.index, self.now);
+        let mut candidates = ordered;
+        let resting: Vec<Candidate> = candidates.extract_if(.., rests).collect();
         if !resting.is_empty() {
             funnel.push(("health", candidates.len()));
         }
@@ -210,16 +209,18 @@ impl Selection<'_> {
     }
 }
 
-fn keep(
-    groups: &mut [Vec<Candidate>],
-    funnel: &mut RoutingFunnel,
-    step: &'static str,
-    wanted: impl Fn(&Candidate) -> bool,
-) {
-    for group in groups.iter_mut() {
+/// Candidates of one model, and what they are sorted by.
+type Group = (Vec<Candidate>, Option<Sort>);
+
+fn count(groups: &[Group]) -> usize {
+    groups.iter().map(|(group, _)| group.len()).sum()
+}
+
+fn keep(groups: &mut [Group], funnel: &mut RoutingFunnel, step: &'static str, wanted: impl Fn(&Candidate) -> bool) {
+    for (group, _) in groups.iter_mut() {
         group.retain(&wanted);
     }
-    funnel.push((step, groups.iter().map(Vec::len).sum()));
+    funnel.push((step, count(groups)));
 }
 
 /// A price per token against a bound per million of them, exactly.

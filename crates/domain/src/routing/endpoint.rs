@@ -9,9 +9,9 @@ use crate::decision::{QuestionType, ReportedUsage};
 use crate::model::{Model, ModelId, SANDBOX_AUTHOR};
 use crate::money::{Charge, Price};
 
-/// The short name of a provider: 1 to 64 characters of `a-z 0-9 -`.
+/// The short name of a provider: 1 to 64 characters of `a-z 0-9 -`. Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProviderSlug(String);
+pub struct ProviderSlug(Arc<str>);
 
 /// Not a provider's slug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ impl std::str::FromStr for ProviderSlug {
     fn from_str(text: &str) -> Result<Self, InvalidProviderSlug> {
         let fits = (1..=64).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if fits { Ok(Self(text.to_owned())) } else { Err(InvalidProviderSlug) }
+        if fits { Ok(Self(text.into())) } else { Err(InvalidProviderSlug) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every attempt of a request, from its beginning: what is still under way when the request ends is in it as well.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::decision::{ReportedUsage, RouterSettings, SentBytes, TokenFactor, UnknownUsage};
@@ -56,7 +56,7 @@ pub(super) fn bound_tokens(factor: TokenFactor, sent: u64, overhead: u64) -> u64
 pub(super) fn beginning(candidate: &Candidate, part: u32, began: Duration) -> AttemptRecord {
     let endpoint = &candidate.endpoint;
     AttemptRecord {
-        provider: endpoint.provider.to_string(),
+        provider: endpoint.provider.as_str().to_owned(),
         model: candidate.model.clone(),
         upstream_model: endpoint.upstream_model.clone(),
         part,
@@ -84,7 +84,7 @@ pub(super) enum AttemptEnd<'a> {
 impl<'a> AttemptLog<'a> {
     pub(super) fn new(health: &'a HealthBoard, settings: &RouterSettings, began: Duration) -> Self {
         let (unknown, factor) = (settings.unknown_usage, settings.token_factor);
-        Self { health, unknown, factor, began, entries: Mutex::default() }
+        Self { health, unknown, factor, began, entries: Mutex::new(Vec::with_capacity(1)) }
     }
 
     /// An attempt begins. What it sends is counted by `sent`; it may come to `bound` tokens.
@@ -166,7 +166,7 @@ impl<'a> AttemptLog<'a> {
     }
 
     /// All attempts; what was still under way is given up.
-    pub(super) fn close(self, now: Duration) -> Vec<AttemptRecord> {
+    pub(super) fn close(self, now: Duration) -> Arc<[AttemptRecord]> {
         let mut entries = std::mem::take(&mut *self.entries());
         for entry in &mut entries {
             self.give_up(entry, now);

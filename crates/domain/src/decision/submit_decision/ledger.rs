@@ -22,16 +22,19 @@ impl Router {
     /// Records the request; only then is there an answer.
     pub(super) async fn settle(
         &self,
-        submission: Submission<'_>,
-        routed: &Routed,
+        mut submission: Submission<'_>,
+        mut routed: Arc<Routed>,
         share: Share,
         funnel: RoutingFunnel,
     ) -> Result<Decision, SubmitDecisionError> {
         // What cannot be charged in money keeps its reservation, which the sweeper then charges.
         let bill = Bill::of(&routed.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
-        let (answers, served) = match merged(submission.request, routed) {
+        let (answers, mut served) = match merged(submission.request, &mut routed) {
             Ok(merged) => merged,
-            Err(Some(failed)) => return self.give_up(submission, routed, share, &bill, *failed, funnel).await,
+            // Seldom, and much to keep room for in every request.
+            Err(Some(failed)) => {
+                return Box::pin(self.give_up(submission, &routed, share, &bill, *failed, funnel)).await;
+            }
             Err(None) => {
                 if routed.attempts.is_empty() {
                     self.release(submission.funds.as_ref()).await;
@@ -39,7 +42,7 @@ impl Router {
                 return Err(SubmitDecisionError::Defect("a request ended without an answer or a failure"));
             }
         };
-        let record = self.record(&submission, routed, share, &bill, &served, UsageOutcome::Completed);
+        let record = self.record(&mut submission, &routed, share, &bill, &mut served, UsageOutcome::Completed);
         // Others are told of what came back for what was sent: names that were redacted are the caller's alone.
         self.charge(&submission, record, Some(answers.json())).await?;
         let answers = submission.filtered.aliases.restore(answers, &submission.asked);
@@ -86,7 +89,7 @@ impl Router {
 
     async fn give_up(
         &self,
-        submission: Submission<'_>,
+        mut submission: Submission<'_>,
         routed: &Routed,
         share: Share,
         bill: &Bill,
@@ -117,8 +120,8 @@ impl Router {
         }
         let gone = failed.kind == ErrorKind::CallerGone;
         let outcome = if gone { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
-        let served = Served::by_one(&failed.candidate);
-        let record = self.record(&submission, routed, share, bill, &served, outcome);
+        let mut served = Served::by_one(&failed.candidate);
+        let record = self.record(&mut submission, routed, share, bill, &mut served, outcome);
         self.charge(&submission, record, None).await?;
         if let Some(error) = denied.filter(|_| failed.is_for_want_of_money()) {
             return Err(error);
@@ -135,13 +138,14 @@ impl Router {
         })))
     }
 
+    /// Takes what nobody else needs.
     fn record(
         &self,
-        submission: &Submission<'_>,
+        submission: &mut Submission<'_>,
         routed: &Routed,
         share: Share,
         bill: &Bill,
-        served: &Served,
+        served: &mut Served,
         outcome: UsageOutcome,
     ) -> UsageRecord {
         UsageRecord {
@@ -151,7 +155,7 @@ impl Router {
             request_id: submission.request_id.clone(),
             requested_model: submission.request.model.clone(),
             model: served.model.clone(),
-            provider: served.slugs.clone(),
+            provider: std::mem::take(&mut served.slugs),
             outcome,
             input_tokens: bill.input_tokens,
             output_tokens: bill.output_tokens,
@@ -163,9 +167,9 @@ impl Router {
             guardrails: submission.policy.map(Policy::ids).unwrap_or_default(),
             findings: submission.filtered.findings.clone(),
             charged_at: submission.funds.as_ref().and_then(|funds| funds.at()).unwrap_or(submission.at),
-            session_id: submission.request.session_id.clone(),
-            trace: submission.request.trace.clone(),
-            user: submission.request.user.clone(),
+            session_id: submission.labels.session_id.take(),
+            trace: submission.labels.trace.take(),
+            user: submission.labels.user.take(),
             created_at: submission.at,
             latency: self.ports.clock.monotonic().saturating_sub(submission.began),
         }
@@ -228,20 +232,21 @@ impl Failure {
 }
 
 /// What the caller gets, and who served it; what one part lacks fails the request, unless the caller takes the rest.
-fn merged(request: &DecisionRequest, routed: &Routed) -> Result<(Answers, Served), Option<Box<Failure>>> {
+fn merged(request: &DecisionRequest, routed: &mut Arc<Routed>) -> Result<(Answers, Served), Option<Box<Failure>>> {
     let mut failures: Vec<Failure> = routed.ends.iter().filter_map(Failure::of).collect();
     // Nobody takes what there is where the caller has left.
     let gone = failures.iter().position(|failure| failure.kind == ErrorKind::CallerGone);
     let failure = (!failures.is_empty()).then(|| failures.swap_remove(gone.unwrap_or(0)));
-    let parts = || routed.ends.iter().map(answers).collect::<Vec<Answers>>();
     match (failure, Served::by(routed), &request.inquiry.questions.typed) {
         // What came in one piece leaves as it came.
         (None, Some(served), typed) if typed.is_none() || routed.ends.len() == 1 => {
-            parts().pop().map(|answers| (answers, served)).ok_or(None)
+            answers(routed).pop().map(|answers| (answers, served)).ok_or(None)
         }
-        (None, Some(served), Some(typed)) => Ok((Answers::merge(typed, parts(), ErrorKind::ProviderFailure), served)),
+        (None, Some(served), Some(typed)) => {
+            Ok((Answers::merge(typed, answers(routed), ErrorKind::ProviderFailure), served))
+        }
         (Some(failure), Some(served), Some(typed)) if request.partial && gone.is_none() => {
-            Ok((Answers::merge(typed, parts(), failure.kind), served))
+            Ok((Answers::merge(typed, answers(routed), failure.kind), served))
         }
         (Some(failure), ..) => Err(Some(Box::new(failure))),
         // Planning leaves no request without a part, and each part ends.
@@ -249,8 +254,15 @@ fn merged(request: &DecisionRequest, routed: &Routed) -> Result<(Answers, Served
     }
 }
 
+/// What each part answered, which is taken out of a call that nobody shares.
+fn answers(routed: &mut Arc<Routed>) -> Vec<Answers> {
+    let Some(own) = Arc::get_mut(routed) else { return routed.ends.iter().map(answers_of).collect() };
+    let ends = std::mem::take(&mut own.ends).into_iter();
+    ends.map(|end| if let PartEnd::Answered { answers, .. } = end { answers } else { answers_of(&end) }).collect()
+}
+
 /// What a part answered; each of its questions is told as unanswered, by its own failure, where it did not.
-fn answers(end: &PartEnd) -> Answers {
+fn answers_of(end: &PartEnd) -> Answers {
     match end {
         PartEnd::Answered { answers, .. } => answers.clone(),
         PartEnd::Failed { inquiry, .. } => {
@@ -265,6 +277,7 @@ struct Served {
     model: ModelId,
     /// Display names, each once.
     names: String,
+    /// Slugs, each once, joined by commas, which no slug has.
     slugs: String,
     prices: crate::routing::TokenPrices,
 }
@@ -274,7 +287,7 @@ impl Served {
         Self {
             model: candidate.model.clone(),
             names: candidate.endpoint.provider_name.clone(),
-            slugs: candidate.endpoint.provider.to_string(),
+            slugs: candidate.endpoint.provider.as_str().to_owned(),
             prices: candidate.prices,
         }
     }
@@ -283,15 +296,15 @@ impl Served {
         let answered = routed.ends.iter().filter(|end| matches!(end, PartEnd::Answered { .. }));
         let mut candidates = answered.map(PartEnd::candidate);
         let mut served = Self::by_one(candidates.next()?);
-        let mut slugs = vec![served.slugs.clone()];
         for candidate in candidates {
-            let slug = candidate.endpoint.provider.to_string();
-            if !slugs.contains(&slug) {
-                served.names = format!("{}, {}", served.names, candidate.endpoint.provider_name);
-                slugs.push(slug);
+            let slug = candidate.endpoint.provider.as_str();
+            if served.slugs.split(',').all(|other| other != slug) {
+                served.names.push_str(", ");
+                served.names.push_str(&candidate.endpoint.provider_name);
+                served.slugs.push(',');
+                served.slugs.push_str(slug);
             }
         }
-        served.slugs = slugs.join(",");
         Some(served)
     }
 }

@@ -69,14 +69,15 @@ pub(super) fn plan(
     candidates: &[Candidate],
     precedence: Precedence,
 ) -> Result<Vec<Part>, Incapable> {
+    let is_one_model = candidates.windows(2).all(|pair| pair[0].model == pair[1].model);
+    if precedence.across_models || is_one_model {
+        return plan_at_once(inquiry, candidates, precedence.first_endpoint);
+    }
     let mut models: Vec<&ModelId> = Vec::new();
     for candidate in candidates {
         if !models.contains(&&candidate.model) {
             models.push(&candidate.model);
         }
-    }
-    if precedence.across_models || models.len() < 2 {
-        return plan_at_once(inquiry, candidates, precedence.first_endpoint);
     }
     let mut fault = Incapable::Size;
     for count in 1..=models.len() {

@@ -45,6 +45,9 @@ pub(super) struct Routed {
     pub(super) attempts: Arc<[AttemptRecord]>,
 }
 
+/// A part that is asked, with its number.
+type Asked<'a> = BoxFuture<'a, (u32, Part, Option<PartEnd>)>;
+
 impl Router {
     /// Resolves the models, chooses endpoints that the policy permits, and plans the parts. Nothing is sent.
     pub(super) fn route(
@@ -147,13 +150,19 @@ impl Router {
         let at_once = self.settings.max_parts_in_flight.max(1);
         let mut planned = route.parts.len();
         let mut waiting: VecDeque<(u32, Part)> = (0..).zip(route.parts).collect();
-        let mut running: FuturesUnordered<BoxFuture<'_, (u32, Part, Option<PartEnd>)>> = FuturesUnordered::new();
+        // Most requests are one part, which needs none.
+        let mut running: Option<FuturesUnordered<Asked<'_>>> = None;
         let mut ends: Vec<(u32, PartEnd)> = Vec::with_capacity(waiting.len());
         loop {
-            let alone = if running.is_empty() && waiting.len() == 1 { waiting.pop_front() } else { None };
+            let is_idle = running.as_ref().is_none_or(FuturesUnordered::is_empty);
+            if is_idle && waiting.is_empty() {
+                break;
+            }
+            let alone = if is_idle && waiting.len() == 1 { waiting.pop_front() } else { None };
             let ended = if let Some((number, part)) = alone {
                 Some(self.ask(number, part, &course).await)
             } else {
+                let running = running.get_or_insert_default();
                 while running.len() < at_once
                     && let Some((number, part)) = waiting.pop_front()
                 {
@@ -182,7 +191,7 @@ impl Router {
         drop(running);
         ends.sort_by_key(|(number, _)| *number);
         let attempts = log.close(self.ports.clock.monotonic());
-        Routed { ends: ends.into_iter().map(|(_, end)| end).collect(), attempts: attempts.into() }
+        Routed { ends: ends.into_iter().map(|(_, end)| end).collect(), attempts }
     }
 
     async fn ask(&self, number: u32, part: Part, course: &Course<'_>) -> (u32, Part, Option<PartEnd>) {
