@@ -19,12 +19,12 @@ use crate::buckets;
 /// See the help texts below.
 #[derive(Debug)]
 pub(crate) struct DecisionMeasures {
-    settled: Family<OutcomeLabels, Counter>,
+    settled: Settled,
     added: Histogram,
     spend: Counter,
     providers: HashMap<Arc<str>, ProviderMeasures>,
     others: ProviderMeasures,
-    reservations: Family<ReservationLabels, Counter>,
+    reservations: Reservations,
     reservation: Histogram,
     filtered: Family<ActionLabels, Counter>,
     beyond_bound: Counter,
@@ -33,12 +33,31 @@ pub(crate) struct DecisionMeasures {
 /// One provider's, found once and then counted without a look into any family.
 #[derive(Debug)]
 struct ProviderMeasures {
-    attempts: HashMap<&'static str, Counter>,
+    /// In the order of [`ATTEMPT_OUTCOMES`].
+    attempts: [Counter; ATTEMPT_OUTCOMES.len()],
     other_outcomes: Counter,
     latency: Histogram,
     input_tokens: Counter,
     output_tokens: Counter,
     cost: Counter,
+}
+
+/// Requests by how they ended.
+#[derive(Debug)]
+struct Settled {
+    completed: Counter,
+    failed: Counter,
+    cancelled: Counter,
+    abandoned: Counter,
+}
+
+/// Reservations by whose limit refused them.
+#[derive(Debug)]
+struct Reservations {
+    made: Counter,
+    by_workspace: Counter,
+    by_key: Counter,
+    by_guardrail: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -91,72 +110,57 @@ const ATTEMPT_OUTCOMES: [&str; 11] = [
     "simulated",
 ];
 
-const SETTLED_AS: [UsageOutcome; 4] =
-    [UsageOutcome::Completed, UsageOutcome::Failed, UsageOutcome::Cancelled, UsageOutcome::Abandoned];
-
-const SCOPES: [BudgetScope; 3] = [BudgetScope::Workspace, BudgetScope::Key, BudgetScope::Guardrail];
-
 const ACTIONS: [&str; 3] = ["block", "redact", "flag"];
 
 impl DecisionMeasures {
     pub(crate) fn register<'a>(registry: &mut Registry, providers: impl IntoIterator<Item = &'a str>) -> Self {
         let families = Families::register(registry);
-        let providers = providers.into_iter().map(Arc::<str>::from);
-        let measures = Self {
-            settled: Family::default(),
-            added: buckets::of_own_work(),
-            spend: Counter::default(),
-            providers: providers.map(|slug| (Arc::clone(&slug), families.of(&slug))).collect(),
-            others: families.of(&Arc::from(OTHER)),
-            reservations: Family::default(),
-            reservation: buckets::of_own_work(),
-            filtered: Family::default(),
-            beyond_bound: Counter::default(),
-        };
-        // A series that begins at zero can be alerted on from its first increase.
-        for outcome in SETTLED_AS {
-            drop(measures.settled.get_or_create(&OutcomeLabels { outcome: outcome.as_str() }));
-        }
-        for refused_by in [None].into_iter().chain(SCOPES.map(Some)) {
-            drop(measures.reservations.get_or_create(&ReservationLabels::of(refused_by)));
-        }
-        for action in ACTIONS {
-            drop(measures.filtered.get_or_create(&ActionLabels { action }));
-        }
-        measures.register_own(registry);
-        measures
-    }
-
-    fn register_own(&self, registry: &mut Registry) {
-        registry.register("decisions", "Decisions requests that were charged, by how they ended", self.settled.clone());
+        let settled = Settled::register(registry);
+        let added = buckets::of_own_work();
         registry.register_with_unit(
             "added_latency",
             "What a Decisions request took beyond the time at providers",
             Unit::Seconds,
-            self.added.clone(),
+            added.clone(),
         );
+        let spend = Counter::default();
         registry.register(
             "spend_picodollars",
             "What the ledger was charged, exactly, in 10^-12 US dollars",
-            self.spend.clone(),
+            spend.clone(),
         );
-        registry.register(
-            "reservations",
-            "Reservations of money that were asked for, by whose limit refused them",
-            self.reservations.clone(),
-        );
+        let reservations = Reservations::register(registry);
+        let reservation = buckets::of_own_work();
         registry.register_with_unit(
             "reservation_duration",
             "How long the store took for a reservation",
             Unit::Seconds,
-            self.reservation.clone(),
+            reservation.clone(),
         );
-        registry.register("guardrail_actions", "What content filters did", self.filtered.clone());
+        let filtered = Family::default();
+        registry.register("guardrail_actions", "What content filters did", filtered.clone());
+        // A series that begins at zero can be alerted on from its first increase.
+        for action in ACTIONS {
+            drop(filtered.get_or_create(&ActionLabels { action }));
+        }
+        let beyond_bound = Counter::default();
         registry.register(
             "charges_beyond_bound",
             "Charges that went beyond what was reserved for them",
-            self.beyond_bound.clone(),
+            beyond_bound.clone(),
         );
+        let providers = providers.into_iter().map(Arc::<str>::from);
+        Self {
+            settled,
+            added,
+            spend,
+            providers: providers.map(|slug| (Arc::clone(&slug), families.of(&slug))).collect(),
+            others: families.of(&Arc::from(OTHER)),
+            reservations,
+            reservation,
+            filtered,
+            beyond_bound,
+        }
     }
 }
 
@@ -201,7 +205,7 @@ impl Families {
         let tokens =
             |direction| self.tokens.get_or_create_owned(&TokenLabels { provider: Arc::clone(provider), direction });
         ProviderMeasures {
-            attempts: ATTEMPT_OUTCOMES.into_iter().map(|outcome| (outcome, attempts(outcome))).collect(),
+            attempts: ATTEMPT_OUTCOMES.map(&attempts),
             other_outcomes: attempts(OTHER),
             latency: self.latency.get_or_create_owned(&labels),
             input_tokens: tokens("input"),
@@ -213,7 +217,8 @@ impl Families {
 
 impl ProviderMeasures {
     fn attempt(&self, attempt: &AttemptRecord) {
-        self.attempts.get(attempt.outcome.as_str()).unwrap_or(&self.other_outcomes).inc();
+        let place = ATTEMPT_OUTCOMES.iter().position(|outcome| *outcome == attempt.outcome);
+        place.and_then(|place| self.attempts.get(place)).unwrap_or(&self.other_outcomes).inc();
         self.latency.observe(attempt.latency.as_secs_f64());
         self.input_tokens.inc_by(attempt.input_tokens);
         self.output_tokens.inc_by(attempt.output_tokens);
@@ -221,16 +226,60 @@ impl ProviderMeasures {
     }
 }
 
-impl ReservationLabels {
-    fn of(refused_by: Option<BudgetScope>) -> Self {
-        Self { refused_by: refused_by.map_or("none", BudgetScope::as_str) }
+impl Settled {
+    fn register(registry: &mut Registry) -> Self {
+        let family = Family::<OutcomeLabels, Counter>::default();
+        registry.register("decisions", "Decisions requests that were charged, by how they ended", family.clone());
+        let of = |outcome: UsageOutcome| family.get_or_create_owned(&OutcomeLabels { outcome: outcome.as_str() });
+        Self {
+            completed: of(UsageOutcome::Completed),
+            failed: of(UsageOutcome::Failed),
+            cancelled: of(UsageOutcome::Cancelled),
+            abandoned: of(UsageOutcome::Abandoned),
+        }
+    }
+
+    fn of(&self, outcome: UsageOutcome) -> &Counter {
+        match outcome {
+            UsageOutcome::Completed => &self.completed,
+            UsageOutcome::Failed => &self.failed,
+            UsageOutcome::Cancelled => &self.cancelled,
+            UsageOutcome::Abandoned => &self.abandoned,
+        }
+    }
+}
+
+impl Reservations {
+    fn register(registry: &mut Registry) -> Self {
+        let family = Family::<ReservationLabels, Counter>::default();
+        registry.register(
+            "reservations",
+            "Reservations of money that were asked for, by whose limit refused them",
+            family.clone(),
+        );
+        let of = |refused_by| family.get_or_create_owned(&ReservationLabels { refused_by });
+        Self {
+            made: of("none"),
+            by_workspace: of(BudgetScope::Workspace.as_str()),
+            by_key: of(BudgetScope::Key.as_str()),
+            by_guardrail: of(BudgetScope::Guardrail.as_str()),
+        }
+    }
+
+    fn of(&self, refused_by: Option<BudgetScope>) -> &Counter {
+        match refused_by {
+            None => &self.made,
+            Some(BudgetScope::Workspace) => &self.by_workspace,
+            Some(BudgetScope::Key) => &self.by_key,
+            Some(BudgetScope::Guardrail) => &self.by_guardrail,
+        }
     }
 }
 
 impl Meter for Metrics {
     fn settled(&self, record: &UsageRecord) {
         let measures = &self.decisions;
-        measures.settled.get_or_create(&OutcomeLabels { outcome: record.outcome.as_str() }).inc();
+        measures.settled.of(record.outcome).inc();
         measures.spend.inc_by(record.cost.pico().unsigned_abs());
         let at_providers = record.time_at_providers().unwrap_or_default();
         measures.added.observe(record.latency.saturating_sub(at_providers).as_secs_f64());
@@ -244,7 +293,7 @@ impl Meter for Metrics {
     }
 
     fn reserved(&self, refused_by: Option<BudgetScope>, took: Duration) {
-        self.decisions.reservations.get_or_create(&ReservationLabels::of(refused_by)).inc();
+        self.decisions.reservations.of(refused_by).inc();
         self.decisions.reservation.observe(took.as_secs_f64());
     }
 
@@ -257,7 +306,6 @@ impl Meter for Metrics {
     }
 
     fn expired(&self, report: &ExpiryReport) {
-        let abandoned = OutcomeLabels { outcome: UsageOutcome::Abandoned.as_str() };
-        self.decisions.settled.get_or_create(&abandoned).inc_by(report.charged);
+        self.decisions.settled.abandoned.inc_by(report.charged);
     }
 }

@@ -54,6 +54,7 @@ impl<W: WireCodec> HttpProvider<W> {
 impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
     #[tracing::instrument(
         name = "provider.call",
+        level = "debug",
         skip_all,
         fields(
             provider.slug = %self.connection.slug(),

@@ -40,6 +40,7 @@ impl DecisionProvider for ChatCompletionsProvider {
     /// what they used is known only where each of them says.
     #[tracing::instrument(
         name = "provider.call",
+        level = "debug",
         skip_all,
         fields(
             provider.slug = %self.connection.slug(),

@@ -77,7 +77,8 @@ fn first_token(logprobs: &RawValue) -> Result<Option<Vec<TokenProbability>>, Mal
         of_array(&token)?
     } else if let Some(map) = first("top_logprobs")? {
         let map = Object::of(map).ok_or(MalformedAnswer::NotOfItsForm)?;
-        let told: Result<Vec<_>, _> = map.members().iter().map(|(token, value)| told(token.clone(), value)).collect();
+        let told = map.members().iter().map(|(token, value)| told(token.clone().into_owned(), value));
+        let told: Result<Vec<_>, _> = told.collect();
         told?.into_iter().flatten().collect()
     } else {
         Vec::new()

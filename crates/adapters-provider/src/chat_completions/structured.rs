@@ -40,7 +40,7 @@ pub fn read(content: &str, questions: &[Question]) -> Result<Vec<Vec<f64>>, Malf
 fn by_key<'o>(object: &'o Object<'_>) -> HashMap<&'o str, Option<&'o RawValue>> {
     let mut stated = HashMap::with_capacity(object.members().len());
     for (key, value) in object.members() {
-        stated.entry(key.as_str()).and_modify(|value| *value = None).or_insert(Some(*value));
+        stated.entry(&**key).and_modify(|value| *value = None).or_insert(Some(*value));
     }
     stated.retain(|_, value| value.is_none_or(|value| !is_null(value)));
     stated

@@ -51,7 +51,7 @@ fn of_members(members: &Object<'_>) -> Result<WireAnswer, BadAnswer> {
 fn with_nouls(answers: &Json) -> Result<Json, MalformedAnswer> {
     let members = Object::parse(answers.text()).ok_or(MalformedAnswer::NoAnswers)?;
     let renamed: Vec<(&str, Json)> =
-        members.members().iter().map(|(name, answer)| (name.as_str(), with_noul(answer))).collect();
+        members.members().iter().map(|(name, answer)| (&**name, with_noul(answer))).collect();
     Ok(Json::object(renamed.iter().map(|(name, answer)| (*name, answer.text()))))
 }
 
@@ -63,10 +63,8 @@ fn with_noul(answer: &RawValue) -> Json {
     if !is_noul || has("noul") {
         return as_it_is();
     }
-    let renamed = |name: &'_ str| if name == "probability" { "noul".to_owned() } else { name.to_owned() };
-    let members: Vec<(String, &str)> =
-        members.members().iter().map(|(name, value)| (renamed(name), value.get())).collect();
-    Json::object(members.iter().map(|(name, value)| (name.as_str(), *value)))
+    let renamed = |name| if name == "probability" { "noul" } else { name };
+    Json::object(members.members().iter().map(|(name, value)| (renamed(&**name), value.get())))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Takes answers apart, one level at a time, without copying what is in them.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -14,8 +15,16 @@ const MAX_DEPTH: usize = 128;
 /// readers of JSON refuse.
 pub(crate) fn as_text(body: &[u8]) -> Result<&str, MalformedAnswer> {
     let text = std::str::from_utf8(body).map_err(|_| MalformedAnswer::NotOfItsForm)?;
-    scan(body)?;
+    // Two plain counts tell of nearly every answer that there is nothing to find in it.
+    if body.contains(&b'\\') || openings(body) > MAX_DEPTH {
+        scan(body)?;
+    }
     Ok(text)
+}
+
+/// How many brackets and braces open, within strings or without: nothing is nested deeper.
+fn openings(bytes: &[u8]) -> usize {
+    bytes.iter().map(|byte| usize::from(matches!(byte, b'{' | b'['))).sum()
 }
 
 /// Goes through a text that may not even be JSON, without recursion.
@@ -56,9 +65,9 @@ fn escape(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The members of an object in their order.
+/// The members of an object in their order. Names without escapes are those of the text itself.
 #[derive(Debug)]
-pub(crate) struct Object<'a>(Vec<(String, &'a RawValue)>);
+pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Object<'a> {
     /// `None` where the text is no object.
@@ -83,7 +92,7 @@ impl<'a> Object<'a> {
     }
 
     /// All members.
-    pub(crate) fn members(&self) -> &[(String, &'a RawValue)] {
+    pub(crate) fn members(&self) -> &[(Cow<'a, str>, &'a RawValue)] {
         &self.0
     }
 }
@@ -100,13 +109,38 @@ impl<'de> Deserialize<'de> for Object<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    members.push((name, value));
                 }
                 Ok(Object(members))
             }
         }
         deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// A member's name.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AsItStands;
+        impl<'de> Visitor<'de> for AsItStands {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Borrowed(name)))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Owned(name.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(AsItStands)
     }
 }
 

@@ -20,8 +20,7 @@ pub(crate) fn by_question<'a>(
     if members.len() != questions.len() {
         return Err(MalformedAnswer::NotAsked);
     }
-    let mut by_name: HashMap<&str, &'a RawValue> =
-        members.iter().map(|(name, answer)| (name.as_str(), *answer)).collect();
+    let mut by_name: HashMap<&str, &'a RawValue> = members.iter().map(|(name, answer)| (&**name, *answer)).collect();
     let mut found = Vec::with_capacity(questions.len());
     for question in questions {
         let answer = by_name.remove(question.name.as_str()).ok_or(MalformedAnswer::NotAsked)?;
