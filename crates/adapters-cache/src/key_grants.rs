@@ -45,21 +45,10 @@ impl CachedKeyGrants {
         Self { inner, watcher, cache, lookups: Lookups::default() }
     }
 
-    /// How it stands.
-    pub fn standing(&self) -> CacheStanding {
-        self.lookups.standing(self.cache.entry_count())
-    }
-}
-
-#[async_trait]
-impl KeyGrants for CachedKeyGrants {
-    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
-        let entry = (self.watcher.keys_version().await?, *hash);
-        if let Some(grant) = self.lookups.count(self.cache.get(&entry).await) {
-            return Ok(Some(grant));
-        }
+    /// Asks `inner`, unless somebody is asking for the same already.
+    async fn look_up(&self, entry: (u64, ApiKeyHash)) -> Result<Option<Arc<KeyGrant>>, StoreError> {
         let look_up = async {
-            match self.inner.find(hash).await {
+            match self.inner.find(&entry.1).await {
                 Ok(Some(grant)) => Ok(grant),
                 Ok(None) => Err(Miss::Unknown),
                 Err(error) => Err(Miss::Store(error)),
@@ -72,6 +61,23 @@ impl KeyGrants for CachedKeyGrants {
                 Miss::Store(StoreError::Corrupt(what)) => Err(StoreError::Corrupt(what.clone())),
                 Miss::Store(StoreError::Unavailable(_)) => Err(StoreError::unavailable(miss)),
             },
+        }
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> CacheStanding {
+        self.lookups.standing(self.cache.entry_count())
+    }
+}
+
+#[async_trait]
+impl KeyGrants for CachedKeyGrants {
+    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
+        let entry = (self.watcher.keys_version().await?, *hash);
+        match self.lookups.count(self.cache.get(&entry).await) {
+            Some(grant) => Ok(Some(grant)),
+            // Boxed, so that the many that are found do not carry the room of the few that are not.
+            None => Box::pin(self.look_up(entry)).await,
         }
     }
 }

@@ -74,7 +74,8 @@ impl CachedPolicies {
         if let Some(policy) = self.lookups.count(self.current.get(&entry).await) {
             return Ok(policy);
         }
-        self.current.try_get_with(entry, self.make(pair)).await
+        // Boxed, so that the many that are found do not carry the room of the few that are not.
+        Box::pin(self.current.try_get_with(entry, self.make(pair))).await
     }
 
     async fn make(&self, pair: Pair) -> Result<Arc<Policy>, Miss> {
@@ -123,7 +124,7 @@ impl GuardrailPolicies for CachedPolicies {
                 Ok(policy) => return Ok(Some(policy)),
                 Err(miss) => match &*miss {
                     // Deleted since the key was looked up: the key holds another one by now, or none.
-                    Miss::Gone => pair = self.now(key).await?,
+                    Miss::Gone => pair = Box::pin(self.now(key)).await?,
                     Miss::Store(StoreError::Corrupt(what)) => return Err(StoreError::Corrupt(what.clone())),
                     Miss::Store(StoreError::Unavailable(_)) => return Err(StoreError::unavailable(miss)),
                 },

@@ -14,6 +14,17 @@ pub(crate) enum ScanFault {
 
 /// Scans without recursion and without judging the grammar, which is the parser's business.
 pub(crate) fn scan(text: &str) -> Result<(), ScanFault> {
+    if cannot_be_faulty(text) { Ok(()) } else { scan_closely(text) }
+}
+
+/// True for nearly every body: fewer brackets than may be nested, strings included, and no escape of a code unit.
+/// Both are counted many bytes at a time.
+fn cannot_be_faulty(text: &str) -> bool {
+    let opening = text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    opening <= MAX_DEPTH && !text.contains("\\u")
+}
+
+fn scan_closely(text: &str) -> Result<(), ScanFault> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(&byte) = bytes.get(at) {
@@ -109,6 +120,16 @@ mod tests {
         #[test]
         fn no_text_panics(text in ".{0,200}") {
             let _ = scan(&text);
+        }
+
+        #[test]
+        fn a_glance_lets_nothing_by_that_a_close_look_refuses(
+            begin in "[\\[\\]{}\"\\\\]{0,150}",
+            text in r#"(\\\\?u[dD][89aAcCfF]00|[\[\]{}"a]|\\\\){0,150}"#,
+        ) {
+            for text in [format!("{begin}{text}"), format!("{}{text}", "[".repeat(120))] {
+                prop_assert_eq!(scan(&text), scan_closely(&text));
+            }
         }
 
         #[test]

@@ -1,5 +1,7 @@
 //! Writes JSON objects whose members keep their order, and numbers as they are.
 
+use std::fmt::{Display, Write};
+
 use domain::json::Json;
 
 /// An object under construction.
@@ -40,7 +42,15 @@ impl Object {
     }
 
     pub(crate) fn count(self, name: &str, value: u64) -> Self {
-        self.json(name, &value.to_string())
+        self.shown(name, value)
+    }
+
+    /// A member whose value is JSON as it is shown.
+    pub(super) fn shown(mut self, name: &str, value: impl Display) -> Self {
+        self = self.json(name, "");
+        // A string takes whatever it is given.
+        let _ = write!(self.0, "{value}");
+        self
     }
 
     pub(super) fn number(self, name: &str, value: f64) -> Self {

@@ -29,10 +29,10 @@ pub fn write_complete(answered: &Answered<'_>) -> String {
 
 fn with(answered: &Answered<'_>, answers: &str) -> String {
     let decision = answered.decision;
-    let usage = Object::new()
+    let usage = Object::with_capacity(96)
         .count("input_tokens", decision.input_tokens)
         .count("output_tokens", decision.output_tokens)
-        .json("cost", &decision.cost.to_string())
+        .shown("cost", decision.cost)
         .end();
     let body = Object::with_capacity(answers.len() + 320)
         .json("answers", answers)
