@@ -231,6 +231,50 @@ mod tests {
     use rustls::RootCertStore;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    #[test]
+    fn hosts_are_named_with_a_port_that_is_not_their_schemes() {
+        for (address, named) in [
+            ("http://a.example/x", "a.example"),
+            ("http://a.example:80/x", "a.example"),
+            ("http://a.example:443/x", "a.example:443"),
+            ("https://a.example:443/x", "a.example"),
+            ("https://a.example:80/x", "a.example:80"),
+            ("http://[::1]:8080/", "[::1]:8080"),
+        ] {
+            assert_eq!(host(&address.parse().unwrap()).unwrap(), named, "{address}");
+        }
+    }
+
+    #[test]
+    fn calls_name_their_host_where_only_http_1_is_spoken() {
+        let named = |address: &str, http2| {
+            let settings = HttpClientSettings { http2, ..HttpClientSettings::default() };
+            let client = HttpClient::with_tls(&settings, Tls::trusting(RootCertStore::empty()).unwrap()).unwrap();
+            client.target(&address.parse().unwrap(), HeaderMap::new()).0.contains_key(HOST)
+        };
+        assert!(named("http://a/", Http2::Negotiated) && named("http://a/", Http2::Off));
+        assert!(named("https://a/", Http2::Off));
+        assert!(!named("https://a/", Http2::Negotiated), "it may come to be HTTP/2, which has no such header");
+        assert!(!named("http://a/", Http2::PriorKnowledge) && !named("https://a/", Http2::PriorKnowledge));
+    }
+
+    #[test]
+    fn json_is_told_by_the_essence_of_a_media_type() {
+        let told = |media_type: &'static str| {
+            is_json(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]))
+        };
+        for json in
+            ["application/json", "Application/JSON; charset=utf-8", " application/problem+Json ", "application/+json"]
+        {
+            assert!(told(json), "{json}");
+        }
+        for other in ["", "application", "application/", "text/json", "+json", "text/html", "application/json5", "json"]
+        {
+            assert!(!told(other), "{other}");
+        }
+        assert!(is_json(&HeaderMap::new()));
+    }
+
     #[tokio::test]
     async fn a_platform_without_authorities_still_speaks_http() {
         let tls = Tls::trusting(RootCertStore::empty()).unwrap();

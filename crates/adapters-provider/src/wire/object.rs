@@ -24,7 +24,9 @@ pub(crate) fn as_text(body: &[u8]) -> Result<&str, MalformedAnswer> {
 
 /// How many brackets and braces open, within strings or without: nothing is nested deeper.
 fn openings(bytes: &[u8]) -> usize {
-    bytes.iter().map(|byte| usize::from(matches!(byte, b'{' | b'['))).sum()
+    // A byte counts up to 255, and many bytes are counted at once.
+    let some = |piece: &[u8]| piece.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
+    bytes.chunks(usize::from(u8::MAX)).map(|piece| usize::from(some(piece))).sum()
 }
 
 /// Goes through a text that may not even be JSON, without recursion.
@@ -170,4 +172,41 @@ pub(crate) fn number(value: &RawValue) -> Option<(&str, f64)> {
 /// The text of a number from 0 to 1.
 pub(crate) fn probability(value: &RawValue) -> Option<&str> {
     number(value).filter(|(_, number)| (0.0..=1.0).contains(number)).map(|(text, _)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nested_is_what_is_open_at_a_time() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(as_text(deep(MAX_DEPTH).as_bytes()).is_ok());
+        assert_eq!(as_text(deep(MAX_DEPTH + 1).as_bytes()), Err(MalformedAnswer::TooDeep));
+        let wide = format!("[{}]", vec!["{}"; 1000].join(","));
+        assert_eq!((as_text(wide.as_bytes()), openings(wide.as_bytes())), (Ok(wide.as_str()), 1001));
+        let told = format!("\"{}\"", "{[".repeat(1000));
+        assert!(as_text(told.as_bytes()).is_ok(), "text is not nested");
+    }
+
+    #[test]
+    fn names_are_read_with_and_without_escapes() {
+        let object = Object::parse(r#"{"plain":1,"\u0061b":2,"":3}"#).unwrap();
+        let value = |name: &str| object.get(name).unwrap().map(RawValue::get);
+        assert_eq!((value("plain"), value("ab"), value(""), value("b")), (Some("1"), Some("2"), Some("3"), None));
+        assert!(Object::parse(r#"{"a":1,"\u0061":2}"#).unwrap().get("a").is_err(), "one name, written in two ways");
+        assert!(Object::parse("{1:2}").is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_counted_first_decides_nothing(
+            text in r#"([\[\]{}"a]|\\["\\]|\\u(d83d|de00|0061|d8)){0,80}"#,
+            levels in prop_oneof![Just(0), 100_usize..140],
+        ) {
+            let text = format!("{}{text}", "[".repeat(levels));
+            prop_assert_eq!(as_text(text.as_bytes()), scan(text.as_bytes()).map(|()| text.as_str()));
+        }
+    }
 }
