@@ -88,7 +88,7 @@ fn pricing(json: &Json) -> Result<Pricing, RowFault> {
     let mut named = |name: &str| Ok::<_, RowFault>(price(members.take(name), name)?.unwrap_or(Price::ZERO));
     let (prompt, completion, image, request) =
         (named("prompt")?, named("completion")?, named("image")?, named("request")?);
-    let overrides = members.take("overrides");
+    let overrides = members.take("overrides").map(|overrides| overrides.detached());
     if overrides.as_ref().is_some_and(|json| json.kind() != JsonKind::Array) {
         return Err(RowFault::member("pricing.overrides", "must be an array"));
     }
@@ -213,7 +213,8 @@ impl Members {
         (json.kind() != JsonKind::Null).then_some(json)
     }
 
+    /// Those that were not taken, without the text that they stood in: they are kept for as long as the model is.
     fn rest(self) -> Vec<(String, Json)> {
-        self.0
+        self.0.into_iter().map(|(name, json)| (name, json.detached())).collect()
     }
 }

@@ -1,14 +1,28 @@
 //! Opaque JSON: text that is known to be JSON and is passed on byte for byte, numbers included.
 
+mod part;
+mod scan;
+
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+pub(crate) use part::{JsonPart, Member, first_repeated};
+
 /// One JSON value as the text it was written in. Cheap to clone. Its `Debug` does not show the content, which may
 /// be a caller's private text.
+///
+/// What is taken out of one shares its text. Where such a part is kept for long and the rest is not,
+/// [`Json::detached`] gives it a text of its own.
 #[derive(Clone)]
-pub struct Json(Arc<RawValue>);
+pub struct Json {
+    whole: Arc<str>,
+    /// Where the value is in the whole text: always all of one JSON value, without space around it.
+    start: usize,
+    end: usize,
+}
 
 /// What kind of value a [`Json`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +53,18 @@ impl JsonKind {
             Self::Object => "an object",
         }
     }
+
+    /// By the first byte of the text.
+    fn of(first: Option<&u8>) -> Self {
+        match first {
+            Some(b'{') => Self::Object,
+            Some(b'[') => Self::Array,
+            Some(b'"') => Self::String,
+            Some(b't' | b'f') => Self::Bool,
+            Some(b'n') => Self::Null,
+            _ => Self::Number,
+        }
+    }
 }
 
 /// A text that is not JSON.
@@ -49,14 +75,15 @@ pub struct InvalidJson;
 impl Json {
     /// Checks that `text` is one JSON value.
     pub fn parse(text: &str) -> Result<Self, InvalidJson> {
-        RawValue::from_string(text.trim_matches([' ', '\t', '\n', '\r']).to_owned())
-            .map(Self::from)
-            .map_err(|_| InvalidJson)
+        let text = text.trim_matches([' ', '\t', '\n', '\r']);
+        serde_json::from_str::<&RawValue>(text).map(Self::from).map_err(|_| InvalidJson)
     }
 
     /// A string.
     pub fn string(text: &str) -> Self {
-        Self::from(serde_json::Value::from(text))
+        let mut json = String::with_capacity(text.len() + 2);
+        push_string(&mut json, text);
+        Self::checked(&json)
     }
 
     /// An object of members whose values are JSON texts already, in this order.
@@ -66,12 +93,12 @@ impl Json {
             if text.len() > 1 {
                 text.push(',');
             }
-            text.push_str(Self::string(name).text());
+            push_string(&mut text, name);
             text.push(':');
             text.push_str(value);
         }
         text.push('}');
-        Self::trusted(text)
+        Self::put_together(&text)
     }
 
     /// An array of elements that are JSON texts already.
@@ -84,70 +111,91 @@ impl Json {
             text.push_str(element);
         }
         text.push(']');
-        Self::trusted(text)
+        Self::put_together(&text)
     }
 
     /// A text that was put together from JSON; what is none after all becomes null, which no reader takes for it.
-    fn trusted(text: String) -> Self {
-        RawValue::from_string(text).map_or_else(|_| Self::from(RawValue::NULL), Self::from)
+    fn put_together(text: &str) -> Self {
+        Self::from(serde_json::from_str(text).unwrap_or(RawValue::NULL))
+    }
+
+    /// A text that is known to be one JSON value without space around it.
+    fn checked(text: &str) -> Self {
+        Self { whole: Arc::from(text), start: 0, end: text.len() }
     }
 
     /// The JSON text, byte for byte as it came in.
     pub fn text(&self) -> &str {
-        self.0.get()
+        self.as_part().text()
     }
 
     /// What kind of value this is.
     pub fn kind(&self) -> JsonKind {
-        kind_of(self.text())
+        self.as_part().kind()
     }
 
     /// The string inside, where this is a string.
     pub fn as_string(&self) -> Option<String> {
-        (self.kind() == JsonKind::String).then(|| serde_json::from_str(self.text()).ok()).flatten()
+        self.as_part().as_str().map(Cow::into_owned)
     }
 
     /// The number inside as a float, for comparing only; money never goes through here.
     pub fn as_f64(&self) -> Option<f64> {
-        (self.kind() == JsonKind::Number).then(|| self.text().parse().ok()).flatten()
+        self.as_part().as_f64()
     }
 
     /// The members of an object in their order, duplicates included; `None` where this is no object.
     pub fn members(&self) -> Option<Vec<(String, Json)>> {
-        members(self.text())
-            .map(|members| members.into_iter().map(|(name, value)| (name, Self::from(value.to_owned()))).collect())
-    }
-
-    /// As [`Self::members`], without copying the values.
-    pub(crate) fn raw_members(&self) -> Option<Vec<(String, &RawValue)>> {
-        members(self.text())
+        let owned = |member: Member<'_>| (member.name.into_owned(), member.value.to_json());
+        self.as_part().members().map(|members| members.into_iter().map(owned).collect())
     }
 
     /// The elements of an array; `None` where this is no array.
     pub fn elements(&self) -> Option<Vec<Json>> {
-        (self.kind() == JsonKind::Array)
-            .then(|| serde_json::from_str::<Vec<Box<RawValue>>>(self.text()).ok())
-            .flatten()
-            .map(|elements| elements.into_iter().map(Self::from).collect())
+        self.as_part().elements().map(|elements| elements.into_iter().map(JsonPart::to_json).collect())
+    }
+
+    /// The same value with a text of its own, so that nothing else is kept for its sake.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self::checked(self.text())
+    }
+
+    /// The same value, borrowed.
+    pub(crate) fn as_part(&self) -> JsonPart<'_> {
+        JsonPart { whole: &self.whole, start: self.start, end: self.end }
+    }
+}
+
+/// Writes a string with its quotes.
+fn push_string(json: &mut String, text: &str) {
+    let is_plain = !text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
+    if is_plain {
+        json.push('"');
+        json.push_str(text);
+        json.push('"');
+    } else {
+        // A string always has a text; the fallback is unreachable and harmless.
+        json.push_str(&serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned()));
     }
 }
 
 impl From<Box<RawValue>> for Json {
     fn from(raw: Box<RawValue>) -> Self {
-        Self(Arc::from(raw))
+        Self::checked(raw.get())
     }
 }
 
 impl From<&RawValue> for Json {
     fn from(raw: &RawValue) -> Self {
-        Self::from(raw.to_owned())
+        Self::checked(raw.get())
     }
 }
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
         // A `Value` always has a text; the fallback is unreachable and harmless.
-        serde_json::value::to_raw_value(&value).map_or_else(|_| Self::from(RawValue::NULL), Self::from)
+        serde_json::to_string(&value).map_or_else(|_| Self::from(RawValue::NULL), |text| Self::checked(&text))
     }
 }
 
@@ -166,84 +214,5 @@ impl fmt::Debug for Json {
     }
 }
 
-fn kind_of(text: &str) -> JsonKind {
-    match text.as_bytes().first() {
-        Some(b'{') => JsonKind::Object,
-        Some(b'[') => JsonKind::Array,
-        Some(b'"') => JsonKind::String,
-        Some(b't' | b'f') => JsonKind::Bool,
-        Some(b'n') => JsonKind::Null,
-        _ => JsonKind::Number,
-    }
-}
-
-fn members(text: &str) -> Option<Vec<(String, &RawValue)>> {
-    (kind_of(text) == JsonKind::Object)
-        .then(|| serde_json::from_str::<reader::Members<'_>>(text).ok())
-        .flatten()
-        .map(|m| m.0)
-}
-
-/// Reads one level of an object and keeps order and duplicates, which a map would lose.
-mod reader {
-    use std::fmt;
-
-    use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-    use serde_json::value::RawValue;
-
-    pub(super) struct Members<'a>(pub(super) Vec<(String, &'a RawValue)>);
-
-    impl<'de> Deserialize<'de> for Members<'de> {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct InOrder;
-            impl<'de> Visitor<'de> for InOrder {
-                type Value = Members<'de>;
-
-                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    f.write_str("an object")
-                }
-
-                fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                    let mut members = Vec::new();
-                    while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-                        members.push((name, value));
-                    }
-                    Ok(Members(members))
-                }
-            }
-            deserializer.deserialize_map(InOrder)
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_kept_byte_for_byte() {
-        let text = r#"{"a": 1.50, "b":[1e400 ,"\u00e9"]}"#;
-        assert_eq!(Json::parse(text).unwrap().text(), text);
-    }
-
-    #[test]
-    fn members_keep_order_and_duplicates() {
-        let json = Json::parse(r#"{"b":1,"a":{"x":[]},"b":2}"#).unwrap();
-        let names: Vec<_> =
-            json.members().unwrap().into_iter().map(|(name, value)| (name, value.text().to_owned())).collect();
-        assert_eq!(names, [("b".into(), "1".into()), ("a".into(), r#"{"x":[]}"#.into()), ("b".into(), "2".into())]);
-        assert!(Json::parse("[1]").unwrap().members().is_none());
-    }
-
-    #[test]
-    fn debug_does_not_show_content() {
-        assert!(!format!("{:?}", Json::parse(r#""private""#).unwrap()).contains("private"));
-    }
-
-    #[test]
-    fn what_is_no_json_is_refused() {
-        for bad in ["", "{", "NaN", "1 2", "{'a':1}"] {
-            assert!(Json::parse(bad).is_err(), "{bad}");
-        }
-    }
-}
+mod tests;

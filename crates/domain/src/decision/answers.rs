@@ -4,12 +4,10 @@ mod members;
 
 use std::collections::HashMap;
 
-use serde_json::value::RawValue;
-
-use self::members::{Members, is_probability};
+use self::members::{Members, Outcomes, is_probability};
 use super::{Question, QuestionKind, Questions, argmax, choice_confidence, score_confidence};
 use crate::error::ErrorKind;
-use crate::json::Json;
+use crate::json::{Json, JsonPart};
 use crate::routing::{ConfidenceSource, Endpoint};
 
 /// Answers that have been checked against what was asked.
@@ -96,22 +94,22 @@ impl Answers {
     /// # Errors
     /// A sentence of our own, without a word of the provider's.
     pub fn check(questions: &Questions, answers: &Json, rules: AnswerRules) -> Result<Self, &'static str> {
-        let members = answers.raw_members().ok_or("the answers are no object")?;
+        let members = answers.as_part().members().ok_or("the answers are no object")?;
         let Some(asked) = &questions.typed else { return Ok(Self { json: answers.clone(), typed: None }) };
         if members.len() != asked.len() {
             return Err(NOT_ASKED);
         }
-        let in_order = asked.iter().zip(&members).all(|(question, (name, _))| question.name == *name);
-        let mut places: HashMap<&str, &RawValue> = HashMap::new();
+        let in_order = asked.iter().zip(&members).all(|(question, member)| member.name == question.name);
+        let mut places: HashMap<&str, JsonPart<'_>> = HashMap::new();
         if !in_order {
-            places = members.iter().map(|(name, answer)| (name.as_str(), *answer)).collect();
+            places = members.iter().map(|member| (&*member.name, member.value)).collect();
         }
         let mut as_it_came = in_order;
         let mut typed = Vec::with_capacity(asked.len());
         for (place, question) in asked.iter().enumerate() {
-            let raw =
-                if in_order { members[place].1 } else { places.remove(question.name.as_str()).ok_or(NOT_ASKED)? };
-            let (json, value, changed) = check_answer(question, Json::from(raw), rules)?;
+            let answer =
+                if in_order { members[place].value } else { places.remove(question.name.as_str()).ok_or(NOT_ASKED)? };
+            let (json, value, changed) = check_answer(question, answer, rules)?;
             as_it_came &= !changed;
             typed.push(Answer { name: question.name.clone(), json, value });
         }
@@ -177,13 +175,13 @@ const NOT_ASKED: &str = "the answers are not to the questions that were asked";
 /// The answer in canonical form, what it says, and whether it had to be written anew.
 fn check_answer(
     question: &Question,
-    json: Json,
+    answer: JsonPart<'_>,
     rules: AnswerRules,
 ) -> Result<(Json, AnswerValue, bool), &'static str> {
-    let read = Members::of(&json)?;
+    let read = Members::of(answer)?;
     let answered = read.string("type").ok_or("an answer is of no type")?;
     if answered == "refusal" {
-        return Ok((json, AnswerValue::Refusal, false));
+        return Ok((answer.to_json(), AnswerValue::Refusal, false));
     }
     if answered != question.kind.as_str() {
         return Err("an answer is of another type than its question");
@@ -197,8 +195,7 @@ fn check_answer(
             let chosen = read.string("choice").ok_or("a choice answer names no option")?;
             let chosen = options.iter().position(|option| option.name == chosen);
             let chosen = chosen.ok_or("a choice answer is none of the options")?;
-            let names: Vec<&str> = options.iter().map(|option| option.name.as_str()).collect();
-            let probabilities = read.distribution(&names, rules)?;
+            let probabilities = read.distribution(Outcomes::Options(options), rules)?;
             if let Some(probabilities) = &probabilities
                 && argmax(probabilities).is_none_or(|most| probabilities[most] > probabilities[chosen])
             {
@@ -207,9 +204,7 @@ fn check_answer(
             AnswerValue::Choice { chosen, probabilities, confidence: native }
         }
         QuestionKind::Score { levels } => {
-            let names: Vec<String> = (0..levels.len()).map(|level| level.to_string()).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let probabilities = read.distribution(&names, rules)?;
+            let probabilities = read.distribution(Outcomes::Levels(levels.len()), rules)?;
             let score = read.score(levels.len(), probabilities.as_deref(), rules)?;
             AnswerValue::Score { score, probabilities, confidence: native }
         }
@@ -219,11 +214,11 @@ fn check_answer(
         }
     };
     if rules.confidence != ConfidenceSource::Computed || question.kind == QuestionKind::Box {
-        return Ok((json, value, false));
+        return Ok((answer.to_json(), value, false));
     }
     let value = with_computed_confidence(value);
-    let written = with_confidence(&json, &read, &value);
-    let changed = written != json;
+    let written = with_confidence(answer, &read, &value);
+    let changed = written.text() != answer.text();
     Ok((written, value, changed))
 }
 
@@ -242,17 +237,17 @@ fn with_computed_confidence(value: AnswerValue) -> AnswerValue {
 }
 
 /// The answer with our confidence, and the provider's own as `native_confidence`. A `noul` has no confidence.
-fn with_confidence(json: &Json, read: &Members<'_>, value: &AnswerValue) -> Json {
+fn with_confidence(answer: JsonPart<'_>, read: &Members<'_>, value: &AnswerValue) -> Json {
     let computed = match value {
         AnswerValue::Choice { confidence, .. } | AnswerValue::Score { confidence, .. } => confidence.map(rounded),
         _ => None,
     };
-    let native = read.get("confidence").map(RawValue::get).filter(|text| *text != "null");
+    let native = read.get("confidence").filter(|native| !native.is_null()).map(JsonPart::text);
     if computed.is_none() && native.is_none() {
-        return json.clone();
+        return answer.to_json();
     }
-    let kept = read.all().iter().filter(|(name, _)| !matches!(name.as_str(), "confidence" | "native_confidence"));
-    let mut members: Vec<(&str, &str)> = kept.map(|(name, value)| (name.as_str(), value.get())).collect();
+    let kept = read.all().iter().filter(|member| !matches!(&*member.name, "confidence" | "native_confidence"));
+    let mut members: Vec<(&str, &str)> = kept.map(|member| (&*member.name, member.value.text())).collect();
     members.extend(computed.as_deref().map(|computed| ("confidence", computed)));
     members.extend(native.map(|native| ("native_confidence", native)));
     Json::object(members)

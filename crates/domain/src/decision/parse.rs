@@ -1,14 +1,17 @@
 //! From the members of a request body to a checked [`DecisionRequest`]: parsed once, with the path of the fault.
 
 mod attachments;
+mod canonical;
+mod path;
 mod preferences;
+mod questions;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{
-    Attachments, ChoiceOption, DecisionRequest, Inquiry, InvalidDecision, Question, QuestionKind, Questions, StateForm,
-};
-use crate::json::{Json, JsonKind};
+use self::path::Path;
+use super::{Attachments, DecisionRequest, Inquiry, InvalidDecision, Question, Questions, StateForm};
+use crate::json::{Json, JsonKind, JsonPart};
 
 pub use attachments::AssetPart;
 
@@ -52,10 +55,8 @@ pub struct DecisionDraft {
 
 /// Most characters of `session_id` and of `user`.
 const MAX_LABEL_CHARS: usize = 256;
-/// Most options of a `choice`.
-const MAX_OPTIONS: usize = 255;
-/// Most levels of a `score`.
-const MAX_LEVELS: usize = 10;
+/// Most models of one request.
+const MAX_MODELS: usize = 16;
 
 impl DecisionDraft {
     /// Checks everything that can be checked without a catalogue.
@@ -72,7 +73,7 @@ impl DecisionDraft {
                 return Err(InvalidDecision::new("questions", "must have at least one question"));
             }
             Some(typed) => Questions::of_typed(typed),
-            None => questions(required(self.questions, "questions")?)?,
+            None => Questions::read(required(self.questions, "questions")?)?,
         };
         let state = present(self.state);
         if questions.typed.is_some() {
@@ -124,101 +125,24 @@ impl DecisionDraft {
     }
 }
 
-impl Question {
-    /// A question of another wire in canonical form. What the canonical form cannot hold (options, levels and their
-    /// numbers, names twice) is refused by the rules for a question that came in canonical form.
-    ///
-    /// # Errors
-    /// The first fault, with its path below `path`.
-    pub fn canonical(
-        name: &str,
-        instructions: Option<Json>,
-        kind: QuestionKind,
-        path: &str,
-    ) -> Result<Self, InvalidDecision> {
-        let json = written(instructions.as_ref(), &kind);
-        let read = question(name, &json, path)?;
-        Ok(Self { instructions: present(instructions), kind, ..read })
-    }
-}
-
-impl Questions {
-    /// Reads questions as they stand in a body.
-    ///
-    /// # Errors
-    /// The first fault, with its path.
-    pub(crate) fn read(json: Json) -> Result<Self, InvalidDecision> {
-        questions(json)
-    }
-}
-
-impl Question {
-    /// True where it is another question but for its words: of the same type, with as many options or levels.
-    pub(crate) fn is_form_of(&self, other: &Self) -> bool {
-        match (&self.kind, &other.kind) {
-            (QuestionKind::Choice { options }, QuestionKind::Choice { options: others }) => {
-                options.len() == others.len()
-            }
-            (QuestionKind::Score { levels }, QuestionKind::Score { levels: others }) => levels.len() == others.len(),
-            (own, other) => own.question_type() == other.question_type(),
-        }
-    }
-
-    /// Makes options stand for the booleans that those of another question in the same places stand for, which the
-    /// canonical form does not tell.
-    pub(crate) fn take_booleans(&mut self, from: &Self) {
-        if let (QuestionKind::Choice { options }, QuestionKind::Choice { options: others }) =
-            (&mut self.kind, &from.kind)
-        {
-            for (option, other) in options.iter_mut().zip(others) {
-                option.boolean = other.boolean;
-            }
-        }
-    }
-}
-
-/// A question as the canonical form writes it.
-fn written(instructions: Option<&Json>, kind: &QuestionKind) -> Json {
-    let criteria = match kind {
-        QuestionKind::Noul { when_true: None, when_false: None } | QuestionKind::Box => None,
-        QuestionKind::Noul { when_true, when_false } => {
-            let sides = [("true", when_true), ("false", when_false)];
-            Some(Json::object(sides.iter().filter_map(|(side, json)| Some((*side, json.as_ref()?.text())))))
-        }
-        QuestionKind::Choice { options } => Some(Json::object(options.iter().map(|option| {
-            let meaning = option.meaning.as_ref().map_or("null", Json::text);
-            (option.name.as_str(), meaning)
-        }))),
-        QuestionKind::Score { levels } => Some(Json::array(levels.iter().map(Json::text))),
-    };
-    let type_name = Json::string(kind.as_str());
-    let mut members = vec![("type", type_name.text())];
-    members.extend(instructions.map(|instructions| ("instructions", instructions.text())));
-    members.extend(criteria.as_ref().map(|criteria| ("criteria", criteria.text())));
-    Json::object(members)
-}
-
-/// Most models of one request.
-const MAX_MODELS: usize = 16;
-
 /// The first model and those after it; one that is named twice is tried once.
 fn models(model: Option<&Json>, more: Option<&Json>) -> Result<(String, Vec<String>), InvalidDecision> {
-    let name = |json: &Json, path: &str| {
-        json.as_string()
-            .filter(|name| !name.is_empty())
-            .ok_or_else(|| InvalidDecision::new(path, "must be a non-empty string"))
+    let name = |json: JsonPart<'_>, path: &Path<'_>| {
+        let name = json.as_str().filter(|name| !name.is_empty());
+        name.map(Cow::into_owned).ok_or_else(|| path.fault("must be a non-empty string"))
     };
     let mut names = Vec::new();
     if let Some(model) = model {
-        names.push(name(model, "model")?);
+        names.push(name(model.as_part(), &Path::Root("model"))?);
     }
     if let Some(more) = more {
-        let more = more.elements().ok_or_else(|| InvalidDecision::new("models", "must be an array of model names"))?;
+        let root = Path::Root("models");
+        let more = more.as_part().elements().ok_or_else(|| root.fault("must be an array of model names"))?;
         if more.len() > MAX_MODELS {
-            return Err(InvalidDecision::new("models", format!("must have at most {MAX_MODELS} names")));
+            return Err(root.fault(format!("must have at most {MAX_MODELS} names")));
         }
-        for (index, json) in more.iter().enumerate() {
-            let name = name(json, &format!("models[{index}]"))?;
+        for (index, json) in more.into_iter().enumerate() {
+            let name = name(json, &Path::Element(&root, index))?;
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -249,147 +173,10 @@ fn label(member: Option<Json>, path: &str) -> Result<Option<String>, InvalidDeci
 }
 
 fn within_limit(text: String, path: &str) -> Result<String, InvalidDecision> {
-    if text.chars().count() > MAX_LABEL_CHARS {
+    if text.len() > MAX_LABEL_CHARS && text.chars().count() > MAX_LABEL_CHARS {
         return Err(InvalidDecision::new(path, format!("must have at most {MAX_LABEL_CHARS} characters")));
     }
     Ok(text)
-}
-
-fn questions(json: Json) -> Result<Questions, InvalidDecision> {
-    let Some(members) = json.members() else { return Ok(Questions { json, typed: None }) };
-    if members.is_empty() {
-        return Err(InvalidDecision::new("questions", "must have at least one question"));
-    }
-    let typed = |(_, question): &(String, Json)| {
-        question.members().is_some_and(|members| members.iter().any(|(name, _)| name == "type"))
-    };
-    if !members.iter().any(typed) {
-        return Ok(Questions { json, typed: None });
-    }
-    let mut names = std::collections::HashSet::new();
-    let mut questions = Vec::with_capacity(members.len());
-    for (name, body) in &members {
-        let path = member_path("questions", name);
-        if !names.insert(name) {
-            return Err(InvalidDecision::new(path, "stands in the object more than once"));
-        }
-        questions.push(question(name, body, &path)?);
-    }
-    Ok(Questions { json, typed: Some(questions) })
-}
-
-fn question(name: &str, body: &Json, path: &str) -> Result<Question, InvalidDecision> {
-    let members = body.members().ok_or_else(|| {
-        InvalidDecision::new(path, format!("must be an object with a type, not {}", body.kind().described()))
-    })?;
-    let kind =
-        once(&members, "type", path)?.ok_or_else(|| InvalidDecision::new(format!("{path}.type"), "is required"))?;
-    let instructions = once(&members, "instructions", path)?;
-    if let Some(instructions) = &instructions {
-        described(instructions, &format!("{path}.instructions"))?;
-    }
-    let criteria = once(&members, "criteria", path)?;
-    let at = format!("{path}.criteria");
-    let kind = match kind.as_string().as_deref() {
-        Some("noul") => noul(criteria, &at, instructions.is_some())?,
-        Some("choice") => choice(criteria, &at)?,
-        Some("score") => score(criteria, &at)?,
-        Some("box") => QuestionKind::Box,
-        _ => return Err(InvalidDecision::new(format!("{path}.type"), "must be noul, choice, score or box")),
-    };
-    Ok(Question { name: name.to_owned(), json: body.clone(), instructions, kind })
-}
-
-fn noul(criteria: Option<Json>, path: &str, instructed: bool) -> Result<QuestionKind, InvalidDecision> {
-    let (mut when_true, mut when_false) = (None, None);
-    if let Some(criteria) = criteria {
-        let members = criteria
-            .members()
-            .ok_or_else(|| InvalidDecision::new(path, "must be an object with the members true and false"))?;
-        when_true = side(&members, "true", path)?;
-        when_false = side(&members, "false", path)?;
-    }
-    if !instructed && when_true.is_none() && when_false.is_none() {
-        return Err(InvalidDecision::new(path, "is required where there are no instructions"));
-    }
-    Ok(QuestionKind::Noul { when_true, when_false })
-}
-
-fn side(members: &[(String, Json)], name: &str, path: &str) -> Result<Option<Json>, InvalidDecision> {
-    let side = once(members, name, path)?;
-    if let Some(side) = &side {
-        described(side, &format!("{path}.{name}"))?;
-    }
-    Ok(side)
-}
-
-fn choice(criteria: Option<Json>, path: &str) -> Result<QuestionKind, InvalidDecision> {
-    let criteria =
-        criteria.ok_or_else(|| InvalidDecision::new(path, "is required: an object with an option a member"))?;
-    let members =
-        criteria.members().ok_or_else(|| InvalidDecision::new(path, "must be an object with an option a member"))?;
-    if !(1..=MAX_OPTIONS).contains(&members.len()) {
-        return Err(InvalidDecision::new(path, format!("must have 1 to {MAX_OPTIONS} options, not {}", members.len())));
-    }
-    let mut names = std::collections::HashSet::new();
-    let mut options = Vec::with_capacity(members.len());
-    for (name, meaning) in &members {
-        let at = member_path(path, name);
-        if !names.insert(name) {
-            return Err(InvalidDecision::new(at, "stands in the object more than once"));
-        }
-        let meaning = present(Some(meaning.clone()));
-        if let Some(meaning) = &meaning {
-            described(meaning, &at)?;
-        }
-        options.push(ChoiceOption::new(name.clone(), meaning));
-    }
-    Ok(QuestionKind::Choice { options })
-}
-
-fn score(criteria: Option<Json>, path: &str) -> Result<QuestionKind, InvalidDecision> {
-    let criteria =
-        criteria.ok_or_else(|| InvalidDecision::new(path, "is required: an array with a level an element"))?;
-    let levels =
-        criteria.elements().ok_or_else(|| InvalidDecision::new(path, "must be an array with a level an element"))?;
-    if !(1..=MAX_LEVELS).contains(&levels.len()) {
-        return Err(InvalidDecision::new(path, format!("must have 1 to {MAX_LEVELS} levels, not {}", levels.len())));
-    }
-    for (index, level) in levels.iter().enumerate() {
-        described(level, &format!("{path}[{index}]"))?;
-    }
-    Ok(QuestionKind::Score { levels })
-}
-
-/// Instructions and criteria are a string, an object or an array.
-fn described(json: &Json, path: &str) -> Result<(), InvalidDecision> {
-    match json.kind() {
-        JsonKind::String | JsonKind::Object | JsonKind::Array => Ok(()),
-        other => {
-            Err(InvalidDecision::new(path, format!("must be a string, object or array, not {}", other.described())))
-        }
-    }
-}
-
-/// The member of that name, where it is there and not null. Two of one name could be read two ways, so they are refused.
-fn once(members: &[(String, Json)], name: &str, path: &str) -> Result<Option<Json>, InvalidDecision> {
-    let mut found = members.iter().filter(|(member, _)| member == name);
-    let first = found.next();
-    if found.next().is_some() {
-        return Err(InvalidDecision::new(format!("{path}.{name}"), "stands in the object more than once"));
-    }
-    Ok(present(first.map(|(_, json)| json.clone())))
-}
-
-/// The path of a member; a name that is long or odd is cut and quoted, so that the message stays a message.
-fn member_path(parent: &str, name: &str) -> String {
-    let plain =
-        !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
-    if plain {
-        format!("{parent}.{name}")
-    } else {
-        format!("{parent}[{:?}]", name.chars().take(64).collect::<String>())
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! The members of an answer, read one by one.
 
-use std::collections::{HashMap, HashSet};
-
-use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::AnswerRules;
-use crate::decision::expectation;
-use crate::json::{Json, JsonKind};
+use crate::decision::{ChoiceOption, expectation};
+use crate::json::{JsonKind, JsonPart, Member, first_repeated};
 
 /// Arithmetic on floats is not exact; this much is forgiven beyond rounding.
 const EPSILON: f64 = 1e-6;
@@ -16,34 +15,78 @@ pub(super) fn is_probability(number: &f64) -> bool {
     (0.0..=1.0).contains(number)
 }
 
+/// What a distribution is over.
+#[derive(Clone, Copy)]
+pub(super) enum Outcomes<'q> {
+    /// By their names.
+    Options(&'q [ChoiceOption]),
+    /// So many, by their numbers from 0 up.
+    Levels(usize),
+}
+
+impl<'q> Outcomes<'q> {
+    fn count(self) -> usize {
+        match self {
+            Self::Options(options) => options.len(),
+            Self::Levels(count) => count,
+        }
+    }
+
+    /// Whether the outcome at that place, which there is, has that name.
+    fn is_named(self, place: usize, name: &str) -> bool {
+        match self {
+            Self::Options(options) => options[place].name == name,
+            Self::Levels(_) => level(name) == Some(place),
+        }
+    }
+
+    /// The places of all, by name; levels are their own places.
+    fn index(self) -> HashMap<&'q str, usize> {
+        match self {
+            Self::Options(options) => {
+                options.iter().enumerate().map(|(place, option)| (option.name.as_str(), place)).collect()
+            }
+            Self::Levels(_) => HashMap::new(),
+        }
+    }
+
+    /// The place of the outcome of that name.
+    fn place(self, index: &HashMap<&'q str, usize>, name: &str) -> Option<usize> {
+        match self {
+            Self::Options(_) => index.get(name).copied(),
+            Self::Levels(count) => level(name).filter(|level| *level < count),
+        }
+    }
+}
+
+/// The number that a name is, as levels are written: digits without needless zeros.
+fn level(name: &str) -> Option<usize> {
+    let is_written_so = name == "0" || (!name.starts_with(['0', '+']));
+    is_written_so.then(|| name.parse().ok()).flatten()
+}
+
 /// The members of one answer, each once.
-pub(super) struct Members<'a>(Vec<(String, &'a RawValue)>);
+pub(super) struct Members<'a>(Vec<Member<'a>>);
 
 impl<'a> Members<'a> {
-    pub(super) fn of(json: &'a Json) -> Result<Self, &'static str> {
-        let members = json.raw_members().ok_or("an answer is no object")?;
-        let mut names = HashSet::new();
-        let twice = if members.len() > 16 {
-            !members.iter().all(|(name, _)| names.insert(name.as_str()))
-        } else {
-            members.iter().enumerate().any(|(place, (name, _))| members[..place].iter().any(|(other, _)| other == name))
-        };
-        if twice {
+    pub(super) fn of(answer: JsonPart<'a>) -> Result<Self, &'static str> {
+        let members = answer.members().ok_or("an answer is no object")?;
+        if first_repeated(&members).is_some() {
             return Err("an answer has a member twice");
         }
         Ok(Self(members))
     }
 
-    pub(super) fn all(&self) -> &[(String, &'a RawValue)] {
+    pub(super) fn all(&self) -> &[Member<'a>] {
         &self.0
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.iter().find(|(member, _)| member == name).map(|(_, value)| *value)
+    pub(super) fn get(&self, name: &str) -> Option<JsonPart<'a>> {
+        self.0.iter().find(|member| member.name == name).map(|member| member.value)
     }
 
-    pub(super) fn string(&self, name: &str) -> Option<String> {
-        self.get(name).and_then(|value| serde_json::from_str(value.get()).ok())
+    pub(super) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name).and_then(JsonPart::as_str)
     }
 
     pub(super) fn number(&self, name: &str) -> Option<f64> {
@@ -51,8 +94,8 @@ impl<'a> Members<'a> {
     }
 
     /// Absent and null are the same.
-    fn present(&self, name: &str) -> Option<&'a RawValue> {
-        self.get(name).filter(|value| value.get() != "null")
+    fn present(&self, name: &str) -> Option<JsonPart<'a>> {
+        self.get(name).filter(|value| !value.is_null())
     }
 
     pub(super) fn confidence(&self) -> Result<Option<f64>, &'static str> {
@@ -61,33 +104,35 @@ impl<'a> Members<'a> {
             .transpose()
     }
 
-    /// A probability for each of `names`, in their order.
-    pub(super) fn distribution(&self, names: &[&str], rules: AnswerRules) -> Result<Option<Vec<f64>>, &'static str> {
+    /// A probability for each outcome, in their order.
+    pub(super) fn distribution(
+        &self,
+        outcomes: Outcomes<'_>,
+        rules: AnswerRules,
+    ) -> Result<Option<Vec<f64>>, &'static str> {
         let Some(given) = self.present("probabilities") else { return Ok(None) };
-        let given = Json::from(given);
-        let members = given.raw_members().ok_or("an answer's probabilities are no object")?;
-        if members.len() != names.len() {
+        let members = given.members().ok_or("an answer's probabilities are no object")?;
+        if members.len() != outcomes.count() {
             return Err("an answer's distribution is not over what was asked");
         }
-        let mut places: Option<HashMap<&str, usize>> = None;
-        let mut probabilities = vec![f64::NAN; names.len()];
-        for (place, (name, value)) in members.iter().enumerate() {
+        let mut index = None;
+        let mut probabilities = vec![f64::NAN; members.len()];
+        for (place, Member { name, value }) in members.iter().enumerate() {
             // Most come in the order that was asked.
-            let place = if names[place] == name.as_str() {
+            let place = if outcomes.is_named(place, name) {
                 place
             } else {
-                let index = || names.iter().enumerate().map(|(place, name)| (*name, place)).collect();
-                let found = places.get_or_insert_with(index).get(name.as_str());
-                *found.ok_or("an answer's distribution is not over what was asked")?
+                let found = outcomes.place(index.get_or_insert_with(|| outcomes.index()), name);
+                found.ok_or("an answer's distribution is not over what was asked")?
             };
             probabilities[place] =
-                number(value).filter(is_probability).ok_or("an answer's distribution holds what is no probability")?;
+                number(*value).filter(is_probability).ok_or("an answer's distribution holds what is no probability")?;
         }
         if probabilities.iter().any(|probability| probability.is_nan()) {
             return Err("an answer's distribution names an outcome twice");
         }
         let sum: f64 = probabilities.iter().sum();
-        if (sum - 1.0).abs() > as_number(names.len()) * rules.half_step() + EPSILON {
+        if (sum - 1.0).abs() > as_number(members.len()) * rules.half_step() + EPSILON {
             return Err("an answer's distribution does not sum to 1");
         }
         Ok(Some(probabilities))
@@ -109,7 +154,7 @@ impl<'a> Members<'a> {
                 return Err("a score answer is not the expectation of its distribution");
             }
         }
-        let legend = self.present("legend").map(|legend| Json::from(legend).kind());
+        let legend = self.present("legend").map(JsonPart::kind);
         if !matches!(legend, None | Some(JsonKind::Object)) {
             return Err("an answer's legend is no object");
         }
@@ -117,8 +162,8 @@ impl<'a> Members<'a> {
     }
 
     pub(super) fn rectangle(&self) -> Result<(), &'static str> {
-        let rectangle = self.get("box").map(Json::from).ok_or("a box answer has no box")?;
-        let sides = Members::of(&rectangle).map_err(|_| "a box answer has no box")?;
+        let rectangle = self.get("box").ok_or("a box answer has no box")?;
+        let sides = Members::of(rectangle).map_err(|_| "a box answer has no box")?;
         let inside =
             |name: &str| sides.number(name).filter(is_probability).ok_or("a box answer lies outside the image");
         let (top, bottom) = (inside("top")?, inside("bottom")?);
@@ -128,10 +173,8 @@ impl<'a> Members<'a> {
 }
 
 /// A finite number; JSON knows no other, but `1e999` becomes infinite when read.
-fn number(value: &RawValue) -> Option<f64> {
-    let text = value.get();
-    let is_number = text.as_bytes().first().is_some_and(|first| first.is_ascii_digit() || *first == b'-');
-    is_number.then(|| text.parse().ok()).flatten().filter(|number: &f64| number.is_finite())
+fn number(value: JsonPart<'_>) -> Option<f64> {
+    value.as_f64().filter(|number| number.is_finite())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most 255 outcomes")]

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::path::Path;
+use super::questions::{TWICE, once};
 use crate::decision::{Asset, Attachments, InvalidDecision};
-use crate::json::{Json, JsonKind};
+use crate::json::{Json, JsonKind, first_repeated};
 
 /// The content of an asset that came as a part of its own beside the JSON.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub(super) fn read(
         Some(images) if images.kind() != JsonKind::Array => {
             return Err(InvalidDecision::new("images", "must be an array"));
         }
-        other => other.filter(|images| images.elements().is_some_and(|elements| !elements.is_empty())),
+        other => other.filter(|images| images.as_part().elements().is_some_and(|elements| !elements.is_empty())),
     };
     match (assets.is_empty(), images) {
         (true, None) => Ok(Attachments::None),
@@ -50,36 +52,36 @@ pub(super) fn read(
 }
 
 fn of_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, InvalidDecision> {
-    let members =
-        assets.members().ok_or_else(|| InvalidDecision::new("assets", "must be an object with an asset a member"))?;
-    let mut names = std::collections::HashSet::new();
+    let root = Path::Root("assets");
+    let members = assets.as_part().members().ok_or_else(|| root.fault("must be an object with an asset a member"))?;
+    let repeated = first_repeated(&members);
     let mut read = Vec::with_capacity(members.len());
-    for (name, entry) in members {
-        let path = super::member_path("assets", &name);
-        if !names.insert(name.clone()) {
-            return Err(InvalidDecision::new(path, "stands in the object more than once"));
+    for (place, member) in members.into_iter().enumerate() {
+        let path = Path::Member(&root, &member.name);
+        if repeated == Some(place) {
+            return Err(path.fault(TWICE));
         }
-        let Some(fields) = entry.members() else { return Err(InvalidDecision::new(path, "must be an object")) };
-        let part = super::once(&fields, "part", &path)?.map(|part| {
-            part.as_string().ok_or_else(|| InvalidDecision::new(format!("{path}.part"), "must be a string"))
-        });
-        let asset = match part.transpose()? {
-            None => Asset { name, entry, data: Arc::from([]), media_type: None },
+        let Some(fields) = member.value.members() else { return Err(path.fault("must be an object")) };
+        let part_path = Path::Member(&path, "part");
+        let wanted = once(&fields, "part", &path)?
+            .map(|part| part.as_str().ok_or_else(|| part_path.fault("must be a string")))
+            .transpose()?;
+        let (data, media_type) = match wanted {
+            None => (Arc::from([]), None),
             Some(wanted) => {
-                let place = parts.iter().position(|part| part.name == wanted).ok_or_else(|| {
-                    InvalidDecision::new(
-                        format!("{path}.part"),
-                        "names no part of the body, or one that another asset has",
-                    )
-                })?;
+                let place = parts
+                    .iter()
+                    .position(|part| part.name == wanted)
+                    .ok_or_else(|| part_path.fault("names no part of the body, or one that another asset has"))?;
                 let part = parts.remove(place);
-                Asset { name, entry, data: part.data, media_type: part.media_type }
+                (part.data, part.media_type)
             }
         };
-        read.push(asset);
+        let (name, entry) = (member.name.into_owned(), member.value.to_json());
+        read.push(Asset { name, entry, data, media_type });
     }
     if !parts.is_empty() {
-        return Err(InvalidDecision::new("assets", "does not name every part of the body"));
+        return Err(root.fault("does not name every part of the body"));
     }
     Ok(read)
 }

@@ -1,8 +1,12 @@
 //! The `provider` object. What is documented and not honoured here is refused, never ignored; its documented default
 //! asks for nothing and is let through.
 
+use std::borrow::Cow;
+
+use super::path::Path;
+use super::questions::{TWICE, once};
 use crate::decision::InvalidDecision;
-use crate::json::{Json, JsonKind};
+use crate::json::{Json, JsonKind, JsonPart};
 use crate::money::Price;
 use crate::routing::{MaxPrice, PercentileBounds, Quantization, RoutingPreferences, Sort, SortBy};
 
@@ -30,23 +34,30 @@ const MAX_LIST: usize = 64;
 pub(super) fn read(provider: Option<Json>) -> Result<RoutingPreferences, InvalidDecision> {
     let mut preferences = RoutingPreferences::default();
     let Some(provider) = provider else { return Ok(preferences) };
-    let members = provider.members().ok_or_else(|| InvalidDecision::new("provider", "must be an object"))?;
+    let root = Path::Root("provider");
+    let members = provider.as_part().members().ok_or_else(|| root.fault("must be an object"))?;
     let mut seen = Vec::new();
-    for (name, value) in members.iter().filter(|(_, value)| value.kind() != JsonKind::Null) {
-        if !KNOWN.contains(&name.as_str()) {
+    for member in members.iter().filter(|member| !member.value.is_null()) {
+        let name = &*member.name;
+        if !KNOWN.contains(&name) {
             continue;
         }
-        let path = format!("provider.{name}");
+        let path = Path::Member(&root, name);
         if seen.contains(&name) {
-            return Err(InvalidDecision::new(path, "stands in the object more than once"));
+            return Err(path.fault(TWICE));
         }
         seen.push(name);
-        put(&mut preferences, name, value, &path)?;
+        put(&mut preferences, name, member.value, &path)?;
     }
     Ok(preferences)
 }
 
-fn put(preferences: &mut RoutingPreferences, name: &str, value: &Json, path: &str) -> Result<(), InvalidDecision> {
+fn put(
+    preferences: &mut RoutingPreferences,
+    name: &str,
+    value: JsonPart<'_>,
+    path: &Path<'_>,
+) -> Result<(), InvalidDecision> {
     match name {
         "allow_fallbacks" => preferences.allow_fallbacks = switch(value, path)?,
         "order" => preferences.order = slugs(value, path)?,
@@ -55,10 +66,10 @@ fn put(preferences: &mut RoutingPreferences, name: &str, value: &Json, path: &st
         "require_parameters" => preferences.require_parameters = switch(value, path)?,
         "zdr" => preferences.zdr = switch(value, path)?,
         "data_collection" => {
-            preferences.deny_data_collection = match value.as_string().as_deref() {
+            preferences.deny_data_collection = match value.as_str().as_deref() {
                 Some("allow") => false,
                 Some("deny") => true,
-                _ => return Err(InvalidDecision::new(path, "must be allow or deny")),
+                _ => return Err(path.fault("must be allow or deny")),
             };
         }
         "quantizations" => preferences.quantizations = Some(quantizations(value, path)?),
@@ -69,72 +80,73 @@ fn put(preferences: &mut RoutingPreferences, name: &str, value: &Json, path: &st
         // Nothing is known of what may be distilled, so nothing can be promised.
         "enforce_distillable_text" if !switch(value, path)? => {}
         "options" if value.members().is_some_and(|members| members.is_empty()) => {}
-        _ => return Err(InvalidDecision::new(path, "is not supported by this service; leave it out")),
+        _ => return Err(path.fault("is not supported by this service; leave it out")),
     }
     Ok(())
 }
 
-fn switch(value: &Json, path: &str) -> Result<bool, InvalidDecision> {
+fn switch(value: JsonPart<'_>, path: &Path<'_>) -> Result<bool, InvalidDecision> {
     match value.kind() {
         JsonKind::Bool => Ok(value.text() == "true"),
-        _ => Err(InvalidDecision::new(path, "must be a boolean")),
+        _ => Err(path.fault("must be a boolean")),
     }
 }
 
-fn strings(value: &Json, path: &str) -> Result<Vec<String>, InvalidDecision> {
-    let fault = || InvalidDecision::new(path, "must be an array of non-empty strings");
+fn strings(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<String>, InvalidDecision> {
+    let fault = || path.fault("must be an array of non-empty strings");
     let elements = value.elements().ok_or_else(fault)?;
     if elements.len() > MAX_LIST {
-        return Err(InvalidDecision::new(path, format!("must have at most {MAX_LIST} entries")));
+        return Err(path.fault(format!("must have at most {MAX_LIST} entries")));
     }
-    let read = |json: &Json| json.as_string().filter(|text| !text.is_empty() && text.len() <= 128).ok_or_else(fault);
-    elements.iter().map(read).collect()
+    let read = |json: JsonPart<'_>| {
+        let text = json.as_str().filter(|text| !text.is_empty() && text.len() <= 128);
+        text.map(Cow::into_owned).ok_or_else(fault)
+    };
+    elements.into_iter().map(read).collect()
 }
 
 /// Providers by their slugs, in any case.
-fn slugs(value: &Json, path: &str) -> Result<Vec<String>, InvalidDecision> {
+fn slugs(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<String>, InvalidDecision> {
     Ok(strings(value, path)?.into_iter().map(|slug| slug.to_ascii_lowercase()).collect())
 }
 
-fn quantizations(value: &Json, path: &str) -> Result<Vec<Quantization>, InvalidDecision> {
+fn quantizations(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<Quantization>, InvalidDecision> {
     let known = || Quantization::ALL.map(Quantization::as_str).join(", ");
     strings(value, path)?
         .iter()
         .map(|name| Quantization::from_name(name))
         .collect::<Option<_>>()
-        .ok_or_else(|| InvalidDecision::new(path, format!("must hold some of {}", known())))
+        .ok_or_else(|| path.fault(format!("must hold some of {}", known())))
 }
 
 /// A word, or an object with `by` and `partition`.
-fn sort(value: &Json, path: &str) -> Result<Sort, InvalidDecision> {
-    let by = |value: Option<&Json>, path: &str| match value.and_then(Json::as_string).as_deref() {
+fn sort(value: JsonPart<'_>, path: &Path<'_>) -> Result<Sort, InvalidDecision> {
+    let by = |value: Option<JsonPart<'_>>, path: &Path<'_>| match value.and_then(JsonPart::as_str).as_deref() {
         Some("price") => Ok(SortBy::Price),
         Some("latency") => Ok(SortBy::Latency),
         Some("throughput") => Ok(SortBy::Throughput),
-        _ => Err(InvalidDecision::new(path, "must be price, latency or throughput")),
+        _ => Err(path.fault("must be price, latency or throughput")),
     };
     let Some(members) = value.members() else { return Ok(Sort { by: by(Some(value), path)?, across_models: false }) };
-    let within = super::once(&members, "by", path)?;
-    let partition = super::once(&members, "partition", path)?;
-    let across_models = match partition.as_ref().map(Json::as_string) {
+    let within = once(&members, "by", path)?;
+    let partition = once(&members, "partition", path)?;
+    let across_models = match partition.map(JsonPart::as_str) {
         None => false,
         Some(Some(name)) if name == "model" => false,
         Some(Some(name)) if name == "none" => true,
-        Some(_) => return Err(InvalidDecision::new(format!("{path}.partition"), "must be model or none")),
+        Some(_) => return Err(Path::Member(path, "partition").fault("must be model or none")),
     };
-    Ok(Sort { by: by(within.as_ref(), &format!("{path}.by"))?, across_models })
+    Ok(Sort { by: by(within, &Path::Member(path, "by"))?, across_models })
 }
 
 /// USD per million tokens, as a number or a string of one; exact, since no float is ever made of it.
-fn max_price(value: &Json, path: &str) -> Result<MaxPrice, InvalidDecision> {
-    let members = value.members().ok_or_else(|| InvalidDecision::new(path, "must be an object of prices"))?;
+fn max_price(value: JsonPart<'_>, path: &Path<'_>) -> Result<MaxPrice, InvalidDecision> {
+    let members = value.members().ok_or_else(|| path.fault("must be an object of prices"))?;
     let price = |name: &str| {
-        let Some(json) = super::once(&members, name, path)? else { return Ok(None) };
-        let text = if json.kind() == JsonKind::Number { Some(json.text().to_owned()) } else { json.as_string() };
+        let Some(json) = once(&members, name, path)? else { return Ok(None) };
+        let text = if json.kind() == JsonKind::Number { Some(Cow::Borrowed(json.text())) } else { json.as_str() };
         let price = text.and_then(|text| text.parse::<Price>().ok()).filter(|price| !price.is_variable());
-        price.map(Some).ok_or_else(|| {
-            InvalidDecision::new(format!("{path}.{name}"), "must be a decimal number of USD, zero or more")
-        })
+        price.map(Some).ok_or_else(|| Path::Member(path, name).fault("must be a decimal number of USD, zero or more"))
     };
     // Requests, images and audio are never charged by themselves, so a bound on them is kept by checking its form.
     for free in ["request", "image", "audio"] {
@@ -144,19 +156,19 @@ fn max_price(value: &Json, path: &str) -> Result<MaxPrice, InvalidDecision> {
 }
 
 /// A number, which bounds the median, or an object of percentiles. Seconds, or tokens a second.
-fn bounds(value: &Json, path: &str) -> Result<PercentileBounds, InvalidDecision> {
-    let thousandths = |json: &Json, path: &str| {
+fn bounds(value: JsonPart<'_>, path: &Path<'_>) -> Result<PercentileBounds, InvalidDecision> {
+    let thousandths = |json: JsonPart<'_>, path: &Path<'_>| {
         let number = json.as_f64().filter(|number| number.is_finite() && (0.0..=1e9).contains(number));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked in the line above")]
         let scaled = number.map(|number| (number * 1000.0).round() as u64);
-        scaled.ok_or_else(|| InvalidDecision::new(path, "must be a number, zero or more"))
+        scaled.ok_or_else(|| path.fault("must be a number, zero or more"))
     };
     let Some(members) = value.members() else {
         return Ok(PercentileBounds { p50: Some(thousandths(value, path)?), ..PercentileBounds::default() });
     };
     let of = |name: &str| {
-        let bound = super::once(&members, name, path)?;
-        bound.map(|json| thousandths(&json, &format!("{path}.{name}"))).transpose()
+        let bound = once(&members, name, path)?;
+        bound.map(|json| thousandths(json, &Path::Member(path, name))).transpose()
     };
     Ok(PercentileBounds { p50: of("p50")?, p75: of("p75")?, p90: of("p90")?, p99: of("p99")? })
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::decision::{ChoiceOption, QuestionKind};
 use crate::routing::{MaxPrice, Quantization, Sort, SortBy};
 use proptest::prelude::*;
 use rstest::rstest;

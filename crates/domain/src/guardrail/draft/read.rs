@@ -1,7 +1,5 @@
 //! From JSON to a draft.
 
-use serde_json::value::RawValue;
-
 use super::GuardrailDraft;
 use crate::budget::ResetInterval;
 use crate::edit::Edit;
@@ -18,7 +16,7 @@ const MAX_ELEMENTS: usize = 1000;
 /// Most characters of a filter's label.
 const MAX_LABEL_CHARS: usize = 100;
 
-type Members<'a> = Vec<(String, &'a RawValue)>;
+type Members = Vec<(String, Json)>;
 
 impl GuardrailDraft {
     /// Reads the members of a record, and of a change to one: what is absent is not set, what is null goes away.
@@ -27,11 +25,11 @@ impl GuardrailDraft {
     /// # Errors
     /// The first fault, with its path. A member that stands twice is one: which of them counts would be a guess.
     pub fn read(record: &Json) -> Result<Self, InvalidGuardrail> {
-        let members = record.raw_members().ok_or_else(|| InvalidGuardrail::new("", "a guardrail is a JSON object"))?;
+        let members = record.members().ok_or_else(|| InvalidGuardrail::new("", "a guardrail is a JSON object"))?;
         let mut draft = Self::default();
         let mut seen: Vec<&str> = Vec::new();
         for (name, value) in &members {
-            if draft.take(name, &Json::from(*value))? {
+            if draft.take(name, value)? {
                 if seen.contains(&name.as_str()) {
                     return Err(InvalidGuardrail::new(name, "stands more than once"));
                 }
@@ -171,7 +169,7 @@ fn interval(value: &Json) -> Result<ResetInterval, InvalidGuardrail> {
         .ok_or_else(|| InvalidGuardrail::new("reset_interval", "must be daily, weekly, monthly or null"))
 }
 
-fn action(path: &str, members: &Members<'_>) -> Result<FilterAction, InvalidGuardrail> {
+fn action(path: &str, members: &Members) -> Result<FilterAction, InvalidGuardrail> {
     let at = format!("{path}.action");
     let value = member(path, members, "action")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
     let name = string(&at, &value)?;
@@ -181,7 +179,7 @@ fn action(path: &str, members: &Members<'_>) -> Result<FilterAction, InvalidGuar
 fn filters(path: &str, value: &Json) -> Result<Vec<ContentFilter>, InvalidGuardrail> {
     let filter = |(index, element): (usize, &Json)| {
         let path = format!("{path}[{index}]");
-        let members = element.raw_members().ok_or_else(|| wrong(&path, "an object", element))?;
+        let members = element.members().ok_or_else(|| wrong(&path, "an object", element))?;
         let at = format!("{path}.pattern");
         let pattern = member(&path, &members, "pattern")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
         let label = member(&path, &members, "label")?.map(|label| label_of(&format!("{path}.label"), &label));
@@ -205,7 +203,7 @@ fn builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>, Inval
     let mut found: Vec<BuiltinContentFilter> = Vec::new();
     for (index, element) in elements(path, value)?.iter().enumerate() {
         let path = format!("{path}[{index}]");
-        let members = element.raw_members().ok_or_else(|| wrong(&path, "an object", element))?;
+        let members = element.members().ok_or_else(|| wrong(&path, "an object", element))?;
         let slug = slug(&path, &members)?;
         scan_scope(&path, &members)?;
         if found.iter().any(|other| other.slug == slug) {
@@ -216,7 +214,7 @@ fn builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>, Inval
     Ok(found)
 }
 
-fn slug(path: &str, members: &Members<'_>) -> Result<BuiltinFilter, InvalidGuardrail> {
+fn slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGuardrail> {
     let at = format!("{path}.slug");
     let value = member(path, members, "slug")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
     let name = string(&at, &value)?;
@@ -232,7 +230,7 @@ fn slug(path: &str, members: &Members<'_>) -> Result<BuiltinFilter, InvalidGuard
 }
 
 /// Either scope is kept by looking through everything.
-fn scan_scope(path: &str, members: &Members<'_>) -> Result<(), InvalidGuardrail> {
+fn scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
     let at = format!("{path}.scan_scope");
     let Some(value) = member(path, members, "scan_scope")? else { return Ok(()) };
     match string(&at, &value)?.as_str() {
@@ -242,13 +240,13 @@ fn scan_scope(path: &str, members: &Members<'_>) -> Result<(), InvalidGuardrail>
 }
 
 /// A member of an object that is there once and is not null.
-fn member(path: &str, members: &Members<'_>, name: &str) -> Result<Option<Json>, InvalidGuardrail> {
-    let mut found = members.iter().filter(|(known, _)| known == name).map(|(_, value)| Json::from(*value));
+fn member(path: &str, members: &Members, name: &str) -> Result<Option<Json>, InvalidGuardrail> {
+    let mut found = members.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
     let first = found.next();
     if found.next().is_some() {
         return Err(InvalidGuardrail::new(format!("{path}.{name}"), "stands more than once"));
     }
-    Ok(first.filter(|value| value.kind() != JsonKind::Null))
+    Ok(first.filter(|value| value.kind() != JsonKind::Null).cloned())
 }
 
 /// A rule that cannot be kept, but for the value that rules nothing.

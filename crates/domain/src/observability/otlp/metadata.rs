@@ -1,7 +1,5 @@
 //! What the caller says of its own trace.
 
-use serde_json::value::RawValue;
-
 use super::attributes::{Attributes, cut};
 use super::ids;
 use crate::ids::DecisionId;
@@ -32,24 +30,24 @@ impl TraceMetadata {
     /// Reads them. Of members with the same name the last one counts; null is none.
     pub(super) fn of(trace: Option<&Json>) -> Self {
         let mut read = Self::default();
-        for (name, value) in trace.and_then(Json::raw_members).unwrap_or_default() {
+        for (name, value) in trace.and_then(Json::members).unwrap_or_default() {
             match name.as_str() {
-                "trace_id" => read.trace_id = text(value),
-                "parent_span_id" => read.parent_span_id = text(value),
-                "trace_name" => read.trace_name = text(value),
-                "span_name" => read.span_name = text(value),
-                "generation_name" => read.generation_name = text(value),
+                "trace_id" => read.trace_id = text(&value),
+                "parent_span_id" => read.parent_span_id = text(&value),
+                "trace_name" => read.trace_name = text(&value),
+                "span_name" => read.span_name = text(&value),
+                "generation_name" => read.generation_name = text(&value),
                 _ => read.keep(name, value),
             }
         }
         read
     }
 
-    fn keep(&mut self, name: String, value: &RawValue) {
+    fn keep(&mut self, name: String, value: Json) {
         let known = self.others.iter().position(|(other, _)| *other == name);
         match known {
-            Some(place) => self.others[place].1 = Json::from(value),
-            None if self.others.len() < MEMBERS => self.others.push((name, Json::from(value))),
+            Some(place) => self.others[place].1 = value,
+            None if self.others.len() < MEMBERS => self.others.push((name, value)),
             None => self.is_cut = true,
         }
     }
@@ -102,8 +100,7 @@ fn number<'a>(attributes: &'a mut Attributes, key: &str, text: &str) -> &'a mut 
 }
 
 /// A name: a string, or whatever else stands there as it is written.
-fn text(value: &RawValue) -> Option<String> {
-    let value = Json::from(value);
+fn text(value: &Json) -> Option<String> {
     if value.kind() == JsonKind::Null {
         return None;
     }

@@ -1,0 +1,122 @@
+use super::*;
+use proptest::prelude::*;
+
+fn price(text: &str) -> Price {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_published_charge_is_met_to_the_digit() {
+    // 429 tokens at 0.042 USD per million.
+    let cost = price("0.000000042").times(429).unwrap().round_up().unwrap();
+    assert_eq!(cost.to_string(), "0.000018018");
+}
+
+#[test]
+fn a_price_with_22_fraction_digits_stays_exact_and_is_rounded_up_once() {
+    let fine = price("0.0000000208333333333333");
+    assert_eq!(fine.to_string(), "0.0000000208333333333333");
+    let sum = fine.times(1).unwrap().checked_add(fine.times(1).unwrap()).unwrap();
+    assert_eq!(sum.round_up().unwrap().to_string(), "0.000000041667");
+}
+
+#[test]
+fn every_number_notation_is_read_and_plain_notation_is_written() {
+    assert_eq!(price("4.5e-7"), price("0.00000045"));
+    assert_eq!(price("4.5e-7").to_string(), "0.00000045");
+    assert_eq!(price("1E3").to_string(), "1000");
+    assert_eq!(price("-1").to_string(), "-1");
+    assert!(price("-1").is_variable());
+    assert_eq!(price("0.10").to_string(), "0.10");
+    assert_eq!("25.50".parse::<Usd>().unwrap().to_string(), "25.5");
+}
+
+#[test]
+fn what_is_no_decimal_is_refused() {
+    for bad in [
+        "",
+        "-",
+        ".",
+        "1.",
+        ".5",
+        "1e",
+        "1e99999",
+        "NaN",
+        "0x10",
+        "1,5",
+        " 1",
+        "1e40",
+        "+1",
+        "9999999999999999",
+        "0.0000000000000000000000001",
+    ] {
+        assert!(bad.parse::<Price>().is_err(), "{bad}");
+    }
+    assert!("0.0000000000001".parse::<Usd>().is_err());
+    assert!("99999999".parse::<Usd>().is_err());
+}
+
+#[test]
+fn the_largest_and_the_smallest_are_written_whole() {
+    assert_eq!(Usd::from_pico(i64::MIN).to_string(), "-9223372.036854775808");
+    assert_eq!(Usd::from_pico(i64::MAX).to_string(), "9223372.036854775807");
+    let [least, most] = [i128::MIN, i128::MAX].map(|mantissa| Price { mantissa, scale: 24 }.to_string());
+    assert_eq!(least, "-170141183460469.231731687303715884105728");
+    assert_eq!(most, "170141183460469.231731687303715884105727");
+    assert_eq!(Price { mantissa: i128::MIN, scale: 0 }.to_string(), i128::MIN.to_string());
+}
+
+#[test]
+fn a_variable_price_or_an_overflow_has_no_charge() {
+    assert!(price("-1").times(1).is_none());
+    assert!(price("99999999").times(u64::MAX).is_none());
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in ".{0,80}") {
+        let _ = text.parse::<Price>();
+        let _ = text.parse::<Usd>();
+    }
+
+    #[test]
+    fn display_and_parse_are_inverse(pico in any::<i64>()) {
+        let usd = Usd::from_pico(pico);
+        prop_assert_eq!(usd.to_string().parse::<Usd>().unwrap(), usd);
+    }
+
+    #[test]
+    fn decimals_are_written_as_whole_and_fraction(mantissa in any::<i128>(), shift in 0_u32..128, scale in 0_u32..=24) {
+        let price = Price { mantissa: mantissa >> shift, scale };
+        let (digits, unit) = (price.mantissa.unsigned_abs(), pow10(scale).unsigned_abs());
+        let sign = if price.mantissa < 0 { "-" } else { "" };
+        let fraction = if scale == 0 { String::new() } else { format!(".{:0width$}", digits % unit, width = scale as usize) };
+        prop_assert_eq!(price.to_string(), format!("{sign}{}{fraction}", digits / unit));
+    }
+
+    #[test]
+    fn amounts_are_written_without_needless_zeros(pico in any::<i64>(), shift in 0_u32..64, zeros in 0_u32..12) {
+        let pico = (pico >> shift) / 10_i64.pow(zeros) * 10_i64.pow(zeros);
+        let (digits, unit) = (pico.unsigned_abs(), 10_u64.pow(USD_SCALE));
+        let sign = if pico < 0 { "-" } else { "" };
+        let expected = format!("{sign}{}.{:012}", digits / unit, digits % unit);
+        let expected = expected.trim_end_matches('0').trim_end_matches('.');
+        prop_assert_eq!(Usd::from_pico(pico).to_string(), expected);
+    }
+
+    #[test]
+    fn a_charge_is_rounded_up(charge in any::<i128>(), shift in 0_u32..128) {
+        let charge = charge >> shift;
+        let unit = pow10(12);
+        let up = charge.div_euclid(unit) + i128::from(charge.rem_euclid(unit) != 0);
+        prop_assert_eq!(Charge(charge).round_up(), i64::try_from(up).ok().map(Usd));
+    }
+
+    #[test]
+    fn rounding_never_loses_and_never_adds_a_whole_unit(mantissa in 0_u32.., units in 0_u32..) {
+        let price: Price = format!("0.{mantissa:024}").parse().unwrap();
+        let exact = i128::from(mantissa) * i128::from(units);
+        let pico = i128::from(price.times(u64::from(units)).unwrap().round_up().unwrap().pico());
+        prop_assert!(pico * pow10(12) >= exact && pico * pow10(12) - exact < pow10(12));
+    }
+}
