@@ -9,13 +9,16 @@ use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
 use domain::system::{Clock, HealthProbe};
 use migrations::{Migrator, MigratorTrait};
+use sea_orm::sqlx::Sqlite;
+use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode, SqlxSqliteConnector,
+    DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode, SqlxError, SqlxSqliteConnector,
     TransactionOptions, TransactionTrait,
 };
 use sea_orm_migration::MigrationStatus;
 
 use crate::change_feed::SeaOrmChangeFeed;
+use crate::checkpoint::Checkpoints;
 use crate::errors::{is_busy, store_error};
 use crate::location::{Access, Location};
 use crate::settings::StorageSettings;
@@ -33,6 +36,7 @@ struct Shared {
     writer: DatabaseConnection,
     /// Connections that cannot write.
     readers: DatabaseConnection,
+    checkpoints: Checkpoints,
     patience: Duration,
     /// The machine's, which is the database's as well: every process that opens a SQLite file runs beside it.
     clock: Arc<dyn Clock>,
@@ -62,9 +66,10 @@ impl Database {
     pub async fn open(settings: &StorageSettings, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
         location.prepare().map_err(StoreError::unavailable)?;
-        let writer = open_writer(settings, &location).await?;
+        let checkpoints = Checkpoints::new(settings, &location);
+        let writer = open_writer(settings, &location, &checkpoints).await?;
         let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
-        Ok(Self { shared: Arc::new(Shared { writer, readers, patience: settings.busy_timeout, clock }) })
+        Ok(Self { shared: Arc::new(Shared { writer, readers, checkpoints, patience: settings.busy_timeout, clock }) })
     }
 
     /// Applies what is missing of the schema, all or nothing. Processes that do so at once wait for each other. Where
@@ -101,6 +106,7 @@ impl Database {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
             }
         }
+        self.shared.checkpoints.end().await;
     }
 
     /// For statements that only read.
@@ -118,9 +124,24 @@ impl Database {
         self.shared.clock.now()
     }
 
+    /// What the clock measures spans of time by.
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.shared.clock.monotonic()
+    }
+
+    /// Who copies its log.
+    pub(crate) fn checkpoints(&self) -> &Checkpoints {
+        &self.shared.checkpoints
+    }
+
     /// How long a caller is made to wait for its turn.
     pub(crate) fn patience(&self) -> Duration {
         self.shared.patience
+    }
+
+    /// Keeps others of this process from writing for as long as the connection is held.
+    pub(crate) async fn take_turn(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
+        self.shared.writer.get_sqlite_connection_pool().acquire().await
     }
 
     /// Begins a transaction that may write: it holds the write lock from its first moment, so that what it reads
@@ -149,11 +170,15 @@ impl HealthProbe for Database {
 
 /// Switching a new file to write-ahead logging asks for the whole file and does not always heed the busy timeout, so
 /// processes that open it at once are tried again.
-async fn open_writer(settings: &StorageSettings, location: &Location) -> Result<DatabaseConnection, StoreError> {
+async fn open_writer(
+    settings: &StorageSettings,
+    location: &Location,
+    checkpoints: &Checkpoints,
+) -> Result<DatabaseConnection, StoreError> {
     let attempts = settings.busy_timeout.as_millis() / OPEN_RETRY.as_millis();
     let mut attempt = 0;
     loop {
-        let opened = sqlite::writer(settings, location).await;
+        let opened = sqlite::writer(settings, location, &checkpoints.commits).await;
         match opened.map_err(|error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)))) {
             Ok(pool) => return Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool)),
             Err(error) if is_busy(&error) && location.access != Access::ReadOnly && attempt < attempts => {

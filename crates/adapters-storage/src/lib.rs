@@ -5,6 +5,7 @@
 
 mod audit;
 mod change_feed;
+mod checkpoint;
 mod chunks;
 mod convert;
 mod database;
@@ -19,6 +20,7 @@ mod usage;
 
 pub use audit::SeaOrmAuditLog;
 pub use change_feed::SeaOrmChangeFeed;
+pub use checkpoint::{LogBounds, LogStanding};
 pub use database::{Database, MigrationState};
 pub use pools::PoolStanding;
 pub use repositories::*;

@@ -1,19 +1,31 @@
 //! What is SQLite's alone: how its connections are opened and kept.
 
-use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sea_orm::sqlx::{self, ConnectOptions, Connection, SqlitePool};
+use std::sync::Arc;
+use std::time::Duration;
 
+use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sea_orm::sqlx::{self, ConnectOptions, Connection, SqliteConnection, SqlitePool};
+
+use crate::checkpoint::Commits;
 use crate::location::{Access, Location};
 use crate::settings::{StorageSettings, Synchronous};
 
-/// The write-ahead log is cut to this many bytes after a checkpoint.
-const LOG_BYTES: &str = "67108864";
+/// The file of the write-ahead log is cut to this many bytes when it is begun anew. Twice what it is begun anew at in a
+/// process that serves: a file that is neither cut nor grown is overwritten in place, which is cheapest.
+const LOG_BYTES: &str = "134217728";
+/// How long the connection that copies the log waits for a lock: so long it may itself hold writers up, where somebody
+/// began to read at a bad moment.
+const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(50);
 /// The writer keeps up to this much of the file in memory, in KiB (negative, as the pragma wants it): a transaction
 /// over 100,000 scattered keys would otherwise write its pages out again and again before it ends.
 const WRITER_CACHE: &str = "-65536";
 
 /// The pool of the one connection that writes, open.
-pub(crate) async fn writer(settings: &StorageSettings, location: &Location) -> Result<SqlitePool, sqlx::Error> {
+pub(crate) async fn writer(
+    settings: &StorageSettings,
+    location: &Location,
+    commits: &Arc<Commits>,
+) -> Result<SqlitePool, sqlx::Error> {
     let mut options = options(settings, location).pragma("cache_size", WRITER_CACHE);
     if location.access != Access::ReadOnly {
         options = options.journal_mode(SqliteJournalMode::Wal).pragma("journal_size_limit", LOG_BYTES);
@@ -21,7 +33,12 @@ pub(crate) async fn writer(settings: &StorageSettings, location: &Location) -> R
     if let Some(pages) = settings.max_page_count {
         options = options.pragma("max_page_count", pages.to_string());
     }
+    let commits = Arc::clone(commits);
     pool(settings, 1)
+        .after_connect(move |connection, _| {
+            let commits = Arc::clone(&commits);
+            Box::pin(async move { commits.attach(connection).await })
+        })
         // A full disk can make SQLite end a transaction by itself, which the driver does not notice. A connection
         // that comes back with a transaction that the driver thinks is open is not used again.
         .after_release(|connection, _| {
@@ -42,6 +59,15 @@ pub(crate) async fn writer(settings: &StorageSettings, location: &Location) -> R
 pub(crate) fn readers(settings: &StorageSettings, location: &Location) -> SqlitePool {
     pool(settings, settings.max_readers.max(1))
         .connect_lazy_with(options(settings, location).pragma("query_only", "ON"))
+}
+
+/// A connection that copies the log into the database, outside of any pool.
+pub(crate) async fn checkpointer(
+    settings: &StorageSettings,
+    location: &Location,
+) -> Result<SqliteConnection, sqlx::Error> {
+    let patience = settings.busy_timeout.min(CHECKPOINT_PATIENCE);
+    options(settings, location).busy_timeout(patience).connect().await
 }
 
 fn pool(settings: &StorageSettings, connections: u32) -> SqlitePoolOptions {

@@ -98,6 +98,28 @@ impl Measures {
         });
     }
 
+    /// Shows the database's write-ahead log.
+    pub fn watch_log(&self, database: Database) {
+        let of_bytes = database.clone();
+        let help = "Length of the database's write-ahead log when it was last looked at, in bytes";
+        self.watch(|| Reading::gauge("database_log_bytes", help, move || of_bytes.log().bytes));
+        self.watch(|| Reading {
+            name: "database_checkpoints",
+            help: "Times that the write-ahead log was copied into the database, begun anew, or could not be copied",
+            kind: Kind::Counter,
+            read: Box::new(move || {
+                let log = database.log();
+                let results = [
+                    ("copied", log.copied),
+                    ("partly", log.partly),
+                    ("restarted", log.restarted),
+                    ("failed", log.failed),
+                ];
+                results.into_iter().map(|(result, value)| labelled([("result", result)], value)).collect()
+            }),
+        });
+    }
+
     /// Shows the caches of keys and of policies.
     pub fn watch_caches(&self, keys: Arc<CachedKeyGrants>, policies: Arc<CachedPolicies>) {
         let standings = move || [("keys", keys.standing()), ("policies", policies.standing())];

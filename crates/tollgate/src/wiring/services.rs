@@ -78,6 +78,7 @@ pub async fn services(
     let random = router::randomness(config)?;
     let refusals = (!config.storage.read_only).then(|| refusals::start(stores, background));
     if !config.storage.read_only {
+        stores.checkpoint_beside_requests().await?;
         background.expire_reservations(Arc::clone(&ledger), config.unknown_usage, measures.meter());
         retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background);
     }
@@ -97,6 +98,7 @@ pub async fn services(
     };
     measures.watch_breakers(Arc::clone(&endpoints), Arc::clone(&health), clock());
     measures.watch_database(stores.database.clone());
+    measures.watch_log(stores.database.clone());
     let directory = || Arc::clone(&endpoints);
     let submit_decision = Arc::new(SubmitDecision::new(decide, directory(), router::settings(config)));
     Ok(Services {

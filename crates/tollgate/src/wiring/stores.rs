@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adapters_blob::LocalBlobStore;
 use adapters_cache::LiveCatalogue;
 use adapters_storage::{
-    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
+    Database, LogBounds, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
     SeaOrmGuardrailRepository, SeaOrmLedger, SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
     StorageSettings, Synchronous,
 };
@@ -109,6 +109,16 @@ impl Stores {
             starter::fill_empty_catalogue(&*stores.models, &*stores.feed).await?;
         }
         Ok(stores)
+    }
+
+    /// Takes the copying of the database's log off the path of requests, until the database is closed. For a process that
+    /// serves; those that live for one command leave it to SQLite.
+    ///
+    /// # Errors
+    /// The database's connection cannot be had.
+    pub async fn checkpoint_beside_requests(&self) -> anyhow::Result<()> {
+        let followed = self.database.checkpoint_beside_requests(LogBounds::default());
+        followed.await.context("the database's log cannot be looked after")
     }
 
     /// Writes the ledger; its task runs on `tasks`.

@@ -1,0 +1,97 @@
+//! The connection that copies the log, and what it can do.
+
+use sea_orm::sqlx::{self, Connection, SqliteConnection};
+
+use crate::location::Location;
+use crate::settings::StorageSettings;
+use crate::sqlite;
+
+/// What is before each page in the log, in bytes.
+const FRAME_HEAD: u64 = 24;
+
+/// What to do with the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Only say how it stands.
+    Look,
+    /// Copy what nobody still needs where it is. Waits for nobody, and nobody waits for it.
+    Copy,
+    /// Copy all of it while nobody writes, so that the next commit begins it anew.
+    Restart,
+    /// The same, and cut the file to nothing.
+    Truncate,
+}
+
+impl Step {
+    const fn sql(self) -> &'static str {
+        match self {
+            Self::Look => "PRAGMA wal_checkpoint(NOOP)",
+            Self::Copy => "PRAGMA wal_checkpoint(PASSIVE)",
+            Self::Restart => "PRAGMA wal_checkpoint(RESTART)",
+            Self::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
+        }
+    }
+}
+
+/// How the log stands after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Log {
+    /// Its length in bytes.
+    pub(super) bytes: u64,
+    /// Of that, bytes that are not in the database yet.
+    pub(super) waiting: u64,
+    /// Somebody was in the way, so that the step was done in part.
+    pub(super) held_up: bool,
+}
+
+pub(super) struct CheckpointConnection {
+    connection: SqliteConnection,
+    frame_bytes: u64,
+}
+
+impl CheckpointConnection {
+    pub(super) async fn open(settings: &StorageSettings, location: &Location) -> Result<Self, sqlx::Error> {
+        let mut connection = sqlite::checkpointer(settings, location).await?;
+        let page: i64 = sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut connection).await?;
+        Ok(Self { connection, frame_bytes: number(page) + FRAME_HEAD })
+    }
+
+    /// Takes a step; `None` where another process is at it, or there is no log.
+    pub(super) async fn run(&mut self, step: Step) -> Result<Option<Log>, sqlx::Error> {
+        let row: (i64, i64, i64) = sqlx::query_as(step.sql()).fetch_one(&mut self.connection).await?;
+        Ok(log(row, self.frame_bytes))
+    }
+
+    pub(super) async fn close(self) -> Result<(), sqlx::Error> {
+        self.connection.close().await
+    }
+}
+
+/// SQLite says whether it was held up, and counts frames of the log and those that were copied; -1 is neither.
+fn log((held_up, frames, copied): (i64, i64, i64), frame_bytes: u64) -> Option<Log> {
+    let bytes = |frames: i64| number(frames).saturating_mul(frame_bytes);
+    (frames >= 0 && copied >= 0).then(|| Log {
+        bytes: bytes(frames),
+        waiting: bytes(frames.saturating_sub(copied)),
+        held_up: held_up != 0,
+    })
+}
+
+fn number(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sqlite_says_is_read() {
+        assert_eq!(log((0, 10, 4), 4120), Some(Log { bytes: 41_200, waiting: 24_720, held_up: false }));
+        assert_eq!(log((1, 10, 10), 4120), Some(Log { bytes: 41_200, waiting: 0, held_up: true }));
+        assert_eq!(log((0, 0, 0), 4120), Some(Log { bytes: 0, waiting: 0, held_up: false }));
+        // Somebody else is at it; the file has no log.
+        assert_eq!(log((1, -1, -1), 4120), None);
+        assert_eq!(log((0, -1, -1), 4120), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! The task that copies the log.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sea_orm::sqlx;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{CheckpointConnection, Log, Step};
+use super::standing::{Counts, LogBounds, count};
+use crate::database::Database;
+
+/// Sleeps until something is committed, so that an idle process stays idle.
+pub(super) struct Task {
+    database: Database,
+    bounds: LogBounds,
+    stop: CancellationToken,
+    counts: Arc<Counts>,
+    /// Opened when it is first needed, and again after an error.
+    connection: Option<CheckpointConnection>,
+    fails: bool,
+    is_long: bool,
+}
+
+impl Task {
+    pub(super) fn new(database: Database, bounds: LogBounds, stop: CancellationToken) -> Self {
+        let counts = Arc::clone(&database.checkpoints().counts);
+        Self { database, bounds, stop, counts, connection: None, fails: false, is_long: false }
+    }
+
+    /// Until it is stopped; what was begun is finished first.
+    pub(super) async fn run(mut self) {
+        let stop = self.stop.clone();
+        let commits = Arc::clone(&self.database.checkpoints().commits);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                // What failed is tried again by and by, whether or not anything more is written.
+                () = sleep(self.bounds.retry), if self.fails => {}
+                () = commits.committed(), if !self.fails => {}
+            }
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = sleep(self.bounds.pause) => {}
+            }
+            let looked = self.look().await;
+            self.tell(looked);
+        }
+        if let Err(error) = self.leave().await {
+            tracing::debug!(error = &error as &dyn std::error::Error, "the write-ahead log was not copied at the end");
+        }
+    }
+
+    /// Does what the length of the log asks for.
+    async fn look(&mut self) -> Result<(), sqlx::Error> {
+        count(&self.counts.looks);
+        // After an error it is gone, and the next look opens another one.
+        let mut connection = if let Some(connection) = self.connection.take() {
+            connection
+        } else {
+            let checkpoints = self.database.checkpoints();
+            CheckpointConnection::open(&checkpoints.settings, &checkpoints.location).await?
+        };
+        self.keep_short(&mut connection).await?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    async fn keep_short(&self, connection: &mut CheckpointConnection) -> Result<(), sqlx::Error> {
+        let looked = self.step(connection, Step::Look).await?;
+        if looked.is_none_or(|log| log.waiting < self.bounds.copy_after) {
+            return Ok(());
+        }
+        if !self.is_ready_to_restart(self.copy(connection).await?) {
+            return Ok(());
+        }
+        // Under a steady load there is always something that was written during the last copy. It is copied as well, so
+        // that writers wait for as little as can be.
+        if !self.is_ready_to_restart(self.copy(connection).await?) {
+            return Ok(());
+        }
+        self.restart(connection).await
+    }
+
+    async fn step(&self, connection: &mut CheckpointConnection, step: Step) -> Result<Option<Log>, sqlx::Error> {
+        let log = connection.run(step).await?;
+        if let Some(log) = log {
+            self.counts.bytes.store(log.bytes, Ordering::Relaxed);
+        }
+        Ok(log)
+    }
+
+    async fn copy(&self, connection: &mut CheckpointConnection) -> Result<Option<Log>, sqlx::Error> {
+        let log = self.step(connection, Step::Copy).await?;
+        match log {
+            Some(log) if log.waiting == 0 => count(&self.counts.copied),
+            Some(_) => count(&self.counts.partly),
+            // Another process is at it, which does as well.
+            None => {}
+        }
+        Ok(log)
+    }
+
+    /// Where somebody still reads what is in the log, waiting for them would only hold up who writes.
+    fn is_ready_to_restart(&self, log: Option<Log>) -> bool {
+        log.is_some_and(|log| log.bytes >= self.bounds.restart_after && log.waiting == 0)
+    }
+
+    /// Others of this process wait for their turn meanwhile, which is fair; only other processes wait by trying again.
+    async fn restart(&self, connection: &mut CheckpointConnection) -> Result<(), sqlx::Error> {
+        let Ok(turn) = self.database.take_turn().await else {
+            // Whoever writes does so for very long, or the database is being closed.
+            return Ok(());
+        };
+        let began = self.database.monotonic();
+        let log = self.step(connection, Step::Restart).await?;
+        drop(turn);
+        if log.is_some_and(|log| !log.held_up) {
+            count(&self.counts.restarted);
+            let held_up = self.database.monotonic().saturating_sub(began);
+            let held_up_us = u64::try_from(held_up.as_micros()).unwrap_or(u64::MAX);
+            tracing::debug!(held_up_us, "the write-ahead log begins anew");
+        }
+        Ok(())
+    }
+
+    /// Says what is different from before, once.
+    fn tell(&mut self, looked: Result<(), sqlx::Error>) {
+        let failed = looked.is_err();
+        if failed {
+            count(&self.counts.failed);
+        }
+        match (changes(&mut self.fails, failed), looked) {
+            (true, Err(error)) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the write-ahead log cannot be copied into the database; requests go on, and this is tried again"
+            ),
+            (true, Ok(())) => tracing::info!("the write-ahead log is copied into the database again"),
+            (false, _) => {}
+        }
+        let bytes = self.counts.bytes.load(Ordering::Relaxed);
+        if changes(&mut self.is_long, bytes >= self.bounds.warn_after) {
+            if self.is_long {
+                tracing::warn!(bytes, "the write-ahead log grows: somebody reads the database for very long");
+            } else {
+                tracing::info!(bytes, "the write-ahead log is short again");
+            }
+        }
+    }
+
+    /// A last copy, so that the file is whole by itself, as SQLite does when the last connection of all is closed.
+    async fn leave(&mut self) -> Result<(), sqlx::Error> {
+        // Without one nothing was written, or it could not be copied.
+        let Some(mut connection) = self.connection.take() else { return Ok(()) };
+        if self.copy(&mut connection).await?.is_some_and(|log| log.waiting == 0) {
+            self.step(&mut connection, Step::Truncate).await?;
+        }
+        connection.close().await
+    }
+}
+
+/// True where the state is not what it was.
+fn changes(state: &mut bool, now: bool) -> bool {
+    std::mem::replace(state, now) != now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_told_when_it_changes() {
+        let mut state = false;
+        let told: Vec<bool> =
+            [false, true, true, true, false, false, true].into_iter().map(|now| changes(&mut state, now)).collect();
+        assert_eq!(told, [false, true, false, false, true, false, true]);
+    }
+}

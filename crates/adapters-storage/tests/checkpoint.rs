@@ -1,0 +1,296 @@
+//! The write-ahead log is copied beside requests, stays bounded, and leaves nothing behind.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use adapters_storage::{Database, LogBounds, LogStanding, SeaOrmWorkspaceRepository, StorageSettings, Synchronous};
+use common::*;
+use domain::workspace::WorkspaceRepository;
+use sea_orm::sqlx::{self, Connection, SqliteConnection};
+use tokio::time::{Instant, sleep, timeout};
+
+/// A page and what is before it in the log.
+const FRAME: u64 = 4096 + 24;
+/// SQLite's own bound, in pages.
+const AUTOMATIC: u64 = 1000;
+
+fn small() -> LogBounds {
+    LogBounds {
+        copy_after: 8 * FRAME,
+        restart_after: 64 * FRAME,
+        warn_after: 1 << 30,
+        pause: Duration::from_millis(5),
+        retry: Duration::from_millis(50),
+    }
+}
+
+/// Never does anything by itself.
+fn endless() -> LogBounds {
+    LogBounds { copy_after: u64::MAX, restart_after: u64::MAX, ..small() }
+}
+
+/// Commits as many times, one workspace each.
+async fn write(database: &Database, numbers: std::ops::Range<u128>) {
+    let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
+    for number in numbers {
+        workspaces.insert(&workspace(number), &audit()).await.unwrap();
+    }
+}
+
+/// Pages in the log, and how many of them are in the database, seen by a connection of nobody's.
+async fn log(folder: &Folder) -> (u64, u64) {
+    let pool = folder.raw().await;
+    let row: (i64, i64, i64) = sqlx::query_as("PRAGMA wal_checkpoint(NOOP)").fetch_one(&pool).await.unwrap();
+    pool.close().await;
+    (u64::try_from(row.1).unwrap(), u64::try_from(row.2).unwrap())
+}
+
+async fn workspaces_in(folder: &Folder) -> i64 {
+    let pool = folder.raw().await;
+    let count = sqlx::query_scalar("SELECT count(*) FROM workspaces").fetch_one(&pool).await.unwrap();
+    let check: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&pool).await.unwrap();
+    assert_eq!(check, "ok");
+    pool.close().await;
+    count
+}
+
+/// A reader that keeps what it sees.
+async fn long_reader(folder: &Folder) -> SqliteConnection {
+    let mut reader = SqliteConnection::connect(&format!("sqlite://{}", folder.path().display())).await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT count(*) FROM workspaces").execute(&mut reader).await.unwrap();
+    reader
+}
+
+fn log_file(folder: &Folder) -> PathBuf {
+    folder.path().with_file_name("tollgate.db-wal")
+}
+
+fn log_file_bytes(folder: &Folder) -> u64 {
+    std::fs::metadata(log_file(folder)).map_or(0, |file| file.len())
+}
+
+/// Waits for the task to have come so far.
+async fn until(database: &Database, what: &str, is_so: impl Fn(LogStanding) -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !is_so(database.log()) {
+        assert!(Instant::now() < end, "{what}: {:?}", database.log());
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn commits_do_not_copy_the_log_where_a_task_does() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    database.checkpoint_beside_requests(endless()).await.unwrap();
+    let mut written = 0;
+    while log(&folder).await.0 <= AUTOMATIC + 100 {
+        write(&database, written..written + 50).await;
+        written += 50;
+    }
+    assert_eq!(log(&folder).await.1, 0);
+    until(&database, "seen", |log| log.looks > 0 && log.bytes > AUTOMATIC * FRAME / 2).await;
+    assert_eq!((database.log().copied, database.log().partly), (0, 0));
+    database.close().await;
+
+    // Without it they do: what is tested is not that there was too little to copy.
+    let folder = Folder::new();
+    let database = folder.open().await;
+    write(&database, 0..written).await;
+    assert!(log(&folder).await.0 <= AUTOMATIC);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn the_log_is_copied_without_the_writer() {
+    for synchronous in [Synchronous::Normal, Synchronous::Full] {
+        let folder = Folder::new();
+        let database = open(&StorageSettings { synchronous, ..folder.settings() }).await;
+        database.checkpoint_beside_requests(LogBounds { restart_after: u64::MAX, ..small() }).await.unwrap();
+        write(&database, 0..50).await;
+        until(&database, "copied", |log| log.copied > 0).await;
+        assert_eq!(database.log().restarted, 0);
+        assert_eq!(workspaces_in(&folder).await, 50);
+        database.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_second_call_changes_nothing() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    database.checkpoint_beside_requests(small()).await.unwrap();
+    database.checkpoint_beside_requests(endless()).await.unwrap();
+    write(&database, 0..50).await;
+    until(&database, "copied", |log| log.copied > 0).await;
+    database.close().await;
+    database.close().await;
+}
+
+#[tokio::test]
+async fn the_log_stays_bounded_under_steady_writes_by_two() {
+    let folder = Folder::new();
+    let (first, second) = (folder.open().await, folder.open().await);
+    for database in [&first, &second] {
+        database.checkpoint_beside_requests(small()).await.unwrap();
+    }
+    let mut longest = 0;
+    for round in 0..40_u128 {
+        let number = round * 50;
+        tokio::join!(write(&first, number..number + 25), write(&second, number + 25..number + 50));
+        longest = longest.max(log_file_bytes(&folder));
+    }
+    let (one, other) = (first.log(), second.log());
+    assert!(one.copied + other.copied > 3, "{one:?} {other:?}");
+    assert_eq!(one.failed + other.failed, 0, "{one:?} {other:?}");
+    // Each commit writes several pages: without bounds it would be longer than this by far.
+    assert!(longest < 1000 * FRAME, "{longest}");
+    assert_eq!(workspaces_in(&folder).await, 2000);
+    first.close().await;
+    // One is enough.
+    let before = second.log();
+    write(&second, 2000..2200).await;
+    until(&second, "copied alone", |log| log.copied > before.copied).await;
+    assert_eq!(workspaces_in(&folder).await, 2200);
+    second.close().await;
+}
+
+#[tokio::test]
+async fn who_reads_for_long_breaks_nothing() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    write(&database, 0..1).await;
+    let mut reader = long_reader(&folder).await;
+    database.checkpoint_beside_requests(small()).await.unwrap();
+    write(&database, 1..200).await;
+    until(&database, "held back", |log| log.partly > 0).await;
+    // It grows beyond its bound, and nobody waits.
+    assert!(log(&folder).await.0 > 64);
+    assert_eq!(database.log().restarted, 0);
+    let seen: i64 = sqlx::query_scalar("SELECT count(*) FROM workspaces").fetch_one(&mut reader).await.unwrap();
+    assert_eq!(seen, 1);
+
+    sqlx::raw_sql("COMMIT").execute(&mut reader).await.unwrap();
+    reader.close().await.unwrap();
+    write(&database, 200..201).await;
+    until(&database, "begun anew", |log| log.restarted > 0).await;
+    write(&database, 201..202).await;
+    assert!(log(&folder).await.0 < 64);
+    assert_eq!(database.log().failed, 0);
+    assert_eq!(workspaces_in(&folder).await, 202);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_copies_all_of_it() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    database.checkpoint_beside_requests(endless()).await.unwrap();
+    write(&database, 0..50).await;
+    until(&database, "seen", |log| log.looks > 0).await;
+    // Somebody else keeps the file open, so that SQLite does not do it by itself when the last one closes.
+    let other = folder.raw().await;
+    assert_eq!(sqlx::query_scalar::<_, i64>("SELECT count(*) FROM workspaces").fetch_one(&other).await.unwrap(), 50);
+    assert_ne!(log_file_bytes(&folder), 0);
+    database.close().await;
+    assert_eq!(log_file_bytes(&folder), 0);
+    assert_eq!(workspaces_in(&folder).await, 50);
+    other.close().await;
+
+    let database = folder.open().await;
+    database.checkpoint_beside_requests(endless()).await.unwrap();
+    write(&database, 50..60).await;
+    until(&database, "seen", |log| log.looks > 0).await;
+    database.close().await;
+    assert!(!log_file(&folder).exists());
+    assert_eq!(workspaces_in(&folder).await, 60);
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_waits_for_no_reader() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    database.checkpoint_beside_requests(endless()).await.unwrap();
+    write(&database, 0..10).await;
+    let reader = long_reader(&folder).await;
+    write(&database, 10..20).await;
+    until(&database, "seen", |log| log.looks > 0).await;
+    timeout(Duration::from_secs(4), database.close()).await.unwrap();
+    reader.close().await.unwrap();
+    assert_eq!(workspaces_in(&folder).await, 20);
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_copied_is_copied_later() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    let aside = folder.path().with_extension("aside");
+    // Nobody can open it now; who has it open goes on.
+    std::fs::rename(folder.path(), &aside).unwrap();
+    database.checkpoint_beside_requests(small()).await.unwrap();
+    write(&database, 0..50).await;
+    until(&database, "failed again", |log| log.failed > 1).await;
+    write(&database, 50..100).await;
+    assert_eq!(database.log().copied, 0);
+
+    std::fs::rename(&aside, folder.path()).unwrap();
+    // Without another write.
+    until(&database, "copied", |log| log.copied > 0).await;
+    let failed = database.log().failed;
+    write(&database, 100..150).await;
+    assert_eq!(database.log().failed, failed);
+    assert_eq!(workspaces_in(&folder).await, 150);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_breaks_nothing() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    database.checkpoint_beside_requests(small()).await.unwrap();
+    write(&database, 0..50).await;
+    until(&database, "copied", |log| log.copied > 0).await;
+    std::fs::remove_dir_all(folder.path().parent().unwrap()).unwrap();
+    // What SQLite makes of that is its own affair; nobody panics, and closing ends.
+    let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
+    for number in 50..100 {
+        let _whatever = workspaces.insert(&workspace(number), &audit()).await;
+    }
+    sleep(Duration::from_millis(100)).await;
+    timeout(Duration::from_secs(8), database.close()).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_happens_while_nothing_is_written() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    database.checkpoint_beside_requests(small()).await.unwrap();
+    write(&database, 0..50).await;
+    until(&database, "copied", |log| log.copied > 0).await;
+    // What was committed last is looked at once more at most.
+    sleep(Duration::from_millis(100)).await;
+    let before = database.log();
+    assert_eq!(SeaOrmWorkspaceRepository::new(database.clone()).list().await.unwrap().len(), 50);
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(database.log(), before);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_only_read_is_left_alone() {
+    let folder = Folder::new();
+    let writing = folder.open().await;
+    write(&writing, 0..50).await;
+    let settings = StorageSettings::new(format!("sqlite://{}?mode=ro", folder.path().display()));
+    let reading = Database::open(&settings, clock()).await.unwrap();
+    reading.checkpoint_beside_requests(small()).await.unwrap();
+    write(&writing, 50..100).await;
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(reading.log(), LogStanding::default());
+    reading.close().await;
+    writing.close().await;
+    assert_eq!(workspaces_in(&folder).await, 100);
+}
