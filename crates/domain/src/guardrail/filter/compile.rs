@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use regex::{RegexSet, RegexSetBuilder};
 
-use super::builtin::{self, Hint, Source};
+use super::builtin::{self, Builtins, Hint, Source, Subject};
 use super::pattern::{self, Pattern};
 use super::text::{View, Views};
 use super::{InvalidFilters, label};
@@ -24,7 +24,7 @@ pub struct CompiledFilters {
     /// In the order of the guardrails, patterns before those that come with the service.
     pub(super) filters: Vec<Filter>,
     customs: Vec<Customs>,
-    builtins: Vec<(BuiltinFilter, usize)>,
+    builtins: Builtins,
     /// What stands in for matches.
     placeholders: Vec<String>,
 }
@@ -59,7 +59,7 @@ impl CompiledFilters {
         guardrails: impl Iterator<Item = (GuardrailId, &'a GuardrailRules)>,
     ) -> Result<Self, InvalidFilters> {
         let mut compiled =
-            Self { filters: Vec::new(), customs: Vec::new(), builtins: Vec::new(), placeholders: Vec::new() };
+            Self { filters: Vec::new(), customs: Vec::new(), builtins: Builtins::default(), placeholders: Vec::new() };
         for (id, rules) in guardrails {
             compiled.add_customs(id, rules)?;
             compiled.add_builtins(id, rules)?;
@@ -111,7 +111,7 @@ impl CompiledFilters {
                 path: format!("content_filter_builtins[{index}]"),
                 fault: format!("cannot be used: {fault}"),
             })?;
-            let known = self.builtins.iter().find(|(slug, _)| *slug == wanted.slug).map(|(_, place)| *place);
+            let known = self.builtins.place(wanted.slug);
             match known.and_then(|place| self.filters.get_mut(place)) {
                 Some(known) if known.action < wanted.action => {
                     known.guardrail_id = id;
@@ -119,7 +119,7 @@ impl CompiledFilters {
                 }
                 Some(_) => {}
                 None => {
-                    self.builtins.push((wanted.slug, self.filters.len()));
+                    self.builtins.add(wanted.slug, self.filters.len());
                     self.push(id, wanted.action, wanted.slug.label().to_owned(), false);
                 }
             }
@@ -139,8 +139,7 @@ impl CompiledFilters {
 
     /// True where names of members matter to a filter.
     pub(super) fn wants_hints(&self) -> bool {
-        let wanting = [BuiltinFilter::Secrets, BuiltinFilter::Ssn, BuiltinFilter::Phone];
-        self.builtins.iter().any(|(slug, _)| wanting.contains(slug))
+        self.builtins.wants_hints()
     }
 
     /// The first filter that blocks, else that redacts.
@@ -158,13 +157,37 @@ impl CompiledFilters {
         hint: Hint,
         found: &mut dyn FnMut(usize, Range<usize>),
     ) {
+        self.each_in(views, (source, &[]), hint, found);
+    }
+
+    /// The same in a text that is put together from neighbours, of which the second and each further one begins at one
+    /// of `joints`. Not all of what lies within one of them is given.
+    pub(super) fn each_joined(
+        &self,
+        text: &str,
+        (source, joints): (Source, &[usize]),
+        found: &mut dyn FnMut(usize, Range<usize>),
+    ) {
+        // Escapes were read already.
+        self.each_in(&Views::verbatim(text), (source, joints), Hint::None, found);
+    }
+
+    fn each_in(
+        &self,
+        views: &Views<'_>,
+        (source, joints): (Source, &[usize]),
+        hint: Hint,
+        found: &mut dyn FnMut(usize, Range<usize>),
+    ) {
         let looks = views.looks();
         self.each_custom(&views.plain, found);
         if let Some(folded) = &views.folded {
             self.each_custom(folded, found);
         }
-        for (slug, place) in &self.builtins {
-            builtin::each(*slug, &looks.text, source, hint, &mut |span| found(*place, looks.map.source(span)));
+        let subject = Subject { text: &looks.text, source, hint, joints };
+        let digits = self.builtins.digits(subject);
+        for (slug, place) in self.builtins.all() {
+            builtin::each(*slug, subject, &digits, &mut |span| found(*place, looks.map.source(span)));
             if *slug == BuiltinFilter::RegexPromptInjection && views.folded.is_some() {
                 builtin::hidden(&views.plain.text, &mut |span| found(*place, views.plain.map.source(span)));
             }
@@ -195,8 +218,10 @@ impl CompiledFilters {
             }
         }
         let looks = views.looks();
-        for (slug, _) in self.builtins.iter().filter(|(_, place)| *place == filter) {
-            builtin::each(*slug, &looks.text, source, Hint::None, &mut |span| found(looks.map.source(span)));
+        let subject = Subject { text: &looks.text, source, hint: Hint::None, joints: &[] };
+        let digits = self.builtins.digits(subject);
+        for (slug, _) in self.builtins.all().iter().filter(|(_, place)| *place == filter) {
+            builtin::each(*slug, subject, &digits, &mut |span| found(looks.map.source(span)));
         }
     }
 

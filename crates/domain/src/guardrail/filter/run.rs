@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::CompiledFilters;
-use super::builtin::{Hint, Source};
+use super::builtin::Source;
 use super::scan::{Found, Node, Redaction};
 use super::text::{Views, ends};
 use crate::guardrail::FilterAction;
@@ -95,9 +95,7 @@ impl<'t> Run<'t> {
             joined.push_str(&if folded { piece.views.looks() } else { &piece.views.plain }.text);
         }
         let end_of = |place: usize| starts.get(place + 1).map_or(joined.len(), |next| next - between.len());
-        // Escapes were read already.
-        let views = Views::verbatim(&joined);
-        filters.each(&views, source, Hint::None, &mut |filter, span| {
+        filters.each_joined(&joined, (source, &starts[1..]), &mut |filter, span| {
             let first = starts.partition_point(|start| *start <= span.start).saturating_sub(1);
             let last = starts.partition_point(|start| *start < span.end).saturating_sub(1);
             let first = if span.start >= end_of(first) { first + 1 } else { first };

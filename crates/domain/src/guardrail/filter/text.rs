@@ -119,7 +119,7 @@ impl<'t> Views<'t> {
     }
 
     fn of(content: &'t str, base: usize, escapes: bool) -> Self {
-        if content.bytes().all(|byte| !is_special(byte, escapes)) {
+        if !has_special(content.as_bytes(), escapes) {
             return Self { plain: View::whole(content, base), folded: None };
         }
         let (mut plain, mut folded) = (View::empty(base), View::empty(base));
@@ -171,6 +171,11 @@ impl<'t> Views<'t> {
     pub(super) fn looks(&self) -> &View<'t> {
         self.folded.as_ref().unwrap_or(&self.plain)
     }
+}
+
+/// True where a byte is not simply itself. Looks at many bytes at once.
+fn has_special(bytes: &[u8], escapes: bool) -> bool {
+    bytes.chunks(64).any(|chunk| chunk.iter().fold(false, |any, byte| any | is_special(*byte, escapes)))
 }
 
 /// True where a byte is not simply itself in both views.

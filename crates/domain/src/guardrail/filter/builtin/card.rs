@@ -3,19 +3,15 @@
 use std::ops::Range;
 
 use super::Source;
-use super::groups::{Group, clusters, digits, gap, span};
+use super::groups::{Digits, Group, gap, span};
 
 const LENGTHS: Range<usize> = 13..20;
 
-pub(super) fn each(text: &str, source: Source, found: &mut dyn FnMut(Range<usize>)) {
-    clusters(text, |groups| {
+pub(super) fn each(text: &str, digits: &Digits, source: Source, found: &mut dyn FnMut(Range<usize>)) {
+    for groups in digits.clusters(LENGTHS.start) {
         let mut first = 0;
         while first < groups.len() {
-            let last = (first + 1..=groups.len()).take_while(|end| digits(&groups[first..*end]) < LENGTHS.end);
-            // Numbers that neighbours hold make up a card only where they make up nothing else.
-            let is_whole = |end: usize| first == 0 && end == groups.len();
-            let end = last.filter(|end| (is_whole(*end) || !source.is_joined()) && is_card(text, groups, first..*end));
-            match end.last() {
+            match longest(text, groups, first, source) {
                 Some(end) => {
                     found(span(&groups[first..end]));
                     first = end;
@@ -23,16 +19,37 @@ pub(super) fn each(text: &str, source: Source, found: &mut dyn FnMut(Range<usize
                 None => first += 1,
             }
         }
-    });
+    }
 }
 
-fn is_card(text: &str, groups: &[Group], place: Range<usize>) -> bool {
-    let window = &groups[place.clone()];
-    if !LENGTHS.contains(&digits(window)) || !is_written_so(text, groups, place) {
-        return false;
+/// Behind the last group of the longest number that begins with one.
+fn longest(text: &str, groups: &[Group], first: usize, source: Source) -> Option<usize> {
+    let bytes = text.as_bytes();
+    if !may_begin(bytes[groups[first].start]) {
+        return None;
     }
-    let number: Vec<u8> = text[span(window)].bytes().filter(u8::is_ascii_digit).map(|byte| byte - b'0').collect();
-    is_issued(&number) && has_check_digit(&number)
+    let mut number = [0; LENGTHS.end - 1];
+    let (mut length, mut longest) = (0, None);
+    for (place, group) in groups.iter().enumerate().skip(first) {
+        let Some(here) = number.get_mut(length..length + group.len()) else { break };
+        for (digit, byte) in here.iter_mut().zip(&bytes[group.start..group.end]) {
+            *digit = byte - b'0';
+        }
+        length += group.len();
+        // Numbers that neighbours hold make up a card only where they make up nothing else.
+        let is_whole = first == 0 && place + 1 == groups.len();
+        if (is_whole || !source.is_joined()) && is_card(text, groups, first..place + 1, &number[..length]) {
+            longest = Some(place + 1);
+        }
+    }
+    longest
+}
+
+fn is_card(text: &str, groups: &[Group], place: Range<usize>, number: &[u8]) -> bool {
+    LENGTHS.contains(&number.len())
+        && is_issued(number)
+        && is_written_so(text, groups, place)
+        && has_check_digit(number)
 }
 
 /// Groups of the sizes that card numbers are written in. Digits one by one, or in twos and threes, are more often
@@ -54,6 +71,11 @@ fn is_written_so(text: &str, groups: &[Group], place: Range<usize>) -> bool {
     }
     let is_even = before.iter().all(|group| group.len() == size) && last.len() <= size;
     is_even && (size >= 4 || window.len() == groups.len())
+}
+
+/// True for the first digits of all that follows.
+fn may_begin(digit: u8) -> bool {
+    matches!(digit, b'2'..=b'6' | b'8')
 }
 
 /// Beginnings that issuers of cards have, with their lengths.

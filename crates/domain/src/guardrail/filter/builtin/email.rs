@@ -2,21 +2,28 @@
 
 use std::ops::Range;
 
+use super::bytes::{self, AT, DOMAIN, LOCAL, Reach};
+
 const MAX_LOCAL: usize = 64;
 const MAX_DOMAIN: usize = 255;
 /// What names of files end with, as in `icon@2x.png`.
 const NO_DOMAINS: &[&str] = &["png", "jpg", "jpeg", "gif", "svg", "webp"];
 
-pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
+pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
     let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(sign) = bytes[at..].iter().position(|byte| *byte == b'@').map(|offset| at + offset) {
-        match address(bytes, at, sign) {
-            Some(span) => {
-                at = span.end;
-                found(span);
+    if !bytes::has(bytes, b'@') {
+        return;
+    }
+    for part in reach.parts(bytes, LOCAL | DOMAIN | AT) {
+        let mut at = part.start;
+        while let Some(sign) = bytes::find(&bytes[..part.end], at, AT) {
+            match address(bytes, at, sign) {
+                Some(span) => {
+                    at = span.end;
+                    found(span);
+                }
+                None => at = sign + 1,
             }
-            None => at = sign + 1,
         }
     }
 }
@@ -24,7 +31,7 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
 /// The address around a sign; nothing before `from` belongs to it.
 fn address(bytes: &[u8], from: usize, sign: usize) -> Option<Range<usize>> {
     let from = from.max(sign.saturating_sub(MAX_LOCAL));
-    let before = bytes[from..sign].iter().rev().take_while(|byte| is_local(**byte)).count();
+    let before = bytes[from..sign].iter().rev().take_while(|byte| bytes::is(**byte, LOCAL)).count();
     let mut start = sign - before;
     while start < sign && (bytes[start].is_ascii_punctuation() && !matches!(bytes[start], b'_' | b'+')) {
         start += 1;
@@ -33,8 +40,7 @@ fn address(bytes: &[u8], from: usize, sign: usize) -> Option<Range<usize>> {
         return None;
     }
     let rest = &bytes[sign + 1..bytes.len().min(sign + 1 + MAX_DOMAIN)];
-    let length = rest.iter().position(|byte| !is_domain(*byte)).unwrap_or(rest.len());
-    let domain = domain(&rest[..length])?;
+    let domain = domain(&rest[..bytes::end(rest, 0, DOMAIN)])?;
     Some(start..sign + 1 + domain)
 }
 
@@ -60,12 +66,4 @@ fn domain(text: &[u8]) -> Option<usize> {
         at += label.len() + 1;
     }
     end
-}
-
-fn is_local(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80 || b".!#$%&'*+/=?^_`{|}~-".contains(&byte)
-}
-
-fn is_domain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte, b'.' | b'-')
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::bytes::{self, DIGIT, GAP, Reach};
+
 /// A run of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
@@ -18,30 +20,57 @@ impl Group {
 /// Most bytes between two groups of one number.
 const MAX_GAP: usize = 3;
 
-fn is_gap(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'-' | b'.' | b'/' | b'(' | b')')
+/// The groups of digits of a text.
+#[derive(Debug, Default)]
+pub(in crate::guardrail::filter) struct Digits {
+    groups: Vec<Group>,
+    /// Behind the last group of each cluster.
+    ends: Vec<usize>,
 }
 
-/// Gives groups that stand together, as long as nothing but a little punctuation parts them.
-pub(super) fn clusters(text: &str, mut found: impl FnMut(&[Group])) {
-    let bytes = text.as_bytes();
-    let mut groups: Vec<Group> = Vec::new();
-    let mut at = 0;
-    while let Some(start) = bytes[at..].iter().position(u8::is_ascii_digit).map(|offset| at + offset) {
-        let length = bytes[start..].iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len() - start);
-        let goes_on = groups.last().is_some_and(|last| {
-            let gap = &bytes[last.end..start];
-            gap.len() <= MAX_GAP && gap.iter().all(|byte| is_gap(*byte))
-        });
-        if !goes_on && !groups.is_empty() {
-            found(&groups);
-            groups.clear();
+impl Digits {
+    /// Those within reach.
+    pub(super) fn of(text: &str, reach: Reach<'_>) -> Self {
+        let bytes = text.as_bytes();
+        let mut digits = Self::default();
+        if bytes::has_digit(bytes) {
+            for part in reach.parts(bytes, DIGIT | GAP) {
+                digits.add(bytes, part);
+            }
         }
-        at = start + length;
-        groups.push(Group { start, end: at });
+        digits
     }
-    if !groups.is_empty() {
-        found(&groups);
+
+    fn add(&mut self, bytes: &[u8], part: Range<usize>) {
+        let bytes = &bytes[..part.end];
+        let (first, mut at) = (self.groups.len(), part.start);
+        while let Some(start) = bytes::find(bytes, at, DIGIT) {
+            let goes_on = self.groups[first..].last().is_some_and(|last| {
+                let gap = &bytes[last.end..start];
+                gap.len() <= MAX_GAP && gap.iter().all(|byte| bytes::is(*byte, GAP))
+            });
+            if !goes_on && self.groups.len() > first {
+                self.ends.push(self.groups.len());
+            }
+            at = bytes::end(bytes, start, DIGIT);
+            self.groups.push(Group { start, end: at });
+        }
+        if self.groups.len() > first {
+            self.ends.push(self.groups.len());
+        }
+    }
+
+    /// All groups, in order.
+    pub(super) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Groups that stand together, as long as nothing but a little punctuation parts them, and that have so many digits
+    /// at least.
+    pub(super) fn clusters(&self, least: usize) -> impl Iterator<Item = &[Group]> {
+        let mut start = 0;
+        let clusters = self.ends.iter().map(move |end| &self.groups[std::mem::replace(&mut start, *end)..*end]);
+        clusters.filter(move |cluster| digits(cluster) >= least)
     }
 }
 

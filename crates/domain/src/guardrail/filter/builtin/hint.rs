@@ -50,13 +50,18 @@ impl Hint {
         if name.len() > MAX_BYTES {
             return Self::None;
         }
-        let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+        let mut buffer = [0; MAX_BYTES];
+        let mut length = 0;
+        for byte in name.bytes().filter(u8::is_ascii_alphanumeric) {
+            buffer[length] = byte.to_ascii_lowercase();
+            length += 1;
+        }
+        let plain = std::str::from_utf8(&buffer[..length]).unwrap_or_default();
         if SECRETS.iter().any(|end| plain.ends_with(end)) {
             Self::Secret
         } else if SSN.iter().any(|end| plain.ends_with(end)) {
             Self::Ssn
-        } else if PHONE.contains(&plain.as_str()) || PHONE[..4].iter().any(|end| plain.ends_with(end) && *end != "tel")
-        {
+        } else if PHONE.contains(&plain) || PHONE[..4].iter().any(|end| plain.ends_with(end) && *end != "tel") {
             Self::Phone
         } else {
             Self::None

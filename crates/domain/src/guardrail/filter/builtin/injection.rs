@@ -5,9 +5,12 @@ mod encoded;
 mod patterns;
 mod scrambled;
 mod spaced;
+mod words;
 
 use std::borrow::Cow;
 use std::ops::Range;
+
+use super::bytes::{self, Reach};
 
 /// How often what was decoded is looked through for something to decode.
 const DEPTH: usize = 2;
@@ -21,39 +24,62 @@ pub(super) fn ready() -> Result<(), String> {
 }
 
 /// Gives every attempt in a folded text.
-pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
-    within(text, DEPTH, found);
+pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    within(text, reach, DEPTH, found);
 }
 
-fn within(text: &str, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
+fn within(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Range<usize>)) {
     if text.len() < MIN_BYTES {
         return;
     }
     let plain = without_emphasis(text);
     patterns::each(&plain, found);
-    if let Some(view) = spaced::joined(&plain) {
+    let odd = words::odd(&plain);
+    if odd.spaced
+        && let Some(view) = spaced::joined(&plain)
+    {
         view.each(found);
     }
-    if let Some(ordered) = scrambled::in_order(&plain) {
+    if odd.scrambled
+        && let Some(ordered) = scrambled::in_order(&plain)
+    {
         // Each word keeps its place and length.
         patterns::each(&ordered, found);
     }
     if depth > 0 {
-        encoded::each(text, &mut |place, decoded| {
-            let folded = crate::guardrail::filter::text::Views::of_text(decoded);
-            let mut attempts = false;
-            within(&folded.looks().text, depth - 1, &mut |_| attempts = true);
-            if attempts {
+        encoded::each(text, reach, &mut |place, decoded| {
+            if can_hold_an_attempt(decoded) && attempts(decoded, depth - 1) {
                 found(place);
             }
         });
     }
 }
 
+/// True where there is an attempt in what was decoded.
+fn attempts(decoded: &[u8], depth: usize) -> bool {
+    // Digits that merely stand before may have been taken along.
+    let decoded = String::from_utf8_lossy(decoded);
+    let folded = crate::guardrail::filter::text::Views::of_text(&decoded);
+    let mut attempts = false;
+    within(&folded.looks().text, Reach::Whole, depth, &mut |_| attempts = true);
+    attempts
+}
+
+/// False where too little of a text is left when it is folded.
+fn can_hold_an_attempt(decoded: &[u8]) -> bool {
+    // No byte that is not ASCII becomes more than three.
+    let most = |byte: &u8| match byte {
+        b'\t' | b'\n' | b'\r' | b' '..=b'~' => 1,
+        0x80.. => 3,
+        _ => 0,
+    };
+    decoded.iter().map(most).sum::<usize>() >= MIN_BYTES
+}
+
 /// The text with spaces for underscores that are part of no word, so that each word begins and ends where a reader
 /// sees it. Nothing moves.
 pub(super) fn without_emphasis(text: &str) -> Cow<'_, str> {
-    if !text.contains('_') {
+    if !bytes::has(text.as_bytes(), b'_') {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len());
@@ -89,7 +115,7 @@ pub(in crate::guardrail::filter) fn hidden(text: &str, found: &mut dyn FnMut(Ran
         }
     }
     let mut attempts = false;
-    within(&message, DEPTH, &mut |_| attempts = true);
+    within(&message, Reach::Whole, DEPTH, &mut |_| attempts = true);
     if attempts {
         found(place);
     }

@@ -1,38 +1,54 @@
 //! Addresses of the internet protocol.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 use std::ops::Range;
 
-use super::groups::in_word;
+use super::bytes::{self, IP, Reach};
+use super::groups::{Digits, in_word};
 
 /// Longest text of an address.
 const MAX_BYTES: usize = 45;
 
-pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
+/// Every address has a digit.
+pub(super) fn each(text: &str, digits: &Digits, found: &mut dyn FnMut(Range<usize>)) {
     let bytes = text.as_bytes();
     let mut at = 0;
-    while let Some(start) = bytes[at..].iter().position(|byte| is_part(*byte)).map(|offset| at + offset) {
-        let length = bytes[start..].iter().position(|byte| !is_part(*byte)).unwrap_or(bytes.len() - start);
-        at = start + length;
-        if in_word(text, &(start..at)) {
+    for group in digits.groups() {
+        if group.start < at {
             continue;
         }
-        // A sentence may end in a point, and a colon may come before a port or after a word.
-        let trimmed = text[start..at].trim_end_matches(['.', ':']);
-        let trimmed =
-            if text[start..at].ends_with("::") && !trimmed.contains('.') { &text[start..at] } else { trimmed };
-        let lead = trimmed.len() - trimmed.trim_start_matches('.').len();
-        let (first, candidate) = (start + lead, &trimmed[lead..]);
-        if candidate.len() <= MAX_BYTES
-            && let Some(length) = address(candidate)
-        {
-            found(first..first + length);
+        let run = bytes::begin(bytes, group.start, IP)..bytes::end(bytes, group.end, IP);
+        at = run.end;
+        // More than digits alone.
+        if run.len() > group.len() {
+            within(text, run, found);
         }
     }
 }
 
-fn is_part(byte: u8) -> bool {
-    byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':')
+/// Of those, the ones that stand across a place.
+pub(super) fn each_across(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    for run in reach.parts(text.as_bytes(), IP) {
+        within(text, run, found);
+    }
+}
+
+/// The address in a run of the bytes of one.
+fn within(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
+    if in_word(text, &run) {
+        return;
+    }
+    // A sentence may end in a point, and a colon may come before a port or after a word.
+    let (start, whole) = (run.start, &text[run]);
+    let trimmed = whole.trim_end_matches(['.', ':']);
+    let trimmed = if whole.ends_with("::") && !trimmed.contains('.') { whole } else { trimmed };
+    let lead = trimmed.len() - trimmed.trim_start_matches('.').len();
+    let (first, candidate) = (start + lead, &trimmed[lead..]);
+    if candidate.len() <= MAX_BYTES
+        && let Some(length) = address(candidate)
+    {
+        found(first..first + length);
+    }
 }
 
 /// Bytes of the address that a text begins with and, but for a port, consists of.
@@ -53,6 +69,12 @@ fn is_version_four(text: &str) -> bool {
         let has_form = (1..=3).contains(&octet.len()) && octet.bytes().all(|byte| byte.is_ascii_digit());
         has_form.then(|| octet.parse::<u8>().ok()).flatten()
     });
-    let octets: Option<Vec<u8>> = octets.collect();
-    octets.and_then(|octets| <[u8; 4]>::try_from(octets).ok()).map(Ipv4Addr::from).is_some()
+    let mut count = 0;
+    for octet in octets {
+        if octet.is_none() || count == 4 {
+            return false;
+        }
+        count += 1;
+    }
+    count == 4
 }

@@ -2,14 +2,17 @@
 
 use std::ops::Range;
 
-use super::groups::{Group, clusters, digits, gap, in_word, span};
+use super::groups::{Digits, Group, digits, gap, in_word, span};
 use super::{Hint, Source};
 
 /// Digits of a number with its country.
 const INTERNATIONAL: Range<usize> = 8..16;
 
-pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
-    clusters(text, |groups| {
+/// Digits of the shortest number, which is one that a name tells.
+const SHORTEST: usize = 7;
+
+pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
+    for groups in digits.clusters(SHORTEST) {
         let mut first = 0;
         while first < groups.len() {
             let rest = &groups[first..];
@@ -26,7 +29,7 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
                 None => first += 1,
             }
         }
-    });
+    }
 }
 
 /// With the plus sign and the bracket before it.
@@ -43,24 +46,26 @@ fn international(text: &str, groups: &[Group]) -> Option<usize> {
     if before.last().is_some_and(u8::is_ascii_alphanumeric) || text.as_bytes()[first.start] == b'0' {
         return None;
     }
-    let fits = (1..=groups.len()).take_while(|count| digits(&groups[..*count]) < INTERNATIONAL.end);
-    let count = fits.last()?;
-    (digits(&groups[..count]) >= INTERNATIONAL.start).then_some(count)
+    let (mut count, mut total) = (0, 0);
+    for group in groups {
+        if total + group.len() >= INTERNATIONAL.end {
+            break;
+        }
+        total += group.len();
+        count += 1;
+    }
+    (total >= INTERNATIONAL.start).then_some(count)
 }
 
 /// Three, three and four digits, with or without a 1 before them, and no part of a longer number.
 fn north_american(text: &str, groups: &[Group], first: usize) -> Option<usize> {
-    let sizes = |count: usize| groups.get(first..first + count).map(|window| window.iter().map(|group| group.len()));
-    let is = |expected: &[usize]| sizes(expected.len()).is_some_and(|sizes| sizes.eq(expected.iter().copied()));
     let starts_with_one = text.as_bytes()[groups[first].start] == b'1';
-    let (count, area) = if starts_with_one && is(&[1, 3, 3, 4]) {
-        (4, first + 1)
-    } else if is(&[3, 3, 4]) {
-        (3, first)
-    } else if is(&[3, 7]) || is(&[6, 4]) {
-        (2, first)
-    } else {
-        return None;
+    let size = |place: usize| groups.get(first + place).map_or(0, |group| group.len());
+    let (count, area) = match (size(0), size(1)) {
+        (1, 3) if starts_with_one && (size(2), size(3)) == (3, 4) => (4, first + 1),
+        (3, 3) if size(2) == 4 => (3, first),
+        (3, 7) | (6, 4) => (2, first),
+        _ => return None,
     };
     let window = &groups[first..first + count];
     let before = first.checked_sub(1).map(|before| gap(text, groups[before], groups[first]));

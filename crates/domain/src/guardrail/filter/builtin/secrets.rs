@@ -1,10 +1,12 @@
 //! Keys and tokens of well-known services, private keys, and values that are called a password.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
+use super::bytes::{self, TOKEN};
 use super::injection::without_emphasis;
 use super::{Hint, Source};
 
@@ -98,8 +100,11 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
     let bytes = text.as_bytes();
     // Underscores may set a secret off or be part of it.
     let plain = without_emphasis(text);
-    let views = [Some(text), (plain != text).then_some(&*plain)];
+    let views = [Some(text), (matches!(plain, Cow::Owned(_)) && plain != text).then_some(&*plain)];
     for view in views.into_iter().flatten() {
+        if !can_hold_a_token(view) {
+            continue;
+        }
         for token in compiled.tokens.find_iter(view.as_bytes()) {
             if !is_prose(&view[token.range()]) {
                 found(token.range());
@@ -115,7 +120,7 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
             }
         }
     }
-    if source.is_joined() {
+    if source.is_joined() || !can_hold_an_assignment(bytes) {
         return;
     }
     for captures in compiled.assignment.captures_iter(bytes) {
@@ -123,6 +128,19 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
             found(value);
         }
     }
+}
+
+/// What is long in each of [`TOKENS`] has so many bytes at least, but for a private key.
+const SHORTEST_TOKEN: usize = 15;
+
+/// False for most texts without one of [`TOKENS`], of which few bytes are looked at.
+fn can_hold_a_token(text: &str) -> bool {
+    bytes::long_runs(text.as_bytes(), TOKEN, SHORTEST_TOKEN).next().is_some() || text.contains("-----BEGIN")
+}
+
+/// False for most texts without an [`ASSIGNMENT`]: there is no sign of one.
+fn can_hold_an_assignment(bytes: &[u8]) -> bool {
+    bytes::has(bytes, b':') || bytes::has(bytes, b'=') || bytes::has_pair(bytes, *b"is")
 }
 
 /// True for words after `bearer`, `basic` or `sk-`: letters alone, of the length that words have.
@@ -173,4 +191,33 @@ fn stands_in(value: &str) -> bool {
         || WORDS.contains(&lower.as_str())
         || value.len() > 2
             && value.bytes().all(|byte| Some(&byte) == first && matches!(byte, b'*' | b'x' | b'X' | b'.' | b'-' | b'_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::string::string_regex;
+
+    /// A text that a pattern matches, but for letters that are taken for capitals of others beyond ASCII.
+    fn example(pattern: &str) -> impl Strategy<Value = String> + use<> {
+        string_regex(&pattern.replace(r"\b", "")).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn no_token_is_passed_over(tokens in TOKENS.iter().map(|token| example(token)).collect::<Vec<_>>()) {
+            let compiled = COMPILED.as_ref().unwrap();
+            for token in tokens {
+                prop_assert!(can_hold_a_token(&token) || !compiled.tokens.is_match(token.as_bytes()), "{}", token);
+            }
+        }
+
+        #[test]
+        fn no_assignment_is_passed_over(text in example(ASSIGNMENT)) {
+            let compiled = COMPILED.as_ref().unwrap();
+            let bytes = text.as_bytes();
+            prop_assert!(can_hold_an_assignment(bytes) || !compiled.assignment.is_match(bytes), "{}", text);
+        }
+    }
 }

@@ -2,17 +2,20 @@
 
 use std::ops::Range;
 
-use super::groups::{Group, clusters, gap, in_word, span};
+use super::groups::{Digits, Group, gap, in_word, span};
 use super::{Hint, Source};
 
 /// How far before nine bare digits a word may stand that says what they are.
 const CONTEXT: usize = 32;
 
-pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
-    clusters(text, |groups| {
+/// Digits of a number.
+const DIGITS: usize = 9;
+
+pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
+    for groups in digits.clusters(DIGITS) {
         let mut first = 0;
         while first < groups.len() {
-            let bare = groups[first].len() == 9 && is_bare(text, groups[first], source, hint);
+            let bare = groups[first].len() == DIGITS && is_bare(text, groups[first], source, hint);
             if bare || is_parted(text, groups, first) {
                 let end = if bare { first + 1 } else { first + 3 };
                 found(span(&groups[first..end]));
@@ -21,7 +24,7 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
                 first += 1;
             }
         }
-    });
+    }
 }
 
 /// Three, two and four digits, parted twice by the same mark, and no part of a longer number.
@@ -52,15 +55,22 @@ fn is_bare(text: &str, group: Group, source: Source, hint: Hint) -> bool {
         return false;
     }
     let start = text.ceil_char_boundary(place.start.saturating_sub(CONTEXT));
-    let before = text[start..place.start].to_ascii_lowercase();
-    hint == Hint::Ssn || ["ssn", "social security"].iter().any(|word| before.contains(word))
+    let before = &text.as_bytes()[start..place.start];
+    let is_said = |word: &&[u8]| before.windows(word.len()).any(|said| said.eq_ignore_ascii_case(word));
+    hint == Hint::Ssn || [&b"ssn"[..], b"social security"].iter().any(is_said)
 }
 
 /// Areas 000, 666 and from 900 on, group 00 and serial 0000 are never given.
 fn is_issued(digits: impl Iterator<Item = u8>) -> bool {
-    let digits: Vec<u8> = digits.collect();
-    let is_zero = |part: &[u8]| part.iter().all(|digit| *digit == b'0');
-    digits.len() == 9
+    let mut number = [0; DIGITS];
+    let mut count = 0;
+    for digit in digits {
+        let Some(place) = number.get_mut(count) else { return false };
+        *place = digit;
+        count += 1;
+    }
+    let (digits, is_zero) = (number, |part: &[u8]| part.iter().all(|digit| *digit == b'0'));
+    count == DIGITS
         && !is_zero(&digits[..3])
         && digits[0] != b'9'
         && &digits[..3] != b"666"

@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use super::super::bytes::{self, BASE64, BASE64_END, PAIRS, Reach, long_runs};
+
 /// Fewer characters hold no attempt.
 const MIN_BASE64: usize = 16;
 /// Fewer pairs of hexadecimal digits hold none.
@@ -18,31 +20,35 @@ const PLUS_AND_SLASH: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
 const DASH_AND_LINE: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, CONFIG);
 
 /// Gives every place where there is text in another form, and that text.
-pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>, &str)) {
+pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
     let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(start) = bytes[at..].iter().position(|byte| is_base64(*byte)).map(|offset| at + offset) {
-        let end = end_of_base64(bytes, start);
-        if end - start >= MIN_BASE64 {
-            base64(text, start..end, found);
+    for part in reach.parts(bytes, BASE64 | BASE64_END) {
+        let mut at = part.start;
+        for run in long_runs(&bytes[part.clone()], BASE64, MIN_BASE64) {
+            let (start, end) = (part.start + run.start, part.start + run.end);
+            // What an earlier one goes on with after a break was part of it.
+            if start >= at {
+                at = end_of_base64(bytes, start, end);
+                base64(text, start..at, found);
+            }
         }
-        at = end;
     }
-    hexadecimal(bytes, found);
+    for part in reach.parts(bytes, PAIRS) {
+        for run in long_runs(&bytes[part.clone()], PAIRS, 2 * MIN_PAIRS) {
+            hexadecimal(bytes, part.start + run.start..part.start + run.end, found);
+        }
+    }
 }
 
 fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+    bytes::is(byte, BASE64)
 }
 
-/// Where a run ends. One that is broken into lines goes on after the break where a whole line came before.
-fn end_of_base64(bytes: &[u8], start: usize) -> usize {
-    let run = |from: usize| {
-        let rest = &bytes[from..];
-        from + rest.iter().position(|byte| !is_base64(*byte)).unwrap_or(rest.len())
-    };
+/// Where a run ends whose first line does. One that is broken into lines goes on after the break where a whole line
+/// came before.
+fn end_of_base64(bytes: &[u8], start: usize, first: usize) -> usize {
     let mut line = start;
-    let mut end = run(start);
+    let mut end = first;
     while end - line >= 60 {
         let rest = &bytes[end..];
         let next = if rest.starts_with(b"\r\n") { end + 2 } else { end + 1 };
@@ -50,13 +56,13 @@ fn end_of_base64(bytes: &[u8], start: usize) -> usize {
             break;
         }
         line = next;
-        end = run(next);
+        end = bytes::end(bytes, next, BASE64);
     }
     end
 }
 
 /// A run whole, and where that is no text, its parts between the characters that also part words.
-fn base64(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &str)) {
+fn base64(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
     if let Some(decoded) = decoded(&text.as_bytes()[run.clone()]) {
         let padding = text.as_bytes()[run.end..].iter().take(2).take_while(|byte| **byte == b'=').count();
         found(run.start..run.end + padding, &decoded);
@@ -75,7 +81,7 @@ fn base64(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &st
     }
 }
 
-fn decoded(run: &[u8]) -> Option<String> {
+fn decoded(run: &[u8]) -> Option<Vec<u8>> {
     let without_breaks: Vec<u8>;
     let run = if run.contains(&b'\n') || run.contains(&b'\r') {
         without_breaks = run.iter().copied().filter(|byte| is_base64(*byte)).collect();
@@ -91,7 +97,8 @@ fn decoded(run: &[u8]) -> Option<String> {
     }
     // What remains of a group of one character is dropped.
     let whole = if run.len() % 4 == 1 { &run[..run.len() - 1] } else { run };
-    text_of(engine.decode(whole).ok()?)
+    let decoded = engine.decode(whole).ok()?;
+    std::str::from_utf8(&decoded).is_ok().then_some(decoded)
 }
 
 /// True where the bytes can be the beginning of a text.
@@ -103,14 +110,12 @@ fn is_readable(bytes: &[u8]) -> bool {
     valid && !bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
 }
 
-fn text_of(bytes: Vec<u8>) -> Option<String> {
-    String::from_utf8(bytes).ok()
-}
-
-/// Pairs of digits in a row, or with one mark between them: `69676e`, `69 67 6e`, `\x69\x67`, `0x69,0x67`, `%69%67`.
-fn hexadecimal(bytes: &[u8], found: &mut dyn FnMut(Range<usize>, &str)) {
-    let (mut decoded, mut start, mut at) = (Vec::new(), 0, 0);
-    let mut end = 0;
+/// Pairs of digits in a row, or with one mark between them: `69676e`, `69 67 6e`, `\x69\x67`, `0x69,0x67`, `%69%67`; all
+/// within a run of the bytes that they are made of.
+fn hexadecimal(bytes: &[u8], run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
+    let bytes = &bytes[..run.end];
+    let (mut decoded, mut start, mut at) = (Vec::new(), 0, run.start);
+    let mut end = run.start;
     while at < bytes.len() {
         let lead = if decoded.is_empty() { prefix(&bytes[at..]) } else { gap(&bytes[at..]) };
         let pair = bytes.get(at + lead..at + lead + 2).and_then(pair);
@@ -134,10 +139,9 @@ fn hexadecimal(bytes: &[u8], found: &mut dyn FnMut(Range<usize>, &str)) {
     told(&decoded, start..end, found);
 }
 
-fn told(bytes: &[u8], place: Range<usize>, found: &mut dyn FnMut(Range<usize>, &str)) {
+fn told(bytes: &[u8], place: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
     if bytes.len() >= MIN_PAIRS {
-        // Digits that merely stand before may have been taken along.
-        found(place, &String::from_utf8_lossy(bytes));
+        found(place, bytes);
     }
 }
 

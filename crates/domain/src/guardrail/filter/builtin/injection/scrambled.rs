@@ -51,16 +51,32 @@ pub(super) fn in_order(text: &str) -> Option<String> {
     Some(ordered)
 }
 
-/// The word that another one is meant to be, where it is not that word itself.
-fn meant(word: &[u8]) -> Option<&'static str> {
+/// The lengths of the words that begin with each letter, a bit for each.
+const LENGTHS: [u16; 26] = lengths();
+
+const fn lengths() -> [u16; 26] {
+    let mut lengths = [0; 26];
+    let mut place = 0;
+    while place < WORDS.len() {
+        let word = WORDS[place].as_bytes();
+        lengths[(word[0] - b'a') as usize] |= 1 << word.len();
+        place += 1;
+    }
+    lengths
+}
+
+/// The word that another one is meant to be, where it is not that word itself. Takes letters alone.
+pub(super) fn meant(word: &[u8]) -> Option<&'static str> {
     if !(SHORTEST..=LONGEST).contains(&word.len()) {
+        return None;
+    }
+    let [first, last] = [word.first()?, word.last()?].map(u8::to_ascii_lowercase);
+    if LENGTHS.get(usize::from(first.wrapping_sub(b'a')))? & (1 << word.len()) == 0 {
         return None;
     }
     let mut known = WORDS.iter().filter(|known| {
         let known = known.as_bytes();
-        known.len() == word.len()
-            && known.first() == word.first().map(u8::to_ascii_lowercase).as_ref()
-            && known.last() == word.last().map(u8::to_ascii_lowercase).as_ref()
+        known.len() == word.len() && known.first() == Some(&first) && known.last() == Some(&last)
     });
     known
         .find(|known| !known.as_bytes().eq_ignore_ascii_case(word) && letters(known.as_bytes()) == letters(word))

@@ -6,7 +6,7 @@ use super::patterns;
 use crate::guardrail::filter::text::View;
 
 /// Fewer letters in a row are initials or a list.
-const MIN_LETTERS: usize = 4;
+pub(super) const MIN_LETTERS: usize = 4;
 /// Most bytes between two letters of a row.
 const MAX_GAP: usize = 4;
 
@@ -83,16 +83,17 @@ fn rows(bytes: &[u8]) -> Vec<Vec<usize>> {
         if !is_single(place) {
             continue;
         }
-        if let Some(last) = row.last() {
-            let gap = &bytes[last + 1..place.min(last + 1 + MAX_GAP)];
-            let is_near = place - last <= MAX_GAP
-                && gap.iter().all(|byte| byte.is_ascii_whitespace() || byte.is_ascii_punctuation());
-            if !is_near {
-                keep(&mut row);
-            }
+        if row.last().is_some_and(|last| !is_near(bytes, *last, place)) {
+            keep(&mut row);
         }
         row.push(place);
     }
     keep(&mut row);
     rows
+}
+
+/// True where two single letters are of the same row.
+pub(super) fn is_near(bytes: &[u8], last: usize, place: usize) -> bool {
+    let gap = &bytes[last + 1..place.min(last + 1 + MAX_GAP)];
+    place - last <= MAX_GAP && gap.iter().all(|byte| byte.is_ascii_whitespace() || byte.is_ascii_punctuation())
 }

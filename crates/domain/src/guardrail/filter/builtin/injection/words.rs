@@ -1,0 +1,50 @@
+//! A look at the words of a text for what is odd about them, which is rare and dear to look at closely.
+
+use super::super::bytes::{self, LETTER, WORD};
+use super::{scrambled, spaced};
+
+/// What there is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Odd {
+    /// A row of single letters.
+    pub(super) spaced: bool,
+    /// A word whose inner letters are out of order.
+    pub(super) scrambled: bool,
+}
+
+pub(super) fn odd(text: &str) -> Odd {
+    let bytes = text.as_bytes();
+    let is_word = |place: usize| bytes.get(place).is_some_and(|byte| bytes::is(*byte, WORD));
+    let mut odd = Odd::default();
+    let (mut at, mut last, mut row) = (0, None, 0);
+    while let Some(start) = bytes::find(bytes, at, LETTER) {
+        at = bytes::end(bytes, start, LETTER);
+        if at - start > 1 {
+            odd.scrambled |= scrambled::meant(&bytes[start..at]).is_some();
+        } else if !is_word(at) && !start.checked_sub(1).is_some_and(is_word) {
+            row = if last.is_some_and(|last| spaced::is_near(bytes, last, start)) { row + 1 } else { 1 };
+            last = Some(start);
+            odd.spaced |= row >= spaced::MIN_LETTERS;
+        }
+    }
+    odd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_knows_what_a_close_look_would_find(
+            words in prop::collection::vec("[ioe]|[a-z]|ingore|ignore|IGNROE|rulse|1|\u{e9}|\\.", 0..12),
+            gaps in prop::collection::vec(" |-| {1,5}|", 12),
+        ) {
+            let text: String = words.iter().zip(&gaps).flat_map(|(word, gap)| [word.as_str(), gap]).collect();
+            let expected =
+                Odd { spaced: spaced::joined(&text).is_some(), scrambled: scrambled::in_order(&text).is_some() };
+            prop_assert_eq!(odd(&text), expected);
+        }
+    }
+}
