@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::coalescing::Everyone;
 use super::money::{Denied, Funds, Patience, charge, in_money};
+use super::plan::Part;
 use super::router::Router;
 use crate::decision::{CallerPresence, Inquiry};
 use crate::money::{Charge, Usd};
@@ -49,6 +50,8 @@ pub(super) struct Purse {
     payers: Payers,
     /// The first attempt of each part that has not begun.
     planned: Mutex<Vec<AttemptRecord>>,
+    /// The endpoints that these are planned at, in the order of the parts.
+    firsts: Vec<usize>,
     /// One at a time asks the ledger for more.
     gate: futures_util::lock::Mutex<()>,
 }
@@ -65,8 +68,11 @@ pub(super) struct Next<'a> {
 }
 
 impl Purse {
-    pub(super) fn new(payers: Payers, planned: Vec<AttemptRecord>) -> Self {
-        Self { payers, planned: Mutex::new(planned), gate: futures_util::lock::Mutex::default() }
+    /// `planned` is the first attempt of each part.
+    pub(super) fn new(payers: Payers, planned: Vec<AttemptRecord>, parts: &[Part]) -> Self {
+        let first = |part: &Part| part.candidates.first().map_or(usize::MAX, |first| first.endpoint.index);
+        let firsts = if planned.is_empty() { Vec::new() } else { parts.iter().map(first).collect() };
+        Self { payers, planned: Mutex::new(planned), firsts, gate: futures_util::lock::Mutex::default() }
     }
 
     /// Makes sure that an attempt is paid for, whatever it comes to, beside all that the log knows of and all that is
@@ -81,7 +87,8 @@ impl Purse {
         if matches!(self.payers, Payers::Nobody) {
             return Ok(0);
         }
-        let bound = router.bound(next.candidate, next.part, next.inquiry);
+        let known = self.known(next.part, next.candidate);
+        let bound = known.unwrap_or_else(|| router.bound(next.candidate, next.part, next.inquiry));
         let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
         let mut patience = Patience::new();
         loop {
@@ -129,6 +136,16 @@ impl Purse {
     /// An attempt of a part begins, or none ever will: what was planned for it is not needed any more.
     pub(super) fn begun(&self, part: u32) {
         self.planned().retain(|planned| planned.part != part);
+    }
+
+    /// The bound of an attempt that was planned: to find it again, all that would be sent were to be written again.
+    fn known(&self, part: u32, candidate: &Candidate) -> Option<AttemptRecord> {
+        let first = self.firsts.get(usize::try_from(part).ok()?)?;
+        let planned = self.planned();
+        let known = planned.iter().find(|planned| planned.part == part)?;
+        let is_same =
+            *first == candidate.endpoint.index && known.model == candidate.model && known.prices == candidate.prices;
+        is_same.then(|| known.clone())
     }
 
     fn total(&self, so_far: Option<Charge>, bound: &AttemptRecord) -> Usd {

@@ -145,7 +145,7 @@ impl Router {
     ) -> Routed {
         let log = AttemptLog::new(&self.ports.health, &self.settings, began);
         let (payers, planned) = money;
-        let purse = Purse::new(payers, planned);
+        let purse = Purse::new(payers, planned, &route.parts);
         let course = Course { log: &log, purse: &purse, caller: &caller, began };
         let at_once = self.settings.max_parts_in_flight.max(1);
         let mut planned = route.parts.len();

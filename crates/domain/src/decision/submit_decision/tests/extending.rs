@@ -27,6 +27,19 @@ async fn a_fallback_reserves_what_is_lacking_and_no_more() {
 }
 
 #[tokio::test]
+async fn what_would_be_sent_is_written_once_for_each_attempt() {
+    let books = Books::new(None, &[Some(10_000)]).await;
+    let world = plan(&books).build();
+    let asked = world.ask_with(key(1), nouls(1)).await;
+    assert_eq!(world.measured(), 1, "what was planned is what is tried");
+    world.finish(0, unknown(&nouls(1))).await;
+    assert_eq!(world.measured(), 2, "another endpoint has another bound");
+    world.answer(1, 5).await;
+    asked.end().await.unwrap();
+    assert_eq!(world.measured(), 2);
+}
+
+#[tokio::test]
 async fn after_a_failure_that_cost_nothing_the_same_money_pays_for_the_next() {
     let books = Books::new(None, &[Some(bound(&nouls(1)))]).await;
     let world = plan(&books).build();

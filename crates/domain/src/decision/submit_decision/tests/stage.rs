@@ -3,12 +3,14 @@
 use super::*;
 use crate::money::Charge;
 use crate::usage::AttemptRecord;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-/// A provider whose attempts end by the test's word, or when the caller leaves.
+/// A provider whose attempts end by the test's word, or when the caller leaves. It counts how often it is asked for the
+/// length of what it would send.
 #[derive(Default)]
-pub(super) struct Stage(Mutex<Vec<(ProviderCall, Option<oneshot::Sender<Outcome>>)>>);
+pub(super) struct Stage(Mutex<Vec<(ProviderCall, Option<oneshot::Sender<Outcome>>)>>, AtomicUsize);
 
 /// What an attempt says it sent when its caller left.
 pub(super) const SENT_WHEN_LEFT: u64 = 77;
@@ -30,6 +32,7 @@ impl DecisionProvider for Stage {
     }
 
     fn outbound_bytes(&self, _: &Endpoint, inquiry: &Inquiry) -> u64 {
+        self.1.fetch_add(1, Ordering::Relaxed);
         u64::try_from(inquiry.len_bytes()).unwrap()
     }
 }
@@ -163,6 +166,11 @@ pub(super) async fn settle() {
 }
 
 impl World {
+    /// How often the length of what would be sent was asked for.
+    pub(super) fn measured(&self) -> usize {
+        self.stage.1.load(Ordering::Relaxed)
+    }
+
     /// Asks in the first workspace.
     pub(super) async fn ask(&self, request: DecisionRequest) -> Asked {
         self.ask_in(900, request).await
