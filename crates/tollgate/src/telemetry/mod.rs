@@ -1,10 +1,12 @@
 //! Logs: to standard error, as text or as JSON, filtered by `RUST_LOG`.
 
 mod log_buffer;
+mod text_line;
 
 use std::io::{self, IsTerminal};
 use std::panic;
 
+use adapters_system::SystemClock;
 use anyhow::Context;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -13,6 +15,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
 
 use crate::config::{LogConfig, LogFormat};
+
+use self::text_line::{TextFields, TextLine};
 
 pub use log_buffer::LOG;
 
@@ -43,9 +47,11 @@ fn lines<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: tracing::Subscriber + for<'span> LookupSpan<'span>,
 {
-    let lines = fmt::layer().with_writer(&LOG).with_ansi(io::stderr().is_terminal());
+    let in_colour = io::stderr().is_terminal();
+    let lines = fmt::layer().with_writer(&LOG).with_ansi(in_colour);
     match format {
-        LogFormat::Text => lines.boxed(),
+        LogFormat::Text if in_colour => lines.boxed(),
+        LogFormat::Text => lines.fmt_fields(TextFields).event_format(TextLine(SystemClock::new())).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     }
 }
