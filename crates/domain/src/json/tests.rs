@@ -89,9 +89,9 @@ fn what_is_no_json_is_refused() {
 #[test]
 fn the_first_member_with_a_name_that_stood_before_is_found_among_few_and_many() {
     for others in [0, 1, 14, 15, 16, 17, 40] {
-        let others: String = (0..others).map(|number| format!("\"m{number}\":0,")).collect();
+        let others: Vec<String> = (0..others).map(|number| format!("\"m{number}\":0,")).collect();
         let repeated = |last: &str| {
-            let object = json(&format!("{{{others}{last}}}"));
+            let object = json(&format!("{{{}{last}}}", others.concat()));
             let members = object.as_part().members().unwrap();
             first_repeated(&members).map(|place| (place, members.len()))
         };
