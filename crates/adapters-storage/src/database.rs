@@ -1,5 +1,6 @@
 //! The database: its connections, transactions and schema.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
 use domain::system::{Clock, HealthProbe};
 use migrations::{Migrator, MigratorTrait};
-use sea_orm::sqlx::Sqlite;
 use sea_orm::sqlx::pool::PoolConnection;
+use sea_orm::sqlx::{Sqlite, SqlitePool};
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode, SqlxError, SqlxSqliteConnector,
-    TransactionOptions, TransactionTrait,
+    DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, SqliteTransactionMode, SqlxError,
+    SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
 use sea_orm_migration::MigrationStatus;
 
@@ -23,6 +24,7 @@ use crate::errors::{is_busy, store_error};
 use crate::location::{Access, Location};
 use crate::settings::StorageSettings;
 use crate::sqlite;
+use crate::turns::{Asking, Turns};
 
 /// An open database. Clones share its connections.
 #[derive(Clone)]
@@ -34,12 +36,27 @@ struct Shared {
     /// The one connection that writes. SQLite lets one write at a time anyway; taking turns here is fair and costs
     /// no polling.
     writer: DatabaseConnection,
+    turns: Turns,
     /// Connections that cannot write.
     readers: DatabaseConnection,
     checkpoints: Checkpoints,
     patience: Duration,
     /// The machine's, which is the database's as well: every process that opens a SQLite file runs beside it.
     clock: Arc<dyn Clock>,
+}
+
+/// The connection that writes, for a single statement.
+pub(crate) struct Turn<'a> {
+    connection: &'a DatabaseConnection,
+    _asking: Asking<'a>,
+}
+
+impl Deref for Turn<'_> {
+    type Target = DatabaseConnection;
+
+    fn deref(&self) -> &DatabaseConnection {
+        self.connection
+    }
 }
 
 /// A step of the schema.
@@ -69,7 +86,16 @@ impl Database {
         let checkpoints = Checkpoints::new(settings, &location);
         let writer = open_writer(settings, &location, &checkpoints).await?;
         let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
-        Ok(Self { shared: Arc::new(Shared { writer, readers, checkpoints, patience: settings.busy_timeout, clock }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                writer,
+                turns: Turns::default(),
+                readers,
+                checkpoints,
+                patience: settings.busy_timeout,
+                clock,
+            }),
+        })
     }
 
     /// Applies what is missing of the schema, all or nothing. Processes that do so at once wait for each other. Where
@@ -101,6 +127,7 @@ impl Database {
 
     /// Waits for what is being written and closes every connection; what is begun afterwards is unavailable.
     pub async fn close(&self) {
+        let _asking = self.shared.turns.ask();
         for connection in [&self.shared.readers, &self.shared.writer] {
             if let Err(error) = connection.close_by_ref().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
@@ -115,8 +142,23 @@ impl Database {
     }
 
     /// For a single statement that writes; several that belong together need [`Database::begin`].
-    pub(crate) fn writer(&self) -> &DatabaseConnection {
-        &self.shared.writer
+    pub(crate) fn writer(&self) -> Turn<'_> {
+        Turn { connection: &self.shared.writer, _asking: self.shared.turns.ask() }
+    }
+
+    /// The pool of the connection that writes, for whoever keeps it and heeds [`Database::turns`].
+    pub(crate) fn writing_pool(&self) -> &SqlitePool {
+        self.shared.writer.get_sqlite_connection_pool()
+    }
+
+    /// Who waits for the connection that writes.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.shared.turns
+    }
+
+    /// What the database is.
+    pub(crate) fn backend(&self) -> DbBackend {
+        self.shared.writer.get_database_backend()
     }
 
     /// The database's clock.
@@ -141,6 +183,7 @@ impl Database {
 
     /// Keeps others of this process from writing for as long as the connection is held.
     pub(crate) async fn take_turn(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
+        let _asking = self.shared.turns.ask();
         self.shared.writer.get_sqlite_connection_pool().acquire().await
     }
 
@@ -151,6 +194,7 @@ impl Database {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
             ..TransactionOptions::default()
         };
+        let _asking = self.shared.turns.ask();
         self.shared.writer.begin_with_options(options).await.map_err(store_error)
     }
 }

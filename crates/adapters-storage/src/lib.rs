@@ -14,8 +14,10 @@ mod errors;
 mod location;
 mod pools;
 mod repositories;
+mod session;
 mod settings;
 mod sqlite;
+mod turns;
 mod usage;
 
 pub use audit::SeaOrmAuditLog;

@@ -1,6 +1,6 @@
 //! How the database's connections stand, for the operator.
 
-use sea_orm::DatabaseConnection;
+use sea_orm::sqlx::SqlitePool;
 
 use crate::Database;
 
@@ -20,12 +20,15 @@ pub struct PoolStanding {
 impl Database {
     /// How its pools stand at this moment. Waits for nothing.
     pub fn pools(&self) -> [PoolStanding; 2] {
-        [standing("reader", self.readers()), standing("writer", self.writer())]
+        let mut writer = standing("writer", self.writing_pool());
+        // The ledger keeps it between two batches.
+        let resting = u64::from(self.turns().is_resting()).min(writer.busy);
+        (writer.busy, writer.idle) = (writer.busy - resting, writer.idle + resting);
+        [standing("reader", self.readers().get_sqlite_connection_pool()), writer]
     }
 }
 
-fn standing(name: &'static str, connection: &DatabaseConnection) -> PoolStanding {
-    let pool = connection.get_sqlite_connection_pool();
+fn standing(name: &'static str, pool: &SqlitePool) -> PoolStanding {
     let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
     // The two are counted one after the other, so that for a moment more may be idle than open.
     let busy = u64::from(pool.size()).saturating_sub(idle);

@@ -19,6 +19,10 @@ const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(50);
 /// The writer keeps up to this much of the file in memory, in KiB (negative, as the pragma wants it): a transaction
 /// over 100,000 scattered keys would otherwise write its pages out again and again before it ends.
 const WRITER_CACHE: &str = "-65536";
+/// Texts that the writer keeps prepared: the ledger's, whose numbers of rows are rounded, and those of everybody else.
+const WRITER_TEXTS: usize = 128;
+/// Rows that wait for whoever asked before the writer's thread waits for it: more than a batch of the ledger has.
+const WRITER_ROWS: usize = 2048;
 
 /// The pool of the one connection that writes, open.
 pub(crate) async fn writer(
@@ -26,7 +30,10 @@ pub(crate) async fn writer(
     location: &Location,
     commits: &Arc<Commits>,
 ) -> Result<SqlitePool, sqlx::Error> {
-    let mut options = options(settings, location).pragma("cache_size", WRITER_CACHE);
+    let mut options = options(settings, location)
+        .pragma("cache_size", WRITER_CACHE)
+        .statement_cache_capacity(WRITER_TEXTS)
+        .row_buffer_size(WRITER_ROWS);
     if location.access != Access::ReadOnly {
         options = options.journal_mode(SqliteJournalMode::Wal).pragma("journal_size_limit", LOG_BYTES);
     }

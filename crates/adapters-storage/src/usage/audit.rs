@@ -149,7 +149,7 @@ impl<'a> Audit<'a> {
     /// Compares what a key's records come to, but for the workspace, whose other keys are still to come.
     async fn compare_all(&mut self, sums: Postings) -> Result<(), StoreError> {
         let mut accounts: BTreeMap<AccountName, Expected> = BTreeMap::new();
-        for (key, sums) in sums.into_iter() {
+        for (key, sums) in sums.into_counters()? {
             let name = (key.account.scope().as_str(), subject(&key.account));
             if key.account.scope() == BudgetScope::Workspace {
                 let of = self.workspaces.entry(name).or_default().entry((key.span, key.start)).or_default();

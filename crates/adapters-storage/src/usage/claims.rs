@@ -1,29 +1,32 @@
 //! Reservations that are made and extended.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use domain::budget::{Overspent, Payer, Reservation, StandingLimit, admit};
 use domain::error::StoreError;
 use domain::money::Usd;
-use sea_orm::sea_query::OnConflict;
-use sea_orm::{ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel};
 
-use super::charges::find_reservations;
-use super::counters::{self, CounterKey, Postings, Sums, out_of_range};
+use super::books::Books;
+use super::charges::RECORDS;
+use super::counters::{Postings, Sums, out_of_range};
 use super::held;
 use super::job::{Ask, Extension, Outcome, Work};
-use super::limits::{CountedLimit, Limits};
+use super::known::Known;
+use super::limits::CountedLimit;
 use super::row::{read_whole_attempts, write_attempts};
+use super::script::{Rows, Run, Script};
 use super::statements::{Kind, Texts};
 use crate::convert::{millis, moment};
-use crate::entities::reservations::{Column, Entity, Model};
-use crate::errors::{corrupt, store_error};
+use crate::entities::reservations::Model;
+use crate::errors::corrupt;
 
 /// The reservations and extensions of a batch, each with its place there.
 pub(super) struct Claims<'a> {
     asks: Vec<(usize, Wanted<'a>)>,
     now: DateTime<Utc>,
+    books: Books,
+    found: Vec<usize>,
     /// What is reserved by an id: in the database, or by an earlier claim of the batch.
     held: HashMap<&'a str, Held>,
 }
@@ -52,66 +55,73 @@ enum State {
 pub(super) type Decided = Vec<(usize, Result<Outcome, StoreError>)>;
 
 impl<'a> Claims<'a> {
-    /// What of a batch asks for money. By the clock a reservation is at a whole millisecond, as its row will say.
-    pub(super) fn of(works: &'a [Work], now: DateTime<Utc>) -> Result<Self, StoreError> {
+    /// What of a batch asks for money.
+    pub(super) fn of(works: &'a [Work]) -> Self {
         let wanted = |work: &'a Work| match work {
             Work::Reserve(ask) => Some(Wanted::Reserve(ask)),
             Work::Extend(extension) => Some(Wanted::Extend(extension)),
             Work::Settle(_) | Work::Release(_) => None,
         };
         let asks = works.iter().enumerate().filter_map(|(place, work)| Some((place, wanted(work)?))).collect();
-        Ok(Self { asks, now: moment(millis(now), "the clock", "now")?, held: HashMap::new() })
+        Self { asks, now: DateTime::UNIX_EPOCH, books: Books::default(), held: HashMap::new(), found: Vec::new() }
     }
 
-    /// Decides one after the other and writes what was decided. `None` where an id was taken that was not looked for:
-    /// then the transaction has to be undone, and tried again with `look`.
+    pub(super) fn is_empty(&self) -> bool {
+        self.asks.is_empty()
+    }
+
+    /// Adds to a script what has to be read, as far as it is known before anything was read.
+    pub(super) fn ask(&mut self, script: &mut Script, now: DateTime<Utc>) {
+        for piece in self.asks.chunks(RECORDS) {
+            self.found.push(script.add(
+                Kind::FindReservations,
+                piece.iter().map(|(_, wanted)| [wanted.id().into()]),
+                [],
+            ));
+        }
+        let payers = self.asks.iter().filter_map(|(_, wanted)| match wanted {
+            Wanted::Reserve(ask) => Some((&ask.payer, now)),
+            Wanted::Extend(_) => None,
+        });
+        self.books.ask(script, payers);
+    }
+
+    /// Decides one after the other, on what was read under the write lock that is held since before `now`. By the clock
+    /// a reservation is at a whole millisecond, as its row will say.
     pub(super) async fn decide(
-        mut self,
-        transaction: &DatabaseTransaction,
+        &mut self,
+        run: &mut impl Run,
         texts: &mut Texts,
-        look: bool,
+        rows: &mut Rows,
+        now: DateTime<Utc>,
         postings: &mut Postings,
-    ) -> Result<Option<Decided>, StoreError> {
-        if self.asks.is_empty() {
-            return Ok(Some(Vec::new()));
-        }
-        let look = look || self.asks.iter().any(|(_, wanted)| matches!(wanted, Wanted::Extend(_)));
-        if look {
-            self.find(transaction).await?;
-        }
+    ) -> Result<Decided, StoreError> {
+        self.now = moment(millis(now), "the clock", "now")?;
+        self.take_found(rows)?;
+        self.books.take(rows)?;
         let payers: Vec<Option<(Payer, DateTime<Utc>)>> =
             self.asks.iter().map(|(_, wanted)| self.payer(wanted)).collect();
-        let limits = Limits::read(transaction, texts, payers.iter().flatten().map(|(payer, _)| payer)).await?;
-        let limits: Vec<Option<Result<Vec<CountedLimit>, StoreError>>> =
-            payers.iter().map(|found| found.as_ref().map(|(payer, at)| limits.of(payer, *at))).collect();
-        let wanted: BTreeSet<CounterKey> =
-            limits.iter().flatten().flatten().flatten().map(|limit| limit.counter).collect();
-        let wanted: Vec<CounterKey> = wanted.into_iter().collect();
-        let stored = counters::read(transaction, texts, &wanted).await?;
+        // What only a reservation that was found could tell, or where a day ended meanwhile.
+        let mut more = Script::default();
+        self.books.ask(&mut more, payers.iter().flatten().map(|(payer, at)| (payer, *at)));
+        if !more.is_empty() {
+            self.books.take(&mut run.run(texts, more).await?)?;
+        }
         let mut decided = Vec::with_capacity(self.asks.len());
-        let mut refused = Vec::new();
-        for ((place, wanted), limits) in std::mem::take(&mut self.asks).into_iter().zip(limits) {
-            let outcome = self.decide_one(wanted, limits, &stored, postings);
-            if !matches!(outcome, Ok(Outcome::Reserved(_))) {
-                refused.push(wanted.id());
-            }
-            decided.push((place, outcome));
+        for ((place, wanted), payer) in std::mem::take(&mut self.asks).into_iter().zip(payers) {
+            let limits = payer.map(|(payer, at)| self.books.limits(&payer, at));
+            decided.push((place, self.decide_one(wanted, limits, postings)));
         }
-        // Who has a reservation is not refused another one.
-        if !look && !refused.is_empty() && !find_reservations(transaction, &refused).await?.is_empty() {
-            return Ok(None);
-        }
-        Ok(self.write(transaction, texts, look).await?.then_some(decided))
+        Ok(decided)
     }
 
-    async fn find(&mut self, transaction: &DatabaseTransaction) -> Result<(), StoreError> {
-        let ids: Vec<&'a str> = self.asks.iter().map(|(_, wanted)| wanted.id()).collect();
-        let rows = find_reservations(transaction, &ids).await?;
-        let mut rows: HashMap<String, Model> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
-        for id in ids {
-            if let Some(row) = rows.remove(id) {
+    fn take_found(&mut self, rows: &mut Rows) -> Result<(), StoreError> {
+        let found = std::mem::take(&mut self.found);
+        for row in found.into_iter().flat_map(|part| rows.take(part)) {
+            let row = held::from_columns(&row)?;
+            if let Some((_, wanted)) = self.asks.iter().find(|(_, wanted)| wanted.id() == row.id) {
                 let reservation = held::to_reservation(&row)?;
-                self.held.insert(id, Held { row, reservation, state: State::Stored });
+                self.held.insert(wanted.id(), Held { row, reservation, state: State::Stored });
             }
         }
         Ok(())
@@ -135,7 +145,6 @@ impl<'a> Claims<'a> {
         &mut self,
         wanted: Wanted<'a>,
         limits: Option<Result<Vec<CountedLimit>, StoreError>>,
-        stored: &HashMap<CounterKey, Sums>,
         postings: &mut Postings,
     ) -> Result<Outcome, StoreError> {
         let held = self.held.get(wanted.id());
@@ -146,7 +155,7 @@ impl<'a> Claims<'a> {
             (Wanted::Extend(extension), None) => return Err(corrupt("reservations", &extension.id)),
         };
         let limits = limits.unwrap_or_else(|| Err(corrupt("reservations", wanted.id())))?;
-        if let Err(overspent) = admitted(&limits, wanted.amount(), stored, postings)? {
+        if let Err(overspent) = admitted(&limits, wanted.amount(), &self.books, postings)? {
             return Ok(Outcome::Refused(overspent));
         }
         match wanted {
@@ -178,33 +187,24 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// False where an id was taken that was not looked for.
-    async fn write(
-        self,
-        transaction: &DatabaseTransaction,
-        texts: &mut Texts,
-        looked: bool,
-    ) -> Result<bool, StoreError> {
-        let rows =
-            |state: State| self.held.values().filter(move |held| held.state == state).map(|held| held.row.clone());
-        let missing: Vec<Model> = rows(State::Missing).collect();
-        if !missing.is_empty() {
-            let count = missing.len();
-            let values = missing.into_iter().flat_map(held::values);
-            let statement = texts.statement(Kind::InsertReservations, count, values);
-            let done = transaction.execute_raw(statement).await.map_err(store_error)?;
-            if done.rows_affected() != count as u64 {
-                return if looked { Err(corrupt("reservations.id", "a batch")) } else { Ok(false) };
+    /// Adds to a script what writes down what was decided.
+    pub(super) fn write(&self, script: &mut Script) {
+        for (state, kind) in [(State::Missing, Kind::AddReservations), (State::Changed, Kind::ReplaceReservations)] {
+            let rows: Vec<&Model> = self.in_state(state).map(|held| &held.row).collect();
+            for piece in rows.chunks(RECORDS) {
+                script.add(kind, piece.iter().map(|row| held::values(row)), []);
             }
         }
-        let changed: Vec<_> = rows(State::Changed).map(Model::into_active_model).collect();
-        if !changed.is_empty() {
-            let replace =
-                OnConflict::column(Column::Id).update_columns([Column::AmountPico, Column::Attempts]).to_owned();
-            let replacing = Entity::insert_many(changed).on_conflict(replace);
-            replacing.exec_without_returning(transaction).await.map_err(store_error)?;
-        }
-        Ok(true)
+    }
+
+    /// Remembers what was written down.
+    pub(super) fn remember(self, known: &mut Known) {
+        let written = self.held.into_values().filter(|held| held.state != State::Stored);
+        written.for_each(|held| known.keep(held.reservation));
+    }
+
+    fn in_state(&self, state: State) -> impl Iterator<Item = &Held> {
+        self.held.values().filter(move |held| held.state == state)
     }
 }
 
@@ -228,12 +228,12 @@ impl<'a> Wanted<'a> {
 fn admitted(
     limits: &[CountedLimit],
     amount: Usd,
-    stored: &HashMap<CounterKey, Sums>,
+    books: &Books,
     postings: &Postings,
 ) -> Result<Result<(), Overspent>, StoreError> {
     let stands = |limit: &CountedLimit| -> Result<StandingLimit, StoreError> {
-        let stored = stored.get(&limit.counter).copied().unwrap_or_default();
-        limit.standing(stored.plus(postings.of(&limit.counter)).ok_or_else(out_of_range)?)
+        let added = postings.of(&limit.counter)?;
+        limit.standing(books.counter(&limit.counter).plus(added).ok_or_else(out_of_range)?)
     };
     let standing: Vec<StandingLimit> = limits.iter().map(stands).collect::<Result<_, _>>()?;
     Ok(admit(&standing, amount))

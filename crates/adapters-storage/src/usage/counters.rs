@@ -1,16 +1,16 @@
 //! What was spent and is reserved, by account and period.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use domain::budget::{Account, Payer, ResetInterval};
 use domain::error::StoreError;
 use domain::money::Usd;
-use sea_orm::{ConnectionTrait, DatabaseTransaction, Value};
+use sea_orm::Value;
 
-use super::statements::{Kind, Texts};
+use super::script::Script;
+use super::statements::Kind;
 use crate::convert::millis;
-use crate::errors::store_error;
 
 /// What a counter counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,13 +65,13 @@ impl CounterKey {
     }
 
     fn columns(&self) -> [Value; 4] {
-        [
-            self.account.scope().as_str().into(),
-            subject(&self.account).into(),
-            self.span.as_str().into(),
-            self.start.into(),
-        ]
+        let [scope, subject] = account_columns(&self.account);
+        [scope, subject, self.span.as_str().into(), self.start.into()]
     }
+}
+
+pub(super) fn account_columns(account: &Account) -> [Value; 2] {
+    [account.scope().as_str().into(), subject(account).into()]
 }
 
 /// An account's name in its column.
@@ -80,6 +80,49 @@ pub(super) fn subject(account: &Account) -> String {
         Account::Workspace(id) => id.to_string(),
         Account::Key(hash) => hash.to_string(),
         Account::Guardrail(id, hash) => format!("{id}:{hash}"),
+    }
+}
+
+/// Where the day, the week and the month of a moment begin, in Unix milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Periods([i64; 3]);
+
+/// The counters that everything is added to: those of [`Periods`] and the one of all times, in this order.
+const SPANS: [Span; 4] = [
+    Span::Period(ResetInterval::Daily),
+    Span::Period(ResetInterval::Weekly),
+    Span::Period(ResetInterval::Monthly),
+    Span::Total,
+];
+
+impl Periods {
+    pub(super) fn of(at: DateTime<Utc>) -> Self {
+        Self(ResetInterval::ALL.map(|interval| millis(interval.start_of(at))))
+    }
+
+    /// The counters of an account.
+    pub(super) fn counters(self, account: Account) -> impl Iterator<Item = CounterKey> {
+        SPANS.into_iter().zip(self.starts()).map(move |(span, start)| CounterKey { account, span, start })
+    }
+
+    /// The counter of an account at that place among them.
+    pub(super) fn counter(self, account: Account, place: usize) -> Option<CounterKey> {
+        let span = SPANS.get(place)?;
+        Some(CounterKey { account, span: *span, start: *self.starts().get(place)? })
+    }
+
+    /// True where what is counted in these is counted in a counter of that span and beginning.
+    fn hold(self, key: &CounterKey) -> bool {
+        SPANS.into_iter().zip(self.starts()).any(|(span, start)| (span, start) == (key.span, key.start))
+    }
+
+    fn starts(self) -> [i64; 4] {
+        let [day, week, month] = self.0;
+        [day, week, month, 0]
+    }
+
+    pub(super) fn values(self) -> [Value; 3] {
+        self.0.map(Value::from)
     }
 }
 
@@ -113,75 +156,93 @@ pub(super) fn out_of_range() -> StoreError {
     StoreError::Corrupt("a sum leaves the range of money".to_owned())
 }
 
-/// Most counters of one statement: 6 parameters each.
-const PIECE: usize = 256;
+/// Most accounts or counters of one statement.
+pub(super) const PIECE: usize = 128;
 
 /// What a transaction adds to counters.
 #[derive(Debug, Default)]
-pub(super) struct Postings(BTreeMap<CounterKey, Sums>);
+pub(super) struct Postings {
+    /// What is added to all counters of an account, by the periods that it is added in: nearly always one day's.
+    accounts: BTreeMap<Periods, BTreeMap<Account, Sums>>,
+    /// What is added to single counters.
+    counters: BTreeMap<CounterKey, Sums>,
+}
 
 impl Postings {
     /// Adds to every account of a payer, in total and in the periods that `at` lies in; all or nothing.
     pub(super) fn post(&mut self, payer: &Payer, at: DateTime<Utc>, sums: Sums) -> Result<(), StoreError> {
-        let spans = || ResetInterval::ALL.map(Span::Period).into_iter().chain([Span::Total]);
-        let keys = payer.accounts().flat_map(|account| spans().map(move |span| CounterKey::new(account, span, at)));
-        self.add_all(keys, sums)
+        let accounts = self.accounts.entry(Periods::of(at)).or_default();
+        let mut changed = Vec::with_capacity(2 + payer.guardrails.len());
+        for account in payer.accounts() {
+            let before = accounts.get(&account).copied().unwrap_or_default();
+            changed.push((account, before.plus(sums).ok_or_else(out_of_range)?));
+        }
+        accounts.extend(changed);
+        Ok(())
     }
 
+    /// Adds to single counters, each of which is named once; all or nothing.
     pub(super) fn add_all(&mut self, keys: impl IntoIterator<Item = CounterKey>, sums: Sums) -> Result<(), StoreError> {
-        let mut changed = BTreeMap::new();
+        let mut changed = Vec::new();
         for key in keys {
-            let before = changed.get(&key).copied().unwrap_or_else(|| self.of(&key));
-            changed.insert(key, before.plus(sums).ok_or_else(out_of_range)?);
+            let before = self.counters.get(&key).copied().unwrap_or_default();
+            changed.push((key, before.plus(sums).ok_or_else(out_of_range)?));
         }
-        self.0.extend(changed);
+        self.counters.extend(changed);
         Ok(())
     }
 
     /// What is added to one counter.
-    pub(super) fn of(&self, key: &CounterKey) -> Sums {
-        self.0.get(key).copied().unwrap_or_default()
+    pub(super) fn of(&self, key: &CounterKey) -> Result<Sums, StoreError> {
+        let of_accounts = self.accounts.iter().filter(|(periods, _)| periods.hold(key));
+        let of_accounts = of_accounts.filter_map(|(_, accounts)| accounts.get(&key.account));
+        let mut sum = self.counters.get(key).copied().unwrap_or_default();
+        for sums in of_accounts {
+            sum = sum.plus(*sums).ok_or_else(out_of_range)?;
+        }
+        Ok(sum)
     }
 
     /// Every counter with what is added to it.
-    pub(super) fn into_iter(self) -> impl Iterator<Item = (CounterKey, Sums)> {
-        self.0.into_iter()
+    pub(super) fn into_counters(self) -> Result<BTreeMap<CounterKey, Sums>, StoreError> {
+        let mut counters = self.counters;
+        for (periods, accounts) in self.accounts {
+            for (account, sums) in accounts {
+                for key in periods.counters(account) {
+                    let sum = counters.entry(key).or_default();
+                    *sum = sum.plus(sums).ok_or_else(out_of_range)?;
+                }
+            }
+        }
+        Ok(counters)
     }
 
-    /// Writes it down.
-    pub(super) async fn write(&self, transaction: &DatabaseTransaction, texts: &mut Texts) -> Result<(), StoreError> {
-        let changed: Vec<_> = self.0.iter().filter(|(_, sums)| **sums != Sums::default()).collect();
-        for piece in changed.chunks(PIECE) {
-            let values = piece.iter().flat_map(|(key, sums)| {
-                let added = [sums.spent.pico().into(), sums.reserved.pico().into()];
-                key.columns().into_iter().chain(added)
-            });
-            let statement = texts.statement(Kind::AddToCounters, piece.len(), values);
-            let done = transaction.execute_raw(statement).await.map_err(store_error)?;
-            if done.rows_affected() != piece.len() as u64 {
-                return Err(out_of_range());
+    /// Adds what writes it down.
+    pub(super) fn write(mut self, script: &mut Script) -> Result<(), StoreError> {
+        if self.accounts.len() == 1 && self.counters.is_empty() {
+            for (periods, accounts) in std::mem::take(&mut self.accounts) {
+                write_accounts(script, periods, &accounts);
             }
+        }
+        let counters: Vec<_> = self.into_counters()?.into_iter().filter(|(_, sums)| *sums != Sums::default()).collect();
+        for piece in counters.chunks(PIECE) {
+            let rows = piece.iter().map(|(key, sums)| {
+                let [scope, subject, span, start] = key.columns();
+                [scope, subject, span, start, sums.spent.pico().into(), sums.reserved.pico().into()]
+            });
+            script.add(Kind::AddToCounters, rows, []);
         }
         Ok(())
     }
 }
 
-/// Counters as they stand; one that is not there stands at nothing.
-pub(super) async fn read(
-    connection: &impl ConnectionTrait,
-    texts: &mut Texts,
-    keys: &[CounterKey],
-) -> Result<HashMap<CounterKey, Sums>, StoreError> {
-    let mut found = HashMap::with_capacity(keys.len());
-    for piece in keys.chunks(PIECE) {
-        let values = (0_i64..).zip(piece).flat_map(|(place, key)| [place.into()].into_iter().chain(key.columns()));
-        let statement = texts.statement(Kind::ReadCounters, piece.len(), values);
-        for row in connection.query_all_raw(statement).await.map_err(store_error)? {
-            let number = |column: usize| row.try_get_by_index::<i64>(column).map_err(store_error);
-            let place = usize::try_from(number(0)?).ok().and_then(|place| piece.get(place));
-            let sums = Sums { spent: Usd::from_pico(number(1)?), reserved: Usd::from_pico(number(2)?) };
-            found.extend(place.map(|key| (*key, sums)));
-        }
+fn write_accounts(script: &mut Script, periods: Periods, accounts: &BTreeMap<Account, Sums>) {
+    let changed: Vec<_> = accounts.iter().filter(|(_, sums)| **sums != Sums::default()).collect();
+    for piece in changed.chunks(PIECE) {
+        let rows = piece.iter().map(|(account, sums)| {
+            let [scope, subject] = account_columns(account);
+            [scope, subject, sums.spent.pico().into(), sums.reserved.pico().into()]
+        });
+        script.add(Kind::AddToAccounts, rows, periods.values());
     }
-    Ok(found)
 }

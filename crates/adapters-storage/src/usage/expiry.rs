@@ -6,10 +6,11 @@ use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
-use super::charges::{charge, end};
+use super::charges::{Charges, Endings};
 use super::counters::Postings;
 use super::held::to_claim;
 use super::job::Charge;
+use super::script::{Run, Script};
 use super::statements::Texts;
 use crate::convert::millis;
 use crate::database::Database;
@@ -46,14 +47,22 @@ pub(super) async fn expire(database: &Database, unknown: UnknownUsage, limit: u6
         }
     }
     let mut postings = Postings::default();
-    let abandoned: Vec<&Charge> = abandoned.iter().collect();
-    let charged = charge(&transaction, &mut texts, &abandoned, now, &mut postings).await?;
-    let ids: Vec<&str> = ended.iter().map(String::as_str).collect();
-    end(&transaction, &mut texts, &ids, &mut postings).await?;
-    postings.write(&transaction, &mut texts).await?;
+    let mut charges = Charges::of(abandoned.iter());
+    let mut endings = Endings::of(ended.iter().map(String::as_str));
+    let mut script = Script::default();
+    charges.add_fresh(&mut script);
+    endings.end(&mut script);
+    let mut run = &transaction;
+    let mut found = run.run(&mut texts, script).await?;
+    charges.keep_counted(&mut run, &mut texts, &mut found, &mut postings).await?;
+    endings.post(&mut found, &mut postings)?;
+    let mut script = Script::default();
+    charges.post(&mut script, now, &mut postings)?;
+    postings.write(&mut script)?;
+    run.run(&mut texts, script).await?;
     transaction.commit().await.map_err(store_error)?;
-    let (all, charged) = (ids.len() as u64, charged.len() as u64);
-    Ok(ExpiryReport { released: all.saturating_sub(charged), charged })
+    let (all, kept) = (ended.len() as u64, charges.count() as u64);
+    Ok(ExpiryReport { released: all.saturating_sub(kept), charged: kept })
 }
 
 /// What a reservation whose process died is charged, where it is.

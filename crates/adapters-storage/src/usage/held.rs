@@ -7,12 +7,13 @@ use domain::budget::{Claim, Payer, Reservation};
 use domain::error::StoreError;
 use domain::ids::DecisionId;
 use domain::money::Usd;
-use sea_orm::Value;
+use sea_orm::{QueryResult, Value};
 
 use super::row::{read_guardrails, read_whole_attempts, write_attempts, write_guardrails};
+use super::script::FIRST_COLUMN;
 use crate::convert::{hash, hash_column, millis, moment, parse};
 use crate::entities::reservations::Model;
-use crate::errors::corrupt;
+use crate::errors::{corrupt, store_error};
 
 /// The row of a claim, but for its times.
 pub(super) fn to_row(claim: &Claim) -> Result<Model, StoreError> {
@@ -71,18 +72,45 @@ pub(super) fn to_claim(row: Model) -> Result<(Claim, Reservation), StoreError> {
     Ok((claim, reservation))
 }
 
-/// In the order of the columns.
-pub(super) fn values(row: Model) -> [Value; 10] {
+/// The columns of a reservation that say who pays, as they are written.
+pub(super) fn payer_columns(payer: &Payer) -> [Value; 3] {
     [
-        row.id.into(),
-        row.workspace_id.into(),
-        row.api_key.into(),
-        row.guardrails.into(),
-        row.request_id.into(),
-        row.requested_model.into(),
-        row.attempts.into(),
+        payer.workspace_id.to_string().into(),
+        hash_column(&payer.api_key).into(),
+        write_guardrails(&payer.guardrails).into(),
+    ]
+}
+
+/// In the order of the columns.
+pub(super) fn values(row: &Model) -> [Value; 10] {
+    [
+        row.id.as_str().into(),
+        row.workspace_id.as_str().into(),
+        row.api_key.as_slice().into(),
+        row.guardrails.as_str().into(),
+        row.request_id.as_str().into(),
+        row.requested_model.as_str().into(),
+        row.attempts.as_str().into(),
         row.amount_pico.into(),
         row.reserved_at.into(),
         row.expires_at.into(),
     ]
+}
+
+/// Reads a row in the order of the columns.
+pub(super) fn from_columns(row: &QueryResult) -> Result<Model, StoreError> {
+    let text = |column: usize| row.try_get_by_index::<String>(FIRST_COLUMN + column).map_err(store_error);
+    let number = |column: usize| row.try_get_by_index::<i64>(FIRST_COLUMN + column).map_err(store_error);
+    Ok(Model {
+        id: text(0)?,
+        workspace_id: text(1)?,
+        api_key: row.try_get_by_index(FIRST_COLUMN + 2).map_err(store_error)?,
+        guardrails: text(3)?,
+        request_id: text(4)?,
+        requested_model: text(5)?,
+        attempts: text(6)?,
+        amount_pico: number(7)?,
+        reserved_at: number(8)?,
+        expires_at: number(9)?,
+    })
 }

@@ -72,8 +72,8 @@ impl Charge {
     pub(super) fn of(settlement: Settlement) -> Result<Self, StoreError> {
         let Settlement { record, messages } = settlement;
         not_negative(record.cost)?;
-        let row = row::to_row(&record)?;
-        Ok(Self { row, payer: payer_of(&record), at: record.charged_at, cost: record.cost, messages })
+        let (payer, at, cost) = (payer_of(&record), record.charged_at, record.cost);
+        Ok(Self { row: row::to_row(record)?, payer, at, cost, messages })
     }
 
     /// True where it was charged for want of anybody who knew better.

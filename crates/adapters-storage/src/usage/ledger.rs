@@ -11,15 +11,16 @@ use domain::error::StoreError;
 use domain::ids::DecisionId;
 use domain::money::Usd;
 use domain::usage::AttemptRecord;
-use sea_orm::{ConnectionTrait, TransactionTrait};
+use sea_orm::TransactionTrait;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use super::audit::Audit;
+use super::books::Books;
 use super::job::{Ask, Charge, Extension, Job, Outcome, Work};
-use super::limits::Limits;
+use super::script::{Run, Script};
 use super::statements::Texts;
-use super::{counters, expiry, pruning, writer};
+use super::{expiry, pruning, writer};
 use crate::database::Database;
 use crate::errors::store_error;
 
@@ -102,12 +103,13 @@ impl Ledger for SeaOrmLedger {
 
     async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
         let snapshot = self.database.readers().begin().await.map_err(store_error)?;
-        let mut texts = Texts::new(snapshot.get_database_backend());
-        let limits = Limits::read(&snapshot, &mut texts, [payer]).await?.of(payer, self.database.now())?;
-        let keys: Vec<_> = limits.iter().map(|limit| limit.counter).collect();
-        let stored = counters::read(&snapshot, &mut texts, &keys).await?;
-        let sums = |key| stored.get(key).copied().unwrap_or_default();
-        limits.iter().map(|limit| limit.standing(sums(&limit.counter))).collect()
+        let mut texts = Texts::new(self.database.backend());
+        let now = self.database.now();
+        let (mut books, mut script) = (Books::default(), Script::default());
+        books.ask(&mut script, [(payer, now)]);
+        books.take(&mut (&snapshot).run(&mut texts, script).await?)?;
+        let limits = books.limits(payer, now)?;
+        limits.iter().map(|limit| limit.standing(books.counter(&limit.counter))).collect()
     }
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {

@@ -1,6 +1,6 @@
 //! The limits of payers, as the database has them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Display;
 
 use chrono::{DateTime, Utc};
@@ -9,15 +9,15 @@ use domain::budget::{Account, Payer, ResetInterval, SpendLimit, StandingLimit, W
 use domain::error::StoreError;
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::money::Usd;
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryResult, QuerySelect};
+use sea_orm::QueryResult;
 
 use super::counters::{CounterKey, Sums};
-use super::statements::{Kind, Texts};
-use crate::convert::{hash, hash_column, parse};
-use crate::entities::guardrails;
+use super::script::FIRST_COLUMN;
+use crate::convert::{hash, parse};
 use crate::errors::{corrupt, store_error};
 
 /// What is known of the limits of several payers.
+#[derive(Default)]
 pub(super) struct Limits {
     keys: HashMap<ApiKeyHash, KeyLimits>,
     guardrails: HashMap<GuardrailId, SpendLimit>,
@@ -50,30 +50,22 @@ impl CountedLimit {
 }
 
 impl Limits {
-    /// Reads what there is on payers: one query for keys and workspaces, one for guardrails where there are any.
-    pub(super) async fn read<'a>(
-        connection: &impl ConnectionTrait,
-        texts: &mut Texts,
-        payers: impl IntoIterator<Item = &'a Payer>,
-    ) -> Result<Self, StoreError> {
-        let (mut hashes, mut ids) = (BTreeSet::new(), BTreeSet::new());
-        for payer in payers {
-            hashes.insert(payer.api_key);
-            ids.extend(payer.guardrails.iter().copied());
-        }
-        let mut limits = Self { keys: HashMap::new(), guardrails: HashMap::new() };
-        if !hashes.is_empty() {
-            let values = hashes.iter().map(|hash| hash_column(hash).into());
-            let statement = texts.statement(Kind::ReadPayers, hashes.len(), values);
-            for row in connection.query_all_raw(statement).await.map_err(store_error)? {
-                let (hash, found) = key_limits(&row)?;
-                limits.keys.insert(hash, found);
-            }
-        }
-        if !ids.is_empty() {
-            limits.guardrails = guardrail_budgets(connection, ids).await?;
-        }
-        Ok(limits)
+    /// Takes in what is known of a key and its workspace.
+    pub(super) fn add_payer(&mut self, row: &QueryResult) -> Result<(), StoreError> {
+        let (hash, found) = key_limits(row)?;
+        self.keys.insert(hash, found);
+        Ok(())
+    }
+
+    /// Takes in the budget of a guardrail.
+    pub(super) fn add_budget(&mut self, row: &QueryResult) -> Result<(), StoreError> {
+        let text = |column: usize| row.try_get_by_index::<Option<String>>(FIRST_COLUMN + column).map_err(store_error);
+        let pico: Option<i64> = row.try_get_by_index(FIRST_COLUMN + 1).map_err(store_error)?;
+        let id = text(0)?.unwrap_or_default();
+        let limit = spend_limit(pico.map(Usd::from_pico), text(2)?.as_deref(), "guardrails.limit_reset", &id)?;
+        let id = parse(&id, "guardrails.id", &id)?;
+        self.guardrails.extend(limit.map(|limit| (id, limit)));
+        Ok(())
     }
 
     /// Every limit of a payer at a moment.
@@ -123,11 +115,11 @@ fn counted(account: Account, limit: SpendLimit, at: DateTime<Utc>) -> CountedLim
 
 fn key_limits(row: &QueryResult) -> Result<(ApiKeyHash, KeyLimits), StoreError> {
     let amount = |column: usize| {
-        let pico = row.try_get_by_index::<Option<i64>>(column).map_err(store_error)?;
+        let pico = row.try_get_by_index::<Option<i64>>(FIRST_COLUMN + column).map_err(store_error)?;
         Ok::<_, StoreError>(pico.map(Usd::from_pico))
     };
-    let text = |column: usize| row.try_get_by_index::<Option<String>>(column).map_err(store_error);
-    let bytes: Vec<u8> = row.try_get_by_index(0).map_err(store_error)?;
+    let text = |column: usize| row.try_get_by_index::<Option<String>>(FIRST_COLUMN + column).map_err(store_error);
+    let bytes: Vec<u8> = row.try_get_by_index(FIRST_COLUMN).map_err(store_error)?;
     let hash = hash(&bytes, "api_keys.hash", "a key")?;
     let workspace_id = text(1)?.unwrap_or_default();
     let base = amount(5)?.unwrap_or_default();
@@ -138,29 +130,6 @@ fn key_limits(row: &QueryResult) -> Result<(ApiKeyHash, KeyLimits), StoreError> 
         budgets: WorkspaceBudgets { daily: amount(6)?, weekly: amount(7)?, monthly: amount(8)?, lifetime: amount(9)? },
     };
     Ok((hash, found))
-}
-
-async fn guardrail_budgets(
-    connection: &impl ConnectionTrait,
-    ids: BTreeSet<GuardrailId>,
-) -> Result<HashMap<GuardrailId, SpendLimit>, StoreError> {
-    use guardrails::Column;
-    let rows: Vec<(String, Option<i64>, Option<String>)> = guardrails::Entity::find()
-        .select_only()
-        .columns([Column::Id, Column::LimitPico, Column::LimitReset])
-        .filter(Column::Id.is_in(ids.iter().map(ToString::to_string)))
-        .filter(Column::LimitPico.is_not_null())
-        .into_tuple()
-        .all(connection)
-        .await
-        .map_err(store_error)?;
-    let mut budgets = HashMap::with_capacity(rows.len());
-    for (id, pico, reset) in rows {
-        let limit = spend_limit(pico.map(Usd::from_pico), reset.as_deref(), "guardrails.limit_reset", &id)?;
-        let id = parse(&id, "guardrails.id", &id)?;
-        budgets.extend(limit.map(|limit| (id, limit)));
-    }
-    Ok(budgets)
 }
 
 fn spend_limit(

@@ -2,17 +2,20 @@
 
 mod audit;
 mod batch;
+mod books;
 mod charges;
 mod claims;
 mod counters;
 mod expiry;
 mod held;
 mod job;
+mod known;
 mod ledger;
 mod limits;
 mod pruning;
 mod repository;
 mod row;
+mod script;
 mod statements;
 mod writer;
 

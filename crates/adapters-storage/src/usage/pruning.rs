@@ -10,6 +10,7 @@ use sea_orm::{ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter,
 
 use super::counters::{CounterKey, Postings, Span, Sums, out_of_range};
 use super::held;
+use super::script::{Run, Script};
 use super::statements::Texts;
 use crate::chunks::chunks;
 use crate::convert::{millis, moment};
@@ -45,7 +46,9 @@ pub(super) async fn prune(database: &Database, older_than: Duration, limit: u64)
             .await
             .map_err(store_error)?;
     }
-    postings.write(&transaction, &mut texts).await?;
+    let mut script = Script::default();
+    postings.write(&mut script)?;
+    (&transaction).run(&mut texts, script).await?;
     let empty = spend_counters::Entity::delete_many().filter(empty_and_over(before));
     empty.exec(&transaction).await.map_err(store_error)?;
     transaction.commit().await.map_err(store_error)?;

@@ -17,13 +17,31 @@ use crate::convert::{duration, hash, hash_column, micros, millis, moment, parse,
 use crate::entities::usage_records::Model;
 use crate::errors::corrupt;
 
+/// One attempt, as it is written into the column of attempts.
+#[derive(Serialize)]
+struct WrittenAttempt<'a> {
+    provider: &'a str,
+    upstream_model: &'a str,
+    outcome: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream_status: Option<u16>,
+    latency_us: i64,
+    model: &'a str,
+    part: u32,
+    began_us: i64,
+    input_tokens: u64,
+    output_tokens: u64,
+    token_source: &'a str,
+    prompt_price: String,
+    completion_price: String,
+}
+
 /// One attempt, as the column of attempts holds it. Older rows have nothing behind `latency_us`.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct StoredAttempt {
     provider: String,
     upstream_model: String,
     outcome: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     upstream_status: Option<u16>,
     latency_us: i64,
     model: Option<String>,
@@ -37,16 +55,13 @@ struct StoredAttempt {
     completion_price: Option<String>,
 }
 
-pub(super) fn to_row(record: &UsageRecord) -> Result<Model, StoreError> {
+pub(super) fn to_row(record: UsageRecord) -> Result<Model, StoreError> {
     let id = &record.id;
     Ok(Model {
-        id: id.as_str().to_owned(),
         workspace_id: record.workspace_id.to_string(),
         api_key: hash_column(&record.api_key),
         request_id: record.request_id.as_str().to_owned(),
-        requested_model: record.requested_model.clone(),
         model: record.model.as_str().to_owned(),
-        provider: record.provider.clone(),
         outcome: record.outcome.as_str().to_owned(),
         input_tokens: signed(record.input_tokens, "usage_records.input_tokens", id)?,
         output_tokens: signed(record.output_tokens, "usage_records.output_tokens", id)?,
@@ -55,9 +70,7 @@ pub(super) fn to_row(record: &UsageRecord) -> Result<Model, StoreError> {
         prompt_price: record.prices.prompt.to_string(),
         completion_price: record.prices.completion.to_string(),
         attempts: write_attempts(&record.attempts).map_err(|_| corrupt("usage_records.attempts", id))?,
-        session_id: record.session_id.clone(),
         trace: record.trace.as_ref().map(|trace| trace.text().to_owned()),
-        user: record.user.clone(),
         created_at: millis(record.created_at),
         latency_us: micros(record.latency),
         share_index: record.share.index.into(),
@@ -65,6 +78,11 @@ pub(super) fn to_row(record: &UsageRecord) -> Result<Model, StoreError> {
         guardrails: write_guardrails(&record.guardrails),
         charged_at: millis(record.charged_at),
         findings: write_findings(&record.findings).map_err(|_| corrupt("usage_records.findings", id))?,
+        id: id.as_str().to_owned(),
+        requested_model: record.requested_model,
+        provider: record.provider,
+        session_id: record.session_id,
+        user: record.user,
     })
 }
 
@@ -141,6 +159,9 @@ fn read_findings(text: Option<&str>) -> Option<Vec<Finding>> {
 
 /// The guardrails of a payer: an array of ids.
 pub(crate) fn write_guardrails(ids: &[GuardrailId]) -> String {
+    if ids.is_empty() {
+        return "[]".to_owned();
+    }
     let quoted: Vec<String> = ids.iter().map(|id| format!("\"{id}\"")).collect();
     format!("[{}]", quoted.join(","))
 }
@@ -152,7 +173,7 @@ pub(crate) fn read_guardrails(text: &str) -> Option<Vec<GuardrailId>> {
 
 /// The column of attempts.
 pub(super) fn write_attempts(attempts: &[AttemptRecord]) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&attempts.iter().map(to_stored).collect::<Vec<_>>())
+    serde_json::to_string(&attempts.iter().map(to_written).collect::<Vec<_>>())
 }
 
 /// What [`write_attempts`] wrote.
@@ -166,21 +187,21 @@ fn share(index: i64, of: i64) -> Option<UsageShare> {
     (share.index < share.of).then_some(share)
 }
 
-fn to_stored(attempt: &AttemptRecord) -> StoredAttempt {
-    StoredAttempt {
-        provider: attempt.provider.clone(),
-        upstream_model: attempt.upstream_model.clone(),
-        outcome: attempt.outcome.clone(),
+fn to_written(attempt: &AttemptRecord) -> WrittenAttempt<'_> {
+    WrittenAttempt {
+        provider: &attempt.provider,
+        upstream_model: &attempt.upstream_model,
+        outcome: &attempt.outcome,
         upstream_status: attempt.upstream_status,
         latency_us: micros(attempt.latency),
-        model: Some(attempt.model.as_str().to_owned()),
+        model: attempt.model.as_str(),
         part: attempt.part,
-        began_us: Some(micros(attempt.began)),
-        input_tokens: Some(attempt.input_tokens),
-        output_tokens: Some(attempt.output_tokens),
-        token_source: Some(attempt.token_source.as_str().to_owned()),
-        prompt_price: Some(attempt.prices.prompt.to_string()),
-        completion_price: Some(attempt.prices.completion.to_string()),
+        began_us: micros(attempt.began),
+        input_tokens: attempt.input_tokens,
+        output_tokens: attempt.output_tokens,
+        token_source: attempt.token_source.as_str(),
+        prompt_price: attempt.prices.prompt.to_string(),
+        completion_price: attempt.prices.completion.to_string(),
     }
 }
 
@@ -236,32 +257,32 @@ fn whole_attempt(stored: StoredAttempt) -> Option<AttemptRecord> {
 }
 
 /// In the order of the columns.
-pub(super) fn values(row: Model) -> [Value; 25] {
+pub(super) fn values(row: &Model) -> [Value; 25] {
     [
-        row.id.into(),
-        row.workspace_id.into(),
-        row.api_key.into(),
-        row.request_id.into(),
-        row.requested_model.into(),
-        row.model.into(),
-        row.provider.into(),
-        row.outcome.into(),
+        row.id.as_str().into(),
+        row.workspace_id.as_str().into(),
+        row.api_key.as_slice().into(),
+        row.request_id.as_str().into(),
+        row.requested_model.as_str().into(),
+        row.model.as_str().into(),
+        row.provider.as_str().into(),
+        row.outcome.as_str().into(),
         row.input_tokens.into(),
         row.output_tokens.into(),
-        row.token_source.into(),
+        row.token_source.as_str().into(),
         row.cost_pico.into(),
-        row.prompt_price.into(),
-        row.completion_price.into(),
-        row.attempts.into(),
-        row.session_id.into(),
-        row.trace.into(),
-        row.user.into(),
+        row.prompt_price.as_str().into(),
+        row.completion_price.as_str().into(),
+        row.attempts.as_str().into(),
+        row.session_id.as_deref().into(),
+        row.trace.as_deref().into(),
+        row.user.as_deref().into(),
         row.created_at.into(),
         row.latency_us.into(),
         row.share_index.into(),
         row.share_of.into(),
-        row.guardrails.into(),
+        row.guardrails.as_str().into(),
         row.charged_at.into(),
-        row.findings.into(),
+        row.findings.as_deref().into(),
     ]
 }

@@ -1,40 +1,86 @@
 //! The texts of the statements that every batch runs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use sea_orm::sea_query::{
-    Condition, Expr, ExprTrait, InsertStatement, IntoTableRef, OnConflict, Query, SelectStatement,
-};
-use sea_orm::{ColumnTrait, DbBackend, Statement, Value};
+use sea_orm::{DbBackend, IdenStatic, Iterable};
 
-use crate::entities::{api_keys, reservations, spend_counters, usage_records, workspaces};
+use crate::entities::{outbox, reservations, spend_counters, usage_records};
+use crate::session::FAIL;
 
-/// A statement over a number of rows.
+/// A statement over a number of rows. A row of nulls changes and returns nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
+    /// Begins a transaction that holds the write lock from its first moment.
+    Begin,
+    /// Commits it.
+    Commit,
+    /// Adds usage records. One that is there is an error.
+    AddUsage,
     /// Adds usage records, but for those that are there; returns the ids of the added ones.
-    InsertUsage,
-    /// Adds to counters, and makes those that are missing. A counter that would leave the range is not touched.
-    AddToCounters,
-    /// Reads counters: the place of each in the list, what is spent, what is reserved.
-    ReadCounters,
+    AddFreshUsage,
+    /// Reads what was charged for records of these ids that are of the outcome `abandoned`.
+    FindAbandoned,
+    /// Removes usage records.
+    RemoveUsage,
+    /// Compares reservations with what they are taken to be, where nulls behind an id say that there is none. Another
+    /// one is an error.
+    CheckReservations,
+    /// Ends reservations.
+    DropReservations,
     /// Ends reservations and returns what they were.
     EndReservations,
-    /// Adds reservations, but for those that are there.
-    InsertReservations,
+    /// Reads reservations.
+    FindReservations,
+    /// Adds reservations. One that is there is an error.
+    AddReservations,
+    /// Writes what reservations come to anew.
+    ReplaceReservations,
     /// Reads the limits of keys and of their workspaces.
     ReadPayers,
+    /// Reads the budgets of guardrails that have one.
+    ReadBudgets,
+    /// Reads the counters of accounts, in total and for the day, the week and the month whose beginnings stand behind the
+    /// rows: the place of the account, that of the span, what is spent, what is reserved.
+    ReadAccounts,
+    /// Adds to the same counters of accounts, and makes those that are missing. A sum that leaves the range is an error.
+    AddToAccounts,
+    /// Adds to single counters, likewise.
+    AddToCounters,
+    /// Adds messages to the outbox, but for those that are there.
+    AddMessages,
 }
 
-/// The texts of statements, by number of rows. A connection keeps prepared statements by their text, so each is built
-/// and prepared once.
-pub(super) struct Texts {
-    backend: DbBackend,
-    known: HashMap<(Kind, usize), String>,
+impl Kind {
+    /// Values of a row, and behind all rows.
+    fn width(self) -> (usize, usize) {
+        match self {
+            Self::Begin | Self::Commit => (0, 0),
+            Self::AddUsage | Self::AddFreshUsage => (25, 0),
+            Self::FindAbandoned
+            | Self::RemoveUsage
+            | Self::DropReservations
+            | Self::EndReservations
+            | Self::FindReservations
+            | Self::ReadPayers
+            | Self::ReadBudgets => (1, 0),
+            Self::AddReservations | Self::ReplaceReservations => (10, 0),
+            Self::ReadAccounts => (3, 3),
+            Self::AddToAccounts => (4, 3),
+            Self::CheckReservations | Self::AddToCounters => (6, 0),
+            Self::AddMessages => (8, 0),
+        }
+    }
+
+    /// Values of so many rows.
+    pub(super) fn values(self, rows: usize) -> usize {
+        let (row, last) = self.width();
+        row * rows + last
+    }
 }
 
-/// What [`Kind::EndReservations`] returns of each.
-pub(super) const ENDED: [reservations::Column; 5] = [
+/// What [`Kind::EndReservations`] returns of each, and [`Kind::CheckReservations`] compares.
+const WHAT_ENDS: [reservations::Column; 5] = [
     reservations::Column::WorkspaceId,
     reservations::Column::ApiKey,
     reservations::Column::Guardrails,
@@ -42,121 +88,206 @@ pub(super) const ENDED: [reservations::Column; 5] = [
     reservations::Column::ReservedAt,
 ];
 
-const PAYER: [api_keys::Column; 4] =
-    [api_keys::Column::Hash, api_keys::Column::WorkspaceId, api_keys::Column::LimitPico, api_keys::Column::LimitReset];
+/// The texts of scripts, by their statements and numbers of rows. A connection keeps prepared statements by their text,
+/// so each is built and prepared once.
+pub(super) struct Texts {
+    backend: DbBackend,
+    known: HashMap<Box<[(Kind, usize)]>, Arc<str>>,
+}
 
-const PAYER_WORKSPACE: [workspaces::Column; 6] = [
-    workspaces::Column::CreditPico,
-    workspaces::Column::CreditBasePico,
-    workspaces::Column::BudgetDailyPico,
-    workspaces::Column::BudgetWeeklyPico,
-    workspaces::Column::BudgetMonthlyPico,
-    workspaces::Column::BudgetLifetimePico,
-];
+/// Most texts that are kept; when there are more, all are built anew.
+const KEPT: usize = 256;
 
 impl Texts {
     pub(super) fn new(backend: DbBackend) -> Self {
         Self { backend, known: HashMap::new() }
     }
 
-    /// A statement over `rows` rows with their values, one row after the other.
-    pub(super) fn statement(&mut self, kind: Kind, rows: usize, values: impl IntoIterator<Item = Value>) -> Statement {
-        let backend = self.backend;
-        let text = self.known.entry((kind, rows)).or_insert_with(|| text(backend, kind, rows));
-        Statement::from_sql_and_values(backend, text.as_str(), values)
+    /// The text of several statements.
+    pub(super) fn whole(&mut self, parts: &[(Kind, usize)]) -> Arc<str> {
+        if let Some(text) = self.known.get(parts) {
+            return Arc::clone(text);
+        }
+        if self.known.len() >= KEPT {
+            self.known.clear();
+        }
+        let each = parts.iter().enumerate().map(|(place, (kind, rows))| text(self.backend, *kind, *rows, place));
+        let whole: Arc<str> = each.collect::<Vec<_>>().join(";").into();
+        self.known.insert(parts.into(), Arc::clone(&whole));
+        whole
+    }
+
+    /// The text of one statement at that place of a script.
+    pub(super) fn single(&self, place: usize, (kind, rows): (Kind, usize)) -> Arc<str> {
+        text(self.backend, kind, rows, place).into()
     }
 }
 
-/// The values are only places here.
-fn text(backend: DbBackend, kind: Kind, rows: usize) -> String {
-    let statement = match kind {
-        Kind::InsertUsage => {
-            let id = usage_records::Column::Id;
-            let mut insert = insert::<usage_records::Column>(usage_records::Entity, rows);
-            insert.on_conflict(OnConflict::column(id).do_nothing().to_owned()).returning_col(id);
-            backend.build(&insert)
+/// What a statement returns begins with its place.
+fn text(backend: DbBackend, kind: Kind, rows: usize, place: usize) -> String {
+    let ids = || list(rows, "?");
+    let values = || list(rows, &format!("({})", list(kind.width().0, "?")));
+    let text = match kind {
+        Kind::Begin if backend == DbBackend::Sqlite => "BEGIN IMMEDIATE".to_owned(),
+        Kind::Begin => "BEGIN".to_owned(),
+        Kind::Commit => "COMMIT".to_owned(),
+        Kind::AddUsage => insert::<usage_records::Column>("usage_records", rows, &values()),
+        Kind::AddFreshUsage => {
+            let insert = insert::<usage_records::Column>("usage_records", rows, &values());
+            format!("{insert} ON CONFLICT (id) DO NOTHING RETURNING {place}, id")
         }
-        Kind::AddToCounters => {
-            let mut insert = insert::<spend_counters::Column>(spend_counters::Entity, rows);
-            backend.build(insert.on_conflict(adding()))
-        }
-        Kind::ReadCounters => backend.build(&read_counters(rows)),
+        Kind::FindAbandoned => format!(
+            "SELECT {place}, id, workspace_id, api_key, guardrails, cost_pico, charged_at FROM usage_records \
+             WHERE id IN ({}) AND outcome = 'abandoned'",
+            ids()
+        ),
+        Kind::RemoveUsage => format!("DELETE FROM usage_records WHERE id IN ({})", ids()),
+        Kind::CheckReservations => check_reservations(&values()),
+        Kind::DropReservations => format!("DELETE FROM reservations WHERE id IN ({})", ids()),
         Kind::EndReservations => {
-            let mut delete = Query::delete();
-            delete.from_table(reservations::Entity).and_where(reservations::Column::Id.is_in(places(rows)));
-            backend.build(delete.returning(Query::returning().columns(ENDED)))
+            let columns = names(WHAT_ENDS, "");
+            format!("DELETE FROM reservations WHERE id IN ({}) RETURNING {place}, {columns}", ids())
         }
-        Kind::InsertReservations => {
-            let mut insert = insert::<reservations::Column>(reservations::Entity, rows);
-            insert.on_conflict(OnConflict::column(reservations::Column::Id).do_nothing().to_owned());
-            backend.build(&insert)
+        Kind::FindReservations => {
+            let columns = names(reservations::Column::iter(), "");
+            format!("SELECT {place}, {columns} FROM reservations WHERE id IN ({})", ids())
         }
-        Kind::ReadPayers => backend.build(&read_payers(rows)),
+        Kind::AddReservations => insert::<reservations::Column>("reservations", rows, &values()),
+        Kind::ReplaceReservations => format!(
+            "{} ON CONFLICT (id) DO UPDATE SET amount_pico = excluded.amount_pico, attempts = excluded.attempts",
+            insert::<reservations::Column>("reservations", rows, &values())
+        ),
+        Kind::ReadPayers => format!(
+            "SELECT {place}, k.hash, k.workspace_id, k.limit_pico, k.limit_reset, w.credit_pico, w.credit_base_pico, \
+             w.budget_daily_pico, w.budget_weekly_pico, w.budget_monthly_pico, w.budget_lifetime_pico \
+             FROM api_keys AS k JOIN workspaces AS w ON w.id = k.workspace_id WHERE k.hash IN ({})",
+            ids()
+        ),
+        Kind::ReadBudgets => format!(
+            "SELECT {place}, id, limit_pico, limit_reset FROM guardrails \
+             WHERE id IN ({}) AND limit_pico IS NOT NULL",
+            ids()
+        ),
+        Kind::ReadAccounts => format!(
+            "SELECT {place}, a.column1, s.column1, c.spent_pico, c.reserved_pico FROM (VALUES {}) AS a \
+             CROSS JOIN (VALUES (0, 'daily', ?), (1, 'weekly', ?), (2, 'monthly', ?), (3, 'total', 0)) AS s \
+             CROSS JOIN spend_counters AS c WHERE c.scope = a.column2 AND c.subject = a.column3 \
+             AND c.\"interval\" = s.column2 AND c.period_start = s.column3",
+            values()
+        ),
+        Kind::AddToAccounts => format!(
+            "INSERT INTO spend_counters ({}) \
+             SELECT a.column1, a.column2, s.column1, s.column2, a.column3, a.column4 FROM (VALUES {}) AS a \
+             CROSS JOIN (VALUES ('daily', ?), ('weekly', ?), ('monthly', ?), ('total', 0)) AS s \
+             WHERE a.column1 IS NOT NULL {}",
+            names(spend_counters::Column::iter(), ""),
+            values(),
+            adding(backend)
+        ),
+        Kind::AddToCounters => {
+            let insert = insert::<spend_counters::Column>("spend_counters", rows, &values());
+            format!("{insert} {}", adding(backend))
+        }
+        Kind::AddMessages => {
+            let insert = insert::<outbox::Column>("outbox", rows, &values());
+            format!("{insert} ON CONFLICT (id) DO NOTHING")
+        }
     };
-    statement.sql
+    if backend == DbBackend::Postgres { numbered(&text) } else { text }
 }
 
-fn places(count: usize) -> impl Iterator<Item = i32> {
-    std::iter::repeat_n(0, count)
+/// PostgreSQL's places of values have numbers.
+fn numbered(text: &str) -> String {
+    let mut pieces = text.split('?');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.zip(1_usize..).fold(first, |text, (piece, number)| format!("{text}${number}{piece}"))
 }
 
-fn insert<C: ColumnTrait>(table: impl IntoTableRef, rows: usize) -> InsertStatement {
-    let mut insert = Query::insert();
-    insert.into_table(table).columns(C::iter());
-    for _ in 0..rows {
-        insert.values_panic(C::iter().map(|_| Expr::val(0)));
+fn list(count: usize, item: &str) -> String {
+    vec![item; count].join(",")
+}
+
+fn names<C: IdenStatic>(columns: impl IntoIterator<Item = C>, prefix: &str) -> String {
+    let quoted: Vec<String> = columns.into_iter().map(|column| format!("{prefix}\"{}\"", column.as_str())).collect();
+    quoted.join(", ")
+}
+
+/// Where there may be rows of nulls they are left out.
+fn insert<C: IdenStatic + Iterable>(table: &str, rows: usize, values: &str) -> String {
+    let columns = names(C::iter(), "");
+    if rows > 4 {
+        format!("INSERT INTO {table} ({columns}) SELECT * FROM (VALUES {values}) AS a WHERE a.column1 IS NOT NULL")
+    } else {
+        format!("INSERT INTO {table} ({columns}) VALUES {values}")
     }
-    insert
 }
 
-/// SQLite would turn a sum beyond 64 bits into a float, so such a row is left alone, which shows in the number of rows
-/// that were affected. Other databases refuse it by themselves.
-fn adding() -> OnConflict {
-    use spend_counters::Column;
-    let sum = |column: &str| format!("spend_counters.{column} + excluded.{column}");
-    let fits = |column: &str| format!("{} <= {}", sum(column), i64::MAX);
-    OnConflict::columns([Column::Scope, Column::Subject, Column::Interval, Column::PeriodStart])
-        .values([
-            (Column::SpentPico, Expr::cust(sum("spent_pico"))),
-            (Column::ReservedPico, Expr::cust(sum("reserved_pico"))),
-        ])
-        .action_and_where(Expr::cust(fits("spent_pico")).and(Expr::cust(fits("reserved_pico"))))
-        .to_owned()
+fn check_reservations(values: &str) -> String {
+    let taken = (2..=6).map(|column| format!("a.column{column}")).collect::<Vec<_>>().join(", ");
+    format!(
+        "SELECT 0 FROM (VALUES {values}) AS a LEFT JOIN reservations AS r ON r.id = a.column1 \
+         WHERE CASE WHEN ({}) IS NOT ({taken}) THEN {FAIL} END",
+        names(WHAT_ENDS, "r.")
+    )
 }
 
-/// A list of keys joined with the table: the database looks each up by the primary key.
-fn read_counters(rows: usize) -> SelectStatement {
-    use spend_counters::{Column, Entity};
-    let wanted = |column: &'static str| Expr::col(("wanted", column));
-    let mut same = Condition::all();
-    for (column, name) in [
-        (Column::Scope, "column2"),
-        (Column::Subject, "column3"),
-        (Column::Interval, "column4"),
-        (Column::PeriodStart, "column5"),
-    ] {
-        same = same.add(Expr::col((Entity, column)).eq(wanted(name)));
+/// SQLite would turn a sum beyond 64 bits into a float. Other databases refuse it by themselves.
+fn adding(backend: DbBackend) -> String {
+    let sum = |column: &str| {
+        let sum = format!("spend_counters.{column} + excluded.{column}");
+        match backend {
+            DbBackend::Sqlite => format!("CASE typeof({sum}) WHEN 'integer' THEN {sum} ELSE {FAIL} END"),
+            _ => sum,
+        }
+    };
+    format!(
+        "ON CONFLICT (scope, subject, \"interval\", period_start) DO UPDATE SET spent_pico = {}, reserved_pico = {}",
+        sum("spent_pico"),
+        sum("reserved_pico")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bounded_number_of_texts_is_kept_and_each_is_the_same_again() {
+        let mut texts = Texts::new(DbBackend::Sqlite);
+        for rows in 1..2_000 {
+            let parts = [(Kind::Begin, 0), (Kind::FindReservations, rows), (Kind::Commit, 0)];
+            let text = texts.whole(&parts);
+            assert!(Arc::ptr_eq(&text, &texts.whole(&parts)));
+            assert!(texts.known.len() <= KEPT);
+        }
     }
-    let mut select = Query::select();
-    select
-        .column(("wanted", "column1"))
-        .columns([(Entity, Column::SpentPico), (Entity, Column::ReservedPico)])
-        .from_values(std::iter::repeat_n((0, 0, 0, 0, 0), rows), "wanted")
-        .inner_join(Entity, same);
-    select
-}
 
-fn read_payers(rows: usize) -> SelectStatement {
-    let keys = |column| Expr::col((api_keys::Entity, column));
-    let mut select = Query::select();
-    select
-        .columns(PAYER.map(|column| (api_keys::Entity, column)))
-        .columns(PAYER_WORKSPACE.map(|column| (workspaces::Entity, column)))
-        .from(api_keys::Entity)
-        .inner_join(
-            workspaces::Entity,
-            Expr::col((workspaces::Entity, workspaces::Column::Id)).eq(keys(api_keys::Column::WorkspaceId)),
-        )
-        .and_where(keys(api_keys::Column::Hash).is_in(places(rows)));
-    select
+    #[test]
+    fn every_statement_has_a_place_for_each_of_its_values() {
+        for kind in [
+            Kind::AddUsage,
+            Kind::AddFreshUsage,
+            Kind::FindAbandoned,
+            Kind::RemoveUsage,
+            Kind::CheckReservations,
+            Kind::DropReservations,
+            Kind::EndReservations,
+            Kind::FindReservations,
+            Kind::AddReservations,
+            Kind::ReplaceReservations,
+            Kind::ReadPayers,
+            Kind::ReadBudgets,
+            Kind::ReadAccounts,
+            Kind::AddToAccounts,
+            Kind::AddToCounters,
+            Kind::AddMessages,
+        ] {
+            for rows in [1, 4, 6, 64] {
+                let places = |backend, mark| text(backend, kind, rows, 3).matches(mark).count();
+                assert_eq!(places(DbBackend::Sqlite, '?'), kind.values(rows), "{kind:?}");
+                assert_eq!(places(DbBackend::Postgres, '$'), kind.values(rows), "{kind:?}");
+            }
+        }
+        assert_eq!(numbered("a ? b ?, c"), "a $1 b $2, c");
+    }
 }

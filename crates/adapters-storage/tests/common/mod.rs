@@ -62,6 +62,15 @@ impl Folder {
         SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap()
     }
 
+    /// How many rows a table has.
+    pub async fn count(&self, table: &str) -> i64 {
+        let pool = self.raw().await;
+        let sql = sea_orm::sqlx::AssertSqlSafe(format!("SELECT COUNT(*) FROM {table}"));
+        let count = sea_orm::sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
+        pool.close().await;
+        count
+    }
+
     pub async fn execute(&self, sql: &str) {
         let pool = self.raw().await;
         sea_orm::sqlx::raw_sql(sea_orm::sqlx::AssertSqlSafe(sql.to_owned())).execute(&pool).await.unwrap();
