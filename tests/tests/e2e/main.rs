@@ -18,6 +18,7 @@ mod guardrails;
 mod idempotency;
 mod lifecycle;
 mod limits;
+mod logs;
 mod management;
 mod matrix;
 mod metrics;

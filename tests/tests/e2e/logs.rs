@@ -1,0 +1,77 @@
+//! What the log says of a request.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use tokio::time::{Instant, sleep};
+use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions};
+
+use crate::world::{World, body, providers_toml};
+
+/// The first line with both texts; lines wait for a moment before they are written.
+async fn line(server: &Server, one: &str, other: &str) -> Result<String> {
+    let since = Instant::now();
+    loop {
+        let log = server.output();
+        if let Some(line) = log.lines().find(|line| line.contains(one) && line.contains(other)) {
+            return Ok(line.to_owned());
+        }
+        ensure!(since.elapsed() < Duration::from_secs(10), "no line has {one} and {other}: {log}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The line without its time and its latency, which must be there.
+fn timeless(line: &str) -> Result<String> {
+    let (time, rest) = line.split_at_checked(27).unwrap_or_default();
+    ensure!(time.starts_with("20") && time.ends_with('Z') && time.contains('T'), "no time: {line}");
+    let (rest, latency) = rest.split_once(" latency_us=").unwrap_or_default();
+    ensure!(latency.parse::<u64>().is_ok(), "no latency: {line}");
+    Ok(rest.to_owned())
+}
+
+#[tokio::test]
+async fn an_answer_leaves_a_line_with_every_name() -> Result<()> {
+    let world = World::start("").await?;
+    let call = decisions(&world.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
+    world.server.send(&call).await?.envelope(502)?;
+    let answered = line(&world.server, "request.id=find-me", "answered").await?;
+    ensure!(
+        timeless(&answered)?
+            == "  INFO http.request{request.id=find-me http.method=\"POST\" http.route=\"/api/alpha/decisions\" \
+                client.address=127.0.0.1}: api_actix::http::edge: answered http.status=502",
+        "{answered}"
+    );
+    let count = Call::get("/api/v1/models/count").key(&world.inference.secret).header("x-request-id", "find-me-too");
+    world.server.send(&count).await?.ok()?;
+    let answered = line(&world.server, "request.id=find-me-too", "answered").await?;
+    ensure!(
+        timeless(&answered)?
+            == "  INFO api_actix::http::edge: answered request.id=find-me-too http.method=\"GET\" \
+                http.route=\"/models/count\" client.address=127.0.0.1 http.status=200",
+        "{answered}"
+    );
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn what_goes_on_without_its_caller_is_logged_under_the_request() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
+    let mut instance = Instance::new(&providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000))?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    instance.set_env("RUST_LOG", "debug");
+    let world = World::of(instance).await?;
+    let call = decisions(&world.inference.secret, body("acme/alone")).header("x-request-id", "left-early");
+    {
+        let calling = call.send(world.server.address());
+        tokio::pin!(calling);
+        tokio::select! {
+            reply = &mut calling => anyhow::bail!("an answer came: {}", reply?.text()),
+            arrived = alpha.wait_for_request() => arrived?,
+        }
+    }
+    alpha.wait_until_abandoned(1).await?;
+    let refused = line(&world.server, "http.request{request.id=left-early ", "499").await?;
+    ensure!(refused.contains("DEBUG http.request{"), "{refused}");
+    world.server.stop().await
+}
