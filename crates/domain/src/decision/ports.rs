@@ -89,6 +89,8 @@ const FRAME: u64 = 4096;
 ///
 /// # Contract
 /// - `outbound_bytes` MUST NOT be exceeded by what `decide` counts into `sent`, nor by the `sent_bytes` that it returns.
+///   That holds however much later `decide` is called, whatever other calls have taught in the meantime: an attempt is
+///   bounded once, when it is planned and its money is reserved.
 /// - One call is one attempt: no retry, no redirect followed.
 /// - MUST end within `timeout` plus a little, by [`crate::routing::AttemptFailureKind::TimedOut`] where nothing came,
 ///   and soon after the caller left, by [`crate::routing::AttemptFailureKind::CallerGone`].
