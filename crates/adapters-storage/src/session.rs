@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use domain::error::StoreError;
+use futures_util::TryStreamExt;
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::sqlite::SqliteArguments;
-use sea_orm::sqlx::{self, Arguments, AssertSqlSafe, Executor, Sqlite};
+use sea_orm::sqlx::{self, Arguments, AssertSqlSafe, Either, Executor, Sqlite};
 use sea_orm::{DbErr, QueryResult, RuntimeErr, SqlxError, Value};
 
 use crate::database::Database;
@@ -45,11 +46,12 @@ impl Session {
         Self { database, connection: None, open: false }
     }
 
-    /// Runs every statement of a text, one after the other, and returns the rows of all of them. At the first error it
-    /// stops, and what is open stays open: see [`Session::undo`].
+    /// Runs every statement of a text, of which there are so many, one after the other, and returns the rows of all of
+    /// them. At the first error it stops, and what is open stays open: see [`Session::undo`].
     pub(crate) async fn send(
         &mut self,
         text: Arc<str>,
+        statements: usize,
         values: Vec<Value>,
         leaves: Leaves,
     ) -> Result<Vec<QueryResult>, StoreError> {
@@ -62,9 +64,20 @@ impl Session {
             }
         };
         self.open = true;
-        let rows = connection.fetch_all(sqlx::query_with(AssertSqlSafe(text), arguments)).await.map_err(failure)?;
+        let mut answers = connection.fetch_many(sqlx::query_with(AssertSqlSafe(text), arguments));
+        let (mut done, mut rows) = (0, Vec::new());
+        while let Some(answer) = answers.try_next().await.map_err(failure)? {
+            match answer {
+                Either::Left(_) => done += 1,
+                Either::Right(row) => rows.push(QueryResult::from(row)),
+            }
+        }
+        // A thread that dies in the middle says no more, which looks like the end.
+        if done != statements {
+            return Err(StoreError::unavailable("a connection ended before what it was told to do"));
+        }
         self.open = leaves == Leaves::Open;
-        Ok(rows.into_iter().map(QueryResult::from).collect())
+        Ok(rows)
     }
 
     /// Undoes what is open. Where that cannot be done the connection is closed, which undoes it as well.
@@ -202,7 +215,7 @@ mod tests {
     }
 
     async fn send(session: &mut Session, text: &str, leaves: Leaves) -> Result<Vec<i64>, StoreError> {
-        let rows = session.send(text.into(), Vec::new(), leaves).await?;
+        let rows = session.send(text.into(), text.split(';').count(), Vec::new(), leaves).await?;
         Ok(rows.iter().map(|row| row.try_get_by_index(0).unwrap()).collect())
     }
 
@@ -213,7 +226,7 @@ mod tests {
         let text = "BEGIN IMMEDIATE; INSERT INTO t VALUES (?), (?) RETURNING n; SELECT ? + 0; COMMIT";
         for round in 0..3_i64 {
             let values = [2 * round, 2 * round + 1, 100 + round];
-            let rows = session.send(text.into(), values.map(Value::from).to_vec(), Leaves::Committed).await.unwrap();
+            let rows = session.send(text.into(), 4, values.map(Value::from).to_vec(), Leaves::Committed).await.unwrap();
             let rows: Vec<i64> = rows.iter().map(|row| row.try_get_by_index(0).unwrap()).collect();
             assert_eq!(rows, values);
         }
@@ -252,6 +265,22 @@ mod tests {
             send(&mut session, &format!("INSERT INTO t VALUES ({})", 10 + number), Leaves::Committed).await.unwrap();
         }
         assert_eq!(fixture.numbers().await, [7, 10, 11, 12]);
+    }
+
+    #[tokio::test]
+    async fn a_text_that_ends_before_its_last_statement_is_not_taken_for_done() {
+        let fixture = fixture().await;
+        let mut session = fixture.session();
+        for _ in 0..2 {
+            // As where the thread of the connection dies before the last one.
+            let text = "BEGIN IMMEDIATE; INSERT INTO t VALUES (1)";
+            let refused = session.send(text.into(), 3, Vec::new(), Leaves::Committed).await;
+            assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+            session.undo().await;
+        }
+        session.give_back();
+        fixture.add(2).await;
+        assert_eq!(fixture.numbers().await, [2]);
     }
 
     #[tokio::test]

@@ -109,9 +109,13 @@ impl Sent {
 
     /// Counts what is about to be sent, unless the call is over.
     fn add(&self, bytes: u64) -> Result<(), GivenUp> {
+        if self.call.load(Ordering::Acquire) & ENDED != 0 {
+            return Err(GivenUp);
+        }
+        // Before it is settled that they go out: whoever ends the call reads no less than what does.
+        self.attempt.add(bytes);
         let added = |state: u64| (state & ENDED == 0).then(|| state.saturating_add(bytes).min(ENDED - 1));
         self.call.fetch_update(Ordering::AcqRel, Ordering::Acquire, added).map_err(|_| GivenUp)?;
-        self.attempt.add(bytes);
         Ok(())
     }
 }

@@ -77,7 +77,7 @@ impl Run for Session {
         let commits = script.parts.last().is_some_and(|(kind, _)| *kind == Kind::Commit);
         let leaves = if commits { Leaves::Committed } else { Leaves::Open };
         let mut parts: Vec<Vec<QueryResult>> = std::iter::repeat_with(Vec::new).take(script.parts.len()).collect();
-        for row in self.send(text, script.values, leaves).await? {
+        for row in self.send(text, parts.len(), script.values, leaves).await? {
             let place = usize::try_from(row.try_get_by_index::<i64>(0).map_err(store_error)?);
             let part = place.ok().and_then(|place| parts.get_mut(place));
             part.ok_or_else(|| StoreError::Corrupt("a row of no statement".to_owned()))?.push(row);

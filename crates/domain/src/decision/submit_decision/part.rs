@@ -98,6 +98,8 @@ impl Router {
             match outcome {
                 Ok(answers) => {
                     let now = self.ports.clock.monotonic();
+                    // Before it is reckoned what they sent: until then they may send more.
+                    asking.running.clear();
                     asking.places.iter().for_each(|lost| course.log.lose(*lost, now));
                     return Some(PartEnd::Answered { answers, candidate });
                 }

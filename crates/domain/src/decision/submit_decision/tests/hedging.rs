@@ -4,6 +4,7 @@ use super::stage::*;
 use super::*;
 use crate::decision::{Hedging, ModelOptions, UnknownUsage};
 use crate::routing::Observation;
+use std::sync::atomic::Ordering;
 
 const AFTER: Duration = Duration::from_millis(300);
 
@@ -37,6 +38,18 @@ async fn the_second_is_asked_after_the_wait_and_the_first_good_answer_wins() {
     assert_eq!(record.input_tokens, bound + 7);
     let view = world.health.view(0, Duration::ZERO);
     assert_eq!((view.observations, view.consecutive_failures), (0, 0), "being slower says nothing");
+}
+
+#[tokio::test]
+async fn a_loser_is_charged_for_what_it_sent_until_it_was_given_up() {
+    let world = hedged(Some(AFTER), &["a", "b"]).build();
+    world.stage.2.store(5, Ordering::Relaxed);
+    let asked = world.ask(nouls(1)).await;
+    world.ring(AFTER).await;
+    world.answer(1, 7).await;
+    asked.end().await.unwrap();
+    let bound = u64::try_from(world.call(0).inquiry.len_bytes()).unwrap() + 20;
+    assert_eq!(world.record().attempts[0].input_tokens, bound + 5);
 }
 
 #[tokio::test]

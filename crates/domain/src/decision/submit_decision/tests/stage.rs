@@ -1,16 +1,30 @@
 //! A world in which attempts, sleeps and callers end when the test says so.
 
 use super::*;
+use crate::decision::SentBytes;
 use crate::money::Charge;
 use crate::usage::AttemptRecord;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 /// A provider whose attempts end by the test's word, or when the caller leaves. It counts how often it is asked for the
-/// length of what it would send.
+/// length of what it would send. Of an attempt that is given up a last piece of so many bytes goes out nevertheless.
 #[derive(Default)]
-pub(super) struct Stage(Mutex<Vec<(ProviderCall, Option<oneshot::Sender<Outcome>>)>>, AtomicUsize);
+pub(super) struct Stage(
+    Mutex<Vec<(ProviderCall, Option<oneshot::Sender<Outcome>>)>>,
+    AtomicUsize,
+    pub(super) AtomicU64,
+);
+
+/// Goes out when it is dropped.
+struct LastPiece(SentBytes, u64);
+
+impl Drop for LastPiece {
+    fn drop(&mut self) {
+        self.0.add(self.1);
+    }
+}
 
 /// What an attempt says it sent when its caller left.
 pub(super) const SENT_WHEN_LEFT: u64 = 77;
@@ -21,6 +35,7 @@ impl DecisionProvider for Stage {
         let (end, ended) = oneshot::channel();
         let caller = Arc::clone(&call.caller);
         call.sent.add(u64::try_from(call.inquiry.len_bytes()).unwrap());
+        let _last = LastPiece(call.sent.clone(), self.2.load(Ordering::Relaxed));
         self.0.lock().unwrap().push((call, Some(end)));
         tokio::select! {
             biased;
