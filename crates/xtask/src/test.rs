@@ -27,6 +27,7 @@ pub fn run() -> Result<()> {
 }
 
 /// A seed that the caller has chosen stays.
+#[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: it has no configuration")]
 fn seeded(command: &mut Command) -> &mut Command {
     let (name, seed) = SEED;
     if std::env::var_os(name).is_some() { command } else { command.env(name, seed) }
