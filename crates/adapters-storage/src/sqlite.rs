@@ -13,8 +13,8 @@ use crate::settings::{StorageSettings, Synchronous};
 /// The file of the write-ahead log is cut to this many bytes when it is begun anew. Twice what it is begun anew at in a
 /// process that serves: a file that is neither cut nor grown is overwritten in place, which is cheapest.
 const LOG_BYTES: &str = "134217728";
-/// How long the connection that copies the log waits for a lock: so long it may itself hold writers up, where somebody
-/// began to read at a bad moment.
+/// How long the connection that copies the log waits for a lock: so long it may itself hold writers up where somebody
+/// began to read at a bad moment, beside the time that the rest of the copy takes.
 const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(50);
 /// The writer keeps up to this much of the file in memory, in KiB (negative, as the pragma wants it): a transaction
 /// over 100,000 scattered keys would otherwise write its pages out again and again before it ends.
