@@ -83,7 +83,8 @@ impl Session {
     /// Undoes what is open. Where that cannot be done the connection is closed, which undoes it as well.
     pub(crate) async fn undo(&mut self) {
         let (true, Some(connection)) = (self.open, &mut self.connection) else { return };
-        if connection.execute("ROLLBACK").await.is_ok_or_else_says(NOTHING_OPEN) {
+        let undone = connection.execute("ROLLBACK").await;
+        if undone.err().is_none_or(|error| says(&error, NOTHING_OPEN)) {
             self.open = false;
         } else if let Some(mut connection) = self.connection.take() {
             // Whatever happens meanwhile, it does not go back.
@@ -124,16 +125,6 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.give_back();
-    }
-}
-
-trait OrElseSays {
-    fn is_ok_or_else_says(&self, what: &str) -> bool;
-}
-
-impl<T> OrElseSays for Result<T, SqlxError> {
-    fn is_ok_or_else_says(&self, what: &str) -> bool {
-        self.as_ref().err().is_none_or(|error| says(error, what))
     }
 }
 
