@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions};
 
-use crate::world::{World, body, providers_toml};
+use crate::world::{World, body, leave_early, providers_toml};
 
 /// The first line with both texts; lines wait for a moment before they are written.
 async fn line(server: &Server, one: &str, other: &str) -> Result<String> {
@@ -62,15 +62,7 @@ async fn what_goes_on_without_its_caller_is_logged_under_the_request() -> Result
     instance.set_env("RUST_LOG", "debug");
     let world = World::of(instance).await?;
     let call = decisions(&world.inference.secret, body("acme/alone")).header("x-request-id", "left-early");
-    {
-        let calling = call.send(world.server.address());
-        tokio::pin!(calling);
-        tokio::select! {
-            reply = &mut calling => anyhow::bail!("an answer came: {}", reply?.text()),
-            arrived = alpha.wait_for_request() => arrived?,
-        }
-    }
-    alpha.wait_until_abandoned(1).await?;
+    leave_early(&call, world.server.address(), &alpha).await?;
     let refused = line(&world.server, "http.request{request.id=left-early ", "499").await?;
     ensure!(refused.contains("DEBUG http.request{"), "{refused}");
     world.server.stop().await

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Upstream, decisions};
 
 use crate::costs::rows;
-use crate::world::{ANSWER, World, body};
+use crate::world::{ANSWER, World, body, leave_early};
 
 #[tokio::test]
 async fn when_the_caller_leaves_the_provider_is_left_and_the_request_is_on_record() -> Result<()> {
@@ -16,15 +16,7 @@ async fn when_the_caller_leaves_the_provider_is_left_and_the_request_is_on_recor
         let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
         let world = World::with_providers(&alpha, &beta, 60_000).await?;
         let call = decisions(&world.inference.secret, body("acme/pair"));
-        {
-            let calling = call.send(world.server.address());
-            tokio::pin!(calling);
-            tokio::select! {
-                reply = &mut calling => anyhow::bail!("an answer came: {}", reply?.text()),
-                arrived = alpha.wait_for_request() => arrived?,
-            }
-        }
-        alpha.wait_until_abandoned(1).await?;
+        leave_early(&call, world.server.address(), &alpha).await?;
         let since = Instant::now();
         loop {
             let listed = world.instance.json(&["usage", "list"]).await?;

@@ -1,8 +1,10 @@
 //! What most tests need: a running gateway and a key of each kind.
 
-use anyhow::Result;
+use std::net::SocketAddr;
+
+use anyhow::{Result, bail};
 use serde_json::Value;
-use tollgate_tests::{Instance, Key, Server, Upstream};
+use tollgate_tests::{Call, Instance, Key, Server, Upstream};
 
 /// A typed request that the sandbox and every provider of these tests can answer.
 pub const QUESTIONS: &str = r#"{"refund":{"type":"noul","instructions":"Does the writer want a refund?"}}"#;
@@ -114,4 +116,13 @@ prompt_price = "0.000000042"
 completion_price = "0"
 "#
     )
+}
+
+/// Sends a call and leaves once the provider, which says nothing, has it; returns when the provider is left as well.
+pub async fn leave_early(call: &Call, address: SocketAddr, provider: &Upstream) -> Result<()> {
+    tokio::select! {
+        reply = call.send(address) => bail!("an answer came: {}", reply?.text()),
+        arrived = provider.wait_for_request() => arrived?,
+    }
+    provider.wait_until_abandoned(1).await
 }
