@@ -50,8 +50,8 @@ mod guided {
     });
 }
 
-/// `fuzz FOLDER SECONDS` searches and writes what it finds into the folder; `fuzz FILE` tries one input. The variable
-/// `FUZZ_TARGET` names the target; `list` prints all names.
+/// `fuzz FOLDER SECONDS [SEED]` searches and writes what it finds into the folder; `fuzz FILE` tries one input. The
+/// variable `FUZZ_TARGET` names the target; `list` prints all names.
 #[cfg(not(fuzzing))]
 fn main() -> anyhow::Result<()> {
     use anyhow::{Context as _, bail};
@@ -63,16 +63,17 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
         [file] => (target.check)(&std::fs::read(file)?),
-        [folder, seconds] => {
+        [folder, seconds, seed @ ..] if seed.len() <= 1 => {
+            let seed = seed.first().map_or(Ok(u64::from(std::process::id())), |seed| seed.parse())?;
             let seconds = std::time::Duration::from_secs(seconds.parse()?);
             let began = now();
             let goes_on = |tried: u64| !tried.is_multiple_of(64) || began.elapsed() < seconds;
-            match fuzz::search::run(&target, folder.as_ref(), u64::from(std::process::id()), goes_on)? {
+            match fuzz::search::run(&target, folder.as_ref(), seed, goes_on)? {
                 None => Ok(()),
                 Some(found) => bail!("{}: {}: {}", target.name, found.file.display(), found.fault),
             }
         }
-        _ => bail!("FUZZ_TARGET=NAME fuzz FOLDER SECONDS, or FUZZ_TARGET=NAME fuzz FILE"),
+        _ => bail!("FUZZ_TARGET=NAME fuzz FOLDER SECONDS [SEED], or FUZZ_TARGET=NAME fuzz FILE"),
     }
 }
 

@@ -18,9 +18,16 @@ use engine::Engine;
 /// How to search.
 #[derive(Args)]
 pub struct Options {
-    /// Seconds a target.
+    /// Seconds a target, at most.
     #[arg(long, default_value_t = 600)]
     seconds: u64,
+    /// Inputs a target, at most; a guided search only.
+    #[arg(long)]
+    inputs: Option<u64>,
+    /// Draw from this number, and begin with nothing that earlier searches came to, so that a search can be repeated:
+    /// with as many inputs it tries the same ones. Without it every search is another.
+    #[arg(long)]
+    seed: Option<u32>,
     /// Targets at a time; as many as there are processors if not given.
     #[arg(long)]
     jobs: Option<usize>,
@@ -32,6 +39,20 @@ pub struct Options {
     unguided: bool,
 }
 
+/// How far a search goes, and what it draws from.
+#[derive(Clone, Copy)]
+struct Bounds {
+    time: Duration,
+    inputs: Option<u64>,
+    seed: Option<u32>,
+}
+
+impl Bounds {
+    fn of(time: Duration) -> Self {
+        Self { time, inputs: None, seed: None }
+    }
+}
+
 /// Builds and searches; an input for which something does not hold is an error.
 pub fn run(options: &Options) -> Result<()> {
     let engine = Engine::build(options.unguided)?;
@@ -39,12 +60,14 @@ pub fn run(options: &Options) -> Result<()> {
     let targets = wanted(engine.targets()?, &options.only)?;
     let jobs = options.jobs.unwrap_or_else(processors).max(1);
     step::announce(&format!(
-        "{} targets, {} s each, {jobs} at a time; what is found goes to {}",
+        "{} targets, {} s each at most, {jobs} at a time; what is found goes to {}",
         targets.len(),
         options.seconds,
         found_folder().display()
     ));
-    let failed = fleet::search(&engine, &targets, jobs, Duration::from_secs(options.seconds))?;
+    let bounds =
+        Bounds { seed: options.seed, inputs: options.inputs, ..Bounds::of(Duration::from_secs(options.seconds)) };
+    let failed = fleet::search(&engine, &targets, jobs, bounds)?;
     if !failed.is_empty() {
         bail!("something does not hold in {}", failed.join(", "));
     }
@@ -55,7 +78,7 @@ pub fn run(options: &Options) -> Result<()> {
 /// A search that does not find a planted fault would find no other.
 fn proves_itself(engine: &Engine) -> Result<()> {
     step::announce("a fault is planted for the search to find");
-    let search = fleet::Search::begin(engine, PLANTED, Duration::from_mins(1))?;
+    let search = fleet::Search::begin(engine, PLANTED, Bounds::of(Duration::from_mins(1)))?;
     let ended = search.wait()?;
     if ended.held {
         bail!("the planted fault was not found: the search is blind");

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
+use super::Bounds;
 use crate::{step, workspace};
 
 /// What tells libFuzzer which parts of the program an input reaches. Options of the code generator that the stable
@@ -84,19 +84,22 @@ impl Engine {
     }
 
     /// The search of a target: from `seeds`, with `corpus` for what reaches further and `found` for what fails.
-    pub fn search(&self, target: &str, [corpus, seeds, found]: [&Path; 3], time: Duration) -> Command {
+    pub fn search(&self, target: &str, [corpus, seeds, found]: [&Path; 3], bounds: Bounds) -> Command {
         let mut command = self.program(target);
         if self.guided {
             command.args([corpus, seeds]).args([
                 format!("-artifact_prefix={}/", found.display()),
-                format!("-max_total_time={}", time.as_secs().max(1)),
+                format!("-max_total_time={}", bounds.time.as_secs().max(1)),
                 format!("-max_len={MAX_BYTES}"),
                 format!("-timeout={MAX_SECONDS}"),
                 format!("-rss_limit_mb={MAX_MIB}"),
                 "-print_final_stats=1".to_owned(),
             ]);
+            command.args(bounds.inputs.map(|inputs| format!("-runs={inputs}")));
+            command.args(bounds.seed.map(|seed| format!("-seed={seed}")));
         } else {
-            command.arg(found).arg(time.as_secs().max(1).to_string());
+            command.arg(found).arg(bounds.time.as_secs().max(1).to_string());
+            command.args(bounds.seed.map(|seed| seed.to_string()));
         }
         command
     }
@@ -134,18 +137,25 @@ fn host() -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_search_is_told_its_bounds_and_its_folders() {
         let engine = Engine { binary: "/x/fuzz".into(), guided: true };
         let folders = ["/c", "/s", "/f"].map(Path::new);
-        let command = engine.search("t", folders, Duration::from_secs(7));
+        let bounds = Bounds::of(Duration::from_secs(7));
+        let command = engine.search("t", folders, bounds);
         let arguments: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         assert_eq!(arguments[..4], ["/c", "/s", "-artifact_prefix=/f/", "-max_total_time=7"]);
         assert_eq!(engine.reproduction("t", Path::new("/f/crash-1")), "FUZZ_TARGET=t /x/fuzz /f/crash-1");
+        assert!(!arguments.iter().any(|argument| argument.starts_with("-seed") || argument.starts_with("-runs")));
+        let repeatable = Bounds { seed: Some(3), inputs: Some(9), ..bounds };
+        let command = engine.search("t", folders, repeatable);
+        let arguments: Vec<String> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert_eq!(arguments[arguments.len() - 2..], ["-runs=9", "-seed=3"]);
         let unguided = Engine { guided: false, ..engine };
-        let command = unguided.search("t", folders, Duration::ZERO);
-        assert_eq!(command.get_args().collect::<Vec<_>>(), ["/f", "1"]);
+        let command = unguided.search("t", folders, Bounds { time: Duration::ZERO, ..repeatable });
+        assert_eq!(command.get_args().collect::<Vec<_>>(), ["/f", "1", "3"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::engine::Engine;
-use super::{folder, found_folder, make};
+use super::{Bounds, folder, found_folder, make};
 use crate::step;
 
 /// A search under way.
@@ -31,22 +31,22 @@ pub struct Ended {
 }
 
 impl Search {
-    /// Starts it, from fresh seeds and whatever earlier searches came to.
-    pub fn begin(engine: &Engine, target: &str, time: Duration) -> Result<Self> {
+    /// Starts it, from fresh seeds and, unless it is to be repeatable, whatever earlier searches came to.
+    pub fn begin(engine: &Engine, target: &str, bounds: Bounds) -> Result<Self> {
         let own = |kind: &str| folder().join(kind).join(target);
         for stale in ["seeds", "found"] {
             let _ = fs::remove_dir_all(own(stale));
         }
         let planted = target == super::PLANTED;
-        if planted {
-            // What found it the last time would find it at once.
+        if planted || bounds.seed.is_some() {
+            // What found the planted fault the last time would find it at once.
             let _ = fs::remove_dir_all(own("corpus"));
         }
         let (corpus, seeds, found) = (make(own("corpus"))?, make(own("seeds"))?, make(own("found"))?);
         engine.write_seeds(target, &seeds)?;
         let log = make(folder().join("log"))?.join(format!("{target}.log"));
         let said = File::create(&log)?;
-        let mut command = engine.search(target, [&corpus, &seeds, &found], time);
+        let mut command = engine.search(target, [&corpus, &seeds, &found], bounds);
         command.stdout(Stdio::from(said.try_clone()?)).stderr(said);
         let child = command.spawn().with_context(|| format!("the search of {target} does not start"))?;
         Ok(Self { target: target.to_owned(), child, log, found })
@@ -74,6 +74,12 @@ impl Ended {
         lines[lines.len().saturating_sub(30)..].join("\n")
     }
 
+    /// What does not hold: the line behind the panic's place, or the end of what was said where there is none.
+    fn fault(&self) -> String {
+        let mut lines = self.log.lines().skip_while(|line| !line.contains("panicked at"));
+        lines.next().and(lines.next()).map_or_else(|| self.tail(), str::to_owned)
+    }
+
     /// How many inputs were tried, as libFuzzer tells it.
     fn tried(&self) -> Option<&str> {
         self.log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:")).map(str::trim)
@@ -84,15 +90,19 @@ impl Ended {
             let tried = self.tried().map(|count| format!(", {count} inputs")).unwrap_or_default();
             return step::announce(&format!("{}: holds{tried}", self.target));
         }
-        step::announce(&format!("{}: SOMETHING DOES NOT HOLD\n{}", self.target, self.tail()));
+        step::announce(&format!("{}: SOMETHING DOES NOT HOLD\n{}", self.target, self.fault()));
         for file in files(&self.found) {
+            match fs::read(&file) {
+                Ok(input) => step::announce(&format!("the input, escaped: {}", input.escape_ascii())),
+                Err(error) => step::announce(&format!("the input cannot be read: {error}")),
+            }
             step::announce(&format!("to try it again: {}", engine.reproduction(&self.target, &file)));
         }
     }
 }
 
 /// Searches all of them, so many at a time; the names of those in which something was found.
-pub fn search(engine: &Engine, targets: &[String], jobs: usize, time: Duration) -> Result<Vec<String>> {
+pub fn search(engine: &Engine, targets: &[String], jobs: usize, bounds: Bounds) -> Result<Vec<String>> {
     make(found_folder())?;
     let mut waiting: VecDeque<&String> = targets.iter().collect();
     let mut running: Vec<Search> = Vec::new();
@@ -101,7 +111,7 @@ pub fn search(engine: &Engine, targets: &[String], jobs: usize, time: Duration) 
         while running.len() < jobs
             && let Some(target) = waiting.pop_front()
         {
-            running.push(Search::begin(engine, target, time)?);
+            running.push(Search::begin(engine, target, bounds)?);
         }
         std::thread::sleep(Duration::from_millis(100));
         let mut going = Vec::new();
@@ -137,5 +147,8 @@ mod tests {
         assert_eq!(ended.tried(), Some("1234"));
         assert_eq!(ended.tail().lines().count(), 30);
         assert!(ended.tail().ends_with("last") && files(&ended.found).is_empty());
+        assert_eq!(ended.fault(), ended.tail());
+        let log = "a line\nthread 't' panicked at main.rs:1:2:\nthe fault\nstack backtrace:\n".to_owned();
+        assert_eq!(Ended { log, ..ended }.fault(), "the fault");
     }
 }

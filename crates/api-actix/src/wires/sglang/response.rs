@@ -1,7 +1,7 @@
 //! Answers of SGLang's own Decisions wire.
 
 use domain::decision::{Answer, AnswerValue, Question, QuestionKind};
-use domain::json::Json;
+use domain::json::{Json, JsonKind};
 
 use crate::wires::Answered;
 use crate::wires::answered::{by_level, by_option, complement, riders, unanswered};
@@ -54,10 +54,20 @@ fn one(question: &Question, answer: &Answer) -> String {
     riders(object.maybe("label_mass", mass.as_ref().map(Json::text)), answer)
 }
 
-/// As the provider told it: beside the answer, or among how it was made.
+/// As the provider told it: beside the answer, or among how it was made. Providers of other wires may call anything by
+/// this name, so only what is a sum of probabilities is passed on.
 fn label_mass(answer: &Answer) -> Option<Json> {
     let member = |json: &Json, wanted: &str| {
-        json.members().into_iter().flatten().find(|(name, _)| name == wanted).map(|(_, value)| value)
+        let found = json.members().into_iter().flatten().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value)
     };
-    member(&answer.json, "label_mass").or_else(|| member(&member(&answer.json, "metadata")?, "label_mass"))
+    let is_mass = |json: &Json| {
+        let number = (json.kind() == JsonKind::Number).then(|| json.text().parse::<f64>().ok()).flatten();
+        number.is_some_and(|mass| (0.0..=MOST_MASS).contains(&mass))
+    };
+    let beside = member(&answer.json, "label_mass").filter(is_mass);
+    beside.or_else(|| member(&member(&answer.json, "metadata")?, "label_mass").filter(is_mass))
 }
+
+/// What sums of probabilities may come to when they are sums of floats.
+const MOST_MASS: f64 = 1.0 + 1e-3;
