@@ -18,6 +18,7 @@ use sea_orm::{
 };
 use sea_orm_migration::MigrationStatus;
 
+use crate::bell::Bell;
 use crate::change_feed::SeaOrmChangeFeed;
 use crate::checkpoint::Checkpoints;
 use crate::errors::{is_busy, store_error};
@@ -36,6 +37,7 @@ struct Shared {
     /// The one connection that writes. SQLite lets one write at a time anyway; taking turns here is fair and costs
     /// no polling.
     writer: DatabaseConnection,
+    bell: Arc<Bell>,
     turns: Turns,
     /// Connections that cannot write.
     readers: DatabaseConnection,
@@ -84,11 +86,13 @@ impl Database {
         let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
         location.prepare().map_err(StoreError::unavailable)?;
         let checkpoints = Checkpoints::new(settings, &location);
-        let writer = open_writer(settings, &location, &checkpoints).await?;
+        let bell = Arc::<Bell>::default();
+        let writer = open_writer(settings, &location, &checkpoints, &bell).await?;
         let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
         Ok(Self {
             shared: Arc::new(Shared {
                 writer,
+                bell,
                 turns: Turns::default(),
                 readers,
                 checkpoints,
@@ -144,6 +148,11 @@ impl Database {
     /// For a single statement that writes; several that belong together need [`Database::begin`].
     pub(crate) fn writer(&self) -> Turn<'_> {
         Turn { connection: &self.shared.writer, _asking: self.shared.turns.ask() }
+    }
+
+    /// What the connection that writes rings.
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.shared.bell
     }
 
     /// The pool of the connection that writes, for whoever keeps it and heeds [`Database::turns`].
@@ -218,11 +227,12 @@ async fn open_writer(
     settings: &StorageSettings,
     location: &Location,
     checkpoints: &Checkpoints,
+    bell: &Arc<Bell>,
 ) -> Result<DatabaseConnection, StoreError> {
     let attempts = settings.busy_timeout.as_millis() / OPEN_RETRY.as_millis();
     let mut attempt = 0;
     loop {
-        let opened = sqlite::writer(settings, location, &checkpoints.commits).await;
+        let opened = sqlite::writer(settings, location, &checkpoints.commits, bell).await;
         match opened.map_err(|error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)))) {
             Ok(pool) => return Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool)),
             Err(error) if is_busy(&error) && location.access != Access::ReadOnly && attempt < attempts => {

@@ -4,6 +4,7 @@
 //! through connections of their own and never wait for a write.
 
 mod audit;
+mod bell;
 mod change_feed;
 mod checkpoint;
 mod chunks;

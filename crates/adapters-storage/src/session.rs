@@ -1,9 +1,11 @@
 //! The connection that writes, kept by whoever writes often.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use domain::error::StoreError;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::sqlite::SqliteArguments;
 use sea_orm::sqlx::{self, Arguments, AssertSqlSafe, Either, Executor, Sqlite};
@@ -18,6 +20,10 @@ pub(crate) const FAIL: &str = "abs(-9223372036854775808)";
 const FAILED: &str = "integer overflow";
 /// What SQLite says where there is nothing to undo.
 const NOTHING_OPEN: &str = "no transaction is active";
+
+/// How long is waited for the bell. A text that rings none, for it met an error or returns more rows than wait for whoever
+/// asked, is heard of this much later; one that takes longer wakes us at each of its statements.
+const UNTIL_RUNG: Duration = Duration::from_millis(5);
 
 /// Runs texts of several statements on the connection that writes, each in one go: every text goes to the thread of the
 /// connection and back once, whatever its number of statements.
@@ -46,8 +52,8 @@ impl Session {
         Self { database, connection: None, open: false }
     }
 
-    /// Runs every statement of a text, of which there are so many, one after the other, and returns the rows of all of
-    /// them. At the first error it stops, and what is open stays open: see [`Session::undo`].
+    /// Runs every statement of a text, of which there are so many and the last of which rings the [`Bell`](crate::bell),
+    /// one after the other, and returns the rows of all of them. At the first error it stops, and what is open stays open: see [`Session::undo`].
     pub(crate) async fn send(
         &mut self,
         text: Arc<str>,
@@ -65,11 +71,22 @@ impl Session {
         };
         self.open = true;
         let mut answers = connection.fetch_many(sqlx::query_with(AssertSqlSafe(text), arguments));
+        // Begun, but not to be woken by what it answers.
+        let mut next = answers.poll_next_unpin(&mut Context::from_waker(Waker::noop()));
+        if next.is_pending() {
+            // Either is as good: what is not there yet is waited for below.
+            let _ = tokio::time::timeout(UNTIL_RUNG, self.database.bell().rung()).await;
+        }
         let (mut done, mut rows) = (0, Vec::new());
-        while let Some(answer) = answers.try_next().await.map_err(failure)? {
-            match answer {
-                Either::Left(_) => done += 1,
-                Either::Right(row) => rows.push(QueryResult::from(row)),
+        loop {
+            let answer = match std::mem::replace(&mut next, Poll::Pending) {
+                Poll::Ready(answer) => answer.transpose(),
+                Poll::Pending => answers.try_next().await,
+            };
+            match answer.map_err(failure)? {
+                Some(Either::Left(_)) => done += 1,
+                Some(Either::Right(row)) => rows.push(QueryResult::from(row)),
+                None => break,
             }
         }
         // A thread that dies in the middle says no more, which looks like the end.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sea_orm::sqlx::{self, ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
+use crate::bell::{self, Bell};
 use crate::checkpoint::Commits;
 use crate::location::{Access, Location};
 use crate::settings::{StorageSettings, Synchronous};
@@ -29,11 +30,13 @@ pub(crate) async fn writer(
     settings: &StorageSettings,
     location: &Location,
     commits: &Arc<Commits>,
+    bell: &Arc<Bell>,
 ) -> Result<SqlitePool, sqlx::Error> {
     let mut options = options(settings, location)
         .pragma("cache_size", WRITER_CACHE)
         .statement_cache_capacity(WRITER_TEXTS)
-        .row_buffer_size(WRITER_ROWS);
+        .row_buffer_size(WRITER_ROWS)
+        .collation(bell::ORDER, bell.order());
     if location.access != Access::ReadOnly {
         options = options.journal_mode(SqliteJournalMode::Wal).pragma("journal_size_limit", LOG_BYTES);
     }

@@ -72,10 +72,11 @@ pub(super) trait Run: Send {
 
 /// All in one go.
 impl Run for Session {
-    async fn run(&mut self, texts: &mut Texts, script: Script) -> Result<Rows, StoreError> {
-        let text = texts.whole(&script.parts);
+    async fn run(&mut self, texts: &mut Texts, mut script: Script) -> Result<Rows, StoreError> {
         let commits = script.parts.last().is_some_and(|(kind, _)| *kind == Kind::Commit);
         let leaves = if commits { Leaves::Committed } else { Leaves::Open };
+        script.then(Kind::Ring);
+        let text = texts.whole(&script.parts);
         let mut parts: Vec<Vec<QueryResult>> = std::iter::repeat_with(Vec::new).take(script.parts.len()).collect();
         for row in self.send(text, parts.len(), script.values, leaves).await? {
             let place = usize::try_from(row.try_get_by_index::<i64>(0).map_err(store_error)?);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sea_orm::{DbBackend, IdenStatic, Iterable};
 
+use crate::bell::RING;
 use crate::entities::{outbox, reservations, spend_counters, usage_records};
 use crate::session::FAIL;
 
@@ -15,6 +16,8 @@ pub(super) enum Kind {
     Begin,
     /// Commits it.
     Commit,
+    /// Tells whoever waits that everything before has been done. The last one of a text.
+    Ring,
     /// Adds usage records. One that is there is an error.
     AddUsage,
     /// Adds usage records, but for those that are there; returns the ids of the added ones.
@@ -55,7 +58,7 @@ impl Kind {
     /// Values of a row, and behind all rows.
     fn width(self) -> (usize, usize) {
         match self {
-            Self::Begin | Self::Commit => (0, 0),
+            Self::Begin | Self::Commit | Self::Ring => (0, 0),
             Self::AddUsage | Self::AddFreshUsage => (25, 0),
             Self::FindAbandoned
             | Self::RemoveUsage
@@ -131,6 +134,7 @@ fn text(backend: DbBackend, kind: Kind, rows: usize, place: usize) -> String {
         Kind::Begin if backend == DbBackend::Sqlite => "BEGIN IMMEDIATE".to_owned(),
         Kind::Begin => "BEGIN".to_owned(),
         Kind::Commit => "COMMIT".to_owned(),
+        Kind::Ring => RING.to_owned(),
         Kind::AddUsage => insert::<usage_records::Column>("usage_records", rows, &values()),
         Kind::AddFreshUsage => {
             let insert = insert::<usage_records::Column>("usage_records", rows, &values());
