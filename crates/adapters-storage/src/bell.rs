@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 /// The bell of the connection that writes, which the last statement of a text rings.
@@ -27,7 +28,12 @@ impl Bell {
         }
     }
 
-    /// Returns when the bell has been rung since this last returned.
+    /// Forgets that it has been rung: by a text whose end was noticed otherwise.
+    pub(crate) fn silence(&self) {
+        let _ = self.rung().now_or_never();
+    }
+
+    /// Returns when the bell has been rung since this last returned, or since it was silenced.
     pub(crate) async fn rung(&self) {
         self.0.notified().await;
     }
@@ -58,5 +64,8 @@ mod tests {
             assert!(rung().await.is_ok());
             assert!(rung().await.is_err());
         }
+        database.writer().execute_unprepared(RING).await.unwrap();
+        database.bell().silence();
+        assert!(rung().await.is_err(), "what was rung before is forgotten");
     }
 }

@@ -70,6 +70,7 @@ impl Session {
             }
         };
         self.open = true;
+        self.database.bell().silence();
         let mut answers = connection.fetch_many(sqlx::query_with(AssertSqlSafe(text), arguments));
         // Begun, but not to be woken by what it answers.
         let mut next = answers.poll_next_unpin(&mut Context::from_waker(Waker::noop()));
