@@ -41,8 +41,22 @@ pub struct Reading {
 impl Reading {
     /// A gauge without labels.
     pub fn gauge(name: &'static str, help: &'static str, read: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self::single(name, help, Kind::Gauge, read)
+    }
+
+    /// A counter without labels.
+    pub fn counter(name: &'static str, help: &'static str, read: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self::single(name, help, Kind::Counter, read)
+    }
+
+    fn single(
+        name: &'static str,
+        help: &'static str,
+        kind: Kind,
+        read: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Self {
         let read = move || vec![Sample { labels: Vec::new(), value: read() }];
-        Self { name, help, kind: Kind::Gauge, read: Box::new(read) }
+        Self { name, help, kind, read: Box::new(read) }
     }
 }
 

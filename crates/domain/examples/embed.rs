@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
 use domain::budget::{
-    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, Settlement, StandingLimit,
+    Backlog, BacklogBounds, Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, SettleBacklog,
+    Settlement, StandingLimit,
 };
 use domain::decision::{
     DecisionDraft, DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage, RouterSettings, StaysToTheEnd,
@@ -236,10 +237,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ..DecisionDraft::default()
     }
     .check()?;
+    let backlog = Backlog::new(BacklogBounds::new(1));
+    let late =
+        SettleBacklog::new(&backlog, Arc::clone(&usage) as Arc<dyn Ledger>, Arc::new(NoMeter), Arc::new(RuntimeTimer));
     let ports = SubmitDecisionPorts {
         catalogue,
         provider: Arc::new(MoneyJudge),
         ledger: Arc::clone(&usage) as Arc<dyn Ledger>,
+        backlog,
         policies: Arc::new(NoGuardrails),
         meter: Arc::new(NoMeter),
         broadcaster: Arc::new(NoBroadcast),
@@ -252,6 +257,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let submit = SubmitDecision::new(ports, endpoints, RouterSettings::new(Duration::from_secs(30)));
     let decision = submit.execute(principal.inference()?, ids.request_id(), request, Arc::new(StaysToTheEnd)).await?;
     println!("{} answered {} for {} USD", decision.provider, decision.answers.json().text(), decision.cost);
+    // A service runs this beside its requests; it ends with what makes them.
+    drop(submit);
+    late.run(std::future::pending(), Duration::from_secs(1)).await;
     let kept = usage.records().pop().ok_or("its usage is on record")?;
     println!("{} is on record with {} input tokens", kept.id, kept.input_tokens);
     Ok(())

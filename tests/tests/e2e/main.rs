@@ -38,6 +38,7 @@ mod shell;
 mod stores;
 mod stores_gone;
 mod strings;
+mod unwritten;
 mod usage;
 mod vanishing;
 mod world;

@@ -9,7 +9,7 @@ use api_actix::{Application, DestinationUseCases, GuardrailUseCases, HttpSetting
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};
 use domain::audit::{Actor, AuditDraft, Refusals};
-use domain::budget::{Ledger, WorkspaceBudgets};
+use domain::budget::{Backlog, BacklogBounds, Ledger, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, ProviderAnswer, ReportedUsage, RouterSettings, SubmitDecision, SubmitDecisionPorts,
@@ -162,6 +162,7 @@ impl Setup {
             catalogue: Arc::clone(&self.catalogue),
             provider: self.provider,
             ledger: Arc::clone(&self.ledger),
+            backlog: Backlog::new(BacklogBounds::new(0)),
             policies: self.policies,
             meter: Arc::new(NoMeter),
             broadcaster: Arc::new(NoBroadcast),

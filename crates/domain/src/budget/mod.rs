@@ -5,15 +5,20 @@
 //! limit, whatever runs at the same time.
 
 mod admission;
+mod backlog;
 mod bill;
 mod errors;
 mod model;
 mod period;
 mod ports;
+mod settle_backlog;
 
 pub use admission::*;
+pub use backlog::{Backlog, BacklogBounds, BacklogStanding};
 pub use bill::*;
 pub use errors::*;
 pub use model::*;
 pub use period::*;
 pub use ports::*;
+pub use settle_backlog::SettleBacklog;
+pub(crate) use settle_backlog::charged;

@@ -25,7 +25,8 @@ use super::{
     SubmitDecisionError,
 };
 use crate::api_key::InferenceKey;
-use crate::budget::{Ledger, Payer};
+use crate::budget::{Backlog, Ledger, Payer};
+use crate::error::StoreError;
 use crate::guardrail::filter::{Aliases, Filtered};
 use crate::guardrail::{FilterAction, GuardrailPolicies, Policy};
 use crate::ids::{DecisionId, RequestId};
@@ -44,6 +45,8 @@ pub struct SubmitDecisionPorts {
     pub provider: Arc<dyn DecisionProvider>,
     /// Where money is reserved and usage is charged.
     pub ledger: Arc<dyn Ledger>,
+    /// Where charges wait that the ledger did not take.
+    pub backlog: Backlog,
     /// What keys are under.
     pub policies: Arc<dyn GuardrailPolicies>,
     /// Who counts.
@@ -66,7 +69,8 @@ pub struct SubmitDecisionPorts {
 /// may come to, tries them in order, charges the usage, answers.
 ///
 /// What the guardrails' filters leave of the inquiry is the one value that is routed and sent. The usage record is durable before the answer is returned. When the caller leaves, the attempt under way is given
-/// up, but the record is still written; run it in a task that outlives the caller.
+/// up, but the record is still written; run it in a task that outlives the caller. A record that the store does not take is
+/// kept in the backlog and written later; its caller gets an error.
 pub struct SubmitDecision {
     router: Arc<Router>,
     in_flight: InFlight,
@@ -125,6 +129,10 @@ impl SubmitDecision {
         let request = Arc::new(request);
         let is_limited = key.limited() || policy.is_some_and(Policy::limits_money);
         let mut route = router.route(&request, policy, is_limited)?;
+        if !router.ports.backlog.accepts() {
+            // A provider would bill what nobody could be charged.
+            return Err(StoreError::unavailable("too many settlements wait to be written").into());
+        }
         let id = router.ports.ids.decision_id();
         let funds = is_limited.then(|| {
             let guardrails = policy.map(Policy::ids).unwrap_or_default();

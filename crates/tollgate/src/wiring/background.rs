@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{ChangeWatcher, LiveCatalogue};
-use domain::budget::{ExpiryReport, Ledger};
+use domain::budget::{ExpiryReport, Ledger, SettleBacklog};
 use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use domain::file::{SweepDocuments, SweepReport};
@@ -27,6 +27,9 @@ const SWEEP_GRACE: Duration = Duration::from_hours(1);
 const EXPIRE_EVERY: Duration = Duration::from_secs(5);
 /// Reservations that are ended in one transaction: others wait for it no longer than a moment.
 const EXPIRE_BATCH: u64 = 200;
+
+/// How long an instance that ends waits for a store that is away: somewhat less than for everything.
+const SETTLE_WITHIN: Duration = Duration::from_secs(25);
 
 /// Tasks that are counted, and the word that ends them.
 #[derive(Debug, Clone, Default)]
@@ -77,6 +80,12 @@ impl Background {
                 }
             }
         });
+    }
+
+    /// Charges what the store did not take, until nobody can add to it; at the end for no longer than the stop allows.
+    pub fn settle_late(&self, late: SettleBacklog) {
+        let cancelled = self.cancelled.clone();
+        self.tasks.spawn(async move { late.run(cancelled.cancelled(), SETTLE_WITHIN).await });
     }
 
     /// Ends the tasks and waits for all of them; false where some did not end in time.

@@ -7,6 +7,7 @@ use adapters_cache::{CachedKeyGrants, CachedPolicies};
 use adapters_metrics::{Kind, Metrics, OPENMETRICS, Reading, Sample};
 use adapters_storage::{Database, SeaOrmOutbox};
 use api_actix::{Answer, Exposition, NoRecorder, Recorder};
+use domain::budget::BacklogStanding;
 use domain::observability::{Meter, NoMeter, Outbox};
 use domain::rate::RateLimited;
 use domain::routing::{BreakerState, EndpointDirectory, HealthBoard};
@@ -152,6 +153,17 @@ impl Measures {
     /// Shows how many records wait to be written.
     pub fn watch_ledger(&self, waiting: impl Fn() -> u64 + Send + Sync + 'static) {
         self.watch(|| Reading::gauge("ledger_queue", "Jobs that wait to be written to the ledger", waiting));
+    }
+
+    /// Shows the settlements that the store did not take at once.
+    pub fn watch_backlog(&self, backlog: impl Fn() -> BacklogStanding + Clone + Send + Sync + 'static) {
+        let (of_written, of_lost) = (backlog.clone(), backlog.clone());
+        let help = "Settlements that wait in memory for the store";
+        self.watch(|| Reading::gauge("settlements_waiting", help, move || backlog().waiting));
+        let help = "Settlements that waited for the store and were charged";
+        self.watch(|| Reading::counter("settlements_written_late", help, move || of_written().written));
+        let help = "Settlements that could not be kept for the store and are not charged";
+        self.watch(|| Reading::counter("settlements_lost", help, move || of_lost().lost));
     }
 
     /// Looks at the outbox every few seconds, beside requests, until the instance ends.

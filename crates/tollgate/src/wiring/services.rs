@@ -10,7 +10,7 @@ use adapters_system::{LocalRateLimiter, TokioTimer};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
 use domain::api_key::Authenticate;
-use domain::budget::Ledger;
+use domain::budget::{Backlog, BacklogBounds, Ledger, SettleBacklog};
 use domain::container::BlobStore;
 use domain::decision::{SubmitDecision, SubmitDecisionPorts};
 use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
@@ -76,9 +76,13 @@ pub async fn services(
     measures.watch_outbox(stores, background);
     let ledger: Arc<dyn Ledger> = Arc::new(ledger);
     let random = router::randomness(config)?;
+    let backlog = backlog(config);
+    measures.watch_backlog(backlog.watch());
     let refusals = (!config.storage.read_only).then(|| refusals::start(stores, background));
     if !config.storage.read_only {
         stores.checkpoint_beside_requests().await?;
+        let timer = Arc::new(TokioTimer);
+        background.settle_late(SettleBacklog::new(&backlog, Arc::clone(&ledger), measures.meter(), timer));
         background.expire_reservations(Arc::clone(&ledger), config.unknown_usage, measures.meter());
         retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background);
     }
@@ -87,6 +91,7 @@ pub async fn services(
         catalogue: catalogue(),
         provider,
         ledger: Arc::clone(&ledger),
+        backlog,
         policies,
         meter: measures.meter(),
         broadcaster,
@@ -126,6 +131,16 @@ pub async fn services(
         ids: Arc::clone(&stores.ids),
         clock: clock(),
     })
+}
+
+/// Where charges wait for the store; where it is only read, nothing may be sent that would have to be charged.
+fn backlog(config: &Config) -> Backlog {
+    let bounds = if config.storage.read_only {
+        BacklogBounds::nothing()
+    } else {
+        BacklogBounds::new(config.limits.max_in_flight)
+    };
+    Backlog::new(bounds)
 }
 
 fn guardrails(

@@ -7,7 +7,7 @@ use super::coalescing::Share;
 use super::money::Denied;
 use super::part::PartEnd;
 use super::router::{Routed, Router};
-use crate::budget::Settlement;
+use crate::budget::{Settlement, charged};
 use crate::decision::{Answers, Decision, DecisionRequest, FailedAttempts, RoutingFunnel, SubmitDecisionError};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::Policy;
@@ -62,7 +62,7 @@ impl Router {
         })
     }
 
-    /// Charges a record, and tells of it.
+    /// Charges a record, and tells of it. What the store does not take now is charged later, and there is no answer.
     async fn charge(
         &self,
         submission: &Submission<'_>,
@@ -72,18 +72,13 @@ impl Router {
         let exchange = Exchange { inquiry: &submission.filtered.inquiry, answers };
         let messages = self.ports.broadcaster.messages(&record, &exchange);
         let reserved = submission.funds.as_ref().map(|funds| funds.amount());
-        let beyond = reserved.filter(|reserved| record.cost > *reserved);
-        self.ports.ledger.settle(Settlement { record: record.clone(), messages }).await?;
-        if let Some(reserved) = beyond {
-            tracing::warn!(
-                decision.id = %record.id,
-                reserved_usd = %reserved,
-                cost_usd = %record.cost,
-                "a charge went beyond what was reserved: a provider counts more tokens than money.token_factor allows for"
-            );
-            self.ports.meter.beyond_bound();
+        if let Err(error) = self.ports.ledger.settle(Settlement { record: record.clone(), messages }).await {
+            // Written anew rather than kept beside every request that goes well. Of two with one id one is charged.
+            let messages = self.ports.broadcaster.messages(&record, &exchange);
+            self.ports.backlog.keep(Settlement { record, messages }, reserved, &error);
+            return Err(error.into());
         }
-        self.ports.meter.settled(&record);
+        charged(&*self.ports.meter, &record, reserved);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::api_key::ApiKeyHash;
-use crate::budget::MockLedger;
+use crate::budget::{BacklogBounds, MockLedger};
 use crate::decision::{DecisionDraft, Inquiry, ProviderAnswer, ProviderCall, Questions, ReportedUsage, StaysToTheEnd};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::NoGuardrails;
@@ -31,6 +31,7 @@ mod racing;
 mod sharing_money;
 mod stage;
 mod unpriced;
+mod unwritten;
 
 use AttemptFailureKind::{Broken, CallerGone, Overloaded, Refused, TimedOut, Unauthorised};
 
@@ -146,6 +147,7 @@ impl Setup {
             catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
             provider: Arc::clone(&provider) as Arc<dyn DecisionProvider>,
             ledger: Arc::new(ledger),
+            backlog: Backlog::new(BacklogBounds::new(0)),
             policies: Arc::new(NoGuardrails),
             meter: Arc::new(NoMeter),
             broadcaster: Arc::new(NoBroadcast),

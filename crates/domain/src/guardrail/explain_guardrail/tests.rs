@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::api_key::ApiKeyName;
 use crate::audit::{AuditDraft, AuditLog};
-use crate::budget::{BudgetScope, Claim, MockLedger, SpendLimit};
+use crate::budget::{Backlog, BacklogBounds, BudgetScope, Claim, MockLedger, SpendLimit};
 use crate::decision::{DecisionDraft, MockDecisionProvider, RouterSettings, SubmitDecisionPorts, Unpriced};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::fixtures::{actor, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
@@ -103,6 +103,7 @@ impl Stage {
             catalogue: Arc::new(Self::catalogue()),
             provider: Arc::new(provider),
             ledger: Arc::new(ledger),
+            backlog: Backlog::new(BacklogBounds::new(0)),
             policies: Arc::new(NoGuardrails),
             meter: Arc::new(NoMeter),
             broadcaster: Arc::new(NoBroadcast),

@@ -29,6 +29,10 @@ pub(super) struct Books {
     claims: Mutex<Vec<Claim>>,
     /// True while money cannot be reserved, or no more of it.
     pub(super) is_away: std::sync::atomic::AtomicBool,
+    /// True while nothing can be charged.
+    pub(super) takes_no_records: std::sync::atomic::AtomicBool,
+    /// The store's.
+    pub(super) clock: FixedClock,
 }
 
 pub(super) fn usd(pico: i64) -> Usd {
@@ -47,7 +51,8 @@ pub(super) fn key(number: u64) -> InferenceKey {
 impl Books {
     /// One workspace with so much credit, and keys with these limits, numbered from one.
     pub(super) async fn new(credit: Option<i64>, limits: &[Option<i64>]) -> Arc<Self> {
-        let store = MemoryStore::new();
+        let clock = FixedClock::default();
+        let store = MemoryStore::new().with_clock(clock.clone());
         let audit = AuditDraft::done(&Actor::system(), "test.change", "subject", Json::object([]));
         let workspace = Workspace {
             id: workspace_id(),
@@ -79,7 +84,7 @@ impl Books {
             };
             assert!(ApiKeyRepository::insert(&store, &key, &audit).await.unwrap());
         }
-        Arc::new(Self { store, ..Self::default() })
+        Arc::new(Self { store, clock, ..Self::default() })
     }
 
     /// Everything so far.
@@ -146,6 +151,9 @@ impl Ledger for Books {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
+        if self.takes_no_records.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(StoreError::unavailable("away"));
+        }
         self.note(Entry::Settled(settlement.record.cost));
         self.store.settle(settlement).await
     }

@@ -37,6 +37,7 @@ async fn nobody_gets_more_than_there_is_and_nobody_less() {
         catalogue: Arc::new(MemoryCatalogue::new(rows)),
         provider: Arc::new(Greedy),
         ledger: Arc::clone(&books) as Arc<dyn Ledger>,
+        backlog: Backlog::new(BacklogBounds::new(0)),
         policies: Arc::new(NoGuardrails),
         meter: Arc::new(NoMeter),
         broadcaster: Arc::new(NoBroadcast),

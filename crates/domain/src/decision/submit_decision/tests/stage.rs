@@ -91,6 +91,7 @@ pub(super) struct Plan {
     pub(super) settings: RouterSettings,
     /// Where money is; without one, a ledger that only takes records.
     pub(super) ledger: Option<Arc<dyn Ledger>>,
+    pub(super) backlog: Backlog,
     pub(super) policies: Arc<dyn GuardrailPolicies>,
     pub(super) meter: Arc<dyn Meter>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
@@ -119,6 +120,7 @@ impl Plan {
             endpoints,
             settings: RouterSettings::new(Duration::from_secs(25)),
             ledger: None,
+            backlog: Backlog::new(BacklogBounds::new(0)),
             policies: Arc::new(NoGuardrails),
             meter: Arc::new(NoMeter),
             broadcaster: Arc::new(NoBroadcast),
@@ -140,6 +142,7 @@ impl Plan {
             catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
             provider: Arc::clone(&stage) as Arc<dyn DecisionProvider>,
             ledger: self.ledger.unwrap_or(Arc::new(ledger)),
+            backlog: self.backlog,
             policies: self.policies,
             meter: self.meter,
             broadcaster: self.broadcaster,
