@@ -5,7 +5,10 @@ use chrono::{DateTime, Utc};
 use domain::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditOutcome};
 use domain::error::StoreError;
 use domain::json::Json;
-use sea_orm::{ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, Order, QueryFilter, QueryOrder,
+    QuerySelect, Select,
+};
 
 use crate::convert::{millis, moment, signed, unsigned};
 use crate::database::Database;
@@ -87,21 +90,26 @@ impl AuditLog for SeaOrmAuditLog {
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         let transaction = self.database.begin().await?;
         // Times need not rise with the places: what goes is what stands before the first entry that stays.
-        let stays = Entity::find()
-            .filter(Column::At.gte(millis(before)))
-            .order_by_asc(Column::Seq)
-            .one(&transaction)
-            .await
-            .map_err(store_error)?;
-        let last = Entity::find().order_by_desc(Column::Seq).one(&transaction).await.map_err(store_error)?;
-        let first = Entity::find().order_by_asc(Column::Seq).one(&transaction).await.map_err(store_error)?;
+        let stays = place(&transaction, Entity::find().filter(Column::At.gte(millis(before))), Order::Asc).await?;
+        let last = place(&transaction, Entity::find(), Order::Desc).await?;
+        let first = place(&transaction, Entity::find(), Order::Asc).await?;
         let (Some(last), Some(first)) = (last, first) else { return Ok(0) };
-        let most = first.seq.saturating_add(i64::try_from(limit).unwrap_or(i64::MAX));
-        let end = stays.map_or(last.seq, |row| row.seq).min(last.seq).min(most);
+        let most = first.saturating_add(i64::try_from(limit).unwrap_or(i64::MAX));
+        let end = stays.unwrap_or(last).min(last).min(most);
         let gone = Entity::delete_many().filter(Column::Seq.lt(end)).exec(&transaction).await.map_err(store_error)?;
         transaction.commit().await.map_err(store_error)?;
         Ok(gone.rows_affected)
     }
+}
+
+/// The place of the first entry in that order. Nothing else of it is read, so that one that cannot be read keeps no other.
+async fn place(
+    connection: &impl ConnectionTrait,
+    entries: Select<Entity>,
+    order: Order,
+) -> Result<Option<i64>, StoreError> {
+    let places = entries.select_only().column(Column::Seq).order_by(Column::Seq, order);
+    places.into_tuple().one(connection).await.map_err(store_error)
 }
 
 fn to_row(entry: &AuditEntry) -> Result<Model, StoreError> {

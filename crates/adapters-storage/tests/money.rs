@@ -13,7 +13,7 @@ use std::time::Duration;
 use adapters_storage::{Database, SeaOrmApiKeyRepository, SeaOrmLedger, SeaOrmWorkspaceRepository};
 use common::*;
 use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope};
-use domain::budget::{ExpiryReport, Ledger, LedgerAudit, Settlement, SpendLimit};
+use domain::budget::{ExpiryReport, Ledger, LedgerAudit, PruneReport, Settlement, SpendLimit};
 use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use domain::money::Usd;
@@ -320,4 +320,71 @@ async fn what_the_ledger_held_before_there_were_counters_is_counted() {
     let standing = ledger.standing(&payer()).await.unwrap();
     let found: Vec<_> = standing.iter().map(|limit| (limit.is_credit, limit.spent.pico())).collect();
     assert_eq!(found, [(true, 0), (false, 60)], "credit was not kept before, and a key's limit counts all");
+}
+
+#[tokio::test]
+async fn retention_goes_on_behind_what_cannot_be_read() {
+    let folder = Folder::new();
+    let clock = FixedClock::at(at(1_790_000_000));
+    let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
+    furnish(&database, 1_000).await;
+    let ledger = start(&database);
+    for number in 1..=20 {
+        settle(&ledger, charged(number, 10)).await;
+    }
+    ledger.reserve(claim(99, 5)).await.unwrap().unwrap();
+    let damages = [
+        (1, "charged_at = -9223372036854775808"),
+        (2, "workspace_id = 'x'"),
+        (3, "guardrails = '['"),
+        (4, "cost_pico = 'much'"),
+        (5, "api_key = x'00'"),
+        (6, "cost_pico = -9223372036854775808"),
+    ];
+    for (number, damage) in damages {
+        folder.execute(&format!("UPDATE usage_records SET {damage} WHERE id = '{}'", decision_id(number))).await;
+    }
+    // Nothing can be asked for beside a reservation of no time either.
+    folder.execute("UPDATE reservations SET reserved_at = -9223372036854775808").await;
+    clock.advance(Duration::from_hours(24 * 100));
+    let prune = async |limit| {
+        let report = ledger.prune(Duration::from_hours(24), limit).await.unwrap();
+        let named: Vec<String> = (1..=6).map(|number| decision_id(number).to_string()).collect();
+        assert_eq!((report.unreadable, report.named), (6, named));
+        report.removed
+    };
+    assert_eq!((prune(1).await, folder.count("usage_records").await), (1, 19));
+    assert_eq!((prune(100).await, folder.count("usage_records").await), (13, 6));
+    assert_eq!((prune(100).await, folder.count("usage_records").await), (0, 6));
+    // What went is in the totals still.
+    assert_eq!(used(&ledger).await, (200, 5));
+    let found = discrepancies(&ledger).await;
+    for number in [1, 2, 3, 4, 5] {
+        let named = format!("record {}, which cannot be read", decision_id(number));
+        assert!(found.iter().any(|line| line.starts_with(&named)), "{named} in {found:?}");
+    }
+    assert!(found.iter().any(|line| line.starts_with(&format!("record {}", decision_id(6)))), "{found:?}");
+}
+
+#[tokio::test]
+async fn of_many_that_cannot_be_read_some_are_named() {
+    let folder = Folder::new();
+    let clock = FixedClock::at(at(1_790_000_000));
+    let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
+    furnish(&database, 1_000).await;
+    let ledger = start(&database);
+    for number in 1..=30 {
+        settle(&ledger, charged(number, 10)).await;
+    }
+    folder.execute("UPDATE usage_records SET workspace_id = 'x'").await;
+    folder
+        .execute(&format!(
+            "UPDATE usage_records SET workspace_id = '{}' WHERE id = '{}'",
+            workspace_id(1),
+            decision_id(30)
+        ))
+        .await;
+    clock.advance(Duration::from_hours(24 * 100));
+    let report = ledger.prune(Duration::from_hours(24), 2).await.unwrap();
+    assert_eq!((report.removed, report.unreadable, report.named.len()), (1, 29, PruneReport::NAMED));
 }

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
 use domain::budget::{
-    Backlog, BacklogBounds, Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, SettleBacklog,
-    Settlement, StandingLimit,
+    Backlog, BacklogBounds, Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation,
+    SettleBacklog, Settlement, StandingLimit,
 };
 use domain::decision::{
     DecisionDraft, DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage, RouterSettings, StaysToTheEnd,
@@ -190,8 +190,8 @@ impl Ledger for UsageList {
         Ok(LedgerAudit::default())
     }
 
-    async fn prune(&self, _: Duration, _: u64) -> Result<u64, StoreError> {
-        Ok(0)
+    async fn prune(&self, _: Duration, _: u64) -> Result<PruneReport, StoreError> {
+        Ok(PruneReport::default())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::budget::{
-    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, Settlement, StandingLimit,
+    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation, Settlement, StandingLimit,
 };
 use domain::decision::UnknownUsage;
 use domain::error::StoreError;
@@ -117,7 +117,7 @@ impl Ledger for SeaOrmLedger {
         Audit::new(&snapshot).run().await
     }
 
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError> {
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         pruning::prune(&self.database, older_than, limit).await
     }
 }

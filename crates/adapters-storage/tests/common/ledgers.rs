@@ -6,7 +6,7 @@ use std::time::Duration;
 use adapters_storage::{Database, SeaOrmLedger, SeaOrmUsageRepository};
 use async_trait::async_trait;
 use domain::budget::{
-    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, Settlement, StandingLimit,
+    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation, Settlement, StandingLimit,
 };
 use domain::decision::UnknownUsage;
 use domain::error::StoreError;
@@ -67,7 +67,7 @@ impl Ledger for Ledgers {
         self.next().audit().await
     }
 
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError> {
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         self.next().prune(older_than, limit).await
     }
 }

@@ -173,6 +173,30 @@ pub struct ExpiryReport {
     pub charged: u64,
 }
 
+/// What retention did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PruneReport {
+    /// Records that went.
+    pub removed: u64,
+    /// Records that were met, are old enough to go, and stay because they cannot be read.
+    pub unreadable: u64,
+    /// The ids of the first of these, up to [`PruneReport::NAMED`].
+    pub named: Vec<String>,
+}
+
+impl PruneReport {
+    /// How many are named.
+    pub const NAMED: usize = 10;
+
+    /// One more that cannot be read.
+    pub fn cannot_read(&mut self, id: String) {
+        self.unreadable += 1;
+        if self.named.len() < Self::NAMED {
+            self.named.push(id);
+        }
+    }
+}
+
 /// A counter that is not what the ledger comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discrepancy {

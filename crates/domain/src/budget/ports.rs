@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Claim, ExpiryReport, LedgerAudit, Overspent, Payer, Reservation, StandingLimit};
+use super::{Claim, ExpiryReport, LedgerAudit, Overspent, Payer, PruneReport, Reservation, StandingLimit};
 use crate::decision::UnknownUsage;
 use crate::error::StoreError;
 use crate::ids::DecisionId;
@@ -74,6 +74,7 @@ pub trait Ledger: Send + Sync {
     /// Removes records that were charged more than `older_than` ago, up to `limit`, and counters of periods that are
     /// over since then; what they came to is kept in the accounts' totals. What was charged in a day, week or month
     /// that is not over, or that an open reservation was made in, stays, however short `older_than` is: limits are kept
-    /// by it. See [`super::prunable_before`]. Returns how many records went.
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError>;
+    /// by it. See [`super::prunable_before`]. A record that cannot be read stays and is named, and the others go all the
+    /// same; where fewer than `limit` went, no other is left.
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError>;
 }

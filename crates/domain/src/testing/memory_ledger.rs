@@ -9,8 +9,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::MemoryStore;
 use super::memory_store::State;
 use crate::budget::{
-    Account, Claim, Discrepancy, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, Reservation, ResetInterval,
-    Settlement, SpendLimit, StandingLimit, abandoned_record, admit, cost_of_record, prunable_before,
+    Account, Claim, Discrepancy, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation,
+    ResetInterval, Settlement, SpendLimit, StandingLimit, abandoned_record, admit, cost_of_record, prunable_before,
 };
 use crate::decision::UnknownUsage;
 use crate::error::StoreError;
@@ -334,13 +334,13 @@ impl Ledger for MemoryStore {
         Ok(report)
     }
 
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError> {
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         let now = self.now();
         let mut state = self.state();
         let oldest_reservation = state.books.reservations.values().map(|held| held.reservation.at).min();
         let before = prunable_before(now, older_than, oldest_reservation);
-        let mut pruned = 0;
-        while pruned < limit {
+        let mut report = PruneReport::default();
+        while report.removed < limit {
             let Some(place) = state.usage.iter().position(|record| record.charged_at < before) else { break };
             let record = state.usage.remove(place);
             for account in payer_of(&record).accounts() {
@@ -350,13 +350,13 @@ impl Ledger for MemoryStore {
                     plus(&mut state.books.counters.entry(key).or_default().spent, negative(record.cost))?;
                 }
             }
-            pruned += 1;
+            report.removed += 1;
         }
         // A period that is over and of which nothing is left.
         state.books.counters.retain(|(_, interval, start), counter| {
             let over = interval.is_some_and(|interval| interval.end_of(*start) <= before);
             !over || counter.spent != Usd::ZERO || counter.reserved != Usd::ZERO
         });
-        Ok(pruned)
+        Ok(report)
     }
 }

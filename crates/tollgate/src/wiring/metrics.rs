@@ -166,6 +166,12 @@ impl Measures {
         self.watch(|| Reading::counter("settlements_lost", help, move || of_lost().lost));
     }
 
+    /// Shows what retention cannot remove.
+    pub fn watch_retention(&self, unreadable: impl Fn() -> u64 + Send + Sync + 'static) {
+        let help = "Usage records that are old enough to be removed and cannot be read, at the last look";
+        self.watch(|| Reading::gauge("retention_unreadable_records", help, unreadable));
+    }
+
     /// Looks at the outbox every few seconds, beside requests, until the instance ends.
     pub fn watch_outbox(&self, stores: &Stores, background: &Background) {
         let Some(metrics) = self.0.clone() else { return };

@@ -1,18 +1,19 @@
 //! Removes rows that are older than they are to be kept, a few at a time.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use adapters_storage::SeaOrmOutbox;
 use chrono::TimeDelta;
 use domain::audit::AuditLog;
-use domain::budget::Ledger;
+use domain::budget::{Ledger, PruneReport};
 use domain::error::StoreError;
 use domain::observability::Outbox;
 use domain::system::{Clock, Randomness};
 use tokio_util::sync::CancellationToken;
 
-use super::{Background, Stores};
+use super::{Background, Measures, Stores};
 use crate::config::RetentionConfig;
 
 /// Rows that go in one transaction: others wait for it no longer than a moment.
@@ -31,6 +32,7 @@ pub fn start(
     ledger: Arc<dyn Ledger>,
     random: Arc<dyn Randomness>,
     background: &Background,
+    measures: &Measures,
 ) {
     if config == RetentionConfig::default() {
         return;
@@ -41,7 +43,10 @@ pub fn start(
         audit: Arc::clone(&stores.audit),
         outbox: Arc::new(SeaOrmOutbox::new(stores.database.clone())),
         clock: Arc::clone(&stores.clock),
+        unreadable: Arc::default(),
     };
+    let unreadable = Arc::clone(&retention.unreadable);
+    measures.watch_retention(move || unreadable.load(Ordering::Relaxed));
     let cancelled = background.cancelled.clone();
     background.tasks.spawn(async move { retention.run(random, cancelled).await });
 }
@@ -58,6 +63,8 @@ struct Retention {
     outbox: Arc<dyn Outbox>,
     /// What is old by.
     clock: Arc<dyn Clock>,
+    /// Old usage records that the last look could not read.
+    unreadable: Arc<AtomicU64>,
 }
 
 /// What grows old.
@@ -97,8 +104,7 @@ impl Retention {
     async fn sweep(&self, cancelled: &CancellationToken) {
         for rows in Rows::ALL {
             match self.remove(rows, cancelled).await {
-                Ok(0) => {}
-                Ok(removed) => tracing::info!(rows = rows.as_str(), removed, "what was kept long enough is removed"),
+                Ok(report) => self.tell(rows, &report),
                 Err(error) => {
                     let error = anyhow::Error::from(error);
                     let rows = rows.as_str();
@@ -108,39 +114,57 @@ impl Retention {
         }
     }
 
-    async fn remove(&self, rows: Rows, cancelled: &CancellationToken) -> Result<u64, StoreError> {
+    fn tell(&self, rows: Rows, report: &PruneReport) {
+        let (rows_name, removed) = (rows.as_str(), report.removed);
+        if removed > 0 {
+            tracing::info!(rows = rows_name, removed, "what was kept long enough is removed");
+        }
+        if report.unreadable > 0 {
+            let (unreadable, ids) = (report.unreadable, report.named.join(" "));
+            tracing::error!(rows = rows_name, unreadable, ids, "old rows cannot be read and stay; see doctor --audit");
+        }
+        if rows == Rows::Usage {
+            self.unreadable.store(report.unreadable, Ordering::Relaxed);
+        }
+    }
+
+    async fn remove(&self, rows: Rows, cancelled: &CancellationToken) -> Result<PruneReport, StoreError> {
         let mut removed = 0;
         loop {
-            let gone = self.batch(rows).await?;
-            removed += gone;
-            if gone < BATCH {
-                return Ok(removed);
+            // Each batch meets all of those again that cannot be read, and the last one has met every one.
+            let report = self.batch(rows).await?;
+            removed += report.removed;
+            let is_last = report.removed < BATCH;
+            let so_far = PruneReport { removed, ..report };
+            if is_last {
+                return Ok(so_far);
             }
             tokio::select! {
-                () = cancelled.cancelled() => return Ok(removed),
+                () = cancelled.cancelled() => return Ok(so_far),
                 () = tokio::time::sleep(BREATH) => {}
             }
         }
     }
 
-    async fn batch(&self, rows: Rows) -> Result<u64, StoreError> {
+    async fn batch(&self, rows: Rows) -> Result<PruneReport, StoreError> {
         let before =
             |kept: Duration| TimeDelta::from_std(kept).ok().and_then(|kept| self.clock.now().checked_sub_signed(kept));
         let RetentionConfig { usage, audit, dead_letters } = self.config;
-        match rows {
+        let removed = match rows {
             Rows::Usage => match usage {
-                Some(kept) => self.ledger.prune(kept, BATCH).await,
-                None => Ok(0),
+                Some(kept) => return self.ledger.prune(kept, BATCH).await,
+                None => 0,
             },
             Rows::Audit => match audit.and_then(before) {
-                Some(before) => self.audit.prune(before, BATCH).await,
-                None => Ok(0),
+                Some(before) => self.audit.prune(before, BATCH).await?,
+                None => 0,
             },
             Rows::DeadLetters => match dead_letters.and_then(before) {
-                Some(before) => self.outbox.prune(before, BATCH).await,
-                None => Ok(0),
+                Some(before) => self.outbox.prune(before, BATCH).await?,
+                None => 0,
             },
-        }
+        };
+        Ok(PruneReport { removed, ..PruneReport::default() })
     }
 }
 
@@ -154,6 +178,7 @@ fn share(random: u64) -> f64 {
 mod tests {
     use super::*;
     use domain::audit::{Actor, AuditDraft, VerifyAuditLog};
+    use domain::budget::MockLedger;
     use domain::json::Json;
     use domain::testing::{FixedClock, MemoryStore, ScriptedRandomness};
 
@@ -166,6 +191,7 @@ mod tests {
             audit: Arc::new(store.clone()),
             outbox: Arc::new(store.clone()),
             clock: Arc::new(clock.clone()),
+            unreadable: Arc::default(),
         }
     }
 
@@ -203,6 +229,24 @@ mod tests {
         tokio::join!(running, watching);
         let found = VerifyAuditLog::new(Arc::new(store)).execute(None).await.unwrap();
         assert_eq!((found.oldest, found.fault), (Some(1007), None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_read_ends_no_round_and_is_counted() {
+        let (store, clock) = (MemoryStore::new(), FixedClock::default());
+        let mut ledger = MockLedger::new();
+        let found = |removed| PruneReport { removed, unreadable: 2, named: vec!["a".to_owned(), "b".to_owned()] };
+        let rounds = std::sync::Mutex::new(vec![PruneReport::default(), found(0), found(3), found(BATCH)]);
+        ledger.expect_prune().times(4).returning(move |_, _| Ok(rounds.lock().unwrap().pop().unwrap()));
+        let mut retention = retention(&store, &clock, None);
+        retention.ledger = Arc::new(ledger);
+        retention.config.usage = Some(DAY);
+        let report = retention.remove(Rows::Usage, &CancellationToken::new()).await.unwrap();
+        assert_eq!(report, found(BATCH + 3));
+        for left in [2, 0] {
+            retention.sweep(&CancellationToken::new()).await;
+            assert_eq!(retention.unreadable.load(Ordering::Relaxed), left);
+        }
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub async fn services(
         let timer = Arc::new(TokioTimer);
         background.settle_late(SettleBacklog::new(&backlog, Arc::clone(&ledger), measures.meter(), timer));
         background.expire_reservations(Arc::clone(&ledger), config.unknown_usage, measures.meter());
-        retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background);
+        retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background, measures);
     }
     let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;
     let decide = SubmitDecisionPorts {

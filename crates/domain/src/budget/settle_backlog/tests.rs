@@ -9,8 +9,8 @@ use chrono::DateTime;
 use super::*;
 use crate::api_key::ApiKeyHash;
 use crate::budget::{
-    BacklogBounds, BacklogStanding, Claim, ExpiryReport, LedgerAudit, Overspent, Payer, Reservation, Settlement,
-    StandingLimit,
+    BacklogBounds, BacklogStanding, Claim, ExpiryReport, LedgerAudit, Overspent, Payer, PruneReport, Reservation,
+    Settlement, StandingLimit,
 };
 use crate::decision::UnknownUsage;
 use crate::ids::{DecisionId, DestinationId, OutboxId, RequestId, WorkspaceId};
@@ -136,7 +136,7 @@ impl Ledger for Store {
         unreachable!("nothing is compared here")
     }
 
-    async fn prune(&self, _: Duration, _: u64) -> Result<u64, StoreError> {
+    async fn prune(&self, _: Duration, _: u64) -> Result<PruneReport, StoreError> {
         unreachable!("nothing is pruned here")
     }
 }

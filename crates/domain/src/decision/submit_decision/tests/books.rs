@@ -4,7 +4,8 @@ use super::*;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::{
-    Claim, ExpiryReport, LedgerAudit, Overspent, Reservation, Settlement, SpendLimit, StandingLimit, WorkspaceBudgets,
+    Claim, ExpiryReport, LedgerAudit, Overspent, PruneReport, Reservation, Settlement, SpendLimit, StandingLimit,
+    WorkspaceBudgets,
 };
 use crate::decision::UnknownUsage;
 use crate::rate::RateLimits;
@@ -175,7 +176,7 @@ impl Ledger for Books {
         Ledger::audit(&self.store).await
     }
 
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<u64, StoreError> {
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         Ledger::prune(&self.store, older_than, limit).await
     }
 }

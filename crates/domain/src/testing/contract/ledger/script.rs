@@ -283,7 +283,8 @@ impl Model {
                 let old = now - TimeDelta::days(i64::try_from(days).unwrap());
                 let before = running.into_iter().fold(old, DateTime::min);
                 let going = self.charged.iter_mut().filter(|one| one.id.is_some() && one.at < before);
-                assert_eq!(pruned, going.map(|one| one.id = None).map(|()| 1).sum::<u64>());
+                assert_eq!(pruned.unreadable, 0);
+                assert_eq!(pruned.removed, going.map(|one| one.id = None).map(|()| 1).sum::<u64>());
             }
         }
     }
