@@ -1,16 +1,24 @@
 //! Which models and providers a guardrail can name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::InvalidGuardrail;
-use crate::model::{Catalogue, SANDBOX_AUTHOR};
+use crate::model::{Catalogue, CatalogueSnapshot, SANDBOX_AUTHOR};
 use crate::routing::EndpointDirectory;
 
 /// How many names an unknown one is answered with.
 const NEAREST: usize = 3;
 /// Most characters of an unknown name that are repeated.
 const REPEATED_CHARS: usize = 100;
+
+/// Models that somebody has named.
+pub(super) struct NamedModels {
+    /// Their canonical slugs, each once, in the order in which they are named first.
+    pub(super) slugs: Vec<String>,
+    /// Ids, without variants, of the rows that have one of these slugs; without those that are slugs themselves.
+    pub(super) ids: Vec<String>,
+}
 
 /// The models of the catalogue and the providers of the configuration, by whatever they can be called.
 #[derive(Clone)]
@@ -25,17 +33,18 @@ impl KnownNames {
         Self { catalogue, endpoints }
     }
 
-    /// The canonical slugs of models, each once, in the order in which they are named first.
-    pub(super) fn models(&self, member: &str, names: &[String]) -> Result<Vec<String>, InvalidGuardrail> {
+    /// Models, by any of their names.
+    pub(super) fn models(&self, member: &str, names: &[String]) -> Result<NamedModels, InvalidGuardrail> {
         let snapshot = self.catalogue.snapshot();
         let canonical = |name: &str| match snapshot.resolve(name).or_else(|| snapshot.resolve_bare(name)) {
             Some(found) => Some(found.model.canonical_slug.to_string()),
             // A sandbox model answers whether or not the catalogue shows it.
             None => self.endpoints.sandbox(name).map(|endpoint| endpoint.model.to_string()),
         };
-        each(member, names, canonical, |name| {
+        let slugs = each(member, names, canonical, |name| {
             (format!("{} is not a model of the catalogue", repeated(name)), snapshot.nearest(name, NEAREST, |_| true))
-        })
+        })?;
+        Ok(NamedModels { ids: ids(&snapshot, &slugs), slugs })
     }
 
     /// The slugs of providers, each once, in the order in which they are named first.
@@ -51,6 +60,15 @@ impl KnownNames {
             (format!("{} is not a provider that is configured here", repeated(name)), nearest(&known, name))
         })
     }
+}
+
+/// What rows with these canonical slugs are called beside them, without variants.
+fn ids(snapshot: &CatalogueSnapshot, slugs: &[String]) -> Vec<String> {
+    let slugs: HashSet<&str> = slugs.iter().map(String::as_str).collect();
+    let rows = snapshot.rows().iter().filter(|row| row.alias_target.is_none());
+    let of_these = rows.filter(|row| slugs.contains(row.canonical_slug.as_str()));
+    let ids: BTreeSet<&str> = of_these.map(|row| row.id.base()).filter(|id| !slugs.contains(id)).collect();
+    ids.into_iter().map(str::to_owned).collect()
 }
 
 /// Resolves each name, or says which one nobody has and what is spelled like it.

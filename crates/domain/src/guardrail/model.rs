@@ -41,6 +41,10 @@ pub struct GuardrailRules {
     /// Canonical slugs of models that may not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_models: Option<Vec<String>>,
+    /// What the models of [`Self::ignored_models`] were called beside their slugs when the list was written: ids without
+    /// variants. A catalogue may give a model another slug, or drop it and take it in again; a ban outlives that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignored_model_ids: Vec<String>,
     /// Slugs of the only providers that may be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_providers: Option<Vec<String>>,

@@ -23,6 +23,7 @@ pub struct Forbidden {
 pub(super) struct Permission {
     guardrail_id: GuardrailId,
     allowed_models: Option<HashSet<String>>,
+    /// By slug, and by what they were called when the list was written.
     ignored_models: HashSet<String>,
     allowed_providers: Option<HashSet<String>>,
     ignored_providers: HashSet<String>,
@@ -36,7 +37,7 @@ impl Permission {
         Self {
             guardrail_id: guardrail.id,
             allowed_models: set(&rules.allowed_models),
-            ignored_models: set(&rules.ignored_models).unwrap_or_default(),
+            ignored_models: rules.ignored_models.iter().flatten().chain(&rules.ignored_model_ids).cloned().collect(),
             allowed_providers: set(&rules.allowed_providers),
             ignored_providers: set(&rules.ignored_providers).unwrap_or_default(),
             data_policy: rules.data_policy,
@@ -133,7 +134,8 @@ impl<'a> Names<'a> {
     fn touch(&self, list: &HashSet<String>) -> bool {
         let id = &self.candidate.model;
         let former = self.row.into_iter().flat_map(|row| &row.renamed_from);
-        let mut names = former.map(crate::model::ModelId::as_str).chain([self.canonical(), id.as_str(), id.base()]);
+        let former = former.flat_map(|name| [name.as_str(), name.base()]);
+        let mut names = former.chain([self.canonical(), id.as_str(), id.base()]);
         names.any(|name| list.contains(name))
     }
 }

@@ -27,9 +27,17 @@ impl GuardrailDraft {
         }
         set(&mut rules.description, &self.description, |text| Ok(text.clone()))?;
         let models = |member, list: &Vec<String>| names.models(member, list);
+        let mut ignored_ids = Vec::new();
         let providers = |member, list: &Vec<String>| names.providers(member, list);
-        set(&mut rules.allowed_models, &self.allowed_models, |list| models("allowed_models", list))?;
-        set(&mut rules.ignored_models, &self.ignored_models, |list| models("ignored_models", list))?;
+        set(&mut rules.allowed_models, &self.allowed_models, |list| Ok(models("allowed_models", list)?.slugs))?;
+        set(&mut rules.ignored_models, &self.ignored_models, |list| {
+            let named = models("ignored_models", list)?;
+            ignored_ids = named.ids;
+            Ok(named.slugs)
+        })?;
+        if !self.ignored_models.is_keep() {
+            rules.ignored_model_ids = ignored_ids;
+        }
         set(&mut rules.allowed_providers, &self.allowed_providers, |list| providers("allowed_providers", list))?;
         set(&mut rules.ignored_providers, &self.ignored_providers, |list| providers("ignored_providers", list))?;
         for (flag, value) in &self.data_policy {

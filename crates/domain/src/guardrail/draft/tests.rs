@@ -58,6 +58,7 @@ fn every_member_is_kept() {
         description: Some("for the night".to_owned()),
         allowed_models: one("acme/judge-20260901"),
         ignored_models: one("rival/oracle-1"),
+        ignored_model_ids: vec!["rival/oracle".to_owned()],
         allowed_providers: one("typesafe"),
         ignored_providers: one("sandbox"),
         data_policy: DataPolicyRules {

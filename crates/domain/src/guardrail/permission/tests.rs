@@ -1,3 +1,5 @@
+mod imports;
+
 use std::sync::Arc;
 
 use rstest::rstest;

@@ -46,6 +46,7 @@ fn whole(number: u64, version: u32) -> Guardrail {
         description: Some("what \"it\" says\n✓ 'and' does\u{0}".to_owned()),
         allowed_models: list(&["acme/judge-20260901", "sandbox/decider"]),
         ignored_models: list(&["rival/oracle-1"]),
+        ignored_model_ids: vec!["rival/oracle".to_owned()],
         allowed_providers: list(&["typesafe"]),
         ignored_providers: list(&["mirror", "sandbox"]),
         data_policy: DataPolicyRules {

@@ -1,0 +1,173 @@
+//! Lists of models over imports of the catalogue that come after them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{candidate, forbidding};
+use crate::guardrail::fixtures::{actor, endpoints, ports, read, row, store};
+use crate::guardrail::{
+    CreateGuardrail, Guardrail, GuardrailPorts, GuardrailRepository, KnownNames, RestoreGuardrailVersion,
+    UpdateGuardrail,
+};
+use crate::ids::GuardrailId;
+use crate::model::{AliasTarget, CatalogueSnapshot, ImportCatalogue, ImportMode, Model, ModelId, ModelRepository};
+use crate::routing::EndpointDirectory;
+use crate::testing::{MemoryCatalogue, MemoryStore};
+
+const IGNORED: Option<&str> = Some("ignored_models");
+const ALLOWED: Option<&str> = Some("allowed_models");
+
+/// A store with a catalogue that files are imported into, and guardrails that name its models.
+struct Stage {
+    store: MemoryStore,
+    served: HashSet<ModelId>,
+}
+
+impl Stage {
+    async fn of(rows: Vec<Model>) -> Self {
+        let stage = Self { store: store().await, served: HashSet::new() };
+        stage.import(rows, ImportMode::Merge).await;
+        stage
+    }
+
+    async fn import(&self, rows: Vec<Model>, mode: ImportMode) {
+        let import = ImportCatalogue::new(Arc::new(self.store.clone()), Arc::new(self.store.clone()));
+        import.serving(self.served.clone()).execute(&actor(), rows, mode).await.unwrap();
+    }
+
+    async fn rows(&self) -> Vec<Model> {
+        ModelRepository::list(&self.store).await.unwrap()
+    }
+
+    async fn ports(&self) -> GuardrailPorts {
+        let catalogue = Arc::new(MemoryCatalogue::new(self.rows().await));
+        let names = KnownNames::new(catalogue, Arc::new(EndpointDirectory::new(endpoints())));
+        GuardrailPorts { names, ..ports(&self.store) }
+    }
+
+    async fn guardrail(&self, rules: &str) -> GuardrailId {
+        let record = read(&format!(r#"{{"name":"g",{rules}}}"#)).unwrap();
+        CreateGuardrail::new(self.ports().await).execute(&actor(), &record).await.unwrap().guardrail.id
+    }
+
+    async fn change(&self, id: GuardrailId, change: &str) {
+        let use_case = UpdateGuardrail::new(self.ports().await);
+        use_case.execute(&actor(), &id.to_string(), &read(change).unwrap()).await.unwrap();
+    }
+
+    async fn stored(&self, id: GuardrailId) -> Guardrail {
+        GuardrailRepository::find(&self.store, id).await.unwrap().unwrap()
+    }
+
+    /// The rule by which the guardrail forbids a model, where it does.
+    async fn rule(&self, id: GuardrailId, model: &str) -> Option<&'static str> {
+        let catalogue = CatalogueSnapshot::build(self.rows().await);
+        forbidding(&self.stored(id).await, &candidate(model, "mirror"), &catalogue)
+    }
+}
+
+fn named(mut row: Model, former: &str) -> Model {
+    row.renamed_from.push(former.parse().unwrap());
+    row
+}
+
+#[tokio::test]
+async fn a_ban_outlives_an_import_that_gives_the_model_another_slug_and_a_permission_does_not() {
+    // However the model is called when the list is made.
+    for name in ["zed/one", "ZED/One:nitro", "zed/one-20260101", "zed/one:free", "one", "~zed/one-latest"] {
+        let mut alias = row("~zed/one-latest", "~zed/one-latest");
+        alias.alias_target = Some(AliasTarget { name: "One".to_owned(), slug: "zed/one".parse().unwrap() });
+        let first = vec![row("zed/one", "zed/one-20260101"), row("zed/one:free", "zed/one-20260101"), alias];
+        let stage = Stage::of(first).await;
+        let banned = stage.guardrail(&format!(r#""ignored_models":["{name}"]"#)).await;
+        let allowed = stage.guardrail(&format!(r#""allowed_models":["{name}"]"#)).await;
+        let both = async |model| (stage.rule(banned, model).await, stage.rule(allowed, model).await);
+        assert_eq!(both("zed/one").await, (IGNORED, None), "{name}");
+        for slug in ["zed/one-20260601", "zed/one-2", "zed/entirely-different"] {
+            stage.import(vec![row("zed/one", slug), row("zed/one:free", slug)], ImportMode::Merge).await;
+            assert_eq!(both("zed/one").await, (IGNORED, ALLOWED), "{name}, then {slug}");
+            assert_eq!(both("zed/one:free").await, (IGNORED, ALLOWED), "{name}, then {slug}");
+        }
+        assert_eq!(stage.stored(banned).await.rules.ignored_models.unwrap(), ["zed/one-20260101"], "what is shown");
+        stage.import(vec![row("zed/one", "zed/one-20260101")], ImportMode::Merge).await;
+        assert_eq!(both("zed/one").await, (IGNORED, None), "the slug is back");
+    }
+}
+
+#[tokio::test]
+async fn a_ban_outlives_a_catalogue_that_has_lost_the_model_for_a_while() {
+    for served in [false, true] {
+        let mut stage = Stage::of(vec![row("zed/one", "zed/one-20260101"), row("zed/two", "zed/two")]).await;
+        if served {
+            stage.served.insert("zed/one".parse().unwrap());
+        }
+        let banned = stage.guardrail(r#""ignored_models":["zed/one"]"#).await;
+        let allowed = stage.guardrail(r#""allowed_models":["zed/one"]"#).await;
+        stage.import(vec![row("zed/two", "zed/two")], ImportMode::Replace).await;
+        let kept = stage.rows().await.iter().any(|row| row.id.as_str() == "zed/one");
+        assert_eq!(kept, served, "a replacement leaves what is served");
+        // The row of a configured endpoint stands in with its id for a slug.
+        assert_eq!(stage.rule(banned, "zed/one").await, IGNORED);
+        stage.import(vec![row("zed/one", "zed/one-20260601"), row("zed/two", "zed/two")], ImportMode::Replace).await;
+        assert_eq!((stage.rule(banned, "zed/one").await, stage.rule(allowed, "zed/one").await), (IGNORED, ALLOWED));
+        assert_eq!(stage.rule(banned, "zed/two").await, None);
+    }
+}
+
+#[tokio::test]
+async fn a_ban_follows_a_model_whose_id_changes_before_its_slug() {
+    let stage = Stage::of(vec![row("zed/old", "zed/x-1"), row("zed/old:free", "zed/x-1")]).await;
+    let banned = stage.guardrail(r#""ignored_models":["zed/old"]"#).await;
+    stage.import(vec![row("zed/new", "zed/x-1"), row("zed/new:free", "zed/x-1")], ImportMode::Replace).await;
+    stage.import(vec![row("zed/new", "zed/x-2"), row("zed/new:free", "zed/x-2")], ImportMode::Replace).await;
+    assert_eq!(stage.rule(banned, "zed/new").await, IGNORED);
+    assert_eq!(stage.rule(banned, "zed/new:free").await, IGNORED, "a variant goes by what it was called itself");
+    let renamed = vec![named(row("zed/newest", "zed/x-3"), "zed/old")];
+    stage.import(renamed, ImportMode::Replace).await;
+    assert_eq!(stage.rule(banned, "zed/newest").await, IGNORED, "the file says so itself");
+}
+
+#[tokio::test]
+async fn models_that_begin_alike_are_told_apart() {
+    let dated = "zed/one-2026-01-01";
+    let rows = |slug: &str| {
+        vec![row("zed/one", slug), row(dated, dated), row("zed/one-mini", "zed/one-mini-1"), row("zed/o", "zed/o")]
+    };
+    let stage = Stage::of(rows("zed/one")).await;
+    let of_dated = stage.guardrail(r#""ignored_models":["zed/one-2026-01-01"]"#).await;
+    let of_one = stage.guardrail(r#""ignored_models":["zed/one"]"#).await;
+    for slug in ["zed/one", "zed/one-2026-06-01"] {
+        stage.import(rows(slug), ImportMode::Replace).await;
+        for model in ["zed/one", dated, "zed/one-mini", "zed/o"] {
+            assert_eq!(stage.rule(of_dated, model).await, (model == dated).then_some("ignored_models"), "{model}");
+            assert_eq!(stage.rule(of_one, model).await, (model == "zed/one").then_some("ignored_models"), "{model}");
+        }
+    }
+    // Every id that shares the slug when the list is made.
+    let stage = Stage::of(vec![row("zed/one", "zed/x"), row("zed/uno", "zed/x"), row("zed/due", "zed/y")]).await;
+    let banned = stage.guardrail(r#""ignored_models":["zed/uno"]"#).await;
+    stage.import(vec![row("zed/one", "zed/x-1"), row("zed/uno", "zed/x-2")], ImportMode::Merge).await;
+    let rules = [stage.rule(banned, "zed/one").await, stage.rule(banned, "zed/uno").await];
+    assert_eq!((rules, stage.rule(banned, "zed/due").await), ([IGNORED; 2], None));
+}
+
+#[tokio::test]
+async fn what_a_ban_means_goes_with_its_list_through_changes_and_versions() {
+    let stage = Stage::of(vec![row("zed/one", "zed/one-1"), row("zed/two", "zed/two-1")]).await;
+    let id = stage.guardrail(r#""ignored_models":["zed/one"]"#).await;
+    stage.change(id, r#"{"description":"another"}"#).await;
+    stage.change(id, r#"{"ignored_models":["zed/two"]}"#).await;
+    stage.change(id, r#"{"ignored_models":null}"#).await;
+    assert_eq!(stage.stored(id).await.rules.ignored_model_ids, Vec::<String>::new(), "nothing is left of a list");
+    stage.import(vec![row("zed/one", "zed/one-2"), row("zed/two", "zed/two-2")], ImportMode::Replace).await;
+    let banned = async || [stage.rule(id, "zed/one").await, stage.rule(id, "zed/two").await];
+    assert_eq!(banned().await, [None, None]);
+    for (version, expected) in [(1, [IGNORED, None]), (2, [IGNORED, None]), (3, [None, IGNORED]), (4, [None, None])] {
+        let restore = RestoreGuardrailVersion::new(stage.ports().await);
+        restore.execute(&actor(), &id.to_string(), version).await.unwrap();
+        assert_eq!(banned().await, expected, "version {version}");
+    }
+    stage.change(id, r#"{"ignored_models":["zed/one"]}"#).await;
+    assert_eq!(stage.stored(id).await.rules.ignored_models.unwrap(), ["zed/one-2"], "a new list has the new slug");
+    assert_eq!(banned().await, [IGNORED, None]);
+}
