@@ -45,6 +45,11 @@ impl Overspent {
         Self { reserved: Usd::from_pico(others), wanted, ..self }
     }
 
+    /// What may be reserved beside all that is spent and reserved; less than nothing where the limit was lowered.
+    pub fn room(&self) -> Usd {
+        Usd::from_pico(self.limit.pico().saturating_sub(self.spent.pico()).saturating_sub(self.reserved.pico()))
+    }
+
     /// True where the request would fit if nothing were reserved: others may come to less than they reserved, so
     /// waiting for them may help.
     pub fn waits_for_others(&self) -> bool {

@@ -10,6 +10,7 @@ mod preview;
 mod purse;
 mod router;
 mod target;
+mod thrift;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,14 +152,14 @@ impl SubmitDecision {
         &self,
         submission: &Submission<'_>,
         request: &Arc<DecisionRequest>,
-        route: Route,
+        mut route: Route,
         caller: Arc<dyn CallerPresence>,
     ) -> Result<(Arc<Routed>, Share), SubmitDecisionError> {
         let (router, began, funds) = (&self.router, submission.began, &submission.funds);
         let way = router.settings.options(&route.model).coalescing;
-        let planned = if funds.is_some() || way != Coalescing::Off { router.planned(&route.parts) } else { Vec::new() };
+        let mut planned = if funds.is_some() || way != Coalescing::Off { router.planned(&route.parts) } else { Vec::new() };
         if let Some(funds) = funds {
-            router.reserve(funds, &planned, &caller).await?;
+            planned = router.reserve(funds, planned, &mut route.parts, &caller).await?;
         }
         if way == Coalescing::Off {
             let money = (Payers::of(funds.as_ref()), planned);

@@ -73,8 +73,11 @@ impl ExplainGuardrail {
         let reach = Reach::of(request, &policy, &self.decisions, is_limited)?;
         let refusal = self.refusal(key.as_ref(), workspace.as_ref());
         // What is free needs no money, even where a limit was lowered below what is spent.
-        let overspent = reach.bound.filter(|bound| *bound > Usd::ZERO).and_then(|bound| admit(&limits, bound).err());
-        let bound_fits = key.as_ref().and(reach.bound).map(|_| overspent.is_none());
+        let refused = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
+        let fitting = reach.bounds.iter().copied().find(|bound| refused(*bound).is_none());
+        let bound = fitting.or(reach.bounds.first().copied());
+        let overspent = bound.and_then(refused);
+        let bound_fits = key.as_ref().and(bound).map(|_| overspent.is_none());
         let decided_by = refusal.map(Decider::Key).or(reach.decided_by).or(overspent.map(Decider::Budget));
         Ok(Explanation {
             allowed: decided_by.is_none(),
@@ -85,7 +88,7 @@ impl ExplainGuardrail {
             findings: reach.findings,
             inquiry: reach.inquiry,
             limits,
-            bound: reach.bound,
+            bound,
             bound_fits,
         })
     }

@@ -9,6 +9,7 @@ use futures_util::future::{Either, select};
 use super::attempt_log::{beginning, bound_tokens};
 use super::plan::Part;
 use super::router::Router;
+use super::thrift::Thrift;
 use crate::budget::{Claim, Overspent, Payer};
 use crate::decision::{CallerPresence, Inquiry, SubmitDecisionError};
 use crate::error::StoreError;
@@ -161,21 +162,38 @@ impl Router {
         firsts.map(|(number, part, first)| self.bound(first, number, &part.inquiry)).collect()
     }
 
-    /// Reserves what the planned attempts may come to. What only others' reservations keep out waits a moment for
-    /// them, as long as the caller does.
+    /// Reserves what the planned attempts may come to. Where a limit leaves no room for them, cheaper ones of the same
+    /// parts are planned instead and come first. What only others' reservations keep out waits a moment for them, as
+    /// long as the caller does. Returns the attempts that are paid for.
     pub(super) async fn reserve(
         &self,
         funds: &Funds,
-        planned: &[AttemptRecord],
+        planned: Vec<AttemptRecord>,
+        parts: &mut [Part],
         caller: &Arc<dyn CallerPresence>,
-    ) -> Result<(), SubmitDecisionError> {
-        let amount = total(planned);
-        let mut patience = Patience::new();
+    ) -> Result<Vec<AttemptRecord>, SubmitDecisionError> {
+        let Err(mut refused) = self.raise(funds, total(&planned), &planned).await? else { return Ok(planned) };
+        let (mut thrift, mut patience) = (Thrift::new(self, parts, &planned), Patience::new());
         loop {
-            let Err(overspent) = self.raise(funds, amount, planned).await? else { return Ok(()) };
-            if !overspent.waits_for_others() || !patience.wait(self, caller).await {
+            let mut last = refused;
+            // What is refused costs more than there is room for, and what is tried next costs no more than that.
+            while thrift.fit_into(last.room()) {
+                let cheaper = thrift.planned();
+                let Err(overspent) = self.raise(funds, total(&cheaper), &cheaper).await? else {
+                    thrift.put_first(parts);
+                    return Ok(cheaper);
+                };
+                last = overspent;
+            }
+            let least = Overspent { wanted: thrift.least(), ..last };
+            if !least.waits_for_others() || !patience.wait(self, caller).await {
                 self.count_refusal(funds);
-                return Err(SubmitDecisionError::Overspent(overspent));
+                return Err(SubmitDecisionError::Overspent(refused));
+            }
+            thrift.begin_again();
+            match self.raise(funds, total(&planned), &planned).await? {
+                Ok(()) => return Ok(planned),
+                Err(overspent) => refused = overspent,
             }
         }
     }

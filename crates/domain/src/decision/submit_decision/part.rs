@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::FuturesUnordered;
 
 use super::attempt_log::{AttemptEnd, AttemptLog, Place};
-use super::money::Denied;
+use super::money::{Denied, Patience, total};
 use super::plan::Part;
 use super::purse::{Next, Purse};
 use super::router::Router;
@@ -135,16 +135,27 @@ impl<'a> Asking<'a> {
         PartEnd::Failed { inquiry, failures: self.failures, retry_in: self.retry_in, denied, candidate }
     }
 
-    /// Begins an attempt at the next candidate that may be tried; false where there is none, or no time.
+    /// Begins an attempt at the next candidate that may be tried and that there is money for; false where there is none,
+    /// or no time.
     async fn go_on(&mut self) -> Result<bool, Denied> {
+        let mut patience = Patience::new();
+        // Where there was no money for one, there is none for any that costs as much.
+        let mut beyond = None;
         while let Some(candidate) = self.pick(None) {
+            let (router, course, part, number) = (self.router, self.course, self.part, self.number);
+            let cost = || total(&[router.bound(candidate, number, &part.inquiry)]);
+            if beyond.is_some_and(|beyond| cost() >= beyond) {
+                continue;
+            }
             let next = self.next(candidate, false);
-            let bound = self.course.purse.cover(self.router, &next, || self.course.log.most()).await?;
-            if self.begin(candidate, bound) {
-                return Ok(true);
+            match course.purse.cover(router, &next, &mut patience, || course.log.most()).await {
+                Ok(bound) if self.begin(candidate, bound) => return Ok(true),
+                Ok(_) => {}
+                Err(Denied::Overspent) => beyond = Some(cost()),
+                Err(Denied::Store) => return Err(Denied::Store),
             }
         }
-        Ok(false)
+        if beyond.is_some() { Err(Denied::Overspent) } else { Ok(false) }
     }
 
     fn next(&self, candidate: &'a Candidate, is_optional: bool) -> Next<'a> {
@@ -231,7 +242,8 @@ impl<'a> Asking<'a> {
         let candidate = self.pick(Some(&slow.model))?;
         let next = self.next(candidate, true);
         let course = self.course;
-        let covered = pin!(course.purse.cover(self.router, &next, || course.log.most()));
+        let mut patience = Patience::new();
+        let covered = pin!(course.purse.cover(self.router, &next, &mut patience, || course.log.most()));
         match select(self.running.next(), covered).await {
             Either::Left((ended, _)) => {
                 self.next = before;

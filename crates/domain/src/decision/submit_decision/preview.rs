@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{SubmitDecision, money};
+use super::SubmitDecision;
+use super::thrift::Thrift;
 use crate::decision::{DecisionRequest, SubmitDecisionError, Unpriced};
 use crate::guardrail::Policy;
 use crate::model::{CatalogueSnapshot, ModelId};
@@ -19,8 +20,9 @@ pub(crate) struct Preview {
     pub(crate) catalogue: Arc<CatalogueSnapshot>,
     /// What becomes of endpoints without a price.
     pub(crate) unpriced: Unpriced,
-    /// What would be reserved at first, or why the request would be refused.
-    pub(crate) outcome: Result<Usd, SubmitDecisionError>,
+    /// What would be reserved at first, and what where a limit leaves no room for that, down to the least; or why the
+    /// request would be refused.
+    pub(crate) outcome: Result<Vec<Usd>, SubmitDecisionError>,
 }
 
 impl SubmitDecision {
@@ -52,7 +54,7 @@ impl SubmitDecision {
             candidates,
             catalogue,
             unpriced: if is_limited { router.settings.unpriced } else { Unpriced::Free },
-            outcome: route.map(|route| money::total(&router.planned(&route.parts))),
+            outcome: route.map(|route| Thrift::new(router, &route.parts, &router.planned(&route.parts)).totals()),
         })
     }
 }

@@ -76,12 +76,13 @@ impl Purse {
     }
 
     /// Makes sure that an attempt is paid for, whatever it comes to, beside all that the log knows of and all that is
-    /// planned. What only others' reservations keep out waits a moment for them. Returns its bound in tokens; it has to
-    /// begin before anything else is awaited.
+    /// planned. What only others' reservations keep out waits a moment for them, as far as patience goes. Returns its
+    /// bound in tokens; it has to begin before anything else is awaited.
     pub(super) async fn cover(
         &self,
         router: &Router,
         next: &Next<'_>,
+        patience: &mut Patience,
         so_far: impl Fn() -> Option<Charge> + Send + Sync,
     ) -> Result<u64, Denied> {
         if matches!(self.payers, Payers::Nobody) {
@@ -90,7 +91,6 @@ impl Purse {
         let known = self.known(next.part, next.candidate);
         let bound = known.unwrap_or_else(|| router.bound(next.candidate, next.part, next.inquiry));
         let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
-        let mut patience = Patience::new();
         loop {
             let to = self.total(so_far(), &bound);
             if self.payers.short_of(to).is_empty() {

@@ -30,6 +30,7 @@ mod parts;
 mod racing;
 mod sharing_money;
 mod stage;
+mod thrift;
 mod unpriced;
 mod unwritten;
 

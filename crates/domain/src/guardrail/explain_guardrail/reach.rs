@@ -19,7 +19,8 @@ pub(super) struct Reach {
     pub(super) endpoints: Vec<EndpointVerdict>,
     pub(super) findings: Vec<Finding>,
     pub(super) inquiry: Option<Arc<Inquiry>>,
-    pub(super) bound: Option<Usd>,
+    /// What would be reserved at first, and what where a limit leaves no room for that; empty where nothing would be.
+    pub(super) bounds: Vec<Usd>,
 }
 
 impl Reach {
@@ -47,13 +48,13 @@ impl Reach {
             },
         };
         let endpoints = preview.candidates.iter().map(judge).collect();
-        let (bound, refused) = match preview.outcome {
-            Ok(bound) => (Some(bound), None),
-            Err(error) => (None, refusal(error)?),
+        let (bounds, refused) = match preview.outcome {
+            Ok(bounds) => (bounds, None),
+            Err(error) => (Vec::new(), refusal(error)?),
         };
         Ok(Self {
             decided_by: blocked.or(refused),
-            bound: filtered.as_ref().and(bound),
+            bounds: filtered.as_ref().map(|_| bounds).unwrap_or_default(),
             findings: filtered.as_ref().map(|filtered| filtered.findings.clone()).unwrap_or_default(),
             inquiry: filtered.map(|filtered| filtered.inquiry),
             model: preview.model,

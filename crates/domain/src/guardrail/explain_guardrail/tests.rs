@@ -318,6 +318,24 @@ async fn a_key_s_limits_are_told_as_they_stand() {
 }
 
 #[tokio::test]
+async fn where_the_preferred_endpoint_does_not_fit_a_cheaper_one_is_told() {
+    let mut stage = Stage::new().await;
+    let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
+    let ordered = asking("acme/judge", r#""a text""#, Some(r#"{"order":["mirror"]}"#));
+    let dear = stage.explain(&guardrail, None, &ordered).await.bound.unwrap();
+    let cheap = Usd::from_pico(dear.pico() / 2);
+    let limited = |amount| move |key| ApiKey { limit: Some(SpendLimit { amount, reset: None }), ..key };
+    for (number, limit, told) in
+        [(1, dear, (true, dear)), (2, cheap, (true, cheap)), (3, Usd::from_pico(cheap.pico() - 1), (false, dear))]
+    {
+        let key = stage.key(number, limited(limit)).await;
+        let explained = stage.explain(&guardrail, Some(&key), &ordered).await;
+        assert_eq!((explained.allowed, explained.bound), (told.0, Some(told.1)), "{limit}");
+        assert_eq!(explained.bound_fits, Some(told.0));
+    }
+}
+
+#[tokio::test]
 async fn a_model_without_a_price_is_refused_where_money_is_limited() {
     let mut stage = Stage::new().await;
     let oracle = asking("oracle", "\"s\"", None);
