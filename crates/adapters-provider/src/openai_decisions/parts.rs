@@ -1,5 +1,7 @@
 //! Parts of an input item or of instructions.
 
+use std::collections::HashSet;
+
 use domain::json::{Json, JsonKind};
 
 use crate::canonical::{text, texts_of_parts};
@@ -74,11 +76,15 @@ fn skip_string(bytes: &mut std::str::Bytes<'_>) {
 }
 
 /// The elements where they are parts of this wire already, so that they can go back as they are. Images among them
-/// only where the endpoint takes such.
+/// only where the endpoint takes such. What has a member twice is no part, which the wire would refuse, but data.
 pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<String>> {
     let elements = json.elements().filter(|elements| !elements.is_empty())?;
     let is_part = |element: &Json| {
         let members = element.members()?;
+        let mut names = HashSet::new();
+        if !members.iter().all(|(name, _)| names.insert(name.as_str())) {
+            return None;
+        }
         let member = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, value)| value);
         match member("type")?.as_string()?.as_str() {
             "input_text" => member("text")?.as_string().map(drop),
@@ -116,6 +122,15 @@ mod tests {
     #[case(r#""x""#, "input_text")]
     fn structure_is_an_object_or_an_array_of_objects(#[case] json: &str, #[case] expected: &str) {
         assert_eq!(kind(json), expected);
+    }
+
+    #[test]
+    fn what_has_a_member_twice_is_no_part() {
+        let parts = |text: &str| of_this_wire(&Json::parse(text).unwrap(), true).map(|parts| parts.len());
+        assert_eq!(parts(r#"[{"type":"input_text","text":"a"},{"type":"input_json","data":{}}]"#), Some(2));
+        assert_eq!(parts(r#"[{"type":"input_text","type":"input_text","text":"a"}]"#), None);
+        assert_eq!(parts(r#"[{"type":"input_text","text":"a"},{"type":"input_text","text":"a","x":1,"x":1}]"#), None);
+        assert_eq!(parts(r#"[{"type":"input_json","data":{"a":1,"a":2}}]"#), Some(1));
     }
 
     #[test]
