@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sea_orm::sqlx::{self, SqliteConnection};
 use tokio::sync::Notify;
 
+/// As SQLite does it where nobody says anything.
+const AUTOMATICALLY: &str = "PRAGMA wal_autocheckpoint = 1000";
+
 /// Tells that something was committed. Any number of commits before the task listens are one word.
 #[derive(Default)]
 pub(crate) struct Commits {
@@ -14,24 +17,43 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// True for the first who follows them.
-    pub(super) fn follow(&self) -> bool {
-        !self.followed.swap(true, Ordering::SeqCst)
+    /// Takes the copying of the log out of the commits of this connection, and of those that are opened later, and hears
+    /// of them. Where that fails it stays SQLite's.
+    pub(super) async fn follow(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        self.hear_of(connection).await?;
+        self.followed.store(true, Ordering::SeqCst);
+        Ok(())
     }
 
-    /// Takes the copying of the log out of a connection's commits and hears of them, where somebody follows them.
+    /// Nobody follows them any more: connections that are opened later copy the log by themselves.
+    pub(super) fn forget(&self) {
+        self.followed.store(false, Ordering::SeqCst);
+    }
+
+    /// Leaves the copying to a connection's commits again.
+    pub(super) async fn leave(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        connection.lock_handle().await?.remove_commit_hook();
+        sqlx::query(AUTOMATICALLY).execute(&mut *connection).await.map(drop)
+    }
+
+    /// Likewise for a connection that is new, where somebody follows them.
     pub(crate) async fn attach(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        if !self.followed.load(Ordering::SeqCst) {
-            return Ok(());
-        }
-        sqlx::query("PRAGMA wal_autocheckpoint = 0").execute(&mut *connection).await?;
+        if self.are_followed() { self.hear_of(connection).await } else { Ok(()) }
+    }
+
+    pub(super) fn are_followed(&self) -> bool {
+        self.followed.load(Ordering::SeqCst)
+    }
+
+    /// The word comes before the other is given up.
+    async fn hear_of(self: &Arc<Self>, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         let commits = Arc::clone(self);
         connection.lock_handle().await?.set_commit_hook(move || {
             commits.committed.notify_one();
             // The commit goes on.
             true
         });
-        Ok(())
+        sqlx::query("PRAGMA wal_autocheckpoint = 0").execute(&mut *connection).await.map(drop)
     }
 
     /// Returns when something was committed since it last did.

@@ -12,25 +12,27 @@
 mod commits;
 mod connection;
 mod standing;
+mod supervisor;
 mod task;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::error::StoreError;
-use sea_orm::{DbErr, RuntimeErr, SqlxError};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::database::Database;
-use crate::errors::store_error;
 use crate::location::{Access, Location};
 use crate::settings::StorageSettings;
 
 pub(crate) use commits::Commits;
 use standing::Counts;
 pub use standing::{LogBounds, LogStanding};
+use supervisor::Supervisor;
 use task::Task;
 
 /// How long a process that ends waits for the last copy.
@@ -43,6 +45,8 @@ pub(crate) struct Checkpoints {
     /// Of the connection that writes.
     pub(crate) commits: Arc<Commits>,
     counts: Arc<Counts>,
+    /// True from the first who asks for it on, unless it could not begin.
+    is_asked_for: AtomicBool,
     running: Mutex<Option<Running>>,
 }
 
@@ -58,6 +62,7 @@ impl Checkpoints {
             location: location.clone(),
             commits: Arc::default(),
             counts: Arc::default(),
+            is_asked_for: AtomicBool::new(false),
             running: Mutex::default(),
         }
     }
@@ -77,32 +82,35 @@ impl Checkpoints {
 
 impl Database {
     /// Copies the log beside requests from now on, until [`Database::close`]. A second call changes nothing, and
-    /// neither does one on a database that is open for reading alone.
+    /// neither does one on a database that is open for reading alone. Where this fails, and whenever the task ends by
+    /// itself until it runs again, SQLite copies the log within commits as it does by default.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] where the connection that writes cannot be had.
+    /// [`StoreError::Unavailable`] where the connection that writes cannot be had. It may be asked for again.
     pub async fn checkpoint_beside_requests(&self, bounds: LogBounds) -> Result<(), StoreError> {
         let checkpoints = self.checkpoints();
-        if checkpoints.location.access == Access::ReadOnly || !checkpoints.commits.follow() {
+        if checkpoints.location.access == Access::ReadOnly || checkpoints.is_asked_for.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        // Connections that are opened later come with it, see `sqlite::writer`.
-        let mut writer = self.take_turn().await.map_err(unavailable)?;
-        checkpoints.commits.attach(&mut writer).await.map_err(unavailable)?;
-        drop(writer);
         let stop = CancellationToken::new();
+        let supervisor = Supervisor { database: self.clone(), stop: stop.clone(), pause: bounds.retry };
+        let (begun, has_begun) = oneshot::channel();
+        let copying = {
+            let (database, stop) = (self.clone(), stop.clone());
+            move || Task::new(database.clone(), bounds, stop.clone()).run()
+        };
         // It outlives the tasks of requests, for those still write: closing the database ends it.
-        let task = TaskTracker::new().spawn(Task::new(self.clone(), bounds, stop.clone()).run());
+        let task = TaskTracker::new().spawn(supervisor.run(begun, copying));
         *checkpoints.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Running { stop, task });
-        Ok(())
+        let begun = has_begun.await.map_err(StoreError::unavailable).flatten();
+        if begun.is_err() {
+            checkpoints.is_asked_for.store(false, Ordering::SeqCst);
+        }
+        begun
     }
 
     /// How the log stood when it was last looked at, and what was done about it. Waits for nothing.
     pub fn log(&self) -> LogStanding {
         self.checkpoints().counts.standing()
     }
-}
-
-fn unavailable(error: SqlxError) -> StoreError {
-    store_error(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))))
 }

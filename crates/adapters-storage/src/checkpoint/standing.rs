@@ -49,6 +49,8 @@ pub struct LogStanding {
     pub restarted: u64,
     /// Times that this failed.
     pub failed: u64,
+    /// Times that the task which does it came to an end by itself, as by a panic, and had to be begun again.
+    pub ended: u64,
 }
 
 /// [`LogStanding`] as it is counted.
@@ -60,6 +62,7 @@ pub(super) struct Counts {
     pub(super) partly: AtomicU64,
     pub(super) restarted: AtomicU64,
     pub(super) failed: AtomicU64,
+    pub(super) ended: AtomicU64,
 }
 
 impl Counts {
@@ -72,6 +75,7 @@ impl Counts {
             partly: read(&self.partly),
             restarted: read(&self.restarted),
             failed: read(&self.failed),
+            ended: read(&self.ended),
         }
     }
 }

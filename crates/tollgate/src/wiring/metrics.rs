@@ -101,9 +101,11 @@ impl Measures {
 
     /// Shows the database's write-ahead log.
     pub fn watch_log(&self, database: Database) {
-        let of_bytes = database.clone();
+        let (of_bytes, of_ends) = (database.clone(), database.clone());
         let help = "Length of the database's write-ahead log when it was last looked at, in bytes";
         self.watch(|| Reading::gauge("database_log_bytes", help, move || of_bytes.log().bytes));
+        let help = "Times that the task which copies the write-ahead log ended by itself and was begun again";
+        self.watch(|| Reading::counter("database_checkpointer_ends", help, move || of_ends.log().ended));
         self.watch(|| Reading {
             name: "database_checkpoints",
             help: "Times that the write-ahead log was copied into the database, begun anew, or could not be copied",

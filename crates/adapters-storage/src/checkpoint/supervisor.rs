@@ -1,0 +1,107 @@
+//! What keeps somebody copying the log: the task of this process, and SQLite while that is not there.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::error::StoreError;
+use futures_util::FutureExt;
+use sea_orm::{DbErr, RuntimeErr, SqlxError};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::standing::count;
+use crate::database::Database;
+use crate::errors::store_error;
+
+/// Takes the copying over from SQLite, and gives it back where whoever copies comes to an end that nobody asked for.
+pub(super) struct Supervisor {
+    pub(super) database: Database,
+    pub(super) stop: CancellationToken,
+    /// How long SQLite has it again before it is taken over once more.
+    pub(super) pause: Duration,
+}
+
+/// Told once: whether the copying was taken over at the start.
+pub(super) type Begun = oneshot::Sender<Result<(), StoreError>>;
+
+impl Supervisor {
+    /// Until it is stopped. Where the copying cannot be taken over at the start, it stays SQLite's and this ends.
+    pub(super) async fn run<F: Future<Output = ()>>(self, begun: Begun, mut copying: impl FnMut() -> F) {
+        if let Err(error) = self.take_over().await {
+            // Whoever asked has left where nobody listens.
+            drop(begun.send(Err(error)));
+            return;
+        }
+        drop(begun.send(Ok(())));
+        loop {
+            let ended = AssertUnwindSafe(copying()).catch_unwind().await;
+            if ended.is_ok() && self.stop.is_cancelled() {
+                return;
+            }
+            self.give_back(ended.is_err()).await;
+            if !self.takes_over_again().await {
+                return;
+            }
+        }
+    }
+
+    /// From here on commits only append to the log, on this connection and on those that are opened later.
+    async fn take_over(&self) -> Result<(), StoreError> {
+        let mut writer = self.database.take_turn().await.map_err(unavailable)?;
+        self.database.checkpoints().commits.follow(&mut writer).await.map_err(unavailable)
+    }
+
+    async fn give_back(&self, panicked: bool) {
+        let checkpoints = self.database.checkpoints();
+        count(&checkpoints.counts.ended);
+        tracing::error!(
+            panicked,
+            again_in_ms = u64::try_from(self.pause.as_millis()).unwrap_or(u64::MAX),
+            "the task that copies the write-ahead log has ended; until it runs again SQLite copies within commits"
+        );
+        checkpoints.commits.forget();
+        let given_back = async {
+            let mut writer = self.database.take_turn().await?;
+            checkpoints.commits.leave(&mut writer).await
+        };
+        if let Err(error) = given_back.await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "the copying of the write-ahead log could not be given back to SQLite");
+        }
+    }
+
+    /// False where it was stopped before that.
+    async fn takes_over_again(&self) -> bool {
+        let mut was_told = false;
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return false,
+                () = sleep(self.pause) => {}
+            }
+            match self.take_over().await {
+                Ok(()) => {
+                    tracing::info!("the write-ahead log is copied beside requests again");
+                    return true;
+                }
+                Err(error) if !was_told => {
+                    was_told = true;
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(
+                        error,
+                        "the copying of the write-ahead log cannot be taken over; this is tried again"
+                    );
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+fn unavailable(error: SqlxError) -> StoreError {
+    store_error(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))))
+}
+
+#[cfg(test)]
+mod tests;

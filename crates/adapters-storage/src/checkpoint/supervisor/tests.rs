@@ -1,0 +1,121 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::testing::FixedClock;
+use sea_orm::sqlx;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use super::*;
+use crate::settings::StorageSettings;
+
+/// Long enough to see how things stand in it on a busy machine.
+const PAUSE: Duration = Duration::from_secs(1);
+/// SQLite's own bound, in pages.
+const AUTOMATIC: i64 = 1000;
+
+async fn open(folder: &TempDir) -> Database {
+    let url = format!("sqlite://{}", folder.path().join("a.db").display());
+    let clock = Arc::new(FixedClock::at(chrono::DateTime::UNIX_EPOCH));
+    Database::open(&StorageSettings::new(url), clock).await.unwrap()
+}
+
+/// After how many pages the writer's commits copy the log by themselves.
+async fn automatic(database: &Database) -> i64 {
+    let mut writer = database.take_turn().await.unwrap();
+    sqlx::query_scalar("PRAGMA wal_autocheckpoint").fetch_one(&mut *writer).await.unwrap()
+}
+
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !is_so().await {
+        assert!(Instant::now() < end, "{what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn supervisor(database: &Database) -> (Supervisor, CancellationToken) {
+    let stop = CancellationToken::new();
+    (Supervisor { database: database.clone(), stop: stop.clone(), pause: PAUSE }, stop)
+}
+
+/// One word of a commit within this time.
+async fn hears_of_a_commit(database: &Database) -> bool {
+    let commits = Arc::clone(&database.checkpoints().commits);
+    let mut writer = database.take_turn().await.unwrap();
+    sqlx::raw_sql("CREATE TABLE IF NOT EXISTS t (x); INSERT INTO t VALUES (1)").execute(&mut *writer).await.unwrap();
+    drop(writer);
+    timeout(Duration::from_millis(50), commits.committed()).await.is_ok()
+}
+
+#[tokio::test]
+async fn what_panics_or_ends_is_sqlites_meanwhile_and_begins_again() {
+    let folder = TempDir::new().unwrap();
+    let database = open(&folder).await;
+    assert_eq!(automatic(&database).await, AUTOMATIC);
+    let (supervisor, stop) = supervisor(&database);
+    let runs = Arc::new(AtomicU64::new(0));
+    let end = Arc::new(Notify::new());
+    // The first run panics and the second one ends, each by the test's word; the third one lasts.
+    let copying = {
+        let (runs, stop, end) = (Arc::clone(&runs), stop.clone(), Arc::clone(&end));
+        move || {
+            let (run, stop, end) = (runs.fetch_add(1, Ordering::SeqCst), stop.clone(), Arc::clone(&end));
+            async move {
+                if run > 1 {
+                    return stop.cancelled().await;
+                }
+                end.notified().await;
+                assert!(run > 0, "as the test wants it");
+            }
+        }
+    };
+    let (begun, has_begun) = oneshot::channel();
+    let mut running = JoinSet::new();
+    running.spawn(supervisor.run(begun, copying));
+    has_begun.await.unwrap().unwrap();
+    for ended in [1, 2] {
+        assert_eq!(automatic(&database).await, 0);
+        end.notify_one();
+        until("it ended", async || database.log().ended == ended).await;
+        until("SQLite has it", async || automatic(&database).await == AUTOMATIC).await;
+        assert!(!hears_of_a_commit(&database).await);
+        until("taken over again", async || automatic(&database).await == 0).await;
+        until("run again", async || runs.load(Ordering::SeqCst) == ended + 1).await;
+    }
+    assert!(hears_of_a_commit(&database).await);
+    stop.cancel();
+    timeout(Duration::from_secs(5), running.join_next()).await.unwrap().unwrap().unwrap();
+    assert_eq!(database.log().ended, 2, "a stop is no such end");
+    database.close().await;
+}
+
+#[tokio::test]
+async fn where_it_cannot_begin_it_stays_sqlites() {
+    let folder = TempDir::new().unwrap();
+    let database = open(&folder).await;
+    database.close().await;
+    let (supervisor, _stop) = supervisor(&database);
+    let (begun, has_begun) = oneshot::channel();
+    supervisor.run(begun, || async { unreachable!("nothing was taken over") }).await;
+    assert!(matches!(has_begun.await.unwrap(), Err(StoreError::Unavailable(_))));
+    assert!(!database.checkpoints().commits.are_followed(), "connections that are opened later keep to SQLite's way");
+    assert!(database.checkpoint_beside_requests(crate::LogBounds::default()).await.is_err());
+    assert!(database.checkpoint_beside_requests(crate::LogBounds::default()).await.is_err(), "and may be asked again");
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_pause_as_well() {
+    let folder = TempDir::new().unwrap();
+    let database = open(&folder).await;
+    let (mut supervisor, stop) = supervisor(&database);
+    supervisor.pause = Duration::from_hours(1);
+    let (begun, _has_begun) = oneshot::channel();
+    let mut running = JoinSet::new();
+    running.spawn(supervisor.run(begun, || async {}));
+    until("it ended", async || database.log().ended == 1).await;
+    stop.cancel();
+    timeout(Duration::from_secs(5), running.join_next()).await.unwrap().unwrap().unwrap();
+    assert_eq!(automatic(&database).await, AUTOMATIC);
+}
