@@ -21,10 +21,13 @@ impl AddCredit {
     }
 
     /// Adds `amount`, which takes away where it is negative; a workspace without credit starts from zero and is
-    /// unlimited no more. Returns the new balance.
+    /// unlimited no more. Returns the new balance. There is nothing to take away from one that is unlimited.
     pub async fn execute(&self, actor: &Actor, id: WorkspaceId, amount: Usd) -> Result<Usd, ChangeWorkspaceError> {
         let unknown = || ChangeWorkspaceError::UnknownWorkspace(id);
         let before = self.workspaces.find(id).await?.ok_or_else(unknown)?.credit;
+        if before.is_none() && amount < Usd::ZERO {
+            return Err(ChangeWorkspaceError::NoCreditToTake);
+        }
         before.unwrap_or_default().checked_add(amount).ok_or(ChangeWorkspaceError::CreditOutOfRange)?;
         let before = Json::object([("credit_usd", usd(before).as_str())]);
         // What comes to be is the store's to know: requests are charged at the same time.

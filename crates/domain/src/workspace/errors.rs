@@ -37,8 +37,11 @@ pub enum ChangeWorkspaceError {
     #[error("there is no workspace {0}")]
     UnknownWorkspace(WorkspaceId),
     /// The balance would leave the range of money.
-    #[error("the credit would be beyond what can be counted: about 9.2 million USD, more or less")]
+    #[error("the credit would be beyond what can be counted: from {} to {} USD", Usd::MIN, Usd::MAX)]
     CreditOutOfRange,
+    /// An amount to take away where there is no credit.
+    #[error("the workspace has no credit that could be taken away: none limits it until some is added")]
+    NoCreditToTake,
     /// A budget of nothing or less.
     #[error("the {0} budget must be more than 0 USD")]
     BudgetNotPositive(&'static str),
@@ -70,9 +73,11 @@ impl ChangeWorkspaceError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownWorkspace(_) => ErrorKind::NotFound,
-            Self::CreditOutOfRange | Self::BudgetNotPositive(_) | Self::BudgetsDoNotFall { .. } | Self::NoRate => {
-                ErrorKind::InvalidRequest
-            }
+            Self::CreditOutOfRange
+            | Self::NoCreditToTake
+            | Self::BudgetNotPositive(_)
+            | Self::BudgetsDoNotFall { .. }
+            | Self::NoRate => ErrorKind::InvalidRequest,
             Self::Contended => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),
         }

@@ -1,7 +1,12 @@
 //! Comma-separated values as RFC 4180 has them.
 
-/// What a spreadsheet takes for the beginning of a formula.
-const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// What a spreadsheet takes for the beginning of a formula, in either width.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
+/// Some look behind spaces for one.
+fn is_formula(text: &str) -> bool {
+    text.starts_with(['\t', '\r']) || text.trim_start().starts_with(FORMULA)
+}
 
 /// One value of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +28,7 @@ impl Cell {
     fn written(&self) -> String {
         match self {
             // A formula that came in as a text must not run where somebody opens the file.
-            Self::Text(text) if text.starts_with(FORMULA) => quoted(&format!("'{text}")),
+            Self::Text(text) if is_formula(text) => quoted(&format!("'{text}")),
             Self::Plain(text) | Self::Text(text) => quoted(text),
             Self::Empty => String::new(),
         }
@@ -52,7 +57,8 @@ mod tests {
 
     #[test]
     fn a_text_is_no_formula() {
-        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "=HYPERLINK(\"http://x\",\"y\")"] {
+        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "=HYPERLINK(\"http://x\",\"y\")", " =1", "\u{a0}\u{ff1d}1"]
+        {
             let line = csv_line(&[Cell::Text(text.to_owned())]);
             assert!(line.trim_start_matches('"').starts_with('\''), "{line:?}");
         }

@@ -112,6 +112,8 @@ async fn credit_is_added_taken_and_cleared_and_written_down() {
     let ports = || Arc::clone(&store) as Arc<dyn WorkspaceRepository>;
     let actor = Actor::system();
     let add = async |text: &str| AddCredit::new(ports()).execute(&actor, id(), usd(text)).await;
+    assert_eq!(add("-5").await.unwrap_err().kind(), ErrorKind::InvalidRequest, "there is none");
+    assert_eq!(WorkspaceRepository::find(&*store, id()).await.unwrap().unwrap().credit, None);
     assert_eq!(add("5.5").await.unwrap(), usd("5.5"));
     assert_eq!(newest(&store).await.1, r#"{"before":{"credit_usd":null},"add_usd":5.5}"#);
     assert_eq!(add("-6").await.unwrap(), usd("-0.5"));
