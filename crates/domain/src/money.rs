@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use self::decimal::write_decimal;
 
-/// An amount of US dollars in units of 10^-12 USD (picodollars). Range: about ±9.2 million USD.
+/// An amount of US dollars in units of 10^-12 USD (picodollars), from [`Usd::MIN`] to [`Usd::MAX`]: about ±9.2 million
+/// USD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Usd(i64);
 
@@ -17,6 +18,12 @@ const USD_SCALE: u32 = 12;
 impl Usd {
     /// Nothing.
     pub const ZERO: Self = Self(0);
+    /// The least that can be counted: -9223372.036854775808 USD.
+    pub const MIN: Self = Self(i64::MIN);
+    /// The most that can be counted: 9223372.036854775807 USD.
+    pub const MAX: Self = Self(i64::MAX);
+    /// Digits after the point that an amount can have.
+    pub const DIGITS: u32 = USD_SCALE;
 
     /// From picodollars, as stores keep it.
     pub const fn from_pico(pico: i64) -> Self {
@@ -42,24 +49,29 @@ impl fmt::Display for Usd {
 }
 
 impl FromStr for Usd {
-    type Err = InvalidDecimal;
+    type Err = InvalidUsd;
 
     /// Reads any JSON number notation; refuses what is finer than 10^-12 USD or out of range.
-    fn from_str(text: &str) -> Result<Self, InvalidDecimal> {
-        let price = Price::from_str(text)?;
+    fn from_str(text: &str) -> Result<Self, InvalidUsd> {
+        let price = Price::from_str(text).map_err(|_| InvalidUsd)?;
         let (mantissa, scale) = price.normalised();
         if scale > USD_SCALE {
-            return Err(InvalidDecimal);
+            return Err(InvalidUsd);
         }
         mantissa
             .checked_mul(pow10(USD_SCALE - scale))
             .and_then(|pico| i64::try_from(pico).ok())
             .map(Self)
-            .ok_or(InvalidDecimal)
+            .ok_or(InvalidUsd)
     }
 }
 
-/// A text that is not a decimal number within the supported range.
+/// A text that is not an amount of USD that can be counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a decimal number from {} to {} with at most {} digits after the point", Usd::MIN, Usd::MAX, Usd::DIGITS)]
+pub struct InvalidUsd;
+
+/// A text that is not a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a decimal number with at most 14 digits before and 24 after the point")]
 pub struct InvalidDecimal;

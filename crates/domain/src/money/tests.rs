@@ -52,8 +52,22 @@ fn what_is_no_decimal_is_refused() {
     ] {
         assert!(bad.parse::<Price>().is_err(), "{bad}");
     }
-    assert!("0.0000000000001".parse::<Usd>().is_err());
-    assert!("99999999".parse::<Usd>().is_err());
+}
+
+#[test]
+fn what_is_no_amount_is_refused_with_what_one_is() {
+    for bad in ["", "a lot", "0.0000000000001", "9223372.036854775808", "-9223372.036854775809", "9999999999", "1e400"]
+    {
+        let fault = bad.parse::<Usd>().unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "not a decimal number from -9223372.036854775808 to 9223372.036854775807 with at most 12 digits after the point",
+            "{bad}"
+        );
+    }
+    for (bound, text) in [(Usd::MIN, "-9223372.036854775808"), (Usd::MAX, "9223372.036854775807")] {
+        assert_eq!(text.parse::<Usd>(), Ok(bound));
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod first_start;
 mod guardrail;
 mod key;
 mod migrate;
+mod misread;
 mod openapi;
 mod run;
 mod serve;

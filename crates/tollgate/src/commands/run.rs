@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Parser;
 use serde_json::json;
 
+use super::misread::misread;
 use super::{
     Context, audit, catalogue, container, demo, destination, doctor, endpoint, guardrail, key, migrate, openapi, serve,
     usage, workspace,
@@ -19,11 +20,7 @@ use crate::{telemetry, wiring};
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version come here as well, for standard output; where nobody reads it, nobody misses it.
-            drop(error.print());
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
-        }
+        Err(error) => return misread(&error, std::env::args_os()),
     };
     let json = cli.global.json;
     let context = match Context::new(cli.global, Environment::of_process()) {

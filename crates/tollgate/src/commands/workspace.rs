@@ -1,6 +1,8 @@
 //! `tollgate workspace …`
 
+use std::fmt::Display;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -169,13 +171,13 @@ async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<E
 }
 
 /// A value, `none` to take it away, or nothing to leave it as it is.
-fn edit<T: std::str::FromStr>(option: &str, text: Option<&str>, wanted: &str) -> anyhow::Result<Edit<T>> {
+fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str) -> anyhow::Result<Edit<T>> {
     match text {
         None => Ok(Edit::Keep),
         Some("none") => Ok(Edit::Clear),
         Some(text) => match text.parse() {
             Ok(value) => Ok(Edit::Set(value)),
-            Err(_) => bail!("{option} {text} is neither {wanted} nor the word none"),
+            Err(fault) => bail!("{option} {text} is neither {wanted} nor the word none: {fault}"),
         },
     }
 }
@@ -200,6 +202,10 @@ mod tests {
         assert_eq!(edit::<u32>("--rpm", Some("none"), "a whole number").unwrap(), Edit::Clear);
         assert_eq!(edit("--rpm", Some("7"), "a whole number").unwrap(), Edit::Set(7_u32));
         let error = edit::<Usd>("--daily", Some("a lot"), "an amount of USD").unwrap_err();
-        assert_eq!(error.to_string(), "--daily a lot is neither an amount of USD nor the word none");
+        assert_eq!(
+            error.to_string(),
+            "--daily a lot is neither an amount of USD nor the word none: not a decimal number from \
+             -9223372.036854775808 to 9223372.036854775807 with at most 12 digits after the point"
+        );
     }
 }

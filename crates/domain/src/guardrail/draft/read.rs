@@ -156,10 +156,9 @@ fn amount(value: &Json) -> Result<Usd, InvalidGuardrail> {
     }
     let amount: Option<Usd> = value.text().parse().ok();
     amount.filter(|amount| *amount > Usd::ZERO).ok_or_else(|| {
-        InvalidGuardrail::new(
-            "limit_usd",
-            "must be more than 0 USD, below 9,200,000, with at most 12 digits after the point",
-        )
+        let (most, digits) = (Usd::MAX, Usd::DIGITS);
+        let fault = format!("must be more than 0 USD and at most {most}, with at most {digits} digits after the point");
+        InvalidGuardrail::new("limit_usd", fault)
     })
 }
 
