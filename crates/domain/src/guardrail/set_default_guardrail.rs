@@ -43,6 +43,9 @@ impl SetDefaultGuardrail {
         guardrail: Option<GuardrailId>,
     ) -> Result<bool, GuardrailError> {
         let Some(before) = self.ports.workspaces.find(workspace).await? else { return Ok(false) };
+        if before.default_guardrail_id == guardrail {
+            return Ok(true);
+        }
         let told = |id: Option<GuardrailId>| Json::from(id.map_or(serde_json::Value::Null, |id| id.to_string().into()));
         let state = |id| Json::object([("default_guardrail_id", told(id).text())]);
         let (before, after) = (state(before.default_guardrail_id), state(guardrail));

@@ -161,6 +161,9 @@ async fn a_workspace_is_put_under_a_guardrail_and_taken_from_under_it() {
     assert_eq!((action.as_str(), subject), ("workspace.default_guardrail", format!("workspace {}", workspace_id(900))));
     assert_eq!(details["before"]["default_guardrail_id"], first.to_string());
     assert_eq!(details["after"]["default_guardrail_id"], second.to_string());
+    let entries = AuditLog::newest(&store, 100).await.unwrap().len();
+    set.execute(&actor(), &second.to_string()).await.unwrap();
+    assert_eq!(AuditLog::newest(&store, 100).await.unwrap().len(), entries, "it is so already");
     assert_eq!(set.clear(&actor(), None).await.unwrap(), workspace_id(900));
     assert_eq!(default_of(&store, 900).await, None);
     assert!(noted(&store).await.2["after"]["default_guardrail_id"].is_null());

@@ -19,7 +19,7 @@ impl UpdateDestination {
     }
 
     /// Replaces what is said and leaves the rest. Where URL, headers or secret become others, the receiver is called for
-    /// a test first. The collections are replaced as wholes.
+    /// a test first. The collections are replaced as wholes. Where nothing becomes another, nothing is done.
     ///
     /// # Errors
     /// A fault of a member, or none said; a key that is none of the workspace; a receiver that refuses the test; no such
@@ -35,6 +35,9 @@ impl UpdateDestination {
         }
         let before = self.ports.find(id).await?;
         let mut after = fields.apply(before.clone())?;
+        if after == before {
+            return Ok(before);
+        }
         if after.api_key_hashes != before.api_key_hashes {
             self.ports.check_keys(&after).await?;
         }
