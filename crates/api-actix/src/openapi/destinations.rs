@@ -50,7 +50,8 @@ fn get() -> OperationBuilder {
 
 fn update() -> OperationBuilder {
     let description = "Changes the members that are there; what comes back masked stays as it is. Where URL, headers or \
-                       secret become others, the receiver is called for a test first.";
+                       secret become others, the receiver is called for a test first. A URL of another scheme, host or \
+                       port needs every secret anew: the values of the headers, the secret, the query.";
     named("updateDestination", "Change a destination of traces", description)
         .request_body(Some(body("DestinationChange")))
         .responses(responses("The destination as it is then", "DestinationResponse", &[400, 404, 409, 415], &COMMON))

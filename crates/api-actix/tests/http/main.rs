@@ -6,6 +6,7 @@ mod bodies;
 mod catalogue;
 mod client;
 mod decisions;
+mod destinations;
 mod edge;
 mod entries;
 mod forms;

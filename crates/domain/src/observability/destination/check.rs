@@ -10,9 +10,10 @@ const MOST_HEADERS: usize = 20;
 const MOST_KEYS: usize = 100;
 
 impl DestinationFields {
-    /// `base` with what is said here. A secret that comes back masked stays as it is in `base`.
+    /// `base` with what is said here. A secret that comes back masked stays as it is in `base`, and none of them leaves
+    /// its origin.
     pub(super) fn apply(&self, base: Destination) -> Result<Destination, InvalidDestination> {
-        let mut changed = base;
+        let mut changed = base.clone();
         if let Some(name) = &self.name {
             changed.name = checked_name(name)?;
         }
@@ -24,7 +25,8 @@ impl DestinationFields {
         if let Some(given) = &self.url
             && *given != changed.shown_url()
         {
-            changed.url = url::checked(given).map_err(|fault| InvalidDestination::new("config.url", fault))?;
+            let whole = url::unmasked(given, &changed.url).and_then(|whole| url::checked(&whole));
+            changed.url = whole.map_err(|fault| InvalidDestination::new("config.url", fault))?;
         }
         if let Some(given) = &self.headers {
             changed.headers = checked_headers(given, &changed.headers)?;
@@ -43,6 +45,7 @@ impl DestinationFields {
         }
         changed.enabled = self.enabled.unwrap_or(changed.enabled);
         changed.privacy_mode = self.privacy_mode.unwrap_or(changed.privacy_mode);
+        self.must_leave_secrets_behind(&base, &changed)?;
         Ok(changed)
     }
 }
@@ -58,6 +61,7 @@ fn checked_name(name: &str) -> Result<String, InvalidDestination> {
     ))
 }
 
+/// Sorted by name, which is the order in which they are shown.
 fn checked_headers(
     given: &[(String, String)],
     stored: &[(String, Hidden)],
@@ -83,6 +87,7 @@ fn checked_headers(
         };
         checked.push((name, value));
     }
+    checked.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     Ok(checked)
 }
 

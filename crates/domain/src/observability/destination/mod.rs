@@ -7,6 +7,7 @@ mod delete_destination;
 mod errors;
 mod fields;
 mod headers;
+mod moved;
 mod ports;
 mod read_destinations;
 mod sampling_rate;

@@ -6,6 +6,7 @@ use super::*;
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft, AuditLog};
 use crate::budget::WorkspaceBudgets;
+use crate::change_feed::ChangeFeed;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
@@ -17,6 +18,8 @@ use crate::rate::RateLimits;
 use crate::system::Clock;
 use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
+
+mod moved;
 
 const SECRET: &str = "a secret of sufficient length";
 
@@ -137,6 +140,10 @@ fn webhook() -> DestinationFields {
     }
 }
 
+fn headers<const N: usize>(all: [(&str, &str); N]) -> Vec<(String, String)> {
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
 fn fault(result: Result<Destination, DestinationError>) -> String {
     let error = result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
@@ -185,6 +192,8 @@ async fn each_fault_is_named_before_anybody_is_called() {
         (with(|f| f.kind = Some("s3".to_owned())), "type must be otel-collector or webhook"),
         (with(|f| f.url = None), "config.url is required"),
         (with(|f| f.url = Some("ftp://s3cret".to_owned())), "config.url must begin"),
+        (with(|f| f.url = Some(format!("http://h/?{MASK}"))), "config.url has a masked query, and none is stored"),
+        (with(|f| f.url = Some(format!("http://h/?a=1&t={MASK}"))), "config.url has a query that is masked in part"),
         (with(|f| f.secret = None), "config.secret is required"),
         (with(|f| f.secret = Some("x".repeat(15))), "config.secret must have"),
         (with(|f| f.secret = Some("x".repeat(257))), "config.secret must have"),
@@ -256,7 +265,7 @@ async fn an_update_keeps_what_comes_back_masked_and_tests_what_is_new() {
     assert_eq!((changed.sampling, stage.calls()), (1_000, 1), "nothing about the call is new");
     let first = changed.updated_at.unwrap();
     for (number, fields) in [
-        DestinationFields { url: Some("http://other".to_owned()), ..DestinationFields::default() },
+        DestinationFields { url: Some("https://example.org/other".to_owned()), ..DestinationFields::default() },
         DestinationFields { headers: Some(Vec::new()), ..DestinationFields::default() },
         DestinationFields { secret: Some("x".repeat(16)), ..DestinationFields::default() },
     ]
@@ -271,6 +280,38 @@ async fn an_update_keeps_what_comes_back_masked_and_tests_what_is_new() {
     assert!(matches!(stage.update(&made, &DestinationFields::default()).await, Err(DestinationError::NothingToChange)));
     let other_kind = DestinationFields { kind: Some("otel-collector".to_owned()), ..DestinationFields::default() };
     assert!(fault(stage.update(&made, &other_kind).await).contains("type cannot be changed"));
+}
+
+#[tokio::test]
+async fn a_change_to_what_is_so_already_leaves_no_trace() {
+    let stage = Stage::new().await;
+    let hashes = Some(Some(vec![hash(1).to_string()]));
+    let unsorted = Some(headers([("x-b", "2"), ("x-a", "1")]));
+    let fields = DestinationFields { api_key_hashes: hashes.clone(), headers: unsorted, ..webhook() };
+    let made = stage.create(&fields).await.unwrap();
+    let entries = stage.store.newest(100).await.unwrap().len();
+    let versions = stage.store.versions().await.unwrap();
+    for same in [
+        DestinationFields { name: Some("hook".to_owned()), ..DestinationFields::default() },
+        DestinationFields { kind: Some("webhook".to_owned()), ..DestinationFields::default() },
+        DestinationFields { secret: Some(MASK.to_owned()), ..DestinationFields::default() },
+        DestinationFields { url: Some(made.shown_url()), ..DestinationFields::default() },
+        DestinationFields { headers: Some(headers([("x-a", MASK), ("x-b", MASK)])), ..DestinationFields::default() },
+        DestinationFields {
+            headers: Some(headers([("X-B", "2"), ("x-a", "1")])),
+            enabled: Some(true),
+            privacy_mode: Some(false),
+            sampling_rate: Some("1e0".to_owned()),
+            api_key_hashes: hashes,
+            ..webhook()
+        },
+    ] {
+        assert_eq!(stage.update(&made, &same).await.unwrap(), made);
+    }
+    assert_eq!(stage.store.newest(100).await.unwrap().len(), entries, "no entry in the log");
+    assert_eq!(stage.store.versions().await.unwrap(), versions, "nobody reads anything anew");
+    assert_eq!(stage.calls(), 1, "nobody is called");
+    assert_eq!(DestinationRepository::find(&stage.store, made.id).await.unwrap(), Some(made));
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ pub fn checked(url: &str) -> Result<String, &'static str> {
     if authority.contains('@') {
         return Err("must not have a user: send credentials in a header");
     }
-    if !is_host_and_port(authority) {
+    if host_and_port(authority).is_none() {
         return Err("must name a host, and after it at most a port of 1 to 65535");
     }
     Ok(url.to_owned())
@@ -40,29 +40,59 @@ fn after_scheme(url: &str) -> Option<&str> {
     })
 }
 
-fn is_host_and_port(authority: &str) -> bool {
-    let (host, port) = match authority.strip_prefix('[') {
+/// `given`, with the query of `stored` where its own is the mask.
+pub(super) fn unmasked(given: &str, stored: &str) -> Result<String, &'static str> {
+    let Some((before, query)) = given.split_once('?').filter(|(_, query)| query.contains(MASK)) else {
+        return Ok(given.to_owned());
+    };
+    if query != MASK {
+        return Err(
+            "has a query that is masked in part: give all of it, or the mask alone, which keeps what is stored",
+        );
+    }
+    let (_, kept) = stored.split_once('?').ok_or("has a masked query, and none is stored")?;
+    Ok(format!("{before}?{kept}"))
+}
+
+/// Who gets what is sent to a URL.
+#[derive(PartialEq, Eq)]
+pub(super) struct Origin {
+    is_tls: bool,
+    /// In lower case; an address of IPv6 in its shortest form.
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    /// That of a URL that was checked.
+    pub(super) fn of(url: &str) -> Option<Self> {
+        let rest = after_scheme(url)?;
+        let is_tls = !url.get(..5)?.eq_ignore_ascii_case("http:");
+        let (host, port) = host_and_port(rest.split(['/', '?']).next()?)?;
+        Some(Self { is_tls, host, port: port.unwrap_or(if is_tls { 443 } else { 80 }) })
+    }
+}
+
+fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
+    let (host, rest) = match authority.strip_prefix('[') {
         Some(literal) => {
-            let Some((address, rest)) = literal.split_once(']') else { return false };
-            if address.parse::<std::net::Ipv6Addr>().is_err() {
-                return false;
-            }
-            ("v6", if rest.is_empty() { None } else { rest.strip_prefix(':').or(Some("")) })
+            let (address, rest) = literal.split_once(']')?;
+            (address.parse::<std::net::Ipv6Addr>().ok()?.to_string(), rest)
         }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
+        None => {
+            let (name, rest) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
+            let is_name = (1..=253).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
+            (is_name.then(|| name.to_ascii_lowercase())?, rest)
+        }
     };
-    let is_port = |port: &str| {
-        port.len() <= 5
-            && port.bytes().all(|byte| byte.is_ascii_digit())
-            && port.parse::<u16>().is_ok_and(|number| number > 0)
-    };
-    let is_name = !host.is_empty()
-        && host.len() <= 253
-        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
-    is_name && port.is_none_or(is_port)
+    if rest.is_empty() {
+        return Some((host, None));
+    }
+    let port = rest.strip_prefix(':')?;
+    let is_number = port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse().ok().filter(|port| is_number && *port > 0)?;
+    Some((host, Some(port)))
 }
 
 impl Destination {

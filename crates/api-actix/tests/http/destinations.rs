@@ -1,0 +1,142 @@
+//! Changing destinations of traces, of whose secrets callers see nothing.
+
+use std::sync::{Arc, Mutex};
+
+use domain::audit::AuditLog;
+use domain::observability::{Destination, MockMessageSender};
+use serde_json::{Value, json};
+
+use super::client::Reply;
+use super::gateway::{Caller, Gateway, Setup, workspace};
+
+const PATH: &str = "/observability/destinations";
+const SECRET: &str = "a secret of sufficient length";
+
+/// A gateway with one destination, and whom it called since.
+struct Stage {
+    gateway: Gateway,
+    called: Arc<Mutex<Vec<Destination>>>,
+    path: String,
+}
+
+impl Stage {
+    async fn new(config: Value) -> Self {
+        let called: Arc<Mutex<Vec<Destination>>> = Arc::default();
+        let mut sender = MockMessageSender::new();
+        let calls = Arc::clone(&called);
+        sender.expect_send().returning(move |to, _| {
+            calls.lock().unwrap().push(to.clone());
+            Ok(())
+        });
+        let gateway = Setup { sender: Arc::new(sender), ..Setup::new().await }.start();
+        let workspace = workspace(1).to_string();
+        let body = json!({"name": "hook", "type": "webhook", "config": config, "workspace_id": workspace});
+        let made = gateway.json(Caller::Management, "POST", PATH, &body.to_string()).await;
+        assert_eq!(made.status, 201, "{}", String::from_utf8_lossy(&made.body));
+        let path = format!("{PATH}/{}", made.json()["data"]["id"].as_str().unwrap());
+        called.lock().unwrap().clear();
+        Self { gateway, called, path }
+    }
+
+    async fn change(&self, body: &Value) -> Reply {
+        self.gateway.json(Caller::Management, "PATCH", &self.path, &body.to_string()).await
+    }
+
+    async fn record(&self) -> Value {
+        self.gateway.get(Caller::Management, &self.path, &[]).await.json()["data"].clone()
+    }
+
+    /// What was called, by URL.
+    fn called(&self) -> Vec<String> {
+        self.called.lock().unwrap().drain(..).map(|to| to.url).collect()
+    }
+
+    async fn entries(&self) -> usize {
+        self.gateway.store.newest(100).await.unwrap().len()
+    }
+}
+
+fn config() -> Value {
+    json!({"url": "https://example.org/in?t=t0ken", "secret": SECRET, "headers": {"Authorization": "Bearer t0psecret", "x-key": "h1dden"}})
+}
+
+#[tokio::test]
+async fn a_stored_secret_is_not_sent_to_another_origin() {
+    let stage = Stage::new(config()).await;
+    let (before, entries) = (stage.record().await, stage.entries().await);
+    let elsewhere = "https://attacker.example/";
+    for (config, missing) in [
+        (json!({"url": elsewhere}), "config.headers.authorization, config.headers.x-key, config.secret"),
+        (
+            json!({"endpoint": "http://example.org/in"}),
+            "config.headers.authorization, config.headers.x-key, config.secret",
+        ),
+        (
+            json!({"url": elsewhere, "headers": before["config"]["headers"], "secret": "********"}),
+            "config.headers.authorization, config.headers.x-key, config.secret",
+        ),
+        (
+            json!({"url": elsewhere, "headers": {"X-Key": "new", "Authorization": "********"}, "secret": SECRET}),
+            "config.headers.authorization",
+        ),
+        (json!({"url": elsewhere, "headers": {}}), "config.secret"),
+        (
+            json!({"url": "https://example.org:8443/?********", "headers": {}, "secret": SECRET}),
+            "the query of config.url",
+        ),
+    ] {
+        let told = stage.change(&json!({"config": config})).await.refusal(400);
+        let expected = "config.url is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, ";
+        assert_eq!(told, format!("{expected}{missing}"));
+    }
+    assert_eq!(stage.called(), [""; 0]);
+    assert_eq!((stage.record().await, stage.entries().await), (before, entries));
+}
+
+#[tokio::test]
+async fn what_is_said_anew_moves_and_another_path_keeps_what_is_stored() {
+    let stage = Stage::new(config()).await;
+    let reply = stage.change(&json!({"config": {"url": "HTTPS://Example.org:443/other?********"}})).await;
+    assert_eq!(reply.status, 200);
+    let called = stage.called.lock().unwrap().remove(0);
+    assert_eq!(called.url, "HTTPS://Example.org:443/other?t=t0ken");
+    assert_eq!(called.headers[0].1.expose(), "Bearer t0psecret");
+    let new = json!({"config": {"url": "https://new.example/", "secret": "another secret, long enough", "headers": {"x-key": "n3w"}}});
+    let reply = stage.change(&new).await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.json()["data"]["config"]["headers"], json!({"x-key": "********"}));
+    let called = stage.called.lock().unwrap().remove(0);
+    let sent: Vec<(&str, &str)> = called.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!((called.url.as_str(), sent), ("https://new.example/", vec![("x-key", "n3w")]));
+}
+
+#[tokio::test]
+async fn a_mask_stands_for_what_is_stored_alone() {
+    let stage = Stage::new(json!({"url": "https://example.org/in", "secret": SECRET})).await;
+    for (config, expected) in [
+        (json!({"url": "https://example.org/in?********"}), "config.url has a masked query, and none is stored"),
+        (
+            json!({"url": "https://example.org/in?a=********"}),
+            "config.url has a query that is masked in part: give all of it, or the mask alone, which keeps what is stored",
+        ),
+        (json!({"headers": {"x-a": "********"}}), "config.headers, member 1, has a masked value, and none is stored"),
+    ] {
+        assert_eq!(stage.change(&json!({"config": config})).await.refusal(400), expected);
+    }
+    assert_eq!(stage.called(), [""; 0]);
+    assert!(stage.record().await["updated_at"].is_null());
+}
+
+#[tokio::test]
+async fn a_change_that_changes_nothing_leaves_no_trace() {
+    let stage = Stage::new(config()).await;
+    let (before, entries) = (stage.record().await, stage.entries().await);
+    for body in [json!({"name": "hook"}), json!({"config": before["config"]}), before.clone()] {
+        let reply = stage.change(&body).await;
+        assert_eq!((reply.status, &reply.json()["data"]), (200, &before));
+    }
+    assert_eq!((stage.entries().await, stage.called().len()), (entries, 0));
+    assert_eq!(stage.change(&json!({"name": "other"})).await.status, 200);
+    assert_eq!(stage.entries().await, entries + 1);
+    assert!(stage.record().await["updated_at"].is_string());
+}

@@ -1,0 +1,148 @@
+//! Stored secrets and other origins.
+
+use super::*;
+
+fn to(url: &str) -> DestinationFields {
+    DestinationFields { url: Some(url.to_owned()), ..DestinationFields::default() }
+}
+
+/// With a query, two headers and a secret.
+async fn made(stage: &Stage) -> Destination {
+    let headers = headers([("X-Key", "h1dden"), ("authorization", "Bearer t0psecret")]);
+    stage.create(&DestinationFields { headers: Some(headers), ..webhook() }).await.unwrap()
+}
+
+#[tokio::test]
+async fn who_moves_a_destination_says_its_secrets_anew() {
+    let stage = Stage::new().await;
+    let made = made(&stage).await;
+    let entries = stage.store.newest(100).await.unwrap().len();
+    let all = "config.headers.authorization, config.headers.x-key, config.secret";
+    let elsewhere = "https://attacker.example/in";
+    let told = |headers: &[(&str, &str)], secret: Option<&str>| DestinationFields {
+        headers: Some(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()),
+        secret: secret.map(str::to_owned),
+        ..to(elsewhere)
+    };
+    let masked = format!("https://attacker.example/in?{MASK}");
+    let with_query = format!("the query of config.url, {all}");
+    for (fields, named) in [
+        (to(elsewhere), all),
+        (to("http://example.org/in?token=t0ken"), all),
+        (to("https://example.org:444/in"), all),
+        (to("https://example.org./in"), all),
+        (to("https://sub.example.org/in"), all),
+        (to("https://example.org.attacker.example/in"), all),
+        (to("https://attacker.example/?https://example.org/in"), all),
+        (to(&masked), with_query.as_str()),
+        (DestinationFields { secret: Some(MASK.to_owned()), ..to(elsewhere) }, all),
+        (
+            DestinationFields { secret: Some(SECRET.to_owned()), ..to(elsewhere) },
+            "config.headers.authorization, config.headers.x-key",
+        ),
+        (told(&[("X-KEY", " ******** ")], Some("another secret, long enough")), "config.headers.x-key"),
+        (told(&[("x-key", "new"), ("Authorization", MASK)], Some(MASK)), "config.headers.authorization, config.secret"),
+        (told(&[("x-key", "new"), ("x-more", "new")], None), "config.secret"),
+        (told(&[], None), "config.secret"),
+    ] {
+        let sentence = fault(stage.update(&made, &fields).await);
+        let expected = "config.url is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, ";
+        assert_eq!(sentence, format!("{expected}{named}"));
+    }
+    assert_eq!(stage.calls(), 1, "nobody was called but for its creation");
+    assert_eq!(stage.store.newest(100).await.unwrap().len(), entries, "nothing is noted as done");
+    assert_eq!(DestinationRepository::find(&stage.store, made.id).await.unwrap(), Some(made));
+}
+
+#[tokio::test]
+async fn what_is_given_anew_moves_and_what_is_left_out_is_gone() {
+    let stage = Stage::new().await;
+    let made = made(&stage).await;
+    let fields = DestinationFields {
+        headers: Some(headers([("X-Key", "an0ther")])),
+        secret: Some("another secret, long enough".to_owned()),
+        ..to("https://new.example/in?token=n3w")
+    };
+    let moved = stage.update(&made, &fields).await.unwrap();
+    assert_eq!(moved.headers, [("x-key".to_owned(), Hidden::new("an0ther"))]);
+    assert_eq!(moved.signing_secret, Some(Hidden::new("another secret, long enough")));
+    assert_eq!(stage.receiver.called.lock().unwrap().last().map(|called| called.url.clone()), Some(moved.url.clone()));
+    // Who knows what was stored may say it again.
+    let back = DestinationFields { secret: Some(SECRET.to_owned()), headers: Some(Vec::new()), ..to(&made.url) };
+    let back = stage.update(&moved, &back).await.unwrap();
+    assert_eq!((back.headers.len(), back.signing_secret), (0, made.signing_secret));
+}
+
+#[tokio::test]
+async fn within_its_origin_a_destination_keeps_its_secrets() {
+    let stage = Stage::new().await;
+    let made = made(&stage).await;
+    for (url, expected) in [
+        ("https://example.org/other", "https://example.org/other"),
+        ("HTTPS://EXAMPLE.ORG:443/in?a=b", "HTTPS://EXAMPLE.ORG:443/in?a=b"),
+        ("https://example.org:00443?a=b", "https://example.org:00443?a=b"),
+        ("https://example.org/new?********", "https://example.org/new?a=b"),
+        ("https://example.org?********", "https://example.org?a=b"),
+    ] {
+        let changed = stage.update(&made, &to(url)).await.unwrap();
+        assert_eq!(changed.url, expected);
+        assert_eq!((changed.headers, changed.signing_secret), (made.headers.clone(), made.signing_secret.clone()));
+    }
+}
+
+#[tokio::test]
+async fn a_destination_without_secrets_moves_freely() {
+    let stage = Stage::new().await;
+    let plain = DestinationFields {
+        kind: Some("otel-collector".to_owned()),
+        headers: None,
+        secret: None,
+        url: Some("http://[2001:DB8::1]:4318".to_owned()),
+        ..webhook()
+    };
+    let made = stage.create(&plain).await.unwrap();
+    assert_eq!(stage.update(&made, &to("http://other")).await.unwrap().url, "http://other");
+}
+
+#[tokio::test]
+async fn a_masked_query_stands_for_a_stored_one() {
+    let stage = Stage::new().await;
+    let made = stage.create(&DestinationFields { url: Some("https://h/in".to_owned()), ..webhook() }).await.unwrap();
+    for (url, expected) in [
+        ("https://h/in?********", "config.url has a masked query, and none is stored"),
+        ("https://h/other?********", "config.url has a masked query, and none is stored"),
+        ("https://elsewhere/?********", "config.url has a masked query, and none is stored"),
+        ("https://h/in?a=********", "config.url has a query that is masked in part"),
+        ("https://h/in?********&b=1", "config.url has a query that is masked in part"),
+    ] {
+        let sentence = fault(stage.update(&made, &to(url)).await);
+        assert!(sentence.starts_with(expected), "{sentence}");
+    }
+    assert_eq!(stage.calls(), 1);
+    assert_eq!(DestinationRepository::find(&stage.store, made.id).await.unwrap(), Some(made));
+}
+
+#[test]
+fn origins_are_compared_as_they_are_dialled() {
+    let origin = super::super::url::Origin::of;
+    for (one, other) in [
+        ("http://h", "HTTP://H:80/x?y"),
+        ("https://h?x", "https://h:0443/"),
+        ("http://[::1]/", "http://[0:0::0:1]:80"),
+        ("http://[2001:DB8::A]:1/", "http://[2001:db8::a]:1?x"),
+    ] {
+        assert!(origin(one).is_some() && origin(one) == origin(other), "{one} {other}");
+    }
+    for (one, other) in [
+        ("http://h", "https://h"),
+        ("http://h:443", "https://h"),
+        ("https://h", "https://h:80"),
+        ("http://h", "http://h."),
+        ("http://h", "http://g"),
+        ("http://127.0.0.1", "http://127.0.0.2"),
+        ("http://[::1]", "http://[::2]"),
+    ] {
+        assert!(origin(one).is_some() && origin(one) != origin(other), "{one} {other}");
+    }
+    assert!(origin("").is_none() && origin("http://").is_none());
+}
