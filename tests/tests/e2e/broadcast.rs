@@ -260,6 +260,12 @@ async fn what_is_given_up_is_kept_and_can_be_tried_again() -> Result<()> {
     let other = "01990000-0000-7000-8000-000000000001";
     ensure!(world.instance.json(&["destination", "retry", other]).await? == json!({"revived_count": 0}));
     ensure!(world.instance.json(&["destination", "retry", &id]).await? == json!({"revived_count": 1}));
+    let log = world.instance.json(&["audit", "list"]).await?;
+    let all = log["data"].as_array().context("no entries")?;
+    let noted: Vec<&Value> = all.iter().filter(|entry| entry["action"] == "destination.retry").collect();
+    ensure!(noted.len() == 1 && noted[0]["subject"] == format!("destination {id}"), "{noted:?}");
+    ensure!(noted[0]["details"] == json!({"revived_count": 1}), "{noted:?}");
+    ensure!(noted[0]["actor"].as_str().is_some_and(|actor| actor.starts_with("user:")), "{noted:?}");
     collect(&receiver, &ids).await?;
     wait_until(&world.instance, "pending", 0).await?;
     let tested = world.instance.json(&["destination", "test", &id]).await?;
@@ -454,6 +460,12 @@ async fn destinations_are_managed_and_their_secrets_are_shown_to_nobody() -> Res
         test.head
     );
     ensure!(test.head.contains("?token=t0ken"), "the masked query was kept");
+    // Who never knew the secrets cannot have them sent to a receiver of their own.
+    let attacker = Upstream::start(Behaviour::status(200)).await?;
+    let moved = json!({"config": {"url": format!("{}/in", attacker.base_url())}});
+    let told = on(Method::PATCH, &one, moved).await?.envelope(400)?.to_string();
+    ensure!(told.contains("config.headers.authorization, config.headers.x-more, config.secret"), "{told}");
+    ensure!(attacker.take_requests().is_empty() && receiver.take_requests().is_empty(), "somebody was called");
     receiver.behave(Behaviour::status(401));
     let refused = on(Method::PATCH, &one, json!({"config": {"secret": "another secret, long enough"}})).await?;
     ensure!(refused.envelope(400)?.to_string().contains("answered with status 401"));

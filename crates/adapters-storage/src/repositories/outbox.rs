@@ -7,13 +7,14 @@ use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::ids::{DestinationId, OutboxId};
 use domain::json::Json;
-use domain::observability::{DueMessage, Outbox, OutboxMessage, OutboxStanding};
+use domain::observability::{DueMessage, Outbox, OutboxMessage, OutboxStanding, Revival};
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
 };
 
 use super::destinations;
+use crate::audit::append;
 use crate::chunks::chunks;
 use crate::convert::{millis, moment, parse};
 use crate::database::Database;
@@ -170,17 +171,22 @@ impl Outbox for SeaOrmOutbox {
         Ok(OutboxStanding { pending: count(PENDING).await?, dead: count(DEAD).await?, oldest })
     }
 
-    async fn revive(&self, destination: Option<DestinationId>, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn revive(&self, revival: &Revival, now: DateTime<Utc>) -> Result<u64, StoreError> {
         let mut update = Entity::update_many()
             .col_expr(Column::State, Expr::value(PENDING))
             .col_expr(Column::Attempts, Expr::value(0))
             .col_expr(Column::NextAt, Expr::value(millis(now)))
             .filter(Column::State.eq(DEAD));
-        if let Some(destination) = destination {
+        if let Some(destination) = revival.destination {
             update = update.filter(Column::DestinationId.eq(destination.to_string()));
         }
-        let revived = update.exec(&*self.database.writer()).await.map_err(store_error)?;
-        Ok(revived.rows_affected)
+        let transaction = self.database.begin().await?;
+        let revived = update.exec(&transaction).await.map_err(store_error)?.rows_affected;
+        if revived > 0 {
+            append(&transaction, &revival.audited(revived), self.database.now()).await?;
+            transaction.commit().await.map_err(store_error)?;
+        }
+        Ok(revived)
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {

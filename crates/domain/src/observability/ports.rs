@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Delivery, Destination, DueMessage, OutboxStanding};
+use super::{Delivery, Destination, DueMessage, OutboxStanding, Revival};
 use crate::audit::AuditDraft;
 use crate::budget::{BudgetScope, ExpiryReport};
 use crate::error::StoreError;
@@ -105,9 +105,9 @@ pub trait Outbox: Send + Sync {
     /// How it stands.
     async fn standing(&self) -> Result<OutboxStanding, StoreError>;
 
-    /// Makes the dead letters of a destination (of all with `None`) due again at `now` as if they had never failed; how
-    /// many.
-    async fn revive(&self, destination: Option<DestinationId>, now: DateTime<Utc>) -> Result<u64, StoreError>;
+    /// Makes dead letters due again at `now` as if they had never failed; how many. Where there are any, the audit entry
+    /// of [`Revival::audited`] is written in the same transaction.
+    async fn revive(&self, revival: &Revival, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
     /// Removes dead letters that were put there before `before`, up to `limit`; how many.
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;

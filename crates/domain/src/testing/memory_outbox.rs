@@ -9,7 +9,7 @@ use super::MemoryStore;
 use super::memory_store::State;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
-use crate::observability::{DueMessage, Outbox, OutboxMessage, OutboxStanding};
+use crate::observability::{DueMessage, Outbox, OutboxMessage, OutboxStanding, Revival};
 
 /// A message with where it stands.
 pub(super) struct Kept {
@@ -117,16 +117,19 @@ impl Outbox for MemoryStore {
         })
     }
 
-    async fn revive(&self, destination: Option<DestinationId>, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn revive(&self, revival: &Revival, now: DateTime<Utc>) -> Result<u64, StoreError> {
         let mut state = self.state();
         let dead = state.outbox.iter_mut().filter(|kept| {
-            kept.next_at.is_none() && destination.is_none_or(|wanted| kept.message.destination_id == wanted)
+            kept.next_at.is_none() && revival.destination.is_none_or(|wanted| kept.message.destination_id == wanted)
         });
         let mut revived = 0;
         for kept in dead {
             kept.failures = 0;
             kept.next_at = Some(now);
             revived += 1;
+        }
+        if revived > 0 {
+            state.note(&revival.audited(revived), self.now());
         }
         Ok(revived)
     }

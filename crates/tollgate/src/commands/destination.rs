@@ -1,11 +1,12 @@
 //! `tollgate destination …`
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use api_actix::DestinationView;
 use domain::ids::DestinationId;
-use domain::observability::{DestinationError, ListDestinations, TestDestination};
+use domain::observability::{DestinationError, ListDestinations, RetryDeadLetters, TestDestination};
 
 use super::Context;
 use crate::cli::DestinationCommand;
@@ -56,7 +57,8 @@ async fn retry(context: &Context, id: Option<&str>) -> anyhow::Result<ExitCode> 
     let id: Option<DestinationId> =
         id.map(|id| id.parse().with_context(|| format!("{id:?} cannot be used"))).transpose()?;
     let stores = context.stores().await?;
-    let revived_count = broadcast::outbox(&stores).revive(id, stores.clock.now()).await?;
+    let retry = RetryDeadLetters::new(broadcast::outbox(&stores), Arc::clone(&stores.clock));
+    let revived_count = retry.execute(&context.actor(), id).await?;
     context.output.show(&Revived { revived_count }, || {
         format!("{revived_count} dead letters are delivered once more by a running server.")
     })?;

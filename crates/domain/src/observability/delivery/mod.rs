@@ -3,10 +3,12 @@
 mod back_off;
 mod deliver_outbox;
 mod line;
+mod retry_dead_letters;
 mod settings;
 mod turn;
 
 pub use deliver_outbox::{DeliverOutbox, DeliverOutboxPorts};
+pub use retry_dead_letters::{RetryDeadLetters, Revival};
 pub use settings::DeliverySettings;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::*;
 use crate::api_key::ApiKeyHash;
+use crate::audit::{Actor, AuditLog};
 use crate::budget::{Ledger, Settlement};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
@@ -198,8 +199,8 @@ impl Outbox for OneConnection {
         self.hold(Outbox::standing(&self.store)).await
     }
 
-    async fn revive(&self, destination: Option<DestinationId>, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        self.hold(self.store.revive(destination, now)).await
+    async fn revive(&self, revival: &Revival, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        self.hold(self.store.revive(revival, now)).await
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
@@ -240,7 +241,13 @@ async fn a_receiver_that_is_away_is_asked_less_and_less_and_then_no_more() {
     assert_eq!(stage.attempts(1), 12);
     assert_eq!(stage.left().await, (0, 1));
     stage.receivers.faults.lock().unwrap().clear();
-    assert_eq!(stage.store.revive(None, stage.clock.now()).await.unwrap(), 1);
+    let retry = RetryDeadLetters::new(Arc::new(stage.store.clone()), Arc::new(stage.clock.clone()));
+    assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 1);
+    let told = stage.store.newest(9).await.unwrap();
+    let told: Vec<_> = told.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
+    assert_eq!(told, [("destination.retry", r#"{"revived_count":1}"#)]);
+    assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 0, "there is none any more");
+    assert_eq!(stage.store.newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
     stage.run(settings(), MINUTE).await;
     assert_eq!(stage.left().await, (0, 0));
 }

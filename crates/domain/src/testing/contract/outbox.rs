@@ -10,10 +10,11 @@ use super::Stores;
 use super::destinations::{destination, destination_id};
 use super::samples::{add_workspace, audit};
 use super::usage::record;
+use crate::audit::{Actor, AuditEntry};
 use crate::budget::Settlement;
 use crate::ids::OutboxId;
 use crate::json::Json;
-use crate::observability::{DueMessage, OutboxMessage};
+use crate::observability::{DueMessage, OutboxMessage, Revival};
 
 /// Every case of the port's contract. What is taken is asked for at moments of the suite's own, all of them long after
 /// the store's.
@@ -167,13 +168,28 @@ async fn a_dead_letter_waits_until_it_is_revived(stores: &Stores) {
     assert_eq!((standing.pending, standing.dead), (1, 2));
     assert_eq!(stores.outbox.due(later(0), &[]).await.unwrap(), [destination_id(2)]);
     assert_eq!(take(stores, 1, later(0)).await, []);
-    assert_eq!(stores.outbox.revive(Some(destination_id(3)), later(1)).await.unwrap(), 0);
-    assert_eq!(stores.outbox.revive(Some(destination_id(1)), later(1)).await.unwrap(), 1);
+    let revive = async |destination: Option<u64>| {
+        let actor = Actor { name: "user:root".to_owned(), source: Some("node-1".to_owned()) };
+        let revival = Revival { actor, destination: destination.map(destination_id) };
+        stores.outbox.revive(&revival, later(1)).await.unwrap()
+    };
+    let entries = stores.audit.newest(100).await.unwrap().len();
+    assert_eq!(revive(Some(3)).await, 0);
+    assert_eq!(revive(Some(1)).await, 1);
+    assert_eq!(revive(Some(1)).await, 0, "it is dead no more");
     assert_eq!(take(stores, 1, later(0)).await, []);
     let revived = take(stores, 1, later(1)).await;
     assert_eq!((numbers(&revived), revived[0].failures), (vec![id(1)], 0), "it begins anew");
-    assert_eq!(stores.outbox.revive(None, later(1)).await.unwrap(), 1);
+    stores.outbox.failed(&[id(3)], None, "given up").await.unwrap();
+    assert_eq!(revive(None).await, 2);
     assert_eq!(numbers(&take(stores, 2, later(1)).await), [id(2), id(3)]);
+    let told = stores.audit.newest(100).await.unwrap();
+    let told = &told[..told.len() - entries];
+    let said = |entry: &AuditEntry| (entry.subject.clone(), entry.details.text().to_owned());
+    let first = (format!("destination {}", destination_id(1)), r#"{"revived_count":1}"#.to_owned());
+    let second = ("every destination".to_owned(), r#"{"revived_count":2}"#.to_owned());
+    assert_eq!(told.iter().map(said).collect::<Vec<_>>(), [second, first], "one entry for each that changed something");
+    assert!(told.iter().all(|entry| entry.action == "destination.retry" && entry.actor.name == "user:root"));
 }
 
 async fn old_dead_letters_are_pruned(stores: &Stores) {
