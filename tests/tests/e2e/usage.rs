@@ -55,6 +55,12 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     ensure!(table[1][column("api_key")?] == world.inference.hash);
     ensure!(csv(instance, &["--limit", "2"]).await?.len() == 3);
 
+    // What a deleted key did stays on record, whichever workspace it was of.
+    ensure!(instance.run(&["key", "delete", &other.hash]).await?.status.success());
+    ensure!(listed(instance, &["--key", &other.hash]).await?.len() == 1, "of a key that is gone");
+    ensure!(csv(instance, &["--key", &other.hash]).await?.len() == 2);
+    ensure!(listed(instance, &["--key", &"0".repeat(64)]).await?.is_empty());
+
     for (arguments, word) in [
         (vec!["--since", "yesterday"], "--since"),
         (vec!["--until", "2027-02-30"], "--until"),

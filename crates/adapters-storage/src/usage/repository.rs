@@ -48,7 +48,10 @@ impl UsageRepository for SeaOrmUsageRepository {
 }
 
 fn wanted(filter: &UsageFilter) -> Condition {
-    let mut wanted = Condition::all().add(Column::WorkspaceId.eq(filter.workspace_id.to_string()));
+    let mut wanted = Condition::all();
+    if let Some(workspace_id) = filter.workspace_id {
+        wanted = wanted.add(Column::WorkspaceId.eq(workspace_id.to_string()));
+    }
     if let Some(key) = &filter.api_key {
         wanted = wanted.add(Column::ApiKey.eq(hash_column(key)));
     }

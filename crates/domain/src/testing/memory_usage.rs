@@ -24,7 +24,7 @@ impl UsageRepository for MemoryStore {
 }
 
 fn wanted(record: &UsageRecord, filter: &UsageFilter) -> bool {
-    record.workspace_id == filter.workspace_id
+    filter.workspace_id.is_none_or(|id| record.workspace_id == id)
         && filter.api_key.is_none_or(|key| record.api_key == key)
         && filter.since.is_none_or(|since| record.created_at >= since)
         && filter.until.is_none_or(|until| record.created_at < until)

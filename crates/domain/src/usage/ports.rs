@@ -12,8 +12,8 @@ use crate::ids::{DecisionId, WorkspaceId};
 /// Which records are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageFilter {
-    /// Of this workspace.
-    pub workspace_id: WorkspaceId,
+    /// Of this workspace; `None` is of any, for operators.
+    pub workspace_id: Option<WorkspaceId>,
     /// Of this key alone.
     pub api_key: Option<ApiKeyHash>,
     /// Begun at this moment or later.
@@ -27,7 +27,12 @@ pub struct UsageFilter {
 impl UsageFilter {
     /// All of a workspace.
     pub fn of(workspace_id: WorkspaceId) -> Self {
-        Self { workspace_id, api_key: None, since: None, until: None, after: None }
+        Self { workspace_id: Some(workspace_id), api_key: None, since: None, until: None, after: None }
+    }
+
+    /// All of a key, whichever workspace it is or was of.
+    pub fn of_key(api_key: ApiKeyHash) -> Self {
+        Self { workspace_id: None, api_key: Some(api_key), since: None, until: None, after: None }
     }
 }
 

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
-use domain::ids::{DecisionId, WorkspaceId};
+use domain::api_key::ApiKeyHash;
+use domain::ids::DecisionId;
 use domain::usage::{UsageFilter, UsageRecord};
 
 use super::Context;
@@ -35,8 +36,7 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
     }
     let api_key = args.key.as_deref().map(parse_hash).transpose()?;
     let stores = context.stores().await?;
-    let workspace_id = workspace(context, &stores, &args).await?;
-    let filter = UsageFilter { api_key, since, until, ..UsageFilter::of(workspace_id) };
+    let filter = UsageFilter { since, until, ..whose(context, &stores, args.workspace.as_deref(), api_key).await? };
     if args.csv {
         return stream(context, &stores, filter, args.limit.unwrap_or(u64::MAX)).await;
     }
@@ -51,15 +51,21 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// A key that is named alone has its own workspace; one that is gone is looked for in the default one.
-async fn workspace(context: &Context, stores: &Stores, args: &ListUsageArgs) -> anyhow::Result<WorkspaceId> {
-    if let (None, Some(key)) = (&args.workspace, &args.key)
-        && let Some(found) = stores.keys.find(&parse_hash(key)?).await?
-    {
-        let of_key = found.scope.workspace_id();
-        return of_key.with_context(|| format!("the key {key} is a management key and runs nothing"));
+/// A key that is named alone is looked for everywhere: where it is deleted, nothing but its records tells its workspace.
+async fn whose(
+    context: &Context,
+    stores: &Stores,
+    workspace: Option<&str>,
+    api_key: Option<ApiKeyHash>,
+) -> anyhow::Result<UsageFilter> {
+    if let (None, Some(hash)) = (workspace, api_key) {
+        if stores.keys.find(&hash).await?.is_some_and(|found| found.scope.workspace_id().is_none()) {
+            bail!("the key {hash} is a management key and runs nothing");
+        }
+        return Ok(UsageFilter::of_key(hash));
     }
-    context.workspace(stores, args.workspace.as_deref()).await
+    let workspace_id = context.workspace(stores, workspace).await?;
+    Ok(UsageFilter { api_key, ..UsageFilter::of(workspace_id) })
 }
 
 /// A moment, or the beginning of a day in UTC.

@@ -20,6 +20,7 @@ pub async fn usage_repository(make: impl AsyncFn() -> Stores) {
     what_is_recorded_is_found(&make().await).await;
     recording_again_changes_nothing(&make().await).await;
     the_newest_of_the_workspace_is_listed_first(&make().await).await;
+    a_key_s_records_are_found_without_its_workspace(&make().await).await;
     records_made_at_once_are_all_there(&make().await).await;
     of_rivals_with_one_id_one_is_recorded(&make().await).await;
 }
@@ -150,6 +151,21 @@ async fn the_newest_of_the_workspace_is_listed_first(stores: &Stores) {
     let all = stores.usage.list(&UsageFilter::of(workspace_id(1)), u64::MAX).await.unwrap();
     assert_eq!(all, [record(4, 1), record(2, 1), record(1, 1)]);
     assert_eq!(stores.usage.list(&UsageFilter::of(workspace_id(9)), 10).await.unwrap(), []);
+}
+
+async fn a_key_s_records_are_found_without_its_workspace(stores: &Stores) {
+    furnish(stores).await;
+    let of = |number, workspace, key| UsageRecord { api_key: hash(key), ..record(number, workspace) };
+    for (number, workspace, key) in [(1, 1, 7), (2, 2, 8), (3, 2, 7)] {
+        settle(stores, of(number, workspace, key)).await.unwrap();
+    }
+    let all = UsageFilter::of_key(hash(7));
+    assert_eq!(stores.usage.list(&all, 9).await.unwrap(), [of(3, 2, 7), of(1, 1, 7)]);
+    let page = UsageFilter { after: Some((of(3, 2, 7).created_at, id(3))), ..all };
+    assert_eq!(stores.usage.list(&page, 9).await.unwrap(), [of(1, 1, 7)]);
+    let one = UsageFilter { workspace_id: Some(workspace_id(2)), ..UsageFilter::of_key(hash(7)) };
+    assert_eq!(stores.usage.list(&one, 9).await.unwrap(), [of(3, 2, 7)]);
+    assert_eq!(stores.usage.list(&UsageFilter::of_key(hash(9)), 9).await.unwrap(), []);
 }
 
 async fn records_made_at_once_are_all_there(stores: &Stores) {
