@@ -297,8 +297,10 @@ pub(super) struct Explanation {
     decided_by: Option<Decider>,
     /// Ids of the guardrails that apply, the workspace's first.
     guardrails: Vec<String>,
-    /// What the name of the model means.
-    model: String,
+    /// What the name of the model means; null where a name of a model means none that can be asked, and the request is
+    /// refused before anybody looks.
+    #[schema(required)]
+    model: Option<String>,
     endpoints: Vec<ExplainedEndpoint>,
     /// What filters would redact or flag.
     findings: Vec<ExplainedFinding>,

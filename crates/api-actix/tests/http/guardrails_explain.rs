@@ -134,4 +134,9 @@ async fn every_shape_of_a_body_is_taken_and_faults_are_those_of_decisions() {
     let unknown = explain(&gateway, &format!(r#"{{"body":{}}}"#, BODY.replace("acme/judge", "acme/jugde"))).await;
     assert_eq!(unknown.refusal(404), "There is no model of that name");
     assert_eq!(unknown.json()["error"]["metadata"]["nearest"][0], "acme/judge");
+    let blocking = json!({"content_filter_builtins": [{"slug": "email", "action": "block"}]});
+    rule(&gateway, &blocking).await;
+    let blocked = of(&gateway, &format!(r#"{{"body":{}}}"#, BODY.replace("acme/judge", "acme/jugde"))).await;
+    assert_eq!((&blocked["allowed"], &blocked["decided_by"]["rule"]), (&json!(false), &json!("content_filter")));
+    assert_eq!((&blocked["model"], &blocked["endpoints"]), (&Value::Null, &json!([])), "as Decisions: filters first");
 }

@@ -118,6 +118,7 @@ async fn money_is_read_in_every_notation() {
         ("25E-1", "2.5"),
         ("1.5e+1", "15"),
         ("0.000000000001", "0.000000000001"),
+        ("9223372.036854775807", "9223372.036854775807"),
     ] {
         let reply = create(&gateway, &with_limit(full(), notation)).await;
         assert_eq!(reply.status, 201, "{notation}: {}", String::from_utf8_lossy(&reply.body));
@@ -174,6 +175,7 @@ async fn a_record_at_fault_is_told_by_its_path() {
         ("limit_usd", "-1", "limit_usd: must be more than 0 USD"),
         ("limit_usd", "1e999", "limit_usd: must be more than 0 USD"),
         ("limit_usd", "99999999999999999999999999", "limit_usd: must be more than 0 USD"),
+        ("limit_usd", "9223372.036854775808", "limit_usd: must be more than 0 USD and at most 9223372.036854775807, with"),
         ("limit_usd", "0.0000000000001", "limit_usd: must be more than 0 USD"),
         ("reset_interval", "\"yearly\"", "reset_interval: must be daily, weekly, monthly or null"),
         ("enforce_zdr", "1", "enforce_zdr: must be a boolean, not a number"),

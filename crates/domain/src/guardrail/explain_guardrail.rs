@@ -47,7 +47,8 @@ impl ExplainGuardrail {
     /// limits of its own. Nothing is sent, reserved or charged, and how well endpoints do at this moment plays no part.
     ///
     /// # Errors
-    /// No such guardrail (a malformed id included), key or model; a store.
+    /// No such guardrail (a malformed id included) or key; a model that nobody has or that cannot be asked, unless the
+    /// request is refused before its models are looked for; a store.
     pub async fn execute(
         &self,
         _authority: &ManagementKey,
@@ -70,15 +71,15 @@ impl ExplainGuardrail {
             None => Vec::new(),
         };
         let is_limited = policy.limits_money() || !limits.is_empty();
-        let reach = Reach::of(request, &policy, &self.decisions, is_limited)?;
         let refusal = self.refusal(key.as_ref(), workspace.as_ref());
+        let reach = Reach::of(request, &policy, &self.decisions, is_limited, refusal)?;
         // What is free needs no money, even where a limit was lowered below what is spent.
         let refused = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
         let fitting = reach.bounds.iter().copied().find(|bound| refused(*bound).is_none());
         let bound = fitting.or(reach.bounds.first().copied());
         let overspent = bound.and_then(refused);
         let bound_fits = key.as_ref().and(bound).map(|_| overspent.is_none());
-        let decided_by = refusal.map(Decider::Key).or(reach.decided_by).or(overspent.map(Decider::Budget));
+        let decided_by = reach.decided_by.or(overspent.map(Decider::Budget));
         Ok(Explanation {
             allowed: decided_by.is_none(),
             decided_by,

@@ -8,6 +8,7 @@ use domain::budget::StandingLimit;
 use domain::decision::{DecisionRequest, Inquiry};
 use domain::guardrail::filter::Finding;
 use domain::guardrail::{Decider, EndpointVerdict, Explanation, Verdict};
+use domain::model::ModelId;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -52,7 +53,7 @@ struct ExplanationView<'a> {
     allowed: bool,
     decided_by: Option<DeciderView<'a>>,
     guardrails: Vec<String>,
-    model: &'a str,
+    model: Option<&'a str>,
     endpoints: Vec<EndpointView<'a>>,
     findings: Vec<FindingView<'a>>,
     sent: Option<SentView>,
@@ -117,7 +118,7 @@ impl<'a> ExplanationView<'a> {
             allowed: explanation.allowed,
             decided_by: explanation.decided_by.as_ref().map(DeciderView::of),
             guardrails: explanation.guardrails.iter().map(ToString::to_string).collect(),
-            model: explanation.model.as_str(),
+            model: explanation.model.as_ref().map(ModelId::as_str),
             endpoints: explanation.endpoints.iter().map(EndpointView::of).collect(),
             findings: explanation.findings.iter().map(FindingView::of).collect(),
             sent: explanation.inquiry.as_deref().map(SentView::of),

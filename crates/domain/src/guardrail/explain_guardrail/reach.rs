@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::verdict::{Decider, EndpointVerdict, Verdict};
+use super::verdict::{Decider, EndpointVerdict, KeyRefusal, Verdict};
 use crate::decision::{DecisionRequest, Inquiry, SubmitDecision, SubmitDecisionError, Unpriced};
 use crate::guardrail::filter::Finding;
 use crate::guardrail::{ExplainGuardrailError, Policy};
@@ -14,7 +14,7 @@ use crate::system::Randomness;
 
 /// How far a request gets.
 pub(super) struct Reach {
-    pub(super) model: ModelId,
+    pub(super) model: Option<ModelId>,
     pub(super) decided_by: Option<Decider>,
     pub(super) endpoints: Vec<EndpointVerdict>,
     pub(super) findings: Vec<Finding>,
@@ -29,15 +29,27 @@ impl Reach {
         policy: &Policy,
         decisions: &SubmitDecision,
         is_limited: bool,
+        refused: Option<KeyRefusal>,
     ) -> Result<Self, ExplainGuardrailError> {
         let (filtered, blocked) = match policy.filter(&request.inquiry) {
             Ok(filtered) => (Some(filtered), None),
             Err(blocked) => (None, Some(Decider::Filter(blocked))),
         };
+        // What a request is refused for before anybody looks for its models.
+        let refused = refused.map(Decider::Key).or(blocked);
         // What is judged is what would be sent.
         let inquiry = filtered.as_ref().map_or(&request.inquiry, |filtered| &filtered.inquiry);
         let request = DecisionRequest { inquiry: Arc::clone(inquiry), ..request.clone() };
-        let preview = decisions.preview(&request, policy, is_limited)?;
+        let findings = filtered.as_ref().map(|filtered| filtered.findings.clone()).unwrap_or_default();
+        let sent = filtered.map(|filtered| filtered.inquiry);
+        let preview = match (decisions.preview(&request, policy, is_limited), refused.is_some()) {
+            (Ok(preview), _) => preview,
+            (Err(_), true) => {
+                let (endpoints, bounds) = (Vec::new(), Vec::new());
+                return Ok(Self { model: None, decided_by: refused, endpoints, findings, inquiry: sent, bounds });
+            }
+            (Err(error), false) => return Err(error.into()),
+        };
         let judge = |candidate: &Candidate| EndpointVerdict {
             model: candidate.model.clone(),
             endpoint: Arc::clone(&candidate.endpoint),
@@ -48,16 +60,16 @@ impl Reach {
             },
         };
         let endpoints = preview.candidates.iter().map(judge).collect();
-        let (bounds, refused) = match preview.outcome {
+        let (bounds, unroutable) = match preview.outcome {
             Ok(bounds) => (bounds, None),
             Err(error) => (Vec::new(), refusal(error)?),
         };
         Ok(Self {
-            decided_by: blocked.or(refused),
-            bounds: filtered.as_ref().map(|_| bounds).unwrap_or_default(),
-            findings: filtered.as_ref().map(|filtered| filtered.findings.clone()).unwrap_or_default(),
-            inquiry: filtered.map(|filtered| filtered.inquiry),
-            model: preview.model,
+            decided_by: refused.or(unroutable),
+            bounds: sent.as_ref().map(|_| bounds).unwrap_or_default(),
+            findings,
+            inquiry: sent,
+            model: Some(preview.model),
             endpoints,
         })
     }

@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::fixtures::{actor, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
 use crate::guardrail::{CreateGuardrail, Forbidden, NoGuardrails, PlacedGuardrail};
 use crate::json::Json;
-use crate::model::Pricing;
+use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
 use crate::observability::{NoBroadcast, NoMeter};
 use crate::rate::RateLimits;
@@ -26,6 +26,7 @@ struct Stage {
     endpoints: Vec<Endpoint>,
     settings: RouterSettings,
     health: Arc<HealthBoard>,
+    rows: Vec<Model>,
 }
 
 impl Stage {
@@ -40,14 +41,10 @@ impl Stage {
         endpoints[1] = priced(endpoints[1].clone(), "0.000002");
         let settings = RouterSettings::new(std::time::Duration::from_secs(5));
         let health = Arc::new(HealthBoard::new(endpoints.len(), HealthPolicy::default()));
-        Self { store: store().await, endpoints, settings, health }
-    }
-
-    fn catalogue() -> MemoryCatalogue {
         let mut rows = rows();
         // Nobody has named a price for the oracle.
         rows[3].pricing = Pricing::unknown();
-        MemoryCatalogue::new(rows)
+        Self { store: store().await, endpoints, settings, health, rows }
     }
 
     async fn guardrail(&self, record: &str) -> PlacedGuardrail {
@@ -100,7 +97,7 @@ impl Stage {
         let mut ledger = MockLedger::new();
         ledger.expect_reserve().never();
         let ports = SubmitDecisionPorts {
-            catalogue: Arc::new(Self::catalogue()),
+            catalogue: Arc::new(MemoryCatalogue::new(self.rows.clone())),
             provider: Arc::new(provider),
             ledger: Arc::new(ledger),
             backlog: Backlog::new(BacklogBounds::new(0)),
@@ -167,7 +164,7 @@ async fn what_nothing_forbids_would_be_sent_as_it_is() {
     let told = stage.explain(&guardrail, None, &request).await;
     assert!(told.allowed);
     assert_eq!(told.guardrails, [guardrail.guardrail.id]);
-    assert_eq!(told.model.as_str(), "acme/judge");
+    assert_eq!(told.model.as_ref().unwrap().as_str(), "acme/judge");
     assert_eq!(verdicts(&told), [("typesafe", "allowed"), ("mirror", "allowed")]);
     assert!(Arc::ptr_eq(told.inquiry.as_ref().unwrap(), &request.inquiry));
     assert_eq!(told.bound, Some(usd("0.001024")), "of the cheaper one, which is asked first, overhead included");
@@ -368,6 +365,45 @@ async fn a_key_that_does_not_stand_reaches_nothing() {
     assert_eq!(of(&sound).await, None);
     WorkspaceRepository::set_suspended(&stage.store, workspace_id(900), true, &noted()).await.unwrap();
     assert_eq!(of(&sound).await, Some(("workspace_suspended", None)));
+}
+
+#[tokio::test]
+async fn who_is_refused_before_models_are_looked_for_is_told_why() {
+    let stage = Stage::new().await;
+    let blocking = r#"{"name":"b","content_filters":[{"pattern":"hush","action":"block"}]}"#;
+    let blocking = stage.guardrail(blocking).await;
+    let open = stage.guardrail(r#"{"name":"o"}"#).await;
+    let disabled = stage.key(1, |key| ApiKey { disabled: true, ..key }).await;
+    let fallback = DecisionRequest { fallback_models: vec!["acme/jugde".to_owned()], ..judge() };
+    let hushed = |request: DecisionRequest| DecisionRequest {
+        inquiry: asking("acme/judge", r#""hush""#, None).inquiry,
+        ..request
+    };
+    // A model that nobody has, one that answers no such requests, and a fallback of the first kind.
+    for request in [asking("acme/jugde", "\"s\"", None), asking("rival/writer", "\"s\"", None), fallback] {
+        let told = stage.explain(&blocking, None, &hushed(request.clone())).await;
+        assert_eq!(rule(&told), Some(("content_filter", Some(blocking.guardrail.id))));
+        assert_eq!((told.model, told.endpoints.len(), told.bound, told.inquiry), (None, 0, None, None));
+        let told = stage.explain(&open, Some(&disabled), &request).await;
+        assert_eq!((rule(&told), told.model), (Some(("key_disabled", None)), None));
+        assert!(told.inquiry.is_some());
+        let both = stage.explain(&blocking, Some(&disabled), &hushed(request.clone())).await;
+        assert_eq!(rule(&both), Some(("key_disabled", None)), "the key is looked at first");
+        let id = blocking.guardrail.id.to_string();
+        assert!(stage.try_explain(&id, None, &request).await.is_err(), "nothing refuses it before");
+    }
+}
+
+#[tokio::test]
+async fn a_ban_that_outlives_an_import_is_told_as_well() {
+    let mut stage = Stage::new().await;
+    let banned = stage.guardrail(r#"{"name":"g","ignored_models":["acme/judge"]}"#).await;
+    for row in &mut stage.rows[..2] {
+        row.canonical_slug = "acme/judge-20270101".parse().unwrap();
+    }
+    let told = stage.explain(&banned, None, &judge()).await;
+    assert_eq!(rule(&told), Some(("ignored_models", Some(banned.guardrail.id))));
+    assert_eq!(verdicts(&told), [("typesafe", "forbidden"), ("mirror", "forbidden")]);
 }
 
 #[tokio::test]

@@ -20,8 +20,9 @@ pub struct Explanation {
     pub decided_by: Option<Decider>,
     /// The guardrails that apply, the workspace's first.
     pub guardrails: Vec<GuardrailId>,
-    /// What the name of the model means.
-    pub model: ModelId,
+    /// What the name of the model means. `None` where a name of a model means none that can be asked, and the request
+    /// is refused before anybody looks.
+    pub model: Option<ModelId>,
     /// Every endpoint of the models that are asked for, with what becomes of it.
     pub endpoints: Vec<EndpointVerdict>,
     /// What filters would redact or flag; empty where one blocks.
