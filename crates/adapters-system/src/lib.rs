@@ -1,4 +1,4 @@
-//! What the machine gives: time, waiting, ids, secrets, random numbers, and limits on rates.
+//! What the machine gives: time, waiting, threads for long work, ids, secrets, random numbers, and limits on rates.
 
 mod clock;
 mod ids;
@@ -6,6 +6,7 @@ mod os_user;
 mod randomness;
 mod rate_limiter;
 mod secrets;
+mod workers;
 
 pub use clock::*;
 pub use ids::*;
@@ -13,3 +14,4 @@ pub use os_user::*;
 pub use randomness::*;
 pub use rate_limiter::*;
 pub use secrets::*;
+pub use workers::*;

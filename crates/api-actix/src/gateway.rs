@@ -12,7 +12,7 @@ use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{CountModels, GetModel, ListModels};
 use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{ListModelEndpoints, ListProviders};
-use domain::system::{Clock, HealthProbe, IdGenerator};
+use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use domain::usage::GetGeneration;
 use ipnet::IpNet;
 
@@ -68,6 +68,8 @@ pub struct Services {
     pub ids: Arc<dyn IdGenerator>,
     /// Latencies, and when a rate limit resets.
     pub clock: Arc<dyn Clock>,
+    /// Who reads large bodies.
+    pub workers: Arc<dyn Workers>,
 }
 
 /// Shared by all workers.

@@ -29,7 +29,7 @@ use domain::rate::RateLimits;
 use domain::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, Wire,
 };
-use domain::system::{Clock, IdGenerator, Randomness, Timer};
+use domain::system::{Clock, IdGenerator, InPlace, Randomness, Timer};
 use domain::usage::{AttemptRecord, UsageRecord};
 use uuid::Uuid;
 
@@ -250,6 +250,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         broadcaster: Arc::new(NoBroadcast),
         clock,
         timer: Arc::new(RuntimeTimer),
+        // It serves one request; a service would let others wait while it looks through a large one.
+        workers: Arc::new(InPlace),
         ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
         random: Arc::new(EvenDraws::default()),
         health: Arc::new(HealthBoard::new(endpoints.all().len(), HealthPolicy::default())),

@@ -15,6 +15,7 @@ mod fallback;
 mod faults;
 mod framing;
 mod guardrails;
+mod heavy;
 mod idempotency;
 mod lifecycle;
 mod limits;

@@ -12,7 +12,7 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use async_trait::async_trait;
 use domain::api_key::{InferenceKey, Principal};
-use domain::decision::{CallerPresence, Decision, DecisionDraft, DecisionRequest};
+use domain::decision::{AssetPart, CallerPresence, Decision, DecisionDraft, DecisionRequest};
 use tokio_util::sync::CancellationToken;
 
 use self::refused::refusal;
@@ -28,6 +28,9 @@ use crate::wires::Place;
 use crate::wires::dispatch::{self, Entry, Manner};
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
+/// Bytes up to which a body is read and checked where it came in: a few milliseconds' work at most. What is larger would
+/// keep whoever else is served by the thread waiting.
+const PROMPT: usize = 512 << 10;
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
 
 pub(crate) async fn handle(
@@ -43,19 +46,43 @@ pub(crate) async fn handle(
     } else {
         (JsonBody::read(call.request, payload, max_bytes).await?, Vec::new())
     };
-    let in_format = |shape| ErrorFormat::of_entry(entry, shape, call.route.under_base);
-    let text = body.text()?;
-    let body_bytes = text.len();
-    let asked = dispatch::read(entry, text, parts);
-    let asked = asked.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
-    drop(body);
-    let format = in_format(Some(asked.manner.shape()));
+    let body_bytes = body.len();
+    let came = Came { entry, under_base: call.route.under_base, session: session_id(call.request.headers()) };
+    let (request, manner) = if body_bytes <= PROMPT {
+        came.read(body, parts)?
+    } else {
+        // What is given up here is nobody's but the caller's, who has left.
+        let read = call.gateway.services.workers.get(move || came.read(body, parts)).await;
+        read.map_err(|lost| ApiError::of(lost.kind()).caused_by(lost))??
+    };
+    let format = ErrorFormat::of_entry(entry, Some(manner.shape()), call.route.under_base);
     let answered = async {
-        let request = with_session(asked.draft, call.request.headers())?.check()?;
         let tokens = rate::take_tokens(call.gateway, caller, body_bytes)?;
-        decide(call, key, request, tokens, &asked.manner).await
+        decide(call, key, request, tokens, &manner).await
     };
     answered.await.map_err(|error| error.format(format))
+}
+
+/// How a body came in.
+struct Came {
+    entry: Entry,
+    under_base: bool,
+    /// The header's session, which counts only where the body has none.
+    session: Result<Option<String>, ApiError>,
+}
+
+impl Came {
+    /// The request that the body is, and how it is answered.
+    fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, Manner), ApiError> {
+        let Self { entry, under_base, session } = self;
+        let in_format = |shape| ErrorFormat::of_entry(entry, shape, under_base);
+        let asked = dispatch::read(entry, body.text()?, parts);
+        let asked = asked.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
+        drop(body);
+        let format = in_format(Some(asked.manner.shape()));
+        let request = with_session(asked.draft, session).and_then(|draft| Ok(draft.check()?));
+        Ok((request.map_err(|error| error.format(format))?, asked.manner))
+    }
 }
 
 /// Has the request answered and writes the answer.
@@ -104,8 +131,8 @@ impl CallerPresence for Presence {
 }
 
 /// The draft with the header's session, which is looked at only where the body has none.
-fn with_session(draft: DecisionDraft, headers: &HeaderMap) -> Result<DecisionDraft, ApiError> {
-    let session_id_header = if draft.session_id.is_some() { None } else { session_id(headers)? };
+fn with_session(draft: DecisionDraft, session: Result<Option<String>, ApiError>) -> Result<DecisionDraft, ApiError> {
+    let session_id_header = if draft.session_id.is_some() { None } else { session? };
     Ok(DecisionDraft { session_id_header, ..draft })
 }
 

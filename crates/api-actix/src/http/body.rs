@@ -70,6 +70,11 @@ impl JsonBody {
         Ok(Self(bytes))
     }
 
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The body as text that a parser may have.
     pub(crate) fn text(&self) -> Result<&str, ApiError> {
         Ok(wires::text(&self.0)?)

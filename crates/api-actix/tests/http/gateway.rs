@@ -27,7 +27,7 @@ use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{
     AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
 };
-use domain::system::{Clock, HealthProbe};
+use domain::system::{Clock, HealthProbe, InPlace};
 use domain::testing::{
     FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
     MemoryRateLimiter, MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
@@ -168,6 +168,7 @@ impl Setup {
             broadcaster: Arc::new(NoBroadcast),
             clock: Arc::new(clock.clone()),
             timer: Arc::new(ManualTimer::new(clock.clone())),
+            workers: Arc::new(InPlace),
             ids: Arc::new(ids.clone()),
             random: Arc::new(ScriptedRandomness::default()),
             health: Arc::clone(&self.health),
@@ -217,6 +218,7 @@ impl Setup {
             recorder: Arc::new(NoRecorder),
             ids: Arc::new(ids),
             clock: Arc::new(clock),
+            workers: Arc::new(InPlace),
         };
         let tasks = TaskTracker::new();
         let application = Application::bind(services, self.settings, tasks.clone()).unwrap();

@@ -10,6 +10,7 @@ use crate::guardrail::filter::{Blocked, Finding};
 use crate::ids::DecisionId;
 use crate::model::ModelId;
 use crate::routing::{AttemptFailureKind, Incapable};
+use crate::system::WorkLost;
 use crate::usage::AttemptRecord;
 
 /// A Decisions request whose form is at fault.
@@ -59,6 +60,9 @@ pub enum SubmitDecisionError {
     /// A content filter blocks it. Nothing was sent.
     #[error(transparent)]
     Blocked(#[from] Blocked),
+    /// The content filters did not get to the end of it. Nothing was sent.
+    #[error(transparent)]
+    Unfiltered(#[from] Unfiltered),
     /// The key's guardrails let none of the endpoints through.
     #[error("{model} may not be used with this key: {forbidden}")]
     Forbidden {
@@ -140,6 +144,31 @@ pub enum SubmitDecisionError {
     Store(#[from] StoreError),
 }
 
+/// Why content filters did not get to the end of an inquiry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfiltered {
+    /// The deadline of the request passed first.
+    #[error("the deadline passed before the content filters had ended")]
+    TimedOut,
+    /// The caller left first.
+    #[error("the caller left before the content filters had ended")]
+    CallerGone,
+    /// They were not run, or not to their end.
+    #[error("the content filters did not run to their end")]
+    Lost(#[source] WorkLost),
+}
+
+impl Unfiltered {
+    /// Its meaning.
+    pub fn kind(self) -> ErrorKind {
+        match self {
+            Self::TimedOut => ErrorKind::TimedOut,
+            Self::CallerGone => ErrorKind::CallerGone,
+            Self::Lost(lost) => lost.kind(),
+        }
+    }
+}
+
 impl SubmitDecisionError {
     /// Its meaning.
     pub fn kind(&self) -> ErrorKind {
@@ -152,6 +181,7 @@ impl SubmitDecisionError {
             Self::Attempts(failed) => failed.kind,
             Self::ChargeOutOfRange => ErrorKind::ProviderFailure,
             Self::Defect(_) => ErrorKind::Internal,
+            Self::Unfiltered(why) => why.kind(),
             Self::Store(error) => error.kind(),
         }
     }

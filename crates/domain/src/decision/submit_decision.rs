@@ -2,6 +2,7 @@
 
 mod attempt_log;
 mod coalescing;
+mod filtering;
 mod ledger;
 mod money;
 mod part;
@@ -28,14 +29,14 @@ use super::{
 use crate::api_key::InferenceKey;
 use crate::budget::{Backlog, Ledger, Payer};
 use crate::error::StoreError;
-use crate::guardrail::filter::{Aliases, Filtered};
-use crate::guardrail::{FilterAction, GuardrailPolicies, Policy};
+use crate::guardrail::filter::Filtered;
+use crate::guardrail::{GuardrailPolicies, Policy};
 use crate::ids::{DecisionId, RequestId};
 use crate::json::Json;
 use crate::model::Catalogue;
 use crate::observability::{Broadcast, Meter};
 use crate::routing::{EndpointDirectory, HealthBoard};
-use crate::system::{Clock, IdGenerator, Randomness, Timer};
+use crate::system::{Clock, IdGenerator, Randomness, Timer, Workers};
 use crate::usage::AttemptRecord;
 
 /// The ports of [`SubmitDecision`].
@@ -58,6 +59,8 @@ pub struct SubmitDecisionPorts {
     pub clock: Arc<dyn Clock>,
     /// Waiting, for hedges and for money.
     pub timer: Arc<dyn Timer>,
+    /// Who looks through large inquiries.
+    pub workers: Arc<dyn Workers>,
     /// Ids.
     pub ids: Arc<dyn IdGenerator>,
     /// Draws among endpoints.
@@ -120,9 +123,9 @@ impl SubmitDecision {
         let router = &self.router;
         let (at, began) = (router.ports.clock.now(), router.ports.clock.monotonic());
         let policy = router.ports.policies.find(key).await?;
-        let policy = policy.as_deref();
         let asked = Arc::clone(&request.inquiry);
-        let filtered = router.filter(policy, &asked)?;
+        let filtered = router.filter(policy.as_ref(), &asked, &caller, began).await?;
+        let policy = policy.as_deref();
         // From here on there is no other inquiry than the one that may be sent.
         request.inquiry = Arc::clone(&filtered.inquiry);
         let labels =
@@ -223,18 +226,6 @@ impl SubmitDecision {
                 }
             }
         }
-    }
-}
-
-impl Router {
-    /// What of an inquiry may be sent.
-    fn filter(&self, policy: Option<&Policy>, asked: &Arc<Inquiry>) -> Result<Filtered, SubmitDecisionError> {
-        let Some(policy) = policy else {
-            return Ok(Filtered { inquiry: Arc::clone(asked), aliases: Aliases::default(), findings: Vec::new() });
-        };
-        let filtered = policy.filter(asked).inspect_err(|_| self.ports.meter.filtered(FilterAction::Block.as_str()))?;
-        filtered.findings.iter().for_each(|finding| self.ports.meter.filtered(finding.action.as_str()));
-        Ok(filtered)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can go wrong with guardrails.
 
 use super::filter::InvalidFilters;
-use crate::decision::SubmitDecisionError;
+use crate::decision::{SubmitDecisionError, Unfiltered};
 use crate::error::{ErrorKind, StoreError};
 
 /// A name that is empty, too long or holds control characters.
@@ -118,6 +118,9 @@ pub enum ExplainGuardrailError {
     /// Filters that were accepted once cannot be used any more.
     #[error("the guardrail's filters cannot be used: {0}")]
     Filters(#[from] InvalidFilters),
+    /// Filters did not get to the end of the request.
+    #[error(transparent)]
+    Unfiltered(#[from] Unfiltered),
     /// The store failed.
     #[error("a store failed")]
     Store(#[from] StoreError),
@@ -139,6 +142,7 @@ impl ExplainGuardrailError {
         match self {
             Self::UnknownKey => ErrorKind::InvalidRequest,
             Self::NotAskable(error) => error.kind(),
+            Self::Unfiltered(why) => why.kind(),
             Self::UnknownGuardrail | Self::UnknownModel { .. } => ErrorKind::NotFound,
             Self::Filters(_) => ErrorKind::Internal,
             Self::Store(error) => error.kind(),

@@ -61,7 +61,7 @@ impl ExplainGuardrail {
         let key = self.key(key_hash).await?;
         let workspace_id = key.as_ref().map_or(guardrail.workspace_id, |(_, id)| *id);
         let workspace = self.ports.workspaces.find(workspace_id).await?;
-        let policy = self.policy(guardrail, workspace.as_ref()).await?;
+        let policy = Arc::new(self.policy(guardrail, workspace.as_ref()).await?);
         let key = key.map(|(key, _)| key);
         let limits = match &key {
             Some(key) => {
@@ -72,7 +72,7 @@ impl ExplainGuardrail {
         };
         let is_limited = policy.limits_money() || !limits.is_empty();
         let refusal = self.refusal(key.as_ref(), workspace.as_ref());
-        let reach = Reach::of(request, &policy, &self.decisions, is_limited, refusal)?;
+        let reach = Reach::of(request, &policy, &self.decisions, is_limited, refusal).await?;
         // What is free needs no money, even where a limit was lowered below what is spent.
         let refused = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
         let fitting = reach.bounds.iter().copied().find(|bound| refused(*bound).is_none());

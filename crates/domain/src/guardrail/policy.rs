@@ -65,6 +65,11 @@ impl Policy {
         self.permissions.iter().try_for_each(|permission| permission.permits(candidate, &names))
     }
 
+    /// How many filters there are; what it takes to look through a text grows with it.
+    pub(crate) fn filter_count(&self) -> usize {
+        self.filters.count()
+    }
+
     /// Looks through every text of an inquiry and every name in it. What is returned is what may be sent.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Time, ids and secrets, as ports, so that nothing in this crate reads a clock or draws a number.
 
+mod in_place;
 mod ports;
 
+pub use in_place::*;
 pub use ports::*;

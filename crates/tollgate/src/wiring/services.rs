@@ -6,7 +6,7 @@ use std::time::Duration;
 use adapters_blob::ContentMediaTypes;
 use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue};
 use adapters_storage::SeaOrmLedger;
-use adapters_system::{LocalRateLimiter, TokioTimer};
+use adapters_system::{BlockingWorkers, LocalRateLimiter, TokioTimer};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
 use domain::api_key::Authenticate;
@@ -19,7 +19,7 @@ use domain::guardrail::{
 };
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model};
 use domain::routing::{EndpointDirectory, ListModelEndpoints, ListProviders};
-use domain::system::HealthProbe;
+use domain::system::{HealthProbe, Workers};
 use domain::usage::GetGeneration;
 
 use super::resting::Resting;
@@ -87,6 +87,7 @@ pub async fn services(
         retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background, measures);
     }
     let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;
+    let workers: Arc<dyn Workers> = Arc::new(BlockingWorkers::new());
     let decide = SubmitDecisionPorts {
         catalogue: catalogue(),
         provider,
@@ -97,6 +98,7 @@ pub async fn services(
         broadcaster,
         clock: clock(),
         timer: Arc::new(TokioTimer),
+        workers: Arc::clone(&workers),
         ids: Arc::clone(&stores.ids),
         random,
         health: Arc::clone(&health),
@@ -130,6 +132,7 @@ pub async fn services(
         refusals,
         ids: Arc::clone(&stores.ids),
         clock: clock(),
+        workers,
     })
 }
 

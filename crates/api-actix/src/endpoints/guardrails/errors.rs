@@ -39,7 +39,7 @@ impl From<ExplainGuardrailError> for ApiError {
                 plain.message("There is no model of that name").metadata("nearest", nearest)
             }
             ExplainGuardrailError::NotAskable(decision) => plain.message(decision.to_string()),
-            ExplainGuardrailError::Filters(_) => plain.caused_by(error),
+            ExplainGuardrailError::Filters(_) | ExplainGuardrailError::Unfiltered(_) => plain.caused_by(error),
             ExplainGuardrailError::Store(store) => Self::store(store),
         }
     }

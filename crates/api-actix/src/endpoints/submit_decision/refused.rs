@@ -53,7 +53,9 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             .metadata("retry_after_seconds", whole_seconds(retry_in))
             .metadata("routing_funnel", funnel_view(funnel)),
         SubmitDecisionError::Attempts(failed) => failed_attempts(plain, &failed, now_ms),
-        SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_) => plain.caused_by(error),
+        SubmitDecisionError::Unfiltered(_) | SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_) => {
+            plain.caused_by(error)
+        }
         SubmitDecisionError::Store(store) => ApiError::store(store),
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use std::time::Duration;
 
 use domain::budget::{BudgetScope, Overspent, ResetInterval};
-use domain::decision::{AnswerRules, Answers, FailedAttempts, Inquiry, Questions, SubmitDecisionError};
+use domain::decision::{AnswerRules, Answers, FailedAttempts, Inquiry, Questions, SubmitDecisionError, Unfiltered};
 use domain::error::ErrorKind;
 use domain::guardrail::filter::{Blocked, Finding};
 use domain::guardrail::{FilterAction, Forbidden};
@@ -10,6 +10,7 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::money::{Price, Usd};
 use domain::routing::{AttemptFailureKind, ConfidenceSource, SimulatedFailure, TokenPrices};
+use domain::system::WorkLost;
 use domain::testing::{FixedSecrets, SequentialIds};
 use domain::usage::{AttemptRecord, TokenSource};
 use serde_json::{Value, json};
@@ -97,10 +98,24 @@ fn headers(values: &[&[u8]]) -> HeaderMap {
 }
 
 #[test]
+fn a_request_that_filters_did_not_end_with_says_what_that_means() {
+    let told = [
+        (Unfiltered::Lost(WorkLost::Panicked), 500, "Internal Server Error"),
+        (Unfiltered::Lost(WorkLost::Stopped), 503, "Service temporarily unavailable"),
+        (Unfiltered::TimedOut, 524, "Request timed out. Please try again later."),
+        (Unfiltered::CallerGone, 499, "The caller left before the answer"),
+    ];
+    for (why, status, message) in told {
+        let error = refusal(SubmitDecisionError::Unfiltered(why), 0);
+        assert_eq!((error.status().as_u16(), error.view().message), (status, message), "{why:?}");
+    }
+}
+
+#[test]
 fn the_body_s_session_id_wins_over_any_header() {
     let draft = |body: &str, headers: &HeaderMap| {
         let asked = dispatch::read(Entry::Contract, body, Vec::new()).unwrap();
-        with_session(asked.draft, headers)
+        with_session(asked.draft, session_id(headers))
     };
     let bad = headers(&[b"\xff", b"twice"]);
     let taken = draft(r#"{"session_id":"s"}"#, &bad).unwrap();

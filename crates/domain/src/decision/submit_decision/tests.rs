@@ -10,6 +10,7 @@ use crate::model::{Model, Pricing};
 use crate::money::{Price, Usd};
 use crate::observability::{NoBroadcast, NoMeter};
 use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint, HealthPolicy, SimulatedFailure, TokenPrices, Wire};
+use crate::system::InPlace;
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
 use crate::usage::{TokenSource, UsageOutcome, UsageRecord};
 use async_trait::async_trait;
@@ -22,6 +23,7 @@ mod books;
 mod charges;
 mod coalescing;
 mod extending;
+mod filtering;
 mod guardrails;
 mod health;
 mod hedging;
@@ -154,6 +156,7 @@ impl Setup {
             broadcaster: Arc::new(NoBroadcast),
             timer: Arc::new(ManualTimer::new(clock.clone())),
             clock: Arc::new(clock),
+            workers: Arc::new(InPlace),
             ids: Arc::new(SequentialIds::default()),
             random: Arc::new(ScriptedRandomness::default()),
             health: Arc::new(HealthBoard::new(self.endpoints.len(), HealthPolicy::default())),

@@ -24,14 +24,14 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    pub(super) fn of(
+    pub(super) async fn of(
         request: &DecisionRequest,
-        policy: &Policy,
+        policy: &Arc<Policy>,
         decisions: &SubmitDecision,
         is_limited: bool,
         refused: Option<KeyRefusal>,
     ) -> Result<Self, ExplainGuardrailError> {
-        let (filtered, blocked) = match policy.filter(&request.inquiry) {
+        let (filtered, blocked) = match decisions.sift(policy, &request.inquiry).await? {
             Ok(filtered) => (Some(filtered), None),
             Err(blocked) => (None, Some(Decider::Filter(blocked))),
         };

@@ -14,7 +14,7 @@ use crate::money::{Price, Usd};
 use crate::observability::{NoBroadcast, NoMeter};
 use crate::rate::RateLimits;
 use crate::routing::{DataPolicy, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, TokenPrices};
-use crate::system::MockTimer;
+use crate::system::{InPlace, MockTimer, MockWorkers, WorkLost, Workers};
 use crate::testing::{FixedClock, FixedSecrets, MemoryCatalogue, MemoryStore, ScriptedRandomness, SequentialIds};
 use crate::workspace::WorkspaceRepository;
 
@@ -26,6 +26,7 @@ struct Stage {
     endpoints: Vec<Endpoint>,
     settings: RouterSettings,
     health: Arc<HealthBoard>,
+    workers: Arc<dyn Workers>,
     rows: Vec<Model>,
 }
 
@@ -44,7 +45,7 @@ impl Stage {
         let mut rows = rows();
         // Nobody has named a price for the oracle.
         rows[3].pricing = Pricing::unknown();
-        Self { store: store().await, endpoints, settings, health, rows }
+        Self { store: store().await, endpoints, settings, health, workers: Arc::new(InPlace), rows }
     }
 
     async fn guardrail(&self, record: &str) -> PlacedGuardrail {
@@ -106,6 +107,7 @@ impl Stage {
             broadcaster: Arc::new(NoBroadcast),
             clock: Arc::new(FixedClock::default()),
             timer: Arc::new(MockTimer::new()),
+            workers: Arc::clone(&self.workers),
             ids: Arc::new(SequentialIds::default()),
             random: Arc::new(ScriptedRandomness::default()),
             health: Arc::clone(&self.health),
@@ -234,6 +236,33 @@ async fn filters_tell_what_they_would_do_and_nothing_of_what_matched() {
     assert_eq!((told.inquiry, told.findings.len(), told.bound), (None, 0, None));
     assert_eq!(told.decided_by.unwrap().to_string(), "Request blocked by content filter: [ADA]");
     assert_eq!(told.endpoints.len(), 2, "what would become of them is told all the same");
+}
+
+#[tokio::test]
+async fn a_large_request_is_looked_through_elsewhere_and_nothing_is_told_where_that_fails() {
+    let about = |bytes: usize| {
+        let state = Json::string(&format!("ada@example.org {}", "x".repeat(bytes)));
+        asking("acme/judge", state.text(), None)
+    };
+    for (end, kind) in
+        [(Err(WorkLost::Panicked), ErrorKind::Internal), (Err(WorkLost::Stopped), ErrorKind::Unavailable)]
+    {
+        let mut workers = MockWorkers::new();
+        workers.expect_run().times(1).returning(move |_| end);
+        let stage = Stage { workers: Arc::new(workers), ..Stage::new().await };
+        let redacting = r#"{"name":"g","content_filter_builtins":[{"slug":"email","action":"redact"}]}"#;
+        let guardrail = stage.guardrail(redacting).await;
+        let small = stage.explain(&guardrail, None, &about(10_000)).await;
+        assert_eq!((small.allowed, small.findings.len()), (true, 1), "nobody else is asked for a small one");
+        let id = guardrail.guardrail.id.to_string();
+        let refused = stage.try_explain(&id, None, &about(200_000)).await.unwrap_err();
+        assert_eq!(refused.kind(), kind, "{refused:?}");
+    }
+    let stage = Stage::new().await;
+    let blocking = r#"{"name":"b","content_filter_builtins":[{"slug":"email","action":"block"}]}"#;
+    let guardrail = stage.guardrail(blocking).await;
+    let told = stage.explain(&guardrail, None, &about(200_000)).await;
+    assert_eq!(told.decided_by.unwrap().to_string(), "Request blocked by content filter: [EMAIL]");
 }
 
 #[tokio::test]

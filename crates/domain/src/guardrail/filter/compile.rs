@@ -71,6 +71,11 @@ impl CompiledFilters {
         Ok(compiled)
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.filters.len()
+    }
+
     fn add_customs(&mut self, id: GuardrailId, rules: &GuardrailRules) -> Result<(), InvalidFilters> {
         const PATH: &str = "content_filters";
         let invalid = |path: String, fault: String| InvalidFilters { path, fault };

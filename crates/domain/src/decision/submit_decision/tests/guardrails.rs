@@ -9,7 +9,7 @@ use crate::guardrail::{
 use crate::ids::GuardrailId;
 use crate::observability::{Exchange, MockBroadcast, MockMeter};
 
-fn guardrail(rules: GuardrailRules) -> Guardrail {
+pub(super) fn guardrail(rules: GuardrailRules) -> Guardrail {
     Guardrail {
         id: GuardrailId::from_uuid(SequentialIds::uuid(77)),
         workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(900)),
@@ -22,7 +22,7 @@ fn guardrail(rules: GuardrailRules) -> Guardrail {
     }
 }
 
-fn under(guardrail: Guardrail) -> (Plan, Arc<Policy>) {
+pub(super) fn under(guardrail: Guardrail) -> (Plan, Arc<Policy>) {
     let policy = Arc::new(Policy::compile(vec![guardrail]).unwrap());
     let mut policies = MockGuardrailPolicies::new();
     let found = Arc::clone(&policy);
@@ -31,7 +31,7 @@ fn under(guardrail: Guardrail) -> (Plan, Arc<Policy>) {
     (Plan { policies: Arc::new(policies), ..Plan::new(endpoints) }, policy)
 }
 
-fn emails(action: FilterAction) -> GuardrailRules {
+pub(super) fn emails(action: FilterAction) -> GuardrailRules {
     let content_filter_builtins = vec![BuiltinContentFilter { slug: BuiltinFilter::Email, action }];
     GuardrailRules { content_filter_builtins, ..GuardrailRules::default() }
 }
@@ -39,7 +39,7 @@ fn emails(action: FilterAction) -> GuardrailRules {
 const QUESTIONS: &str = r#"{"is eve@example.com angry":{"type":"noul","instructions":"?"},
     "who":{"type":"choice","criteria":{"adam@example.com":null,"other":null}}}"#;
 
-fn about(state: &str) -> DecisionRequest {
+pub(super) fn about(state: &str) -> DecisionRequest {
     let mut request = asking(QUESTIONS);
     let inquiry = (*request.inquiry).clone();
     request.inquiry = Arc::new(Inquiry { state: Some(Json::string(state)), ..inquiry });

@@ -44,6 +44,7 @@ async fn nobody_gets_more_than_there_is_and_nobody_less() {
         // Its sleeps take no time, so that each waits for others by its turns alone.
         timer: Arc::new(ManualTimer::new(FixedClock::default())),
         clock: Arc::new(clock),
+        workers: Arc::new(InPlace),
         ids: Arc::new(SequentialIds::default()),
         random: Arc::new(ScriptedRandomness::default()),
         health: Arc::new(HealthBoard::new(endpoints.len(), HealthPolicy::default())),

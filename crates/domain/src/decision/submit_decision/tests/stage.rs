@@ -95,6 +95,7 @@ pub(super) struct Plan {
     pub(super) policies: Arc<dyn GuardrailPolicies>,
     pub(super) meter: Arc<dyn Meter>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
+    pub(super) workers: Arc<dyn Workers>,
 }
 
 pub(super) struct World {
@@ -124,6 +125,7 @@ impl Plan {
             policies: Arc::new(NoGuardrails),
             meter: Arc::new(NoMeter),
             broadcaster: Arc::new(NoBroadcast),
+            workers: Arc::new(InPlace),
         }
     }
 
@@ -148,6 +150,7 @@ impl Plan {
             broadcaster: self.broadcaster,
             timer: Arc::clone(&bell) as Arc<dyn Timer>,
             clock: Arc::new(clock.clone()),
+            workers: self.workers,
             ids: Arc::new(SequentialIds::default()),
             random: Arc::new(ScriptedRandomness::default()),
             health: Arc::clone(&health),

@@ -1,0 +1,150 @@
+//! Where content filters look through an inquiry, and what becomes of one that they did not get to the end of.
+
+use super::guardrails::{about, emails, guardrail, under};
+use super::stage::*;
+use super::*;
+use crate::decision::Unfiltered;
+use crate::guardrail::{ContentFilter, FilterAction, GuardrailRules};
+use crate::observability::MockMeter;
+use crate::system::{MockWorkers, Work, WorkLost};
+
+/// One filter, or eight, may look through so many bytes where it is asked for.
+const PROMPT: usize = 16 << 10;
+
+fn redacting(workers: impl Workers + 'static) -> Plan {
+    Plan { workers: Arc::new(workers), ..under(guardrail(emails(FilterAction::Redact))).0 }
+}
+
+/// A request whose inquiry has so many bytes.
+fn of_bytes(bytes: usize) -> DecisionRequest {
+    let address = "from eve@example.com ";
+    let around = about("").inquiry.len_bytes();
+    let request = about(&format!("{address}{}", ".".repeat(bytes - around - address.len())));
+    assert_eq!(request.inquiry.len_bytes(), bytes);
+    request
+}
+
+fn nobody() -> MockWorkers {
+    let mut workers = MockWorkers::new();
+    workers.expect_run().never();
+    workers
+}
+
+fn losing(end: Result<(), WorkLost>) -> MockWorkers {
+    let mut workers = MockWorkers::new();
+    workers.expect_run().times(1).returning(move |_| end);
+    workers
+}
+
+/// Never comes to it.
+struct Busy;
+
+#[async_trait]
+impl Workers for Busy {
+    async fn run(&self, _: Work) -> Result<(), WorkLost> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_small_inquiry_is_looked_through_where_it_is_asked_for() {
+    let world = redacting(nobody()).build();
+    let asked = world.ask(of_bytes(PROMPT)).await;
+    let sent = world.call(0).inquiry;
+    assert!(sent.state.as_ref().unwrap().text().contains("from [EMAIL]"));
+    assert!(world.bell.waiting().is_empty(), "it needs no timer either");
+    world.answer(0, 1).await;
+    asked.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_large_one_is_handed_on_and_what_comes_back_is_sent() {
+    let mut workers = MockWorkers::new();
+    workers.expect_run().times(1).returning(|work| {
+        work();
+        Ok(())
+    });
+    let world = redacting(workers).build();
+    let asked = world.ask(of_bytes(PROMPT + 1)).await;
+    let (_, policy) = under(guardrail(emails(FilterAction::Redact)));
+    let sent = world.call(0).inquiry;
+    assert_eq!(sent, policy.filter(&of_bytes(PROMPT + 1).inquiry).unwrap().inquiry);
+    assert!(sent.state.as_ref().unwrap().text().contains("from [EMAIL]"));
+    world.answer(0, 1).await;
+    asked.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_large_depends_on_how_many_filters_there_are() {
+    let content_filters = (0..64)
+        .map(|number| ContentFilter { pattern: format!("needle{number}"), label: None, action: FilterAction::Redact })
+        .collect();
+    let many = || guardrail(GuardrailRules { content_filters, ..GuardrailRules::default() });
+    let (plan, _) = under(many());
+    let world = Plan { workers: Arc::new(losing(Err(WorkLost::Stopped))), ..plan }.build();
+    let asked = world.ask(of_bytes(PROMPT / 8)).await;
+    world.answer(0, 1).await;
+    asked.end().await.unwrap();
+    let refused = world.ask(of_bytes(PROMPT / 8 + 1)).await.end().await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn where_no_filter_applies_nothing_is_handed_on_however_large() {
+    let (under_no_filter, _) = under(guardrail(GuardrailRules::default()));
+    let under_nothing = Plan { policies: Arc::new(NoGuardrails), ..redacting(nobody()) };
+    for plan in [Plan { workers: Arc::new(nobody()), ..under_no_filter }, under_nothing] {
+        let world = plan.build();
+        let asked = world.ask(of_bytes(1 << 20)).await;
+        world.answer(0, 1).await;
+        asked.end().await.unwrap();
+    }
+}
+
+/// The last says that it is done, and has done nothing.
+#[rstest]
+#[case(Err(WorkLost::Panicked), ErrorKind::Internal)]
+#[case(Err(WorkLost::Stopped), ErrorKind::Unavailable)]
+#[case(Ok(()), ErrorKind::Unavailable)]
+#[tokio::test]
+async fn what_was_not_looked_through_is_not_sent(#[case] end: Result<(), WorkLost>, #[case] kind: ErrorKind) {
+    let world = redacting(losing(end)).build();
+    let refused = world.ask(of_bytes(PROMPT + 1)).await.end().await.unwrap_err();
+    assert_eq!(refused.kind(), kind);
+    assert!(matches!(refused, SubmitDecisionError::Unfiltered(Unfiltered::Lost(_))), "{refused:?}");
+    assert!(world.upstreams().is_empty() && world.records().is_empty());
+}
+
+#[tokio::test]
+async fn the_deadline_holds_while_filters_are_at_work() {
+    let world = redacting(Busy).build();
+    let asked = world.ask(of_bytes(PROMPT + 1)).await;
+    assert_eq!(world.bell.waiting(), [Duration::from_secs(25)]);
+    world.ring(Duration::from_secs(25)).await;
+    let refused = asked.end().await.unwrap_err();
+    assert!(matches!(refused, SubmitDecisionError::Unfiltered(Unfiltered::TimedOut)), "{refused:?}");
+    assert_eq!(refused.kind(), ErrorKind::TimedOut);
+    assert!(world.upstreams().is_empty() && world.records().is_empty());
+}
+
+#[tokio::test]
+async fn who_leaves_while_filters_are_at_work_is_not_waited_for() {
+    let world = redacting(Busy).build();
+    let asked = world.ask(of_bytes(PROMPT + 1)).await;
+    asked.leave();
+    let refused = asked.end().await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::CallerGone);
+    assert!(world.upstreams().is_empty() && world.records().is_empty());
+    assert!(world.bell.waiting().is_empty(), "nor is the deadline");
+}
+
+#[tokio::test]
+async fn what_blocks_blocks_elsewhere_too_and_is_counted_once() {
+    let mut meter = MockMeter::new();
+    meter.expect_filtered().withf(|action| action == "block").times(1).return_const(());
+    let plan = under(guardrail(emails(FilterAction::Block))).0;
+    let world = Plan { meter: Arc::new(meter), ..plan }.build();
+    let refused = world.ask(of_bytes(PROMPT + 1)).await.end().await.unwrap_err();
+    assert!(matches!(refused, SubmitDecisionError::Blocked(_)), "{refused:?}");
+    assert!(world.upstreams().is_empty());
+}
