@@ -31,9 +31,9 @@ impl GuardrailDraft {
         let providers = |member, list: &Vec<String>| names.providers(member, list);
         set(&mut rules.allowed_models, &self.allowed_models, |list| Ok(models("allowed_models", list)?.slugs))?;
         set(&mut rules.ignored_models, &self.ignored_models, |list| {
-            let named = models("ignored_models", list)?;
-            ignored_ids = named.ids;
-            Ok(named.slugs)
+            let found = models("ignored_models", list)?;
+            ignored_ids = found.ids;
+            Ok(found.slugs)
         })?;
         if !self.ignored_models.is_keep() {
             rules.ignored_model_ids = ignored_ids;
