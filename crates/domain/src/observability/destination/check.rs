@@ -12,7 +12,7 @@ const MOST_KEYS: usize = 100;
 impl DestinationFields {
     /// `base` with what is said here. A secret that comes back masked stays as it is in `base`, and none of them leaves
     /// its origin.
-    pub(super) fn apply(&self, base: Destination) -> Result<Destination, InvalidDestination> {
+    pub(super) fn apply(&self, base: &Destination) -> Result<Destination, InvalidDestination> {
         let mut changed = base.clone();
         if let Some(name) = &self.name {
             changed.name = checked_name(name)?;
@@ -45,7 +45,7 @@ impl DestinationFields {
         }
         changed.enabled = self.enabled.unwrap_or(changed.enabled);
         changed.privacy_mode = self.privacy_mode.unwrap_or(changed.privacy_mode);
-        self.must_leave_secrets_behind(&base, &changed)?;
+        self.must_leave_secrets_behind(base, &changed)?;
         Ok(changed)
     }
 }

@@ -63,7 +63,7 @@ impl CreateDestination {
         if kind == DestinationKind::Webhook && fields.secret.is_none() {
             return Err(InvalidDestination::new("config.secret", "is required: deliveries to a webhook are signed"));
         }
-        fields.apply(Destination {
+        fields.apply(&Destination {
             id: self.ports.ids.destination_id(),
             workspace_id,
             name: String::new(),

@@ -34,7 +34,7 @@ impl UpdateDestination {
             return Err(DestinationError::NothingToChange);
         }
         let before = self.ports.find(id).await?;
-        let mut after = fields.apply(before.clone())?;
+        let mut after = fields.apply(&before)?;
         if after == before {
             return Ok(before);
         }

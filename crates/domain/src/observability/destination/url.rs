@@ -74,17 +74,14 @@ impl Origin {
 }
 
 fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
-    let (host, rest) = match authority.strip_prefix('[') {
-        Some(literal) => {
-            let (address, rest) = literal.split_once(']')?;
-            (address.parse::<std::net::Ipv6Addr>().ok()?.to_string(), rest)
-        }
-        None => {
-            let (name, rest) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
-            let is_name = (1..=253).contains(&name.len())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
-            (is_name.then(|| name.to_ascii_lowercase())?, rest)
-        }
+    let (host, rest) = if let Some(literal) = authority.strip_prefix('[') {
+        let (address, rest) = literal.split_once(']')?;
+        (address.parse::<std::net::Ipv6Addr>().ok()?.to_string(), rest)
+    } else {
+        let (name, rest) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
+        let is_name = (1..=253).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
+        (is_name.then(|| name.to_ascii_lowercase())?, rest)
     };
     if rest.is_empty() {
         return Some((host, None));
