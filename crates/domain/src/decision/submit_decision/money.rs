@@ -185,8 +185,8 @@ impl Router {
                 };
                 last = overspent;
             }
-            let least = Overspent { wanted: thrift.least(), ..last };
-            if !least.waits_for_others() || !patience.wait(self, caller).await {
+            let cheapest = Overspent { wanted: thrift.least(), ..last };
+            if !cheapest.waits_for_others() || !patience.wait(self, caller).await {
                 self.count_refusal(funds);
                 return Err(SubmitDecisionError::Overspent(refused));
             }
