@@ -175,7 +175,11 @@ async fn a_record_at_fault_is_told_by_its_path() {
         ("limit_usd", "-1", "limit_usd: must be more than 0 USD"),
         ("limit_usd", "1e999", "limit_usd: must be more than 0 USD"),
         ("limit_usd", "99999999999999999999999999", "limit_usd: must be more than 0 USD"),
-        ("limit_usd", "9223372.036854775808", "limit_usd: must be more than 0 USD and at most 9223372.036854775807, with"),
+        (
+            "limit_usd",
+            "9223372.036854775808",
+            "limit_usd: must be more than 0 USD and at most 9223372.036854775807, with",
+        ),
         ("limit_usd", "0.0000000000001", "limit_usd: must be more than 0 USD"),
         ("reset_interval", "\"yearly\"", "reset_interval: must be daily, weekly, monthly or null"),
         ("enforce_zdr", "1", "enforce_zdr: must be a boolean, not a number"),

@@ -160,7 +160,8 @@ impl SubmitDecision {
     ) -> Result<(Arc<Routed>, Share), SubmitDecisionError> {
         let (router, began, funds) = (&self.router, submission.began, &submission.funds);
         let way = router.settings.options(&route.model).coalescing;
-        let mut planned = if funds.is_some() || way != Coalescing::Off { router.planned(&route.parts) } else { Vec::new() };
+        let mut planned =
+            if funds.is_some() || way != Coalescing::Off { router.planned(&route.parts) } else { Vec::new() };
         if let Some(funds) = funds {
             planned = router.reserve(funds, planned, &mut route.parts, &caller).await?;
         }

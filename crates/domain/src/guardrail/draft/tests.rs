@@ -158,8 +158,16 @@ fn what_nobody_knows_is_named_with_what_is_near() {
 #[case::limit_zero(r#"{"limit_usd":0,"reset_interval":null}"#, "limit_usd", "more than 0 USD")]
 #[case::limit_negative(r#"{"limit_usd":-0.5,"reset_interval":null}"#, "limit_usd", "more than 0 USD")]
 #[case::limit_too_fine(r#"{"limit_usd":1e-13,"reset_interval":null}"#, "limit_usd", "at most 12 digits")]
-#[case::limit_too_large(r#"{"limit_usd":1e300,"reset_interval":null}"#, "limit_usd", "at most 9223372.036854775807, with")]
-#[case::limit_just_too_large(r#"{"limit_usd":9223372.036854775808,"reset_interval":null}"#, "limit_usd", "at most 9223372")]
+#[case::limit_too_large(
+    r#"{"limit_usd":1e300,"reset_interval":null}"#,
+    "limit_usd",
+    "at most 9223372.036854775807, with"
+)]
+#[case::limit_just_too_large(
+    r#"{"limit_usd":9223372.036854775808,"reset_interval":null}"#,
+    "limit_usd",
+    "at most 9223372"
+)]
 #[case::limit_text(r#"{"limit_usd":"5","reset_interval":null}"#, "limit_usd", "must be a number, not a string")]
 #[case::interval(r#"{"limit_usd":1,"reset_interval":"hourly"}"#, "reset_interval", "daily, weekly, monthly or null")]
 #[case::interval_kind(r#"{"limit_usd":1,"reset_interval":7}"#, "reset_interval", "must be a string")]

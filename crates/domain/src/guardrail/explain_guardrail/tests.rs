@@ -345,7 +345,7 @@ async fn a_key_s_limits_are_told_as_they_stand() {
 
 #[tokio::test]
 async fn where_the_preferred_endpoint_does_not_fit_a_cheaper_one_is_told() {
-    let mut stage = Stage::new().await;
+    let stage = Stage::new().await;
     let guardrail = stage.guardrail(r#"{"name":"g"}"#).await;
     let ordered = asking("acme/judge", r#""a text""#, Some(r#"{"order":["mirror"]}"#));
     let dear = stage.explain(&guardrail, None, &ordered).await.bound.unwrap();
