@@ -25,6 +25,10 @@ const NOTHING_OPEN: &str = "no transaction is active";
 /// asked, is heard of this much later; one that takes longer wakes us at each of its statements.
 const UNTIL_RUNG: Duration = Duration::from_millis(5);
 
+/// How long undoing may take, which is nothing to be read or written. The thread of a connection that dies at that moment
+/// may never answer, and what it left open would keep everybody from writing.
+const UNDONE_WITHIN: Duration = Duration::from_secs(2);
+
 /// Runs texts of several statements on the connection that writes, each in one go: every text goes to the thread of the
 /// connection and back once, whatever its number of statements.
 ///
@@ -101,14 +105,15 @@ impl Session {
     /// Undoes what is open. Where that cannot be done the connection is closed, which undoes it as well.
     pub(crate) async fn undo(&mut self) {
         let (true, Some(connection)) = (self.open, &mut self.connection) else { return };
-        let undone = connection.execute("ROLLBACK").await;
-        if undone.err().is_none_or(|error| says(&error, NOTHING_OPEN)) {
+        let undone = tokio::time::timeout(UNDONE_WITHIN, connection.execute("ROLLBACK")).await;
+        if undone.is_ok_and(|undone| undone.err().is_none_or(|error| says(&error, NOTHING_OPEN))) {
             self.open = false;
         } else if let Some(mut connection) = self.connection.take() {
             // Whatever happens meanwhile, it does not go back.
             connection.close_on_drop();
             self.open = false;
-            if let Err(error) = connection.close().await {
+            let closed = tokio::time::timeout(UNDONE_WITHIN, connection.close()).await;
+            if let Ok(Err(error)) = closed {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
             }
         }
@@ -395,5 +400,31 @@ mod tests {
         }
         let kept = session.connection.as_ref().unwrap().cached_statements_size();
         assert!((100..=128).contains(&kept), "{kept}");
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_changes_meanwhile_leaves_nothing_locked() {
+        let fixture = fixture().await;
+        let mut session = fixture.session();
+        let text = "BEGIN IMMEDIATE; INSERT INTO t VALUES (?); COMMIT";
+        let mut add = async |number: i64| {
+            let sent = session.send(text.into(), 3, vec![number.into()], Leaves::Committed).await;
+            tokio::time::timeout(Duration::from_secs(10), session.undo()).await.unwrap();
+            session.give_back();
+            sent
+        };
+        add(1).await.unwrap();
+        fixture.database.writer().execute_unprepared("ALTER TABLE t RENAME TO u").await.unwrap();
+        // The thread of a connection may die of a statement that fails so for the second time.
+        for number in 2..6 {
+            assert!(add(number).await.is_err());
+        }
+        fixture.database.writer().execute_unprepared("ALTER TABLE u RENAME TO t").await.unwrap();
+        let mut tries = 0;
+        while add(6).await.is_err() {
+            tries += 1;
+            assert!(tries < 3, "it is written again");
+        }
+        assert_eq!(fixture.numbers().await, [1, 6]);
     }
 }
