@@ -26,7 +26,7 @@ pub struct Options {
     inputs: Option<u64>,
     /// Draw from this number, and begin with nothing that earlier searches came to, so that a search can be repeated:
     /// with as many inputs it tries the same ones. Without it every search is another.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     seed: Option<u32>,
     /// Targets at a time; as many as there are processors if not given.
     #[arg(long)]

@@ -34,15 +34,17 @@ impl Search {
     /// Starts it, from fresh seeds and, unless it is to be repeatable, whatever earlier searches came to.
     pub fn begin(engine: &Engine, target: &str, bounds: Bounds) -> Result<Self> {
         let own = |kind: &str| folder().join(kind).join(target);
+        // What searches by hand came to over days is not thrown away for one that is to be repeatable.
+        let collected = if bounds.seed.is_some() { "repeatable" } else { "corpus" };
         for stale in ["seeds", "found"] {
             let _ = fs::remove_dir_all(own(stale));
         }
         let planted = target == super::PLANTED;
         if planted || bounds.seed.is_some() {
             // What found the planted fault the last time would find it at once.
-            let _ = fs::remove_dir_all(own("corpus"));
+            let _ = fs::remove_dir_all(own(collected));
         }
-        let (corpus, seeds, found) = (make(own("corpus"))?, make(own("seeds"))?, make(own("found"))?);
+        let (corpus, seeds, found) = (make(own(collected))?, make(own("seeds"))?, make(own("found"))?);
         engine.write_seeds(target, &seeds)?;
         let log = make(folder().join("log"))?.join(format!("{target}.log"));
         let said = File::create(&log)?;
