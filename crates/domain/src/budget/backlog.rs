@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
@@ -71,17 +72,17 @@ impl Backlog {
     /// reserved.
     pub(crate) fn keep(&self, settlement: Settlement, reserved: Option<Usd>, error: &StoreError) {
         let unwritten = Unwritten::new(settlement, reserved);
-        if matches!(error, StoreError::Corrupt(_)) {
-            // Trying again changes nothing: there is something in the store that somebody has to look at.
-            self.shared.state().standing.lost += 1;
-            unwritten.tell_of_loss("what the store holds does not go with it");
-            return;
-        }
         let shared = &self.shared;
         let mut state = shared.state();
-        if state.is_over || state.waiting.len() >= shared.bounds.most {
+        let is_doubtful = matches!(error, StoreError::Corrupt(_)) && unwritten.may_be_tried_again();
+        let is_crowded = is_doubtful && state.doubtful() >= DOUBTFUL;
+        if state.is_over || is_crowded || state.waiting.len() >= shared.bounds.most {
             state.standing.lost += 1;
-            let reason = if state.is_over { ENDS } else { "too many wait already" };
+            let reason = match (state.is_over, is_crowded) {
+                (true, _) => ENDS,
+                (false, true) => CORRUPT,
+                (false, false) => "too many wait already",
+            };
             drop(state);
             unwritten.tell_of_loss(reason);
             return;
@@ -125,6 +126,13 @@ impl Drop for Backlog {
 
 /// Why what waits is lost in the end.
 const ENDS: &str = "the process ends";
+/// Likewise, of what the store took for corrupt to the end.
+pub(super) const CORRUPT: &str = "what the store holds does not go with it";
+/// How often the store may take a settlement for corrupt: about ten minutes where nothing else waits. A table that is
+/// missing for a moment reads like that, and so does a row that nobody will ever mend.
+pub(super) const CORRUPT_TRIES: u32 = 64;
+/// Most of those that wait so, so that one bad row does not use up the room of all.
+const DOUBTFUL: usize = 128;
 
 /// A settlement that waits.
 #[derive(Debug)]
@@ -132,6 +140,8 @@ pub(super) struct Unwritten {
     pub(super) settlement: Settlement,
     pub(super) reserved: Option<Usd>,
     trace_bytes: usize,
+    /// How often the store took it for corrupt.
+    refusals: AtomicU32,
 }
 
 impl Unwritten {
@@ -139,7 +149,12 @@ impl Unwritten {
         let payloads = settlement.messages.iter().map(|message| message.payload.text().len());
         let trace = settlement.record.trace.as_ref().map_or(0, |trace| trace.text().len());
         let trace_bytes = payloads.fold(trace, usize::saturating_add);
-        Self { settlement, reserved, trace_bytes }
+        Self { settlement, reserved, trace_bytes, refusals: AtomicU32::new(0) }
+    }
+
+    /// The store took it for corrupt: true where it is to be asked again nevertheless.
+    pub(super) fn may_be_tried_again(&self) -> bool {
+        self.refusals.fetch_add(1, Ordering::Relaxed) < CORRUPT_TRIES
     }
 
     /// The money is worth more than what is told of it.
@@ -186,6 +201,11 @@ struct State {
 }
 
 impl State {
+    /// How many wait that the store took for corrupt.
+    fn doubtful(&self) -> usize {
+        self.waiting.iter().filter(|unwritten| unwritten.refusals.load(Ordering::Relaxed) > 0).count()
+    }
+
     fn remove(&mut self, id: &DecisionId) {
         if let Some(place) = self.waiting.iter().position(|other| other.settlement.record.id == *id)
             && let Some(removed) = self.waiting.remove(place)

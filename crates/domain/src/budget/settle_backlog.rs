@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, select};
 
-use super::backlog::{Shared, Unwritten};
+use super::backlog::{CORRUPT, Shared, Unwritten};
 use super::{Backlog, Ledger};
 use crate::error::StoreError;
 use crate::money::Usd;
@@ -112,9 +112,9 @@ impl SettleBacklog {
                 charged(&*self.meter, record, unwritten.reserved);
                 true
             }
-            Err(StoreError::Corrupt(_)) => {
+            Err(StoreError::Corrupt(_)) if !unwritten.may_be_tried_again() => {
                 self.backlog.lost(&record.id);
-                unwritten.tell_of_loss("what the store holds does not go with it");
+                unwritten.tell_of_loss(CORRUPT);
                 true
             }
             Err(error) => {

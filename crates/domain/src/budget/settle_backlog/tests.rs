@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use chrono::DateTime;
 
+use super::super::backlog::CORRUPT_TRIES;
 use super::*;
 use crate::api_key::ApiKeyHash;
 use crate::budget::{
@@ -224,17 +225,35 @@ async fn one_that_is_never_taken_is_in_nobodys_way_and_is_lost_in_the_end() {
     assert!(!store.settled().contains(&id(1)));
 }
 
+fn corrupt() -> StoreError {
+    StoreError::Corrupt("a counter".to_owned())
+}
+
 #[tokio::test]
-async fn what_the_store_calls_corrupt_is_not_tried_again() {
+async fn what_the_store_calls_corrupt_to_the_end_is_lost_and_in_nobody_s_way() {
     let backlog = filled(1..=3);
     let store = Arc::new(Store { corrupt: BTreeSet::from([id(2)]), ..Store::default() });
     let (writer, _) = writer(&backlog, &store);
     let watch = backlog.watch();
-    backlog.keep(settlement(4, 5), None, &StoreError::Corrupt("a counter".to_owned()));
-    assert_eq!(watch(), standing(3, 0, 1), "neither is it kept");
+    backlog.keep(settlement(4, 5), None, &corrupt());
+    assert_eq!(watch(), standing(4, 0, 0), "what reads like that may be mended");
     drop(backlog);
     writer.run(pending(), Duration::ZERO).await;
-    assert_eq!((watch(), store.settled()), (standing(0, 2, 2), vec![id(1), id(3)]));
+    assert_eq!((watch(), store.settled()), (standing(0, 3, 1), vec![id(1), id(3), id(4)]));
+    let tries = store.asked.lock().unwrap().iter().filter(|asked| **asked == id(2)).count();
+    assert_eq!(tries, usize::try_from(CORRUPT_TRIES).unwrap() + 1);
+}
+
+#[tokio::test]
+async fn what_is_corrupt_takes_no_more_room_than_its_own() {
+    let backlog = Backlog::new(BacklogBounds::new(0));
+    for number in 0..200 {
+        backlog.keep(settlement(number, 5), None, &corrupt());
+    }
+    assert_eq!(backlog.watch()(), standing(128, 0, 72));
+    backlog.keep(settlement(200, 5), None, &away());
+    assert_eq!(backlog.watch()(), standing(129, 0, 72), "others have theirs");
+    assert!(backlog.accepts());
 }
 
 #[tokio::test]
