@@ -57,7 +57,8 @@ impl Session {
     }
 
     /// Runs every statement of a text, of which there are so many and the last of which rings the [`Bell`](crate::bell),
-    /// one after the other, and returns the rows of all of them. At the first error it stops, and what is open stays open: see [`Session::undo`].
+    /// one after the other, and returns the rows of all of them. At the first error it stops, and what is open stays open:
+    /// see [`Session::undo`].
     pub(crate) async fn send(
         &mut self,
         text: Arc<str>,
@@ -112,9 +113,12 @@ impl Session {
             // Whatever happens meanwhile, it does not go back.
             connection.close_on_drop();
             self.open = false;
-            let closed = tokio::time::timeout(UNDONE_WITHIN, connection.close()).await;
-            if let Ok(Err(error)) = closed {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
+            match tokio::time::timeout(UNDONE_WITHIN, connection.close()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
+                }
+                Err(_) => tracing::warn!("a database connection did not close in time: its thread may have died"),
             }
         }
     }

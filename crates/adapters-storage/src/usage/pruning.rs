@@ -20,7 +20,7 @@ use crate::database::Database;
 use crate::entities::{reservations, spend_counters, usage_records};
 use crate::errors::store_error;
 
-/// Rows that are read at a time.
+/// Most rows that one statement is asked for.
 const MOST_AT_ONCE: u64 = u32::MAX as u64;
 
 /// What retention needs to know of a record.

@@ -72,9 +72,10 @@ pub struct SubmitDecisionPorts {
 /// Submits a Decisions request: applies the key's guardrails, resolves the model, chooses endpoints, reserves what they
 /// may come to, tries them in order, charges the usage, answers.
 ///
-/// What the guardrails' filters leave of the inquiry is the one value that is routed and sent. The usage record is durable before the answer is returned. When the caller leaves, the attempt under way is given
-/// up, but the record is still written; run it in a task that outlives the caller. A record that the store does not take is
-/// kept in the backlog and written later; its caller gets an error.
+/// What the guardrails' filters leave of the inquiry is the one value that is routed and sent. The usage record is durable
+/// before the answer is returned. When the caller leaves, the attempt under way is given up, but the record is still
+/// written; run it in a task that outlives the caller. A record that the store does not take is kept in the backlog and
+/// written later; its caller gets an error.
 pub struct SubmitDecision {
     router: Arc<Router>,
     in_flight: InFlight,

@@ -58,8 +58,7 @@ fn one(question: &Question, answer: &Answer) -> String {
 /// this name, so only what is a sum of probabilities is passed on.
 fn label_mass(answer: &Answer) -> Option<Json> {
     let member = |json: &Json, wanted: &str| {
-        let found = json.members().into_iter().flatten().find(|(name, _)| name == wanted);
-        found.map(|(_, value)| value)
+        json.members().into_iter().flatten().find(|(name, _)| name == wanted).map(|(_, value)| value)
     };
     let is_mass = |json: &Json| {
         let number = (json.kind() == JsonKind::Number).then(|| json.text().parse::<f64>().ok()).flatten();
