@@ -12,17 +12,18 @@ use domain::container::{BlobKey, BlobStore, CopyOutcome};
 use domain::error::StoreError;
 use domain::system::HealthProbe;
 use domain::testing::MemoryByteSource;
-use domain::testing::contract::{self, Blobs};
+use domain::testing::contract::Blobs;
 
-#[tokio::test]
-async fn it_keeps_the_contract() {
-    contract::blob_store(async || {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(LocalBlobStore::open(folder.path()).unwrap());
-        Blobs { store, keep: Box::new(folder) }
-    })
-    .await;
+async fn blobs() -> Blobs {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(LocalBlobStore::open(folder.path()).unwrap());
+    Blobs { store, keep: Box::new(folder) }
 }
+
+domain::blob_store_contract!(
+    #[tokio::test]
+    crate::blobs
+);
 
 fn key(name: &str) -> BlobKey {
     BlobKey::from_listing(name.to_owned())

@@ -4,7 +4,7 @@
 mod common;
 
 use common::processes;
-use domain::testing::contract::{self, Stores};
+use domain::testing::contract::Stores;
 
 async fn one_process() -> Stores {
     processes(1).await
@@ -14,35 +14,16 @@ async fn two_processes() -> Stores {
     processes(2).await
 }
 
-macro_rules! suites {
-    ($($suite:ident),* $(,)?) => {
-        mod in_one_process {
-            $(#[tokio::test]
-            async fn $suite() {
-                super::contract::$suite(super::one_process).await;
-            })*
-        }
-        mod in_two_processes {
-            $(#[tokio::test]
-            async fn $suite() {
-                super::contract::$suite(super::two_processes).await;
-            })*
-        }
-    };
+mod in_one_process {
+    domain::store_contracts!(
+        #[tokio::test]
+        crate::one_process
+    );
 }
 
-suites!(
-    audit_log,
-    workspace_repository,
-    api_key_repository,
-    key_grants,
-    guardrail_repository,
-    guardrail_assignments,
-    document_repository,
-    model_repository,
-    change_feed,
-    usage_repository,
-    ledger,
-    destination_repository,
-    outbox,
-);
+mod in_two_processes {
+    domain::store_contracts!(
+        #[tokio::test]
+        crate::two_processes
+    );
+}

@@ -8,14 +8,16 @@ use super::samples::{
 use crate::api_key::ApiKeyHash;
 use crate::guardrail::KeyAssignment;
 
-/// Every case of the port's contract.
-pub async fn guardrail_assignments(make: impl AsyncFn() -> Stores) {
-    what_is_assigned_is_listed(&make().await).await;
-    pages_follow_each_other(&make().await).await;
-    what_is_removed_is_held_no_more(&make().await).await;
-    a_key_of_another_guardrail_keeps_it(&make().await).await;
-    of_rival_removals_each_key_counts_once(&make().await).await;
-    many_are_removed_at_once(&make().await).await;
+suite! {
+    /// Every case of the port's contract.
+    guardrail_assignments_cases as guardrail_assignments_contract over Stores {
+        what_is_assigned_is_listed,
+        pages_follow_each_other,
+        what_is_removed_is_held_no_more,
+        a_key_of_another_guardrail_keeps_it,
+        of_rival_removals_each_key_counts_once,
+        many_are_removed_at_once,
+    }
 }
 
 /// A workspace with two guardrails and `keys` keys, all of which hold the first.

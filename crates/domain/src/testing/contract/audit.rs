@@ -22,17 +22,19 @@ use crate::rate::RateLimits;
 use crate::system::Clock;
 use crate::workspace::Workspace;
 
-/// Every case of the port's contract, and that every change leaves its one entry.
-pub async fn audit_log(make: impl AsyncFn() -> Stores) {
-    what_is_appended_is_read(&make().await).await;
-    writers_at_once_make_one_chain(&make().await).await;
-    what_is_pruned_is_the_oldest_and_the_newest_stays(&make().await).await;
-    the_chain_goes_on_after_pruning(&make().await).await;
-    changes_of_keys_leave_an_entry_each(&make().await).await;
-    changes_of_workspaces_leave_an_entry_each(&make().await).await;
-    changes_of_guardrails_leave_an_entry_each(&make().await).await;
-    changes_of_the_catalogue_leave_an_entry_each(&make().await).await;
-    the_entry_is_there_with_its_change(&make().await).await;
+suite! {
+    /// Every case of the port's contract, and that every change leaves its one entry.
+    audit_log_cases as audit_log_contract over Stores {
+        what_is_appended_is_read,
+        writers_at_once_make_one_chain,
+        what_is_pruned_is_the_oldest_and_the_newest_stays,
+        the_chain_goes_on_after_pruning,
+        changes_of_keys_leave_an_entry_each,
+        changes_of_workspaces_leave_an_entry_each,
+        changes_of_guardrails_leave_an_entry_each,
+        changes_of_the_catalogue_leave_an_entry_each,
+        the_entry_is_there_with_its_change,
+    }
 }
 
 fn draft(number: u64) -> AuditDraft {

@@ -11,22 +11,24 @@ use super::Blobs;
 use crate::container::{BlobKey, BlobStore, ByteSource, CopiedBlob, CopyOutcome};
 use crate::error::StoreError;
 
-/// Every case of the port's contract that needs nothing but the port; links, devices and the death of the process
-/// are for the adapter's own tests.
-pub async fn blob_store(make: impl AsyncFn() -> Blobs) {
-    what_is_put_is_there(&make().await).await;
-    putting_replaces(&make().await).await;
-    a_source_that_breaks_off_leaves_nothing(&make().await).await;
-    nothing_is_seen_half_written(&make().await).await;
-    a_copy_is_whole(&make().await).await;
-    a_source_of_another_size_has_changed(&make().await).await;
-    a_folder_is_no_object(&make().await).await;
-    deleting_twice_is_no_error(&make().await).await;
-    names_are_literal(&make().await).await;
-    lists_are_in_bytewise_order(&make().await).await;
-    lists_go_page_by_page(&make().await).await;
-    rivals_leave_one_whole_object(&make().await).await;
-    sweeping_leaves_objects(&make().await).await;
+suite! {
+    /// Every case of the port's contract that needs nothing but the port; links, devices and the death of the process
+    /// are for the adapter's own tests.
+    blob_store_cases as blob_store_contract over Blobs {
+        what_is_put_is_there,
+        putting_replaces,
+        a_source_that_breaks_off_leaves_nothing,
+        nothing_is_seen_half_written,
+        a_copy_is_whole,
+        a_source_of_another_size_has_changed,
+        a_folder_is_no_object,
+        deleting_twice_is_no_error,
+        names_are_literal,
+        lists_are_in_bytewise_order,
+        lists_go_page_by_page,
+        rivals_leave_one_whole_object,
+        sweeping_leaves_objects,
+    }
 }
 
 fn key(name: &str) -> BlobKey {

@@ -7,10 +7,12 @@ use super::samples::{
 };
 use crate::model::CatalogueChange;
 
-/// Every case of the port's contract.
-pub async fn change_feed(make: impl AsyncFn() -> Stores) {
-    every_change_raises_its_counter_and_no_other_lowers_one(&make().await).await;
-    who_reads_the_new_counter_reads_the_change(&make().await).await;
+suite! {
+    /// Every case of the port's contract.
+    change_feed_cases as change_feed_contract over Stores {
+        every_change_raises_its_counter_and_no_other_lowers_one,
+        who_reads_the_new_counter_reads_the_change,
+    }
 }
 
 async fn every_change_raises_its_counter_and_no_other_lowers_one(stores: &Stores) {

@@ -7,16 +7,18 @@ use super::samples::{add_workspace, at, audit, hash, workspace_id};
 use crate::ids::DestinationId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, Hidden};
 
-/// Every case of the port's contract.
-pub async fn destination_repository(make: impl AsyncFn() -> Stores) {
-    what_is_added_is_found(&make().await).await;
-    the_oldest_is_listed_first(&make().await).await;
-    a_workspace_has_only_so_many_of_a_kind(&make().await).await;
-    of_rivals_only_so_many_are_added(&make().await).await;
-    an_update_replaces_what_it_has_seen(&make().await).await;
-    of_rival_updates_one_wins(&make().await).await;
-    deleting_takes_what_waits_along(&make().await).await;
-    every_change_tells_the_feed_and_the_log(&make().await).await;
+suite! {
+    /// Every case of the port's contract.
+    destination_repository_cases as destination_repository_contract over Stores {
+        what_is_added_is_found,
+        the_oldest_is_listed_first,
+        a_workspace_has_only_so_many_of_a_kind,
+        of_rivals_only_so_many_are_added,
+        an_update_replaces_what_it_has_seen,
+        of_rival_updates_one_wins,
+        deleting_takes_what_waits_along,
+        every_change_tells_the_feed_and_the_log,
+    }
 }
 
 pub(super) fn destination_id(number: u64) -> DestinationId {

@@ -7,23 +7,25 @@ use super::Stores;
 use super::samples::{add_key, add_workspace, at, document_id, hash, inference_key, workspace_id};
 use crate::file::{ClaimState, Document, IdempotencyClaim, PendingDocument, Reservation};
 
-/// Every case of the port's contract.
-pub async fn document_repository(make: impl AsyncFn() -> Stores) {
-    a_pending_document_is_seen_by_nobody(&make().await).await;
-    a_ready_document_is_seen_by_its_workspace(&make().await).await;
-    only_a_pending_document_becomes_ready(&make().await).await;
-    an_abandoned_document_gives_its_bytes_back(&make().await).await;
-    the_quota_is_met_to_the_byte(&make().await).await;
-    rivals_never_exceed_the_quota(&make().await).await;
-    the_workspaces_own_record_shows_what_is_used(&make().await).await;
-    a_claim_goes_through_its_states(&make().await).await;
-    a_claim_is_of_one_key_operation_and_subject(&make().await).await;
-    a_claim_ends_with_its_pending_document(&make().await).await;
-    a_claim_is_forgotten_in_time(&make().await).await;
-    of_rival_claims_one_is_reserved(&make().await).await;
-    ready_or_abandoned_but_not_both(&make().await).await;
-    only_the_stale_are_abandoned(&make().await).await;
-    unknown_documents_are_told(&make().await).await;
+suite! {
+    /// Every case of the port's contract.
+    document_repository_cases as document_repository_contract over Stores {
+        a_pending_document_is_seen_by_nobody,
+        a_ready_document_is_seen_by_its_workspace,
+        only_a_pending_document_becomes_ready,
+        an_abandoned_document_gives_its_bytes_back,
+        the_quota_is_met_to_the_byte,
+        rivals_never_exceed_the_quota,
+        the_workspaces_own_record_shows_what_is_used,
+        a_claim_goes_through_its_states,
+        a_claim_is_of_one_key_operation_and_subject,
+        a_claim_ends_with_its_pending_document,
+        a_claim_is_forgotten_in_time,
+        of_rival_claims_one_is_reserved,
+        ready_or_abandoned_but_not_both,
+        only_the_stale_are_abandoned,
+        unknown_documents_are_told,
+    }
 }
 
 async fn furnish(stores: &Stores) {

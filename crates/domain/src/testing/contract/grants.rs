@@ -10,12 +10,14 @@ use super::samples::{
 use crate::api_key::{ApiKey, GrantScope, KeyGrant};
 use crate::workspace::Workspace;
 
-/// Every case of the port's contract, but for failures of the store, which an adapter provokes in its own way.
-pub async fn key_grants(make: impl AsyncFn() -> Stores) {
-    a_key_grants_what_it_says(&make().await).await;
-    a_key_is_found_at_once(&make().await).await;
-    every_change_shows(&make().await).await;
-    a_deleted_key_grants_nothing(&make().await).await;
+suite! {
+    /// Every case of the port's contract, but for failures of the store, which an adapter provokes in its own way.
+    key_grants_cases as key_grants_contract over Stores {
+        a_key_grants_what_it_says,
+        a_key_is_found_at_once,
+        every_change_shows,
+        a_deleted_key_grants_nothing,
+    }
 }
 
 async fn find(stores: &Stores, number: u64) -> Option<KeyGrant> {

@@ -17,18 +17,6 @@ use crate::ids::GuardrailId;
 use crate::json::Json;
 use crate::money::Usd;
 
-/// The cases.
-pub(super) async fn cases(make: &impl AsyncFn() -> Stores) {
-    every_member_is_kept_to_the_letter(&make().await).await;
-    every_version_is_kept(&make().await).await;
-    only_the_next_version_replaces_one(&make().await).await;
-    of_rivals_exactly_one_changes_it(&make().await).await;
-    a_workspace_is_under_one_of_its_own(&make().await).await;
-    a_guardrail_becomes_the_default_with_its_own_change(&make().await).await;
-    a_deleted_default_is_nobodys(&make().await).await;
-    a_change_and_its_entry_are_one(&make().await).await;
-}
-
 fn by(name: &str, subject: &str) -> AuditDraft {
     let actor = Actor { name: name.to_owned(), source: Some("203.0.113.7".to_owned()) };
     AuditDraft::done(&actor, "guardrail.test", subject, Json::object([("after", "{}")]))
@@ -87,7 +75,7 @@ async fn newest_entry(stores: &Stores) -> AuditEntry {
     stores.audit.newest(1).await.unwrap().remove(0)
 }
 
-async fn every_member_is_kept_to_the_letter(stores: &Stores) {
+pub(super) async fn every_member_is_kept_to_the_letter(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &whole(10, 1)).await;
     assert_eq!(stored(stores, 10).await, whole(10, 1));
@@ -101,7 +89,7 @@ async fn every_member_is_kept_to_the_letter(stores: &Stores) {
     assert_eq!(stored(stores, 10).await, forever);
 }
 
-async fn every_version_is_kept(stores: &Stores) {
+pub(super) async fn every_version_is_kept(stores: &Stores) {
     add_workspace(stores, 1).await;
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), []);
     assert!(stores.guardrails.insert(&named(10, "one", 1), &by("user:ada", "s")).await.unwrap());
@@ -120,7 +108,7 @@ async fn every_version_is_kept(stores: &Stores) {
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap(), [], "they go with it");
 }
 
-async fn only_the_next_version_replaces_one(stores: &Stores) {
+pub(super) async fn only_the_next_version_replaces_one(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &named(10, "one", 1)).await;
     let before = (key_version(stores).await, newest_entry(stores).await);
@@ -137,7 +125,7 @@ async fn only_the_next_version_replaces_one(stores: &Stores) {
     assert!(key_version(stores).await > before.0, "a rule has changed");
 }
 
-async fn of_rivals_exactly_one_changes_it(stores: &Stores) {
+pub(super) async fn of_rivals_exactly_one_changes_it(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &named(10, "one", 1)).await;
     let rivals = (0..8).map(|number| async move {
@@ -169,7 +157,7 @@ async fn under(stores: &Stores, key: u64) -> (Option<GuardrailId>, Option<Guardr
     }
 }
 
-async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
+pub(super) async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_workspace(stores, 2).await;
     add_key(stores, &inference_key(1, 1)).await;
@@ -201,7 +189,7 @@ async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
     assert_eq!(default_of(stores, 2).await, None, "another workspace is untouched");
 }
 
-async fn a_guardrail_becomes_the_default_with_its_own_change(stores: &Stores) {
+pub(super) async fn a_guardrail_becomes_the_default_with_its_own_change(stores: &Stores) {
     assert!(!stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap(), "no workspace");
     add_workspace(stores, 1).await;
     let before = key_version(stores).await;
@@ -221,7 +209,7 @@ async fn a_guardrail_becomes_the_default_with_its_own_change(stores: &Stores) {
     assert_eq!(update(11, 4, false).await, None);
 }
 
-async fn a_deleted_default_is_nobodys(stores: &Stores) {
+pub(super) async fn a_deleted_default_is_nobodys(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     assert!(stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap());
@@ -232,7 +220,7 @@ async fn a_deleted_default_is_nobodys(stores: &Stores) {
     assert_eq!(under(stores, 1).await, (None, None));
 }
 
-async fn a_change_and_its_entry_are_one(stores: &Stores) {
+pub(super) async fn a_change_and_its_entry_are_one(stores: &Stores) {
     add_workspace(stores, 1).await;
     let wrote = async |subject: &str| {
         let entry = newest_entry(stores).await;

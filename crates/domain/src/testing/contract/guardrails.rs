@@ -1,27 +1,41 @@
 //! Cases of [`crate::guardrail::GuardrailRepository`].
 
 use super::super::join_all;
+use super::Stores;
+use super::guardrail_changes::{
+    a_change_and_its_entry_are_one, a_deleted_default_is_nobodys, a_guardrail_becomes_the_default_with_its_own_change,
+    a_workspace_is_under_one_of_its_own, every_member_is_kept_to_the_letter, every_version_is_kept,
+    of_rivals_exactly_one_changes_it, only_the_next_version_replaces_one,
+};
 use super::samples::{
     add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, key_version,
     management_key, workspace_id,
 };
-use super::{Stores, guardrail_changes};
 use crate::api_key::{ApiKey, ApiKeyHash};
 use crate::ids::GuardrailId;
 
-/// Every case of the port's contract.
-pub async fn guardrail_repository(make: impl AsyncFn() -> Stores) {
-    what_is_added_is_found(&make().await).await;
-    only_keys_that_may_hold_it_get_it(&make().await).await;
-    a_key_holds_one_guardrail(&make().await).await;
-    assigning_again_counts_again(&make().await).await;
-    a_guardrail_that_is_not_there_changes_nothing(&make().await).await;
-    many_hashes_go_in_one_call(&make().await).await;
-    a_deleted_guardrail_is_held_by_nobody(&make().await).await;
-    a_deleted_key_holds_nothing(&make().await).await;
-    rivals_leave_each_key_with_one_of_them(&make().await).await;
-    deleting_during_an_assignment_leaves_no_holder(&make().await).await;
-    guardrail_changes::cases(&make).await;
+suite! {
+    /// Every case of the port's contract.
+    guardrail_repository_cases as guardrail_repository_contract over Stores {
+        what_is_added_is_found,
+        only_keys_that_may_hold_it_get_it,
+        a_key_holds_one_guardrail,
+        assigning_again_counts_again,
+        a_guardrail_that_is_not_there_changes_nothing,
+        many_hashes_go_in_one_call,
+        a_deleted_guardrail_is_held_by_nobody,
+        a_deleted_key_holds_nothing,
+        rivals_leave_each_key_with_one_of_them,
+        deleting_during_an_assignment_leaves_no_holder,
+        every_member_is_kept_to_the_letter,
+        every_version_is_kept,
+        only_the_next_version_replaces_one,
+        of_rivals_exactly_one_changes_it,
+        a_workspace_is_under_one_of_its_own,
+        a_guardrail_becomes_the_default_with_its_own_change,
+        a_deleted_default_is_nobodys,
+        a_change_and_its_entry_are_one,
+    }
 }
 
 async fn assign(stores: &Stores, id: GuardrailId, keys: &[u64]) -> Option<u64> {

@@ -9,18 +9,20 @@ use crate::error::StoreError;
 use crate::money::Usd;
 use crate::rate::RateLimits;
 
-/// Every case of the port's contract.
-pub async fn api_key_repository(make: impl AsyncFn() -> Stores) {
-    what_is_added_is_found(&make().await).await;
-    a_key_needs_its_workspace(&make().await).await;
-    the_newest_is_listed_first(&make().await).await;
-    switching_is_seen_and_tells_the_feed(&make().await).await;
-    a_change_is_seen_and_tells_the_feed(&make().await).await;
-    of_rival_changes_one_wins(&make().await).await;
-    a_deleted_key_is_gone_for_every_method(&make().await).await;
-    a_hash_is_never_used_again(&make().await).await;
-    of_rival_insertions_one_wins(&make().await).await;
-    of_rival_deletions_one_wins(&make().await).await;
+suite! {
+    /// Every case of the port's contract.
+    api_key_repository_cases as api_key_repository_contract over Stores {
+        what_is_added_is_found,
+        a_key_needs_its_workspace,
+        the_newest_is_listed_first,
+        switching_is_seen_and_tells_the_feed,
+        a_change_is_seen_and_tells_the_feed,
+        of_rival_changes_one_wins,
+        a_deleted_key_is_gone_for_every_method,
+        a_hash_is_never_used_again,
+        of_rival_insertions_one_wins,
+        of_rival_deletions_one_wins,
+    }
 }
 
 async fn what_is_added_is_found(stores: &Stores) {

@@ -1,8 +1,11 @@
 //! One list of cases per port. The fakes of this crate and the real adapters run the same lists, so that a use case
 //! which works over a fake works over the real thing.
 //!
-//! A suite takes a factory and asks it for fresh, empty stores as often as it needs. Every suite panics at the first
-//! case that does not hold. Suites need no runtime of their own: they run wherever the adapter runs.
+//! Each case is a test of its own on each implementation: the suite's macro expands the list to tests, and each test
+//! asks a factory for a fresh, empty store. Suites need no runtime of their own: they run wherever the adapter runs.
+
+#[macro_use]
+mod suite;
 
 mod assignments;
 mod audit;
@@ -22,18 +25,18 @@ mod stores;
 mod usage;
 mod workspaces;
 
-pub use assignments::guardrail_assignments;
-pub use audit::audit_log;
-pub use blobs::blob_store;
-pub use changes::change_feed;
-pub use destinations::destination_repository;
-pub use documents::document_repository;
-pub use grants::key_grants;
-pub use guardrails::guardrail_repository;
-pub use keys::api_key_repository;
-pub use ledger::{LedgerStep, ledger, ledger_script};
-pub use models::model_repository;
-pub use outbox::outbox;
+pub use assignments::guardrail_assignments_cases;
+pub use audit::audit_log_cases;
+pub use blobs::blob_store_cases;
+pub use changes::change_feed_cases;
+pub use destinations::destination_repository_cases;
+pub use documents::document_repository_cases;
+pub use grants::key_grants_cases;
+pub use guardrails::guardrail_repository_cases;
+pub use keys::api_key_repository_cases;
+pub use ledger::{LedgerStep, ledger_audit_cases, ledger_cases, ledger_script};
+pub use models::model_repository_cases;
+pub use outbox::outbox_cases;
 pub use stores::{Blobs, Stores};
-pub use usage::usage_repository;
-pub use workspaces::workspace_repository;
+pub use usage::usage_repository_cases;
+pub use workspaces::workspace_repository_cases;

@@ -7,13 +7,15 @@ use crate::json::Json;
 use crate::model::{AliasTarget, Architecture, CatalogueChange, Model, Pricing, TopProvider};
 use crate::money::Price;
 
-/// Every case of the port's contract.
-pub async fn model_repository(make: impl AsyncFn() -> Stores) {
-    what_is_applied_is_listed(&make().await).await;
-    an_updated_row_keeps_its_place(&make().await).await;
-    who_was_overtaken_changes_nothing(&make().await).await;
-    of_rivals_one_wins(&make().await).await;
-    many_rows_go_in_one_call(&make().await).await;
+suite! {
+    /// Every case of the port's contract.
+    model_repository_cases as model_repository_contract over Stores {
+        what_is_applied_is_listed,
+        an_updated_row_keeps_its_place,
+        who_was_overtaken_changes_nothing,
+        of_rivals_one_wins,
+        many_rows_go_in_one_call,
+    }
 }
 
 fn row(id: &str) -> Model {

@@ -16,19 +16,21 @@ use crate::ids::OutboxId;
 use crate::json::Json;
 use crate::observability::{DueMessage, OutboxMessage, Revival};
 
-/// Every case of the port's contract. What is taken is asked for at moments of the suite's own, all of them long after
-/// the store's.
-pub async fn outbox(make: impl AsyncFn() -> Stores) {
-    what_is_settled_is_due(&make().await).await;
-    what_is_taken_is_nobody_elses_until_the_lease_is_over(&make().await).await;
-    each_message_goes_to_one_of_many_takers(&make().await).await;
-    no_more_is_taken_than_is_wanted(&make().await).await;
-    what_is_delivered_is_gone(&make().await).await;
-    what_failed_is_due_later_and_counted(&make().await).await;
-    what_is_postponed_is_not_counted(&make().await).await;
-    a_dead_letter_waits_until_it_is_revived(&make().await).await;
-    old_dead_letters_are_pruned(&make().await).await;
-    only_what_waits_for_nobody_is_discarded(&make().await).await;
+suite! {
+    /// Every case of the port's contract. What is taken is asked for at moments of the suite's own, all of them long after
+    /// the store's.
+    outbox_cases as outbox_contract over Stores {
+        what_is_settled_is_due,
+        what_is_taken_is_nobody_elses_until_the_lease_is_over,
+        each_message_goes_to_one_of_many_takers,
+        no_more_is_taken_than_is_wanted,
+        what_is_delivered_is_gone,
+        what_failed_is_due_later_and_counted,
+        what_is_postponed_is_not_counted,
+        a_dead_letter_waits_until_it_is_revived,
+        old_dead_letters_are_pruned,
+        only_what_waits_for_nobody_is_discarded,
+    }
 }
 
 const LEASE: Duration = Duration::from_mins(1);

@@ -15,14 +15,16 @@ use crate::money::{Price, Usd};
 use crate::routing::TokenPrices;
 use crate::usage::{AttemptRecord, TokenSource, UsageFilter, UsageOutcome, UsageRecord, UsageShare};
 
-/// Every case of the port's contract, but for the death of the process.
-pub async fn usage_repository(make: impl AsyncFn() -> Stores) {
-    what_is_recorded_is_found(&make().await).await;
-    recording_again_changes_nothing(&make().await).await;
-    the_newest_of_the_workspace_is_listed_first(&make().await).await;
-    a_key_s_records_are_found_without_its_workspace(&make().await).await;
-    records_made_at_once_are_all_there(&make().await).await;
-    of_rivals_with_one_id_one_is_recorded(&make().await).await;
+suite! {
+    /// Every case of the port's contract, but for the death of the process.
+    usage_repository_cases as usage_repository_contract over Stores {
+        what_is_recorded_is_found,
+        recording_again_changes_nothing,
+        the_newest_of_the_workspace_is_listed_first,
+        a_key_s_records_are_found_without_its_workspace,
+        records_made_at_once_are_all_there,
+        of_rivals_with_one_id_one_is_recorded,
+    }
 }
 
 async fn settle(stores: &Stores, record: UsageRecord) -> Result<(), StoreError> {

@@ -11,21 +11,23 @@ use crate::money::Usd;
 use crate::rate::RateLimits;
 use crate::workspace::Workspace;
 
-/// Every case of the port's contract.
-pub async fn workspace_repository(make: impl AsyncFn() -> Stores) {
-    what_is_added_is_found(&make().await).await;
-    the_oldest_is_listed_first(&make().await).await;
-    there_is_one_default(&make().await).await;
-    rivals_agree_on_one_default(&make().await).await;
-    the_first_inhabitants_come_once(&make().await).await;
-    of_rival_bootstraps_one_wins(&make().await).await;
-    a_deleted_first_key_does_not_come_again(&make().await).await;
-    suspending_is_seen_and_tells_the_feed(&make().await).await;
-    budgets_change_where_they_are_what_was_seen(&make().await).await;
-    rates_change_where_they_are_what_was_seen(&make().await).await;
-    credit_adds_up(&make().await).await;
-    credit_added_at_once_is_all_there(&make().await).await;
-    credit_stays_in_range(&make().await).await;
+suite! {
+    /// Every case of the port's contract.
+    workspace_repository_cases as workspace_repository_contract over Stores {
+        what_is_added_is_found,
+        the_oldest_is_listed_first,
+        there_is_one_default,
+        rivals_agree_on_one_default,
+        the_first_inhabitants_come_once,
+        of_rival_bootstraps_one_wins,
+        a_deleted_first_key_does_not_come_again,
+        suspending_is_seen_and_tells_the_feed,
+        budgets_change_where_they_are_what_was_seen,
+        rates_change_where_they_are_what_was_seen,
+        credit_adds_up,
+        credit_added_at_once_is_all_there,
+        credit_stays_in_range,
+    }
 }
 
 async fn what_is_added_is_found(stores: &Stores) {

@@ -12,38 +12,66 @@ mod settling;
 
 pub use script::{LedgerStep, ledger_script};
 
+use self::furniture::adds_up;
+#[expect(clippy::wildcard_imports, reason = "the list below names every case")]
+use self::{admitting::*, expiring::*, limits::*, periods::*, pruning::*, racing::*, settling::*};
 use super::Stores;
 
-/// Every case of the port's contract, but for the death of the process. After each, everything adds up.
-pub async fn ledger(make: impl AsyncFn() -> Stores) {
-    macro_rules! cases {
-        ($($module:ident: $($case:ident),+;)+) => {$($({
-            let stores = make().await;
-            $module::$case(&stores).await;
-            furniture::adds_up(&stores, stringify!($case)).await;
-        })+)+};
+suite! {
+    /// Every case of the port's contract, but for the death of the process. After each, everything adds up.
+    ledger_cases as ledger_contract over Stores then adds_up {
+        // admitting
+        what_fits_is_reserved_and_no_more,
+        reserving_again_returns_what_is_there,
+        a_reservation_is_extended,
+        who_pays_has_to_be_there,
+        a_job_at_fault_fails_alone,
+        what_leaves_the_range_of_money_fails_alone,
+        what_is_standing_is_told,
+        // limits
+        each_limit_refuses_on_its_own,
+        a_limit_binds_only_whom_it_is_for,
+        credit_is_used_up_and_added,
+        a_limit_may_be_lowered_below_what_is_reserved,
+        a_limit_may_be_changed_at_any_time,
+        budgets_of_guardrails_count_for_each_key,
+        // settling
+        a_charge_takes_the_place_of_its_reservation,
+        settling_again_changes_nothing,
+        more_than_was_reserved_is_charged_all_the_same,
+        what_is_released_is_there_again,
+        whoever_is_gone_is_charged_all_the_same,
+        messages_are_put_out_once,
+        // periods
+        a_day_ends_at_midnight,
+        a_week_begins_on_monday,
+        a_month_begins_on_its_first,
+        a_charge_belongs_to_the_period_of_its_reservation,
+        // expiring
+        a_lease_that_is_over_is_charged,
+        a_lease_that_is_over_is_given_back,
+        what_was_extended_is_charged_too,
+        no_more_expire_than_are_wanted,
+        a_record_takes_the_place_of_one_made_for_the_dead,
+        what_is_settled_does_not_expire,
+        // racing
+        of_sixty_four_at_once_as_many_are_admitted_as_fit,
+        nobody_sees_more_than_the_limit,
+        what_is_settled_makes_room,
+        extensions_share_what_is_left,
+        settling_and_expiring_at_once_charge_once,
+        rivals_of_one_id_are_one,
+        // pruning
+        what_is_old_goes_and_the_totals_stay,
+        what_still_counts_stays,
+        what_counts_beside_an_open_reservation_stays,
+        what_is_pruned_is_pruned_once,
     }
-    cases! {
-        admitting: what_fits_is_reserved_and_no_more, reserving_again_returns_what_is_there, a_reservation_is_extended,
-            who_pays_has_to_be_there, a_job_at_fault_fails_alone, what_leaves_the_range_of_money_fails_alone,
-            what_is_standing_is_told;
-        limits: each_limit_refuses_on_its_own, a_limit_binds_only_whom_it_is_for, credit_is_used_up_and_added,
-            a_limit_may_be_lowered_below_what_is_reserved, a_limit_may_be_changed_at_any_time,
-            budgets_of_guardrails_count_for_each_key;
-        settling: a_charge_takes_the_place_of_its_reservation, settling_again_changes_nothing,
-            more_than_was_reserved_is_charged_all_the_same, what_is_released_is_there_again,
-            whoever_is_gone_is_charged_all_the_same, messages_are_put_out_once;
-        periods: a_day_ends_at_midnight, a_week_begins_on_monday, a_month_begins_on_its_first,
-            a_charge_belongs_to_the_period_of_its_reservation;
-        expiring: a_lease_that_is_over_is_charged, a_lease_that_is_over_is_given_back,
-            what_was_extended_is_charged_too, no_more_expire_than_are_wanted,
-            a_record_takes_the_place_of_one_made_for_the_dead, what_is_settled_does_not_expire;
-        racing: of_sixty_four_at_once_as_many_are_admitted_as_fit, nobody_sees_more_than_the_limit,
-            what_is_settled_makes_room, extensions_share_what_is_left, settling_and_expiring_at_once_charge_once,
-            rivals_of_one_id_are_one;
-        pruning: what_is_old_goes_and_the_totals_stay, what_still_counts_stays,
-            what_counts_beside_an_open_reservation_stays, what_is_pruned_is_pruned_once;
+}
+
+suite! {
+    /// Cases of [`crate::budget::Ledger::audit`] that leave behind what does not add up.
+    ledger_audit_cases as ledger_audit_contract over Stores {
+        a_cost_that_is_not_that_of_its_tokens_is_told,
     }
-    let stores = make().await;
-    settling::a_cost_that_is_not_that_of_its_tokens_is_told(&stores).await;
 }
