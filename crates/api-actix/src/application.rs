@@ -5,16 +5,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_service::IntoServiceFactory;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::web::{self, Payload};
-use actix_web::{App, HttpRequest, HttpServer};
+use actix_web::{App, HttpRequest};
+use futures_util::future::BoxFuture;
 use ipnet::IpNet;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Services};
 use crate::http::body::BodyTimeout;
+use crate::http::connection::{ConnectionSettings, Connections, Listener};
 use crate::http::edge;
+use crate::http::head_rejection::HeadRejection;
 use crate::http::outlive::Afterlife;
 use crate::http::wire_names::WireNames;
 
@@ -31,8 +35,8 @@ pub struct HttpSettings {
     pub max_json_bytes: usize,
     /// Most requests at once, open routes not counted; `None` is no limit.
     pub max_in_flight: Option<usize>,
-    /// How long a client may take to send a request's head.
-    pub head_timeout: Duration,
+    /// The deadlines and bounds of each connection.
+    pub connection: ConnectionSettings,
     /// How long a client may take to send a request's body.
     pub body_timeout: Duration,
     /// Connections at a time, of each worker; more wait to be accepted.
@@ -45,19 +49,12 @@ pub struct HttpSettings {
     pub shutdown_timeout: Duration,
 }
 
-/// How long an idle connection is kept.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// Connections that may wait to be accepted; the system refuses more.
-const BACKLOG: u32 = 1_024;
-
-/// How long a client that was answered before it had sent all may go on sending into the void; cut off at once, many
-/// would never see the answer.
-const LINGER: Duration = Duration::from_secs(5);
-
 /// A server that has its port.
 pub struct Application {
     server: Server,
     local_addr: SocketAddr,
+    connections: Connections,
+    stopping: BoxFuture<'static, ()>,
 }
 
 impl Application {
@@ -68,33 +65,30 @@ impl Application {
     /// The address cannot be bound, or there is no runtime.
     pub fn bind(services: Services, settings: HttpSettings, tasks: TaskTracker) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
-        let HttpSettings { listen, workers, shutdown_timeout, head_timeout, max_connections, .. } = settings;
+        let HttpSettings { listen, workers, shutdown_timeout, connection, max_connections, .. } = settings;
         let body_timeout = BodyTimeout(settings.body_timeout);
         let gateway = Arc::new(Gateway::new(services, settings, Afterlife::new(tasks, runtime)));
-        let factory = move || {
+        let connections = Connections::default();
+        let listener = Listener {
+            listen,
+            workers,
+            max_connections,
+            shutdown_timeout_secs: shutdown_timeout.as_secs(),
+            settings: connection,
+            connections: connections.clone(),
+            reject: HeadRejection::new(Arc::clone(&gateway)).into_callback(),
+        };
+        let bound = listener.bind(move || {
             let gateway = Arc::clone(&gateway);
             // The whole routing is one table (`http/routes.rs`), so the framework's own has a single entry.
-            App::new().app_data(body_timeout).default_service(web::to(move |request: HttpRequest, payload: Payload| {
-                edge::serve(Arc::clone(&gateway), request, payload)
-            }))
-        };
-        let mut server = HttpServer::new(factory)
-            .disable_signals()
-            .shutdown_timeout(shutdown_timeout.as_secs())
-            .client_request_timeout(head_timeout)
-            .max_connections(max_connections)
-            .backlog(BACKLOG)
-            .client_disconnect_timeout(LINGER)
-            .keep_alive(KEEP_ALIVE)
-            .tcp_nodelay(true)
-            // A client that closes its side has left: its request is dropped, which is how it is noticed.
-            .h1_allow_half_closed(false);
-        if let Some(workers) = workers {
-            server = server.workers(workers);
-        }
-        let server = server.bind(listen)?;
-        let local_addr = server.addrs().first().copied().ok_or_else(|| io::Error::other("no address was bound"))?;
-        Ok(Self { server: server.run(), local_addr })
+            App::new()
+                .app_data(body_timeout)
+                .default_service(web::to(move |request: HttpRequest, payload: Payload| {
+                    edge::serve(Arc::clone(&gateway), request, payload)
+                }))
+                .into_factory()
+        })?;
+        Ok(Self { server: bound.server, local_addr: bound.local_addr, connections, stopping: bound.stopping })
     }
 
     /// Where it listens.
@@ -102,13 +96,27 @@ impl Application {
         self.local_addr
     }
 
+    /// The open connections, to drain them before a stop.
+    pub fn connections(&self) -> Connections {
+        self.connections.clone()
+    }
+
     /// Stops it: `handle().stop(true)` refuses new connections and waits for requests in flight.
     pub fn handle(&self) -> ServerHandle {
         self.server.handle()
     }
 
-    /// Serves until it is stopped.
+    /// Serves until it is stopped. A graceful stop closes idle connections.
+    ///
+    /// # Errors
+    /// The listener failed.
     pub async fn run(self) -> io::Result<()> {
-        self.server.await
+        let Self { server, connections, stopping, .. } = self;
+        tokio::pin!(server);
+        tokio::select! {
+            served = &mut server => return served,
+            () = stopping => connections.close_idle(),
+        }
+        server.await
     }
 }

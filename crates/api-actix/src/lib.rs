@@ -17,6 +17,7 @@ pub use application::{Application, HttpSettings};
 pub use endpoints::destinations::{DestinationUseCases, DestinationView};
 pub use endpoints::guardrails::{GuardrailUseCases, GuardrailVersionView, GuardrailView};
 pub use gateway::Services;
+pub use http::connection::{ConnectionCounts, ConnectionSettings, Connections};
 pub use http::recorder::{Answer, NoRecorder, Recorder};
 pub use http::wire_names::WireNames;
 pub use metrics_server::{Exposition, MetricsServer};

@@ -13,6 +13,7 @@ use domain::money::Usd;
 use domain::rate::RateLimited;
 use serde_json::{Map, Value};
 
+use super::connection::HeadFault;
 use super::format::ErrorFormat;
 use crate::wires::{BodyFault, Place};
 
@@ -123,6 +124,17 @@ impl ApiError {
             Cow::Owned(format!("Content-Encoding is not supported; send the body as it is, or in one of {accepted}"));
         Self::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
             .header(ACCEPT_ENCODING, HeaderValue::from_static(accepted))
+    }
+
+    /// A request whose head cannot be read.
+    pub(crate) fn head(fault: HeadFault) -> Self {
+        let status = match fault {
+            HeadFault::Malformed(_) => StatusCode::BAD_REQUEST,
+            HeadFault::TooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            HeadFault::TimedOut(_) => StatusCode::REQUEST_TIMEOUT,
+            HeadFault::Http2 => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+        };
+        Self::with_status(status, Cow::Owned(fault.to_string()))
     }
 
     /// 404 for a path that means nothing here, as for anything else that is not there.

@@ -3,12 +3,14 @@
 pub(crate) mod authentication;
 pub(crate) mod body;
 pub(crate) mod client_address;
+pub(crate) mod connection;
 pub(crate) mod edge;
 pub(crate) mod encoding;
 pub(crate) mod envelope;
 pub(crate) mod error;
 pub(crate) mod etag;
 pub(crate) mod format;
+pub(crate) mod head_rejection;
 pub(crate) mod json_members;
 pub(crate) mod json_scan;
 pub(crate) mod multipart;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use api_actix::{Application, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder, Services, WireNames};
+use api_actix::{Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder, Services, WireNames};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};
 use domain::audit::{Actor, AuditDraft, Refusals};
@@ -125,7 +125,7 @@ impl Setup {
                 wire_names: WireNames::Interface,
                 max_json_bytes: 8 << 20,
                 max_in_flight: None,
-                head_timeout: Duration::from_secs(10),
+                connection: ConnectionSettings::default(),
                 body_timeout: Duration::from_mins(1),
                 max_connections: 1_000,
                 trusted_proxies: Vec::new(),

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use api_actix::ConnectionSettings;
 use domain::rate::RateLimits;
 use ipnet::IpNet;
 
@@ -90,9 +91,27 @@ fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
         )?,
         workers: (workers > 0).then(|| narrow(table, "workers", workers)).transpose()?,
         trusted_proxies: trusted_proxies(table)?,
-        head_timeout: Duration::from_millis(table.positive("head_timeout_ms", 10_000)?),
+        connection: connection(table)?,
         max_connections: narrow(table, "max_connections", table.positive("max_connections", 8_192)?)?,
         metrics_listen: table.text("metrics_listen").map(|text| address(table, "metrics_listen", text)).transpose()?,
+    })
+}
+
+fn connection(table: &Table) -> Result<ConnectionSettings, ConfigError> {
+    let linger = table.number("linger_ms").unwrap_or(2_000);
+    if linger > 60_000 {
+        return Err(table.fault("linger_ms", "must be 0 to 60000"));
+    }
+    let write_timeout = table.positive("write_timeout_ms", 30_000)?;
+    if !(1_000..=3_600_000).contains(&write_timeout) {
+        return Err(table.fault("write_timeout_ms", "must be 1000 to 3600000"));
+    }
+    Ok(ConnectionSettings {
+        header_timeout: Duration::from_millis(table.positive("head_timeout_ms", 10_000)?),
+        keep_alive: Duration::from_millis(table.positive("keep_alive_ms", 75_000)?),
+        write_timeout: Duration::from_millis(write_timeout),
+        linger_timeout: Duration::from_millis(linger),
+        linger_bytes: table.number("linger_bytes").unwrap_or(64 * 1024),
     })
 }
 

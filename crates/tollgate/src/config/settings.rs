@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api_actix::ConnectionSettings;
 use domain::decision::{TokenFactor, UnknownUsage, Unpriced};
 use domain::rate::RateLimits;
 use ipnet::IpNet;
@@ -62,8 +63,8 @@ pub struct ServerConfig {
     pub workers: Option<usize>,
     /// Whose forwarding headers count.
     pub trusted_proxies: Vec<IpNet>,
-    /// How long a client may take to send the head of a request.
-    pub head_timeout: Duration,
+    /// The deadlines and bounds of each connection.
+    pub connection: ConnectionSettings,
     /// Connections at a time, of each worker.
     pub max_connections: usize,
     /// Where measures are read; `None` is nowhere.

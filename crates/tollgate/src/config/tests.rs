@@ -52,6 +52,10 @@ fn every_documented_key_is_read() {
         wire_names = "openrouter"
         workers = 3
         head_timeout_ms = 4
+        keep_alive_ms = 6
+        write_timeout_ms = 1_007
+        linger_ms = 0
+        linger_bytes = 9
         max_connections = 5
         metrics_listen = "127.0.0.1:9100"
         [storage]
@@ -100,7 +104,10 @@ fn every_documented_key_is_read() {
     )
     .unwrap();
     assert_eq!(config.server.base_path, "/gateway/v1");
-    assert_eq!((config.server.head_timeout.as_millis(), config.server.max_connections), (4, 5));
+    let connection = config.server.connection;
+    assert_eq!((connection.header_timeout.as_millis(), connection.keep_alive.as_millis()), (4, 6));
+    assert_eq!((connection.write_timeout.as_millis(), connection.linger_timeout.as_millis()), (1_007, 0));
+    assert_eq!((connection.linger_bytes, config.server.max_connections), (9, 5));
     assert_eq!(config.server.metrics_listen.unwrap().port(), 9_100);
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
     assert!(config.storage.synchronous_full && !config.sandbox_enabled);
@@ -196,6 +203,9 @@ fn values_of_another_kind_are_told_with_their_place() {
     }
     assert!(fault("[server]\nmax_connections = 0\n").ends_with("must be more than 0"));
     assert!(fault("[server]\nhead_timeout_ms = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[server]\nkeep_alive_ms = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[server]\nwrite_timeout_ms = 999\n").ends_with("must be 1000 to 3600000"));
+    assert!(fault("[server]\nlinger_ms = 60001\n").ends_with("must be 0 to 60000"));
     assert!(fault("[server]\nmetrics_listen = \"here\"\n").contains("must be an address and a port"));
     assert!(fault("[sandbox]\nenabled = \"yes\"\n").ends_with("must be true or false"));
     assert!(fault("[log]\nformat = \"xml\"\n").ends_with("must be text or json"));

@@ -111,7 +111,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         wire_names: wire_names(config.server.wire_names),
         max_json_bytes: config.limits.max_json_bytes,
         max_in_flight: Some(config.limits.max_in_flight),
-        head_timeout: config.server.head_timeout,
+        connection: config.server.connection,
         body_timeout: config.limits.body_timeout,
         max_connections: config.server.max_connections,
         workers: config.server.workers,

@@ -1,0 +1,155 @@
+//! The body of a request: read when the handler asks for it, and no further than its end.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use actix_http::h1::{Codec, Message, MessageType};
+use actix_web::error::PayloadError;
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::codec::Decoder;
+
+use super::transport::Transport;
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// The most bytes of chunk sizes, extensions and trailers of a body, and
+const MAX_FRAMING: usize = 16 * 1024;
+/// as many for each byte of content: a chunk of one byte needs six.
+const FRAMING_PER_BYTE: usize = 8;
+
+/// How far the body of the current request was read.
+#[derive(Debug, Default)]
+pub(super) struct BodyProgress {
+    /// Counts requests: the body of an answered one is not read by what still holds it.
+    request: u64,
+    state: BodyState,
+    /// The handler waits for more of it.
+    pub(super) waiting: bool,
+    /// The rest of an interim answer that is owed before the first read.
+    pub(super) interim: &'static [u8],
+    /// The room that a read makes.
+    pub(super) read_size: usize,
+    framing: usize,
+    content: usize,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum BodyState {
+    /// There is none, or it was read to its end.
+    #[default]
+    Complete,
+    Reading,
+    /// It is malformed, or has no end.
+    Failed,
+}
+
+impl BodyProgress {
+    pub(super) fn begin(&mut self, kind: MessageType, read_size: usize, expects_continue: bool) {
+        let state = if kind == MessageType::None { BodyState::Complete } else { BodyState::Reading };
+        let interim = if expects_continue && kind == MessageType::Payload { CONTINUE } else { &[] };
+        *self = Self { request: self.request + 1, state, interim, read_size, ..Self::default() };
+    }
+
+    /// True where the next byte of the connection is that of another request.
+    pub(super) fn is_complete(&self) -> bool {
+        self.state == BodyState::Complete
+    }
+
+    pub(super) fn fail(&mut self) {
+        self.state = BodyState::Failed;
+    }
+
+    /// Skips what has arrived of a body that no handler wanted, and makes handles of it invalid.
+    pub(super) fn skip(&mut self, codec: &mut Codec, buffer: &mut BytesMut) {
+        self.request += 1;
+        self.interim = &[];
+        self.waiting = false;
+        while self.state == BodyState::Reading && self.decode(codec, buffer).is_ready() {}
+    }
+
+    /// The next piece out of the buffer; pending where more is to be read first.
+    pub(super) fn decode(
+        &mut self,
+        codec: &mut Codec,
+        buffer: &mut BytesMut,
+    ) -> Poll<Option<Result<Bytes, PayloadError>>> {
+        match self.state {
+            BodyState::Complete => return Poll::Ready(None),
+            BodyState::Failed => return Poll::Ready(Some(Err(PayloadError::EncodingCorrupted))),
+            BodyState::Reading => {}
+        }
+        let before = buffer.len();
+        let decoded = codec.decode(buffer);
+        let consumed = before - buffer.len();
+        // A client that has sent a part of it does not wait to be told to go on.
+        if before > 0 {
+            self.interim = &[];
+        }
+        let piece = match decoded {
+            Ok(Some(Message::Chunk(piece))) => piece,
+            Ok(None) => {
+                self.framing += consumed;
+                return if self.is_framed_excessively() { Poll::Ready(Some(Err(self.corrupted()))) } else { Poll::Pending };
+            }
+            Ok(Some(Message::Item(_))) | Err(_) => return Poll::Ready(Some(Err(self.corrupted()))),
+        };
+        let Some(piece) = piece else {
+            self.state = BodyState::Complete;
+            return Poll::Ready(None);
+        };
+        self.content += piece.len();
+        self.framing += consumed - piece.len();
+        if self.is_framed_excessively() {
+            return Poll::Ready(Some(Err(self.corrupted())));
+        }
+        Poll::Ready(Some(Ok(piece)))
+    }
+
+    fn is_framed_excessively(&self) -> bool {
+        self.framing > self.content.saturating_mul(FRAMING_PER_BYTE).saturating_add(MAX_FRAMING)
+    }
+
+    fn corrupted(&mut self) -> PayloadError {
+        self.fail();
+        PayloadError::EncodingCorrupted
+    }
+}
+
+/// The body of one request, as its handler holds it.
+pub(super) struct RequestBody<IO> {
+    transport: Rc<RefCell<Transport<IO>>>,
+    request: u64,
+}
+
+impl<IO> RequestBody<IO> {
+    /// The body of the request whose head was just read; `None` where it has none.
+    pub(super) fn of_current(transport: &Rc<RefCell<Transport<IO>>>) -> Option<Self> {
+        let BodyProgress { request, state, .. } = transport.borrow().body;
+        (state == BodyState::Reading).then(|| Self { transport: Rc::clone(transport), request })
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Stream for RequestBody<IO> {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut transport = self.transport.borrow_mut();
+        if transport.body.request != self.request {
+            return Poll::Ready(Some(Err(PayloadError::Incomplete(None))));
+        }
+        transport.poll_body(cx)
+    }
+}
+
+impl<IO> Drop for RequestBody<IO> {
+    fn drop(&mut self) {
+        if let Ok(mut transport) = self.transport.try_borrow_mut()
+            && transport.body.request == self.request
+        {
+            transport.body.waiting = false;
+        }
+    }
+}

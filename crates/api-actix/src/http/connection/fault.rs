@@ -1,0 +1,34 @@
+//! Requests that end before they are routed.
+
+use actix_http::error::ParseError;
+use thiserror::Error;
+
+/// The reason why the head of a request cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum HeadFault {
+    /// The head is not HTTP/1.0 or HTTP/1.1, or its framing is ambiguous.
+    #[error("The request head is malformed: {0}")]
+    Malformed(&'static str),
+    /// The head exceeds the bound on its bytes or on the number of its header fields.
+    #[error("The request head is too large: at most 128 KiB and 96 header fields are read")]
+    TooLarge,
+    /// The head did not end in time.
+    #[error("The request head did not arrive within {0} ms")]
+    TimedOut(u64),
+    /// The client speaks HTTP/2.
+    #[error("HTTP/2 is not spoken here; use HTTP/1.1")]
+    Http2,
+}
+
+impl From<ParseError> for HeadFault {
+    fn from(error: ParseError) -> Self {
+        Self::Malformed(match error {
+            ParseError::TooLarge => return Self::TooLarge,
+            ParseError::Method => "the method is not valid",
+            ParseError::Uri(_) => "the request target is not valid",
+            ParseError::Version => "the version is not HTTP/1.0 or HTTP/1.1",
+            ParseError::Header => "a header field is not valid, is repeated, is missing, or contradicts another one",
+            _ => "it is not HTTP/1.1",
+        })
+    }
+}

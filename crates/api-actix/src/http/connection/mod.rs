@@ -1,0 +1,18 @@
+//! HTTP/1.1 on one connection: reads one request at a time, answers it whole, then reads the next.
+
+mod body;
+mod deadline;
+mod fault;
+mod listener;
+mod log_limit;
+mod registry;
+mod response;
+mod serve;
+mod settings;
+mod transport;
+
+pub(crate) use fault::HeadFault;
+pub(crate) use listener::{Listener, RejectHead};
+pub(crate) use log_limit::LogLimit;
+pub use registry::{ConnectionCounts, Connections};
+pub use settings::ConnectionSettings;

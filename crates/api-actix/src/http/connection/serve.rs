@@ -1,0 +1,188 @@
+//! The loop of one connection.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+
+use actix_http::{ConnectionType, Request, Response, ServiceConfig};
+use actix_web::body::BoxBody;
+use actix_web::dev::{Payload, Service};
+use actix_web::http::{Method, Version};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use super::body::RequestBody;
+use super::fault::HeadFault;
+use super::listener::RejectHead;
+use super::registry::{Connections, OpenConnection, State};
+use super::settings::ConnectionSettings;
+use super::transport::{Filled, Head, Transport};
+use super::response;
+
+/// What an HTTP/2 client is answered: empty SETTINGS, then GOAWAY with the code HTTP_1_1_REQUIRED.
+const HTTP_1_1_REQUIRED: &[u8] =
+    b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
+
+/// The parts that all connections of one worker share.
+pub(super) struct Context<S> {
+    pub(super) app: S,
+    pub(super) http: ServiceConfig,
+    pub(super) settings: ConnectionSettings,
+    pub(super) connections: Connections,
+    pub(super) reject: RejectHead,
+}
+
+/// Serves the requests of one connection until either side closes it.
+pub(super) async fn serve<IO, S>(io: IO, peer: Option<SocketAddr>, context: Rc<Context<S>>)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + 'static,
+    S: Service<Request>,
+    S::Response: Into<Response<BoxBody>>,
+    S::Error: Into<actix_web::Error>,
+{
+    let connection = context.connections.register();
+    let transport = Transport::new(io, context.http.clone(), context.settings);
+    let transport = Rc::new(RefCell::new(transport));
+    loop {
+        let request = match poll_fn(|cx| transport.borrow_mut().poll_head(cx, &connection)).await {
+            Head::Request(request) => request,
+            Head::Closed => return,
+            Head::Fault(fault) => {
+                connection.set(State::InRequest);
+                return reject(&transport, fault, peer, &context).await;
+            }
+        };
+        connection.set(State::InRequest);
+        let request = Incoming::new(request, peer, &transport);
+        let Incoming { head_only, upgrade, .. } = request;
+        let Some(mut response) = answer(request.request, &transport, &context.app).await else { return };
+        let ending = ending(&transport, &connection, upgrade);
+        if ending != Ending::Client {
+            response.head_mut().set_connection_type(ConnectionType::Close);
+        }
+        if response::write(&transport, response, head_only).await.is_err() {
+            return;
+        }
+        if !transport.borrow().codec.keep_alive() {
+            return close(&transport, ending != Ending::Client).await;
+        }
+        transport.borrow_mut().await_next();
+        connection.set(State::Idle);
+    }
+}
+
+struct Incoming {
+    request: Request,
+    head_only: bool,
+    upgrade: bool,
+}
+
+impl Incoming {
+    fn new<IO>(mut request: Request, peer: Option<SocketAddr>, transport: &Rc<RefCell<Transport<IO>>>) -> Self
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let head = request.head_mut();
+        head.peer_addr = peer;
+        let head_only = head.method == Method::HEAD;
+        let upgrade = head.version == Version::HTTP_11 && head.connection_type() == ConnectionType::Upgrade;
+        if let Some(body) = RequestBody::of_current(transport) {
+            *request.payload() = Payload::Stream { payload: Box::pin(body) };
+        }
+        Self { request, head_only, upgrade }
+    }
+}
+
+/// Who ends the connection, and how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// The client decides by its request.
+    Client,
+    /// The server does: it drains, or the client asked for another protocol.
+    Server,
+    /// The server must, since it cannot tell where the next request begins.
+    Unread,
+}
+
+fn ending<IO: AsyncRead + AsyncWrite + Unpin>(
+    transport: &RefCell<Transport<IO>>,
+    connection: &OpenConnection,
+    upgrade: bool,
+) -> Ending {
+    let Transport { body, codec, read_buf, .. } = &mut *transport.borrow_mut();
+    body.skip(codec, read_buf);
+    match body.is_complete() {
+        false => Ending::Unread,
+        true if upgrade || connection.is_draining() => Ending::Server,
+        true => Ending::Client,
+    }
+}
+
+/// Runs the handler; `None` where the client left before it was done.
+async fn answer<IO, S>(request: Request, transport: &RefCell<Transport<IO>>, app: &S) -> Option<Response<BoxBody>>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+    S: Service<Request>,
+    S::Response: Into<Response<BoxBody>>,
+    S::Error: Into<actix_web::Error>,
+{
+    let mut call = pin!(app.call(request));
+    let outcome = poll_fn(|cx| match call.as_mut().poll(cx) {
+        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+        Poll::Pending => transport.borrow_mut().poll_left(cx).map(|()| None),
+    });
+    Some(match outcome.await? {
+        Ok(response) => response.into(),
+        Err(error) => error.into().error_response().into(),
+    })
+}
+
+/// Answers a request whose head cannot be read, and closes.
+async fn reject<IO, S>(
+    transport: &Rc<RefCell<Transport<IO>>>,
+    fault: HeadFault,
+    peer: Option<SocketAddr>,
+    context: &Context<S>,
+) where
+    IO: AsyncRead + AsyncWrite + Unpin,
+{
+    let response = (context.reject)(fault, peer);
+    let written = if fault == HeadFault::Http2 {
+        response::write_bytes(transport, HTTP_1_1_REQUIRED).await
+    } else {
+        // The codec remembers the request before, which this answer is not to.
+        transport.borrow_mut().codec = actix_http::h1::Codec::new(context.http.clone());
+        let mut response: Response<BoxBody> = response.into();
+        response.head_mut().set_connection_type(ConnectionType::Close);
+        response::write(transport, response, false).await
+    };
+    if written.is_ok() {
+        close(transport, true).await;
+    }
+}
+
+/// Closes the sending side, then discards input within bounds: bytes that arrive at a closed socket would reset the
+/// connection, and the client might lose the answer.
+async fn close<IO: AsyncRead + AsyncWrite + Unpin>(transport: &RefCell<Transport<IO>>, expects_input: bool) {
+    let until = Instant::now() + transport.borrow().settings.linger_timeout;
+    let shut = poll_fn(|cx| Pin::new(&mut transport.borrow_mut().io).poll_shutdown(cx));
+    if tokio::time::timeout_at(until, shut).await.is_err() || transport.borrow().ended() {
+        return;
+    }
+    let pending_input = expects_input || {
+        let mut transport = transport.borrow_mut();
+        let read = futures_util::poll!(poll_fn(|cx| transport.poll_fill(cx, 1)));
+        matches!(read, Poll::Ready(Filled::Bytes(_)))
+    };
+    if pending_input {
+        let mut left = transport.borrow().settings.linger_bytes;
+        poll_fn(|cx| transport.borrow_mut().poll_discard(cx, until, &mut left)).await;
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

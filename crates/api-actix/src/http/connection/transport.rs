@@ -1,0 +1,321 @@
+//! The bytes of one connection: read for one request at a time, written with a deadline.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use actix_http::h1::{Codec, Message, MessageType};
+use actix_http::{Request, ServiceConfig};
+use actix_web::error::PayloadError;
+use actix_web::http::header::CONTENT_LENGTH;
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+use tokio_util::codec::Decoder;
+use tokio_util::io::poll_read_buf;
+
+use super::body::BodyProgress;
+use super::deadline::Deadline;
+use super::fault::HeadFault;
+use super::registry::{OpenConnection, State};
+use super::settings::ConnectionSettings;
+
+/// The most bytes of a head.
+const MAX_HEAD: usize = 128 * 1024;
+/// The most bytes of empty lines before a head.
+const MAX_BLANK: usize = 64;
+/// The bytes that one read makes room for, outside of large bodies.
+const READ_SIZE: usize = 8 * 1024;
+/// The same inside of large bodies.
+const MAX_READ_SIZE: usize = 64 * 1024;
+/// A buffer with less room grows before it is read into.
+const MIN_ROOM: usize = 1024;
+/// The most bytes that are read before the handler asks for a body, and behind a request.
+const READ_AHEAD: usize = 64 * 1024;
+/// A buffer that outgrew this is released when its connection becomes idle.
+const IDLE_BUFFER: usize = 16 * 1024;
+/// The beginning of what an HTTP/2 client sends first.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2";
+
+/// The end of a wait for a request.
+#[derive(Debug)]
+pub(super) enum Head {
+    Request(Request),
+    Fault(HeadFault),
+    /// The client closed, or the connection was idle for too long.
+    Closed,
+}
+
+/// The result of one read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    Bytes(usize),
+    /// The client closed its side, or the connection broke.
+    End,
+}
+
+pub(super) struct Transport<IO> {
+    pub(super) io: IO,
+    pub(super) codec: Codec,
+    pub(super) read_buf: BytesMut,
+    pub(super) write_buf: BytesMut,
+    pub(super) body: BodyProgress,
+    pub(super) settings: ConnectionSettings,
+    deadline: Deadline,
+    /// The client closed its side.
+    ended: bool,
+    head: HeadProgress,
+    write_deadline: Option<Instant>,
+}
+
+/// How far the head of the next request was read.
+struct HeadProgress {
+    /// The deadline of the state that the head is in.
+    deadline: Instant,
+    begun: bool,
+    blank: usize,
+    /// The bytes at the last attempt to parse it.
+    parsed: usize,
+    /// The bytes in which no end was found.
+    scanned: usize,
+}
+
+impl HeadProgress {
+    fn new(deadline: Instant) -> Self {
+        Self { deadline, begun: false, blank: 0, parsed: 0, scanned: 0 }
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
+    pub(super) fn new(io: IO, http: ServiceConfig, settings: ConnectionSettings) -> Self {
+        Self {
+            io,
+            codec: Codec::new(http),
+            read_buf: BytesMut::new(),
+            write_buf: BytesMut::new(),
+            body: BodyProgress::default(),
+            settings,
+            deadline: Deadline::default(),
+            ended: false,
+            head: HeadProgress::new(Instant::now() + settings.header_timeout),
+            write_deadline: None,
+        }
+    }
+
+    /// True once the client closed its side.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Prepares for the next request after an answer.
+    pub(super) fn await_next(&mut self) {
+        self.head = HeadProgress::new(Instant::now() + self.settings.keep_alive);
+        if self.read_buf.is_empty() && self.read_buf.capacity() > IDLE_BUFFER {
+            self.read_buf = BytesMut::new();
+        }
+        if self.write_buf.capacity() > IDLE_BUFFER {
+            self.write_buf = BytesMut::new();
+        }
+    }
+
+    /// Reads up to the end of the next head.
+    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, connection: &OpenConnection) -> Poll<Head> {
+        loop {
+            match self.decode_head() {
+                Ok(Some(request)) => return Poll::Ready(Head::Request(request)),
+                Ok(None) if self.ended => return Poll::Ready(Head::Closed),
+                Ok(None) => {}
+                Err(fault) => return Poll::Ready(Head::Fault(fault)),
+            }
+            if !self.head.begun && !self.read_buf.is_empty() {
+                self.begin_head(connection);
+            }
+            if let Poll::Ready(filled) = self.poll_fill(cx, READ_SIZE) {
+                if filled != Filled::End && !self.head.begun {
+                    self.begin_head(connection);
+                }
+                continue;
+            }
+            if self.deadline.poll_until(cx, self.head.deadline).is_ready() {
+                return Poll::Ready(if self.head.begun { Head::Fault(self.timed_out()) } else { Head::Closed });
+            }
+            if !self.head.begun && connection.poll_closing(cx) {
+                return Poll::Ready(Head::Closed);
+            }
+            return Poll::Pending;
+        }
+    }
+
+    fn begin_head(&mut self, connection: &OpenConnection) {
+        self.head.begun = true;
+        self.head.deadline = Instant::now() + self.settings.header_timeout;
+        connection.set(State::ReadingHead);
+    }
+
+    fn timed_out(&self) -> HeadFault {
+        HeadFault::TimedOut(u64::try_from(self.settings.header_timeout.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Parses the next head where it is complete. A head that comes in pieces is parsed at its first piece, which
+    /// finds what is no HTTP at once, whenever it has doubled, and at its end, so that the work stays linear.
+    fn decode_head(&mut self) -> Result<Option<Request>, HeadFault> {
+        self.skip_blank_lines()?;
+        let len = self.read_buf.len();
+        if len == 0 || HTTP2_PREFACE.starts_with(&self.read_buf) {
+            return Ok(None);
+        }
+        if self.read_buf.starts_with(HTTP2_PREFACE) {
+            return Err(HeadFault::Http2);
+        }
+        if len < 2 * self.head.parsed && len < MAX_HEAD && !self.has_end() {
+            return Ok(None);
+        }
+        self.head.parsed = len;
+        match self.codec.decode(&mut self.read_buf)? {
+            Some(Message::Item(request)) => {
+                if len - self.read_buf.len() > MAX_HEAD {
+                    return Err(HeadFault::TooLarge);
+                }
+                self.begin_body(&request);
+                Ok(Some(request))
+            }
+            Some(Message::Chunk(_)) => Err(HeadFault::Malformed("a body where a head was expected")),
+            None if len >= MAX_HEAD => Err(HeadFault::TooLarge),
+            None => Ok(None),
+        }
+    }
+
+    fn skip_blank_lines(&mut self) -> Result<(), HeadFault> {
+        loop {
+            let blank = match &self.read_buf[..] {
+                [b'\r', b'\n', ..] => 2,
+                [b'\n', ..] => 1,
+                _ => return Ok(()),
+            };
+            self.read_buf.advance(blank);
+            self.head.blank += blank;
+            if self.head.blank > MAX_BLANK {
+                return Err(HeadFault::Malformed("too many empty lines before it"));
+            }
+        }
+    }
+
+    /// Looks for an empty line in the bytes that are new.
+    fn has_end(&mut self) -> bool {
+        // The end may have begun in the last bytes of the piece before.
+        let new = &self.read_buf[self.head.scanned.saturating_sub(3)..];
+        self.head.scanned = self.read_buf.len();
+        let ends = |at: usize| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]);
+        new.iter().enumerate().any(|(at, byte)| *byte == b'\n' && ends(at))
+    }
+
+    fn begin_body(&mut self, request: &Request) {
+        let kind = self.codec.message_type();
+        let length = || request.head().headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok();
+        let read_size = match kind {
+            MessageType::None => READ_SIZE,
+            _ => length().map_or(2 * READ_SIZE, |length| length.clamp(READ_SIZE, MAX_READ_SIZE)),
+        };
+        self.body.begin(kind, read_size, request.head().expect());
+    }
+
+    /// Reads more of the body for a handler that asks for it.
+    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, PayloadError>>> {
+        loop {
+            match self.body.decode(&mut self.codec, &mut self.read_buf) {
+                Poll::Ready(piece) => return Poll::Ready(piece),
+                Poll::Pending if self.ended => {
+                    self.body.fail();
+                    return Poll::Ready(Some(Err(PayloadError::Incomplete(None))));
+                }
+                Poll::Pending => {}
+            }
+            self.body.waiting = true;
+            ready!(self.poll_continue(cx));
+            let read_size = self.body.read_size;
+            ready!(self.poll_fill(cx, read_size));
+            self.body.waiting = false;
+        }
+    }
+
+    /// Writes the rest of `100 Continue`. A failure shows in the read that follows.
+    fn poll_continue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while let interim @ [_, ..] = self.body.interim {
+            match ready!(Pin::new(&mut self.io).poll_write(cx, interim)) {
+                Ok(written @ 1..) => self.body.interim = &interim[written..],
+                _ => self.body.interim = &[],
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Reads ahead while a handler works; ready when the client has left.
+    pub(super) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // The handler waits for the socket itself and learns of the end first.
+        if self.body.waiting {
+            return Poll::Pending;
+        }
+        while !self.ended && self.read_buf.len() < READ_AHEAD {
+            ready!(self.poll_fill(cx, READ_SIZE));
+        }
+        if self.ended { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<Filled> {
+        if self.read_buf.capacity() - self.read_buf.len() < MIN_ROOM {
+            self.read_buf.reserve(room);
+        }
+        Poll::Ready(match ready!(poll_read_buf(Pin::new(&mut self.io), cx, &mut self.read_buf)) {
+            Ok(read @ 1..) => Filled::Bytes(read),
+            _ => {
+                self.ended = true;
+                Filled::End
+            }
+        })
+    }
+
+    /// Writes the buffer and `rest` behind it, each where it lies.
+    ///
+    /// # Errors
+    /// The connection broke, or the client took no byte within the deadline.
+    pub(super) fn poll_write_out(&mut self, cx: &mut Context<'_>, rest: &mut Bytes) -> Poll<io::Result<()>> {
+        while self.write_buf.has_remaining() || rest.has_remaining() {
+            let io = Pin::new(&mut self.io);
+            let written = match (self.write_buf.is_empty(), rest.is_empty()) {
+                (false, false) => io.poll_write_vectored(cx, &[IoSlice::new(&self.write_buf), IoSlice::new(rest)]),
+                (false, true) => io.poll_write(cx, &self.write_buf),
+                _ => io.poll_write(cx, rest),
+            };
+            let Poll::Ready(written) = written else {
+                let timeout = self.settings.write_timeout;
+                let at = *self.write_deadline.get_or_insert_with(|| Instant::now() + timeout);
+                ready!(self.deadline.poll_until(cx, at));
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            };
+            let written = written?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.write_deadline = None;
+            let of_buffer = written.min(self.write_buf.len());
+            self.write_buf.advance(of_buffer);
+            rest.advance(written - of_buffer);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Discards input until the client closes or the bounds of a lingering close are reached.
+    pub(super) fn poll_discard(&mut self, cx: &mut Context<'_>, until: Instant, left: &mut u64) -> Poll<()> {
+        loop {
+            self.read_buf.clear();
+            if self.ended || *left == 0 {
+                return Poll::Ready(());
+            }
+            match self.poll_fill(cx, READ_SIZE) {
+                Poll::Ready(Filled::Bytes(read)) => *left = left.saturating_sub(read as u64),
+                Poll::Ready(Filled::End) => return Poll::Ready(()),
+                Poll::Pending => return self.deadline.poll_until(cx, until),
+            }
+        }
+    }
+}
