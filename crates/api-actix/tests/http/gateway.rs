@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use api_actix::{Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder, Services, WireNames};
+use api_actix::{
+    Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder, Services,
+    WireNames,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};
 use domain::audit::{Actor, AuditDraft, Refusals};

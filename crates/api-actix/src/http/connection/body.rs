@@ -92,7 +92,11 @@ impl BodyProgress {
             Ok(Some(Message::Chunk(piece))) => piece,
             Ok(None) => {
                 self.framing += consumed;
-                return if self.is_framed_excessively() { Poll::Ready(Some(Err(self.corrupted()))) } else { Poll::Pending };
+                return if self.is_framed_excessively() {
+                    Poll::Ready(Some(Err(self.corrupted())))
+                } else {
+                    Poll::Pending
+                };
             }
             Ok(Some(Message::Item(_))) | Err(_) => return Poll::Ready(Some(Err(self.corrupted()))),
         };

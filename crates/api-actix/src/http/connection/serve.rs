@@ -18,13 +18,12 @@ use super::body::RequestBody;
 use super::fault::HeadFault;
 use super::listener::RejectHead;
 use super::registry::{Connections, OpenConnection, State};
+use super::response;
 use super::settings::ConnectionSettings;
 use super::transport::{Filled, Head, Transport};
-use super::response;
 
 /// What an HTTP/2 client is answered: empty SETTINGS, then GOAWAY with the code HTTP_1_1_REQUIRED.
-const HTTP_1_1_REQUIRED: &[u8] =
-    b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
+const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
 
 /// The parts that all connections of one worker share.
 pub(super) struct Context<S> {

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::fn_service;
 use actix_web::HttpResponse;
+use actix_web::dev::fn_service;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -485,8 +485,18 @@ fn requests() -> impl Strategy<Value = Vec<u8>> {
         Just(get("/a")),
         Just(request("HEAD", "/a", "", "")),
         Just(format!("\r\n\n{}", get("/later"))),
-        "[a-z\r\n]{0,40}".prop_map(|body| request("POST", "/echo", &format!("content-length: {}\r\n", body.len()), &body)),
-        "[a-z\r\n]{0,40}".prop_map(|body| request("POST", "/unread", &format!("content-length: {}\r\n", body.len()), &body)),
+        "[a-z\r\n]{0,40}".prop_map(|body| request(
+            "POST",
+            "/echo",
+            &format!("content-length: {}\r\n", body.len()),
+            &body
+        )),
+        "[a-z\r\n]{0,40}".prop_map(|body| request(
+            "POST",
+            "/unread",
+            &format!("content-length: {}\r\n", body.len()),
+            &body
+        )),
         ("[a-z\r\n]{1,20}", "[a-z]{0,9}", "[a-z]{0,9}").prop_map(|(body, extension, trailer)| {
             let body = format!("{:x};e={extension}\r\n{body}\r\n0\r\nx-t: {trailer}\r\n\r\n", body.len());
             request("POST", "/echo", "transfer-encoding: chunked\r\n", &body)
