@@ -78,6 +78,13 @@ impl Instance {
         Server::start(command, self.listen, self.path()).await
     }
 
+    /// Starts the server with its log on `stderr`, such as the end of a pipe.
+    pub async fn serve_logging_to(&self, stderr: impl Into<Stdio>) -> Result<Server> {
+        let mut command = self.command()?;
+        command.arg("serve");
+        Server::start_logging_to(stderr.into(), command, self.listen, self.path()).await
+    }
+
     /// Starts a second server on the same stores, at an address of its own.
     pub async fn serve_beside(&self) -> Result<Server> {
         let listen = free_address()?;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -26,10 +26,22 @@ pub struct Server {
 }
 
 impl Server {
-    pub(crate) async fn start(mut command: Command, address: SocketAddr, folder: &Path) -> Result<Self> {
-        let output = folder.join(format!("output-{}.log", address.port()));
-        let log = File::options().create(true).append(true).open(&output)?;
-        let child = command.stdout(log.try_clone()?).stderr(log).kill_on_drop(true).spawn()?;
+    pub(crate) async fn start(command: Command, address: SocketAddr, folder: &Path) -> Result<Self> {
+        let log = File::options().create(true).append(true).open(output_file(folder, address))?;
+        Self::start_logging_to(log.into(), command, address, folder).await
+    }
+
+    pub(crate) async fn start_logging_to(
+        stderr: Stdio,
+        mut command: Command,
+        address: SocketAddr,
+        folder: &Path,
+    ) -> Result<Self> {
+        let output = output_file(folder, address);
+        let stdout = File::options().create(true).append(true).open(&output)?;
+        let child = command.stdout(stdout).stderr(stderr).kill_on_drop(true).spawn()?;
+        // Holds descriptors of ours, such as the end of a pipe, which the server alone is to have.
+        drop(command);
         let mut server = Self { child, address, output };
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -111,12 +123,17 @@ impl Server {
             .map_err(Into::into)
     }
 
-    async fn signal(&self, name: &str) -> Result<()> {
+    /// Sends a signal by its name without `SIG`.
+    pub async fn signal(&self, name: &str) -> Result<()> {
         let pid = self.child.id().context("the server has ended")?;
         let status = Command::new("/bin/sh").args(["-c", &format!("kill -{name} {pid}")]).status().await?;
         ensure!(status.success(), "the signal was not sent");
         Ok(())
     }
+}
+
+fn output_file(folder: &Path, address: SocketAddr) -> PathBuf {
+    folder.join(format!("output-{}.log", address.port()))
 }
 
 /// A Decisions request with a JSON body.

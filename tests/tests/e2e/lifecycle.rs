@@ -77,6 +77,47 @@ async fn an_interrupt_stops_it_as_well() -> Result<()> {
 }
 
 #[tokio::test]
+async fn server_goes_on_when_it_gets_signals_that_mean_nothing_to_it() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(1_500), ANSWER.to_owned())).await?;
+    let World { instance: _instance, server, inference, .. } = World::with_providers(&alpha, &alpha, 20_000).await?;
+    let address = server.address();
+    let call = decisions(&inference.secret, body("acme/alone"));
+    let ignored = |name: &str| format!("signal=\"{name}\"");
+    for name in ["HUP", "USR1", "USR2"] {
+        server.signal(name).await?;
+    }
+    for name in ["SIGHUP", "SIGUSR1", "SIGUSR2"] {
+        let logged = ignored(name);
+        eventually("no line of the signal", || server.output().contains(&logged)).await?;
+    }
+    server.ensure_healthy().await?;
+    // While it stops as well.
+    let mut calls = tokio::task::JoinSet::new();
+    calls.spawn(async move { call.send(address).await });
+    alpha.wait_for_request().await?;
+    server.terminate().await?;
+    eventually("it does not stop", || server.output().contains("SIGTERM")).await?;
+    for name in ["HUP", "USR1", "USR2"] {
+        server.signal(name).await?;
+    }
+    let status = server.ended().await?;
+    ensure!(status.code() == Some(0), "{status}");
+    calls.join_next().await.context("the call is gone")??.context("cut off")?.ok()?;
+    Ok(())
+}
+
+/// Waits until the condition holds.
+async fn eventually(otherwise: &str, condition: impl Fn() -> bool) -> Result<()> {
+    for _ in 0..1_000 {
+        if condition() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("{otherwise}")
+}
+
+#[tokio::test]
 async fn a_killed_server_starts_again_on_the_same_data() -> Result<()> {
     let World { instance, server, inference, management } = World::start("").await?;
     let id = instance.put("sess_a", "a", b"x").await?;

@@ -1,11 +1,13 @@
 //! What the log says of a request.
 
+use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use tokio::time::{Instant, sleep};
-use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions};
+use tollgate_tests::{Behaviour, Call, Instance, Server, Upstream, decisions, free_address};
 
+use crate::metrics::Scrape;
 use crate::world::{World, body, leave_early, providers_toml};
 
 /// The first line with both texts; lines wait for a moment before they are written.
@@ -66,4 +68,68 @@ async fn what_goes_on_without_its_caller_is_logged_under_the_request() -> Result
     let refused = line(&world.server, "http.request{request.id=left-early ", "499").await?;
     ensure!(refused.contains("DEBUG http.request{"), "{refused}");
     world.server.stop().await
+}
+
+#[tokio::test]
+async fn server_answers_and_stops_when_nobody_reads_its_log() -> Result<()> {
+    let mut instance = Instance::new("[log]\nbuffer_bytes = 65536\n")?;
+    let metrics = free_address()?;
+    instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
+    let (reader, writer) = std::io::pipe()?;
+    let server = instance.serve_logging_to(writer).await?;
+    let key = instance.inference_key().await?;
+    let count = Call::get("/api/v1/models/count").key(&key.secret).header("x-request-id", "r".repeat(128));
+    let since = Instant::now();
+    while Scrape::take(metrics).await?.value("tollgate_log_lines_dropped_total") <= 0 {
+        ensure!(since.elapsed() < Duration::from_mins(2), "no line is dropped");
+        for _ in 0..50 {
+            server.send(&count).await?.ok()?;
+        }
+    }
+    for path in ["/health/live", "/health/ready"] {
+        ensure!(server.send(&Call::get(path)).await?.status == 200, "{path}");
+    }
+    server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
+    // A line is dropped where it is logged: the count is there before anything is read.
+    let dropped = Scrape::take(metrics).await?.value("tollgate_log_lines_dropped_total");
+    server.terminate().await?;
+    let status = server.ended().await?;
+    ensure!(status.code() == Some(0), "{status}");
+    ensure!(dropped > 0, "{dropped}");
+    drop(reader);
+    Ok(())
+}
+
+#[tokio::test]
+async fn log_reports_dropped_lines_when_it_is_read_again() -> Result<()> {
+    let mut instance = Instance::new("[log]\nbuffer_bytes = 65536\n")?;
+    let metrics = free_address()?;
+    instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
+    let (reader, writer) = std::io::pipe()?;
+    let server = instance.serve_logging_to(writer).await?;
+    let key = instance.inference_key().await?;
+    let count = Call::get("/api/v1/models/count").key(&key.secret);
+    let dropped = || async { anyhow::Ok(Scrape::take(metrics).await?.value("tollgate_log_lines_dropped_total")) };
+    let since = Instant::now();
+    while dropped().await? <= 0 {
+        ensure!(since.elapsed() < Duration::from_mins(2), "no line is dropped");
+        for _ in 0..50 {
+            server.send(&count).await?.ok()?;
+        }
+    }
+    let lines = tokio::task::spawn_blocking(move || BufReader::new(reader).lines().collect::<Result<Vec<_>, _>>());
+    // Nothing else is logged: what was dropped is in the log when the pipe has room again.
+    let expected = dropped().await?;
+    server.send(&count.header("x-request-id", "the-last")).await?.ok()?;
+    sleep(Duration::from_millis(500)).await;
+    server.stop().await?;
+    let lines = lines.await??;
+    let reports = lines.iter().filter(|line| line.contains("log lines dropped"));
+    let counts: Vec<i64> = reports
+        .map(|line| line.rsplit_once("count=").context("no count")?.1.parse().context("no number"))
+        .collect::<Result<_>>()?;
+    ensure!(counts.iter().sum::<i64>() == expected, "{counts:?} are reported, {expected} were dropped");
+    ensure!(lines.iter().any(|line| line.contains("the-last")), "no line after the dropped ones");
+    ensure!(lines.last().is_some_and(|line| line.contains("stopped")), "{:?}", lines.last());
+    Ok(())
 }

@@ -3,12 +3,20 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::api_key::ApiKeySecret;
 
+use tokio::sync::oneshot;
+
 use super::Context;
+use crate::output::Output;
 use crate::wiring::Stores;
+
+/// How long the start waits for a terminal.
+const PRINT_WITHIN: Duration = Duration::from_secs(2);
 
 /// Makes the default workspace and one management key where no management key was ever made, hands the key over, and
 /// says how the first inference key is made.
@@ -22,11 +30,12 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
     }
     if context.output.is_terminal() {
         if let Some(secret) = stores.bootstrap().execute().await? {
-            context.output.text(&format!(
+            let text = format!(
                 "The management key, shown this once:\n\n    {}\n\nA first inference key is made by:\n\n    {}\n",
                 secret.expose(),
                 key_command(context)
-            ))?;
+            );
+            print(move || Output::new(false).text(&text)).await?;
         }
         return Ok(());
     }
@@ -43,6 +52,20 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
         Err(error) => {
             file.give_back()?;
             Err(error.into())
+        }
+    }
+}
+
+/// Prints from a thread of its own: a paused terminal holds the key back, and not the server.
+async fn print(print: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> anyhow::Result<()> {
+    let (sender, printed) = oneshot::channel();
+    let printer = thread::Builder::new().name("terminal".to_owned());
+    printer.spawn(move || drop(sender.send(print()))).context("the thread that prints cannot be started")?;
+    match tokio::time::timeout(PRINT_WITHIN, printed).await {
+        Ok(ended) => ended.context("the thread that prints ended")?,
+        Err(_) => {
+            tracing::warn!("the terminal takes no output: the management key is printed as soon as it does");
+            Ok(())
         }
     }
 }
@@ -127,6 +150,19 @@ mod tests {
         second.give_back().unwrap();
         assert!(!path.exists());
         assert!(KeyFile::reserve(&folder.path().join("absent")).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn print_returns_when_terminal_takes_no_output() {
+        let (release, blocked) = std::sync::mpsc::channel::<()>();
+        print(move || {
+            blocked.recv().ok();
+            Ok(())
+        })
+        .await
+        .unwrap();
+        drop(release);
+        assert!(print(|| anyhow::bail!("gone")).await.is_err(), "a terminal that failed is an error");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From the command line to an exit code.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -13,8 +14,14 @@ use super::{
 };
 use crate::cli::{Cli, Command};
 use crate::config::Environment;
-use crate::output::{Output, note};
+use crate::output::Output;
+use crate::telemetry::LOG;
 use crate::{telemetry, wiring};
+
+/// How long the end of the process waits for the log to be written.
+const END_FLUSH: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for file operations that nobody waits for any more.
+const BLOCKING_END: Duration = Duration::from_secs(1);
 
 /// Runs the process's command line.
 pub fn main() -> ExitCode {
@@ -27,10 +34,9 @@ pub fn main() -> ExitCode {
         Ok(context) => context,
         Err(error) => return fail(&Output::new(json), &error.into()),
     };
-    match run(&context, cli.command) {
-        Ok(code) => code,
-        Err(error) => fail(&context.output, &error),
-    }
+    let code = run(&context, cli.command).unwrap_or_else(|error| fail(&context.output, &error));
+    LOG.flush(END_FLUSH);
+    code
 }
 
 fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
@@ -42,14 +48,20 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
         _ => "warn",
     };
     telemetry::start(&context.config.log, level)?;
+    if matches!(command, Command::Serve) {
+        LOG.start_writer(context.config.log.buffer_bytes).context("the thread that writes the log cannot be started")?;
+    }
     // One thread for what runs beside requests: the HTTP server has threads of its own, and the less this one hands work
     // around, the sooner a usage record is written.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         wiring::outlive_file_size_limit().context("SIGXFSZ cannot be taken over")?;
         dispatch(context, command).await
-    })
+    });
+    // A file operation that hangs does not keep the process.
+    runtime.shutdown_timeout(BLOCKING_END);
+    ended
 }
 
 async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
@@ -75,7 +87,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
 /// One sentence on standard error; with `--json` also the one document, where none was written yet.
 fn fail(output: &Output, error: &anyhow::Error) -> ExitCode {
     let sentence = sentence(error);
-    note(&format!("error: {sentence}"));
+    LOG.write_line(&format!("error: {sentence}"));
     if output.is_json() && !output.has_written() {
         drop(output.show(&json!({ "error": sentence }), String::new));
     }

@@ -1,13 +1,27 @@
 //! `tollgate serve`
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
 
 use super::{Context, first_start};
 use crate::telemetry::LOG;
-use crate::wiring::{Instance, Shutdown};
+use crate::wiring::{IgnoredSignals, Instance, Shutdown};
+
+/// How long the first answer waits for the lines of the start to be written.
+const START_FLUSH: Duration = Duration::from_secs(1);
 
 /// Serves until `SIGTERM` or `SIGINT`.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
+    let mut ignored = IgnoredSignals::listen().context("SIGHUP, SIGUSR1 and SIGUSR2 cannot be taken over")?;
+    tokio::select! {
+        ended = serve(context) => ended,
+        never = ignored.log_each() => match never {},
+    }
+}
+
+async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     let stores = context.stores().await?;
     let instance = Instance::start(&context.config, &context.environment, stores.clone()).await?;
@@ -22,15 +36,14 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
         sandbox.enabled = context.config.sandbox_enabled,
         "serving"
     );
+    // The lines of the start are written before the first answer, where somebody reads them.
+    LOG.flush(START_FLUSH);
+    LOG.start_batching();
     let serving = instance.serve_until(async || {
         let signal = shutdown.asked().await;
         tracing::info!(signal, "stopping: no new connections are taken, what is in flight is finished");
     });
-    // Only now: what a start has to say is written before the first answer.
-    tokio::select! {
-        served = serving => served?,
-        () = LOG.collect() => {}
-    }
+    serving.await?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }

@@ -32,6 +32,7 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
         sandbox_enabled: entries.single("sandbox").switch("enabled").unwrap_or(true),
         log: LogConfig {
             format: choice(&entries.single("log"), "format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
+            buffer_bytes: within(&entries.single("log"), "buffer_bytes", 65_536..=1024 * MIB)?.unwrap_or(4 << 20),
             filter: environment.first(&["RUST_LOG"]),
         },
         unknown_usage: routing::unknown_usage(&entries.single("money"))?,

@@ -78,7 +78,7 @@ pub const SECTIONS: [Section; 14] = [
         ],
     },
     Section { name: "sandbox", repeated: false, keys: &[("enabled", Switch)] },
-    Section { name: "log", repeated: false, keys: &[("format", Text)] },
+    Section { name: "log", repeated: false, keys: &[("format", Text), ("buffer_bytes", Number)] },
     Section {
         name: "providers",
         repeated: true,

@@ -127,6 +127,8 @@ pub struct LimitsConfig {
 pub struct LogConfig {
     /// How a line is written.
     pub format: LogFormat,
+    /// Bytes of lines that may wait to be written while a server runs.
+    pub buffer_bytes: usize,
     /// `RUST_LOG`, where it is set.
     pub filter: Option<String>,
 }

@@ -1,89 +1,208 @@
 //! Log lines on their way to standard error.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How long a line waits at most.
+/// The longest time that a line waits for others to be written with.
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
-/// How many bytes wait at most.
+/// The number of waiting bytes at which they are written.
 const FLUSH_AT: usize = 32 * 1024;
+/// The capacity that an empty buffer keeps.
+const KEPT_CAPACITY: usize = 256 * 1024;
+/// The pause before a write to a descriptor that would block is repeated.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
 
-/// Where every line goes. A server that answers tens of thousands of requests a second would spend a good part of its
-/// time on writing one line at a time, so while it serves, lines are written together: at once with any warning or
-/// error, else after a tenth of a second or 32 KiB. At any other time, and on a terminal, each is written at once.
-pub static LOG: LogBuffer = LogBuffer(Mutex::new(State { waiting: Vec::new(), collects: false }));
+/// The process's log buffer. Commands write each line at once; a server starts the writer thread first.
+pub static LOG: LogBuffer = LogBuffer::new();
 
-/// See [`LOG`].
-pub struct LogBuffer(Mutex<State>);
+/// A bounded buffer between the threads that log and the thread that writes to standard error.
+///
+/// A reader that stops reading standard error (a full pipe) blocks the writer thread only. Lines that find no room
+/// are dropped and counted.
+pub struct LogBuffer {
+    state: Mutex<State>,
+    /// Wakes the writer thread.
+    changed: Condvar,
+    /// Wakes threads that wait in [`LogBuffer::flush`].
+    written: Condvar,
+}
 
 struct State {
     waiting: Vec<u8>,
-    collects: bool,
+    /// Bytes that the writer thread has taken and not yet written.
+    writing: usize,
+    /// The number of bytes that may wait; `None` where there is no writer thread and each line is written at once.
+    capacity: Option<usize>,
+    writer: Option<ThreadId>,
+    /// True where lines that are not urgent wait for others.
+    batches: bool,
+    /// True where the waiting bytes are to be written now.
+    is_due: bool,
+    is_closed: bool,
+    dropped: u64,
+    /// How many of the dropped lines a line of the log has reported.
+    reported: u64,
 }
 
 impl LogBuffer {
-    /// Collects lines for as long as it is polled, and writes them regularly. Never ends by itself.
-    pub async fn collect(&self) {
-        if io::stderr().is_terminal() {
-            return std::future::pending().await;
+    const fn new() -> Self {
+        let state = State {
+            waiting: Vec::new(),
+            writing: 0,
+            capacity: None,
+            writer: None,
+            batches: false,
+            is_due: false,
+            is_closed: false,
+            dropped: 0,
+            reported: 0,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), written: Condvar::new() }
+    }
+
+    /// Starts the writer thread: from now on no thread that logs waits for standard error. `capacity` is the number of
+    /// bytes that may wait.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start_writer(&'static self, capacity: usize) -> io::Result<()> {
+        let report = |count| tracing::warn!(count, "log lines dropped");
+        let writer = thread::Builder::new().name("log".to_owned());
+        writer.spawn(move || self.write_until_closed(io::stderr(), report))?;
+        self.lock().capacity = Some(capacity);
+        Ok(())
+    }
+
+    /// From now on lines below a warning are written together, unless a person reads along.
+    pub fn start_batching(&self) {
+        self.lock().batches = !io::stderr().is_terminal();
+    }
+
+    /// Waits until all lines are written, at most `within`. Returns false where some are not.
+    pub fn flush(&self, within: Duration) -> bool {
+        let mut state = self.lock();
+        if state.capacity.is_none() {
+            return true;
         }
-        let _collecting = Collecting::begin(self);
-        loop {
-            tokio::time::sleep(FLUSH_EVERY).await;
-            self.lock().flush();
+        state.is_due = true;
+        self.changed.notify_one();
+        let is_pending = |state: &mut State| !state.waiting.is_empty() || state.writing > 0;
+        let (mut state, _) =
+            self.written.wait_timeout_while(state, within, is_pending).unwrap_or_else(PoisonError::into_inner);
+        !is_pending(&mut state)
+    }
+
+    /// The number of lines that were dropped since the start.
+    pub fn dropped_lines(&self) -> u64 {
+        self.lock().dropped
+    }
+
+    /// Writes a line that is no event of the log, behind those that wait.
+    pub fn write_line(&self, text: &str) {
+        self.write(format!("{text}\n").as_bytes(), true);
+    }
+
+    fn write(&self, line: &[u8], is_urgent: bool) {
+        let mut state = self.lock();
+        let Some(capacity) = state.capacity else {
+            // A log that cannot be written has no other place to report that.
+            drop(io::stderr().write_all(line));
+            return;
+        };
+        // The last eighth is for warnings and errors.
+        let room = if is_urgent { capacity } else { capacity - capacity / 8 };
+        let held = state.waiting.len() + state.writing;
+        if held.saturating_add(line.len()) > room && state.writer != Some(thread::current().id()) {
+            state.dropped += 1;
+            return;
         }
+        let was_asleep = state.waiting.is_empty();
+        state.waiting.extend_from_slice(line);
+        let is_due = is_urgent || !state.batches || state.waiting.len() >= FLUSH_AT;
+        let became_due = is_due && !state.is_due;
+        state.is_due |= is_due;
+        if was_asleep || became_due {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Writes what waits to `out` until the buffer is closed. `report` logs a number of dropped lines; it is called
+    /// after a write that succeeded.
+    fn write_until_closed(&self, mut out: impl Write, report: impl Fn(u64)) {
+        self.lock().writer = Some(thread::current().id());
+        let mut lines = Vec::new();
+        while self.take(&mut lines) {
+            let lost = write_whole(&mut out, &lines);
+            let unreported = {
+                let mut state = self.lock();
+                state.writing = 0;
+                state.dropped += lost;
+                let unreported = if lost == 0 { state.dropped - state.reported } else { 0 };
+                state.reported += unreported;
+                unreported
+            };
+            if unreported > 0 {
+                report(unreported);
+            }
+            self.written.notify_all();
+            lines.clear();
+            lines.shrink_to(KEPT_CAPACITY);
+        }
+    }
+
+    /// Waits for lines and swaps them into `lines`; false where the buffer is closed and empty.
+    fn take(&self, lines: &mut Vec<u8>) -> bool {
+        let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
+        let mut state = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        if state.waiting.is_empty() {
+            return false;
+        }
+        let may_wait = |state: &mut State| !state.is_due && !state.is_closed;
+        if may_wait(&mut state) {
+            let waited = self.changed.wait_timeout_while(state, FLUSH_EVERY, may_wait);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_due = false;
+        std::mem::swap(&mut state.waiting, lines);
+        state.writing = lines.len();
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Bytes are whole whatever happened to whoever held the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        // Each change of the state is whole, so a panic elsewhere leaves it usable.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn flush(&mut self) {
-        // Nobody can be told that the log cannot be written.
-        drop(io::stderr().write_all(&self.waiting));
-        self.waiting.clear();
+/// Writes all bytes; returns the number of lines that could not be written.
+fn write_whole(out: &mut impl Write, mut bytes: &[u8]) -> u64 {
+    while !bytes.is_empty() {
+        match out.write(bytes) {
+            Ok(0) => break,
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(RETRY_AFTER),
+            Err(_) => break,
+        }
     }
+    bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum()
 }
 
-/// While it lives, lines are collected.
-struct Collecting<'a>(&'a LogBuffer);
-
-impl<'a> Collecting<'a> {
-    fn begin(buffer: &'a LogBuffer) -> Self {
-        buffer.lock().collects = true;
-        Self(buffer)
-    }
-}
-
-impl Drop for Collecting<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.collects = false;
-        state.flush();
-    }
-}
-
-/// Takes the lines of one event.
+/// Takes the line of one event.
 pub struct LineWriter<'a> {
     buffer: &'a LogBuffer,
-    urgent: bool,
+    is_urgent: bool,
 }
 
 impl Write for LineWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut state = self.buffer.lock();
-        state.waiting.extend_from_slice(bytes);
-        if self.urgent || !state.collects || state.waiting.len() >= FLUSH_AT {
-            state.flush();
-        }
-        Ok(bytes.len())
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.buffer.write(line, self.is_urgent);
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -95,44 +214,13 @@ impl<'a> MakeWriter<'a> for &'static LogBuffer {
     type Writer = LineWriter<'a>;
 
     fn make_writer(&'a self) -> LineWriter<'a> {
-        LineWriter { buffer: self, urgent: true }
+        LineWriter { buffer: self, is_urgent: true }
     }
 
     fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
-        LineWriter { buffer: self, urgent: *metadata.level() <= Level::WARN }
+        LineWriter { buffer: self, is_urgent: *metadata.level() <= Level::WARN }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn buffer() -> LogBuffer {
-        LogBuffer(Mutex::new(State { waiting: Vec::new(), collects: false }))
-    }
-
-    fn write(buffer: &LogBuffer, urgent: bool, line: &str) -> usize {
-        LineWriter { buffer, urgent }.write_all(line.as_bytes()).unwrap();
-        buffer.lock().waiting.len()
-    }
-
-    #[test]
-    fn lines_wait_only_while_they_are_collected() {
-        let buffer = buffer();
-        assert_eq!(write(&buffer, false, "."), 0);
-        let collecting = Collecting::begin(&buffer);
-        assert_eq!(write(&buffer, false, "."), 1);
-        drop(collecting);
-        assert_eq!(buffer.lock().waiting.len(), 0, "what waited was written");
-        assert_eq!(write(&buffer, false, "."), 0);
-    }
-
-    #[test]
-    fn a_warning_takes_along_what_waits_and_much_does_not_wait() {
-        let buffer = buffer();
-        let _collecting = Collecting::begin(&buffer);
-        assert_eq!(write(&buffer, false, "."), 1);
-        assert_eq!(write(&buffer, true, "!"), 0);
-        assert_eq!(write(&buffer, false, &".".repeat(FLUSH_AT)), 0);
-    }
-}
+mod tests;

@@ -15,6 +15,7 @@ use domain::system::Clock;
 
 use super::{Background, Stores, directory};
 use crate::config::Config;
+use crate::telemetry::LOG;
 
 /// How often the outbox is looked at.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
@@ -35,6 +36,8 @@ impl Measures {
             let most = u64::try_from(config.limits.max_in_flight).unwrap_or(u64::MAX);
             let help = "Operations that may be at work; more are refused";
             metrics.watch(Reading::gauge("in_flight_requests_limit", help, move || most));
+            let help = "Log lines that were dropped because standard error took none";
+            metrics.watch(Reading::counter("log_lines_dropped", help, || LOG.dropped_lines()));
             Arc::new(metrics)
         }))
     }

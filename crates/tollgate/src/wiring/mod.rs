@@ -23,6 +23,6 @@ pub use metrics::Measures;
 pub use presence::Presence;
 pub use providers::Upstreams;
 pub use router::idle_options;
-pub use signals::{Shutdown, outlive_file_size_limit};
+pub use signals::{IgnoredSignals, Shutdown, outlive_file_size_limit};
 pub use starter::{STARTER_CATALOGUE, starter_rows};
 pub use stores::{Schema, Stores};

@@ -1,5 +1,7 @@
 //! What the operating system tells the process.
 
+use std::convert::Infallible;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The number of `SIGXFSZ` on every Unix that this service knows.
@@ -13,6 +15,39 @@ const SIGXFSZ: i32 = 25;
 pub fn outlive_file_size_limit() -> std::io::Result<()> {
     // The handler stays when its listener is dropped.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
+}
+
+/// The signals whose default is the end of the process and which mean nothing to a server.
+pub struct IgnoredSignals {
+    hangup: Signal,
+    user1: Signal,
+    user2: Signal,
+}
+
+impl IgnoredSignals {
+    /// Takes over `SIGHUP`, `SIGUSR1` and `SIGUSR2`, for as long as the process lives.
+    ///
+    /// # Errors
+    /// A signal cannot be taken over.
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            user1: signal(SignalKind::user_defined1())?,
+            user2: signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    /// Logs a line for each of them. Cancel-safe.
+    pub async fn log_each(&mut self) -> Infallible {
+        loop {
+            let signal = tokio::select! {
+                _ = self.hangup.recv() => "SIGHUP",
+                _ = self.user1.recv() => "SIGUSR1",
+                _ = self.user2.recv() => "SIGUSR2",
+            };
+            tracing::info!(signal, "signal ignored: the configuration is read at the start only");
+        }
+    }
 }
 
 /// Waits for somebody who wants the process to end.
