@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
@@ -17,6 +17,8 @@ pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; char
 /// All measures of a process. It is also the domain's [`Meter`](domain::observability::Meter).
 pub struct Metrics {
     registry: Mutex<Registry>,
+    /// Measures of the process, whose names are the same for all software.
+    process: Mutex<Registry>,
     edge: EdgeMeasures,
     outbox: OutboxMeasures,
     pub(crate) decisions: DecisionMeasures,
@@ -33,6 +35,7 @@ impl Metrics {
             outbox: OutboxMeasures::register(&mut registry),
             decisions: DecisionMeasures::register(&mut registry, providers),
             registry: Mutex::new(registry),
+            process: Mutex::default(),
         }
     }
 
@@ -48,23 +51,31 @@ impl Metrics {
 
     /// From now on this is read at each scrape.
     pub fn watch(&self, reading: Reading) {
-        self.registry().register_collector(Box::new(reading));
+        lock(&self.registry).register_collector(Box::new(reading));
+    }
+
+    /// As [`Metrics::watch`], for a measure whose name is not put behind `tollgate_`.
+    pub fn watch_process(&self, reading: Reading) {
+        lock(&self.process).register_collector(Box::new(reading));
     }
 
     /// Everything as it is now, in the text format of measures.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string fails only where a reading does, and readings do not.
-        if encode(&mut text, &self.registry()).is_err() {
+        let written = encode_registry(&mut text, &lock(&self.registry))
+            .and_then(|()| encode_registry(&mut text, &lock(&self.process)))
+            .and_then(|()| encode_eof(&mut text));
+        if written.is_err() {
             "# EOF\n".clone_into(&mut text);
         }
         text
     }
+}
 
-    /// Locked for scrapes, never for a request.
-    fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Locked for scrapes, never for a request.
+fn lock(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
+    registry.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub struct Sample {
 
 /// A measure that is read from somewhere else.
 pub struct Reading {
-    /// Its name, after `tollgate_`.
+    /// Its name, after `tollgate_` where it is not a measure of the process.
     pub name: &'static str,
     /// A sentence without a full stop.
     pub help: &'static str,

@@ -39,6 +39,8 @@ pub struct HttpSettings {
     pub connection: ConnectionSettings,
     /// How long a client may take to send a request's body.
     pub body_timeout: Duration,
+    /// How long a Decisions request may take, from its whole body to its answer.
+    pub request_timeout: Duration,
     /// Connections at a time, of each worker; more wait to be accepted.
     pub max_connections: usize,
     /// Networks whose `X-Forwarded-For` is believed when the client's address is logged.

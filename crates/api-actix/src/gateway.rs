@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use domain::api_key::Authenticate;
@@ -78,6 +79,7 @@ pub(crate) struct Gateway {
     pub(crate) base_path: String,
     pub(crate) wire_names: WireNames,
     pub(crate) max_json_bytes: usize,
+    pub(crate) request_timeout: Duration,
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) afterlife: Afterlife,
     pub(crate) rendered: RenderedCatalogue,
@@ -95,6 +97,7 @@ impl Gateway {
         Self {
             wire_names: settings.wire_names,
             max_json_bytes: settings.max_json_bytes,
+            request_timeout: settings.request_timeout,
             trusted_proxies: settings.trusted_proxies,
             afterlife,
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),

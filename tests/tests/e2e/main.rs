@@ -10,6 +10,7 @@ mod command_line;
 mod costs;
 mod crashes;
 mod crowd;
+mod descriptors;
 mod edges;
 mod fallback;
 mod faults;

@@ -109,3 +109,60 @@ async fn a_stop_waits_for_the_database() -> Result<()> {
     hand.close().await?;
     ensure_it_adds_up(&world.instance).await.map(drop)
 }
+
+/// A gateway whose requests have two seconds and whose writes wait for much longer.
+async fn hurried_world(alpha: &Upstream) -> Result<World> {
+    let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000);
+    let limits = "[limits]\nrequest_timeout_ms = 2000\nbudget_wait_ms = 30000\n[storage]\nbusy_timeout_ms = 30000\n";
+    let mut instance = Instance::new(&format!("{limits}{providers}"))?;
+    instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
+    World::of(instance).await
+}
+
+#[tokio::test]
+async fn request_ends_at_its_deadline_when_database_is_locked_after_the_call() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
+    let world = hurried_world(&alpha).await?;
+    let hand = SecondHand::open(&world.instance.database()).await?;
+    let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());
+    let since = Instant::now();
+    let (reply, locked) = tokio::join!(call.send(address), async {
+        alpha.wait_for_request().await?;
+        hand.execute("BEGIN IMMEDIATE").await
+    });
+    locked?;
+    let took = since.elapsed();
+    let reply = reply?;
+    reply.error(503, "did not answer in time")?;
+    ensure!(!reply.header("retry-after").is_empty());
+    ensure!(took >= Duration::from_millis(1_900) && took < Duration::from_secs(15), "it took {took:?}");
+    hand.execute("ROLLBACK").await?;
+    until(&hand, &format!("{RECORDS} WHERE outcome = 'failed'"), 1).await?;
+    until(&hand, RECORDS, 1).await?;
+    hand.close().await?;
+    ensure_it_adds_up(&world.instance).await?;
+    world.server.ensure_healthy().await
+}
+
+#[tokio::test]
+async fn request_ends_at_its_deadline_when_money_cannot_be_held() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(CHEAP)).await?;
+    let world = hurried_world(&alpha).await?;
+    let limited = world.instance.key(&["--name", "limited", "--limit-usd", "1"]).await?;
+    // The key is known before the database is locked.
+    world.server.decide(&limited.secret, body("acme/alone")).await?.ok()?;
+    let hand = SecondHand::open(&world.instance.database()).await?;
+    hand.execute("BEGIN IMMEDIATE").await?;
+    let since = Instant::now();
+    let reply = world.server.decide(&limited.secret, body("acme/alone")).await?;
+    let took = since.elapsed();
+    reply.error(503, "did not answer in time")?;
+    ensure!(took < Duration::from_secs(15), "it took {took:?}");
+    hand.execute("ROLLBACK").await?;
+    world.server.decide(&limited.secret, body("acme/alone")).await?.ok()?;
+    ensure!(alpha.take_requests().len() == 2, "a request without money for it was sent");
+    until(&hand, "SELECT COUNT(*) FROM reservations", 0).await?;
+    ensure!(hand.number(RECORDS).await? == 2, "what was not sent is recorded");
+    hand.close().await?;
+    ensure_it_adds_up(&world.instance).await.map(drop)
+}

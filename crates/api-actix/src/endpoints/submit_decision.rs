@@ -105,7 +105,7 @@ async fn decide(
         end.map_err(|error| refusal(error, now.timestamp_millis()))
     });
     // The caller's leaving cancels the provider's call, never the record of it.
-    match (call.outlive(work, left).await, told) {
+    match (call.outlive(work, left).within(call.time_left()).await, told) {
         (Ok(decision), told) => {
             let told = told.map(|told| (call.gateway.wire_names.service_metadata(), told.of_answer(&decision)));
             let answered = Answered {

@@ -15,6 +15,7 @@ use domain::audit::Actor;
 use domain::error::ErrorKind;
 use domain::ids::RequestId;
 use futures_util::FutureExt;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
@@ -48,6 +49,8 @@ pub(crate) struct Call<'a> {
     pub(crate) parameters: Parameters<'a>,
     /// Its place among those in flight; open routes take none.
     place: Option<Place>,
+    /// How long its authentication took, which counts toward `limits.request_timeout_ms`.
+    authenticated_in: Duration,
     /// What is logged on its behalf is logged within.
     span: &'a Span,
 }
@@ -57,6 +60,11 @@ impl Call<'_> {
     /// leave early cannot have more of it done at once than those who stay.
     pub(crate) fn outlive<T: Send + 'static>(&self, work: Work<T>, left: CancellationToken) -> Outlive<'_, T> {
         self.gateway.afterlife.outlive(work, left, self.place.clone(), self.span)
+    }
+
+    /// How long the request may take, once its body is there.
+    pub(crate) fn time_left(&self) -> Duration {
+        self.gateway.request_timeout.saturating_sub(self.authenticated_in)
     }
 
     /// Who manages, for the audit log: the key, and where it calls from.
@@ -183,7 +191,7 @@ async fn answer(
     span: &Span,
 ) -> Result<HttpResponse, ApiError> {
     let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
-    let call = Call { gateway, request, request_id, route, parameters, place: None, span };
+    let call = Call { gateway, request, request_id, route, parameters, place: None, authenticated_in: Duration::ZERO, span };
     let check_method = || {
         if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
     };
@@ -194,10 +202,15 @@ async fn answer(
         }
         Target::Operation(operation) => {
             let place = gateway.enter().ok_or_else(|| ApiError::of(ErrorKind::Unavailable))?;
-            let call = Call { place: Some(place), ..call };
             // Before anything else of the request is looked at, its method included.
             let accepted = if route.is_of_a_vendor() { Credentials::AnyHeader } else { Credentials::Bearer };
-            let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted).await?;
+            let began = Instant::now();
+            let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
+            let caller = timeout(gateway.request_timeout, caller).await.map_err(|_| {
+                let cause = "limits.request_timeout_ms passed while the key was looked up";
+                ApiError::of(ErrorKind::Unavailable).caused_by(cause)
+            })??;
+            let call = Call { place: Some(place), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
                 rate::count_request(gateway, &caller)?;
                 check_method()?;

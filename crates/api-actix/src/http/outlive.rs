@@ -2,13 +2,15 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use domain::error::ErrorKind;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -16,6 +18,15 @@ use tracing::{Instrument, Span};
 
 use super::error::ApiError;
 use crate::gateway::Place;
+
+/// A timer this late belongs to a process that was paused.
+const PAUSED: Duration = Duration::from_millis(250);
+/// How long work goes on after a pause that took it past its deadline.
+const AFTER_PAUSE: Duration = Duration::from_millis(500);
+
+/// What the caller of work that is past its deadline reads.
+const LATE: &str = "The gateway's database did not answer in time. A call to a provider that was made for this request \
+                    is charged all the same; see Retry-After before you repeat it";
 
 /// Work that may outlive its caller.
 pub(crate) type Work<T> = BoxFuture<'static, Result<T, ApiError>>;
@@ -69,6 +80,25 @@ pub(crate) struct Outlive<'a, T: Send + 'static> {
     _counted: TaskTrackerToken,
 }
 
+impl<T: Send + 'static> Outlive<'_, T> {
+    /// The end of the work, or 503 after `limit`. The work then goes on as if its caller had left.
+    pub(crate) async fn within(self, limit: Duration) -> Result<T, ApiError> {
+        let deadline = Instant::now() + limit;
+        let mut work = pin!(self);
+        if let Ok(end) = timeout_at(deadline, work.as_mut()).await {
+            return end;
+        }
+        // A process that was paused reads first what arrived in the meantime.
+        if deadline.elapsed() > PAUSED
+            && let Ok(end) = timeout(AFTER_PAUSE, work.as_mut()).await
+        {
+            return end;
+        }
+        let cause = "limits.request_timeout_ms passed while the store was waited for; the work goes on";
+        Err(ApiError::of(ErrorKind::Unavailable).message(LATE).caused_by(cause))
+    }
+}
+
 impl<T: Send + 'static> Future for Outlive<'_, T> {
     type Output = Result<T, ApiError>;
 
@@ -105,7 +135,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
+    use actix_web::http::StatusCode;
     use tokio::sync::Notify;
 
     fn afterlife() -> Afterlife {
@@ -149,6 +179,31 @@ mod tests {
         go_on.notify_one();
         all_done(&afterlife).await;
         assert!(done.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn within_returns_503_and_work_goes_on_when_limit_passes() {
+        let (afterlife, left) = (afterlife(), CancellationToken::new());
+        let (go_on, done) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+        let work = {
+            let (go_on, done) = (Arc::clone(&go_on), Arc::clone(&done));
+            in_place(|| async move {
+                go_on.notified().await;
+                done.store(true, Ordering::SeqCst);
+                Ok(())
+            })
+        };
+        let limit = Duration::from_secs(3);
+        let began = Instant::now();
+        let nowhere = Span::none();
+        let error = afterlife.outlive(work, left.clone(), None, &nowhere).within(limit).await.unwrap_err();
+        assert_eq!((error.status(), began.elapsed().as_secs()), (StatusCode::SERVICE_UNAVAILABLE, 3));
+        assert!(left.is_cancelled() && !done.load(Ordering::SeqCst));
+        go_on.notify_one();
+        all_done(&afterlife).await;
+        assert!(done.load(Ordering::SeqCst));
+        let prompt = afterlife.outlive(in_place(|| async { Ok(7) }), left, None, &nowhere).within(limit).await;
+        assert_eq!(prompt.unwrap(), 7);
     }
 
     #[tokio::test]

@@ -130,6 +130,7 @@ impl Setup {
                 max_in_flight: None,
                 connection: ConnectionSettings::default(),
                 body_timeout: Duration::from_mins(1),
+                request_timeout: Duration::from_mins(1),
                 max_connections: 1_000,
                 trusted_proxies: Vec::new(),
                 workers: Some(1),

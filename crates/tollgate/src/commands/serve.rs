@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::{Context, first_start};
 use crate::telemetry::LOG;
-use crate::wiring::{IgnoredSignals, Instance, Shutdown};
+use crate::wiring::{IgnoredSignals, Instance, Shutdown, prepare_descriptors};
 
 /// How long the first answer waits for the lines of the start to be written.
 const START_FLUSH: Duration = Duration::from_secs(1);
@@ -23,6 +23,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
 
 async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
+    prepare_descriptors(&context.config);
     let stores = context.stores().await?;
     let instance = Instance::start(&context.config, &context.environment, stores.clone()).await?;
     // Only now: a start that fails hands out no key.

@@ -1,5 +1,6 @@
 //! Logs: to standard error, as text or as JSON, filtered by `RUST_LOG`.
 
+mod accept_pauses;
 mod log_buffer;
 mod text_line;
 
@@ -16,8 +17,10 @@ use tracing_subscriber::{EnvFilter, Layer, fmt, registry};
 
 use crate::config::{LogConfig, LogFormat};
 
+use self::accept_pauses::CountAcceptPauses;
 use self::text_line::{TextFields, TextLine};
 
+pub use accept_pauses::accept_pauses;
 pub use log_buffer::LOG;
 
 /// Starts logging. `default_level` counts where `RUST_LOG` is not set.
@@ -29,10 +32,10 @@ pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
     let lines = lines(config.format);
     // What names modules and levels only is decided once a call site, not once a span.
     let started = if let Ok(targets) = directives.parse::<Targets>() {
-        registry().with(lines).with(targets).try_init()
+        registry().with(lines).with(CountAcceptPauses).with(targets).try_init()
     } else {
         let filter = EnvFilter::try_new(directives).context("RUST_LOG is not understood")?;
-        registry().with(lines).with(filter).try_init()
+        registry().with(lines).with(CountAcceptPauses).with(filter).try_init()
     };
     // Only tests start it twice, and then the first one stands.
     drop(started);

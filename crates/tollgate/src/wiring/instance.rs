@@ -113,6 +113,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         max_in_flight: Some(config.limits.max_in_flight),
         connection: config.server.connection,
         body_timeout: config.limits.body_timeout,
+        request_timeout: config.limits.request_timeout,
         max_connections: config.server.max_connections,
         workers: config.server.workers,
         trusted_proxies: config.server.trusted_proxies.clone(),

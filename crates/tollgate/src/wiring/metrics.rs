@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use adapters_cache::{CachedKeyGrants, CachedPolicies};
 use adapters_metrics::{Kind, Metrics, OPENMETRICS, Reading, Sample};
+use adapters_system::{DescriptorLimit, open_descriptors};
 use adapters_storage::{Database, SeaOrmOutbox};
 use api_actix::{Answer, Exposition, NoRecorder, Recorder};
 use domain::budget::BacklogStanding;
@@ -15,7 +16,7 @@ use domain::system::Clock;
 
 use super::{Background, Stores, directory};
 use crate::config::Config;
-use crate::telemetry::LOG;
+use crate::telemetry::{LOG, accept_pauses};
 
 /// How often the outbox is looked at.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
@@ -36,8 +37,11 @@ impl Measures {
             let most = u64::try_from(config.limits.max_in_flight).unwrap_or(u64::MAX);
             let help = "Operations that may be at work; more are refused";
             metrics.watch(Reading::gauge("in_flight_requests_limit", help, move || most));
+            watch_descriptors(&metrics);
             let help = "Log lines that were dropped because standard error took none";
             metrics.watch(Reading::counter("log_lines_dropped", help, || LOG.dropped_lines()));
+            let help = "Times that accepting connections paused because it failed, as without file descriptors";
+            metrics.watch(Reading::counter("accept_pauses", help, accept_pauses));
             Arc::new(metrics)
         }))
     }
@@ -198,6 +202,14 @@ impl Measures {
             metrics.watch(reading());
         }
     }
+}
+
+/// Shows the file descriptors of the process.
+fn watch_descriptors(metrics: &Metrics) {
+    let help = "Open file descriptors of the process";
+    metrics.watch_process(Reading::gauge("process_open_fds", help, || open_descriptors().unwrap_or_default()));
+    let help = "File descriptors that the process may open";
+    metrics.watch_process(Reading::gauge("process_max_fds", help, || DescriptorLimit::of_process().soft));
 }
 
 async fn sample(metrics: &Metrics, outbox: &dyn Outbox, clock: &dyn Clock) {

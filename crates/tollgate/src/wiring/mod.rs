@@ -2,6 +2,7 @@
 
 mod background;
 pub mod broadcast;
+mod descriptors;
 mod endpoints;
 mod instance;
 mod metrics;
@@ -17,6 +18,7 @@ mod starter;
 mod stores;
 
 pub use background::Background;
+pub use descriptors::prepare_descriptors;
 pub use endpoints::{configured as configured_endpoints, directory, minimal_rows};
 pub use instance::{Instance, wire_names};
 pub use metrics::Measures;

@@ -13,6 +13,11 @@ use domain::system::Randomness;
 
 use crate::config::{Config, ModelConfig};
 
+/// The last part of `limits.request_timeout_ms`, in which a request is recorded and no attempt runs any more.
+const RECORD_TIME: Duration = Duration::from_millis(250);
+/// That part is no more than one in so many of the whole.
+const RECORD_SHARE: u32 = 20;
+
 /// What an attempt may take beyond its deadline, generously.
 const MARGIN: Duration = Duration::from_secs(30);
 
@@ -20,7 +25,9 @@ const MARGIN: Duration = Duration::from_secs(30);
 pub fn settings(config: &Config) -> RouterSettings {
     let shipped = RouterSettings::new(config.limits.request_timeout);
     let models = config.models.iter().map(|model| (model.model.clone(), model.options));
+    let record_time = (config.limits.request_timeout / RECORD_SHARE).min(RECORD_TIME);
     RouterSettings {
+        deadline: config.limits.request_timeout.saturating_sub(record_time),
         unknown_usage: config.unknown_usage,
         token_factor: config.money.token_factor,
         unpriced: config.money.unpriced,
@@ -100,18 +107,19 @@ mod tests {
     #[test]
     fn settings_are_those_of_the_configuration() {
         let shipped = settings(&read(""));
-        assert_eq!(shipped, RouterSettings::new(Duration::from_mins(1)));
+        let deadline = Duration::from_millis(59_750);
+        assert_eq!(shipped, RouterSettings { deadline, ..RouterSettings::new(Duration::from_mins(1)) });
         let config = read(
-            "[limits]\nrequest_timeout_ms = 5\nbudget_wait_ms = 7\n\
-             [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\nreservation_lease_ms = 6\n\
+            "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\n\
+             [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\nreservation_lease_ms = 21\n\
              [routing]\nmax_parts_in_flight = 2\n\
              [[models]]\nmodel = \"a/b\"\ncoalesce = \"shared\"\n",
         );
         let set = settings(&config);
-        assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(5), UnknownUsage::Free));
+        assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(19), UnknownUsage::Free));
         assert_eq!((set.max_parts_in_flight, set.budget_wait), (2, Duration::from_millis(7)));
         assert_eq!((set.token_factor.times(3), set.unpriced), (6, Unpriced::Free));
-        assert_eq!(set.reservation_lease, Duration::from_millis(6));
+        assert_eq!(set.reservation_lease, Duration::from_millis(21));
         assert_eq!(set.options(&"a/b".parse().unwrap()).coalescing, Coalescing::Shared);
         assert_eq!(set.options(&"a/c".parse().unwrap()).coalescing, Coalescing::Off);
     }
