@@ -191,7 +191,8 @@ async fn answer(
     span: &Span,
 ) -> Result<HttpResponse, ApiError> {
     let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
-    let call = Call { gateway, request, request_id, route, parameters, place: None, authenticated_in: Duration::ZERO, span };
+    let call =
+        Call { gateway, request, request_id, route, parameters, place: None, authenticated_in: Duration::ZERO, span };
     let check_method = || {
         if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
     };

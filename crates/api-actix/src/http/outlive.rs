@@ -133,9 +133,9 @@ impl<T: Send + 'static> Drop for Outlive<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use actix_web::http::StatusCode;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use actix_web::http::StatusCode;
     use tokio::sync::Notify;
 
     fn afterlife() -> Afterlife {

@@ -49,7 +49,8 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     };
     telemetry::start(&context.config.log, level)?;
     if matches!(command, Command::Serve) {
-        LOG.start_writer(context.config.log.buffer_bytes).context("the thread that writes the log cannot be started")?;
+        LOG.start_writer(context.config.log.buffer_bytes)
+            .context("the thread that writes the log cannot be started")?;
     }
     // One thread for what runs beside requests: the HTTP server has threads of its own, and the less this one hands work
     // around, the sooner a usage record is written.

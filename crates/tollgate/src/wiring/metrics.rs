@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adapters_cache::{CachedKeyGrants, CachedPolicies};
 use adapters_metrics::{Kind, Metrics, OPENMETRICS, Reading, Sample};
-use adapters_system::{DescriptorLimit, open_descriptors};
 use adapters_storage::{Database, SeaOrmOutbox};
+use adapters_system::{DescriptorLimit, open_descriptors};
 use api_actix::{Answer, Exposition, NoRecorder, Recorder};
 use domain::budget::BacklogStanding;
 use domain::observability::{Meter, NoMeter, Outbox};

@@ -37,7 +37,9 @@ fn buffer(capacity: usize, batches: bool) -> LogBuffer {
 /// Runs the writer thread while `test` runs.
 fn with_writer(buffer: &LogBuffer, out: impl Write + Send, test: impl FnOnce()) {
     thread::scope(|scope| {
-        scope.spawn(|| buffer.write_until_closed(out, |count| buffer.write(format!("dropped {count}\n").as_bytes(), true)));
+        scope.spawn(|| {
+            buffer.write_until_closed(out, |count| buffer.write(format!("dropped {count}\n").as_bytes(), true))
+        });
         test();
         buffer.lock().is_closed = true;
         buffer.changed.notify_all();
