@@ -8,6 +8,7 @@ mod fuzz;
 mod links;
 mod step;
 mod test;
+mod unicode;
 mod workspace;
 
 use anyhow::Result;
@@ -37,6 +38,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Check the relative links of the Markdown files.
     Links,
+    /// Write the tables of characters that content filters fold, from the Unicode data of the crates in use.
+    Unicode,
 }
 
 fn main() -> Result<()> {
@@ -52,5 +55,6 @@ fn main() -> Result<()> {
         Task::Conformance => conformance::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Links => links::run(),
+        Task::Unicode => unicode::run(),
     }
 }

@@ -70,7 +70,13 @@ const LAYERS: &[Layer] = &[
         technologies: &[],
         others: Some(&["anyhow", "bytes", "libfuzzer-sys", "serde_json"]),
     },
-    Layer { name: "xtask", ours: &[], technologies: &[], others: Some(&["anyhow", "clap"]) },
+    // Tables of characters are written from Unicode's data.
+    Layer {
+        name: "xtask",
+        ours: &[],
+        technologies: &[],
+        others: Some(&["anyhow", "clap", "icu_properties", "unicode-properties"]),
+    },
 ];
 
 /// Crates that bring a technology with them, by the beginning of their names.

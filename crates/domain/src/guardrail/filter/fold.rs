@@ -3,8 +3,12 @@
 //! They are small and one-way on purpose. A letter of another script stands here only where a reader takes it for the
 //! Latin one, so that ordinary text in that script keeps most of its letters and a disguised word loses its disguise.
 
+mod tables;
+
 use std::cmp::Ordering;
 use std::sync::LazyLock;
+
+use self::tables::{INVISIBLE, ZEROS};
 
 /// What stands in the folded view for a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,34 +50,6 @@ pub(super) fn fold(c: char) -> Folded {
         _ => Folded::Same,
     }
 }
-
-/// Nothing to see: joiners, direction and variation marks, the soft hyphen, tag characters, and combining marks, which
-/// sit on the letter before. Ranges are inclusive and in order.
-const INVISIBLE: &[(u32, u32)] = &[
-    (0x80, 0x84),
-    (0x86, 0x9f),
-    (0xad, 0xad),
-    (0x300, 0x36f),
-    (0x483, 0x489),
-    (0x61c, 0x61c),
-    (0x115f, 0x1160),
-    (0x17b4, 0x17b5),
-    (0x180b, 0x180f),
-    (0x1ab0, 0x1aff),
-    (0x1dc0, 0x1dff),
-    (0x200b, 0x200f),
-    (0x202a, 0x202e),
-    (0x2060, 0x206f),
-    (0x20d0, 0x20ff),
-    (0x3164, 0x3164),
-    (0xfe00, 0xfe0f),
-    (0xfe20, 0xfe2f),
-    (0xfeff, 0xfeff),
-    (0xffa0, 0xffa0),
-    (0xfff9, 0xfffb),
-    (0x1d173, 0x1d17a),
-    (0xe0000, 0xe0fff),
-];
 
 fn within(ranges: &[(u32, u32)], code: u32) -> bool {
     let place = ranges.binary_search_by(|(first, last)| {
@@ -198,21 +174,15 @@ static DISGUISES: LazyLock<Vec<(u32, u8)>> = LazyLock::new(|| {
     all
 });
 
-/// Where ten digits in order begin, in scripts that are written today.
-const ZEROS: &[u32] = &[
-    0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0, 0xf20,
-    0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0x2080, 0xa620,
-    0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0x104a0, 0x10d30, 0x11066, 0x110f0, 0x11136, 0x111d0, 0x112f0,
-    0x11450, 0x114d0, 0x11650, 0x116c0, 0x11730, 0x118e0, 0x11950, 0x11c50, 0x11d50, 0x11da0, 0x16a60, 0x16ac0,
-    0x16b50, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e950, 0x1fbf0,
-];
-
 fn digit(code: u32) -> Option<u8> {
     let of = |place: u32| u8::try_from(place).ok().filter(|place| *place < 10).map(|place| b'0' + place);
     match code {
         0xb2..=0xb3 => of(code - 0xb0),
         0xb9 => Some(b'1'),
         0x2070 | 0x2074..=0x2079 => of(code - 0x2070),
+        0x2080..=0x2089 => of(code - 0x2080),
+        0x1369..=0x1371 => of(code - 0x1368),
+        0x19da => Some(b'1'),
         0x2460..=0x2468 => of(code - 0x245f),
         0x2776..=0x277e => of(code - 0x2775),
         0x24ea | 0x24ff => Some(b'0'),
@@ -306,6 +276,48 @@ mod tests {
         assert!(ZEROS.windows(2).all(|pair| pair[0] + 10 <= pair[1]));
         assert!(DISGUISES.windows(2).all(|pair| pair[0].0 < pair[1].0), "a disguise of two letters");
         assert_eq!((LATIN.len(), LATIN_ADDITIONAL.len()), (0x250 - 0xc0, 256));
+    }
+
+    /// The characters of a class that the regular expressions of this build know.
+    fn class(pattern: &str) -> Vec<char> {
+        let all: String = (0x80..=0x0010_ffff).filter_map(char::from_u32).collect();
+        regex::Regex::new(pattern).unwrap().find_iter(&all).flat_map(|found| found.as_str().chars()).collect()
+    }
+
+    #[test]
+    fn every_decimal_digit_is_a_digit() {
+        let digits = class(r"\p{Nd}");
+        assert!(digits.len() >= 750);
+        for (place, digit) in digits.into_iter().enumerate() {
+            let expected = char::from(b'0' + u8::try_from(place % 10).unwrap());
+            assert_eq!(folded(&digit.to_string()), expected.to_string(), "{digit:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_characters_that_cannot_be_seen() {
+        let invisible = class(r"[\p{Cf}\p{Cc}--\u{85}]");
+        let marks = class(r"[[\p{Mn}\p{Me}]&&[\p{Inherited}\p{Latin}\p{Greek}\p{Cyrillic}]]");
+        // Letters by category, and code points that are kept free for such characters.
+        let fillers = "\u{115f}\u{1160}\u{3164}\u{ffa0}\u{2065}\u{fff0}\u{e0000}\u{e0fff}\u{1d159}";
+        assert!(invisible.len() > 200 && marks.len() > 600);
+        for c in invisible.into_iter().chain(marks).chain(fillers.chars()) {
+            assert_eq!(folded(&format!("a{c}b")), "ab", "{c:?}");
+        }
+    }
+
+    #[test]
+    fn every_space_is_a_space() {
+        for space in class(r"[\p{Zs}\p{Zl}\p{Zp}\u{85}]") {
+            assert_eq!(folded(&space.to_string()), " ", "{space:?}");
+        }
+    }
+
+    #[test]
+    fn vowels_of_other_scripts_are_letters() {
+        for text in ["कुल", "ไม่", "தமிழ்"] {
+            assert_eq!(folded(text), text);
+        }
     }
 
     #[test]
