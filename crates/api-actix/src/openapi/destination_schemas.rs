@@ -66,7 +66,7 @@ pub(super) struct DestinationConfigChange {
 pub(super) struct DestinationChoices {
     /// True unless said otherwise; while false, nothing is sent and what waits is kept.
     enabled: Option<bool>,
-    /// True: nothing of what was asked and answered is sent. False unless said otherwise.
+    /// True: nothing of questions, state, answers, `session_id`, `user` and `trace` is sent. Default false.
     privacy_mode: Option<bool>,
     /// Which share of sessions it hears of, with at most four decimals; 1 unless said otherwise.
     #[schema(minimum = 0.0001, maximum = 1.0)]

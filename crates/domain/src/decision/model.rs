@@ -33,6 +33,30 @@ pub struct DecisionRequest {
     pub user: Option<String>,
 }
 
+/// What a caller says of a request for its usage record and its trace. No provider receives it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestLabels {
+    /// Groups requests.
+    pub session_id: Option<String>,
+    /// Observability metadata: a JSON object.
+    pub trace: Option<Json>,
+    /// The end user.
+    pub user: Option<String>,
+}
+
+impl RequestLabels {
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.session_id.is_none() && self.trace.is_none() && self.user.is_none()
+    }
+
+    /// Bytes of their text.
+    pub fn len_bytes(&self) -> usize {
+        let texts = [self.session_id.as_deref(), self.trace.as_ref().map(Json::text), self.user.as_deref()];
+        texts.into_iter().flatten().map(str::len).sum()
+    }
+}
+
 /// What a provider gets to see of a request, and all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inquiry {

@@ -3,6 +3,7 @@
 mod attempt_log;
 mod coalescing;
 mod filtering;
+mod labels;
 mod ledger;
 mod money;
 mod part;
@@ -23,7 +24,7 @@ use self::money::{Denied, Funds};
 use self::purse::Payers;
 use self::router::{Route, Routed, Router};
 use super::{
-    CallerPresence, Coalescing, Decision, DecisionProvider, DecisionRequest, Inquiry, RouterSettings,
+    CallerPresence, Coalescing, Decision, DecisionProvider, DecisionRequest, Inquiry, RequestLabels, RouterSettings,
     SubmitDecisionError,
 };
 use crate::api_key::InferenceKey;
@@ -32,7 +33,6 @@ use crate::error::StoreError;
 use crate::guardrail::filter::Filtered;
 use crate::guardrail::{GuardrailPolicies, Policy};
 use crate::ids::{DecisionId, RequestId};
-use crate::json::Json;
 use crate::model::Catalogue;
 use crate::observability::{Broadcast, Meter};
 use crate::routing::{EndpointDirectory, HealthBoard};
@@ -93,18 +93,13 @@ struct Submission<'a> {
     asked: Arc<Inquiry>,
     filtered: Filtered,
     /// What the caller says for the record alone.
-    labels: Labels,
+    labels: RequestLabels,
+    /// The same after content filters, for destinations; `None` where nothing filters them.
+    redacted_labels: Option<RequestLabels>,
     /// What is reserved for it, where it is limited.
     funds: Option<Arc<Funds>>,
     at: DateTime<Utc>,
     began: Duration,
-}
-
-/// What of a request no endpoint is chosen by and no provider sees.
-struct Labels {
-    session_id: Option<String>,
-    trace: Option<Json>,
-    user: Option<String>,
 }
 
 impl SubmitDecision {
@@ -126,11 +121,15 @@ impl SubmitDecision {
         let policy = router.ports.policies.find(key).await?;
         let asked = Arc::clone(&request.inquiry);
         let filtered = router.filter(policy.as_ref(), &asked, &caller, began).await?;
+        let labels = RequestLabels {
+            session_id: request.session_id.take(),
+            trace: request.trace.take(),
+            user: request.user.take(),
+        };
+        let redacted_labels = router.redact_labels(policy.as_ref(), key.workspace_id(), &labels, began).await;
         let policy = policy.as_deref();
         // From here on there is no other inquiry than the one that may be sent.
         request.inquiry = Arc::clone(&filtered.inquiry);
-        let labels =
-            Labels { session_id: request.session_id.take(), trace: request.trace.take(), user: request.user.take() };
         let request = Arc::new(request);
         let is_limited = key.limited() || policy.is_some_and(Policy::limits_money);
         let mut route = router.route(&request, policy, is_limited)?;
@@ -144,8 +143,20 @@ impl SubmitDecision {
             let payer = Payer { workspace_id: key.workspace_id(), api_key: key.hash(), guardrails };
             Arc::new(Funds::new(id.clone(), payer, request_id.clone(), request.model.clone()))
         });
-        let submission =
-            Submission { id, key, policy, request_id, request: &request, asked, filtered, labels, funds, at, began };
+        let submission = Submission {
+            id,
+            key,
+            policy,
+            request_id,
+            request: &request,
+            asked,
+            filtered,
+            labels,
+            redacted_labels,
+            funds,
+            at,
+            began,
+        };
         let funnel = std::mem::take(&mut route.funnel);
         let (end, share) = self.call(&submission, &request, route, caller).await?;
         router.settle(submission, end, share, funnel).await

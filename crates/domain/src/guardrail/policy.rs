@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::filter::{Blocked, CompiledFilters, Filtered, InvalidFilters};
 use super::permission::{Names, Permission};
 use super::{Forbidden, Guardrail};
-use crate::decision::Inquiry;
+use crate::decision::{Inquiry, RequestLabels};
 use crate::ids::GuardrailId;
 use crate::model::CatalogueSnapshot;
 use crate::routing::Candidate;
@@ -22,6 +22,8 @@ pub struct Policy {
     /// True where some permission cannot be answered without the catalogue's row.
     needs_row: bool,
     filters: CompiledFilters,
+    /// The same filters for the labels of a request, which are redacted and never block.
+    label_filters: CompiledFilters,
 }
 
 impl Policy {
@@ -35,7 +37,8 @@ impl Policy {
         let filters = CompiledFilters::compile(guardrails.iter().map(|found| (found.id, &found.rules)))?;
         let permissions: Vec<Permission> = guardrails.iter().map(Permission::of).collect();
         let needs_row = permissions.iter().any(Permission::needs_row);
-        Ok(Self { guardrails, permissions, needs_row, filters })
+        let label_filters = filters.redacting();
+        Ok(Self { guardrails, permissions, needs_row, filters, label_filters })
     }
 
     /// The guardrails, the workspace's first.
@@ -76,6 +79,11 @@ impl Policy {
     /// A match of a filter that blocks.
     pub fn filter(&self, inquiry: &Arc<Inquiry>) -> Result<Filtered, Blocked> {
         self.filters.apply(inquiry)
+    }
+
+    /// Returns the labels of a request as destinations of traces may see them.
+    pub fn redact_labels(&self, labels: &RequestLabels) -> RequestLabels {
+        self.label_filters.redact_labels(labels)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a settled request is told to others of.
 
 use super::OutboxMessage;
-use crate::decision::Inquiry;
+use crate::decision::{Inquiry, RequestLabels};
+use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::usage::UsageRecord;
 
@@ -13,6 +14,19 @@ pub struct Exchange<'a> {
     /// The answers in canonical form, as they came to what was sent: where a name was redacted, under its alias. `None`
     /// where there are none.
     pub answers: Option<&'a Json>,
+    /// The labels of the request after content filters; `None` where they are those of the record.
+    pub redacted_labels: Option<&'a RequestLabels>,
+}
+
+impl Exchange<'_> {
+    /// The labels of a record's request that a destination may see.
+    pub(super) fn labels(&self, record: &UsageRecord) -> RequestLabels {
+        self.redacted_labels.cloned().unwrap_or_else(|| RequestLabels {
+            session_id: record.session_id.clone(),
+            trace: record.trace.clone(),
+            user: record.user.clone(),
+        })
+    }
 }
 
 /// Writes the messages that tell the destinations of a workspace of a request.
@@ -26,6 +40,9 @@ pub struct Exchange<'a> {
 pub trait Broadcast: Send + Sync {
     /// One message a destination that hears of this request. The record is the one that is about to be charged.
     fn messages<'a>(&self, record: &UsageRecord, exchange: &Exchange<'a>) -> Vec<OutboxMessage>;
+
+    /// Returns true if a destination may receive `session_id`, `user` and `trace` of requests of this workspace.
+    fn takes_labels(&self, workspace_id: WorkspaceId) -> bool;
 }
 
 /// Tells nobody: for embedding and for tests.
@@ -35,5 +52,9 @@ pub struct NoBroadcast;
 impl Broadcast for NoBroadcast {
     fn messages(&self, _: &UsageRecord, _: &Exchange<'_>) -> Vec<OutboxMessage> {
         Vec::new()
+    }
+
+    fn takes_labels(&self, _: WorkspaceId) -> bool {
+        false
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Broadcast, Destination, Destinations, Exchange, OutboxMessage, otlp};
+use crate::ids::WorkspaceId;
 use crate::system::IdGenerator;
 use crate::usage::UsageRecord;
 
@@ -42,6 +43,12 @@ impl Broadcast for Broadcaster {
                 OutboxMessage { id: self.ids.outbox_id(), destination_id: destination.id, payload: payload.clone() }
             })
             .collect()
+    }
+
+    fn takes_labels(&self, workspace_id: WorkspaceId) -> bool {
+        let own = self.destinations.of(workspace_id);
+        let all = own.as_deref().unwrap_or_default().iter().chain(&self.operators);
+        all.into_iter().any(|destination| destination.enabled && !destination.privacy_mode)
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Destination {
     pub signing_secret: Option<Hidden>,
     /// False while nothing is to be sent.
     pub enabled: bool,
-    /// True where what was asked and answered stays here.
+    /// True where what was asked and answered stays here, and what the caller said of it.
     pub privacy_mode: bool,
     /// Which share of sessions it hears of, in ten-thousandths: 1 to 10,000.
     pub sampling: u16,

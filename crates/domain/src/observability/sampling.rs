@@ -42,6 +42,13 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_sampled_at_rate_zero() {
+        assert_eq!(share(0), 0);
+        let first = (0..200_000).map(|n| SampledGroup::of(&n.to_string())).find(|group| group.is_among(1)).unwrap();
+        assert!(!first.is_among(0), "not even the first group");
+    }
+
+    #[test]
     fn what_a_lower_rate_has_a_higher_one_has_too() {
         for number in 0..2_000 {
             let group = SampledGroup::of(&number.to_string());

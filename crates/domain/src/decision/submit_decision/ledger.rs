@@ -69,7 +69,8 @@ impl Router {
         record: UsageRecord,
         answers: Option<&Json>,
     ) -> Result<(), SubmitDecisionError> {
-        let exchange = Exchange { inquiry: &submission.filtered.inquiry, answers };
+        let redacted_labels = submission.redacted_labels.as_ref();
+        let exchange = Exchange { inquiry: &submission.filtered.inquiry, answers, redacted_labels };
         let messages = self.ports.broadcaster.messages(&record, &exchange);
         let reserved = submission.funds.as_ref().map(|funds| funds.amount());
         if let Err(error) = self.ports.ledger.settle(Settlement { record: record.clone(), messages }).await {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::api_key::ApiKeyHash;
-use crate::decision::{Inquiry, Questions};
+use crate::decision::{Inquiry, Questions, RequestLabels};
 use crate::ids::{DestinationId, WorkspaceId};
 use crate::json::Json;
 use crate::observability::{DestinationKind, SampledGroup};
@@ -41,7 +41,7 @@ fn told(destinations: Vec<Destination>, operators: Option<Destination>, record: 
     let questions = Questions { json: Json::string("a secret question"), typed: None };
     let inquiry = Inquiry::new(questions, None);
     let broadcaster = Broadcaster::new(Arc::new(Fixed(destinations)), operators, Arc::new(SequentialIds::default()));
-    broadcaster.messages(record, &Exchange { inquiry: &inquiry, answers: None })
+    broadcaster.messages(record, &Exchange { inquiry: &inquiry, answers: None, redacted_labels: None })
 }
 
 #[test]
@@ -70,6 +70,57 @@ fn private_ones_do_not_hear_what_was_asked() {
     let messages = told(vec![destination(1), private], None, &record());
     assert!(messages[0].payload.text().contains("a secret question"));
     assert!(!messages[1].payload.text().contains("a secret question"));
+}
+
+#[test]
+fn private_ones_receive_no_labels() {
+    let labelled = UsageRecord {
+        session_id: Some("the session".to_owned()),
+        user: Some("the user".to_owned()),
+        trace: Json::parse(r#"{"trace_id":"the id","trace_name":"the name","span_name":"the span","team":"the team"}"#)
+            .ok(),
+        ..record()
+    };
+    let private = Destination { privacy_mode: true, ..destination(2) };
+    let messages = told(vec![destination(1), private], None, &labelled);
+    let bare = UsageRecord { session_id: None, user: None, trace: None, ..labelled };
+    for word in ["the session", "the user", "the name", "the span", "the team"] {
+        assert!(messages[0].payload.text().contains(word), "{word}");
+    }
+    assert_eq!(messages[1].payload, otlp::trace(&bare, None), "not even in an id");
+}
+
+#[test]
+fn others_receive_labels_as_filters_left_them() {
+    let inquiry = Inquiry::new(Questions { json: Json::string("q"), typed: None }, None);
+    let labels = RequestLabels { session_id: Some("[EMAIL]".to_owned()), ..RequestLabels::default() };
+    let exchange = Exchange { inquiry: &inquiry, answers: None, redacted_labels: Some(&labels) };
+    let ids = Arc::new(SequentialIds::default());
+    let broadcaster = Broadcaster::new(Arc::new(Fixed(vec![destination(1)])), None, ids);
+    let named = |name: &str| UsageRecord {
+        session_id: Some(name.to_owned()),
+        user: Some(name.to_owned()),
+        trace: Json::parse(&format!(r#"{{"team":"{name}"}}"#)).ok(),
+        ..record()
+    };
+    let sent = broadcaster.messages(&named("x@example.com"), &exchange);
+    let text = sent[0].payload.text();
+    assert!(text.contains("[EMAIL]") && !text.contains("x@example.com"), "{text}");
+}
+
+#[test]
+fn labels_are_taken_when_a_destination_may_receive_them() {
+    let takes = |own: Vec<Destination>, operators: Option<Destination>| {
+        let ids = Arc::new(SequentialIds::default());
+        Broadcaster::new(Arc::new(Fixed(own)), operators, ids).takes_labels(record().workspace_id)
+    };
+    let private = || Destination { privacy_mode: true, ..destination(2) };
+    let disabled = || Destination { enabled: false, ..destination(3) };
+    let elsewhere = Destination { workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(5)), ..destination(4) };
+    assert!(!takes(Vec::new(), None));
+    assert!(!takes(vec![private(), disabled(), elsewhere], Some(private())));
+    assert!(takes(vec![private(), destination(1)], None));
+    assert!(takes(Vec::new(), Some(destination(1))));
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn same_as_file(name: &str, body: &Json) {
 #[test]
 fn an_answered_request_is_as_on_file() {
     let (inquiry, answers) = (inquiry("the state"), json(r#"{"q":{"type":"noul","noul":0.50}}"#));
-    let exchange = Exchange { inquiry: &inquiry, answers: Some(&answers) };
+    let exchange = Exchange { inquiry: &inquiry, answers: Some(&answers), redacted_labels: None };
     same_as_file("completed", &trace(&record(), Some(&exchange)));
 }
 
@@ -135,21 +135,33 @@ fn a_failed_request_that_says_nothing_of_itself_is_as_on_file() {
 }
 
 #[test]
-fn a_private_trace_has_no_word_of_what_was_asked_and_is_the_same_otherwise() {
+fn private_trace_has_nothing_of_the_caller_s() {
     let (inquiry, answers) = (inquiry("the state"), json(r#"{"q":"the answer"}"#));
-    let exchange = Exchange { inquiry: &inquiry, answers: Some(&answers) };
+    let exchange = Exchange { inquiry: &inquiry, answers: Some(&answers), redacted_labels: None };
     let (whole, private) = (trace(&record(), Some(&exchange)), trace(&record(), None));
     for word in ["the state", "Is it", "the answer"] {
         assert!(whole.text().contains(word) && !private.text().contains(word), "{word}");
     }
+    // The spans that the caller named are not there; the others are the same.
     let ids = |body: &Json| spans(body).iter().map(|span| span["spanId"].clone()).collect::<Vec<_>>();
-    assert_eq!(ids(&whole), ids(&private));
+    assert_eq!(ids(&whole)[2..], ids(&private));
+    for key in ["session.id", "gen_ai.conversation.id", "user.id"] {
+        assert!(attribute(&spans(&whole)[2], key).is_some() && attribute(&spans(&private)[0], key).is_none(), "{key}");
+    }
+    assert!(!private.text().contains("trace.metadata"));
+    let unlabelled = UsageRecord { session_id: None, user: None, trace: None, ..record() };
+    assert_eq!(private, trace(&unlabelled, None));
+}
+
+/// The trace that a destination receives which is not private.
+fn told(record: &UsageRecord) -> Json {
+    trace(record, Some(&Exchange { inquiry: &inquiry("the state"), answers: None, redacted_labels: None }))
 }
 
 #[test]
 fn the_same_request_is_the_same_spans_and_another_has_others() {
     let ids = |record: &UsageRecord| {
-        let spans = spans(&trace(record, None));
+        let spans = spans(&told(record));
         spans.iter().map(|span| span["spanId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(ids(&record()), ids(&record()));
@@ -167,7 +179,7 @@ fn with_trace(trace: &str) -> UsageRecord {
 
 #[test]
 fn ids_of_the_caller_are_taken_or_made_of_what_it_wrote() {
-    let trace_id = |text: &str| spans(&trace(&with_trace(text), None))[0]["traceId"].as_str().unwrap().to_owned();
+    let trace_id = |text: &str| spans(&told(&with_trace(text)))[0]["traceId"].as_str().unwrap().to_owned();
     let plain = "4bf92f3577b34da6a3ce929d0e0e4736";
     assert_eq!(trace_id(&format!(r#"{{"trace_id":"{plain}"}}"#)), plain);
     // The beginning of the SHA-256 of `abc`.
@@ -178,7 +190,7 @@ fn ids_of_the_caller_are_taken_or_made_of_what_it_wrote() {
         assert_eq!(trace_id(none), own, "{none}");
     }
     assert_eq!(trace_id(r#"{"trace_id":12}"#), trace_id(r#"{"trace_id":"12"}"#));
-    let parent = |text: &str| spans(&trace(&with_trace(text), None))[0]["parentSpanId"].clone();
+    let parent = |text: &str| spans(&told(&with_trace(text)))[0]["parentSpanId"].clone();
     assert_eq!(parent(r#"{"parent_span_id":"00F067AA0BA902B7"}"#), "00f067aa0ba902b7");
     assert_eq!(parent(r#"{"parent_span_id":"abc"}"#), "ba7816bf8f01cfea");
     assert!(parent("{}").is_null());
@@ -196,7 +208,7 @@ fn spans_hang_below_each_other_as_far_as_they_have_names() {
             &["t", "s", "g"],
         ),
     ] {
-        let spans = spans(&trace(&with_trace(text), None));
+        let spans = spans(&told(&with_trace(text)));
         let depth = names.len();
         assert_eq!(spans.iter().take(depth).map(|span| span["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
         for place in 1..depth {
@@ -212,7 +224,7 @@ fn spans_hang_below_each_other_as_far_as_they_have_names() {
 #[test]
 fn long_content_is_cut_at_a_character_and_marked() {
     let (inquiry, answers) = (inquiry(&"é".repeat(300_000)), Json::string(&"x".repeat(300_000)));
-    let exchange = Exchange { inquiry: &inquiry, answers: Some(&answers) };
+    let exchange = Exchange { inquiry: &inquiry, answers: Some(&answers), redacted_labels: None };
     let body = trace(&record(), Some(&exchange));
     assert!(body.text().len() < 700_000, "{}", body.text().len());
     let span = &spans(&body)[2];
@@ -226,7 +238,7 @@ fn long_content_is_cut_at_a_character_and_marked() {
         assert!((262_143..=262_144).contains(&length), "{length}");
     }
     let (short, answers) = (self::inquiry("short"), json("{}"));
-    let exchange = Exchange { inquiry: &short, answers: Some(&answers) };
+    let exchange = Exchange { inquiry: &short, answers: Some(&answers), redacted_labels: None };
     assert!(!trace(&record(), Some(&exchange)).text().contains("truncated"));
 }
 
@@ -236,14 +248,14 @@ fn a_callers_metadata_is_bounded_and_marked() {
     let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(1_000_000));
     let name = format!(r#"{{"{}":1}}"#, "n".repeat(100_000));
     for (text, most) in [(format!("{{{}}}", many.join(",")), 64), (long, 1), (name, 0)] {
-        let body = trace(&with_trace(&text), None);
+        let body = told(&with_trace(&text));
         assert!(body.text().len() < 100_000, "{}", body.text().len());
         let span = &spans(&body)[0];
         assert_eq!(attribute(span, "tollgate.trace.truncated").unwrap()["boolValue"], true);
         let keys = span["attributes"].as_array().unwrap().iter();
         assert_eq!(keys.filter(|one| one["key"].as_str().unwrap().starts_with("trace.metadata.")).count(), most);
     }
-    let twice = trace(&with_trace(r#"{"a":1,"a":"two"}"#), None);
+    let twice = told(&with_trace(r#"{"a":1,"a":"two"}"#));
     assert_eq!(attribute(&spans(&twice)[0], "trace.metadata.a").unwrap()["stringValue"], "two");
 }
 
@@ -252,7 +264,7 @@ fn hostile_names_are_quoted_and_cut() {
     let text = format!(r#"{{"generation_name":"{}","trace_name":"\"}}]\u0000"}}"#, "n".repeat(1_000));
     let hostile =
         UsageRecord { requested_model: "\"}],".repeat(10_000), outcome: UsageOutcome::Cancelled, ..with_trace(&text) };
-    let spans = spans(&trace(&hostile, None));
+    let spans = spans(&told(&hostile));
     assert_eq!(spans[0]["name"], "\"}]\u{0}");
     assert_eq!(spans[1]["name"].as_str().unwrap().len(), 256);
     assert_eq!(spans[1]["status"]["code"], 2);

@@ -6,6 +6,7 @@ use super::attributes::{Attributes, cut};
 use super::metadata::{NAME, TraceMetadata};
 use super::span::{Kind, Lasting, Span};
 use super::{RESOURCE_SPANS, content, ids};
+use crate::decision::RequestLabels;
 use crate::guardrail::filter::Finding;
 use crate::json::Json;
 use crate::observability::Exchange;
@@ -19,9 +20,10 @@ const MOST: usize = 64;
 const PATH: usize = 1024;
 
 /// The trace of a request: a span of the operation with one span an attempt below it, below the spans that the caller
-/// gave names to. Without `exchange` it holds nothing of what was asked and answered.
+/// gave names to. Without `exchange` it holds nothing of what was asked and answered, and nothing that the caller said of it.
 pub fn trace(record: &UsageRecord, exchange: Option<&Exchange<'_>>) -> Json {
-    let metadata = TraceMetadata::of(record.trace.as_ref());
+    let labels = exchange.map(|exchange| exchange.labels(record)).unwrap_or_default();
+    let metadata = TraceMetadata::of(labels.trace.as_ref());
     let trace_id = metadata.trace_id(&record.id);
     let own = |role: &str| ids::span_id(&format!("{} {role}", record.id));
     let whole = Lasting::after(record.created_at, Duration::ZERO, record.latency);
@@ -32,7 +34,7 @@ pub fn trace(record: &UsageRecord, exchange: Option<&Exchange<'_>>) -> Json {
     for (role, name) in named.into_iter().filter_map(|(role, name)| Some((role, name.as_deref()?))) {
         let id = own(role);
         let mut attributes = Attributes::default();
-        attributes.maybe("session.id", record.session_id.as_deref()).maybe("user.id", record.user.as_deref());
+        attributes.maybe("session.id", labels.session_id.as_deref()).maybe("user.id", labels.user.as_deref());
         let span = Span {
             trace_id: &trace_id,
             id: &id,
@@ -56,7 +58,7 @@ pub fn trace(record: &UsageRecord, exchange: Option<&Exchange<'_>>) -> Json {
         name: metadata.generation_name.as_deref().unwrap_or(&default_name),
         kind: Kind::Client,
         lasting: whole,
-        attributes: attributes(record, &metadata, exchange),
+        attributes: attributes(record, (&labels, &metadata), exchange),
         events: record.findings.iter().take(MOST).map(finding).collect(),
         error,
     };
@@ -80,7 +82,11 @@ fn wrapped(spans: &str) -> Json {
     Json::object([(RESOURCE_SPANS, element.as_str())])
 }
 
-fn attributes(record: &UsageRecord, metadata: &TraceMetadata, exchange: Option<&Exchange<'_>>) -> Attributes {
+fn attributes(
+    record: &UsageRecord,
+    (labels, metadata): (&RequestLabels, &TraceMetadata),
+    exchange: Option<&Exchange<'_>>,
+) -> Attributes {
     let mut attributes = Attributes::default();
     let cost = record.cost.to_string();
     attributes
@@ -100,9 +106,9 @@ fn attributes(record: &UsageRecord, metadata: &TraceMetadata, exchange: Option<&
         .text("tollgate.workspace_id", &record.workspace_id.to_string())
         .text("tollgate.api_key_hash", &record.api_key.to_string())
         .int("tollgate.attempts", i128::try_from(record.attempts.len()).unwrap_or(i128::MAX))
-        .maybe("session.id", record.session_id.as_deref())
-        .maybe("gen_ai.conversation.id", record.session_id.as_deref())
-        .maybe("user.id", record.user.as_deref());
+        .maybe("session.id", labels.session_id.as_deref())
+        .maybe("gen_ai.conversation.id", labels.session_id.as_deref())
+        .maybe("user.id", labels.user.as_deref());
     if record.outcome != UsageOutcome::Completed {
         attributes.text("error.type", last_outcome(record));
     }

@@ -5,8 +5,8 @@ use super::stage::*;
 use super::*;
 use crate::decision::Unfiltered;
 use crate::guardrail::{ContentFilter, FilterAction, GuardrailRules};
-use crate::observability::MockMeter;
-use crate::system::{MockWorkers, Work, WorkLost};
+use crate::observability::{Exchange, MockBroadcast, MockMeter};
+use crate::system::{InPlace, MockWorkers, Work, WorkLost};
 
 /// One filter, or eight, may look through so many bytes where it is asked for.
 const PROMPT: usize = 16 << 10;
@@ -147,4 +147,65 @@ async fn what_blocks_blocks_elsewhere_too_and_is_counted_once() {
     let refused = world.ask(of_bytes(PROMPT + 1)).await.end().await.unwrap_err();
     assert!(matches!(refused, SubmitDecisionError::Blocked(_)), "{refused:?}");
     assert!(world.upstreams().is_empty());
+}
+
+fn labelled(trace_bytes: usize) -> DecisionRequest {
+    let trace = Json::object([("note", Json::string(&"x@example.com ".repeat(trace_bytes / 14)).text())]);
+    let clean = asking(r#"{"q":{"type":"noul","instructions":"?"}}"#);
+    DecisionRequest { trace: Some(trace), user: Some("x@example.com".to_owned()), ..clean }
+}
+
+/// A broadcaster that takes labels and keeps those it is given.
+fn keeping(kept: &Arc<Mutex<Vec<Option<RequestLabels>>>>) -> MockBroadcast {
+    let mut broadcaster = MockBroadcast::new();
+    broadcaster.expect_takes_labels().return_const(true);
+    let kept = Arc::clone(kept);
+    broadcaster.expect_messages().returning(move |_, exchange: &Exchange<'_>| {
+        kept.lock().unwrap().push(exchange.redacted_labels.cloned());
+        Vec::new()
+    });
+    broadcaster
+}
+
+async fn labels_of(plan: Plan, request: DecisionRequest) -> Option<RequestLabels> {
+    let kept = Arc::default();
+    let world = Plan { broadcaster: Arc::new(keeping(&kept)), ..plan }.build();
+    let stored = request.user.clone();
+    let asked = world.ask(request).await;
+    world.answer(0, 1).await;
+    asked.end().await.unwrap();
+    assert_eq!(world.record().user, stored, "the record keeps what came");
+    let kept = kept.lock().unwrap();
+    let [labels] = &kept[..] else { panic!("one message, not {}", kept.len()) };
+    labels.clone()
+}
+
+#[tokio::test]
+async fn labels_are_redacted_and_block_nothing_when_filters_block() {
+    let plan = under(guardrail(emails(FilterAction::Block))).0;
+    let labels = labels_of(plan, labelled(1_000)).await.unwrap();
+    assert_eq!(labels.user.as_deref(), Some("[EMAIL]"));
+    assert!(!labels.trace.unwrap().text().contains("example.com"));
+}
+
+#[tokio::test]
+async fn labels_are_those_of_the_record_when_no_filter_applies() {
+    let plan = under(guardrail(GuardrailRules::default())).0;
+    assert_eq!(labels_of(plan, labelled(1_000)).await, None);
+}
+
+#[tokio::test]
+async fn large_labels_are_redacted_on_a_worker() {
+    let labels = labels_of(redacting(InPlace), labelled(40_000)).await.unwrap();
+    assert!(labels.trace.unwrap().text().contains("[EMAIL] [EMAIL]"));
+    let withheld = labels_of(redacting(losing(Err(WorkLost::Stopped))), labelled(40_000)).await;
+    assert_eq!(withheld, Some(RequestLabels::default()));
+}
+
+#[tokio::test]
+async fn labels_are_not_filtered_when_no_destination_takes_them() {
+    let world = redacting(nobody()).build();
+    let asked = world.ask(labelled(40_000)).await;
+    world.answer(0, 1).await;
+    asked.end().await.unwrap();
 }

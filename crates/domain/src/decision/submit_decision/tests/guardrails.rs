@@ -56,11 +56,14 @@ async fn what_is_sent_is_byte_for_byte_what_was_filtered() {
         assert_eq!(exchange.inquiry, &*told, "others are told of what was sent");
         let answers = exchange.answers.unwrap().text();
         assert!(answers.contains("is [EMAIL] angry") && !answers.contains("example.com"), "{answers}");
+        assert_eq!(exchange.redacted_labels.and_then(|labels| labels.user.as_deref()), Some("u of [EMAIL]"));
         Vec::new()
     });
+    broadcaster.expect_takes_labels().times(1).return_const(true);
     plan.broadcaster = Arc::new(broadcaster);
     let world = plan.build();
-    let asked = world.ask(about("from eve@example.com")).await;
+    let request = DecisionRequest { user: Some("u of eve@example.com".to_owned()), ..about("from eve@example.com") };
+    let asked = world.ask(request).await;
     let sent = world.call(0).inquiry;
     assert_eq!(sent, expected.inquiry);
     let bytes = format!("{}{}", sent.questions.json.text(), sent.state.as_ref().unwrap().text());
