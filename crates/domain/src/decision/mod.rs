@@ -3,6 +3,7 @@
 mod answers;
 mod confidence;
 mod errors;
+pub(crate) mod inline_content;
 mod model;
 mod parse;
 mod ports;

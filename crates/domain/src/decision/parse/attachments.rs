@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::path::Path;
 use super::questions::{TWICE, once};
+use crate::decision::inline_content::inline_contents;
 use crate::decision::{Asset, Attachments, InvalidDecision};
-use crate::json::{Json, JsonKind, first_repeated};
+use crate::json::{Json, JsonKind, Member, first_repeated};
 
 /// The content of an asset that came as a part of its own beside the JSON.
 #[derive(Clone, PartialEq, Eq)]
@@ -66,6 +67,7 @@ fn of_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, Inv
         let wanted = once(&fields, "part", &path)?
             .map(|part| part.as_str().ok_or_else(|| part_path.fault("must be a string")))
             .transpose()?;
+        has_one_content(&fields, wanted.is_some(), &path)?;
         let (data, media_type) = match wanted {
             None => (Arc::from([]), None),
             Some(wanted) => {
@@ -84,4 +86,18 @@ fn of_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, Inv
         return Err(root.fault("does not name every part of the body"));
     }
     Ok(read)
+}
+
+/// Rejects an asset with two contents: providers differ in which of them counts, and filters would read one of them.
+fn has_one_content(fields: &[Member<'_>], has_part: bool, path: &Path<'_>) -> Result<(), InvalidDecision> {
+    let mut contents = inline_contents(fields);
+    let Some(first) = contents.next() else { return Ok(()) };
+    let fault = |name, others| {
+        Path::Member(path, name).fault(format!("is inline content beside {others}; an asset has one content"))
+    };
+    match contents.next() {
+        _ if has_part => Err(fault(first, "a part")),
+        Some(second) => Err(fault(second, "other inline content")),
+        None => Ok(()),
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::attachment;
 use super::documents::{self, Body, Document, Place};
 use super::scan::{Form, Found, Node, Scan};
 use super::{Aliases, Blocked, CompiledFilters, paths, rewrite};
@@ -58,17 +59,16 @@ impl CompiledFilters {
         }
         let documents = documents::of(inquiry);
         let mut findings = Findings::default();
-        let mut redacted = Vec::new();
+        let (mut redacted, mut has_medium) = (Vec::new(), false);
         for document in &documents {
             let Body::Readable(text, form) = &document.body else {
-                self.unreadable(document, None, "", &mut findings)?;
+                self.unreadable(&document.root, None, &mut findings)?;
                 continue;
             };
             let mut found = Scan::of(self, text, *form, false);
-            let is_first =
-                document.medium.is_some_and(|medium| found.block.is_none_or(|(_, node)| medium.start < node.start));
-            if is_first {
-                self.unreadable(document, document.medium, text, &mut findings)?;
+            has_medium |= found.medium.is_some();
+            if found.medium.is_some_and(|medium| found.block.is_none_or(|(_, node)| medium.start < node.start)) {
+                self.unreadable(&document.root, Some((text, &found)), &mut findings)?;
             }
             if let Some((filter, node)) = found.block {
                 return Err(self.blocked(filter, text, &document.root, node, &found.keys));
@@ -86,22 +86,17 @@ impl CompiledFilters {
                 }
             }
         }
+        if matches!(inquiry.attachments, Attachments::InState) && !has_medium {
+            self.unreadable("state", None, &mut findings)?;
+        }
         let (inquiry, aliases) = self.rebuilt(inquiry, &redacted)?;
         Ok(Filtered { inquiry, aliases, findings: findings.told(self) })
     }
 
     /// Media that nobody can read: refused where something would have to be kept back, else noted.
-    fn unreadable(
-        &self,
-        document: &Document<'_>,
-        node: Option<Node>,
-        text: &str,
-        findings: &mut Findings,
-    ) -> Result<(), Blocked> {
-        let path = match node {
-            Some(node) => paths::of(text, &document.root, &[node], &[]).pop().unwrap_or_default(),
-            None => document.root.clone(),
-        };
+    fn unreadable(&self, root: &str, found: Option<(&str, &Found)>, findings: &mut Findings) -> Result<(), Blocked> {
+        let path = found.and_then(|(text, found)| paths::of(text, root, &[found.medium?], &found.keys).pop());
+        let path = path.unwrap_or_else(|| root.to_owned());
         if let Some(filter) = self.severest().and_then(|place| self.filters.get(place)) {
             let label = UNREADABLE_ATTACHMENT.to_owned();
             return Err(Blocked { guardrail_id: filter.guardrail_id, label, path });
@@ -159,10 +154,10 @@ impl CompiledFilters {
                     new.questions = questions;
                 }),
                 Place::AssetEntry(index) => {
-                    change(&mut new.attachments, index, |asset| documents::with_entry(asset, text))
+                    change(&mut new.attachments, index, |asset| attachment::with_entry(asset, text))
                 }
                 Place::AssetPart(index) | Place::AssetInline(index) => {
-                    change(&mut new.attachments, index, |asset| documents::with_content(asset, text))
+                    change(&mut new.attachments, index, |asset| attachment::with_content(asset, text))
                 }
                 Place::AssetName(_) | Place::AssetType(_) | Place::Media => None,
             };

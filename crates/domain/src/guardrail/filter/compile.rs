@@ -1,6 +1,7 @@
 //! Filters of several guardrails, checked and ready for use.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use regex::{RegexSet, RegexSetBuilder};
 
@@ -19,18 +20,18 @@ const MAX_LABEL_CHARS: usize = 100;
 const MAX_COMPILED: usize = 8 << 20;
 
 /// Filters of all guardrails that apply together, ready for use.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CompiledFilters {
     /// In the order of the guardrails, patterns before those that come with the service.
     pub(super) filters: Vec<Filter>,
-    customs: Vec<Customs>,
+    customs: Vec<Arc<Customs>>,
     builtins: Builtins,
     /// What stands in for matches.
     placeholders: Vec<String>,
 }
 
 /// One filter.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Filter {
     pub(super) guardrail_id: GuardrailId,
     pub(super) action: FilterAction,
@@ -64,11 +65,16 @@ impl CompiledFilters {
             compiled.add_customs(id, rules)?;
             compiled.add_builtins(id, rules)?;
         }
-        let redacting = compiled.filters.iter().filter(|filter| filter.action == FilterAction::Redact);
-        compiled.placeholders = redacting.map(|filter| filter.placeholder.clone()).collect();
-        compiled.placeholders.sort();
-        compiled.placeholders.dedup();
+        compiled.collect_placeholders();
         Ok(compiled)
+    }
+
+    /// Collects what the filters that redact put in place of matches.
+    pub(super) fn collect_placeholders(&mut self) {
+        let redacting = self.filters.iter().filter(|filter| filter.action == FilterAction::Redact);
+        self.placeholders = redacting.map(|filter| filter.placeholder.clone()).collect();
+        self.placeholders.sort();
+        self.placeholders.dedup();
     }
 
     /// How many there are.
@@ -106,7 +112,7 @@ impl CompiledFilters {
                 format!("take more than {most} MiB when compiled together; use fewer or simpler ones"),
             )
         })?;
-        self.customs.push(Customs { set, patterns });
+        self.customs.push(Arc::new(Customs { set, patterns }));
         Ok(())
     }
 
@@ -194,7 +200,8 @@ impl CompiledFilters {
         for (slug, place) in self.builtins.all() {
             builtin::each(*slug, subject, &digits, &mut |span| found(*place, looks.map.source(span)));
             if *slug == BuiltinFilter::RegexPromptInjection && views.folded.is_some() {
-                builtin::hidden(&views.plain.text, &mut |span| found(*place, views.plain.map.source(span)));
+                let read = views.unescaped();
+                builtin::hidden(&read.text, &mut |span| found(*place, read.map.source(span)));
             }
         }
     }
@@ -216,7 +223,8 @@ impl CompiledFilters {
         source: Source,
         found: &mut dyn FnMut(Range<usize>),
     ) {
-        let custom = self.customs.iter().flat_map(|customs| &customs.patterns).find(|(_, place)| *place == filter);
+        let custom =
+            self.customs.iter().flat_map(|customs| customs.patterns.iter()).find(|(_, place)| *place == filter);
         if let Some((pattern, _)) = custom {
             for view in [Some(&views.plain), views.folded.as_ref()].into_iter().flatten() {
                 pattern.each(&view.text, |span| found(view.map.source(span)));
@@ -230,19 +238,43 @@ impl CompiledFilters {
         }
     }
 
-    /// True where a place in a text is nothing but what stands in for an earlier match; in a name, with the number by
-    /// which names are told apart.
-    pub(super) fn is_placeholder(&self, text: &str, place: &Range<usize>, in_name: bool) -> bool {
+    /// What is done with matches of a filter.
+    pub(super) fn action(&self, filter: usize) -> Option<FilterAction> {
+        self.filters.get(filter).map(|filter| filter.action)
+    }
+
+    /// What an earlier redaction put where a match is, if the match is nothing else. `name_end` is the end of the name
+    /// that the match is in: names may go on with a number that tells them apart.
+    pub(super) fn placeholder_at(
+        &self,
+        text: &str,
+        place: &Range<usize>,
+        name_end: Option<usize>,
+    ) -> Option<Placeholder> {
         const MAX_DIGITS: usize = 7;
         let longest = self.placeholders.iter().map(String::len).max().unwrap_or_default();
         let bytes = text.as_bytes();
         let from = place.start.saturating_sub(longest + 1 + MAX_DIGITS);
-        let open = bytes.get(from..=place.start).and_then(|before| before.iter().rposition(|byte| *byte == b'['));
-        let Some(rest) = open.and_then(|open| text.get(from + open..)) else { return false };
-        let Some(known) = self.placeholders.iter().find(|known| rest.starts_with(known.as_str())) else { return false };
-        let after = &rest.as_bytes()[known.len()..];
-        let digits = after.iter().skip(1).take(MAX_DIGITS).take_while(|byte| byte.is_ascii_digit()).count();
-        let number = if in_name && after.first() == Some(&b' ') && digits > 0 { 1 + digits } else { 0 };
-        place.end <= text.len() - rest.len() + known.len() + number
+        let open = bytes.get(from..=place.start)?.iter().rposition(|byte| *byte == b'[')? + from;
+        let known = self.placeholders.iter().find(|known| text[open..].starts_with(known.as_str()))?;
+        let end = open + known.len();
+        if place.end <= end {
+            return Some(Placeholder::Whole);
+        }
+        let digits = text.get(end..name_end?)?.strip_prefix(' ')?;
+        let is_number = (1..=MAX_DIGITS).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0');
+        let number = if is_number { digits.parse().ok()? } else { return None };
+        (number > 1).then_some(Placeholder::Numbered(number))
     }
+}
+
+/// Text that an earlier redaction wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placeholder {
+    /// A label in brackets.
+    Whole,
+    /// A label in brackets and the number that tells the name apart from others in its object.
+    Numbered(usize),
 }

@@ -8,15 +8,20 @@
 //! | `scan`, `number`, `run` | every string, name and number of a text, and text that is split over neighbours |
 //! | `rewrite`, `paths` | matches to the redacted text, and to the places that are told |
 //! | `apply`, `documents`, `aliases` | an inquiry through all of it, and the names of its answers |
+//! | `attachment`, `media` | what of assets and of parts can be read |
+//! | `labels` | session, user and trace for destinations |
 
 mod aliases;
 mod apply;
+mod attachment;
 mod builtin;
 mod compile;
 mod documents;
 mod errors;
 mod fold;
 mod label;
+mod labels;
+mod media;
 mod number;
 mod paths;
 mod pattern;

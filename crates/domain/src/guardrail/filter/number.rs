@@ -1,22 +1,31 @@
 //! Numbers with an exponent, written out.
 
-/// Digits of a number that is written out, and places that its point is moved: longer ones say nothing to a filter.
-const MAX: usize = 40;
+use std::iter::repeat_n;
 
-/// A JSON number with an exponent as it is without one; `None` where it has none, is a fraction or is too long.
+/// Zeros that an exponent adds at most. A number with more goes on with them and says nothing new.
+const MAX_ZEROS: usize = 40;
+
+/// A JSON number with an exponent as it is without one, exactly but for zeros beyond [`MAX_ZEROS`]; `None` where it has
+/// no exponent or is less than one. Takes memory linear in the number's text.
 pub(super) fn written_out(number: &str) -> Option<String> {
     let (mantissa, exponent) = number.trim_start_matches('-').split_once(['e', 'E'])?;
+    // One beyond all texts would make the number zero or infinite.
     let exponent: i64 = exponent.parse().ok()?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let places = usize::try_from(i64::try_from(whole.len()).ok()?.checked_add(exponent)?).ok()?;
     let digits = format!("{whole}{fraction}");
-    if digits.len() > MAX || !(1..=MAX).contains(&places) {
-        return None;
-    }
-    let padded = format!("{digits:0<places$}");
-    let (whole, fraction) = padded.split_at(places);
-    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
-    Some(if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") })
+    let significant = digits.trim_start_matches('0');
+    let leading = i64::try_from(digits.len() - significant.len()).ok()?;
+    let significant = significant.trim_end_matches('0');
+    let places = i64::try_from(whole.len()).ok()?.checked_add(exponent)?.checked_sub(leading)?;
+    let places = usize::try_from(places).ok().filter(|places| *places > 0 && !significant.is_empty())?;
+    Some(match significant.split_at_checked(places) {
+        Some((whole, "")) => whole.to_owned(),
+        Some((whole, fraction)) => format!("{whole}.{fraction}"),
+        None => {
+            let zeros = (places - significant.len()).min(MAX_ZEROS);
+            significant.chars().chain(repeat_n('0', zeros)).collect()
+        }
+    })
 }
 
 #[cfg(test)]
@@ -29,18 +38,33 @@ mod tests {
     #[case("-4.1115E+3", Some("4111.5"))]
     #[case("41110e-1", Some("4111"))]
     #[case("0.4111e4", Some("4111"))]
+    #[case("0.0004111e7", Some("4111"))]
     #[case("4e3", Some("4000"))]
+    #[case("4111e00000000000000000000000000000", Some("4111"))]
     #[case("4111", None)]
     #[case("4111e-4", None)]
-    #[case("1e400", None)]
+    #[case("0e9", None)]
+    #[case("0.000e9", None)]
     #[case("1e-99999999999999999999", None)]
-    fn the_point_is_moved(#[case] number: &str, #[case] expected: Option<&str>) {
+    #[case("1e9223372036854775807", None)]
+    fn written_out_moves_the_point(#[case] number: &str, #[case] expected: Option<&str>) {
         assert_eq!(written_out(number).as_deref(), expected);
     }
 
     #[test]
-    fn long_numbers_are_left_alone() {
-        assert_eq!(written_out(&format!("{}e1", "1".repeat(MAX + 1))), None);
-        assert_eq!(written_out("1e40"), None);
+    fn written_out_is_exact_when_the_number_is_long() {
+        for length in [1, 39, 40, 41, 100, 100_000] {
+            let (zeros, ones) = ("0".repeat(length), "1".repeat(length));
+            assert_eq!(written_out(&format!("4111{zeros}e-{length}")).unwrap(), "4111");
+            assert_eq!(written_out(&format!("0.{zeros}4111e{}", length + 4)).unwrap(), "4111");
+            assert_eq!(written_out(&format!("4.111{zeros}e3")).unwrap(), "4111");
+            assert_eq!(written_out(&format!("4111{ones}e-{length}")).unwrap(), format!("4111.{ones}"));
+        }
+    }
+
+    #[test]
+    fn written_out_bounds_the_zeros_that_an_exponent_adds() {
+        assert_eq!(written_out("4.111e43").unwrap(), format!("4111{}", "0".repeat(40)));
+        assert_eq!(written_out("4.111e999999999").unwrap(), format!("4111{}", "0".repeat(40)));
     }
 }

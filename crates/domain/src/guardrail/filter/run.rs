@@ -135,7 +135,7 @@ impl<'t> Run<'t> {
                 has_own |= own.start < fragment.end && fragment.start < own.end;
             });
             let is_exempt = filter.action == FilterAction::Redact || again;
-            if has_own || is_exempt && !fragment.is_empty() && filters.is_placeholder(text, fragment, false) {
+            if has_own || is_exempt && !fragment.is_empty() && filters.placeholder_at(text, fragment, None).is_some() {
                 return;
             }
         }

@@ -1,8 +1,11 @@
 //! Every string, name and number of one text.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::builtin::{Hint, Source};
+use super::compile::Placeholder;
+use super::media::Media;
 use super::run::{Piece, Run};
 use super::text::Views;
 use super::tokens::{Token, Tokens, content};
@@ -74,12 +77,20 @@ pub(super) struct Found {
     pub(super) tallies: Vec<Tally>,
     /// Where the names begin in which something was found.
     pub(super) keys: Vec<usize>,
+    /// The first medium that no filter can read.
+    pub(super) medium: Option<Node>,
 }
 
 impl Found {
     pub(super) fn block_at(&mut self, filter: usize, node: Node) {
         if self.block.is_none_or(|(_, first)| node.start < first.start) {
             self.block = Some((filter, node));
+        }
+    }
+
+    fn medium_at(&mut self, node: Node) {
+        if self.medium.is_none_or(|first| node.start < first.start) {
+            self.medium = Some(node);
         }
     }
 
@@ -96,12 +107,48 @@ impl Found {
 /// What the words of a text are.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form<'q> {
-    /// JSON of the caller's.
-    Json,
+    /// JSON of the caller's, with the rule for media in it.
+    Json(Media),
     /// The object of these questions. The words that make up a question are ours and are not looked at.
     Questions(&'q [Question]),
     /// No JSON.
     Text,
+}
+
+/// Arrays and objects below a member that its name's hint reaches into.
+const HINT_REACH: u8 = 8;
+/// Digits of the shortest number that a hint from above its object or array makes a secret. Shorter ones are settings
+/// such as a minimum length.
+const MIN_HINTED_NUMBER: usize = 4;
+
+/// What the names above a value say about it.
+#[derive(Debug, Clone, Copy, Default)]
+struct NameHint {
+    hint: Hint,
+    /// Arrays and objects between the name and the value.
+    distance: u8,
+}
+
+impl NameHint {
+    /// The hint for what is inside a value that this is the hint for.
+    fn inside(self) -> Self {
+        if self.distance < HINT_REACH { Self { distance: self.distance + 1, ..self } } else { Self::default() }
+    }
+
+    /// The hint for a number of that many bytes.
+    fn for_number(self, bytes: usize) -> Hint {
+        let is_setting = self.hint == Hint::Secret && self.distance > 0 && bytes < MIN_HINTED_NUMBER;
+        if is_setting { Hint::None } else { self.hint }
+    }
+}
+
+/// A match in a name that is exempt if its object has enough members.
+struct NumberedName {
+    node: Node,
+    filter: usize,
+    span: Range<usize>,
+    /// The number that tells the name apart from others.
+    number: usize,
 }
 
 /// An array or object that is open.
@@ -110,14 +157,38 @@ struct Frame<'t> {
     start: usize,
     /// How many members or elements were begun.
     count: usize,
-    /// The member that comes next: its name, what that says, and whether its value is one of our words.
-    name: &'t str,
-    hint: Hint,
+    /// The member that comes next: its name as it is read, what that says, and whether its value is one of our words.
+    name: Cow<'t, str>,
+    hint: NameHint,
     is_ours: bool,
+    /// True if the next member is the `text` or `content` of a part.
+    is_column: bool,
+    /// What the names above this array or object say.
+    inherited: NameHint,
     /// The strings in it.
     run: Run<'t>,
     /// The strings named `text` or `content` in objects that are elements of it.
     columns: Run<'t>,
+    /// Names that may have been numbered by an earlier redaction.
+    numbered: Vec<NumberedName>,
+}
+
+impl Frame<'_> {
+    fn open(is_object: bool, start: usize, inherited: NameHint) -> Self {
+        Self {
+            is_object,
+            start,
+            count: 0,
+            name: Cow::Borrowed(""),
+            hint: if is_object { NameHint::default() } else { inherited },
+            is_ours: false,
+            is_column: false,
+            inherited,
+            run: Run::default(),
+            columns: Run::default(),
+            numbered: Vec::new(),
+        }
+    }
 }
 
 /// Looks through a text.
@@ -127,6 +198,7 @@ pub(super) struct Scan<'f, 't> {
     form: Form<'f>,
     /// True where what stands in for earlier matches is nobody's match.
     is_again: bool,
+    media: Media,
     wants_hints: bool,
     found: Found,
     hits: Vec<(usize, Range<usize>)>,
@@ -137,13 +209,20 @@ impl<'f, 't> Scan<'f, 't> {
     pub(super) fn of(filters: &'f CompiledFilters, text: &'t str, form: Form<'f>, again: bool) -> Found {
         let found = Found { tallies: vec![Tally::default(); filters.filters.len()], ..Found::default() };
         let wants_hints = filters.wants_hints();
-        let mut scan = Self { filters, text, form, is_again: again, wants_hints, found, hits: Vec::new() };
+        let media = match form {
+            Form::Json(media) => media,
+            Form::Questions(_) => Media::InPlainJson,
+            Form::Text => Media::Ignored,
+        };
+        let mut scan = Self { filters, text, form, is_again: again, media, wants_hints, found, hits: Vec::new() };
         if let Form::Text = form {
             let node = Node { kind: NodeKind::Text, start: 0, end: text.len(), object: 0 };
-            scan.leaf(node, &Views::of_text(text), Hint::None);
+            scan.leaf(node, &Views::of_text(text), Hint::None, None);
         } else {
             scan.walk();
         }
+        // Numbered names are settled at the end of their object.
+        scan.found.keys.sort_unstable();
         scan.found
     }
 
@@ -158,28 +237,21 @@ impl<'f, 't> Scan<'f, 't> {
                 frame.count += 1;
             }
             match token {
-                Token::Object | Token::Array => frames.push(Frame {
-                    is_object: token == Token::Object,
-                    start: span.start,
-                    count: 0,
-                    name: "",
-                    hint: Hint::None,
-                    is_ours: false,
-                    run: Run::default(),
-                    columns: Run::default(),
-                }),
+                Token::Object | Token::Array => {
+                    let inherited = frames.last().map(|frame| frame.hint.inside()).unwrap_or_default();
+                    frames.push(Frame::open(token == Token::Object, span.start, inherited));
+                }
                 Token::Close => {
-                    if let Some(mut frame) = frames.pop() {
-                        frame.run.flush(self.filters, text, &mut self.found, self.is_again);
-                        frame.columns.flush(self.filters, text, &mut self.found, self.is_again);
+                    if let Some(frame) = frames.pop() {
+                        self.close(frame);
                     }
                 }
                 Token::Key => self.key(&mut frames, span),
                 Token::String => self.string(&mut frames, span),
                 Token::Number => {
-                    let hint = frames.last().map_or(Hint::None, |frame| frame.hint);
+                    let hint = frames.last().map(|frame| frame.hint).unwrap_or_default().for_number(span.len());
                     let node = Node { kind: NodeKind::Number, start: span.start, end: span.end, object: 0 };
-                    self.leaf(node, &Views::of_json(&text[span.clone()], span.start), hint);
+                    self.leaf(node, &Views::of_json(&text[span.clone()], span.start), hint, None);
                     self.moved(node, hint);
                 }
                 Token::Word => {}
@@ -187,26 +259,41 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
+    fn close(&mut self, mut frame: Frame<'t>) {
+        frame.run.flush(self.filters, self.text, &mut self.found, self.is_again);
+        frame.columns.flush(self.filters, self.text, &mut self.found, self.is_again);
+        // A redaction numbers names from 2 to at most as many as there are.
+        for name in frame.numbered.drain(..).filter(|name| name.number > frame.count) {
+            self.note(name.node, &[(name.filter, name.span)]);
+        }
+    }
+
     fn key(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
-        let is_ours = self.is_ours(frames, &self.text[content(span.clone())]);
         let depth = frames.len();
+        let views = Views::of_json(&self.text[content(span.clone())], span.start + 1);
+        let is_ours = self.is_ours(frames, &views.plain.text);
         let is_criteria = depth > 1 && frames[depth - 2].name == "criteria";
         let Some(frame) = frames.last_mut() else { return };
         frame.count += 1;
-        frame.name = &self.text[content(span.clone())];
+        frame.name = views.plain.text.clone();
         frame.is_ours = is_ours && frame.name == "type";
-        frame.hint = Hint::None;
+        frame.is_column = false;
+        frame.hint = NameHint::default();
+        if self.media.is_unknown_member(depth, &frame.name) {
+            self.found.medium_at(Node { kind: NodeKind::String, start: frame.start, end: frame.start, object: 0 });
+        }
         if is_ours {
             return;
         }
+        frame.is_column = matches!(&*views.looks().text, "text" | "content");
         let node = Node { kind: NodeKind::Key, start: span.start, end: span.end, object: frame.start };
-        let views = Views::of_json(frame.name, span.start + 1);
         // The names of questions and options say what is asked, not what a value is.
         let asks = depth < 3 || depth == 3 && is_criteria;
         if self.wants_hints && !(matches!(self.form, Form::Questions(_)) && asks) {
-            frame.hint = Hint::of(&views.looks().text);
+            let own = Hint::of(&views.looks().text);
+            frame.hint = if own == Hint::None { frame.inherited } else { NameHint { hint: own, distance: 0 } };
         }
-        self.leaf(node, &views, Hint::None);
+        self.leaf(node, &views, Hint::None, Some(frame));
     }
 
     /// True where a name is a word of the form of questions.
@@ -225,17 +312,18 @@ impl<'f, 't> Scan<'f, 't> {
     }
 
     fn string(&mut self, frames: &mut [Frame<'t>], span: Range<usize>) {
-        let (hint, is_ours) = frames.last().map_or((Hint::None, false), |frame| (frame.hint, frame.is_ours));
+        let (hint, is_ours) = frames.last().map_or((Hint::None, false), |frame| (frame.hint.hint, frame.is_ours));
         if is_ours {
             return;
         }
         let node = Node { kind: NodeKind::String, start: span.start, end: span.end, object: 0 };
         let views = Views::of_json(&self.text[content(span.clone())], span.start + 1);
-        self.leaf(node, &views, hint);
+        self.find_medium(frames, node, &views.plain.text);
+        self.leaf(node, &views, hint, None);
         let (filters, text, again) = (self.filters, self.text, self.is_again);
         match frames {
             [.., above, frame] => {
-                if !above.is_object && frame.is_object && matches!(frame.name, "text" | "content") {
+                if !above.is_object && frame.is_object && frame.is_column {
                     above.columns.add(Piece::of(node, views.clone()), filters, text, &mut self.found, again);
                 }
                 frame.run.add(Piece::of(node, views), filters, text, &mut self.found, again);
@@ -245,8 +333,20 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
-    /// One node for itself.
-    fn leaf(&mut self, node: Node, views: &Views<'_>, hint: Hint) {
+    /// Notes a string that is a medium or makes its object one.
+    fn find_medium(&mut self, frames: &[Frame<'t>], node: Node, value: &str) {
+        if self.media.is_medium(value) {
+            self.found.medium_at(node);
+        }
+        if let Some(frame) = frames.last().filter(|frame| frame.is_object)
+            && self.media.makes_medium(frames.len(), &frame.name, value)
+        {
+            self.found.medium_at(Node { start: frame.start, ..node });
+        }
+    }
+
+    /// One node for itself; `frame` is the object of a name.
+    fn leaf(&mut self, node: Node, views: &Views<'_>, hint: Hint, frame: Option<&mut Frame<'t>>) {
         let source = if node.kind == NodeKind::Number { Source::Number } else { Source::String };
         let mut hits = std::mem::take(&mut self.hits);
         hits.clear();
@@ -263,7 +363,7 @@ impl<'f, 't> Scan<'f, 't> {
             }
         });
         if !hits.is_empty() {
-            self.record(node, &mut hits);
+            self.record(node, &mut hits, frame);
         }
         self.hits = hits;
     }
@@ -280,21 +380,36 @@ impl<'f, 't> Scan<'f, 't> {
         });
         self.hits = known;
         if !hits.is_empty() {
-            self.record(node, &mut hits);
+            self.record(node, &mut hits, None);
         }
     }
 
-    fn record(&mut self, node: Node, hits: &mut Vec<(usize, Range<usize>)>) {
+    /// Notes matches in a node, but for what stands in for earlier matches.
+    fn record(&mut self, node: Node, hits: &mut Vec<(usize, Range<usize>)>, mut frame: Option<&mut Frame<'t>>) {
         unite(hits);
-        let action = |filter: usize| self.filters.filters.get(filter).map(|filter| filter.action);
-        let is_told = |filter: usize, span: &Range<usize>| {
-            let is_exempt = action(filter) == Some(FilterAction::Redact) || self.is_again;
-            !(is_exempt && self.filters.is_placeholder(self.text, span, node.kind == NodeKind::Key))
-        };
-        hits.retain(|(filter, span)| is_told(*filter, span));
-        if hits.is_empty() {
-            return;
+        let (filters, text, is_again) = (self.filters, self.text, self.is_again);
+        let end = if node.kind == NodeKind::Key { Some(node.content().end) } else { None };
+        hits.retain(|(filter, span)| {
+            let is_exempt = is_again || filters.action(*filter) == Some(FilterAction::Redact);
+            match filters.placeholder_at(text, span, end).filter(|_| is_exempt) {
+                None => true,
+                Some(Placeholder::Whole) => false,
+                Some(Placeholder::Numbered(number)) => {
+                    if let Some(frame) = &mut frame {
+                        let (filter, span) = (*filter, span.clone());
+                        frame.numbered.push(NumberedName { node, filter, span, number });
+                    }
+                    false
+                }
+            }
+        });
+        if !hits.is_empty() {
+            self.note(node, hits);
         }
+    }
+
+    fn note(&mut self, node: Node, hits: &[(usize, Range<usize>)]) {
+        let action = |filter: usize| self.filters.action(filter);
         if node.kind == NodeKind::Key {
             self.found.keys.push(node.start);
         }

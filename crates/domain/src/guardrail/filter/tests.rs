@@ -3,6 +3,8 @@
 mod actions;
 mod attachments;
 mod corpus;
+mod evasions;
+mod labels;
 mod names;
 mod nodes;
 mod properties;

@@ -80,91 +80,75 @@ impl<'t> View<'t> {
 }
 
 impl View<'_> {
-    /// What a character of the source looks like.
-    fn looks_like(&mut self, c: char, source: Range<usize>) {
-        let mut buffer = [0; 4];
-        let text = match fold(c) {
-            Folded::Same => &*c.encode_utf8(&mut buffer),
-            Folded::Ascii(byte) => &*char::from(byte).encode_utf8(&mut buffer),
-            Folded::Several(text) => text,
-            Folded::Nothing => "",
-        };
-        self.instead(text, source);
+    /// Text that stands in another view at `place`, with the way back to that view's source.
+    fn copy(&mut self, other: &View<'_>, place: Range<usize>) {
+        let segments = &other.map.segments;
+        let mut at = place.start;
+        let mut next = segments.partition_point(|segment| segment.view <= at);
+        while at < place.end {
+            let end = segments.get(next).map_or(place.end, |segment| segment.view.min(place.end));
+            let text = &other.text[at..end];
+            match next.checked_sub(1).map(|before| segments[before]) {
+                None => self.same(text, other.map.base + at),
+                Some(Segment { view, source, atom: 0 }) => self.same(text, source + (at - view)),
+                Some(Segment { source, atom, .. }) => self.instead(text, source..source + atom),
+            }
+            (at, next) = (end, next + 1);
+        }
     }
 }
+
+/// How often escapes within a text are read: JSON within JSON, so many times over.
+const MAX_NESTING: usize = 4;
 
 /// A string in both views.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Views<'t> {
     /// As it is read.
     pub(super) plain: View<'t>,
-    /// As it looks; `None` where that is the same.
+    /// With the escapes read that it holds as text, as JSON within a string does; `None` where there are none.
+    inner: Option<View<'t>>,
+    /// As it looks; `None` where that is the same as it is read.
     pub(super) folded: Option<View<'t>>,
 }
 
 impl<'t> Views<'t> {
     /// The content of a JSON string, which begins at `base` in its source.
     pub(super) fn of_json(content: &'t str, base: usize) -> Self {
-        Self::of(content, base, true)
+        let has_escapes = any(content.as_bytes(), |byte| byte == b'\\');
+        Self::of(if has_escapes { unescaped(content, base) } else { View::whole(content, base) })
     }
 
     /// A text that is no JSON.
     pub(super) fn of_text(text: &'t str) -> Self {
-        Self::of(text, 0, false)
+        Self::of(View::whole(text, 0))
     }
 
     /// A text that has been put together from views, and is one itself.
     pub(super) fn verbatim(text: &'t str) -> Self {
-        Self { plain: View::whole(text, 0), folded: None }
+        Self { plain: View::whole(text, 0), ..Self::default() }
     }
 
-    fn of(content: &'t str, base: usize, escapes: bool) -> Self {
-        if !has_special(content.as_bytes(), escapes) {
-            return Self { plain: View::whole(content, base), folded: None };
+    fn of(plain: View<'t>) -> Self {
+        if !any(plain.text.as_bytes(), is_special) {
+            return Self { plain, ..Self::default() };
         }
-        let (mut plain, mut folded) = (View::empty(base), View::empty(base));
-        let mut differs = false;
-        let bytes = content.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            let run = bytes[at..].iter().position(|byte| is_special(*byte, escapes)).unwrap_or(bytes.len() - at);
-            if run > 0 {
-                plain.same(&content[at..at + run], base + at);
-                folded.same(&content[at..at + run], base + at);
-                at += run;
-                continue;
-            }
-            if let Some(inner) = escaped_twice(&content[at..]).filter(|_| escapes) {
-                // JSON within a string, as arguments of calls are: the escape is text here and a character in there.
-                plain.instead("\\", base + at..base + at + 2);
-                plain.same(&content[at + 2..at + 7], base + at + 2);
-                let source = base + at..base + at + 7;
-                folded.looks_like(inner, source);
-                differs = true;
-                at += 7;
-                continue;
-            }
-            let (read, length) = one(content, at, escapes);
-            let source = base + at..base + at + length;
-            let mut buffer = [0; 4];
-            let encoded = &*read.encode_utf8(&mut buffer);
-            let as_is = encoded == &content[at..at + length];
-            if as_is {
-                plain.same(encoded, source.start);
-            } else {
-                plain.instead(encoded, source.clone());
-            }
-            at += length;
-            if fold(read) != Folded::Same {
-                differs = true;
-                folded.looks_like(read, source);
-            } else if as_is {
-                folded.same(encoded, source.start);
-            } else {
-                folded.instead(encoded, source);
+        let mut inner: Option<View<'t>> = None;
+        for _ in 0..MAX_NESTING {
+            match read_escapes(inner.as_ref().unwrap_or(&plain)) {
+                Some(read) => inner = Some(read),
+                None => break,
             }
         }
-        Self { plain, folded: differs.then_some(folded) }
+        let folded = folded(inner.as_ref().unwrap_or(&plain));
+        // The text without escapes differs from what is read even where nothing is folded.
+        let folded = folded.or_else(|| inner.clone());
+        Self { plain, inner, folded }
+    }
+
+    /// The view with every escape read and nothing folded.
+    pub(super) fn unescaped(&self) -> &View<'t> {
+        self.inner.as_ref().unwrap_or(&self.plain)
     }
 
     /// The view in which disguises are off.
@@ -173,14 +157,110 @@ impl<'t> Views<'t> {
     }
 }
 
-/// True where a byte is not simply itself. Looks at many bytes at once.
-fn has_special(bytes: &[u8], escapes: bool) -> bool {
-    bytes.chunks(64).any(|chunk| chunk.iter().fold(false, |any, byte| any | is_special(*byte, escapes)))
+/// The content of a JSON string with its escapes read.
+fn unescaped<'t>(content: &str, base: usize) -> View<'t> {
+    let mut view = View::empty(base);
+    let mut at = 0;
+    while let Some(offset) = content.as_bytes()[at..].iter().position(|byte| *byte == b'\\') {
+        if offset > 0 {
+            view.same(&content[at..at + offset], base + at);
+            at += offset;
+        }
+        let (read, length) = one(content, at, true);
+        view.instead(read.encode_utf8(&mut [0; 4]), base + at..base + at + length);
+        at += length;
+    }
+    if at < content.len() {
+        view.same(&content[at..], base + at);
+    }
+    view
 }
 
-/// True where a byte is not simply itself in both views.
-fn is_special(byte: u8, escapes: bool) -> bool {
-    byte >= 0x7f || (byte == b'\\' && escapes) || (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r'))
+/// The view with the escapes of four digits read that stand in its text, however many backslashes each has: those of
+/// JSON within JSON double. `None` where there are none.
+fn read_escapes<'t>(view: &View<'_>) -> Option<View<'t>> {
+    let text = &*view.text;
+    let mut read: Option<View<'t>> = None;
+    let (mut copied, mut at) = (0, 0);
+    while let Some(offset) = text.as_bytes()[at..].iter().position(|byte| *byte == b'\\') {
+        let start = at + offset;
+        let Some((c, end)) = nested_escape(text, start) else {
+            at = end_of_backslashes(text, start);
+            continue;
+        };
+        let read = read.get_or_insert_with(|| View::empty(view.map.base));
+        read.copy(view, copied..start);
+        read.instead(c.encode_utf8(&mut [0; 4]), view.map.source(start..end));
+        (copied, at) = (end, end);
+    }
+    let mut read = read?;
+    read.copy(view, copied..text.len());
+    Some(read)
+}
+
+/// The character of an escape that begins with the backslashes at a place, and its end.
+fn nested_escape(text: &str, start: usize) -> Option<(char, usize)> {
+    let unit = |start: usize| {
+        let digits = end_of_backslashes(text, start);
+        let digits = text.get(digits..).filter(|_| digits > start)?.strip_prefix('u')?.get(..4)?;
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let code = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
+        Some((code, end_of_backslashes(text, start) + 5))
+    };
+    let (code, end) = unit(start)?;
+    match code {
+        0xd800..0xdc00 => {
+            let (low @ 0xdc00..=0xdfff, end) = unit(end)? else { return None };
+            char::from_u32(0x1_0000 + ((code - 0xd800) << 10) + (low - 0xdc00)).map(|c| (c, end))
+        }
+        _ => char::from_u32(code).map(|c| (c, end)),
+    }
+}
+
+fn end_of_backslashes(text: &str, start: usize) -> usize {
+    start + text.as_bytes()[start..].iter().take_while(|byte| **byte == b'\\').count()
+}
+
+/// The view as it looks; `None` where that is the same.
+fn folded<'t>(view: &View<'_>) -> Option<View<'t>> {
+    let text = &*view.text;
+    let mut folded: Option<View<'t>> = None;
+    let (mut copied, mut at) = (0, 0);
+    while at < text.len() {
+        let Some(offset) = text.as_bytes()[at..].iter().position(|byte| may_fold(*byte)) else { break };
+        at += offset;
+        let Some(c) = text[at..].chars().next() else { break };
+        let (start, mut buffer) = (at, [0; 4]);
+        at += c.len_utf8();
+        let looks = match fold(c) {
+            Folded::Same => continue,
+            Folded::Ascii(byte) => &*char::from(byte).encode_utf8(&mut buffer),
+            Folded::Several(text) => text,
+            Folded::Nothing => "",
+        };
+        let folded = folded.get_or_insert_with(|| View::empty(view.map.base));
+        folded.copy(view, copied..start);
+        folded.instead(looks, view.map.source(start..at));
+        copied = at;
+    }
+    let mut folded = folded?;
+    folded.copy(view, copied..text.len());
+    Some(folded)
+}
+
+/// Looks at many bytes at once.
+fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
+    bytes.chunks(64).any(|chunk| chunk.iter().fold(false, |any, byte| any | test(*byte)))
+}
+
+/// True where a byte may belong to something that is not simply itself.
+fn is_special(byte: u8) -> bool {
+    may_fold(byte) || byte == b'\\'
+}
+
+/// True where a byte may belong to a character that is folded.
+fn may_fold(byte: u8) -> bool {
+    byte >= 0x7f || (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r'))
 }
 
 /// The character that begins at a place, and how many bytes it takes there.
@@ -203,13 +283,6 @@ fn one(content: &str, at: usize, escapes: bool) -> (char, usize) {
         // No JSON has another.
         _ => (first, 1),
     }
-}
-
-/// The character of an escape of four digits whose backslash is escaped itself.
-fn escaped_twice(rest: &str) -> Option<char> {
-    let digits = rest.strip_prefix(r"\\u")?.get(..4)?;
-    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_hex.then(|| u32::from_str_radix(digits, 16).ok()).flatten().and_then(char::from_u32)
 }
 
 /// An escape of four hexadecimal digits, or two that make one character.
@@ -277,10 +350,34 @@ mod tests {
     #[case::json_in_json(r"x a\\u0040b y", "a@b", r"a\\u0040b")]
     #[case::no_escape_in_there(r"c:\\users", "\\users", r"\\users")]
     #[case::escaped_disguise(r"x \u0456g y", "ig", r"\u0456g")]
+    #[case::escaped_backslash(r"x a\u005cu0040b y", "a@b", r"a\u005cu0040b")]
+    #[case::escaped_letter_u(r"x a\\\u0075\u0030040b y", "a@b", r"a\\\u0075\u0030040b")]
+    #[case::escaped_thrice(r"x a\\\\u0040b y", "a@b", r"a\\\\u0040b")]
+    #[case::escaped_escape(r"x a\\u005cu0040b y", "a@b", r"a\\u005cu0040b")]
+    #[case::pair_escaped_twice(r"x \\ud835\\udfd9g y", "1g", r"\\ud835\\udfd9g")]
+    #[case::disguise_escaped_twice(r"x \\u0456g y", "ig", r"\\u0456g")]
+    #[case::between_disguises(r"ｘ\\u0040ｙz w", "x@yz", r"ｘ\\u0040ｙz")]
     #[case::after("ｘ yz", "yz", "yz")]
     fn the_folded_view_leads_back(#[case] json: &str, #[case] part: &str, #[case] expected: &str) {
         let views = Views::of_json(json, 0);
         assert_eq!(source(json, views.looks(), part), expected);
+    }
+
+    #[test]
+    fn escapes_in_a_text_that_is_no_json_are_read() {
+        let text = r"a\u0040b c:\users\u00 \ud835x";
+        assert_eq!(Views::of_text(text).plain.text, text);
+        assert_eq!(Views::of_text(text).looks().text, r"a@b c:\users\u00 \ud835x");
+        assert_eq!(source(text, Views::of_text(text).looks(), "a@b c"), r"a\u0040b c");
+    }
+
+    #[test]
+    fn backslashes_in_a_row_take_linear_time() {
+        let text = r"\".repeat(400_000);
+        assert_eq!(Views::of_json(&text, 0).looks().text.len(), 200_000);
+        assert_eq!(Views::of_text(&text).looks().text.len(), 400_000);
+        let nested = format!("{}u0040", r"\ud800".repeat(50_000));
+        assert!(Views::of_text(&nested).looks().text.len() > 100_000);
     }
 
     #[test]

@@ -66,6 +66,40 @@ fn what_cannot_be_read_one_way_is_refused(
     assert_eq!(with(assets, parts, images).unwrap_err().to_string(), expected);
 }
 
+#[rstest]
+#[case::part_and_base64(r#"{"part":"p","data_base64":"QQ=="}"#, "data_base64: is inline content beside a part")]
+#[case::part_and_escaped_name(r#"{"d\u0061ta":"QQ==","part":"p"}"#, "data: is inline content beside a part")]
+#[case::part_and_data_url(r#"{"part":"p","url":"data:image/png;base64,QQ=="}"#, "url: is inline content beside a part")]
+#[case::part_and_source(r#"{"part":"p","source":{"data":"QQ=="}}"#, "source: is inline content beside a part")]
+#[case::part_and_nested_url(
+    r#"{"part":"p","image_url":{"url":" Data:image/png,QQ"}}"#,
+    "image_url: is inline content beside a part"
+)]
+#[case::two(r#"{"data":"QQ==","base64":"Qg=="}"#, "base64: is inline content beside other inline content")]
+#[case::twice(r#"{"data":"QQ==","data":"Qg=="}"#, "data: is inline content beside other inline content")]
+#[case::base64_and_data_url(
+    r#"{"data_base64":"QQ==","url":"data:image/png;base64,Qg=="}"#,
+    "url: is inline content beside other inline content"
+)]
+#[case::base64_and_source(
+    r#"{"data_base64":"QQ==","source":{"type":"base64","data":"Qg=="}}"#,
+    "source: is inline content beside other inline content"
+)]
+fn check_rejects_asset_with_two_contents(#[case] entry: &str, #[case] fault: &str) {
+    let parts = if entry.contains("part") { vec![part("p", "x")] } else { Vec::new() };
+    let rejected = with(Some(&format!(r#"{{"a":{entry}}}"#)), parts, None).unwrap_err();
+    assert_eq!(rejected.to_string(), format!("assets.a.{fault}; an asset has one content"));
+}
+
+#[rstest]
+#[case(r#"{"part":"p","data":null,"url":"https://example.org/a.png"}"#)]
+#[case(r#"{"data_base64":"QQ==","media_type":"text/plain","source":{"page":1}}"#)]
+#[case(r#"{"url":"data:image/png;base64,QQ=="}"#)]
+fn check_accepts_asset_with_one_content(#[case] entry: &str) {
+    let parts = if entry.contains("part") { vec![part("p", "x")] } else { Vec::new() };
+    assert!(with(Some(&format!(r#"{{"a":{entry}}}"#)), parts, None).is_ok());
+}
+
 #[test]
 fn media_stand_in_the_state_or_beside_it() {
     let in_state = |images: Option<&str>| {

@@ -59,7 +59,7 @@ impl Subject<'_> {
 }
 
 /// The filters of a set, each with its place in it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Builtins {
     all: Vec<(BuiltinFilter, usize)>,
     /// True where one of them is about numbers.

@@ -163,3 +163,104 @@ fn a_text_in_another_character_set_cannot_be_read(#[case] media_type: &str, #[ca
     let label = filtered.err().map(|blocked| blocked.label);
     assert_eq!(label, (!is_read).then(|| UNREADABLE_ATTACHMENT.to_owned()));
 }
+
+#[rstest]
+#[case::remote_url(r#"{"media_type":"text/plain","data":"aGk=","url":"https://example.org/a.png"}"#)]
+#[case::data_url(r#"{"media_type":"text/plain","data_base64":"aGk=","url":"data:image/png;base64,eA=="}"#)]
+#[case::source(r#"{"media_type":"text/plain","data_base64":"aGk=","source":{"data":"eA=="}}"#)]
+#[case::unknown_member(r#"{"media_type":"text/plain","data":"aGk=","blob":"eA=="}"#)]
+#[case::unknown_list(r#"{"media_type":"text/plain","data":"aGk=","pages":["eA=="]}"#)]
+#[case::escaped_member(r#"{"media_type":"text/plain","data":"aGk=","u\u0072l":"https://example.org/a.png"}"#)]
+#[case::data_url_as_title(r#"{"media_type":"text/plain","data":"aGk=","title":"data:image/png;base64,eA=="}"#)]
+#[case::other_media_type(r#"{"media_type":"text/plain","data":"aGk=","mime_type":"image/png"}"#)]
+#[case::other_character_set(r#"{"media_type":"text/plain","data":"aGk=","content_type":"text/plain; charset=utf-16"}"#)]
+#[case::media_type_twice(r#"{"media_type":"text/plain","data":"aGk=","media_type":"image/png"}"#)]
+#[case::media_type_number(r#"{"media_type":"text/plain","data":"aGk=","mime_type":7}"#)]
+#[case::two_contents(r#"{"media_type":"text/plain","data":"aGk=","base64":"eA=="}"#)]
+#[case::content_number(r#"{"media_type":"text/plain","data":"aGk=","base64":7}"#)]
+#[case::part_with_content(r#"{"part":"p","media_type":"text/plain","data_base64":"eA=="}"#)]
+#[case::part_with_url(r#"{"part":"p","media_type":"text/plain","url":"https://example.org/a.png"}"#)]
+fn asset_is_unreadable_when_it_has_more_than_the_text_that_was_read(#[case] entry: &str) {
+    let part = if entry.contains("part") { "hello" } else { "" };
+    for action in [Block, Redact] {
+        let filters = filters(&[(BuiltinFilter::Email, action)], &[]);
+        let blocked = filters.apply(&assets(vec![asset("a", entry, part, None)])).unwrap_err();
+        assert_eq!((blocked.label.as_str(), blocked.path.as_str()), (UNREADABLE_ATTACHMENT, "assets.(key 1)"));
+    }
+}
+
+#[rstest]
+#[case(r#"{"type":"text","media_type":"text/plain","name":"a.txt","page":1,"data_base64":"aGk=","base64":null}"#, "")]
+#[case(r#"{"type":"text","part":"p","media_type":"text/plain","note":"https://example.org"}"#, "hello")]
+#[case(r#"{"part":"p","media_type":"text/plain"}"#, "")]
+fn asset_is_readable_when_the_rest_of_it_is_a_description(#[case] entry: &str, #[case] part: &str) {
+    assert!(all(Block).apply(&assets(vec![asset("a", entry, part, None)])).is_ok());
+}
+
+#[rstest]
+#[case::data_url(r#"{"photo":"data:image/png;base64,eA=="}"#, "state.photo")]
+#[case::data_url_alone(r#"["x","data:;base64,eA=="]"#, "state[1]")]
+#[case::escaped(r#"[{"photo":"d\u0061ta:image/png;base64,eA=="}]"#, "state[0].photo")]
+#[case::image_url(r#"["look",{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]"#, "state[1]")]
+#[case::escaped_type(r#"["look",{"t\u0079pe":"imag\u0065_url","image_url":{"url":"x"}}]"#, "state[1]")]
+#[case::nested_url(r#"[{"a":{"url":"data:image/png;base64,eA=="}}]"#, "state[0].a.url")]
+fn medium_in_plain_state_is_unreadable(#[case] state: &str, #[case] path: &str) {
+    let blocked = all(Redact).apply(&inquiry(state, ASKED)).unwrap_err();
+    assert_eq!((blocked.label.as_str(), blocked.path.as_str()), (UNREADABLE_ATTACHMENT, path));
+    let flagged = all(Flag).apply(&inquiry(state, ASKED)).unwrap().findings;
+    assert_eq!(flagged[0].label, UNREADABLE_ATTACHMENT);
+}
+
+#[rstest]
+#[case(r#"{"type":"image","title":"a picture"}"#)]
+#[case(r#"{"type":"document","url":"https://example.org/a"}"#)]
+#[case(r#""data: one, two and three""#)]
+#[case(r#"{"html":"<img src='data:image/png;base64,eA=='>"}"#)]
+fn plain_state_is_readable_when_it_only_mentions_media(#[case] state: &str) {
+    assert!(all(Block).apply(&inquiry(state, ASKED)).is_ok());
+}
+
+#[rstest]
+#[case::gemini_data(StateForm::GeminiParts, r#"[{"type":"text","text":"a","data":"eA=="}]"#, "state[0]")]
+#[case::gemini_unknown(
+    StateForm::GeminiParts,
+    r#"[{"type":"text","text":"a"},{"type":"text","text":"a","inline_data":{"data":"eA=="}}]"#,
+    "state[1]"
+)]
+#[case::openai_part(
+    StateForm::OpenAiItems,
+    r#"[{"role":"user","content":[{"type":"input_text","text":"a","image_url":"x"}]}]"#,
+    "state[0].content[0]"
+)]
+#[case::openai_item(StateForm::OpenAiItems, r#"[{"role":"user","content":"a","attachment":"eA=="}]"#, "state[0]")]
+#[case::openai_data(
+    StateForm::OpenAiItems,
+    r#"[{"role":"user","content":[{"type":"input_text","text":"a","data":"eA=="}]}]"#,
+    "state[0].content[0]"
+)]
+fn part_of_text_is_unreadable_when_it_has_unknown_members(
+    #[case] form: StateForm,
+    #[case] state: &str,
+    #[case] path: &str,
+) {
+    let blocked = all(Block).apply(&with(Attachments::None, state, form)).unwrap_err();
+    assert_eq!((blocked.label.as_str(), blocked.path.as_str()), (UNREADABLE_ATTACHMENT, path));
+}
+
+#[test]
+fn conversation_of_text_is_readable() {
+    let state = r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},
+        {"type":"input_json","data":{"type":"document","url":"x","data":"y"}},{"type":"input_json","data":[{"data":"z"}]}]},
+        {"type":"function_call","name":"f","call_id":"c","arguments":"{}"},
+        {"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"b"}]},
+        {"role":"assistant","id":"m","status":"completed","content":[{"type":"output_text","text":"c","annotations":[],"logprobs":[]}]}]"#;
+    assert!(all(Block).apply(&with(Attachments::None, state, StateForm::OpenAiItems)).is_ok());
+}
+
+#[test]
+fn unreadable_attachment_path_leaves_out_names_that_matched() {
+    let filters = filters(&[(BuiltinFilter::Email, Redact)], &[("hunter2", Redact, Some("X"))]);
+    let image = r#"{"type":"image_url","image_url":"x"}"#;
+    let blocked = filters.apply(&inquiry(&format!(r#"{{"a":{{"hunter2":[{image}]}}}}"#), ASKED)).unwrap_err();
+    assert_eq!((blocked.label.as_str(), blocked.path.as_str()), (UNREADABLE_ATTACHMENT, "state.a.(key 1)[0]"));
+}

@@ -48,6 +48,8 @@ fn numbers_are_looked_at_as_they_are_written(#[case] state: &str, #[case] expect
 #[case::contents(r#"{"m":[{"role":"u","content":"grey"},{"role":"v","content":"horse"}]}"#, true)]
 #[case::disguised(r#"["z\u200be","brа"]"#, true)]
 #[case::escaped(r#"["z\u0065","br\u0061"]"#, true)]
+#[case::escaped_name(r#"[{"c\u006fntent":"ze"},{"content":"bra"}]"#, true)]
+#[case::disguised_name(r#"[{"tеxt":"ze"},{"te\u200bxt":"bra"}]"#, true)]
 #[case::other_order(r#"["bra","ze"]"#, false)]
 #[case::another_level(r#"["ze",["bra"]]"#, false)]
 #[case::another_object(r#"[{"a":"ze"},{"a":"bra"}]"#, false)]
@@ -141,4 +143,58 @@ fn instructions_nobody_sees_are_found() {
     assert_eq!(sent(&all(Redact), &state).unwrap(), r#""hello[PROMPT_INJECTION] there""#);
     let flag = "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}";
     assert!(sent(&all(Block), &format!("\"{flag}\"")).is_ok());
+}
+
+#[rstest]
+#[case::list(r#"{"password":["hunter2","x-correct"]}"#, r#"{"password":["[SECRET]","[SECRET]"]}"#)]
+#[case::object(r#"{"password":{"current":"hunter2"}}"#, r#"{"password":{"current":"[SECRET]"}}"#)]
+#[case::both(r#"{"api_key":[{"a":[["hunter2"]]}]}"#, r#"{"api_key":[{"a":[["[SECRET]"]]}]}"#)]
+#[case::escaped(r#"{"p\u0061ssword":["hunter2"]}"#, r#"{"p\u0061ssword":["[SECRET]"]}"#)]
+#[case::number(r#"{"password":[123456]}"#, r#"{"password":["[SECRET]"]}"#)]
+#[case::setting(
+    r#"{"password":{"type":"string","minLength":8,"required":true}}"#,
+    r#"{"password":{"type":"string","minLength":8,"required":true}}"#
+)]
+#[case::phone(r#"{"phone":{"country":"US","number":5550100}}"#, r#"{"phone":{"country":"US","number":"[PHONE]"}}"#)]
+#[case::ssn(r#"{"ssn":["123456789"]}"#, r#"{"ssn":["[SSN]"]}"#)]
+#[case::nearest_name(r#"{"password":{"phone":"5550100"}}"#, r#"{"password":{"phone":"[PHONE]"}}"#)]
+#[case::next_member(r#"{"password":["hunter2"],"b":"hunter2"}"#, r#"{"password":["[SECRET]"],"b":"hunter2"}"#)]
+#[case::eight(r#"{"password":[[[[[[[["hunter2"]]]]]]]]}"#, r#"{"password":[[[[[[[["[SECRET]"]]]]]]]]}"#)]
+#[case::nine(r#"{"password":[[[[[[[[["hunter2"]]]]]]]]]}"#, r#"{"password":[[[[[[[[["hunter2"]]]]]]]]]}"#)]
+fn hint_of_a_name_reaches_into_arrays_and_objects(#[case] state: &str, #[case] expected: &str) {
+    let builtins = [BuiltinFilter::Secrets, BuiltinFilter::Phone, BuiltinFilter::Ssn];
+    assert_eq!(sent(&filters(&builtins.map(|slug| (slug, Redact)), &[]), state).unwrap(), expected);
+}
+
+#[test]
+fn hint_of_a_name_reaches_into_instructions() {
+    let questions = r#"{"q":{"type":"noul","instructions":{"password":{"a":["hunter2"]}}}}"#;
+    let expected = r#"{"q":{"type":"noul","instructions":{"password":{"a":["[SECRET]"]}}}}"#;
+    assert_eq!(questions_sent(&all(Redact), questions).unwrap(), expected);
+    let option = r#"{"q":{"type":"choice","crit\u0065ria":{"password":{"a":["asks for one"]},"other":null}}}"#;
+    assert_eq!(questions_sent(&all(Redact), option).unwrap(), option);
+}
+
+#[test]
+fn words_of_a_question_are_not_the_caller_s_when_they_are_escaped() {
+    let filters = custom("type|criteria|true", Redact, Some("X"));
+    let questions = r#"{"q":{"typ\u0065":"noul","instructions":"?","crit\u0065ria":{"tru\u0065":"a"}}}"#;
+    assert_eq!(questions_sent(&filters, questions).unwrap(), questions);
+}
+
+#[rstest]
+#[case::number_of_the_caller(r#"{"[ACCT] 5550100":1}"#, r#"{"[ACCT] [ACCT]":1}"#)]
+#[case::value(r#"["[ACCT] 5550100"]"#, r#"["[ACCT] [ACCT]"]"#)]
+#[case::more_than_members(r#"{"[ACCT] 3":1,"b":2}"#, r#"{"[ACCT] [ACCT]":1,"b":2}"#)]
+#[case::leading_zero(r#"{"[ACCT] 02":1,"b":2}"#, r#"{"[ACCT] [ACCT]":1,"b":2}"#)]
+#[case::not_at_the_end(r#"{"[ACCT] 2 x":1,"b":2}"#, r#"{"[ACCT] [ACCT] x":1,"b":2}"#)]
+#[case::own_number(r#"{"[ACCT]":1,"[ACCT] 2":2}"#, r#"{"[ACCT]":1,"[ACCT] 2":2}"#)]
+fn text_after_a_placeholder_is_exempt_when_a_redaction_can_have_written_it(
+    #[case] state: &str,
+    #[case] expected: &str,
+) {
+    let filters = custom(r"\d+", Redact, Some("ACCT"));
+    let state = state.replace(":1", ":true").replace(":2", ":true");
+    let expected = expected.replace(":1", ":true").replace(":2", ":true");
+    assert_eq!(sent(&filters, &state).unwrap(), expected);
 }

@@ -78,7 +78,12 @@ fn many_nodes() {
 fn deep_nesting() {
     let depth = 10_000;
     let deep = format!("{}\"a@example.com\"{}", "[".repeat(depth), "]".repeat(depth));
-    let found = super::super::scan::Scan::of(&everything(Flag), &deep, super::super::scan::Form::Json, false);
+    let found = super::super::scan::Scan::of(
+        &everything(Flag),
+        &deep,
+        super::super::scan::Form::Json(super::super::media::Media::Ignored),
+        false,
+    );
     assert_eq!(found.tallies.iter().map(|tally| tally.count).sum::<u32>(), 1);
     let deep = format!("{}\"a@example.com\"{}", "{\"a\":".repeat(100), "}".repeat(100));
     passes(&deep);
