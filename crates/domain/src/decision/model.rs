@@ -33,7 +33,7 @@ pub struct DecisionRequest {
     pub user: Option<String>,
 }
 
-/// What a caller says of a request for its usage record and its trace. No provider receives it.
+/// The labels that a caller puts on a request, for its usage record and its trace. No provider receives them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestLabels {
     /// Groups requests.

@@ -238,13 +238,13 @@ impl CompiledFilters {
         }
     }
 
-    /// What is done with matches of a filter.
+    /// Returns the action of a filter.
     pub(super) fn action(&self, filter: usize) -> Option<FilterAction> {
         self.filters.get(filter).map(|filter| filter.action)
     }
 
-    /// What an earlier redaction put where a match is, if the match is nothing else. `name_end` is the end of the name
-    /// that the match is in: names may go on with a number that tells them apart.
+    /// Returns the placeholder that a match lies in, as an earlier redaction wrote it. `name_end` is the end of the name
+    /// that holds the match: a redacted name may end with a number that keeps it distinct.
     pub(super) fn placeholder_at(
         &self,
         text: &str,

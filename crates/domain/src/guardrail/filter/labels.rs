@@ -1,4 +1,4 @@
-//! What a caller says of a request, for destinations of traces.
+//! Redaction of the labels of a request, for destinations of traces.
 
 use super::CompiledFilters;
 use super::media::Media;

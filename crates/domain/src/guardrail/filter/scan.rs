@@ -121,7 +121,7 @@ const HINT_REACH: u8 = 8;
 /// such as a minimum length.
 const MIN_HINTED_NUMBER: usize = 4;
 
-/// What the names above a value say about it.
+/// The hint of the member names above a value.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameHint {
     hint: Hint,
@@ -163,7 +163,7 @@ struct Frame<'t> {
     is_ours: bool,
     /// True if the next member is the `text` or `content` of a part.
     is_column: bool,
-    /// What the names above this array or object say.
+    /// The hint from the names above this array or object.
     inherited: NameHint,
     /// The strings in it.
     run: Run<'t>,
