@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::wiring::Stores;
 
 /// How long the start waits for a terminal.
-const PRINT_WITHIN: Duration = Duration::from_secs(2);
+const PRINT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Makes the default workspace and one management key where no management key was ever made, hands the key over, and
 /// says how the first inference key is made.
@@ -35,7 +35,7 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
                 secret.expose(),
                 key_command(context)
             );
-            print(move || Output::new(false).text(&text)).await?;
+            print(PRINT_TIMEOUT, move || Output::new(false).text(&text)).await?;
         }
         return Ok(());
     }
@@ -57,11 +57,11 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
 }
 
 /// Prints from a thread of its own: a paused terminal holds the key back, and not the server.
-async fn print(print: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> anyhow::Result<()> {
+async fn print(timeout: Duration, print: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> anyhow::Result<()> {
     let (sender, printed) = oneshot::channel();
     let printer = thread::Builder::new().name("terminal".to_owned());
     printer.spawn(move || drop(sender.send(print()))).context("the thread that prints cannot be started")?;
-    match tokio::time::timeout(PRINT_WITHIN, printed).await {
+    match tokio::time::timeout(timeout, printed).await {
         Ok(ended) => ended.context("the thread that prints ended")?,
         Err(_) => {
             tracing::warn!("the terminal takes no output: the management key is printed as soon as it does");
@@ -152,17 +152,18 @@ mod tests {
         assert!(KeyFile::reserve(&folder.path().join("absent")).is_err());
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn print_returns_when_terminal_takes_no_output() {
         let (release, blocked) = std::sync::mpsc::channel::<()>();
-        print(move || {
+        print(Duration::from_millis(20), move || {
             blocked.recv().ok();
             Ok(())
         })
         .await
         .unwrap();
         drop(release);
-        assert!(print(|| anyhow::bail!("gone")).await.is_err(), "a terminal that failed is an error");
+        let failed = print(Duration::from_secs(60), || anyhow::bail!("gone")).await;
+        assert!(failed.is_err(), "a terminal that failed is an error");
     }
 
     #[test]
