@@ -9,6 +9,7 @@ use actix_service::IntoServiceFactory;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::web::{self, Payload};
 use actix_web::{App, HttpRequest};
+use domain::decision::DraftBounds;
 use futures_util::future::BoxFuture;
 use ipnet::IpNet;
 use tokio::runtime::Handle;
@@ -33,6 +34,8 @@ pub struct HttpSettings {
     pub wire_names: WireNames,
     /// Most bytes of a JSON body.
     pub max_json_bytes: usize,
+    /// Bounds of what a Decisions request holds.
+    pub draft_bounds: DraftBounds,
     /// Most requests at once, open routes not counted; `None` is no limit.
     pub max_in_flight: Option<usize>,
     /// The deadlines and bounds of each connection.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::api_key::Authenticate;
 use domain::audit::Refusals;
-use domain::decision::SubmitDecision;
+use domain::decision::{DraftBounds, SubmitDecision};
 use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{CountModels, GetModel, ListModels};
@@ -79,6 +79,7 @@ pub(crate) struct Gateway {
     pub(crate) base_path: String,
     pub(crate) wire_names: WireNames,
     pub(crate) max_json_bytes: usize,
+    pub(crate) draft_bounds: DraftBounds,
     pub(crate) request_timeout: Duration,
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) afterlife: Afterlife,
@@ -97,6 +98,7 @@ impl Gateway {
         Self {
             wire_names: settings.wire_names,
             max_json_bytes: settings.max_json_bytes,
+            draft_bounds: settings.draft_bounds,
             request_timeout: settings.request_timeout,
             trusted_proxies: settings.trusted_proxies,
             afterlife,

@@ -12,7 +12,7 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use async_trait::async_trait;
 use domain::api_key::{InferenceKey, Principal};
-use domain::decision::{AssetPart, CallerPresence, Decision, DecisionDraft, DecisionRequest};
+use domain::decision::{AssetPart, CallerPresence, Decision, DecisionDraft, DecisionRequest, DraftBounds};
 use tokio_util::sync::CancellationToken;
 
 use self::refused::refusal;
@@ -47,7 +47,12 @@ pub(crate) async fn handle(
         (JsonBody::read(call.request, payload, max_bytes).await?, Vec::new())
     };
     let body_bytes = body.len();
-    let came = Came { entry, under_base: call.route.under_base, session: session_id(call.request.headers()) };
+    let came = Came {
+        entry,
+        under_base: call.route.under_base,
+        session: session_id(call.request.headers()),
+        bounds: call.gateway.draft_bounds,
+    };
     let (request, manner) = if body_bytes <= PROMPT {
         came.read(body, parts)?
     } else {
@@ -69,18 +74,19 @@ struct Came {
     under_base: bool,
     /// The header's session, which counts only where the body has none.
     session: Result<Option<String>, ApiError>,
+    bounds: DraftBounds,
 }
 
 impl Came {
     /// The request that the body is, and how it is answered.
     fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, Manner), ApiError> {
-        let Self { entry, under_base, session } = self;
+        let Self { entry, under_base, session, bounds } = self;
         let in_format = |shape| ErrorFormat::of_entry(entry, shape, under_base);
         let asked = dispatch::read(entry, body.text()?, parts);
         let asked = asked.map_err(|(shape, fault)| ApiError::from(fault).format(in_format(shape)))?;
         drop(body);
         let format = in_format(Some(asked.manner.shape()));
-        let request = with_session(asked.draft, session).and_then(|draft| Ok(draft.check()?));
+        let request = with_session(asked.draft, session).and_then(|draft| Ok(draft.check_within(bounds)?));
         Ok((request.map_err(|error| error.format(format))?, asked.manner))
     }
 }

@@ -33,6 +33,29 @@ async fn malformed_bodies_are_named_by_their_fault() {
 }
 
 #[tokio::test]
+async fn a_trace_above_its_bound_is_400_on_every_wire() {
+    let mut setup = Setup::new().await;
+    setup.settings.draft_bounds.max_trace_bytes = 16;
+    let gateway = setup.start();
+    let trace = r#""trace":{"of":"just some labels"}"#;
+    let bodies = [
+        ("/v1/systemone", r#""state":"s","questions":{"q":{"type":"noul","instructions":"?"}}"#),
+        ("/v1/decisions", r#""input":"s","questions":[{"type":"predicate","name":"q","instructions":"?"}]"#),
+        ("/v1/decisions", r#""input":"s","questions":[{"id":"q","type":"yes_no","question":"?"}]"#),
+        ("/v1beta/decisions", r#""input":"s","questions":{"q":{"type":"noul","instructions":"?"}}"#),
+    ];
+    let bearer = Caller::Inference.bearer();
+    let headers = [("Content-Type", "application/json"), ("Authorization", bearer.as_str())];
+    for (path, rest) in bodies {
+        let body = format!(r#"{{"model":"acme/judge",{trace},{rest}}}"#);
+        let reply = gateway.send("POST", path, &headers, body.as_bytes()).await;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        assert!(matches!(reply.status, 400 | 422), "{path}: {text}");
+        assert!(text.contains("must take at most 16 bytes as JSON, not 25"), "{path}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn nesting_is_served_to_a_hundred_levels_and_refused_at_a_hundred_thousand() {
     let gateway = Setup::answering([answer("{}")]).await.start();
     let nested = |levels: usize| {

@@ -15,7 +15,7 @@ use domain::audit::{Actor, AuditDraft, Refusals};
 use domain::budget::{Backlog, BacklogBounds, Ledger, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
-    DecisionProvider, ProviderAnswer, ReportedUsage, RouterSettings, SubmitDecision, SubmitDecisionPorts,
+    DecisionProvider, DraftBounds, ProviderAnswer, ReportedUsage, RouterSettings, SubmitDecision, SubmitDecisionPorts,
 };
 use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::{
@@ -127,6 +127,7 @@ impl Setup {
                 base_path: BASE.to_owned(),
                 wire_names: WireNames::Interface,
                 max_json_bytes: 8 << 20,
+                draft_bounds: DraftBounds::default(),
                 max_in_flight: None,
                 connection: ConnectionSettings::default(),
                 body_timeout: Duration::from_mins(1),

@@ -53,12 +53,34 @@ pub struct DecisionDraft {
     pub partial: Option<Json>,
 }
 
+/// Bounds of a request that the operator sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DraftBounds {
+    /// Longest `trace`, in bytes of its JSON text.
+    pub max_trace_bytes: usize,
+}
+
+impl Default for DraftBounds {
+    /// 64 KiB of `trace`.
+    fn default() -> Self {
+        Self { max_trace_bytes: 64 << 10 }
+    }
+}
+
 /// Most characters of `session_id` and of `user`.
 const MAX_LABEL_CHARS: usize = 256;
 /// Most models of one request.
 const MAX_MODELS: usize = 16;
 
 impl DecisionDraft {
+    /// As [`Self::check_within`] with the default bounds.
+    ///
+    /// # Errors
+    /// The first fault, with its path.
+    pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
+        self.check_within(DraftBounds::default())
+    }
+
     /// Checks everything that can be checked without a catalogue.
     ///
     /// Questions are *typed* where they are an object and any member is an object with a `type`; then every member is
@@ -66,7 +88,7 @@ impl DecisionDraft {
     ///
     /// # Errors
     /// The first fault, with its path.
-    pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
+    pub fn check_within(self, bounds: DraftBounds) -> Result<DecisionRequest, InvalidDecision> {
         let (model, fallback_models) = models(present(self.model).as_ref(), present(self.models).as_ref())?;
         let questions = match self.typed {
             Some(typed) if typed.is_empty() => {
@@ -89,12 +111,7 @@ impl DecisionDraft {
             Some(id) => Some(id),
             None => self.session_id_header.map(|id| within_limit(id, "x-session-id")).transpose()?,
         };
-        let trace = present(self.trace);
-        if let Some(trace) = &trace
-            && trace.kind() != JsonKind::Object
-        {
-            return Err(InvalidDecision::new("trace", "must be an object"));
-        }
+        let trace = present(self.trace).map(|trace| trace_within(trace, bounds.max_trace_bytes)).transpose()?;
         let partial = match present(self.partial) {
             None => false,
             Some(json) if json.kind() == JsonKind::Bool => json.text() == "true",
@@ -170,6 +187,18 @@ fn label(member: Option<Json>, path: &str) -> Result<Option<String>, InvalidDeci
             within_limit(text, path)
         })
         .transpose()
+}
+
+fn trace_within(trace: Json, max_bytes: usize) -> Result<Json, InvalidDecision> {
+    if trace.kind() != JsonKind::Object {
+        return Err(InvalidDecision::new("trace", "must be an object"));
+    }
+    let bytes = trace.text().len();
+    if bytes > max_bytes {
+        let fault = format!("must take at most {max_bytes} bytes as JSON, not {bytes}; send less metadata");
+        return Err(InvalidDecision::new("trace", fault));
+    }
+    Ok(trace)
 }
 
 fn within_limit(text: String, path: &str) -> Result<String, InvalidDecision> {

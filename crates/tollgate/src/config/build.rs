@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use api_actix::ConnectionSettings;
+use domain::decision::DraftBounds;
 use domain::rate::RateLimits;
 use ipnet::IpNet;
 
@@ -145,6 +146,7 @@ fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
 fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
     Ok(LimitsConfig {
         max_json_bytes: narrow(table, "max_json_bytes", table.positive("max_json_bytes", 8 * MIB)?)?,
+        draft_bounds: draft_bounds(table)?,
         // Sizes are kept in signed 64-bit columns.
         max_file_bytes: table.positive("max_file_bytes", 100 * MIB)?.min(i64::MAX.unsigned_abs()),
         workspace_quota_bytes: table
@@ -158,6 +160,11 @@ fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
         body_timeout: Duration::from_millis(table.positive("body_timeout_ms", 60_000)?),
         request_timeout: Duration::from_millis(table.positive("request_timeout_ms", 60_000)?),
     })
+}
+
+fn draft_bounds(table: &Table) -> Result<DraftBounds, ConfigError> {
+    let max_trace_bytes = within(table, "max_trace_bytes", 2..=MIB)?;
+    Ok(DraftBounds { max_trace_bytes: max_trace_bytes.unwrap_or(DraftBounds::default().max_trace_bytes) })
 }
 
 /// Where a key is not set, nothing is limited.

@@ -65,6 +65,7 @@ pub const SECTIONS: [Section; 14] = [
         repeated: false,
         keys: &[
             ("max_json_bytes", Number),
+            ("max_trace_bytes", Number),
             ("max_file_bytes", Number),
             ("workspace_quota_bytes", Number),
             ("requests_per_minute", Number),

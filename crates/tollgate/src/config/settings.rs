@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api_actix::ConnectionSettings;
-use domain::decision::{TokenFactor, UnknownUsage, Unpriced};
+use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, Unpriced};
 use domain::rate::RateLimits;
 use ipnet::IpNet;
 
@@ -104,6 +104,8 @@ pub struct StorageConfig {
 pub struct LimitsConfig {
     /// Most bytes of a JSON body.
     pub max_json_bytes: usize,
+    /// Bounds of what a Decisions request holds.
+    pub draft_bounds: DraftBounds,
     /// Most bytes of a promoted file.
     pub max_file_bytes: u64,
     /// Most bytes of a workspace's documents.

@@ -34,6 +34,7 @@ fn nothing_needs_to_be_said() {
     assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate.db"));
     assert_eq!(config.blobs_root.to_str(), Some("tollgate-data/blobs"));
     assert_eq!(config.limits.max_json_bytes, 8 * 1024 * 1024);
+    assert_eq!(config.limits.draft_bounds.max_trace_bytes, 65_536);
     assert_eq!(config.limits.max_file_bytes, 104_857_600);
     assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
     assert!(config.limits.key_rates.is_none() && config.limits.workspace_rates.is_none());
@@ -68,6 +69,7 @@ fn every_documented_key_is_read() {
         url = "file:/var/lib/tollgate/blobs"
         [limits]
         max_json_bytes = 1_000
+        max_trace_bytes = 2
         max_file_bytes = 5368709120
         workspace_quota_bytes = 0
         requests_per_minute = 60
@@ -112,7 +114,7 @@ fn every_documented_key_is_read() {
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
     assert!(config.storage.synchronous_full && !config.sandbox_enabled);
     assert_eq!(config.storage.max_page_count, Some(5_000));
-    assert_eq!(config.limits.max_file_bytes, 5_368_709_120);
+    assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
     let rates = |rates: domain::rate::RateLimits| (rates.requests_per_minute, rates.tokens_per_minute);
     assert_eq!(rates(config.limits.key_rates), (Some(60), Some(61)));
@@ -194,6 +196,7 @@ fn variables_win_over_the_file() {
 fn values_of_another_kind_are_told_with_their_place() {
     assert_eq!(fault("[server]\nlisten = 8080\n"), "tollgate.toml, line 2: server.listen must be a string");
     assert!(fault("[limits]\nmax_json_bytes = -1\n").ends_with("must be a whole number, zero or more"));
+    assert!(fault("[limits]\nmax_trace_bytes = 1\n").ends_with("must be 2 to 1048576"));
     assert!(fault("[limits]\nmax_json_bytes = 0\n").ends_with("must be more than 0"));
     for key in ["requests_per_minute", "tokens_per_minute", "workspace_tokens_per_minute"] {
         for number in ["0", "5000000000"] {

@@ -110,6 +110,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         base_path: config.server.base_path.clone(),
         wire_names: wire_names(config.server.wire_names),
         max_json_bytes: config.limits.max_json_bytes,
+        draft_bounds: config.limits.draft_bounds,
         max_in_flight: Some(config.limits.max_in_flight),
         connection: config.server.connection,
         body_timeout: config.limits.body_timeout,

@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
 use domain::budget::StandingLimit;
-use domain::decision::{DecisionRequest, Inquiry};
+use domain::decision::{DecisionRequest, DraftBounds, Inquiry};
 use domain::guardrail::filter::Finding;
 use domain::guardrail::{Decider, EndpointVerdict, Explanation, Verdict};
 use domain::model::ModelId;
@@ -31,21 +31,21 @@ pub(super) async fn explain(
     let key_hash: Option<String> = key_hash
         .map(|hash| serde_json::from_str(hash.get()).map_err(|_| ApiError::invalid("key_hash must be a string")))
         .transpose()?;
-    let request = request(inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?)?;
+    let request = request(inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?, call.gateway.draft_bounds)?;
     let explain = &call.gateway.services.guardrails.explain;
     let explanation = explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
     Ok(data(StatusCode::OK, ExplanationView::of(&explanation)))
 }
 
 /// The request, in any form that a path for Decisions takes.
-fn request(body: &RawValue) -> Result<DecisionRequest, ApiError> {
+fn request(body: &RawValue, bounds: DraftBounds) -> Result<DecisionRequest, ApiError> {
     if !body.get().starts_with('{') {
         return Err(ApiError::invalid("body must be a JSON object: that of a Decisions request"));
     }
     let [state, input] = read_members(body.get(), &["state", "input"])?;
     let entry = if state.is_none() && input.is_some() { Entry::AnyShape } else { Entry::Contract };
     let asked = dispatch::read(entry, body.get(), Vec::new()).map_err(|(_, fault)| fault)?;
-    Ok(asked.draft.check()?)
+    Ok(asked.draft.check_within(bounds)?)
 }
 
 #[derive(Serialize)]

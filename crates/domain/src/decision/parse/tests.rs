@@ -148,6 +148,20 @@ fn the_bodys_session_wins_over_the_headers() {
 }
 
 #[test]
+fn trace_is_rejected_above_its_bound() {
+    let of_bytes = |bytes: usize| {
+        let trace = Json::parse(&format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8))).unwrap();
+        DecisionDraft { trace: Some(trace), ..draft("\"?\"", None) }
+    };
+    assert!(of_bytes(65_536).check().is_ok());
+    let error = of_bytes(65_537).check().unwrap_err();
+    assert_eq!(error.to_string(), "trace: must take at most 65536 bytes as JSON, not 65537; send less metadata");
+    let bounds = DraftBounds { max_trace_bytes: 10 };
+    assert!(of_bytes(10).check_within(bounds).is_ok());
+    assert_eq!(of_bytes(11).check_within(bounds).unwrap_err().path, "trace");
+}
+
+#[test]
 fn preferences_are_honoured_or_refused() {
     let with = |provider: &str| {
         DecisionDraft { provider: Some(Json::parse(provider).unwrap()), ..draft("\"?\"", None) }.check()
