@@ -31,7 +31,10 @@ pub(super) async fn explain(
     let key_hash: Option<String> = key_hash
         .map(|hash| serde_json::from_str(hash.get()).map_err(|_| ApiError::invalid("key_hash must be a string")))
         .transpose()?;
-    let request = request(inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?, call.gateway.draft_bounds)?;
+    let request = request(
+        inner.ok_or_else(|| ApiError::invalid("body is required: that of a Decisions request"))?,
+        call.gateway.draft_bounds,
+    )?;
     let explain = &call.gateway.services.guardrails.explain;
     let explanation = explain.execute(authority, &id(call)?, key_hash.as_deref(), &request).await?;
     Ok(data(StatusCode::OK, ExplanationView::of(&explanation)))
