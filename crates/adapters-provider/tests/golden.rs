@@ -27,11 +27,14 @@ fn counts(usage: Option<ReportedUsage>) -> [String; 2] {
     [count(usage.map(|usage| usage.input_tokens)), count(usage.map(|usage| usage.output_tokens))]
 }
 
-/// Sets the files anew from what the code does, where it is asked to; a person has to read the difference.
+/// Compares, or writes the file when `cargo xtask golden` asks for it. A run that writes compares nothing, so it never
+/// counts as a test: `cargo xtask test` removes the variable.
 fn same_as_file(wire: &str, name: &str, actual: &str) {
-    if option_env!("TOLLGATE_WRITE_GOLDEN").is_some() {
+    #[expect(clippy::disallowed_methods, reason = "a test, not the service: it has no configuration")]
+    if std::env::var_os("TOLLGATE_WRITE_GOLDEN").is_some() {
         let path = format!("{}/tests/golden/{wire}/{name}", env!("CARGO_MANIFEST_DIR"));
         std::fs::write(path, format!("{actual}\n")).unwrap();
+        return;
     }
     assert_eq!(actual, file(wire, name), "{wire}/{name}");
 }
@@ -73,8 +76,29 @@ fn openai_decisions(
 }
 
 #[rstest]
-fn gemini_decisions(#[values("all", "sentences", "parts", "blocked", "paragraphs", "conversation")] case: &str) {
+fn gemini_decisions(
+    #[values("all", "sentences", "parts", "blocked", "blocked_with_empty_answers", "paragraphs", "conversation")]
+    case: &str,
+) {
     bytes_are_as_on_file(&GeminiDecisions::default(), "gemini-decision-1", case);
+}
+
+/// Without a block reason an empty object answers nothing, and beside a reason answers are read as they are.
+#[test]
+fn gemini_empty_answers_are_a_refusal_only_when_the_input_was_blocked() {
+    let asked = support::inquiry(&file("gemini-decisions", "blocked.caller.json"));
+    let read = |body: &str| GeminiDecisions::default().read(&asked.questions, body.as_bytes());
+    for body in [
+        r#"{"answers":{}}"#,
+        r#"{"answers":{},"prompt_feedback":{}}"#,
+        r#"{"answers":{},"prompt_feedback":{"block_reason":""}}"#,
+        r#"{"answers":[],"prompt_feedback":{"block_reason":"safety"}}"#,
+        r#"{"answers":{"a":{"type":"noul","noul":0.5}},"prompt_feedback":{"block_reason":"safety"}}"#,
+    ] {
+        assert!(read(body).is_err(), "{body}");
+    }
+    let blocked = read(r#"{"answers":{},"prompt_feedback":{"block_reason":"safety"}}"#).unwrap();
+    assert_eq!(blocked.answers.text().matches("refusal").count(), 2, "{}", blocked.answers.text());
 }
 
 #[rstest]

@@ -100,3 +100,38 @@ impl Tally {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::routing::AttemptFailureKind;
+
+    const USAGE: ReportedUsage = ReportedUsage { input_tokens: 7, output_tokens: 1 };
+
+    #[test]
+    fn call_that_never_connected_sends_nothing_and_hides_no_usage() {
+        let tally = Tally::default();
+        // The connection of the first call was never made, so nobody took its body.
+        let first = tally.open();
+        first.close(Used::Unknown);
+        assert_eq!((tally.sent_bytes(), tally.used()), (0, Used::Nothing));
+        let again = tally.open();
+        again.sent.count(7);
+        again.close(Used::Reported(USAGE));
+        assert_eq!((tally.sent_bytes(), tally.used()), (7, Used::Reported(USAGE)));
+        let failure = AttemptFailure::new(AttemptFailureKind::Broken, "x");
+        let failure = tally.failure(AttemptFailure { upstream_status: Some(503), ..failure });
+        assert_eq!((failure.upstream_status, failure.sent_bytes, failure.usage), (Some(503), 7, Some(USAGE)));
+    }
+
+    #[test]
+    fn call_that_was_sent_without_an_answer_makes_the_sum_unknown() {
+        let tally = Tally::default();
+        for used in [Used::Unknown, Used::Reported(USAGE)] {
+            let account = tally.open();
+            account.sent.count(2);
+            account.close(used);
+        }
+        assert_eq!((tally.sent_bytes(), tally.used()), (4, Used::Unknown));
+    }
+}

@@ -102,6 +102,12 @@ impl Sent {
         self.call.load(Ordering::Acquire) & !ENDED
     }
 
+    /// Counts bytes as if a connection had taken them.
+    #[cfg(test)]
+    pub(crate) fn count(&self, bytes: u64) {
+        self.add(bytes).unwrap();
+    }
+
     /// What was not sent when this is dropped is never sent.
     pub(super) fn until_dropped(&self) -> EndOfCall {
         EndOfCall(self.clone())

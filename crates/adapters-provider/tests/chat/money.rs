@@ -3,6 +3,8 @@
 use domain::decision::ReportedUsage;
 use domain::routing::{AttemptFailureKind, ChatMethod};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 
 use crate::model::{Does, Server, by, choice_of, error, label_answer, saying, stated_answer};
 use crate::support;
@@ -119,6 +121,31 @@ async fn an_error_in_the_guise_of_an_answer_is_none() {
     let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Probe)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, Some(429)));
     assert_eq!(failure.usage, None);
+}
+
+/// The first call is answered, and the connection of the second is refused.
+#[tokio::test]
+async fn usage_of_earlier_calls_is_reported_when_a_later_one_never_connects() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, answered) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let mut socket = listener.accept().await.unwrap().0;
+        drop(listener);
+        let body: Value = serde_json::from_slice(&support::read_request(&mut socket).await.unwrap().1).unwrap();
+        let answer = label(&body).to_string();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+        let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
+        socket.write_all(answer.as_bytes()).await.unwrap();
+        tell.send(body).unwrap();
+    });
+    let wire = domain::routing::Wire::ChatCompletions;
+    let settings = adapters_provider::ProviderSettings::new("acme".parse().unwrap(), base_url, wire);
+    let provider = support::provider_of(&support::settings(), wire, settings);
+    let call = crate::model::call(&support::inquiry(TWO), by(ChatMethod::Logprobs), support::AMPLE);
+    let failure = domain::decision::DecisionProvider::decide(&*provider, call).await.unwrap_err();
+    assert_eq!((failure.kind, failure.usage), (AttemptFailureKind::Broken, Some(of(100, 1))));
+    assert_eq!(failure.sent_bytes, bytes(&[answered.await.unwrap()]), "the second body never left");
 }
 
 #[tokio::test]

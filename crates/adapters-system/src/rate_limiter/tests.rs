@@ -156,6 +156,41 @@ fn idle_states_are_forgotten_and_debts_are_not() {
     assert!(limiter.tokens(&debtor, 1).is_err());
 }
 
+/// A caller owes tokens for an hour and requests for a second, or the other way round: whichever was counted last.
+#[test]
+fn state_is_kept_while_either_unit_owes() {
+    let (owing, brief) = (limits(0, 1), limits(60, 0));
+    let both = limits(60, 1);
+    for requests_last in [true, false] {
+        let (limiter, clock) = limiter();
+        let debtor = subject(u64::MAX, both, NONE);
+        if requests_last {
+            assert_eq!(limiter.tokens(&subject(u64::MAX, owing, NONE), 1), Ok(()));
+            limiter.correct(&debtor, 1, 1_000);
+            assert_eq!(limiter.request(&subject(u64::MAX, brief, NONE)), Ok(()));
+        } else {
+            let slow = subject(u64::MAX, limits(1, 0), NONE);
+            assert_eq!(limiter.request(&slow), Ok(()));
+            // A thousand tokens of 60,000 a minute leak away in a second.
+            assert_eq!(limiter.tokens(&subject(u64::MAX, limits(0, 60_000), NONE), 1_000), Ok(()));
+        }
+        clock.advance(Duration::from_secs(2));
+        // Others, of the same shard, fill it until it is swept, more than once.
+        for number in 0..4 * u64::try_from(SWEEP_FROM).unwrap() {
+            assert_eq!(limiter.request(&subject(number, brief, NONE)), Ok(()));
+            clock.advance(Duration::from_millis(100));
+        }
+        assert!(states(&limiter) < 3 * SWEEP_FROM, "others were forgotten");
+        if requests_last {
+            assert!(limiter.tokens(&debtor, 1).is_err(), "the tokens are owed still");
+        } else {
+            let again = limiter.request(&subject(u64::MAX, limits(1, 0), NONE)).unwrap_err();
+            assert_eq!(again.unit, RateUnit::Requests);
+            assert!(again.retry_after > Duration::from_secs(30), "{:?}", again.retry_after);
+        }
+    }
+}
+
 #[test]
 fn what_has_no_limits_leaves_no_trace_and_takes_no_time() {
     let clock = SystemClock::new();

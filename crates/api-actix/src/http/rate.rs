@@ -22,10 +22,15 @@ pub(crate) fn count_request(gateway: &Gateway, caller: &Principal) -> Result<(),
 /// Takes tokens in advance for a Decisions request with a body of so many bytes, or refuses it; it is no request then.
 pub(crate) fn take_tokens(gateway: &Gateway, caller: &Principal, body_bytes: usize) -> Result<TakenTokens, ApiError> {
     let subject = subject_of(gateway, caller);
-    let taken = u64::try_from(body_bytes / BYTES_OF_A_TOKEN).unwrap_or(u64::MAX).max(1);
+    let taken = estimated_tokens(body_bytes);
     let limiter = &gateway.services.rate_limiter;
     limiter.tokens(&subject, taken).map_err(|limited| refusal(gateway, limited))?;
     Ok(TakenTokens { limiter: Arc::clone(limiter), subject, taken, used: 0 })
+}
+
+/// A request takes one token at least: a smaller body would pass a limit that has nothing left.
+fn estimated_tokens(body_bytes: usize) -> u64 {
+    u64::try_from(body_bytes / BYTES_OF_A_TOKEN).unwrap_or(u64::MAX).max(1)
 }
 
 fn subject_of(gateway: &Gateway, caller: &Principal) -> RateSubject {
@@ -69,5 +74,18 @@ fn tokens_of(attempts: &[AttemptRecord]) -> u64 {
 impl Drop for TakenTokens {
     fn drop(&mut self) {
         self.limiter.correct(&self.subject, self.taken, self.used);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_estimate_is_one_when_the_body_is_shorter_than_a_token() {
+        let estimates = [(0, 1), (1, 1), (3, 1), (4, 1), (7, 1), (8, 2), (400, 100)];
+        for (body_bytes, tokens) in estimates {
+            assert_eq!(estimated_tokens(body_bytes), tokens, "{body_bytes} bytes");
+        }
     }
 }

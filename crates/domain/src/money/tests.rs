@@ -55,6 +55,20 @@ fn what_is_no_decimal_is_refused() {
 }
 
 #[test]
+fn price_of_ten_to_the_fourteenth_is_rejected_in_every_notation() {
+    for largest in ["99999999999999", "99999999999999.999999999999999999999999", "9.9999999999999e13", "-99999999999999"]
+    {
+        assert!(largest.parse::<Price>().is_ok(), "{largest}");
+    }
+    for beyond in ["100000000000000", "100000000000000.0", "1e14", "10e13", "0.1e15", "-100000000000000", "1e15"] {
+        assert!(beyond.parse::<Price>().is_err(), "{beyond}");
+    }
+    // The most digits that both sides of the point may have still compare and multiply.
+    let largest = price("99999999999999.999999999999999999999999");
+    assert!(largest > price("99999999999999") && largest.times(1).is_some());
+}
+
+#[test]
 fn what_is_no_amount_is_refused_with_what_one_is() {
     for bad in ["", "a lot", "0.0000000000001", "9223372.036854775808", "-9223372.036854775809", "9999999999", "1e400"]
     {

@@ -78,6 +78,8 @@ impl DocumentRepository for MemoryStore {
             }
         }
         let used_bytes = state.used_bytes(document.workspace_id);
+        // A database counts in 63 bits, whatever the quota is.
+        let quota_bytes = quota_bytes.min(i64::MAX.unsigned_abs());
         if used_bytes.checked_add(document.size_bytes).is_none_or(|sum| sum > quota_bytes) {
             return Ok(Reservation::QuotaExceeded { used_bytes });
         }

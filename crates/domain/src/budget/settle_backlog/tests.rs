@@ -225,6 +225,27 @@ async fn one_that_is_never_taken_is_in_nobodys_way_and_is_lost_in_the_end() {
     assert!(!store.settled().contains(&id(1)));
 }
 
+#[tokio::test]
+async fn writer_waits_longer_each_round_when_one_settlement_keeps_failing() {
+    for (refused, corrupt) in [(Some(id(2)), None), (None, Some(id(2)))] {
+        let backlog = filled(1..=3);
+        let (refused, corrupt) = (refused.into_iter().collect(), corrupt.into_iter().collect());
+        let store = Arc::new(Store { refused, corrupt, ..Store::default() });
+        let (writer, timer) = writer(&backlog, &store);
+        drop(backlog);
+        let stopped = async {
+            while timer.slept().len() < 8 {
+                crate::testing::yield_now().await;
+            }
+        };
+        writer.run(stopped, Duration::ZERO).await;
+        // Two were written in the first round; from then on the rounds fail, one call each.
+        let waits = [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000].map(Duration::from_millis);
+        assert_eq!(timer.slept()[..8], waits);
+        assert!(store.asked.lock().unwrap().len() <= 3 + 9, "no call between two waits");
+    }
+}
+
 fn corrupt() -> StoreError {
     StoreError::Corrupt("a counter".to_owned())
 }

@@ -201,6 +201,34 @@ fn preferences_are_honoured_or_refused() {
 }
 
 #[test]
+fn preferences_are_accepted_up_to_their_bounds() {
+    let with = |provider: String| {
+        let read = DecisionDraft { provider: Some(Json::parse(&provider).unwrap()), ..draft("\"?\"", None) }.check();
+        read.map(|request| request.preferences)
+    };
+    let list = |count: usize| (0..count).map(|number| format!("\"p{number}\"")).collect::<Vec<_>>().join(",");
+    for member in ["order", "only", "ignore"] {
+        assert!(with(format!(r#"{{"{member}":[{}]}}"#, list(64))).is_ok(), "{member}");
+        let fault = with(format!(r#"{{"{member}":[{}]}}"#, list(65))).unwrap_err().to_string();
+        assert_eq!(fault, format!("provider.{member}: must have at most 64 entries"));
+        let named = |length: usize| with(format!(r#"{{"{member}":["{}"]}}"#, "x".repeat(length)));
+        assert!(named(128).is_ok() && named(129).is_err(), "{member}");
+    }
+    for member in ["preferred_max_latency", "preferred_min_throughput"] {
+        let bound = |number: &str| with(format!(r#"{{"{member}":{number}}}"#)).map(|read| match member {
+            "preferred_max_latency" => read.preferred_max_latency.p50,
+            _ => read.preferred_min_throughput.p50,
+        });
+        assert_eq!(bound("0"), Ok(Some(0)));
+        assert_eq!(bound("0.0005"), Ok(Some(1)), "thousandths, rounded");
+        assert_eq!(bound("1e9"), Ok(Some(1_000_000_000_000)));
+        assert!(bound("1000000000.001").is_err() && bound("-0.001").is_err(), "{member}");
+    }
+    let price = |number: &str| with(format!(r#"{{"max_price":{{"prompt":{number}}}}}"#));
+    assert!(price("0").is_ok() && price("99999999999999").is_ok() && price("1e14").is_err());
+}
+
+#[test]
 fn what_is_required_is_required() {
     let empty = DecisionDraft::default().check().unwrap_err();
     assert_eq!(empty.to_string(), "model: is required");

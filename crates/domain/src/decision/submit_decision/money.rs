@@ -273,3 +273,42 @@ impl Router {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routing::TokenPrices;
+
+    /// An attempt of so many tokens at that price.
+    fn attempt(tokens: u64, price: &str) -> AttemptRecord {
+        AttemptRecord {
+            provider: "acme".to_owned(),
+            model: "acme/judge".parse().unwrap(),
+            upstream_model: "judge".to_owned(),
+            part: 0,
+            outcome: "cancelled".to_owned(),
+            upstream_status: None,
+            began: Duration::ZERO,
+            latency: Duration::ZERO,
+            input_tokens: tokens,
+            output_tokens: 0,
+            token_source: TokenSource::Bound,
+            prices: TokenPrices { prompt: price.parse().unwrap(), completion: "0".parse().unwrap() },
+        }
+    }
+
+    #[test]
+    fn attempt_keeps_all_tokens_when_its_bound_equals_the_amount() {
+        let tokens = |attempt: &AttemptRecord, pico| {
+            let kept = within(attempt, Usd::from_pico(pico));
+            assert!(total(std::slice::from_ref(&kept)) <= Usd::from_pico(pico.max(0)));
+            kept.input_tokens + kept.output_tokens
+        };
+        let whole = attempt(1_000, "0.000000000001");
+        assert_eq!([0, 1, 999, 1_000, 1_001].map(|pico| tokens(&whole, pico)), [0, 1, 999, 1_000, 1_000]);
+        // Half a picodollar a token: the sum is rounded up, so three tokens come to two picodollars.
+        let halves = attempt(3, "0.0000000000005");
+        assert_eq!([0, 1, 2].map(|pico| tokens(&halves, pico)), [0, 2, 3]);
+        assert_eq!(tokens(&attempt(7, "0"), 0), 7, "free tokens fit everywhere");
+    }
+}

@@ -281,6 +281,20 @@ async fn where_no_usage_is_reported_the_bound_is_charged() {
 }
 
 #[tokio::test]
+async fn attempt_that_never_connected_is_not_charged() {
+    let ended = Setup::new([failure(Broken), failure(TimedOut), answer(Some((10, 0)))]).run().await;
+    assert_eq!(ended.result.unwrap().cost.to_string(), "0.00000042", "ten tokens of the one that answered");
+    let [first, second, _] = &ended.records[0].attempts[..] else { panic!("three attempts") };
+    for attempt in [first, second] {
+        assert_eq!((attempt.input_tokens, attempt.token_source), (0, TokenSource::Reported), "nothing was sent");
+    }
+    // A byte that went out may be billed, with what the provider adds to it.
+    let sent = AttemptFailure { sent_bytes: 1, ..failure(Broken).unwrap_err() };
+    let ended = Setup::new([Err(sent), answer(Some((10, 0)))]).run().await;
+    assert_eq!(ended.records[0].attempts[0].input_tokens, 21);
+}
+
+#[tokio::test]
 async fn a_usage_beyond_all_money_is_not_believed() {
     let absurd = AttemptFailure {
         usage: answer(Some((0, u64::MAX))).unwrap().usage,

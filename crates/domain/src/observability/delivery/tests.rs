@@ -343,6 +343,73 @@ async fn turns_go_on_while_the_outbox_is_asked_what_is_due() {
     assert_eq!(stage.left().await, (0, 0));
 }
 
+/// An outbox that says what is due, and fails to give it out.
+struct FailsToTake {
+    store: MemoryStore,
+    takes: std::sync::atomic::AtomicU32,
+}
+
+#[async_trait]
+impl Outbox for FailsToTake {
+    async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError> {
+        self.store.due(now, except).await
+    }
+
+    async fn take(
+        &self,
+        _: DestinationId,
+        _: DateTime<Utc>,
+        _: Duration,
+        _: u64,
+        _: usize,
+    ) -> Result<Vec<DueMessage>, StoreError> {
+        let takes = self.takes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        assert!(takes < 100, "the failing outbox is asked without a pause");
+        Err(StoreError::unavailable("away"))
+    }
+
+    async fn delivered(&self, _: &[OutboxId]) -> Result<(), StoreError> {
+        unreachable!("nothing is delivered here")
+    }
+
+    async fn failed(&self, _: &[OutboxId], _: Option<DateTime<Utc>>, _: &str) -> Result<(), StoreError> {
+        unreachable!("nothing is tried here")
+    }
+
+    async fn postponed(&self, _: &[OutboxId], _: DateTime<Utc>) -> Result<(), StoreError> {
+        unreachable!("nothing is tried here")
+    }
+
+    async fn discard(&self, _: DestinationId, _: DateTime<Utc>) -> Result<u64, StoreError> {
+        unreachable!("every destination exists here")
+    }
+
+    async fn standing(&self) -> Result<OutboxStanding, StoreError> {
+        Outbox::standing(&self.store).await
+    }
+
+    async fn revive(&self, _: &Revival, _: DateTime<Utc>) -> Result<u64, StoreError> {
+        unreachable!("nothing is dead here")
+    }
+
+    async fn prune(&self, _: DateTime<Utc>, _: u64) -> Result<u64, StoreError> {
+        unreachable!("nothing is pruned here")
+    }
+}
+
+#[tokio::test]
+async fn delivery_pauses_when_the_outbox_keeps_failing() {
+    let stage = Stage::new();
+    stage.put(vec![message(1, 1)]).await;
+    let outbox = Arc::new(FailsToTake { store: stage.store.clone(), takes: 0.into() });
+    let (deliver, _) = stage.deliver_from(Arc::clone(&outbox) as Arc<dyn Outbox>, settings());
+    stage.run_with(deliver, MINUTE).await;
+    let takes = outbox.takes.load(std::sync::atomic::Ordering::Relaxed);
+    // One a second, which is the first wait.
+    assert!((30..=61).contains(&takes), "{takes} in a minute");
+    assert_eq!((stage.attempts(1), stage.left().await), (0, (1, 0)), "nothing is lost");
+}
+
 #[test]
 fn waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half() {
     let settings = settings();

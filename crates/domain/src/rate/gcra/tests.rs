@@ -57,6 +57,23 @@ fn a_lower_limit_gives_back_more_slowly_and_a_higher_one_faster() {
     assert_eq!(bucket.check(limit(600), 1, START), Ok(()));
 }
 
+/// A clock that goes back gives nothing back and takes nothing more.
+#[test]
+fn level_stands_still_when_the_clock_goes_back() {
+    let (limit, mut bucket) = (limit(60), Gcra::default());
+    let (early, late) = (START - Duration::from_secs(30), START + Duration::from_secs(10));
+    bucket.take(limit, 60, START);
+    assert_eq!((bucket.remaining(limit, early), bucket.idle_in(limit, early)), (0, Duration::from_mins(1)));
+    bucket.take(limit, 1, early);
+    assert_eq!(bucket.idle_in(limit, early), Duration::from_secs(61));
+    bucket.correct(limit, 1, 0, early);
+    assert_eq!(bucket.idle_in(limit, early), Duration::from_mins(1));
+    // What was counted at an early time does not leak twice.
+    assert_eq!(bucket.remaining(limit, START), 0);
+    assert_eq!(bucket.remaining(limit, late), 10);
+    assert_eq!(bucket.check(limit, 11, late), Err(Duration::from_secs(1)));
+}
+
 #[test]
 fn no_number_is_too_large() {
     let (limit, mut bucket) = (limit(u32::MAX), Gcra::default());

@@ -130,3 +130,27 @@ fn busy_enough(measured: ThroughputPercentiles, bounds: PercentileBounds) -> boo
     ];
     pairs.iter().all(|(measured, bound)| bound.is_none_or(|bound| *measured >= bound))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    /// One percentile bounded, the others not.
+    #[rstest]
+    #[case::p50(|bound| PercentileBounds { p50: bound, ..PercentileBounds::default() })]
+    #[case::p75(|bound| PercentileBounds { p75: bound, ..PercentileBounds::default() })]
+    #[case::p90(|bound| PercentileBounds { p90: bound, ..PercentileBounds::default() })]
+    #[case::p99(|bound| PercentileBounds { p99: bound, ..PercentileBounds::default() })]
+    fn preferred_bounds_include_the_bound_itself(#[case] bounds: fn(Option<u64>) -> PercentileBounds) {
+        let at = Duration::from_millis(150);
+        let latency = LatencyPercentiles { p50: at, p75: at, p90: at, p99: at };
+        for (max, expected) in [(None, true), (Some(149), false), (Some(150), true), (Some(151), true)] {
+            assert_eq!(quick_enough(latency, bounds(max)), expected, "at most {max:?} ms");
+        }
+        let throughput = ThroughputPercentiles { p50: 500, p75: 500, p90: 500, p99: 500 };
+        for (min, expected) in [(None, true), (Some(499), true), (Some(500), true), (Some(501), false)] {
+            assert_eq!(busy_enough(throughput, bounds(min)), expected, "at least {min:?}");
+        }
+    }
+}

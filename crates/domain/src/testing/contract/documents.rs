@@ -15,6 +15,7 @@ suite! {
         only_a_pending_document_becomes_ready,
         an_abandoned_document_gives_its_bytes_back,
         the_quota_is_met_to_the_byte,
+        reserve_is_rejected_when_the_sum_would_overflow,
         rivals_never_exceed_the_quota,
         the_workspaces_own_record_shows_what_is_used,
         a_claim_goes_through_its_states,
@@ -160,6 +161,20 @@ async fn the_quota_is_met_to_the_byte(stores: &Stores) {
         Reservation::Reserved,
         "another has a quota of its own"
     );
+}
+
+/// A counter that wrapped would make room for everything.
+async fn reserve_is_rejected_when_the_sum_would_overflow(stores: &Stores) {
+    furnish(stores).await;
+    let largest = i64::MAX.unsigned_abs();
+    assert_eq!(reserve(stores, &pending(1, 1, largest), u64::MAX).await, Reservation::Reserved);
+    for (number, size) in [(2, 1), (3, largest)] {
+        let result = reserve(stores, &pending(number, 1, size), u64::MAX).await;
+        assert_eq!(result, Reservation::QuotaExceeded { used_bytes: largest }, "{size} more bytes");
+    }
+    assert_eq!(used(stores, 1).await, largest, "nothing was changed");
+    assert!(stores.documents.abandon(workspace_id(1), &document_id(1)).await.unwrap());
+    assert_eq!(used(stores, 1).await, 0);
 }
 
 async fn rivals_never_exceed_the_quota(stores: &Stores) {

@@ -8,6 +8,8 @@ use super::samples::{
     workspace, workspace_id,
 };
 use crate::api_key::{ApiKey, GrantScope, KeyGrant};
+use crate::budget::{SpendLimit, WorkspaceBudgets};
+use crate::money::Usd;
 use crate::workspace::Workspace;
 
 suite! {
@@ -16,6 +18,8 @@ suite! {
         a_key_grants_what_it_says,
         a_key_is_found_at_once,
         every_change_shows,
+        grant_is_limited_when_a_single_limit_is_set,
+        grant_is_limited_after_first_credit,
         a_deleted_key_grants_nothing,
     }
 }
@@ -100,6 +104,58 @@ async fn every_change_shows(stores: &Stores) {
     stores.guardrails.delete(guardrail_id(9), &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await.map(held), Some(None));
+}
+
+/// Whether requests of the key need a reservation.
+async fn is_limited(stores: &Stores, number: u64) -> bool {
+    match find(stores, number).await.unwrap().scope {
+        GrantScope::Inference { limited, .. } => limited,
+        GrantScope::Management => false,
+    }
+}
+
+/// A key without a limit of its own, in a workspace without any.
+async fn add_unlimited(stores: &Stores, number: u64) {
+    add_workspace(stores, number).await;
+    add_key(stores, &ApiKey { limit: None, ..inference_key(number, number) }).await;
+}
+
+/// A limit that the grant misses is a limit that nothing enforces.
+async fn grant_is_limited_when_a_single_limit_is_set(stores: &Stores) {
+    add_unlimited(stores, 1).await;
+    assert!(!is_limited(stores, 1).await, "without any limit");
+    let (none, one) = (WorkspaceBudgets::default(), Some(Usd::from_pico(1)));
+    for (name, alone) in [
+        ("daily", WorkspaceBudgets { daily: one, ..none }),
+        ("weekly", WorkspaceBudgets { weekly: one, ..none }),
+        ("monthly", WorkspaceBudgets { monthly: one, ..none }),
+        ("lifetime", WorkspaceBudgets { lifetime: one, ..none }),
+    ] {
+        assert!(stores.workspaces.set_budgets(workspace_id(1), &none, &alone, &audit()).await.unwrap());
+        stores.wait_for_grants().await;
+        assert!(is_limited(stores, 1).await, "the {name} budget alone");
+        assert!(stores.workspaces.set_budgets(workspace_id(1), &alone, &none, &audit()).await.unwrap());
+        stores.wait_for_grants().await;
+        assert!(!is_limited(stores, 1).await, "without the {name} budget");
+    }
+    let unlimited = ApiKey { limit: None, ..inference_key(1, 1) };
+    let limit = Some(SpendLimit { amount: Usd::from_pico(1), reset: None });
+    let limited = ApiKey { limit, ..unlimited.clone() };
+    assert!(stores.api_keys.update(&unlimited, &limited, &audit()).await.unwrap());
+    stores.wait_for_grants().await;
+    assert!(is_limited(stores, 1).await, "the key's own limit alone");
+}
+
+async fn grant_is_limited_after_first_credit(stores: &Stores) {
+    add_unlimited(stores, 1).await;
+    assert!(!is_limited(stores, 1).await);
+    // A credit of nothing is a limit too.
+    stores.workspaces.add_credit(workspace_id(1), Usd::ZERO, &audit()).await.unwrap();
+    stores.wait_for_grants().await;
+    assert!(is_limited(stores, 1).await);
+    assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
+    stores.wait_for_grants().await;
+    assert!(!is_limited(stores, 1).await);
 }
 
 async fn a_deleted_key_grants_nothing(stores: &Stores) {

@@ -18,6 +18,7 @@ suite! {
         switching_is_seen_and_tells_the_feed,
         a_change_is_seen_and_tells_the_feed,
         of_rival_changes_one_wins,
+        update_is_rejected_when_any_other_field_changed,
         a_deleted_key_is_gone_for_every_method,
         a_hash_is_never_used_again,
         of_rival_insertions_one_wins,
@@ -115,6 +116,38 @@ async fn of_rival_changes_one_wins(stores: &Stores) {
         async move { repository.update(before, &ApiKey { limit, ..before.clone() }, &audit()).await.unwrap() }
     });
     assert_eq!(join_all(rivals).await.into_iter().filter(|won| *won).count(), 1);
+}
+
+/// Each column is compared: a change that was decided on an outdated key must not win.
+async fn update_is_rejected_when_any_other_field_changed(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let changed = |number: u64| {
+        let before = inference_key(number, 1);
+        let limit = |pico, reset| Some(SpendLimit { amount: Usd::from_pico(pico), reset });
+        let old = before.limit.unwrap();
+        let rates = before.rates;
+        vec![
+            ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..before.clone() },
+            ApiKey { limit: limit(7, old.reset), ..before.clone() },
+            ApiKey { limit: limit(old.amount.pico(), Some(ResetInterval::Daily)), ..before.clone() },
+            ApiKey { limit: limit(old.amount.pico(), None), ..before.clone() },
+            ApiKey { rates: RateLimits { requests_per_minute: Some(61), ..rates }, ..before.clone() },
+            ApiKey { rates: RateLimits { tokens_per_minute: Some(1), ..rates }, ..before.clone() },
+            ApiKey { expires_at: None, ..before },
+        ]
+    };
+    for number in 1..=7 {
+        let before = inference_key(number, 1);
+        add_key(stores, &before).await;
+        let all = changed(number);
+        let rival = &all[usize::try_from(number).unwrap() - 1];
+        assert!(stores.api_keys.update(&before, rival, &audit()).await.unwrap());
+        for stale in all.iter().filter(|stale| *stale != rival) {
+            let updated = stores.api_keys.update(&before, stale, &audit()).await.unwrap();
+            assert!(!updated, "{stale:?} after {rival:?}");
+        }
+        assert_eq!(stores.api_keys.find(&before.hash).await.unwrap().as_ref(), Some(rival));
+    }
 }
 
 async fn a_deleted_key_is_gone_for_every_method(stores: &Stores) {

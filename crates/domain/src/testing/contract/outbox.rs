@@ -30,6 +30,7 @@ suite! {
         a_dead_letter_waits_until_it_is_revived,
         old_dead_letters_are_pruned,
         only_what_waits_for_nobody_is_discarded,
+        discard_keeps_dead_letters,
     }
 }
 
@@ -215,4 +216,14 @@ async fn only_what_waits_for_nobody_is_discarded(stores: &Stores) {
     assert_eq!(discard(2, DateTime::UNIX_EPOCH).await, 0, "it is younger");
     assert_eq!(discard(2, later(0)).await, 2);
     assert_eq!(stores.outbox.standing().await.unwrap().pending, 1);
+}
+
+/// An operator may still want to read or retry them; retention removes them.
+async fn discard_keeps_dead_letters(stores: &Stores) {
+    put(stores, &[(1, 2), (2, 2)]).await;
+    stores.outbox.failed(&[id(1)], None, "given up").await.unwrap();
+    assert_eq!(stores.outbox.discard(destination_id(2), later(0)).await.unwrap(), 1);
+    let standing = stores.outbox.standing().await.unwrap();
+    assert_eq!((standing.pending, standing.dead), (0, 1));
+    assert_eq!(stores.outbox.discard(destination_id(2), later(0)).await.unwrap(), 0);
 }

@@ -22,6 +22,7 @@ suite! {
         recording_again_changes_nothing,
         the_newest_of_the_workspace_is_listed_first,
         a_key_s_records_are_found_without_its_workspace,
+        list_includes_since_and_excludes_until,
         records_made_at_once_are_all_there,
         of_rivals_with_one_id_one_is_recorded,
     }
@@ -168,6 +169,25 @@ async fn a_key_s_records_are_found_without_its_workspace(stores: &Stores) {
     let one = UsageFilter { workspace_id: Some(workspace_id(2)), ..UsageFilter::of_key(hash(7)) };
     assert_eq!(stores.usage.list(&one, 9).await.unwrap(), [of(3, 2, 7)]);
     assert_eq!(stores.usage.list(&UsageFilter::of_key(hash(9)), 9).await.unwrap(), []);
+}
+
+/// Neighbouring ranges share a bound; a record at it belongs to one of them.
+async fn list_includes_since_and_excludes_until(stores: &Stores) {
+    furnish(stores).await;
+    for number in 1..=4 {
+        settle(stores, record(number, 1)).await.unwrap();
+    }
+    let list = async |since: Option<u64>, until: Option<u64>| {
+        let moment = |number: Option<u64>| number.map(|number| record(number, 1).created_at);
+        let filter =
+            UsageFilter { since: moment(since), until: moment(until), ..UsageFilter::of(workspace_id(1)) };
+        let listed = stores.usage.list(&filter, 10).await.unwrap();
+        listed.into_iter().map(|record| record.id).collect::<Vec<_>>()
+    };
+    assert_eq!(list(None, Some(3)).await, [id(2), id(1)]);
+    assert_eq!(list(Some(3), None).await, [id(4), id(3)]);
+    assert_eq!(list(Some(2), Some(4)).await, [id(3), id(2)]);
+    assert_eq!(list(Some(2), Some(2)).await, []);
 }
 
 async fn records_made_at_once_are_all_there(stores: &Stores) {

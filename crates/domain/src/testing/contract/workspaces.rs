@@ -24,6 +24,9 @@ suite! {
         suspending_is_seen_and_tells_the_feed,
         budgets_change_where_they_are_what_was_seen,
         rates_change_where_they_are_what_was_seen,
+        budgets_change_is_rejected_when_any_other_budget_changed,
+        rates_change_is_rejected_when_the_other_rate_changed,
+        first_credit_raises_the_key_version,
         credit_adds_up,
         credit_added_at_once_is_all_there,
         credit_stays_in_range,
@@ -168,6 +171,63 @@ async fn rates_change_where_they_are_what_was_seen(stores: &Stores) {
         assert!(!repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap(), "it is not so any more");
     }
     assert!(!repository.set_rates(workspace_id(2), states[0], states[1], &audit()).await.unwrap());
+}
+
+/// Each column is compared: a change that was decided on an outdated budget must not win.
+async fn budgets_change_is_rejected_when_any_other_budget_changed(stores: &Stores) {
+    let (repository, usd) = (&stores.workspaces, |pico| Some(Usd::from_pico(pico)));
+    let before = WorkspaceBudgets { daily: usd(1), weekly: usd(2), monthly: usd(3), lifetime: usd(4) };
+    let changed = [
+        WorkspaceBudgets { daily: usd(9), ..before },
+        WorkspaceBudgets { weekly: None, ..before },
+        WorkspaceBudgets { monthly: usd(9), ..before },
+        WorkspaceBudgets { lifetime: None, ..before },
+    ];
+    for (number, rival) in (1..).zip(&changed) {
+        let id = workspace_id(number);
+        add_workspace(stores, number).await;
+        assert!(repository.set_budgets(id, &WorkspaceBudgets::default(), &before, &audit()).await.unwrap());
+        assert!(repository.set_budgets(id, &before, rival, &audit()).await.unwrap());
+        for stale in changed.iter().filter(|stale| *stale != rival) {
+            assert!(!repository.set_budgets(id, &before, stale, &audit()).await.unwrap(), "{stale:?} after {rival:?}");
+        }
+        assert!(!repository.set_budgets(id, &before, &before, &audit()).await.unwrap(), "no change, of another state");
+        assert_eq!(repository.find(id).await.unwrap().unwrap().budgets, *rival);
+    }
+}
+
+async fn rates_change_is_rejected_when_the_other_rate_changed(stores: &Stores) {
+    let repository = &stores.workspaces;
+    let before = RateLimits { requests_per_minute: Some(1), tokens_per_minute: Some(2) };
+    let changed = [
+        RateLimits { requests_per_minute: None, ..before },
+        RateLimits { tokens_per_minute: Some(9), ..before },
+    ];
+    for (number, [rival, stale]) in [(1, changed), (2, [changed[1], changed[0]])] {
+        let id = workspace_id(number);
+        add_workspace(stores, number).await;
+        assert!(repository.set_rates(id, RateLimits::default(), before, &audit()).await.unwrap());
+        assert!(repository.set_rates(id, before, rival, &audit()).await.unwrap());
+        assert!(!repository.set_rates(id, before, stale, &audit()).await.unwrap());
+        assert!(!repository.set_rates(id, before, before, &audit()).await.unwrap(), "no change, of another state");
+        assert_eq!(repository.find(id).await.unwrap().unwrap().rates, rival);
+    }
+}
+
+/// Cached keys carry whether money is limited. Once it is, the ledger reads the amount itself.
+async fn first_credit_raises_the_key_version(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    let add = async |pico| {
+        let before = key_version(stores).await;
+        stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap().unwrap();
+        key_version(stores).await > before
+    };
+    assert!(add(10).await, "the first credit");
+    assert!(!add(5).await, "more credit changes no cached key");
+    let before = key_version(stores).await;
+    assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
+    assert!(key_version(stores).await > before, "no credit any more");
+    assert!(add(0).await, "the first credit after none, of nothing");
 }
 
 async fn credit_adds_up(stores: &Stores) {

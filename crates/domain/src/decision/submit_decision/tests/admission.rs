@@ -26,6 +26,25 @@ async fn the_bound_is_reserved_and_what_was_used_is_charged() {
     assert_eq!(record.charged_at, crate::system::Clock::now(&FixedClock::default()), "when it was reserved");
 }
 
+/// The store and each process have clocks of their own; the periods of limits go by the store's.
+#[tokio::test]
+async fn charge_counts_in_the_day_of_its_hold_when_clocks_differ() {
+    let books = Books::new(None, &[Some(1_000)]).await;
+    let held_at: DateTime<chrono::Utc> = "2026-07-15T23:59:59.999Z".parse().unwrap();
+    books.clock.set(held_at);
+    let world = plan(&books).build();
+    // The process believes that it is days later.
+    world.clock.set("2026-07-20T12:00:00Z".parse().unwrap());
+    let asked = world.ask_with(key(1), nouls(1)).await;
+    // Midnight passes at the store before the provider answers.
+    books.clock.set("2026-07-16T00:00:05Z".parse().unwrap());
+    world.answer(0, 30).await;
+    asked.end().await.unwrap();
+    let record = books.records().await.remove(0);
+    assert_eq!(record.charged_at, held_at, "the store's day, not the process's");
+    assert_eq!(record.created_at, "2026-07-20T12:00:00Z".parse::<DateTime<chrono::Utc>>().unwrap());
+}
+
 #[tokio::test]
 async fn what_fits_to_the_last_picodollar_is_admitted_and_one_more_is_not() {
     let most = bound(&nouls(1));

@@ -129,3 +129,29 @@ async fn after_a_failure_that_cost_money_a_cheaper_endpoint_is_asked_before_none
     let refused = books.entries().iter().filter(|entry| matches!(entry, Entry::Refused(_))).count();
     assert_eq!((refused, books.standing(1).await), (1, (most + 5, 0)));
 }
+
+#[tokio::test]
+async fn remaining_candidates_keep_their_order_behind_a_cheaper_endpoint() {
+    let most = bound(&nouls(1));
+    let books = Books::new(None, &[Some(3 * most)]).await;
+    let mut plan = dear_first(&books);
+    plan.endpoints.insert(1, at_price(endpoint("acme/judge", "three", "c"), "0.000000000002"));
+    let world = plan.build();
+    let preferring = |order: &[&str]| {
+        let mut request = nouls(1);
+        request.preferences.order = order.iter().map(|slug| (*slug).to_owned()).collect();
+        request
+    };
+    let first = world.ask_with(key(1), preferring(&["three"])).await;
+    assert_eq!((world.upstreams(), books.standing(1).await), (vec!["c".to_owned()], (0, 2 * most)));
+    // Beside it there is room for the last of the order alone.
+    let second = world.ask_with(key(1), preferring(&["one", "three", "two"])).await;
+    assert_eq!(world.upstreams(), ["c", "b"]);
+    world.answer(0, 0).await;
+    first.end().await.unwrap();
+    // All money is free again, and the failure costs none.
+    world.finish(1, Err(AttemptFailure::from_status(500, None))).await;
+    assert_eq!(world.upstreams(), ["c", "b", "a"], "the first of the order comes before the second");
+    world.answer(2, 5).await;
+    second.end().await.unwrap();
+}
