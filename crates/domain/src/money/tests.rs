@@ -56,7 +56,8 @@ fn what_is_no_decimal_is_refused() {
 
 #[test]
 fn price_of_ten_to_the_fourteenth_is_rejected_in_every_notation() {
-    for largest in ["99999999999999", "99999999999999.999999999999999999999999", "9.9999999999999e13", "-99999999999999"]
+    for largest in
+        ["99999999999999", "99999999999999.999999999999999999999999", "9.9999999999999e13", "-99999999999999"]
     {
         assert!(largest.parse::<Price>().is_ok(), "{largest}");
     }

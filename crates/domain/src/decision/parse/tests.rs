@@ -215,10 +215,12 @@ fn preferences_are_accepted_up_to_their_bounds() {
         assert!(named(128).is_ok() && named(129).is_err(), "{member}");
     }
     for member in ["preferred_max_latency", "preferred_min_throughput"] {
-        let bound = |number: &str| with(format!(r#"{{"{member}":{number}}}"#)).map(|read| match member {
-            "preferred_max_latency" => read.preferred_max_latency.p50,
-            _ => read.preferred_min_throughput.p50,
-        });
+        let bound = |number: &str| {
+            with(format!(r#"{{"{member}":{number}}}"#)).map(|read| match member {
+                "preferred_max_latency" => read.preferred_max_latency.p50,
+                _ => read.preferred_min_throughput.p50,
+            })
+        };
         assert_eq!(bound("0"), Ok(Some(0)));
         assert_eq!(bound("0.0005"), Ok(Some(1)), "thousandths, rounded");
         assert_eq!(bound("1e9"), Ok(Some(1_000_000_000_000)));

@@ -179,8 +179,7 @@ async fn list_includes_since_and_excludes_until(stores: &Stores) {
     }
     let list = async |since: Option<u64>, until: Option<u64>| {
         let moment = |number: Option<u64>| number.map(|number| record(number, 1).created_at);
-        let filter =
-            UsageFilter { since: moment(since), until: moment(until), ..UsageFilter::of(workspace_id(1)) };
+        let filter = UsageFilter { since: moment(since), until: moment(until), ..UsageFilter::of(workspace_id(1)) };
         let listed = stores.usage.list(&filter, 10).await.unwrap();
         listed.into_iter().map(|record| record.id).collect::<Vec<_>>()
     };

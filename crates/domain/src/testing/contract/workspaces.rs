@@ -199,10 +199,8 @@ async fn budgets_change_is_rejected_when_any_other_budget_changed(stores: &Store
 async fn rates_change_is_rejected_when_the_other_rate_changed(stores: &Stores) {
     let repository = &stores.workspaces;
     let before = RateLimits { requests_per_minute: Some(1), tokens_per_minute: Some(2) };
-    let changed = [
-        RateLimits { requests_per_minute: None, ..before },
-        RateLimits { tokens_per_minute: Some(9), ..before },
-    ];
+    let changed =
+        [RateLimits { requests_per_minute: None, ..before }, RateLimits { tokens_per_minute: Some(9), ..before }];
     for (number, [rival, stale]) in [(1, changed), (2, [changed[1], changed[0]])] {
         let id = workspace_id(number);
         add_workspace(stores, number).await;
