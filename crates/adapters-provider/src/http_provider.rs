@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
+use tokio::time::Instant;
 
 use crate::canonical::{Division, divide, left_to_ask};
 use crate::connection::Connection;
@@ -72,7 +73,7 @@ impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
         };
         let payload = self.codec.write(&endpoint.upstream_model, asked)?;
         let sent_bytes = payload.len_bytes();
-        let sent = Sent::of(&call.sent);
+        let sent = Sent::of(&call.sent, Instant::now().checked_add(call.timeout));
         let posted = self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error());
         let body = within(call.timeout, call.caller.as_ref(), posted)
             .await

@@ -33,7 +33,7 @@ pub mod sglang_decisions;
 pub mod system_one;
 pub mod wire;
 
-pub use http::{Http2, HttpClient, HttpClientError, HttpClientSettings, ProxySettings};
+pub use http::{Http2, HttpClient, HttpClientError, HttpClientSettings, PingSettings, ProxySettings};
 pub use http_provider::HttpProvider;
 pub use providers::http_provider;
 pub use router::ProviderRouter;

@@ -307,7 +307,7 @@ async fn a_proxy_that_refuses_is_a_connection_not_made() {
 async fn a_client_can_connect_in_another_way_and_trust_the_same() {
     let versions = Versions::default();
     let upstream = tls_upstream(&["h2", "http/1.1"], Arc::clone(&versions)).await;
-    let client = HttpClient::new(&trusting()).unwrap().reconnecting(support::AMPLE, Http2::Off);
+    let client = HttpClient::new(&trusting()).unwrap().reconfigured(|settings| settings.http2 = Http2::Off);
     let base_url = format!("https://localhost:{}/v1", upstream.address.port());
     let settings = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
     decide(&http_provider(client, Wire::SystemOne, settings).unwrap()).await.unwrap();

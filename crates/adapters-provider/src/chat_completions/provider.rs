@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage};
 use domain::routing::{AttemptFailure, Endpoint, Wire};
+use tokio::time::Instant;
 
 use super::attempt::Attempt;
 use super::bound::Bound;
@@ -60,7 +61,7 @@ impl DecisionProvider for ChatCompletionsProvider {
                 sent_bytes: 0,
             });
         };
-        let tally = Tally::of(&call.sent);
+        let tally = Tally::of(&call.sent, Instant::now().checked_add(call.timeout));
         let questions = request::check(asked)?;
         let calls = Calls::new(&self.connection, &self.memory, &tally, &call.endpoint, self.model_in);
         let attempt = Attempt { calls, questions, document: Document::of(asked) };

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::decision::{ReportedUsage, SentBytes};
 use domain::routing::AttemptFailure;
+use tokio::time::Instant;
 
 use crate::http::Sent;
 
@@ -12,6 +13,7 @@ use crate::http::Sent;
 pub(super) struct Tally {
     calls: Mutex<Vec<(Sent, Used)>>,
     attempt: SentBytes,
+    deadline: Option<Instant>,
 }
 
 /// One call.
@@ -49,14 +51,14 @@ impl Account<'_> {
 }
 
 impl Tally {
-    /// Of an attempt whose bytes are counted so.
-    pub(super) fn of(attempt: &SentBytes) -> Self {
-        Self { attempt: attempt.clone(), ..Self::default() }
+    /// Of an attempt with that deadline, whose bytes are counted there.
+    pub(super) fn of(attempt: &SentBytes, deadline: Option<Instant>) -> Self {
+        Self { attempt: attempt.clone(), deadline, ..Self::default() }
     }
 
     /// A call begins.
     pub(super) fn open(&self) -> Account<'_> {
-        let sent = Sent::of(&self.attempt);
+        let sent = Sent::of(&self.attempt, self.deadline);
         let mut calls = self.calls();
         calls.push((sent.clone(), Used::Unknown));
         Account { tally: self, place: calls.len() - 1, sent }

@@ -9,10 +9,11 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::client::proxy::matcher::Matcher;
 
 use super::body::{self, BodyFault};
+use super::call::CallConnection;
 use super::connector::proxies;
 use super::errors::{broken, from_call};
 use super::payload::{Payload, Sent};
@@ -80,10 +81,12 @@ impl HttpClient {
         })
     }
 
-    /// A client with its own pool and other ways of connecting, which shares what is trusted and all other settings.
+    /// A client with its own pool and changed settings. It shares the certificate authorities, the proxies and the user
+    /// agent, which cannot be changed.
     #[must_use]
-    pub fn reconnecting(&self, connect_timeout: Duration, http2: Http2) -> Self {
-        let settings = HttpClientSettings { connect_timeout, http2, ..(*self.settings).clone() };
+    pub fn reconfigured(&self, change: impl FnOnce(&mut HttpClientSettings)) -> Self {
+        let mut settings = (*self.settings).clone();
+        change(&mut settings);
         let pools = Pools::new(&settings, &self.tls, &self.proxies);
         Self { pools, settings: Arc::new(settings), ..self.clone() }
     }
@@ -139,8 +142,13 @@ impl HttpClient {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let connection = capture_connection(&mut request);
-        let answer = self.pools.own().request(request).await.map_err(|error| from_call(&error))?;
+        let mut connection = CallConnection::new(capture_connection(&mut request), sent.deadline());
+        let answered = connection.observe(self.pools.own().request(request)).await;
+        let answer = answered.map_err(|error| match connection.violation() {
+            Some(violation) => broken(&violation.to_string()),
+            None => from_call(&error),
+        })?;
+        let _body = connection.begin_body();
         let status = answer.status().as_u16();
         if status != 200 {
             tracing::debug!(status, "a provider answered with a failure");
@@ -151,9 +159,10 @@ impl HttpClient {
             .map_err(|detail| AttemptFailure { upstream_status: Some(status), ..broken(detail) })
     }
 
-    async fn read(&self, answer: Response<Incoming>, connection: &CaptureConnection) -> Result<Bytes, &'static str> {
+    async fn read(&self, answer: Response<Incoming>, connection: &CallConnection) -> Result<Bytes, &'static str> {
         if !is_json(answer.headers()) {
-            forget(connection);
+            // Whoever answers like this is not trusted with the next request.
+            connection.retire();
             return Err("the provider's answer is not JSON");
         }
         match body::read(answer.into_body(), self.settings.max_answer_bytes).await {
@@ -162,7 +171,7 @@ impl HttpClient {
                 Ok(body)
             }
             Err(fault) => {
-                forget(connection);
+                connection.retire();
                 Err(match fault {
                     BodyFault::TooLong => "the provider's answer is too long",
                     BodyFault::Broken => "the connection broke within the answer",
@@ -215,13 +224,6 @@ fn host(uri: &Uri) -> Option<HeaderValue> {
     match uri.port_u16().filter(|port| *port != own) {
         Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
         None => HeaderValue::from_str(host).ok(),
-    }
-}
-
-/// Takes the connection out of the pool: whoever answers like this is not to be trusted with the next request.
-fn forget(connection: &CaptureConnection) {
-    if let Some(connection) = connection.connection_metadata().as_ref() {
-        connection.poison();
     }
 }
 

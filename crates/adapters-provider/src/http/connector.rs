@@ -18,7 +18,8 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::errors::ConnectTimedOut;
-use super::{Http2, HttpClientError, ProxySettings};
+use super::meter::Metered;
+use super::{Http2, HttpClientError, HttpClientSettings, ProxySettings};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
@@ -52,10 +53,13 @@ pub(super) fn proxies(settings: &ProxySettings) -> Result<Matcher, HttpClientErr
 pub(super) struct Connector {
     way: HttpsConnector<FirstHop>,
     timeout: Duration,
+    max_header_bytes: u64,
+    http2_only: bool,
 }
 
 impl Connector {
-    pub(super) fn new(tls: rustls::ClientConfig, proxies: Arc<Matcher>, http2: Http2, timeout: Duration) -> Self {
+    pub(super) fn new(tls: rustls::ClientConfig, proxies: Arc<Matcher>, settings: &HttpClientSettings) -> Self {
+        let http2_only = settings.http2 == Http2::PriorKnowledge;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -65,19 +69,19 @@ impl Connector {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp.clone());
-        let first = FirstHop { direct: tcp, to_proxy, proxies, tunnel_all: http2 == Http2::PriorKnowledge };
+        let first = FirstHop { direct: tcp, to_proxy, proxies, tunnel_all: http2_only };
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        let way = match http2 {
+        let way = match settings.http2 {
             Http2::Off => builder.enable_http1().wrap_connector(first),
             Http2::Negotiated => builder.enable_all_versions().wrap_connector(first),
             Http2::PriorKnowledge => builder.enable_http2().wrap_connector(first),
         };
-        Self { way, timeout }
+        Self { way, timeout: settings.connect_timeout, max_header_bytes: settings.max_header_bytes, http2_only }
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<Hop>;
+    type Response = TokioIo<Metered<TokioIo<MaybeHttpsStream<Hop>>>>;
     type Error = BoxError;
     type Future = BoxConnecting<Self::Response>;
 
@@ -87,7 +91,12 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, target: Uri) -> Self::Future {
         let (connecting, timeout) = (self.way.call(target), self.timeout);
-        Box::pin(async move { tokio::time::timeout(timeout, connecting).await.map_err(|_| ConnectTimedOut)? })
+        let (max_header_bytes, http2_only) = (self.max_header_bytes, self.http2_only);
+        Box::pin(async move {
+            let stream = tokio::time::timeout(timeout, connecting).await.map_err(|_| ConnectTimedOut)??;
+            let http2 = http2_only || stream.connected().is_negotiated_h2();
+            Ok(TokioIo::new(Metered::new(TokioIo::new(stream), max_header_bytes, http2)))
+        })
     }
 }
 

@@ -3,9 +3,12 @@
 
 mod attempt;
 mod body;
+mod call;
 mod client;
 mod connector;
 mod errors;
+mod frames;
+mod meter;
 mod payload;
 mod pools;
 mod retry_after;
@@ -18,4 +21,4 @@ pub use client::{ErrorMeaning, HttpClient, ReadError};
 pub use errors::HttpClientError;
 pub use payload::Payload;
 pub(crate) use payload::Sent;
-pub use settings::{Http2, HttpClientSettings, ProxySettings};
+pub use settings::{Http2, HttpClientSettings, PingSettings, ProxySettings};

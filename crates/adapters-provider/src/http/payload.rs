@@ -9,6 +9,7 @@ use bytes::Bytes;
 use domain::decision::SentBytes;
 use http::HeaderValue;
 use http_body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
 
 /// A body in pieces, so that large parts are not copied, with its media type.
 #[derive(Debug, Clone)]
@@ -71,6 +72,7 @@ pub(crate) struct Sent {
     /// With [`ENDED`] once the call is over.
     call: Arc<AtomicU64>,
     attempt: SentBytes,
+    deadline: Option<Instant>,
 }
 
 /// Nothing is sent any more. A connection may hold a request that it has not written yet when its call is given up,
@@ -92,9 +94,14 @@ impl Drop for EndOfCall {
 pub(super) struct GivenUp;
 
 impl Sent {
-    /// Of a call that belongs to this attempt.
-    pub(crate) fn of(attempt: &SentBytes) -> Self {
-        Self { call: Arc::default(), attempt: attempt.clone() }
+    /// Of a call that belongs to an attempt with that deadline.
+    pub(crate) fn of(attempt: &SentBytes, deadline: Option<Instant>) -> Self {
+        Self { call: Arc::default(), attempt: attempt.clone(), deadline }
+    }
+
+    /// The deadline of the attempt.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// The bytes of the call so far.
@@ -180,7 +187,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_sent_after_the_end_of_the_call() {
         let attempt = SentBytes::default();
-        let (sent, other) = (Sent::of(&attempt), Sent::of(&attempt));
+        let (sent, other) = (Sent::of(&attempt, None), Sent::of(&attempt, None));
         let pieces = [&b"ab"[..], b"cde"].map(Bytes::from_static).to_vec();
         let mut body = Payload::of(HeaderValue::from_static("a/b"), pieces).tracked(&sent);
         let end = sent.until_dropped();

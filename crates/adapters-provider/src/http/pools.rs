@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use hyper_util::client::legacy::Client;
 use hyper_util::client::proxy::matcher::Matcher;
@@ -14,8 +13,8 @@ use super::payload::Tracked;
 use super::tls::Tls;
 use super::{Http2, HttpClientSettings};
 
-/// How often an HTTP/2 connection with a call on it is asked whether it still lives.
-const HTTP2_PING: Duration = Duration::from_secs(20);
+/// The longest header section over HTTP/2, in bytes of uncompressed names and values.
+const HTTP2_MAX_HEADER_LIST: u32 = 16 << 10;
 
 type Pool = Client<Connector, Tracked>;
 
@@ -45,16 +44,23 @@ fn thread_number() -> usize {
 }
 
 fn pool(settings: &HttpClientSettings, tls: &Tls, proxies: &Arc<Matcher>) -> Pool {
-    let connector = Connector::new(tls.config.clone(), Arc::clone(proxies), settings.http2, settings.connect_timeout);
-    Client::builder(TokioExecutor::new())
+    let connector = Connector::new(tls.config.clone(), Arc::clone(proxies), settings);
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
         .pool_idle_timeout(settings.pool_idle_timeout)
         .pool_max_idle_per_host(settings.pool_max_idle_per_host)
         .http2_only(settings.http2 == Http2::PriorKnowledge)
         .http2_adaptive_window(true)
-        .http2_keep_alive_interval(HTTP2_PING)
-        .build(connector)
+        .http2_max_header_list_size(HTTP2_MAX_HEADER_LIST);
+    if let Some(pings) = settings.http2_pings {
+        builder
+            .http2_keep_alive_interval(pings.interval)
+            .http2_keep_alive_timeout(pings.timeout)
+            .http2_keep_alive_while_idle(true);
+    }
+    builder.build(connector)
 }
 
 #[cfg(test)]

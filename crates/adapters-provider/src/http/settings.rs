@@ -15,6 +15,11 @@ pub struct HttpClientSettings {
     pub http2: Http2,
     /// Proxies on the way out.
     pub proxy: ProxySettings,
+    /// Bytes that a provider may send before the body of its answer: all informational heads and the final one. Over
+    /// HTTP/2 the same bound holds for each stream, and for control frames between two answers.
+    pub max_header_bytes: u64,
+    /// Pings on HTTP/2 connections; `None` sends none.
+    pub http2_pings: Option<PingSettings>,
     /// Longest answer that is read, in bytes. A longer one is dropped, whatever its status.
     pub max_answer_bytes: usize,
     /// The `user-agent` header.
@@ -29,19 +34,38 @@ pub struct HttpClientSettings {
 }
 
 impl Default for HttpClientSettings {
-    /// Two seconds to connect, 8 MiB of answer, no proxy.
+    /// Two seconds to connect, 256 KiB of heads, 8 MiB of answer, no proxy.
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(2),
             extra_ca_file: None,
             http2: Http2::default(),
             proxy: ProxySettings::default(),
+            max_header_bytes: 256 << 10,
+            http2_pings: Some(PingSettings::default()),
             max_answer_bytes: 8 << 20,
             user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")).to_owned(),
             pool_idle_timeout: Duration::from_mins(1),
             pool_max_idle_per_host: 256,
             pools: 1,
         }
+    }
+}
+
+/// Pings on HTTP/2 connections. A connection whose ping is not acknowledged in time is closed, and every call on it
+/// fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PingSettings {
+    /// The time without a received frame after which a ping is sent.
+    pub interval: Duration,
+    /// The time that the acknowledgement may take.
+    pub timeout: Duration,
+}
+
+impl Default for PingSettings {
+    /// A ping after ten seconds of silence, and five seconds for its acknowledgement.
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(10), timeout: Duration::from_secs(5) }
     }
 }
 

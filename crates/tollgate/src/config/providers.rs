@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::model::SANDBOX_AUTHOR;
 use domain::routing::Wire;
 
-use super::build::{choice, narrow};
+use super::build::{choice, narrow, within};
 use super::entries::Table;
 use super::{ConfigError, EnvelopeConfig, ModelPlaceConfig, ProviderConfig, SecretSource, headers, traits, urls};
 
@@ -50,10 +50,24 @@ fn provider(table: &Table) -> Result<ProviderConfig, ConfigError> {
         connect_timeout: Duration::from_millis(table.positive("connect_timeout_ms", 2_000)?),
         attempt_timeout: Duration::from_millis(table.positive("attempt_timeout_ms", 30_000)?),
         max_answer_bytes: narrow(table, "max_answer_bytes", table.positive("max_answer_bytes", 8 * 1024 * 1024)?)?,
+        max_header_bytes: within(table, "max_header_bytes", 16_384..=16_777_216)?.unwrap_or(262_144),
         ca_file: table.text("ca_file").map(Into::into),
         http2_prior_knowledge: table.switch("http2_prior_knowledge").unwrap_or(false),
+        http2_ping_interval: ping_interval(table)?,
+        http2_ping_timeout: Duration::from_millis(
+            within(table, "http2_ping_timeout_ms", 100..=60_000)?.unwrap_or(5_000),
+        ),
         traits: traits::traits(table, wire)?,
     })
+}
+
+/// Zero sends no pings.
+fn ping_interval(table: &Table) -> Result<Option<Duration>, ConfigError> {
+    match table.number("http2_ping_interval_ms").unwrap_or(10_000) {
+        0 => Ok(None),
+        interval @ 1_000..=3_600_000 => Ok(Some(Duration::from_millis(interval))),
+        _ => Err(table.fault("http2_ping_interval_ms", "must be 0 for no pings, or 1000 to 3600000")),
+    }
 }
 
 /// The path, and where the model stands.

@@ -43,10 +43,16 @@ pub struct ProviderConfig {
     pub attempt_timeout: Duration,
     /// Most bytes of an answer.
     pub max_answer_bytes: usize,
+    /// Most bytes before the body of an answer.
+    pub max_header_bytes: u64,
     /// Certificates trusted beside the platform's.
     pub ca_file: Option<PathBuf>,
     /// HTTP/2 without negotiation.
     pub http2_prior_knowledge: bool,
+    /// The silence on an HTTP/2 connection after which a ping is sent; `None` sends none.
+    pub http2_ping_interval: Option<Duration>,
+    /// How long the acknowledgement of a ping may take.
+    pub http2_ping_timeout: Duration,
     /// What its endpoints are unless they say otherwise.
     pub traits: TraitsConfig,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use adapters_provider::{
-    Envelope, Http2, HttpClient, HttpClientSettings, ModelPlace, ProviderRouter, ProviderSettings, ProxySettings,
+    Envelope, Http2, HttpClient, HttpClientSettings, ModelPlace, PingSettings, ProviderRouter, ProviderSettings, ProxySettings,
     SandboxProvider, Secret, http_provider,
 };
 use anyhow::Context;
@@ -95,43 +95,51 @@ fn threads(config: &Config) -> usize {
     config.server.workers.unwrap_or_else(processors)
 }
 
-/// Clients by what they trust and how much they read: reading the platform's certificates takes a while, so it is
-/// done once for all that differ in the way of connecting only.
+/// Clients by the file of certificate authorities: reading the platform's takes a while, so it is done once for all
+/// providers that trust the same.
 struct Clients<'a> {
     proxy: &'a ProxyConfig,
     pools: usize,
-    by_trust: HashMap<(Option<PathBuf>, usize), HttpClient>,
+    by_trust: HashMap<Option<PathBuf>, HttpClient>,
 }
 
 impl Clients<'_> {
     fn of(&mut self, provider: &ProviderConfig) -> anyhow::Result<HttpClient> {
-        let http2 = if provider.http2_prior_knowledge { Http2::PriorKnowledge } else { Http2::Negotiated };
-        let trust = (provider.ca_file.clone(), provider.max_answer_bytes);
-        if let Some(client) = self.by_trust.get(&trust) {
-            return Ok(client.reconnecting(provider.connect_timeout, http2));
+        if let Some(client) = self.by_trust.get(&provider.ca_file) {
+            return Ok(client.reconfigured(|settings| apply(provider, settings)));
         }
-        let client = HttpClient::new(&HttpClientSettings {
-            connect_timeout: provider.connect_timeout,
+        let mut settings = HttpClientSettings {
             extra_ca_file: provider.ca_file.clone(),
-            http2,
             proxy: ProxySettings {
                 https_proxy: self.proxy.https.clone(),
                 http_proxy: self.proxy.http.clone(),
                 no_proxy: self.proxy.none_for.clone(),
             },
-            max_answer_bytes: provider.max_answer_bytes,
             pools: self.pools,
             ..HttpClientSettings::default()
-        })?;
-        self.by_trust.insert(trust, client.clone());
+        };
+        apply(provider, &mut settings);
+        let client = HttpClient::new(&settings)?;
+        self.by_trust.insert(provider.ca_file.clone(), client.clone());
         Ok(client)
     }
+}
+
+/// The provider's own settings of its connections and answers.
+fn apply(provider: &ProviderConfig, settings: &mut HttpClientSettings) {
+    let timeout = provider.http2_ping_timeout;
+    settings.connect_timeout = provider.connect_timeout;
+    settings.http2 = if provider.http2_prior_knowledge { Http2::PriorKnowledge } else { Http2::Negotiated };
+    settings.http2_pings = provider.http2_ping_interval.map(|interval| PingSettings { interval, timeout });
+    settings.max_header_bytes = provider.max_header_bytes;
+    settings.max_answer_bytes = provider.max_answer_bytes;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::load_text;
+    use std::time::Duration;
 
     const CONFIG: &str = r#"
         [[providers]]
@@ -177,6 +185,26 @@ mod tests {
         let config = load_text(None, CONFIG, &with_key()).unwrap();
         let error = Upstreams::build(&config, &Environment::default()).err().unwrap();
         assert!(format!("{error:#}").contains("ONE_KEY"), "{error:#}");
+    }
+
+    #[test]
+    fn connection_settings_reach_the_client() {
+        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nmax_header_bytes = 20000\nmax_answer_bytes = 9\n\
+                    http2_ping_interval_ms = 1500\nhttp2_ping_timeout_ms = 250\nconnect_timeout_ms = 7\n\
+                    [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\nhttp2_ping_interval_ms = 0\n\
+                    http2_prior_knowledge = true\n";
+        let config = load_text(None, text, &with_key()).unwrap();
+        let applied = |index: usize| {
+            let mut settings = HttpClientSettings::default();
+            apply(&config.providers[index], &mut settings);
+            settings
+        };
+        let (first, second) = (applied(0), applied(1));
+        assert_eq!((first.max_header_bytes, first.max_answer_bytes), (20_000, 9));
+        assert_eq!((first.connect_timeout, first.http2), (Duration::from_millis(7), Http2::Negotiated));
+        let pings = PingSettings { interval: Duration::from_millis(1500), timeout: Duration::from_millis(250) };
+        assert_eq!((first.http2_pings, second.http2_pings), (Some(pings), None));
+        assert_eq!((second.max_header_bytes, second.http2), (256 << 10, Http2::PriorKnowledge));
     }
 
     fn settings_of(lines: &str) -> ProviderSettings {

@@ -1,0 +1,299 @@
+//! Counts what is read from one connection, bounds what comes before an answer, and lets other tasks run.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::frames::FrameCounter;
+
+/// Bytes after which a connection that always has more to read lets other tasks run.
+const YIELD_BYTES: usize = 64 << 10;
+/// Bytes that are read at a time while the head of an answer is awaited. At most two such reads go beyond the head
+/// before its arrival is known.
+const HEAD_READ_BYTES: usize = 16 << 10;
+
+/// A provider sent more than allowed before the body of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the provider sent more than {0} bytes before its answer")]
+pub(super) struct TooManyBytes(pub(super) u64);
+
+/// The counters of one connection. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Meter(Arc<Counters>);
+
+#[derive(Debug)]
+struct Counters {
+    limit: u64,
+    exceeded: AtomicBool,
+    answer_bytes: AtomicU64,
+    head: Mutex<HeadState>,
+}
+
+/// How far the answer on an HTTP/1 connection has come. HTTP/2 frames tell by themselves.
+#[derive(Debug, Default)]
+struct HeadState {
+    /// Answers whose head has arrived.
+    answers: u64,
+    /// True from an answer's head to the end of its body.
+    in_body: bool,
+    /// Bytes that were read while no body was.
+    bytes: u64,
+}
+
+/// An answer's body is being read until this is dropped.
+pub(super) struct BodyPhase {
+    meter: Meter,
+    answer: u64,
+}
+
+impl Drop for BodyPhase {
+    fn drop(&mut self) {
+        let mut head = self.meter.head();
+        // The next call on the connection may have got its head already.
+        if head.answers == self.answer {
+            head.in_body = false;
+            head.bytes = 0;
+        }
+    }
+}
+
+impl Meter {
+    /// Allows `limit` bytes before the body of an answer.
+    pub(super) fn new(limit: u64) -> Self {
+        Self(Arc::new(Counters {
+            limit,
+            exceeded: AtomicBool::new(false),
+            answer_bytes: AtomicU64::new(0),
+            head: Mutex::default(),
+        }))
+    }
+
+    /// The meter of a connection that was made by the client's connector.
+    pub(super) fn of(connected: &Connected) -> Option<Self> {
+        let mut extensions = http::Extensions::new();
+        connected.get_extras(&mut extensions);
+        extensions.remove()
+    }
+
+    /// True for clones of each other.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Bytes of answers that were read; over HTTP/2 without pings and other frames of the connection itself.
+    pub(super) fn answer_bytes(&self) -> u64 {
+        self.0.answer_bytes.load(Ordering::Acquire)
+    }
+
+    /// The exceeded limit.
+    pub(super) fn violation(&self) -> Option<TooManyBytes> {
+        self.0.exceeded.load(Ordering::Acquire).then_some(TooManyBytes(self.0.limit))
+    }
+
+    /// The final head of an answer has arrived.
+    pub(super) fn begin_body(&self) -> BodyPhase {
+        let mut head = self.head();
+        head.answers += 1;
+        head.in_body = true;
+        BodyPhase { meter: self.clone(), answer: head.answers }
+    }
+
+    fn awaits_head(&self) -> bool {
+        !self.head().in_body
+    }
+
+    /// Counts bytes that were read from an HTTP/1 connection.
+    fn count(&self, bytes: u64) -> Result<(), TooManyBytes> {
+        self.0.answer_bytes.fetch_add(bytes, Ordering::AcqRel);
+        let mut head = self.head();
+        if !head.in_body {
+            head.bytes = head.bytes.saturating_add(bytes);
+            if head.bytes > self.0.limit {
+                return Err(TooManyBytes(self.0.limit));
+            }
+        }
+        Ok(())
+    }
+
+    fn head(&self) -> MutexGuard<'_, HeadState> {
+        self.0.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection with a [`Meter`].
+pub(super) struct Metered<S> {
+    stream: S,
+    meter: Meter,
+    frames: Option<FrameCounter>,
+    unyielded_bytes: usize,
+}
+
+impl<S> Metered<S> {
+    /// Over HTTP/1, or with `http2` over HTTP/2.
+    pub(super) fn new(stream: S, limit: u64, http2: bool) -> Self {
+        let frames = http2.then(|| FrameCounter::new(limit));
+        Self { stream, meter: Meter::new(limit), frames, unyielded_bytes: 0 }
+    }
+
+    fn count(&mut self, read: &[u8]) -> io::Result<()> {
+        self.unyielded_bytes = self.unyielded_bytes.saturating_add(read.len());
+        let counted = match &mut self.frames {
+            None => self.meter.count(u64::try_from(read.len()).unwrap_or(u64::MAX)),
+            Some(frames) => frames.count(read).map(|bytes| {
+                self.meter.0.answer_bytes.fetch_add(bytes, Ordering::AcqRel);
+            }),
+        };
+        counted.map_err(|violation| {
+            self.meter.0.exceeded.store(true, Ordering::Release);
+            io::Error::other(violation)
+        })
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.unyielded_bytes >= YIELD_BYTES {
+            this.unyielded_bytes = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        let polled = if buf.remaining() > HEAD_READ_BYTES && this.frames.is_none() && this.meter.awaits_head() {
+            let mut piece = ReadBuf::new(buf.initialize_unfilled_to(HEAD_READ_BYTES));
+            let polled = Pin::new(&mut this.stream).poll_read(cx, &mut piece);
+            let read = piece.filled().len();
+            buf.advance(read);
+            polled
+        } else {
+            Pin::new(&mut this.stream).poll_read(cx, buf)
+        };
+        if polled.is_pending() {
+            this.unyielded_bytes = 0;
+        }
+        ready!(polled)?;
+        Poll::Ready(this.count(&buf.filled()[before..]))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+}
+
+impl<S: Connection> Connection for Metered<S> {
+    fn connected(&self) -> Connected {
+        self.stream.connected().extra(self.meter.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::io::AsyncReadExt;
+
+    /// Reads into `buf` once; `None` where the stream lets other tasks run.
+    async fn read_once<S: AsyncRead + Unpin>(stream: &mut Metered<S>, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        let mut buf = ReadBuf::new(buf);
+        poll_fn(|cx| {
+            Poll::Ready(match Pin::new(&mut *stream).poll_read(cx, &mut buf) {
+                Poll::Ready(end) => Some(end.map(|()| buf.filled().len())),
+                Poll::Pending => None,
+            })
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn read_yields_although_more_is_there() {
+        for http2 in [false, true] {
+            let mut stream = Metered::new(tokio::io::repeat(0), u64::MAX, http2);
+            let mut reads = Vec::new();
+            for _ in 0..20 {
+                reads.push(read_once(&mut stream, &mut [0; 16 << 10]).await.map(|end| end.unwrap() >> 10));
+            }
+            let one_turn = [Some(16), Some(16), Some(16), Some(16), None];
+            assert_eq!(reads, one_turn.repeat(4), "HTTP/2: {http2}");
+        }
+    }
+
+    #[tokio::test]
+    async fn read_fails_once_the_limit_before_an_answer_is_exceeded() {
+        let mut stream = Metered::new(tokio::io::repeat(b'x'), 100_000, false);
+        let meter = stream.meter.clone();
+        let mut bytes = Vec::new();
+        let error = (&mut stream).take(1 << 30).read_to_end(&mut bytes).await.unwrap_err();
+        assert_eq!(error.to_string(), "the provider sent more than 100000 bytes before its answer");
+        assert!(bytes.len() <= 100_000, "{}", bytes.len());
+        assert_eq!(meter.violation(), Some(TooManyBytes(100_000)));
+    }
+
+    #[tokio::test]
+    async fn a_body_is_not_limited_and_the_next_head_is() {
+        let mut stream = Metered::new(tokio::io::repeat(b'x'), 100_000, false);
+        let meter = stream.meter.clone();
+        for _ in 0..3 {
+            (&mut stream).read_exact(&mut vec![0; 50_000]).await.unwrap();
+            let body = meter.begin_body();
+            (&mut stream).read_exact(&mut vec![0; 300_000]).await.unwrap();
+            drop(body);
+        }
+        assert_eq!(meter.answer_bytes(), 3 * 350_000);
+        let previous = meter.begin_body();
+        let next = meter.begin_body();
+        drop(previous);
+        (&mut stream).read_exact(&mut vec![0; 300_000]).await.unwrap();
+        drop(next);
+        assert!((&mut stream).read_exact(&mut vec![0; 300_000]).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_read_for_a_head_is_short_and_a_read_for_a_body_is_not() {
+        let mut stream = Metered::new(tokio::io::repeat(b'x'), 100_000, false);
+        let meter = stream.meter.clone();
+        let mut buf = vec![0; 400_000];
+        assert_eq!(read_once(&mut stream, &mut buf).await.unwrap().unwrap(), HEAD_READ_BYTES);
+        let _body = meter.begin_body();
+        assert_eq!(read_once(&mut stream, &mut buf).await.unwrap().unwrap(), 400_000);
+    }
+
+    #[tokio::test]
+    async fn http2_pings_are_no_answer() {
+        let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        let data = [0, 0, 2, 0, 1, 0, 0, 0, 1, b'{', b'}'];
+        let bytes = [&ping[..], &ping, &data].concat();
+        let mut stream = Metered::new(&bytes[..], 1000, true);
+        let meter = stream.meter.clone();
+        (&mut stream).read_exact(&mut [0; 34]).await.unwrap();
+        assert_eq!(meter.answer_bytes(), 0);
+        (&mut stream).read_exact(&mut [0; 11]).await.unwrap();
+        assert!(meter.answer_bytes() > 0);
+    }
+}
