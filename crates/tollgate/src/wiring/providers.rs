@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread;
 
 use adapters_provider::{
-    Envelope, Http2, HttpClient, HttpClientSettings, ModelPlace, PingSettings, ProviderRouter, ProviderSettings, ProxySettings,
-    SandboxProvider, Secret, http_provider,
+    Envelope, Http2, HttpClient, HttpClientSettings, ModelPlace, PingSettings, ProviderRouter, ProviderSettings,
+    ProxySettings, SandboxProvider, Secret, http_provider,
 };
 use anyhow::Context;
 use domain::decision::DecisionProvider;
