@@ -25,6 +25,7 @@ const ALL_OF_OURS: &[&str] = &[
     "adapters-blob",
     "adapters-broadcast",
     "adapters-system",
+    "adapters-journal",
     "adapters-metrics",
     "api-actix",
 ];
@@ -50,6 +51,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "adapters-broadcast", ours: &["domain"], technologies: &["hyper", "rustls", "tokio"], others: None },
     Layer { name: "adapters-blob", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
     Layer { name: "adapters-system", ours: &["domain"], technologies: &["getrandom", "rustix", "tokio"], others: None },
+    Layer { name: "adapters-journal", ours: &["domain"], technologies: &["rustix", "tokio"], others: None },
     Layer { name: "adapters-metrics", ours: &["domain"], technologies: &["prometheus"], others: None },
     Layer { name: "api-actix", ours: &["domain", "catalogue-json"], technologies: &["actix", "tokio"], others: None },
     // The binary wires everything; its demo is an HTTP client.

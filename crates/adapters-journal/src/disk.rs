@@ -1,0 +1,98 @@
+//! The disk as the journal uses it, so that tests can break it.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+/// An open segment file.
+pub trait SegmentFile: fmt::Debug + Send + Sync {
+    /// Writes all bytes at an offset.
+    ///
+    /// # Errors
+    /// The system's; part of the bytes may have been written.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Fills a buffer from an offset.
+    ///
+    /// # Errors
+    /// The system's, and `UnexpectedEof`.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Returns when all that was written is on the disk (`fdatasync`).
+    ///
+    /// # Errors
+    /// The system's. What was not synced may be lost without another error, so that the call is not to be repeated.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// Creates segment files.
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// Creates a file whose blocks are all allocated, and syncs its name.
+    ///
+    /// # Errors
+    /// The system's: a full disk above all.
+    fn create(&self, path: &Path, bytes: u64) -> io::Result<Arc<dyn SegmentFile>>;
+}
+
+/// The local disk.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LocalDisk;
+
+impl Disk for LocalDisk {
+    fn create(&self, path: &Path, bytes: u64) -> io::Result<Arc<dyn SegmentFile>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        let allocated = allocate(&file, bytes).and_then(|()| file.sync_all()).and_then(|()| sync_parent(path));
+        match allocated {
+            Ok(()) => Ok(Arc::new(LocalFile(file))),
+            Err(error) => {
+                // A file that is not whole would be taken for a segment at the next attempt.
+                std::fs::remove_file(path).ok();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Allocates the blocks of a file, by writing zeros where the file system cannot do it otherwise.
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        allocated => return Ok(allocated?),
+    }
+    let mut offset = 0;
+    while offset < bytes {
+        let length = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(ZEROS.len());
+        file.write_all_at(&ZEROS[..length], offset)?;
+        offset += length as u64;
+    }
+    Ok(())
+}
+
+/// Syncs the folder of a path: a name that was created, renamed or removed survives the loss of power.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+#[derive(Debug)]
+struct LocalFile(File);
+
+impl SegmentFile for LocalFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

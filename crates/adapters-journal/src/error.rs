@@ -1,0 +1,59 @@
+//! The errors of a journal.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why the journal did not do what it was asked.
+#[derive(Debug, Error)]
+pub enum JournalError {
+    /// There is no room for the entry and for the ends of the calls in flight; nothing was written.
+    #[error("the journal is full: {unfolded_bytes} bytes are not folded into the store, the limit is {max_bytes}")]
+    Full {
+        /// The bytes of unfolded entries and of reservations.
+        unfolded_bytes: u64,
+        /// The bound.
+        max_bytes: u64,
+    },
+    /// The payload is larger than an entry may be; nothing was written.
+    #[error("a journal entry of {bytes} bytes is larger than {max_bytes}")]
+    TooLarge {
+        /// The size of the payload.
+        bytes: usize,
+        /// The bound.
+        max_bytes: usize,
+    },
+    /// The disk takes neither entries nor a new segment; nothing was taken in.
+    #[error("the journal cannot be written: {0}")]
+    Write(#[source] io::Error),
+    /// The entry stays in memory until the disk takes it.
+    #[error("the journal entry {sequence} waits in memory for the disk: {source}")]
+    Retained {
+        /// The number of the entry.
+        sequence: u64,
+        /// What the system reported.
+        source: io::Error,
+    },
+    /// The entry was written and is not on the disk for certain.
+    #[error("the journal cannot be synced to the disk")]
+    NotSynced,
+    /// The folder belongs to a live process.
+    #[error("the journal folder {} is locked by a live process", .0.display())]
+    Locked(PathBuf),
+    /// The folder cannot be created, read or removed.
+    #[error("the journal folder {} cannot be used: {source}", path.display())]
+    Folder {
+        /// The folder or a file in it.
+        path: PathBuf,
+        /// What the system reported.
+        source: io::Error,
+    },
+}
+
+impl JournalError {
+    pub(crate) fn folder(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Folder { path, source }
+    }
+}

@@ -1,0 +1,170 @@
+//! The folder of one process: created whole, locked for as long as the process lives.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::disk::sync_parent;
+use crate::error::JournalError;
+
+const LOCK: &str = "lock";
+/// A folder under this prefix is not finished; without a lock it belongs to a start that died.
+const UNFINISHED: &str = ".new-";
+
+/// The lock of a journal folder. The system releases it when the process ends, however it ends.
+#[derive(Debug)]
+pub struct FolderLock {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// A journal folder whose process is gone; locked, so that one process recovers it.
+#[derive(Debug)]
+pub struct OrphanFolder {
+    /// The process that wrote it.
+    pub process: Uuid,
+    /// The lock.
+    pub lock: FolderLock,
+}
+
+impl FolderLock {
+    /// Creates the folder of a new process under a temporary name, lets `prepare` fill it, and gives it its name.
+    pub(crate) fn create<T>(
+        root: &Path,
+        process: Uuid,
+        prepare: impl FnOnce(&Path) -> Result<T, JournalError>,
+    ) -> Result<(Self, T), JournalError> {
+        let create = |folder: &Path, recursive| {
+            let created = DirBuilder::new().recursive(recursive).mode(0o700).create(folder);
+            created.map_err(JournalError::folder(folder))
+        };
+        create(root, true)?;
+        let unfinished = root.join(format!("{UNFINISHED}{process}"));
+        let lock = {
+            let _root = lock_root(root)?;
+            create(&unfinished, false)?;
+            Self::open(&unfinished)
+        };
+        let (lock, prepared) = match lock.and_then(|lock| Ok((lock, prepare(&unfinished)?))) {
+            Ok(created) => created,
+            Err(error) => {
+                fs::remove_dir_all(&unfinished).ok();
+                return Err(error);
+            }
+        };
+        let path = root.join(process.to_string());
+        fs::rename(&unfinished, &path).and_then(|()| sync_parent(&path)).map_err(JournalError::folder(&path))?;
+        Ok((Self { path, ..lock }, prepared))
+    }
+
+    /// Locks an existing folder.
+    ///
+    /// # Errors
+    /// [`JournalError::Locked`] while another process has it.
+    pub fn open(folder: &Path) -> Result<Self, JournalError> {
+        let path = folder.join(LOCK);
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let lock = file.map_err(JournalError::folder(&path))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: folder.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.to_owned())),
+            Err(TryLockError::Error(error)) => Err(JournalError::folder(path)(error)),
+        }
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the folder with everything in it.
+    ///
+    /// # Errors
+    /// [`JournalError::Folder`].
+    pub fn remove(self) -> Result<(), JournalError> {
+        fs::remove_dir_all(&self.path).and_then(|()| sync_parent(&self.path)).map_err(JournalError::folder(&self.path))
+    }
+}
+
+/// Locks and returns the folders whose processes are gone, and removes those of starts that died half-way.
+///
+/// # Errors
+/// [`JournalError::Folder`]. A root that does not exist has no orphans.
+pub fn find_orphans(root: &Path) -> Result<Vec<OrphanFolder>, JournalError> {
+    let entries = match fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(JournalError::folder(root)(error)),
+    };
+    let _root = lock_root(root)?;
+    let mut orphans = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(JournalError::folder(root))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let unfinished = name.strip_prefix(UNFINISHED);
+        let Ok(process) = Uuid::parse_str(unfinished.unwrap_or(name)) else { continue };
+        match FolderLock::open(&path) {
+            Ok(lock) if unfinished.is_some() => lock.remove()?,
+            Ok(lock) => orphans.push(OrphanFolder { process, lock }),
+            Err(JournalError::Locked(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    orphans.sort_by_key(|orphan| orphan.process);
+    Ok(orphans)
+}
+
+/// Locks the root for a moment: a folder is created and locked before another process looks for orphans.
+fn lock_root(root: &Path) -> Result<File, JournalError> {
+    let path = root.join(LOCK);
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = file.map_err(JournalError::folder(&path))?;
+    file.lock().map_err(JournalError::folder(&path))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_locked_until_its_lock_is_dropped() {
+        let root = tempfile::tempdir().unwrap();
+        let process = Uuid::from_u128(1);
+        let (lock, ()) = FolderLock::create(root.path(), process, |_| Ok(())).unwrap();
+        assert!(matches!(FolderLock::open(lock.path()), Err(JournalError::Locked(_))));
+        assert!(find_orphans(root.path()).unwrap().is_empty());
+        drop(lock);
+        let orphans = find_orphans(root.path()).unwrap();
+        assert_eq!(orphans.iter().map(|orphan| orphan.process).collect::<Vec<_>>(), [process]);
+        assert!(find_orphans(root.path()).unwrap().is_empty(), "one process recovers it");
+    }
+
+    #[test]
+    fn a_folder_that_was_not_finished_is_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let failed = FolderLock::create(root.path(), Uuid::from_u128(1), |_| {
+            Err::<(), _>(JournalError::Write(std::io::ErrorKind::StorageFull.into()))
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "the lock of the root");
+        let died = root.path().join(format!("{UNFINISHED}{}", Uuid::from_u128(2)));
+        fs::create_dir(&died).unwrap();
+        assert!(find_orphans(root.path()).unwrap().is_empty());
+        assert!(!died.exists());
+    }
+
+    #[test]
+    fn foreign_names_are_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("quarantine")).unwrap();
+        fs::write(root.path().join("README"), "").unwrap();
+        assert!(find_orphans(root.path()).unwrap().is_empty());
+        assert!(root.path().join("quarantine").exists() && root.path().join("README").exists());
+        assert!(find_orphans(&root.path().join("absent")).unwrap().is_empty());
+    }
+}

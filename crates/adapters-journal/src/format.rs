@@ -1,0 +1,197 @@
+//! The bytes of a segment: a header, then entries until the first zero length.
+//!
+//! | header | bytes | | entry | bytes |
+//! |---|---|---|---|---|
+//! | magic | 8 | | payload length | 4 |
+//! | version | 4 | | CRC-32C | 4 |
+//! | segment number | 8 | | sequence number | 8 |
+//! | store id | 16 | | kind | 1 |
+//! | process id | 16 | | payload | length |
+//! | boot id | 16 | | | |
+//! | CRC-32C | 4 | | | |
+//!
+//! Numbers are little-endian. The checksum of an entry begins with the process id, so that the bytes of another process
+//! in a reused block of the disk are never an entry.
+
+use uuid::Uuid;
+
+const MAGIC: [u8; 8] = *b"TGJOURNL";
+pub(crate) const VERSION: u32 = 1;
+pub(crate) const HEADER_BYTES: usize = 72;
+pub(crate) const ENTRY_HEADER_BYTES: usize = 17;
+
+/// The ids in the header of every segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The store that the entries are folded into.
+    pub store: Uuid,
+    /// The process that wrote the segment.
+    pub process: Uuid,
+    /// The boot of the machine during which it was written. Without a loss of power everything written is readable.
+    pub boot: Uuid,
+}
+
+/// One entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its number: one more than that of the entry before.
+    pub sequence: u64,
+    /// What the payload is; never 0.
+    pub kind: u8,
+    /// The caller's bytes.
+    pub payload: &'a [u8],
+}
+
+/// The header of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub number: u64,
+    pub origin: Origin,
+}
+
+/// Why a segment's header cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderFault {
+    /// Not a segment, or a damaged header.
+    Damaged,
+    /// Written by another version of the format.
+    Version(u32),
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.number.to_le_bytes());
+        bytes[20..36].copy_from_slice(self.origin.store.as_bytes());
+        bytes[36..52].copy_from_slice(self.origin.process.as_bytes());
+        bytes[52..68].copy_from_slice(self.origin.boot.as_bytes());
+        let checksum = crc32c::crc32c(&bytes[..68]);
+        bytes[68..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderFault> {
+        let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(HeaderFault::Damaged)?;
+        if bytes[..8] != MAGIC {
+            return Err(HeaderFault::Damaged);
+        }
+        // Another version may have another header, so its checksum is not read.
+        let version = u32::from_le_bytes(array(&bytes[8..]));
+        if version != VERSION {
+            return Err(HeaderFault::Version(version));
+        }
+        if crc32c::crc32c(&bytes[..68]) != u32::from_le_bytes(array(&bytes[68..])) {
+            return Err(HeaderFault::Damaged);
+        }
+        let id = |from: usize| Uuid::from_bytes(array(&bytes[from..]));
+        let origin = Origin { store: id(20), process: id(36), boot: id(52) };
+        Ok(Self { number: u64::from_le_bytes(array(&bytes[12..])), origin })
+    }
+}
+
+/// Appends the bytes of an entry to a buffer.
+pub(crate) fn encode_entry(process: Uuid, entry: Entry<'_>, buffer: &mut Vec<u8>) {
+    let length = u32::try_from(entry.payload.len()).unwrap_or(u32::MAX);
+    buffer.extend_from_slice(&length.to_le_bytes());
+    buffer.extend_from_slice(&checksum(process, entry).to_le_bytes());
+    buffer.extend_from_slice(&entry.sequence.to_le_bytes());
+    buffer.push(entry.kind);
+    buffer.extend_from_slice(entry.payload);
+}
+
+/// The size of an entry in a segment.
+pub(crate) fn entry_bytes(payload: usize) -> usize {
+    ENTRY_HEADER_BYTES + payload
+}
+
+/// Reads the entry at the beginning of some bytes, if there is a whole one whose checksum holds.
+pub(crate) fn decode_entry(process: Uuid, bytes: &[u8], max_payload: usize) -> Option<Entry<'_>> {
+    let (header, rest) = bytes.split_first_chunk::<ENTRY_HEADER_BYTES>()?;
+    let length = usize::try_from(u32::from_le_bytes(array(&header[..]))).ok()?;
+    let kind = header[16];
+    if length > max_payload || kind == 0 {
+        return None;
+    }
+    let entry = Entry { sequence: u64::from_le_bytes(array(&header[8..])), kind, payload: rest.get(..length)? };
+    (checksum(process, entry) == u32::from_le_bytes(array(&header[4..]))).then_some(entry)
+}
+
+fn checksum(process: Uuid, entry: Entry<'_>) -> u32 {
+    let mut checksum = crc32c::crc32c(process.as_bytes());
+    checksum = crc32c::crc32c_append(checksum, &entry.sequence.to_le_bytes());
+    checksum = crc32c::crc32c_append(checksum, &[entry.kind]);
+    checksum = crc32c::crc32c_append(checksum, &u64::try_from(entry.payload.len()).unwrap_or(u64::MAX).to_le_bytes());
+    crc32c::crc32c_append(checksum, entry.payload)
+}
+
+/// The first `N` bytes; zeros where there are fewer, which callers rule out.
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.first_chunk().copied().unwrap_or([0; N])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn origin() -> Origin {
+        let id = Uuid::from_u128;
+        Origin { store: id(1), process: id(2), boot: id(3) }
+    }
+
+    #[test]
+    fn header_decodes_to_what_was_encoded() {
+        let header = Header { number: 7, origin: origin() };
+        assert_eq!(Header::decode(&header.encode()), Ok(header));
+    }
+
+    #[test]
+    fn header_is_rejected_when_any_bit_flips() {
+        let bytes = Header { number: 7, origin: origin() }.encode();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::decode(&damaged).is_err(), "bit {bit}");
+        }
+        assert_eq!(Header::decode(&bytes[..HEADER_BYTES - 1]), Err(HeaderFault::Damaged));
+    }
+
+    #[test]
+    fn header_of_another_version_is_named() {
+        let mut bytes = Header { number: 7, origin: origin() }.encode();
+        bytes[8] = 9;
+        assert_eq!(Header::decode(&bytes), Err(HeaderFault::Version(9)));
+    }
+
+    #[test]
+    fn zeros_are_no_entry() {
+        assert_eq!(decode_entry(Uuid::nil(), &[0; 64], 1024), None);
+    }
+
+    proptest! {
+        #[test]
+        fn entry_decodes_to_what_was_encoded(sequence: u64, kind in 1_u8.., payload: Vec<u8>, after: Vec<u8>) {
+            let process = Uuid::from_u128(5);
+            let entry = Entry { sequence, kind, payload: &payload };
+            let mut bytes = Vec::new();
+            encode_entry(process, entry, &mut bytes);
+            prop_assert_eq!(bytes.len(), entry_bytes(payload.len()));
+            bytes.extend(after);
+            prop_assert_eq!(decode_entry(process, &bytes, payload.len()), Some(entry));
+        }
+
+        #[test]
+        fn entry_is_rejected_when_damaged_or_foreign(payload: Vec<u8>, bit: prop::sample::Index) {
+            let process = Uuid::from_u128(5);
+            let mut bytes = Vec::new();
+            encode_entry(process, Entry { sequence: 3, kind: 2, payload: &payload }, &mut bytes);
+            prop_assert_eq!(decode_entry(Uuid::from_u128(6), &bytes, 1024), None, "another process");
+            prop_assert_eq!(decode_entry(process, &bytes[..bytes.len() - 1], 1024), None, "torn");
+            let bit = bit.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert_eq!(decode_entry(process, &bytes, 1024), None, "bit {}", bit);
+        }
+    }
+}

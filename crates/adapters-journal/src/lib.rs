@@ -1,0 +1,25 @@
+//! The append-only journal of one process: segment files in a folder that the process locks.
+//!
+//! An entry is one `write`; a thread of its own syncs what was written. Readers find every entry whose checksum holds,
+//! name what is missing between them, and cut a torn end. The payload of an entry is the caller's.
+
+mod disk;
+mod error;
+mod folder;
+mod format;
+mod quarantine;
+mod reader;
+mod segment;
+mod settings;
+mod tail;
+mod writer;
+
+pub use disk::{Disk, LocalDisk, SegmentFile};
+pub use error::JournalError;
+pub use folder::{FolderLock, OrphanFolder, find_orphans};
+pub use format::{Entry, Origin};
+pub use quarantine::quarantine_gaps;
+pub use reader::{Gap, GapReason, ReadReport, read_folder};
+pub use settings::JournalSettings;
+pub use tail::StoredEntry;
+pub use writer::{Journal, JournalPorts, JournalStatus};

@@ -1,0 +1,43 @@
+//! Keeps a copy of what could not be read.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::disk::sync_parent;
+use crate::error::JournalError;
+use crate::reader::Gap;
+
+/// Copies the bytes of gaps into a folder, one file each, and returns the files. A copy that exists is left alone, so
+/// that a recovery that is repeated adds nothing.
+///
+/// # Errors
+/// [`JournalError::Folder`].
+pub fn quarantine_gaps(gaps: &[Gap], process: uuid::Uuid, folder: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    let mut files = Vec::new();
+    for (segment, range) in gaps.iter().filter_map(|gap| gap.bytes.as_ref()) {
+        fs::create_dir_all(folder).map_err(JournalError::folder(folder))?;
+        let name = segment.file_stem().and_then(|stem| stem.to_str()).unwrap_or("segment");
+        let path = folder.join(format!("{process}-{name}-{}", range.start));
+        let mut options = OpenOptions::new();
+        let mut target = match options.write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(target) => target,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(JournalError::folder(path)(error)),
+        };
+        let copied = fs::File::open(segment).and_then(|mut source| {
+            source.seek(SeekFrom::Start(range.start))?;
+            std::io::copy(&mut source.take(range.end - range.start), &mut target)?;
+            target.sync_all()?;
+            sync_parent(&path)
+        });
+        if let Err(error) = copied {
+            // Half a copy would be taken for a whole one by the next recovery.
+            fs::remove_file(&path).ok();
+            return Err(JournalError::folder(path)(error));
+        }
+        files.push(path);
+    }
+    Ok(files)
+}

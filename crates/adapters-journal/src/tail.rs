@@ -1,0 +1,162 @@
+//! The unfolded entries of the living process: the newest in memory, the rest by their place on the disk.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use crate::disk::SegmentFile;
+
+/// An unfolded entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEntry {
+    /// Its number.
+    pub sequence: u64,
+    /// What the payload is.
+    pub kind: u8,
+    /// The caller's bytes.
+    pub payload: Arc<[u8]>,
+}
+
+#[derive(Debug)]
+pub(crate) struct TailEntry {
+    pub(crate) sequence: u64,
+    pub(crate) kind: u8,
+    /// The size of the payload.
+    pub(crate) length: usize,
+    /// `None` only for an entry that is synced.
+    pub(crate) payload: Option<Arc<[u8]>>,
+    /// `None` until it is written.
+    pub(crate) place: Option<Place>,
+}
+
+/// Where a payload lies.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) segment: u64,
+    pub(crate) file: Arc<dyn SegmentFile>,
+    pub(crate) offset: u64,
+}
+
+/// The unfolded entries, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    entries: VecDeque<TailEntry>,
+    /// How many entries at the front have no payload in memory.
+    evicted: usize,
+    memory_bytes: usize,
+    /// The bytes of all entries.
+    bytes: u64,
+}
+
+impl Tail {
+    pub(crate) fn push(&mut self, entry: TailEntry) {
+        self.memory_bytes += entry.length;
+        self.bytes += entry.length as u64;
+        self.entries.push_back(entry);
+    }
+
+    /// The bytes of all unfolded payloads.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The entries that are not written, in order.
+    pub(crate) fn unwritten(&mut self) -> impl Iterator<Item = &mut TailEntry> {
+        // They are the last ones: an entry is written only after those before it.
+        let first = self.entries.partition_point(|entry| entry.place.is_some());
+        self.entries.range_mut(first..)
+    }
+
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.entries.back().is_some_and(|entry| entry.place.is_none())
+    }
+
+    /// Marks the entries above a number as not written.
+    pub(crate) fn forget_places_after(&mut self, sequence: u64) {
+        let first = self.entries.partition_point(|entry| entry.sequence <= sequence);
+        for entry in self.entries.range_mut(first..) {
+            entry.place = None;
+        }
+    }
+
+    /// Drops payloads of synced entries from memory, the oldest first, until the rest fits.
+    pub(crate) fn evict(&mut self, synced: u64, max_bytes: usize) {
+        while self.memory_bytes > max_bytes
+            && let Some(entry) = self.entries.get_mut(self.evicted)
+            && entry.sequence <= synced
+        {
+            entry.payload = None;
+            self.memory_bytes -= entry.length;
+            self.evicted += 1;
+        }
+    }
+
+    /// Removes the entries up to a number.
+    pub(crate) fn remove_folded(&mut self, up_to: u64) {
+        while let Some(entry) = self.entries.pop_front_if(|entry| entry.sequence <= up_to) {
+            self.bytes -= entry.length as u64;
+            if self.evicted > 0 {
+                self.evicted -= 1;
+            } else {
+                self.memory_bytes -= entry.length;
+            }
+        }
+    }
+
+    /// The segment that the oldest unfolded entry lies in.
+    pub(crate) fn first_segment(&self) -> Option<u64> {
+        self.entries.front().and_then(|entry| entry.place.as_ref()).map(|place| place.segment)
+    }
+
+    /// The next synced entries, to be loaded outside of the lock; at least one if there is any.
+    pub(crate) fn batch(&self, synced: u64, max_entries: usize, max_bytes: usize) -> Vec<Unloaded> {
+        let mut bytes = 0;
+        let mut batch = Vec::new();
+        for entry in self.entries.iter().take_while(|entry| entry.sequence <= synced).take(max_entries) {
+            bytes += entry.length;
+            if bytes > max_bytes && !batch.is_empty() {
+                break;
+            }
+            let content = match (&entry.payload, &entry.place) {
+                (Some(payload), _) => Content::Memory(Arc::clone(payload)),
+                (None, Some(place)) => Content::Disk(place.clone(), entry.length),
+                // Only a written entry is evicted.
+                (None, None) => break,
+            };
+            batch.push(Unloaded { sequence: entry.sequence, kind: entry.kind, content });
+        }
+        batch
+    }
+}
+
+/// An entry whose payload may have to be read from the disk.
+#[derive(Debug)]
+pub(crate) struct Unloaded {
+    sequence: u64,
+    kind: u8,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Memory(Arc<[u8]>),
+    Disk(Place, usize),
+}
+
+impl Unloaded {
+    pub(crate) fn load(self) -> io::Result<StoredEntry> {
+        let payload = match self.content {
+            Content::Memory(payload) => payload,
+            Content::Disk(place, length) => {
+                let mut payload = vec![0; length];
+                place.file.read_at(&mut payload, place.offset)?;
+                payload.into()
+            }
+        };
+        Ok(StoredEntry { sequence: self.sequence, kind: self.kind, payload })
+    }
+}

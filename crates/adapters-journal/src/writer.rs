@@ -1,0 +1,244 @@
+//! Appends to the journal of the living process.
+
+mod chain;
+mod state;
+mod threads;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::system::Clock;
+use tokio::sync::watch;
+
+use self::chain::Segments;
+use self::state::State;
+use self::threads::Threads;
+use crate::disk::Disk;
+use crate::error::JournalError;
+use crate::folder::FolderLock;
+use crate::format::{Origin, entry_bytes};
+use crate::settings::JournalSettings;
+use crate::tail::StoredEntry;
+
+/// The journal of the living process. Its folder stays locked until the journal is dropped.
+pub struct Journal {
+    shared: Arc<Shared>,
+    // Dropped in this order: the threads end before the lock is released.
+    _threads: Threads,
+    lock: FolderLock,
+}
+
+/// What a journal needs from outside.
+#[derive(Clone)]
+pub struct JournalPorts {
+    /// Where segments lie.
+    pub disk: Arc<dyn Disk>,
+    /// Its monotonic time tells for how long a segment was kept.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The status of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalStatus {
+    /// Entries that are not folded.
+    pub unfolded_entries: usize,
+    /// The bytes of their payloads.
+    pub unfolded_bytes: u64,
+    /// The bytes that are kept free for the ends of calls in flight.
+    pub reserved_bytes: u64,
+    /// The number of the last entry; 0 before the first.
+    pub last_sequence: u64,
+    /// The number up to which everything is on the disk.
+    pub synced_sequence: u64,
+    /// False while entries wait in memory because the disk takes none.
+    pub is_writable: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    segments: Segments,
+    settings: JournalSettings,
+    synced: watch::Sender<u64>,
+    /// One sync at a time.
+    syncing: Mutex<()>,
+    /// Wakes the thread that allocates segments.
+    rotated: Condvar,
+}
+
+impl Journal {
+    /// Creates the folder of a new process under `root` and its first segment.
+    ///
+    /// # Errors
+    /// [`JournalError::Folder`] and [`JournalError::Write`].
+    pub fn create(
+        root: &Path,
+        origin: Origin,
+        settings: JournalSettings,
+        ports: JournalPorts,
+    ) -> Result<Self, JournalError> {
+        let segments = |folder: &Path| Segments {
+            disk: Arc::clone(&ports.disk),
+            clock: Arc::clone(&ports.clock),
+            folder: folder.to_owned(),
+            origin,
+            segment_bytes: settings.segment_bytes,
+        };
+        let (lock, first) = FolderLock::create(root, origin.process, |folder| {
+            segments(folder).create(1).map_err(JournalError::Write)
+        })?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::new(first)),
+            segments: segments(lock.path()),
+            settings,
+            synced: watch::Sender::new(0),
+            syncing: Mutex::new(()),
+            rotated: Condvar::new(),
+        });
+        let threads = Threads::start(&shared).map_err(JournalError::folder(lock.path()))?;
+        Ok(Self { shared, _threads: threads, lock })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.lock.path()
+    }
+
+    /// Appends an entry and keeps `reserve` bytes of payload free for the entry that will end its call, so that a full
+    /// disk never comes between an answer and its charge.
+    ///
+    /// # Errors
+    /// [`JournalError::Full`], [`JournalError::TooLarge`] and, while earlier entries wait for the disk,
+    /// [`JournalError::Write`]: nothing was taken in. [`JournalError::Retained`]: the entry was taken in and could not
+    /// be written; it will be, so that the caller appends the end of the call at once.
+    pub fn append_and_reserve(&self, kind: u8, payload: &[u8], reserve: usize) -> Result<u64, JournalError> {
+        self.check_size(payload.len().max(reserve))?;
+        let shared = &*self.shared;
+        let mut state = shared.lock();
+        state.write_pending(&shared.segments).map_err(JournalError::Write)?;
+        let bytes = entry_bytes(payload.len()) as u64;
+        state.reserve(bytes + entry_bytes(reserve) as u64, &shared.settings, &shared.segments)?;
+        state.release(bytes);
+        shared.write(&mut state, kind, payload)
+    }
+
+    /// Appends an entry for which `reserved` bytes of payload were kept free. They are free again.
+    ///
+    /// # Errors
+    /// [`JournalError::TooLarge`]: nothing was taken in. [`JournalError::Retained`]: as above.
+    pub fn append_reserved(&self, kind: u8, payload: &[u8], reserved: usize) -> Result<u64, JournalError> {
+        self.check_size(payload.len())?;
+        let shared = &*self.shared;
+        let mut state = shared.lock();
+        state.release(entry_bytes(reserved) as u64);
+        shared.write(&mut state, kind, payload)
+    }
+
+    /// Resolves when everything up to an entry is on the disk.
+    ///
+    /// # Errors
+    /// [`JournalError::NotSynced`] when the journal ends before.
+    pub async fn wait_synced(&self, sequence: u64) -> Result<(), JournalError> {
+        let mut synced = self.shared.synced.subscribe();
+        synced.wait_for(|synced| *synced >= sequence).await.map(drop).map_err(|_| JournalError::NotSynced)
+    }
+
+    /// Syncs what was written. Blocks.
+    ///
+    /// # Errors
+    /// [`JournalError::NotSynced`] and [`JournalError::Write`]; what was not synced is written again.
+    pub fn sync(&self) -> Result<(), JournalError> {
+        self.shared.sync()
+    }
+
+    /// The oldest synced entries that are not folded. May read the disk.
+    ///
+    /// # Errors
+    /// [`JournalError::Folder`].
+    pub fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<StoredEntry>, JournalError> {
+        let synced = *self.shared.synced.borrow();
+        let batch = self.shared.lock().tail.batch(synced, max_entries, max_bytes);
+        let loaded: io::Result<_> = batch.into_iter().map(crate::tail::Unloaded::load).collect();
+        loaded.map_err(JournalError::folder(self.lock.path()))
+    }
+
+    /// Forgets the entries up to a number: they are in the store.
+    pub fn remove_folded(&self, up_to: u64) {
+        self.shared.lock().tail.remove_folded(up_to);
+    }
+
+    /// Removes segments that were full for `keep` and whose entries are folded and below `keep_from`, the number of the
+    /// oldest call in flight. Returns how many. Blocks.
+    ///
+    /// # Errors
+    /// [`JournalError::Folder`].
+    pub fn remove_segments(&self, keep_from: u64, keep: Duration) -> Result<usize, JournalError> {
+        let Some(full_before) = self.shared.segments.clock.monotonic().checked_sub(keep) else { return Ok(0) };
+        let paths = self.shared.lock().take_removable(keep_from, full_before, &self.shared.segments);
+        for path in &paths {
+            std::fs::remove_file(path).map_err(JournalError::folder(path))?;
+        }
+        Ok(paths.len())
+    }
+
+    /// The status of the journal.
+    pub fn status(&self) -> JournalStatus {
+        let state = self.shared.lock();
+        JournalStatus {
+            unfolded_entries: state.tail.len(),
+            unfolded_bytes: state.tail.bytes(),
+            reserved_bytes: state.reserved(),
+            last_sequence: state.last_sequence(),
+            synced_sequence: *self.shared.synced.borrow(),
+            is_writable: !state.tail.has_unwritten(),
+        }
+    }
+
+    fn check_size(&self, bytes: usize) -> Result<(), JournalError> {
+        let max_bytes = self.shared.settings.max_payload_bytes;
+        if bytes > max_bytes { Err(JournalError::TooLarge { bytes, max_bytes }) } else { Ok(()) }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, state: &mut State, kind: u8, payload: &[u8]) -> Result<u64, JournalError> {
+        let sequence = state.push(kind, payload);
+        let written = state.write_pending(&self.segments);
+        if !state.chain.has_prepared() {
+            self.rotated.notify_one();
+        }
+        written.map(|()| sequence).map_err(|source| JournalError::Retained { sequence, source })
+    }
+
+    fn sync(&self) -> Result<(), JournalError> {
+        let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let synced = *self.synced.borrow();
+        let (files, last) = {
+            let mut state = self.lock();
+            if state.next_sync.is_some_and(|next| self.segments.clock.monotonic() < next) {
+                return Err(JournalError::NotSynced);
+            }
+            state.write_pending(&self.segments).map_err(JournalError::Write)?;
+            let last = state.last_sequence();
+            if last == synced {
+                return Ok(());
+            }
+            (state.chain.begin_sync(), last)
+        };
+        if let Err(error) = files.iter().try_for_each(|file| file.sync()) {
+            tracing::error!(%error, "journal sync failed, writing the unsynced entries to a new segment");
+            let mut state = self.lock();
+            state.next_sync = Some(self.segments.clock.monotonic() + self.settings.sync_retry);
+            state.rewrite_after(synced, &self.segments).map_err(JournalError::Write)?;
+            return Err(JournalError::NotSynced);
+        }
+        self.lock().tail.evict(last, self.settings.max_memory_bytes);
+        self.synced.send_replace(last);
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! The segments of a living journal: full ones, the current one, those allocated ahead.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::system::Clock;
+
+use crate::disk::{Disk, SegmentFile};
+use crate::format::Origin;
+use crate::segment::{Segment, segment_path};
+use crate::tail::Place;
+
+/// Creates the segments of one folder, by number.
+pub(super) struct Segments {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) folder: PathBuf,
+    pub(super) origin: Origin,
+    pub(super) segment_bytes: u64,
+}
+
+impl Segments {
+    pub(super) fn create(&self, number: u64) -> io::Result<Segment> {
+        Segment::create(&*self.disk, &self.folder, self.origin, number, self.segment_bytes)
+    }
+}
+
+/// A segment that is not written any more.
+#[derive(Debug)]
+struct FullSegment {
+    number: u64,
+    last_sequence: u64,
+    /// By the monotonic clock.
+    since: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct SegmentChain {
+    current: Segment,
+    /// True after a failed sync: what was written to the current segment since the last good one is in doubt.
+    is_current_failed: bool,
+    prepared: VecDeque<Segment>,
+    next_number: u64,
+    full: VecDeque<FullSegment>,
+    /// Files written since the last sync began, but for the current one.
+    unsynced: Vec<Arc<dyn SegmentFile>>,
+}
+
+impl SegmentChain {
+    pub(super) fn new(first: Segment) -> Self {
+        Self {
+            next_number: first.number + 1,
+            current: first,
+            is_current_failed: false,
+            prepared: VecDeque::new(),
+            full: VecDeque::new(),
+            unsynced: Vec::new(),
+        }
+    }
+
+    pub(super) fn has_prepared(&self) -> bool {
+        !self.prepared.is_empty()
+    }
+
+    /// The number for the next segment to be allocated.
+    pub(super) fn take_number(&mut self) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        number
+    }
+
+    pub(super) fn add_prepared(&mut self, segment: Segment, segments: &Segments) {
+        // Readers go by the number: a segment that was overtaken while it was allocated is never written.
+        if segment.number < self.current.number {
+            self.full.push_back(FullSegment { number: segment.number, last_sequence: 0, since: segments.clock.monotonic() });
+            return;
+        }
+        let at = self.prepared.partition_point(|other| other.number < segment.number);
+        self.prepared.insert(at, segment);
+    }
+
+    /// The bytes that certainly fit into the allocated segments, where an entry that does not fit into the rest of a
+    /// segment leaves at most `waste` bytes of it empty.
+    pub(super) fn usable_bytes(&self, waste: u64) -> u64 {
+        let current = if self.is_current_failed { None } else { Some(&self.current) };
+        current.into_iter().chain(&self.prepared).map(|segment| segment.room().saturating_sub(waste)).sum()
+    }
+
+    /// Writes bytes behind the last ones, in the next segment where the current one is full or fails.
+    pub(super) fn append(&mut self, bytes: &[u8], sequence: u64, segments: &Segments) -> io::Result<Place> {
+        if self.is_current_failed {
+            self.rotate(sequence - 1, segments)?;
+        }
+        let offset = match self.current.append(bytes) {
+            Ok(offset) => offset,
+            // A fresh segment is no better than the one before: no segment a try on a disk that takes no writes.
+            Err(error) if self.current.is_empty() => return Err(error),
+            Err(_) => {
+                self.rotate(sequence - 1, segments)?;
+                self.current.append(bytes)?
+            }
+        };
+        Ok(Place { segment: self.current.number, file: Arc::clone(&self.current.file), offset })
+    }
+
+    fn rotate(&mut self, last_sequence: u64, segments: &Segments) -> io::Result<()> {
+        let next = if let Some(next) = self.prepared.pop_front() {
+            next
+        } else {
+            let number = self.take_number();
+            segments.create(number)?
+        };
+        let full = std::mem::replace(&mut self.current, next);
+        if !std::mem::take(&mut self.is_current_failed) {
+            self.unsynced.push(full.file);
+        }
+        self.full.push_back(FullSegment { number: full.number, last_sequence, since: segments.clock.monotonic() });
+        Ok(())
+    }
+
+    /// The files that hold what was written since the last sync began.
+    pub(super) fn begin_sync(&mut self) -> Vec<Arc<dyn SegmentFile>> {
+        let mut files = std::mem::take(&mut self.unsynced);
+        files.push(Arc::clone(&self.current.file));
+        files
+    }
+
+    /// After a failed sync no file is synced again: the system may report success without having written anything.
+    pub(super) fn fail_sync(&mut self) {
+        self.unsynced.clear();
+        self.is_current_failed = true;
+    }
+
+    /// The paths of full segments with nothing from `keep_from` on that were full before `full_before`.
+    pub(super) fn take_removable(
+        &mut self,
+        first_unfolded: Option<u64>,
+        keep_from: u64,
+        full_before: Duration,
+        segments: &Segments,
+    ) -> Vec<PathBuf> {
+        let first_unfolded = first_unfolded.unwrap_or(self.current.number);
+        let mut paths = Vec::new();
+        while let Some(full) = self.full.pop_front_if(|full| {
+            full.number < first_unfolded && full.last_sequence < keep_from && full.since <= full_before
+        }) {
+            paths.push(segment_path(&segments.folder, full.number));
+        }
+        paths
+    }
+}

@@ -1,0 +1,458 @@
+//! The journal against a disk that works and one that does not.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use adapters_journal::{
+    Disk, Gap, GapReason, Journal, JournalError, JournalPorts, JournalSettings, LocalDisk, Origin, ReadReport, SegmentFile,
+    find_orphans, quarantine_gaps, read_folder,
+};
+use domain::testing::FixedClock;
+use proptest::prelude::*;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const PROCESS: Uuid = Uuid::from_u128(2);
+const STORE: Uuid = Uuid::from_u128(1);
+
+fn origin() -> Origin {
+    Origin { store: STORE, process: PROCESS, boot: Uuid::from_u128(3) }
+}
+
+/// Small segments, and syncs by hand.
+fn settings() -> JournalSettings {
+    JournalSettings {
+        segment_bytes: 4096,
+        max_payload_bytes: 512,
+        sync_interval: None,
+        sync_retry: Duration::ZERO,
+        ..JournalSettings::default()
+    }
+}
+
+fn ports(disk: impl Disk + 'static) -> JournalPorts {
+    JournalPorts { disk: Arc::new(disk), clock: Arc::new(FixedClock::default()) }
+}
+
+fn journal(root: &TempDir) -> Journal {
+    Journal::create(root.path(), origin(), settings(), ports(LocalDisk)).unwrap()
+}
+
+fn append(journal: &Journal, payload: &[u8]) -> u64 {
+    let sequence = journal.append_and_reserve(1, payload, 0).unwrap();
+    // The reservation of nothing still holds the head of an entry.
+    journal.append_reserved(2, b"end", 0).unwrap();
+    sequence
+}
+
+fn folder(root: &TempDir) -> PathBuf {
+    root.path().join(PROCESS.to_string())
+}
+
+fn read(folder: &Path) -> (Vec<(u64, u8, Vec<u8>)>, ReadReport) {
+    let mut entries = Vec::new();
+    let report = read_folder::<JournalError>(folder, STORE, PROCESS, |entry| {
+        entries.push((entry.sequence, entry.kind, entry.payload.to_vec()));
+        Ok(())
+    });
+    (entries, report.unwrap())
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "segment"));
+    paths.sort();
+    paths
+}
+
+/// A local disk that can be told to fail.
+#[derive(Debug, Default, Clone)]
+struct FaultyDisk(Arc<Faults>);
+
+#[derive(Debug, Default)]
+struct Faults {
+    writes: AtomicBool,
+    syncs: AtomicBool,
+    creates: AtomicBool,
+    /// Of a failing write this many bytes arrive.
+    torn_bytes: AtomicU64,
+}
+
+impl Faults {
+    fn check(flag: &AtomicBool) -> io::Result<()> {
+        if flag.load(Ordering::SeqCst) { Err(io::Error::other("planted")) } else { Ok(()) }
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile(Arc<dyn SegmentFile>, Arc<Faults>);
+
+impl Disk for FaultyDisk {
+    fn create(&self, path: &Path, bytes: u64) -> io::Result<Arc<dyn SegmentFile>> {
+        Faults::check(&self.0.creates)?;
+        Ok(Arc::new(FaultyFile(LocalDisk.create(path, bytes)?, Arc::clone(&self.0))))
+    }
+}
+
+impl SegmentFile for FaultyFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if let Err(error) = Faults::check(&self.1.writes) {
+            let torn = usize::try_from(self.1.torn_bytes.load(Ordering::SeqCst)).unwrap().min(bytes.len());
+            self.0.write_at(&bytes[..torn], offset)?;
+            return Err(error);
+        }
+        self.0.write_at(bytes, offset)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Faults::check(&self.1.syncs)?;
+        self.0.sync()
+    }
+}
+
+fn faulty(root: &TempDir) -> (Journal, FaultyDisk) {
+    let disk = FaultyDisk::default();
+    (Journal::create(root.path(), origin(), settings(), ports(disk.clone())).unwrap(), disk)
+}
+
+#[test]
+fn reader_returns_what_was_appended_over_many_segments() {
+    let root = TempDir::new().unwrap();
+    let journal = journal(&root);
+    let payloads: Vec<Vec<u8>> = (0..100_u8).map(|n| vec![n; usize::from(n) * 3]).collect();
+    for payload in &payloads {
+        append(&journal, payload);
+    }
+    assert!(segments(journal.folder()).len() > 3);
+    let (entries, report) = read(journal.folder());
+    let starts: Vec<_> = entries.iter().filter(|entry| entry.1 == 1).map(|entry| entry.2.clone()).collect();
+    assert_eq!(starts, payloads);
+    assert_eq!((report.first_sequence, report.last_sequence), (Some(1), Some(200)));
+    assert!(report.gaps.is_empty() && report.torn_bytes == 0 && report.boots == [origin().boot]);
+    assert_eq!(journal.status().reserved_bytes, 0);
+}
+
+#[test]
+fn append_is_readable_before_any_sync() {
+    let root = TempDir::new().unwrap();
+    let journal = journal(&root);
+    append(&journal, b"one");
+    assert_eq!(read(journal.folder()).0.len(), 2);
+    assert_eq!(journal.status().synced_sequence, 0);
+}
+
+#[test]
+fn concurrent_appends_have_distinct_numbers_and_none_is_lost() {
+    let root = TempDir::new().unwrap();
+    let journal = journal(&root);
+    let sequences = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for worker in 0..4_u8 {
+            let (journal, sequences) = (&journal, &sequences);
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    let sequence = append(journal, &[worker; 40]);
+                    sequences.lock().unwrap().push(sequence);
+                    if sequence % 7 == 0 {
+                        journal.sync().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let mut sequences = sequences.into_inner().unwrap();
+    sequences.sort_unstable();
+    let (entries, report) = read(journal.folder());
+    let starts: Vec<_> = entries.iter().filter(|entry| entry.1 == 1).map(|entry| entry.0).collect();
+    assert_eq!(starts, sequences);
+    assert_eq!((report.entries, report.gaps), (1600, vec![]));
+}
+
+#[test]
+fn append_is_rejected_above_the_bounds_and_leaves_no_trace() {
+    let root = TempDir::new().unwrap();
+    let bounds = JournalSettings { max_unfolded_bytes: 200, ..settings() };
+    let journal = Journal::create(root.path(), origin(), bounds, ports(LocalDisk)).unwrap();
+    assert!(matches!(journal.append_and_reserve(1, &[0; 513], 0), Err(JournalError::TooLarge { bytes: 513, .. })));
+    assert!(matches!(journal.append_and_reserve(1, &[], 513), Err(JournalError::TooLarge { bytes: 513, .. })));
+    journal.append_and_reserve(1, &[1; 50], 50).unwrap();
+    assert!(matches!(journal.append_and_reserve(1, &[1; 50], 50), Err(JournalError::Full { max_bytes: 200, .. })));
+    journal.append_reserved(2, &[2; 50], 50).expect("its room was kept");
+    journal.sync().unwrap();
+    journal.remove_folded(2);
+    journal.append_and_reserve(1, &[1; 50], 50).expect("what is folded counts no more");
+    assert_eq!(read(journal.folder()).0.len(), 3);
+}
+
+#[test]
+fn the_end_of_a_call_is_written_when_the_disk_is_full() {
+    let root = TempDir::new().unwrap();
+    let (journal, disk) = faulty(&root);
+    let mut granted = 0;
+    disk.0.creates.store(true, Ordering::SeqCst);
+    while journal.append_and_reserve(1, &[1; 400], 500).is_ok() {
+        granted += 1;
+        assert!(granted < 1000, "the disk is never full");
+    }
+    assert!(granted > 1);
+    for _ in 0..granted {
+        journal.append_reserved(2, &[2; 500], 500).unwrap();
+    }
+    assert_eq!(read(journal.folder()).1.entries, granted * 2);
+}
+
+#[test]
+fn an_entry_that_the_disk_refused_is_written_later_and_in_order() {
+    let root = TempDir::new().unwrap();
+    let (journal, disk) = faulty(&root);
+    append(&journal, b"before");
+    journal.append_and_reserve(1, b"start", 10).unwrap();
+    disk.0.torn_bytes.store(9, Ordering::SeqCst);
+    disk.0.writes.store(true, Ordering::SeqCst);
+    assert!(matches!(journal.append_reserved(2, b"end", 10), Err(JournalError::Retained { sequence: 4, .. })));
+    let segments_before = segments(journal.folder()).len();
+    for _ in 0..20 {
+        assert!(matches!(journal.append_and_reserve(1, b"new", 0), Err(JournalError::Write(_))), "nothing is taken in");
+    }
+    assert!(segments(journal.folder()).len() <= segments_before + 1, "no segment a try");
+    assert!(!journal.status().is_writable);
+    disk.0.writes.store(false, Ordering::SeqCst);
+    append(&journal, b"after");
+    assert!(journal.status().is_writable);
+    let (entries, report) = read(journal.folder());
+    let payloads: Vec<_> = entries.iter().map(|entry| entry.2.as_slice()).collect();
+    assert_eq!(payloads, [&b"before"[..], b"end", b"start", b"end", b"after", b"end"]);
+    assert_eq!((report.gaps, report.torn_bytes), (vec![], 0));
+}
+
+#[tokio::test]
+async fn wait_synced_resolves_after_the_sync_and_not_before() {
+    let root = TempDir::new().unwrap();
+    let journal = journal(&root);
+    let sequence = append(&journal, b"one");
+    assert!(tokio::time::timeout(Duration::from_millis(20), journal.wait_synced(sequence)).await.is_err());
+    journal.sync().unwrap();
+    journal.wait_synced(sequence).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_interval_syncs_without_a_call() {
+    let root = TempDir::new().unwrap();
+    let interval = JournalSettings { sync_interval: Some(Duration::from_millis(1)), ..settings() };
+    let journal = Journal::create(root.path(), origin(), interval, ports(LocalDisk)).unwrap();
+    let sequence = append(&journal, b"one");
+    tokio::time::timeout(Duration::from_secs(30), journal.wait_synced(sequence)).await.unwrap().unwrap();
+}
+
+#[test]
+fn after_a_failed_sync_entries_are_written_to_a_new_segment_and_read_once() {
+    let root = TempDir::new().unwrap();
+    let (journal, disk) = faulty(&root);
+    append(&journal, b"synced");
+    journal.sync().unwrap();
+    append(&journal, b"unsynced");
+    disk.0.syncs.store(true, Ordering::SeqCst);
+    // The header of a new segment is synced, too: the segment allocated ahead is used, then none can be created.
+    assert!(journal.sync().is_err());
+    assert_eq!(journal.status().synced_sequence, 2);
+    disk.0.syncs.store(false, Ordering::SeqCst);
+    journal.sync().unwrap();
+    assert_eq!(journal.status().synced_sequence, 4);
+    // The bytes that the failed sync left in doubt are gone, as after a loss of power.
+    let first = segments(journal.folder())[0].clone();
+    let mut bytes = std::fs::read(&first).unwrap();
+    let unsynced = bytes.windows(8).position(|window| window == b"unsynced").unwrap();
+    bytes[unsynced - 17..].fill(0);
+    let (entries, report) = read(journal.folder());
+    assert_eq!((entries.len(), report.gaps.len()), (4, 0), "each is read once");
+    std::fs::write(&first, bytes).unwrap();
+    let (entries, report) = read(journal.folder());
+    assert_eq!((entries.len(), report.gaps.len()), (4, 0), "none is lost");
+}
+
+#[test]
+fn unfolded_returns_synced_entries_from_memory_and_from_the_disk() {
+    let root = TempDir::new().unwrap();
+    let small = JournalSettings { max_memory_bytes: 100, ..settings() };
+    let journal = Journal::create(root.path(), origin(), small, ports(LocalDisk)).unwrap();
+    for n in 0..50 {
+        append(&journal, &[n; 30]);
+    }
+    assert_eq!(journal.unfolded(10, 1 << 20).unwrap(), [], "not synced");
+    journal.sync().unwrap();
+    let mut folded = Vec::new();
+    loop {
+        let batch = journal.unfolded(7, 200).unwrap();
+        let Some(last) = batch.last().map(|entry| entry.sequence) else { break };
+        assert!(batch.len() <= 7 && batch.iter().map(|entry| entry.payload.len()).sum::<usize>() <= 200);
+        assert_eq!(batch, journal.unfolded(7, 200).unwrap(), "the same until it is folded");
+        folded.extend(batch);
+        journal.remove_folded(last);
+    }
+    let expected = read(journal.folder()).0;
+    let folded: Vec<_> = folded.iter().map(|entry| (entry.sequence, entry.kind, entry.payload.to_vec())).collect();
+    assert_eq!(folded, expected);
+    assert_eq!((journal.status().unfolded_entries, journal.status().unfolded_bytes), (0, 0));
+}
+
+#[test]
+fn segments_are_removed_when_all_in_them_is_folded_and_no_call_began_there() {
+    let root = TempDir::new().unwrap();
+    let clock = FixedClock::default();
+    let ports = JournalPorts { clock: Arc::new(clock.clone()), ..ports(LocalDisk) };
+    let journal = Journal::create(root.path(), origin(), settings(), ports).unwrap();
+    for _ in 0..100 {
+        append(&journal, &[1; 100]);
+    }
+    journal.sync().unwrap();
+    let all = segments(journal.folder()).len();
+    assert_eq!(journal.remove_segments(u64::MAX, Duration::ZERO).unwrap(), 0, "nothing is folded");
+    journal.remove_folded(150);
+    assert_eq!(journal.remove_segments(1, Duration::ZERO).unwrap(), 0, "a call of the first is in flight");
+    let keep = Duration::from_hours(1);
+    assert_eq!(journal.remove_segments(u64::MAX, keep).unwrap(), 0, "kept for a while");
+    clock.advance(keep);
+    let removed = journal.remove_segments(u64::MAX, keep).unwrap();
+    assert!(removed > 1);
+    assert_eq!(segments(journal.folder()).len(), all - removed);
+    let (entries, report) = read(journal.folder());
+    assert!(entries[0].0 <= 151 && entries.last().unwrap().0 == 200 && report.gaps.is_empty());
+}
+
+#[test]
+fn a_folder_is_an_orphan_once_its_journal_is_dropped() {
+    let root = TempDir::new().unwrap();
+    let journal = journal(&root);
+    append(&journal, b"one");
+    assert!(find_orphans(root.path()).unwrap().is_empty());
+    drop(journal);
+    let [orphan] = find_orphans(root.path()).unwrap().try_into().unwrap();
+    assert_eq!(orphan.process, PROCESS);
+    assert_eq!(read(orphan.lock.path()).1.entries, 2);
+    orphan.lock.remove().unwrap();
+    assert!(!folder(&root).exists());
+    Journal::create(root.path(), origin(), settings(), ports(LocalDisk)).expect("the folder is free again");
+}
+
+/// A closed journal with entries in at least three segments, which are returned.
+fn written(root: &TempDir) -> (Vec<(u64, u8, Vec<u8>)>, Vec<PathBuf>) {
+    let journal = journal(root);
+    let used = || {
+        let mut used = segments(&folder(root));
+        // A segment that was allocated ahead, or overtaken by another thread's, is empty behind its header.
+        used.retain(|path| std::fs::read(path).unwrap()[72..].iter().any(|byte| *byte != 0));
+        used
+    };
+    while used().len() < 3 {
+        append(&journal, &[7; 200]);
+    }
+    drop(journal);
+    let used = used();
+    (read(&folder(root)).0, used)
+}
+
+#[test]
+fn a_missing_segment_is_a_named_gap() {
+    let root = TempDir::new().unwrap();
+    let (all, segments) = written(&root);
+    std::fs::remove_file(&segments[1]).unwrap();
+    let (entries, report) = read(&folder(&root));
+    let [Gap { reason: GapReason::Missing, sequences, bytes: None }] = &report.gaps[..] else { panic!("{report:?}") };
+    assert_eq!(entries.len() as u64 + (sequences.end - sequences.start), all.len() as u64);
+    assert!(entries.iter().all(|entry| !sequences.contains(&entry.0)));
+}
+
+#[test]
+fn segments_of_another_store_process_or_version_are_named_and_not_read() {
+    for (offset, expected) in [
+        (20, GapReason::ForeignStore(Uuid::from_u128(9))),
+        (36, GapReason::ForeignProcess(Uuid::from_u128(9))),
+        (8, GapReason::Version(9)),
+    ] {
+        let root = TempDir::new().unwrap();
+        let (all, segments) = written(&root);
+        let mut bytes = std::fs::read(&segments[1]).unwrap();
+        if expected == GapReason::Version(9) {
+            bytes[8] = 9;
+        } else {
+            bytes[offset..offset + 16].copy_from_slice(Uuid::from_u128(9).as_bytes());
+            let checksum = crc32c::crc32c(&bytes[..68]).to_le_bytes();
+            bytes[68..72].copy_from_slice(&checksum);
+        }
+        std::fs::write(&segments[1], &bytes).unwrap();
+        let (entries, report) = read(&folder(&root));
+        assert!(entries.len() < all.len());
+        assert_eq!(report.gaps[0].reason, expected);
+        assert_eq!(report.gaps[1].reason, GapReason::Missing, "its numbers are missing, too");
+        let quarantine = root.path().join("quarantine");
+        let copies = quarantine_gaps(&report.gaps, PROCESS, &quarantine).unwrap();
+        assert_eq!(std::fs::read(&copies[0]).unwrap(), bytes);
+        assert!(quarantine_gaps(&report.gaps, PROCESS, &quarantine).unwrap().is_empty(), "once");
+    }
+}
+
+#[test]
+fn a_torn_end_is_cut_without_a_gap() {
+    let root = TempDir::new().unwrap();
+    let journal = journal(&root);
+    for _ in 0..5 {
+        append(&journal, &[7; 100]);
+    }
+    drop(journal);
+    let first = segments(&folder(&root))[0].clone();
+    let bytes = std::fs::read(&first).unwrap();
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    for cut in 1..=20 {
+        let mut torn = bytes.clone();
+        torn[used - cut..].fill(0);
+        std::fs::write(&first, &torn).unwrap();
+        let (entries, report) = read(&folder(&root));
+        assert_eq!((entries.len(), report.gaps.len()), (9, 0), "{cut}");
+        assert_eq!(report.torn_bytes > 0, cut < 20, "{cut}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever bytes are damaged: what is read was written, and what is not read is named or lies at the end.
+    #[test]
+    fn damage_is_never_skipped_in_silence(
+        sizes in prop::collection::vec(0_usize..300, 1..60),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 1_usize..200, any::<u8>()), 1..4),
+    ) {
+        let root = TempDir::new().unwrap();
+        let journal = journal(&root);
+        for size in sizes {
+            append(&journal, &vec![9; size]);
+        }
+        drop(journal);
+        let (all, _) = read(&folder(&root));
+        let segments = segments(&folder(&root));
+        for (at, length, byte) in damage {
+            let at = at.index(segments.len() * 4096);
+            let (segment, offset) = (&segments[at / 4096], at % 4096);
+            let mut bytes = std::fs::read(segment).unwrap();
+            let end = bytes.len().min(offset + length);
+            bytes[offset..end].fill(byte);
+            std::fs::write(segment, bytes).unwrap();
+        }
+        let (entries, report) = read(&folder(&root));
+        prop_assert!(entries.iter().all(|entry| all.contains(entry)), "something was invented");
+        for entry in &all {
+            let read = entries.contains(entry);
+            let named = report.gaps.iter().any(|gap| gap.sequences.contains(&entry.0));
+            let before = report.first_sequence.is_none_or(|first| entry.0 < first);
+            let after = report.last_sequence.is_none_or(|last| entry.0 > last);
+            prop_assert!(read || named || before || after, "{} of {report:?}", entry.0);
+            prop_assert!(!(read && named), "{} was read and named", entry.0);
+        }
+    }
+}
