@@ -85,9 +85,8 @@ impl Journal {
             origin,
             segment_bytes: settings.segment_bytes,
         };
-        let (lock, first) = FolderLock::create(root, origin.process, |folder| {
-            segments(folder).create(1).map_err(JournalError::Write)
-        })?;
+        let (lock, first) =
+            FolderLock::create(root, origin.process, |folder| segments(folder).create(1).map_err(JournalError::Write))?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(first)),
             segments: segments(lock.path()),

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adapters_journal::{
-    Disk, Gap, GapReason, Journal, JournalError, JournalPorts, JournalSettings, LocalDisk, Origin, ReadReport, SegmentFile,
-    find_orphans, quarantine_gaps, read_folder,
+    Disk, Gap, GapReason, Journal, JournalError, JournalPorts, JournalSettings, LocalDisk, Origin, ReadReport,
+    SegmentFile, find_orphans, quarantine_gaps, read_folder,
 };
 use domain::testing::FixedClock;
 use proptest::prelude::*;

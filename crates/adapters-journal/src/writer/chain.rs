@@ -75,7 +75,11 @@ impl SegmentChain {
     pub(super) fn add_prepared(&mut self, segment: Segment, segments: &Segments) {
         // Readers go by the number: a segment that was overtaken while it was allocated is never written.
         if segment.number < self.current.number {
-            self.full.push_back(FullSegment { number: segment.number, last_sequence: 0, since: segments.clock.monotonic() });
+            self.full.push_back(FullSegment {
+                number: segment.number,
+                last_sequence: 0,
+                since: segments.clock.monotonic(),
+            });
             return;
         }
         let at = self.prepared.partition_point(|other| other.number < segment.number);

@@ -100,7 +100,12 @@ impl State {
     }
 
     /// The paths of segments that may be removed.
-    pub(super) fn take_removable(&mut self, keep_from: u64, full_before: Duration, segments: &Segments) -> Vec<PathBuf> {
+    pub(super) fn take_removable(
+        &mut self,
+        keep_from: u64,
+        full_before: Duration,
+        segments: &Segments,
+    ) -> Vec<PathBuf> {
         self.chain.take_removable(self.tail.first_segment(), keep_from, full_before, segments)
     }
 }
