@@ -40,6 +40,8 @@ impl Instance {
             ("TOLLGATE__SERVER__LISTEN", listen.to_string()),
             ("TOLLGATE__STORAGE__URL", format!("sqlite://{}", at("data/tollgate.db"))),
             ("TOLLGATE__BLOBS__URL", format!("file:{}", at("data/blobs"))),
+            // No load balancer has to learn of a stop.
+            ("TOLLGATE__SERVER__DRAIN_MS", "20".to_owned()),
         ];
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Self { dir, listen, env })

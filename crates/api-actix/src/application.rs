@@ -6,22 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_service::IntoServiceFactory;
-use actix_web::dev::{Server, ServerHandle};
+use actix_web::dev::Server;
 use actix_web::web::{self, Payload};
 use actix_web::{App, HttpRequest};
 use domain::decision::DraftBounds;
-use futures_util::future::BoxFuture;
 use ipnet::IpNet;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Services};
 use crate::http::body::BodyTimeout;
-use crate::http::connection::{ConnectionSettings, Connections, Listener};
+use crate::http::connection::{ConnectionSettings, Connections, Listener, Preemption};
 use crate::http::edge;
 use crate::http::head_rejection::HeadRejection;
 use crate::http::outlive::Afterlife;
 use crate::http::wire_names::WireNames;
+use crate::stopper::Stopper;
+
+/// How long the end of connections that were cut off is waited for.
+const CUT_OFF: Duration = Duration::from_secs(1);
 
 /// How the server listens and what it takes.
 #[derive(Debug, Clone)]
@@ -44,13 +48,15 @@ pub struct HttpSettings {
     pub body_timeout: Duration,
     /// How long a Decisions request may take, from its whole body to its answer.
     pub request_timeout: Duration,
-    /// Connections at a time, of each worker; more wait to be accepted.
+    /// Connections that are served at a time, of each worker; where all are taken, idle ones give way to new ones.
     pub max_connections: usize,
     /// Networks whose `X-Forwarded-For` is believed when the client's address is logged.
     pub trusted_proxies: Vec<IpNet>,
     /// Threads that serve; `None` is one per core.
     pub workers: Option<usize>,
-    /// How long a graceful stop waits for requests in flight; whole seconds count.
+    /// How long answers carry `Connection: close` before a stop closes the listener.
+    pub drain_period: Duration,
+    /// How long a stop waits for requests in flight after that.
     pub shutdown_timeout: Duration,
 }
 
@@ -59,7 +65,8 @@ pub struct Application {
     server: Server,
     local_addr: SocketAddr,
     connections: Connections,
-    stopping: BoxFuture<'static, ()>,
+    stopper: Stopper,
+    ended: CancellationToken,
 }
 
 impl Application {
@@ -70,15 +77,15 @@ impl Application {
     /// The address cannot be bound, or there is no runtime.
     pub fn bind(services: Services, settings: HttpSettings, tasks: TaskTracker) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
-        let HttpSettings { listen, workers, shutdown_timeout, connection, max_connections, .. } = settings;
+        let HttpSettings { listen, drain_period, shutdown_timeout, connection, .. } = settings;
+        let workers = Listener::workers(settings.workers);
+        let connections = Connections::new(settings.max_connections.saturating_mul(workers), Preemption::Idle);
         let body_timeout = BodyTimeout(settings.body_timeout);
-        let gateway = Arc::new(Gateway::new(services, settings, Afterlife::new(tasks, runtime)));
-        let connections = Connections::default();
+        let afterlife = Afterlife::new(tasks, runtime);
+        let gateway = Arc::new(Gateway::new(services, settings, afterlife, connections.clone()));
         let listener = Listener {
             listen,
             workers,
-            max_connections,
-            shutdown_timeout_secs: shutdown_timeout.as_secs(),
             settings: connection,
             connections: connections.clone(),
             reject: HeadRejection::new(Arc::clone(&gateway)).into_callback(),
@@ -93,7 +100,16 @@ impl Application {
                 }))
                 .into_factory()
         })?;
-        Ok(Self { server: bound.server, local_addr: bound.local_addr, connections, stopping: bound.stopping })
+        let ended = CancellationToken::new();
+        let stopper = Stopper {
+            connections: connections.clone(),
+            gate: bound.gate,
+            server: bound.server.handle(),
+            drain_period,
+            timeout: shutdown_timeout,
+            ended: ended.clone().drop_guard(),
+        };
+        Ok(Self { server: bound.server, local_addr: bound.local_addr, connections, stopper, ended })
     }
 
     /// Where it listens.
@@ -101,27 +117,27 @@ impl Application {
         self.local_addr
     }
 
-    /// The open connections, to drain them before a stop.
+    /// The open connections.
     pub fn connections(&self) -> Connections {
         self.connections.clone()
     }
 
-    /// Stops it: `handle().stop(true)` refuses new connections and waits for requests in flight.
-    pub fn handle(&self) -> ServerHandle {
-        self.server.handle()
-    }
-
-    /// Serves until it is stopped. A graceful stop closes idle connections.
+    /// Serves until it is stopped; the future is the server, the other part stops it.
     ///
     /// # Errors
-    /// The listener failed.
-    pub async fn run(self) -> io::Result<()> {
-        let Self { server, connections, stopping, .. } = self;
-        tokio::pin!(server);
-        tokio::select! {
-            served = &mut server => return served,
-            () = stopping => connections.close_idle(),
-        }
-        server.await
+    /// Of the future: the listener failed.
+    pub fn run(self) -> (impl Future<Output = io::Result<()>> + Send, Stopper) {
+        let Self { server, connections, ended, .. } = self;
+        let running = async move {
+            tokio::select! {
+                served = server => return served,
+                () = ended.cancelled() => {}
+            }
+            // The server is dropped by now, and its workers drop the connections that are left. What their requests
+            // have begun is handed over in that moment.
+            let _ = tokio::time::timeout(CUT_OFF, connections.closed()).await;
+            Ok(())
+        };
+        (running, self.stopper)
     }
 }

@@ -22,6 +22,7 @@ use crate::endpoints::destinations::DestinationUseCases;
 use crate::endpoints::docs::DocsPage;
 use crate::endpoints::guardrails::GuardrailUseCases;
 use crate::endpoints::rendered_catalogue::RenderedCatalogue;
+use crate::http::connection::Connections;
 use crate::http::outlive::Afterlife;
 use crate::http::recorder::Recorder;
 use crate::http::wire_names::WireNames;
@@ -86,12 +87,18 @@ pub(crate) struct Gateway {
     pub(crate) rendered: RenderedCatalogue,
     pub(crate) openapi: Bytes,
     pub(crate) docs: DocsPage,
+    pub(crate) connections: Connections,
     most_in_flight: usize,
     in_flight: Arc<InFlight>,
 }
 
 impl Gateway {
-    pub(crate) fn new(services: Services, settings: HttpSettings, afterlife: Afterlife) -> Self {
+    pub(crate) fn new(
+        services: Services,
+        settings: HttpSettings,
+        afterlife: Afterlife,
+        connections: Connections,
+    ) -> Self {
         let mut base_path = settings.base_path;
         base_path.truncate(base_path.trim_end_matches('/').len());
         let openapi = openapi_document(&base_path, settings.wire_names).to_string();
@@ -102,6 +109,7 @@ impl Gateway {
             request_timeout: settings.request_timeout,
             trusted_proxies: settings.trusted_proxies,
             afterlife,
+            connections,
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),
             docs: DocsPage::new(&openapi),
             openapi: Bytes::from(openapi),

@@ -11,6 +11,7 @@ mod gateway;
 mod http;
 mod metrics_server;
 mod openapi;
+mod stopper;
 pub mod wires;
 
 pub use application::{Application, HttpSettings};
@@ -20,5 +21,6 @@ pub use gateway::Services;
 pub use http::connection::{ConnectionCounts, ConnectionSettings, Connections};
 pub use http::recorder::{Answer, NoRecorder, Recorder};
 pub use http::wire_names::WireNames;
-pub use metrics_server::{Exposition, MetricsServer};
+pub use metrics_server::{Exposition, MetricsServer, MetricsSettings};
 pub use openapi::openapi_document;
+pub use stopper::Stopper;

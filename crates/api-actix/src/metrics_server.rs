@@ -3,13 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
+use actix_service::IntoServiceFactory;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::http::header::{ALLOW, CONTENT_TYPE};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::{App, HttpRequest, HttpResponse, web};
 
 use crate::endpoints::health;
+use crate::http::connection::{ConnectionSettings, Connections, Listener, Preemption, RejectHead};
 
 /// Where measures are written down.
 pub trait Exposition: Send + Sync {
@@ -20,10 +21,17 @@ pub trait Exposition: Send + Sync {
     fn text(&self) -> String;
 }
 
-/// How long a scraper may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// Scrapers are few; who opens more connections than this waits.
-const MOST_CONNECTIONS: usize = 64;
+/// How the listener of measures listens.
+#[derive(Debug, Clone, Copy)]
+pub struct MetricsSettings {
+    /// Where to listen; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Connections that are served at a time. Where all are taken, the one that has not got further for longest gives
+    /// way to a new one: a scraper is never shut out by slow clients.
+    pub max_connections: usize,
+    /// The deadlines and bounds of each connection.
+    pub connection: ConnectionSettings,
+}
 
 /// A server of `/metrics` and `/health/live` that has its port. It knows no keys: where it listens is whom it trusts.
 pub struct MetricsServer {
@@ -36,23 +44,26 @@ impl MetricsServer {
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub fn bind(listen: SocketAddr, exposition: Arc<dyn Exposition>) -> io::Result<Self> {
-        let factory = move || {
+    pub fn bind(settings: MetricsSettings, exposition: Arc<dyn Exposition>) -> io::Result<Self> {
+        let MetricsSettings { listen, max_connections, connection } = settings;
+        let reject: RejectHead =
+            Arc::new(|fault, _| HttpResponse::build(fault.status()).body(format!("{fault}\n")));
+        let listener = Listener {
+            listen,
+            workers: 1,
+            settings: connection,
+            connections: Connections::new(max_connections, Preemption::Any),
+            reject,
+        };
+        let bound = listener.bind(move || {
             let exposition = Arc::clone(&exposition);
-            App::new().default_service(web::to(move |request: HttpRequest| {
+            let serve = move |request: HttpRequest| {
                 let answer = answer(&request, &*exposition);
                 async move { answer }
-            }))
-        };
-        let server = HttpServer::new(factory)
-            .disable_signals()
-            .workers(1)
-            .max_connections(MOST_CONNECTIONS)
-            .client_request_timeout(HEAD_TIMEOUT)
-            .shutdown_timeout(1)
-            .bind(listen)?;
-        let local_addr = server.addrs().first().copied().ok_or_else(|| io::Error::other("no address was bound"))?;
-        Ok(Self { server: server.run(), local_addr })
+            };
+            App::new().default_service(web::to(serve)).into_factory()
+        })?;
+        Ok(Self { server: bound.server, local_addr: bound.local_addr })
     }
 
     /// Where it listens.
@@ -88,9 +99,13 @@ fn answer(request: &HttpRequest, exposition: &dyn Exposition) -> HttpResponse {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use actix_web::body::to_bytes;
     use actix_web::http::Method;
     use actix_web::test::TestRequest;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
 
     use super::*;
 
@@ -124,5 +139,49 @@ mod tests {
             }
             assert_eq!(to_bytes(response.into_body()).await.unwrap(), body, "{path}");
         }
+    }
+
+    async fn scrape(address: SocketAddr) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).await.unwrap();
+        said
+    }
+
+    #[tokio::test]
+    async fn scraper_is_answered_beside_clients_that_send_slowly_or_read_nothing() {
+        let settings = MetricsSettings {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            max_connections: 8,
+            // None of these ends in this test.
+            connection: ConnectionSettings {
+                header_timeout: Duration::from_mins(5),
+                linger_timeout: Duration::from_mins(1),
+                ..ConnectionSettings::default()
+            },
+        };
+        let server = MetricsServer::bind(settings, Arc::new(Fixed)).unwrap();
+        let (address, handle) = (server.local_addr(), server.handle());
+        let running = tokio::spawn(server.run());
+        let beginnings = [
+            "",
+            "GET /met",
+            "GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n",
+            "POST /metrics HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n",
+            "\r\n",
+        ];
+        let mut slow = Vec::new();
+        for number in 0..100 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(beginnings[number % beginnings.len()].as_bytes()).await.unwrap();
+            slow.push(stream);
+            if number % 10 == 0 {
+                let said = tokio::time::timeout(Duration::from_secs(10), scrape(address)).await.unwrap();
+                assert!(said.starts_with("HTTP/1.1 200 ") && said.ends_with("measures"), "{said}");
+            }
+        }
+        handle.stop(false).await;
+        running.await.unwrap().unwrap();
     }
 }

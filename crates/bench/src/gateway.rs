@@ -128,6 +128,7 @@ fn configuration(address: SocketAddr, upstream: SocketAddr, folder: &Path) -> St
     let mut text = format!(
         r#"[server]
 listen = "{address}"
+drain_ms = 0
 [storage]
 url = "sqlite://{data}/tollgate.db"
 [blobs]

@@ -7,6 +7,7 @@ mod broadcast;
 mod catalogue;
 mod catalogue_import;
 mod command_line;
+mod connections;
 mod costs;
 mod crashes;
 mod crowd;

@@ -161,21 +161,21 @@ async fn a_head_that_is_too_long_is_refused_and_the_connection_closed() -> Resul
 
 #[tokio::test]
 async fn connections_beyond_the_bound_wait_and_measures_are_read_all_the_same() -> Result<()> {
-    let (world, metrics) = measured("[server]\nworkers = 1\nmax_connections = 3\n").await?;
-    let mut held = Vec::new();
+    let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
+    let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000);
+    let (world, metrics) = measured(&format!("[server]\nworkers = 1\nmax_connections = 3\n{providers}")).await?;
+    let mut busy = JoinSet::new();
     for _ in 0..3 {
-        let mut stream = TcpStream::connect(world.server.address()).await?;
-        stream.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n").await?;
-        let mut piece = [0; 1_024];
-        ensure!(stream.read(&mut piece).await? > 0);
-        held.push(stream);
+        let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());
+        busy.spawn(async move { call.send(address).await });
     }
+    alpha.wait_for_requests(3).await?;
     let one_more = Call::get("/health/live");
     let waiting = tokio::time::timeout(Duration::from_millis(500), one_more.send(world.server.address())).await;
-    ensure!(waiting.is_err(), "a fourth connection was taken");
+    ensure!(waiting.is_err(), "a fourth connection was served");
     ensure!(Call::get("/health/live").send(metrics).await?.status == 200);
     Scrape::take(metrics).await?;
-    drop(held);
+    busy.shutdown().await;
     ensure!(one_more.send(world.server.address()).await?.status == 200, "nobody else is let in");
     world.server.stop().await
 }

@@ -18,8 +18,13 @@ pub(crate) fn live() -> HttpResponse {
     HttpResponse::Ok().json(json!({"status": "ok"}))
 }
 
-/// Everything that operations need answers.
+/// Everything that operations need answers, and the server is not about to stop.
 pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
+    if call.gateway.connections.is_draining() {
+        return Err(ApiError::of(ErrorKind::Unavailable)
+            .message("The server is draining: it is about to stop, and another one takes new requests")
+            .metadata("unavailable", vec!["draining"]));
+    }
     let probes = call.gateway.services.probes.iter().map(|probe| async move {
         let outcome = tokio::time::timeout(PROBE_TIMEOUT, probe.probe())
             .await

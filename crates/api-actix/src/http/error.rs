@@ -128,13 +128,7 @@ impl ApiError {
 
     /// A request whose head cannot be read.
     pub(crate) fn head(fault: HeadFault) -> Self {
-        let status = match fault {
-            HeadFault::Malformed(_) => StatusCode::BAD_REQUEST,
-            HeadFault::TooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            HeadFault::TimedOut(_) => StatusCode::REQUEST_TIMEOUT,
-            HeadFault::Http2 => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
-        };
-        Self::with_status(status, Cow::Owned(fault.to_string()))
+        Self::with_status(fault.status(), Cow::Owned(fault.to_string()))
     }
 
     /// 404 for a path that means nothing here, as for anything else that is not there.

@@ -1,5 +1,7 @@
 //! Questions to a model.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -216,12 +218,20 @@ async fn a_graceful_stop_finishes_what_is_in_flight() {
     }
     let (asked, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let slow = Slow(Arc::clone(&asked), Arc::clone(&go_on), ScriptedProvider::new([answer(ANSWERS)]));
-    let gateway = Setup { provider: Arc::new(slow), ..Setup::new().await }.start();
+    let mut gateway = Setup { provider: Arc::new(slow), ..Setup::new().await }.start();
+    let stopper = gateway.stopper.take().unwrap();
     let stop = async {
         asked.notified().await;
-        let stopping = gateway.handle.stop(true);
-        go_on.notify_one();
-        stopping.await;
+        stopper.drain().await;
+        let (mut stopping, mut begun) = (pin!(stopper.close()), false);
+        poll_fn(|cx| {
+            let stopped = stopping.as_mut().poll(cx);
+            if !std::mem::replace(&mut begun, true) {
+                go_on.notify_one();
+            }
+            stopped
+        })
+        .await;
     };
     let (reply, ()) = tokio::join!(gateway.decide(BODY), stop);
     assert_eq!(reply.status, 200);

@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
 use api_actix::{
-    Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder, Services,
+    Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder, Services, Stopper,
     WireNames,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -135,6 +134,7 @@ impl Setup {
                 max_connections: 1_000,
                 trusted_proxies: Vec::new(),
                 workers: Some(1),
+                drain_period: Duration::ZERO,
                 shutdown_timeout: Duration::from_secs(2),
             },
             store,
@@ -227,10 +227,11 @@ impl Setup {
         };
         let tasks = TaskTracker::new();
         let application = Application::bind(services, self.settings, tasks.clone()).unwrap();
-        let (address, handle) = (application.local_addr(), application.handle());
+        let address = application.local_addr();
         let server = TaskTracker::new();
-        drop(server.spawn(application.run()));
-        Gateway { address, handle, tasks, server, store: self.store }
+        let (running, stopper) = application.run();
+        drop(server.spawn(running));
+        Gateway { address, stopper: Some(stopper), tasks, server, store: self.store }
     }
 }
 
@@ -259,7 +260,8 @@ fn guardrail_use_cases(
 /// A running gateway.
 pub struct Gateway {
     pub address: SocketAddr,
-    pub handle: ServerHandle,
+    /// Ends the server where it is dropped.
+    pub stopper: Option<Stopper>,
     pub tasks: TaskTracker,
     pub server: TaskTracker,
     pub store: MemoryStore,

@@ -42,7 +42,7 @@ async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     LOG.start_batching();
     let serving = instance.serve_until(async || {
         let signal = shutdown.asked().await;
-        tracing::info!(signal, "stopping: no new connections are taken, what is in flight is finished");
+        tracing::info!(signal, "stopping");
     });
     serving.await?;
     tracing::info!("stopped");

@@ -16,6 +16,8 @@ use super::{
 };
 
 const MIB: u64 = 1024 * 1024;
+/// What a stop waits for beyond the deadline of requests, so that each of them has its answer.
+const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Checks every value and fills in the defaults.
 pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) -> Result<Config, ConfigError> {
@@ -26,7 +28,7 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
     let limits = limits(&entries.single("limits"))?;
     Ok(Config {
         file: file.map(Path::to_owned),
-        server: server(&entries.single("server"))?,
+        server: server(&entries.single("server"), limits.request_timeout)?,
         storage: storage(&entries.single("storage"))?,
         blobs_root: urls::blobs_folder(blobs.text("url").unwrap_or("file:tollgate-data/blobs"))
             .map_err(|fault| blobs.fault("url", fault))?,
@@ -79,7 +81,7 @@ pub fn alternatives(words: &[&str]) -> String {
     }
 }
 
-fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
+fn server(table: &Table, request_timeout: Duration) -> Result<ServerConfig, ConfigError> {
     let listen = table.text("listen").unwrap_or("127.0.0.1:8080");
     let workers = table.positive("workers", 0)?;
     Ok(ServerConfig {
@@ -95,6 +97,10 @@ fn server(table: &Table) -> Result<ServerConfig, ConfigError> {
         trusted_proxies: trusted_proxies(table)?,
         connection: connection(table)?,
         max_connections: narrow(table, "max_connections", table.positive("max_connections", 8_192)?)?,
+        drain_period: Duration::from_millis(within(table, "drain_ms", 0..=600_000)?.unwrap_or(5_000)),
+        shutdown_timeout: within(table, "shutdown_timeout_ms", 0..=3_600_000)?
+            .map_or(request_timeout.saturating_add(BEYOND_DEADLINE), Duration::from_millis),
+        metrics_max_connections: within(table, "metrics_max_connections", 1..=65_536)?.unwrap_or(64),
         metrics_listen: table.text("metrics_listen").map(|text| address(table, "metrics_listen", text)).transpose()?,
     })
 }
@@ -114,6 +120,7 @@ fn connection(table: &Table) -> Result<ConnectionSettings, ConfigError> {
         write_timeout: Duration::from_millis(write_timeout),
         linger_timeout: Duration::from_millis(linger),
         linger_bytes: table.number("linger_bytes").unwrap_or(64 * 1024),
+        send_buffer_bytes: within(table, "send_buffer_bytes", 16 * 1024..=16 * MIB)?.unwrap_or(512 * 1024),
     })
 }
 

@@ -44,8 +44,12 @@ pub const SECTIONS: [Section; 14] = [
             ("write_timeout_ms", Number),
             ("linger_ms", Number),
             ("linger_bytes", Number),
+            ("send_buffer_bytes", Number),
             ("max_connections", Number),
+            ("drain_ms", Number),
+            ("shutdown_timeout_ms", Number),
             ("metrics_listen", Text),
+            ("metrics_max_connections", Number),
         ],
     },
     Section {

@@ -67,8 +67,14 @@ pub struct ServerConfig {
     pub connection: ConnectionSettings,
     /// Connections at a time, of each worker.
     pub max_connections: usize,
+    /// How long answers carry `Connection: close` before a stop closes the listener.
+    pub drain_period: Duration,
+    /// How long a stop waits for requests in flight after that.
+    pub shutdown_timeout: Duration,
     /// Where measures are read; `None` is nowhere.
     pub metrics_listen: Option<SocketAddr>,
+    /// Connections at a time of the listener of measures.
+    pub metrics_max_connections: usize,
 }
 
 /// Which literal names answers use.

@@ -40,6 +40,10 @@ fn nothing_needs_to_be_said() {
     assert!(config.limits.key_rates.is_none() && config.limits.workspace_rates.is_none());
     assert_eq!(config.server.metrics_listen, None);
     assert_eq!(config.limits.request_timeout, Duration::from_mins(1));
+    assert_eq!(config.server.drain_period, Duration::from_secs(5));
+    // No request lasts longer than its deadline.
+    assert_eq!(config.server.shutdown_timeout, Duration::from_secs(65));
+    assert_eq!((config.server.connection.send_buffer_bytes, config.server.metrics_max_connections), (524_288, 64));
     assert!(config.sandbox_enabled && config.providers.is_empty() && config.endpoints.is_empty());
 }
 
@@ -57,7 +61,11 @@ fn every_documented_key_is_read() {
         write_timeout_ms = 1_007
         linger_ms = 0
         linger_bytes = 9
+        send_buffer_bytes = 65_536
         max_connections = 5
+        drain_ms = 10
+        shutdown_timeout_ms = 11
+        metrics_max_connections = 12
         metrics_listen = "127.0.0.1:9100"
         [storage]
         url = "sqlite:///var/lib/tollgate/t.db?mode=ro"
@@ -110,6 +118,8 @@ fn every_documented_key_is_read() {
     assert_eq!((connection.header_timeout.as_millis(), connection.keep_alive.as_millis()), (4, 6));
     assert_eq!((connection.write_timeout.as_millis(), connection.linger_timeout.as_millis()), (1_007, 0));
     assert_eq!((connection.linger_bytes, config.server.max_connections), (9, 5));
+    assert_eq!((connection.send_buffer_bytes, config.server.metrics_max_connections), (65_536, 12));
+    assert_eq!((config.server.drain_period.as_millis(), config.server.shutdown_timeout.as_millis()), (10, 11));
     assert_eq!(config.server.metrics_listen.unwrap().port(), 9_100);
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
     assert!(config.storage.synchronous_full && !config.sandbox_enabled);
@@ -209,6 +219,10 @@ fn values_of_another_kind_are_told_with_their_place() {
     assert!(fault("[server]\nkeep_alive_ms = 0\n").ends_with("must be more than 0"));
     assert!(fault("[server]\nwrite_timeout_ms = 999\n").ends_with("must be 1000 to 3600000"));
     assert!(fault("[server]\nlinger_ms = 60001\n").ends_with("must be 0 to 60000"));
+    assert!(fault("[server]\nsend_buffer_bytes = 100\n").ends_with("must be 16384 to 16777216"));
+    assert!(fault("[server]\ndrain_ms = 600001\n").ends_with("must be 0 to 600000"));
+    assert!(fault("[server]\nshutdown_timeout_ms = 3600001\n").ends_with("must be 0 to 3600000"));
+    assert!(fault("[server]\nmetrics_max_connections = 0\n").ends_with("must be 1 to 65536"));
     assert!(fault("[server]\nmetrics_listen = \"here\"\n").contains("must be an address and a port"));
     assert!(fault("[sandbox]\nenabled = \"yes\"\n").ends_with("must be true or false"));
     assert!(fault("[log]\nformat = \"xml\"\n").ends_with("must be text or json"));

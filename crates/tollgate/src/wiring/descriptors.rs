@@ -13,6 +13,8 @@ const PER_OPERATION: u64 = 2;
 const PER_DATABASE_CONNECTION: u64 = 3;
 /// Connections to the database beside those that read: the writer, and the one that copies the write-ahead log.
 const OTHER_DATABASE_CONNECTIONS: u64 = 2;
+/// Connections that each worker accepts beyond its places.
+const WAITING_CONNECTIONS: u64 = 16;
 /// Descriptors of the process itself and of its tasks, generously.
 const OTHERS: u64 = 128;
 
@@ -34,8 +36,11 @@ pub fn prepare_descriptors(config: &Config) {
 fn needed(config: &Config, processors: usize) -> u64 {
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let workers = number(config.server.workers.unwrap_or(processors));
-    let connections = number(config.server.max_connections).saturating_mul(workers);
-    let operations = number(config.limits.max_in_flight).min(connections);
+    let places = number(config.server.max_connections).saturating_mul(workers);
+    let measures = config.server.metrics_listen.map_or(0, |_| number(config.server.metrics_max_connections));
+    let waiting = workers.saturating_add(1).saturating_mul(WAITING_CONNECTIONS);
+    let connections = places.saturating_add(measures).saturating_add(waiting);
+    let operations = number(config.limits.max_in_flight).min(places);
     let database = u64::from(config.storage.max_readers) + OTHER_DATABASE_CONNECTIONS;
     connections
         .saturating_add(operations.saturating_mul(PER_OPERATION))
@@ -51,9 +56,11 @@ mod tests {
     #[test]
     fn needed_descriptors_follow_the_configuration() {
         let of = |text: &str| needed(&load_text(None, text, &Environment::default()).unwrap(), 4);
-        assert_eq!(of(""), 4 * 8_192 + 2 * 4_096 + 3 * 6 + 128);
+        assert_eq!(of(""), 4 * 8_192 + 5 * 16 + 2 * 4_096 + 3 * 6 + 128);
         let small = "[server]\nworkers = 2\nmax_connections = 16\n[storage]\nmax_readers = 1\n";
-        assert_eq!(of(small), 32 + 2 * 32 + 3 * 3 + 128);
+        assert_eq!(of(small), 32 + 3 * 16 + 2 * 32 + 3 * 3 + 128);
+        let measured = small.replace("workers", "metrics_listen = \"127.0.0.1:9100\"\nworkers");
+        assert_eq!(of(&measured), of(small) + 64);
         let huge = format!("[server]\nmax_connections = {}\n", i64::MAX);
         assert_eq!(of(&huge), u64::MAX);
     }

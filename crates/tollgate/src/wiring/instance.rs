@@ -2,17 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context;
-use api_actix::{Application, HttpSettings, MetricsServer, WireNames};
+use api_actix::{Application, HttpSettings, MetricsServer, MetricsSettings, WireNames};
 
 use super::background::look_after_the_dead;
 use super::services::services;
 use super::{Background, Measures, Presence, Stores};
 use crate::config::{Config, Environment, WireNamesConfig};
 
-/// How long a graceful stop waits for requests, and again for what they left to do.
+/// How long a stop waits for what requests left to do.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
 /// An instance that listens and does not serve yet.
@@ -36,6 +37,7 @@ impl Instance {
         let settings = http_settings(config);
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("{} cannot be listened on", config.server.listen))?;
+        measures.watch_connections(application.connections());
         let metrics = metrics_server(config, &measures)?;
         let mut presence = None;
         if !config.storage.read_only {
@@ -50,12 +52,12 @@ impl Instance {
         self.application.local_addr()
     }
 
-    /// Serves until `ask` returns, then finishes what is in flight; a second return of `ask` ends it at once.
+    /// Serves until `ask` returns, then drains for the configured period, closes the listener and finishes what is in
+    /// flight. A further return of `ask` ends the drain period; one after that ends what is in flight.
     ///
     /// # Errors
     /// The server failed.
     pub async fn serve_until<A: AsyncFnMut()>(self, mut ask: A) -> anyhow::Result<()> {
-        let handle = self.application.handle();
         let metrics = self.metrics.as_ref().map(MetricsServer::handle);
         if let Some(server) = self.metrics {
             // Measures are read for as long as there is something to count, and their failure is not the gateway's.
@@ -65,14 +67,23 @@ impl Instance {
                 }
             });
         }
+        let (running, stopper) = self.application.run();
         let stop = async {
             ask().await;
             tokio::select! {
-                () = handle.stop(true) => {}
-                () = ask() => handle.stop(false).await,
+                () = stopper.drain() => {}
+                () = ask() => {}
+            }
+            tokio::select! {
+                () = stopper.close() => {}
+                () = ask() => {}
             }
         };
-        let (served, ()) = tokio::join!(self.application.run(), stop);
+        let mut running = pin!(running);
+        let served = tokio::select! {
+            served = &mut running => served,
+            () = stop => running.await,
+        };
         if let Some(metrics) = metrics {
             metrics.stop(false).await;
         }
@@ -98,7 +109,12 @@ fn metrics_server(config: &Config, measures: &Measures) -> anyhow::Result<Option
     let (Some(listen), Some(exposition)) = (config.server.metrics_listen, measures.exposition()) else {
         return Ok(None);
     };
-    let server = MetricsServer::bind(listen, exposition)
+    let settings = MetricsSettings {
+        listen,
+        max_connections: config.server.metrics_max_connections,
+        connection: config.server.connection,
+    };
+    let server = MetricsServer::bind(settings, exposition)
         .with_context(|| format!("{listen} cannot be listened on for measures"))?;
     tracing::info!(metrics.address = %server.local_addr(), "measures can be read at /metrics");
     Ok(Some(server))
@@ -118,7 +134,8 @@ fn http_settings(config: &Config) -> HttpSettings {
         max_connections: config.server.max_connections,
         workers: config.server.workers,
         trusted_proxies: config.server.trusted_proxies.clone(),
-        shutdown_timeout: SHUTDOWN,
+        drain_period: config.server.drain_period,
+        shutdown_timeout: config.server.shutdown_timeout,
     }
 }
 

@@ -7,7 +7,7 @@ use adapters_cache::{CachedKeyGrants, CachedPolicies};
 use adapters_metrics::{Kind, Metrics, OPENMETRICS, Reading, Sample};
 use adapters_storage::{Database, SeaOrmOutbox};
 use adapters_system::{DescriptorLimit, open_descriptors};
-use api_actix::{Answer, Exposition, NoRecorder, Recorder};
+use api_actix::{Answer, Connections, Exposition, NoRecorder, Recorder};
 use domain::budget::BacklogStanding;
 use domain::observability::{Meter, NoMeter, Outbox};
 use domain::rate::RateLimited;
@@ -104,6 +104,30 @@ impl Measures {
                     .collect()
             }),
         });
+    }
+
+    /// Shows the connections of clients.
+    pub fn watch_connections(&self, connections: Connections) {
+        let (of_limit, of_evictions) = (connections.clone(), connections.clone());
+        self.watch(|| Reading {
+            name: "connections",
+            help: "Open connections of clients, by state; those that wait are accepted and not yet read",
+            kind: Kind::Gauge,
+            read: Box::new(move || {
+                let counts = connections.counts();
+                let states = [
+                    ("waiting", counts.waiting),
+                    ("idle", counts.idle),
+                    ("reading_head", counts.reading_head),
+                    ("in_request", counts.in_request),
+                ];
+                states.into_iter().map(|(state, count)| labelled([("state", state)], count as u64)).collect()
+            }),
+        });
+        let help = "Connections of clients that are served at a time; where all are taken, idle ones are closed";
+        self.watch(|| Reading::gauge("connections_limit", help, move || of_limit.limit() as u64));
+        let help = "Idle connections that were closed to make room for new ones";
+        self.watch(|| Reading::counter("connections_evicted", help, move || of_evictions.gave_way()));
     }
 
     /// Shows the database's write-ahead log.

@@ -1,5 +1,6 @@
 //! Requests that end before they are routed.
 
+use actix_http::StatusCode;
 use actix_http::error::ParseError;
 use thiserror::Error;
 
@@ -18,6 +19,18 @@ pub(crate) enum HeadFault {
     /// The client speaks HTTP/2.
     #[error("HTTP/2 is not spoken here; use HTTP/1.1")]
     Http2,
+}
+
+impl HeadFault {
+    /// The status of its answer.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::TooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::TimedOut(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::Http2 => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+        }
+    }
 }
 
 impl From<ParseError> for HeadFault {

@@ -3,19 +3,20 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZero;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
 
 use actix_http::{Request, Response, ServiceConfig};
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::dev::{AppConfig, Server, Service, ServiceFactory, fn_factory, fn_service};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::TcpStream;
 
 use super::fault::HeadFault;
+use super::gate::Gate;
 use super::registry::Connections;
 use super::serve::{Context, serve};
 use super::settings::ConnectionSettings;
@@ -25,18 +26,17 @@ pub(crate) type RejectHead = Arc<dyn Fn(HeadFault, Option<SocketAddr>) -> HttpRe
 
 /// Connections that may wait to be accepted; the system refuses more.
 const BACKLOG: i32 = 1_024;
-/// The most unacknowledged bytes that the system keeps for one connection. A body that waits behind them stays where
-/// it lies.
-const SEND_BUFFER: usize = 512 * 1024;
+/// Connections that each worker accepts beyond its places, so that others learn that they are waited for.
+const WAITING: usize = 16;
+/// The most workers that the web framework starts.
+const MAX_WORKERS: usize = 512;
+/// How long the framework's own stop waits; the end of the connections is waited for here, and to the millisecond.
+const FRAMEWORK_STOP_SECS: u64 = 24 * 60 * 60;
 
 /// A port and the settings of its connections.
 pub(crate) struct Listener {
     pub(crate) listen: SocketAddr,
-    pub(crate) workers: Option<usize>,
-    /// Connections at a time, of each worker; more wait to be accepted.
-    pub(crate) max_connections: usize,
-    /// How long a graceful stop waits for connections; whole seconds count.
-    pub(crate) shutdown_timeout_secs: u64,
+    pub(crate) workers: usize,
     pub(crate) settings: ConnectionSettings,
     pub(crate) connections: Connections,
     pub(crate) reject: RejectHead,
@@ -46,11 +46,16 @@ pub(crate) struct Listener {
 pub(crate) struct Bound {
     pub(crate) server: Server,
     pub(crate) local_addr: SocketAddr,
-    /// Resolves when the server begins a graceful stop.
-    pub(crate) stopping: BoxFuture<'static, ()>,
+    /// Keeps new connections out before a stop; the port stays taken while it lives.
+    pub(crate) gate: Gate,
 }
 
 impl Listener {
+    /// Threads that serve; one a processor where nothing is said.
+    pub(crate) fn workers(configured: Option<usize>) -> usize {
+        configured.unwrap_or_else(|| thread::available_parallelism().map_or(2, NonZero::get)).clamp(1, MAX_WORKERS)
+    }
+
     /// Takes the port. `app` is called once by each worker.
     ///
     /// # Errors
@@ -65,16 +70,13 @@ impl Listener {
     {
         let listener = bound(self.listen, &self.settings)?;
         let local_addr = listener.local_addr()?;
-        let mut builder = Server::build()
-            .disable_signals()
-            .shutdown_timeout(self.shutdown_timeout_secs)
-            .max_concurrent_connections(self.max_connections);
-        if let Some(workers) = self.workers {
-            builder = builder.workers(workers);
-        }
-        let stopping = builder.graceful_shutdown_signal();
-        let stopping = async move { stopping.notified().await }.boxed();
+        let gate = Gate::of(&listener)?;
         let Self { settings, connections, reject, .. } = self;
+        let builder = Server::build()
+            .disable_signals()
+            .workers(self.workers)
+            .shutdown_timeout(FRAMEWORK_STOP_SECS)
+            .max_concurrent_connections(connections.limit().div_ceil(self.workers).saturating_add(WAITING));
         let server = builder.listen("http", listener, move || {
             let (app, connections, reject) = (app.clone(), connections.clone(), Arc::clone(&reject));
             fn_factory(move || {
@@ -87,7 +89,7 @@ impl Listener {
                 }
             })
         })?;
-        Ok(Bound { server: server.run(), local_addr, stopping })
+        Ok(Bound { server: server.run(), local_addr, gate })
     }
 }
 
@@ -112,7 +114,7 @@ fn bound(address: SocketAddr, settings: &ConnectionSettings) -> io::Result<TcpLi
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_tcp_nodelay(true)?;
-    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.set_send_buffer_size(settings.send_buffer_bytes)?;
     set_user_timeout(&SockRef::from(&socket), settings)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -128,4 +130,29 @@ fn set_user_timeout(socket: &SockRef<'_>, settings: &ConnectionSettings) -> io::
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn set_user_timeout(_: &SockRef<'_>, _: &ConnectionSettings) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepted_sockets_have_a_bounded_send_buffer_and_the_write_timeout() {
+        let settings = ConnectionSettings {
+            send_buffer_bytes: 64 * 1024,
+            write_timeout: std::time::Duration::from_millis(7_000),
+            ..ConnectionSettings::default()
+        };
+        for (settings, bound_bytes) in [(settings, 128 * 1024), (ConnectionSettings::default(), 1024 * 1024)] {
+            let listener = bound(SocketAddr::from(([127, 0, 0, 1], 0)), &settings).unwrap();
+            let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (accepted, _) = listener.accept().unwrap();
+            let socket = SockRef::from(&accepted);
+            let bytes = socket.send_buffer_size().unwrap();
+            assert!((64 * 1024..=bound_bytes).contains(&bytes), "{bytes}");
+            assert!(socket.tcp_nodelay().unwrap());
+            #[cfg(target_os = "linux")]
+            assert_eq!(socket.tcp_user_timeout().unwrap(), Some(settings.write_timeout));
+        }
+    }
 }

@@ -3,16 +3,21 @@
 mod body;
 mod deadline;
 mod fault;
+mod gate;
 mod listener;
 mod log_limit;
 mod registry;
 mod response;
 mod serve;
 mod settings;
+mod slots;
+mod socket;
 mod transport;
 
 pub(crate) use fault::HeadFault;
+pub(crate) use gate::Gate;
 pub(crate) use listener::{Listener, RejectHead};
 pub(crate) use log_limit::LogLimit;
 pub use registry::{ConnectionCounts, Connections};
 pub use settings::ConnectionSettings;
+pub(crate) use settings::Preemption;

@@ -1,28 +1,22 @@
-//! The open connections: their number, the state of each, and their drain.
+//! The open connections: their number, the state of each, the places that they have, and their drain.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Context;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use futures_util::task::AtomicWaker;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 
-/// The state of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum State {
-    /// No byte of the next request was read.
-    Idle = 0,
-    /// The first byte of a request was read, the end of its head was not.
-    ReadingHead = 1,
-    /// A request is being served, or the connection is being closed.
-    InRequest = 2,
-}
+use super::settings::Preemption;
+use super::slots::{Entry, Slots, State};
 
 /// How many connections are in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
+    /// Accepted, and every place is taken.
+    pub waiting: usize,
     /// No byte of the next request was read.
     pub idle: usize,
     /// The first byte of a request was read, the end of its head was not.
@@ -34,7 +28,7 @@ pub struct ConnectionCounts {
 impl ConnectionCounts {
     /// All open connections.
     pub fn open(&self) -> usize {
-        self.idle + self.reading_head + self.in_request
+        self.waiting + self.idle + self.reading_head + self.in_request
     }
 }
 
@@ -42,34 +36,69 @@ impl ConnectionCounts {
 const DRAINING: u8 = 1;
 const CLOSING_IDLE: u8 = 2;
 
-/// The open connections of a server. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub struct Connections(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    open: Mutex<HashMap<u64, Arc<Entry>>>,
-    next_id: AtomicU64,
-    phase: AtomicU8,
-    closed: Notify,
+/// What an idle connection is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IdleAction {
+    Stay,
+    /// Closes for a connection that waits.
+    GiveWay,
+    /// Closes since the server stops.
+    Close,
 }
 
-#[derive(Debug, Default)]
-struct Entry {
-    state: AtomicU8,
-    waker: AtomicWaker,
+/// The open connections of a server. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Connections(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    slots: Mutex<Slots>,
+    /// As [`Slots::is_crowded`], to be read without the lock.
+    crowded: AtomicBool,
+    phase: AtomicU8,
+    next_id: AtomicU64,
+    gave_way: AtomicU64,
+    closed: Notify,
+    preemption: Preemption,
+    began: Instant,
 }
 
 impl Connections {
+    /// At most `limit` connections are served at a time.
+    pub(crate) fn new(limit: usize, preemption: Preemption) -> Self {
+        Self(Arc::new(Shared {
+            slots: Mutex::new(Slots::new(limit, preemption)),
+            crowded: AtomicBool::new(false),
+            phase: AtomicU8::new(0),
+            next_id: AtomicU64::new(0),
+            gave_way: AtomicU64::new(0),
+            closed: Notify::new(),
+            preemption,
+            began: Instant::now(),
+        }))
+    }
+
+    /// The most connections that are served at a time.
+    pub fn limit(&self) -> usize {
+        self.slots().limit()
+    }
+
+    /// The number of connections that were closed so far to make room for others.
+    pub fn gave_way(&self) -> u64 {
+        self.0.gave_way.load(Ordering::Relaxed)
+    }
+
     /// Counts the open connections by their state.
     pub fn counts(&self) -> ConnectionCounts {
         let mut counts = ConnectionCounts::default();
-        for entry in self.open().values() {
-            match entry.state.load(Ordering::Relaxed) {
-                state if state == State::Idle as u8 => counts.idle += 1,
-                state if state == State::ReadingHead as u8 => counts.reading_head += 1,
-                _ => counts.in_request += 1,
-            }
+        for entry in self.slots().open() {
+            let count = match entry {
+                entry if entry.is(State::Waiting) => &mut counts.waiting,
+                entry if entry.is(State::Idle) => &mut counts.idle,
+                entry if entry.is(State::ReadingHead) => &mut counts.reading_head,
+                _ => &mut counts.in_request,
+            };
+            *count += 1;
         }
         counts
     }
@@ -81,10 +110,10 @@ impl Connections {
     }
 
     /// Begins the drain and closes idle connections, now and whenever one becomes idle. A connection with a byte of a
-    /// request, read or waiting in the socket, is served first.
+    /// request, read or waiting in the socket, is served first; one without a request so far has a moment for it.
     pub fn close_idle(&self) {
         self.0.phase.fetch_max(CLOSING_IDLE, Ordering::AcqRel);
-        let entries: Vec<_> = self.open().values().map(Arc::clone).collect();
+        let entries: Vec<_> = self.slots().open().map(Arc::clone).collect();
         for entry in entries {
             entry.waker.wake();
         }
@@ -97,99 +126,140 @@ impl Connections {
             tokio::pin!(closed);
             // Registered before the count is read, so that the last close between the two is not missed.
             closed.as_mut().enable();
-            if self.open().is_empty() {
+            if self.slots().is_empty() {
                 return;
             }
             closed.await;
         }
     }
 
-    pub(super) fn is_draining(&self) -> bool {
+    /// Resolves when no connection is open and none was accepted for so long.
+    pub async fn unused_for(&self, period: Duration) {
+        loop {
+            self.closed().await;
+            let since = self.slots().last_accepted.map_or(Duration::MAX, |at| at.elapsed());
+            match period.checked_sub(since) {
+                None | Some(Duration::ZERO) => return,
+                Some(rest) => sleep(rest).await,
+            }
+        }
+    }
+
+    /// The number of connections that wait for a place.
+    pub(crate) fn waiting(&self) -> usize {
+        self.slots().waiting()
+    }
+
+    /// True from the beginning of the drain.
+    pub(crate) fn is_draining(&self) -> bool {
         self.0.phase.load(Ordering::Acquire) >= DRAINING
     }
 
     /// Registers an accepted connection until the result is dropped.
     pub(super) fn register(&self) -> OpenConnection {
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
-        let entry = Arc::<Entry>::default();
-        self.open().insert(id, Arc::clone(&entry));
-        OpenConnection { connections: self.clone(), id, entry }
+        let now = self.now();
+        let entry = Arc::new(Entry::new(id, now));
+        let mut slots = self.slots();
+        slots.last_accepted = Some(Instant::now());
+        slots.insert(&entry, now);
+        self.make_room(&mut slots);
+        drop(slots);
+        OpenConnection { connections: self.clone(), entry }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Entry>>> {
-        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn make_room(&self, slots: &mut Slots) {
+        // Before the search: a connection that it does not find idle sees the flag when it becomes so.
+        self.0.crowded.store(slots.is_crowded(), Ordering::SeqCst);
+        slots.make_room();
+        self.0.crowded.store(slots.is_crowded(), Ordering::SeqCst);
+    }
+
+    /// Nanoseconds since the start; 584 years of them fit.
+    fn now(&self) -> u64 {
+        u64::try_from(self.0.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One open connection in [`Connections`].
 pub(super) struct OpenConnection {
     connections: Connections,
-    id: u64,
     entry: Arc<Entry>,
 }
 
 impl OpenConnection {
+    /// Waits for a place.
+    pub(super) async fn admitted(&self) {
+        poll_fn(|cx| {
+            self.entry.waker.register(cx.waker());
+            if self.entry.is(State::Waiting) { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+
     pub(super) fn set(&self, state: State) {
-        self.entry.state.store(state as u8, Ordering::Relaxed);
+        let Shared { crowded, preemption, .. } = &*self.connections.0;
+        self.entry.set(state, self.connections.now());
+        let declines = state != State::Idle && *preemption == Preemption::Idle && self.entry.take_yield();
+        if declines || (state == State::Idle && crowded.load(Ordering::SeqCst)) {
+            let mut slots = self.connections.slots();
+            if declines {
+                slots.decline();
+            }
+            self.connections.make_room(&mut slots);
+        }
+    }
+
+    /// True where a connection waits and no idle one can give way to it.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.connections.0.crowded.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_draining(&self) -> bool {
         self.connections.is_draining()
     }
 
-    /// True once idle connections are to be closed; until then the task is woken when that changes.
-    pub(super) fn poll_closing(&self, cx: &Context<'_>) -> bool {
+    /// What the idle connection is to do; its task is woken when that changes.
+    pub(super) fn idle_action(&self, cx: &Context<'_>) -> IdleAction {
         self.entry.waker.register(cx.waker());
-        self.connections.0.phase.load(Ordering::Acquire) == CLOSING_IDLE
+        if self.entry.yields() {
+            IdleAction::GiveWay
+        } else if self.connections.0.phase.load(Ordering::Acquire) == CLOSING_IDLE {
+            IdleAction::Close
+        } else {
+            IdleAction::Stay
+        }
+    }
+
+    /// Resolves when the connection is to be closed whatever it does.
+    pub(super) async fn preempted(&self) {
+        poll_fn(|cx| {
+            self.entry.waker.register(cx.waker());
+            let preempted = self.connections.0.preemption == Preemption::Any && self.entry.yields();
+            if preempted { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        let mut open = self.connections.open();
-        open.remove(&self.id);
-        if open.is_empty() {
+        let mut slots = self.connections.slots();
+        if self.entry.yields() {
+            self.connections.0.gave_way.fetch_add(1, Ordering::Relaxed);
+        }
+        slots.remove(&self.entry, self.connections.now());
+        self.connections.make_room(&mut slots);
+        if slots.is_empty() {
             self.connections.0.closed.notify_waiters();
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-    use std::task::Poll;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn counts_follow_the_states_of_registered_connections() {
-        let connections = Connections::default();
-        let [idle, reading, serving] = [0; 3].map(|_| connections.register());
-        reading.set(State::ReadingHead);
-        serving.set(State::InRequest);
-        assert_eq!(connections.counts(), ConnectionCounts { idle: 1, reading_head: 1, in_request: 1 });
-        drop((idle, reading));
-        assert_eq!(connections.counts().open(), 1);
-    }
-
-    #[tokio::test]
-    async fn closed_resolves_when_the_last_connection_is_dropped() {
-        let connections = Connections::default();
-        connections.closed().await;
-        let open = connections.register();
-        let mut closed = std::pin::pin!(connections.closed());
-        assert!(futures_util::poll!(&mut closed).is_pending());
-        drop(open);
-        closed.await;
-    }
-
-    #[tokio::test]
-    async fn close_idle_wakes_connections_and_begin_drain_does_not() {
-        let connections = Connections::default();
-        let open = connections.register();
-        connections.begin_drain();
-        assert!(connections.is_draining());
-        let closing = poll_fn(|cx| if open.poll_closing(cx) { Poll::Ready(()) } else { Poll::Pending });
-        tokio::join!(closing, async { connections.close_idle() });
-    }
-}
+#[path = "registry_tests.rs"]
+mod tests;

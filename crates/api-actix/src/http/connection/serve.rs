@@ -17,9 +17,11 @@ use tokio::time::Instant;
 use super::body::RequestBody;
 use super::fault::HeadFault;
 use super::listener::RejectHead;
-use super::registry::{Connections, OpenConnection, State};
+use super::registry::{Connections, OpenConnection};
 use super::response;
 use super::settings::ConnectionSettings;
+use super::slots::State;
+use super::socket::Socket;
 use super::transport::{Filled, Head, Transport};
 
 /// What an HTTP/2 client is answered: empty SETTINGS, then GOAWAY with the code HTTP_1_1_REQUIRED.
@@ -34,31 +36,46 @@ pub(super) struct Context<S> {
     pub(super) reject: RejectHead,
 }
 
-/// Serves the requests of one connection until either side closes it.
+/// Serves the requests of one connection until either side closes it, once it has a place.
 pub(super) async fn serve<IO, S>(io: IO, peer: Option<SocketAddr>, context: Rc<Context<S>>)
 where
-    IO: AsyncRead + AsyncWrite + Unpin + 'static,
+    IO: Socket + 'static,
     S: Service<Request>,
     S::Response: Into<Response<BoxBody>>,
     S::Error: Into<actix_web::Error>,
 {
     let connection = context.connections.register();
+    connection.admitted().await;
+    tokio::select! {
+        biased;
+        () = serve_requests(io, peer, &connection, &context) => {}
+        () = connection.preempted() => {}
+    }
+}
+
+async fn serve_requests<IO, S>(io: IO, peer: Option<SocketAddr>, connection: &OpenConnection, context: &Context<S>)
+where
+    IO: Socket + 'static,
+    S: Service<Request>,
+    S::Response: Into<Response<BoxBody>>,
+    S::Error: Into<actix_web::Error>,
+{
     let transport = Transport::new(io, context.http.clone(), context.settings);
     let transport = Rc::new(RefCell::new(transport));
     loop {
-        let request = match poll_fn(|cx| transport.borrow_mut().poll_head(cx, &connection)).await {
+        let request = match poll_fn(|cx| transport.borrow_mut().poll_head(cx, connection)).await {
             Head::Request(request) => request,
             Head::Closed => return,
             Head::Fault(fault) => {
                 connection.set(State::InRequest);
-                return reject(&transport, fault, peer, &context).await;
+                return reject(&transport, fault, peer, context).await;
             }
         };
         connection.set(State::InRequest);
         let request = Incoming::new(request, peer, &transport);
         let Incoming { head_only, upgrade, .. } = request;
         let Some(mut response) = answer(request.request, &transport, &context.app).await else { return };
-        let ending = ending(&transport, &connection, upgrade);
+        let ending = ending(&transport, connection, upgrade);
         if ending != Ending::Client {
             response.head_mut().set_connection_type(ConnectionType::Close);
         }
@@ -66,7 +83,7 @@ where
             return;
         }
         if !transport.borrow().codec.keep_alive() {
-            return close(&transport, ending != Ending::Client).await;
+            return close(&transport, matches!(ending, Ending::Server | Ending::Unread)).await;
         }
         transport.borrow_mut().await_next();
         connection.set(State::Idle);
@@ -102,6 +119,8 @@ enum Ending {
     Client,
     /// The server does: it drains, or the client asked for another protocol.
     Server,
+    /// The server does since another connection waits for the place.
+    Crowded,
     /// The server must, since it cannot tell where the next request begins.
     Unread,
 }
@@ -116,6 +135,7 @@ fn ending<IO: AsyncRead + AsyncWrite + Unpin>(
     match body.is_complete() {
         false => Ending::Unread,
         true if upgrade || connection.is_draining() => Ending::Server,
+        true if connection.is_crowded() => Ending::Crowded,
         true => Ending::Client,
     }
 }

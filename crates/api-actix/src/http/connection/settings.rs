@@ -16,6 +16,18 @@ pub struct ConnectionSettings {
     pub linger_timeout: Duration,
     /// The most bytes that are discarded in that time.
     pub linger_bytes: u64,
+    /// The most bytes of an answer that the system is asked to hold for a client that has not acknowledged them; Linux
+    /// allows itself twice as many. The rest of an answer waits where it lies.
+    pub send_buffer_bytes: usize,
+}
+
+/// The connections that may be closed for a new one where all places are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Preemption {
+    /// Those between two requests.
+    Idle,
+    /// Those first, then any that have not got further for longest: for a listener whose answers are made in an instant.
+    Any,
 }
 
 impl Default for ConnectionSettings {
@@ -26,6 +38,7 @@ impl Default for ConnectionSettings {
             write_timeout: Duration::from_secs(30),
             linger_timeout: Duration::from_secs(2),
             linger_bytes: 64 * 1024,
+            send_buffer_bytes: 512 * 1024,
         }
     }
 }

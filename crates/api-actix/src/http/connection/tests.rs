@@ -16,6 +16,7 @@ use super::*;
 use crate::http::connection::registry::ConnectionCounts;
 use crate::http::envelope;
 use crate::http::error::ApiError;
+use crate::http::connection::settings::Preemption;
 use crate::http::format::ErrorFormat;
 
 const BIG: usize = 8 << 20;
@@ -67,7 +68,7 @@ fn start(settings: ConnectionSettings) -> Peer {
     // Less than an answer of `/big`, so that it has to wait for its reader.
     let (stream, io) = tokio::io::duplex(64 * 1024);
     let served = Rc::new(RefCell::new(Vec::new()));
-    let connections = Connections::default();
+    let connections = Connections::new(8, Preemption::Idle);
     let noted = Rc::clone(&served);
     let reject: RejectHead = Arc::new(|fault, _| {
         envelope::respond(&ApiError::head(fault), &"req-1".parse().unwrap(), None, ErrorFormat::Contract, None)

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use actix_http::h1::{Codec, Message, MessageType};
 use actix_http::{Request, ServiceConfig};
@@ -17,8 +18,10 @@ use tokio_util::io::poll_read_buf;
 use super::body::BodyProgress;
 use super::deadline::Deadline;
 use super::fault::HeadFault;
-use super::registry::{OpenConnection, State};
+use super::registry::{IdleAction, OpenConnection};
 use super::settings::ConnectionSettings;
+use super::slots::State;
+use super::socket::Socket;
 
 /// The most bytes of a head.
 const MAX_HEAD: usize = 128 * 1024;
@@ -34,6 +37,8 @@ const MIN_ROOM: usize = 1024;
 const READ_AHEAD: usize = 64 * 1024;
 /// A buffer that outgrew this is released when its connection becomes idle.
 const IDLE_BUFFER: usize = 16 * 1024;
+/// How long a connection that has had no request is kept for one when the server stops: its client may have sent one.
+const FIRST_REQUEST: Duration = Duration::from_secs(2);
 /// The beginning of what an HTTP/2 client sends first.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2";
 
@@ -72,6 +77,8 @@ pub(super) struct Transport<IO> {
 struct HeadProgress {
     /// The deadline of the state that the head is in.
     deadline: Instant,
+    /// It is that of the first request, and the connection was admitted then.
+    first_since: Option<Instant>,
     begun: bool,
     blank: usize,
     /// The bytes at the last attempt to parse it.
@@ -81,13 +88,14 @@ struct HeadProgress {
 }
 
 impl HeadProgress {
-    fn new(deadline: Instant) -> Self {
-        Self { deadline, begun: false, blank: 0, parsed: 0, scanned: 0 }
+    fn new(deadline: Instant, first_since: Option<Instant>) -> Self {
+        Self { deadline, first_since, begun: false, blank: 0, parsed: 0, scanned: 0 }
     }
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
     pub(super) fn new(io: IO, http: ServiceConfig, settings: ConnectionSettings) -> Self {
+        let now = Instant::now();
         Self {
             io,
             codec: Codec::new(http),
@@ -97,7 +105,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
             settings,
             deadline: Deadline::default(),
             ended: false,
-            head: HeadProgress::new(Instant::now() + settings.header_timeout),
+            head: HeadProgress::new(now + settings.header_timeout, Some(now)),
             write_deadline: None,
         }
     }
@@ -109,40 +117,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
 
     /// Prepares for the next request after an answer.
     pub(super) fn await_next(&mut self) {
-        self.head = HeadProgress::new(Instant::now() + self.settings.keep_alive);
+        self.head = HeadProgress::new(Instant::now() + self.settings.keep_alive, None);
         if self.read_buf.is_empty() && self.read_buf.capacity() > IDLE_BUFFER {
             self.read_buf = BytesMut::new();
         }
         if self.write_buf.capacity() > IDLE_BUFFER {
             self.write_buf = BytesMut::new();
-        }
-    }
-
-    /// Reads up to the end of the next head.
-    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, connection: &OpenConnection) -> Poll<Head> {
-        loop {
-            match self.decode_head() {
-                Ok(Some(request)) => return Poll::Ready(Head::Request(request)),
-                Ok(None) if self.ended => return Poll::Ready(Head::Closed),
-                Ok(None) => {}
-                Err(fault) => return Poll::Ready(Head::Fault(fault)),
-            }
-            if !self.head.begun && !self.read_buf.is_empty() {
-                self.begin_head(connection);
-            }
-            if let Poll::Ready(filled) = self.poll_fill(cx, READ_SIZE) {
-                if filled != Filled::End && !self.head.begun {
-                    self.begin_head(connection);
-                }
-                continue;
-            }
-            if self.deadline.poll_until(cx, self.head.deadline).is_ready() {
-                return Poll::Ready(if self.head.begun { Head::Fault(self.timed_out()) } else { Head::Closed });
-            }
-            if !self.head.begun && connection.poll_closing(cx) {
-                return Poll::Ready(Head::Closed);
-            }
-            return Poll::Pending;
         }
     }
 
@@ -316,6 +296,48 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
                 Poll::Ready(Filled::End) => return Poll::Ready(()),
                 Poll::Pending => return self.deadline.poll_until(cx, until),
             }
+        }
+    }
+}
+
+impl<IO: Socket> Transport<IO> {
+    /// Reads up to the end of the next head.
+    pub(super) fn poll_head(&mut self, cx: &mut Context<'_>, connection: &OpenConnection) -> Poll<Head> {
+        loop {
+            match self.decode_head() {
+                Ok(Some(request)) => return Poll::Ready(Head::Request(request)),
+                Ok(None) if self.ended => return Poll::Ready(Head::Closed),
+                Ok(None) => {}
+                Err(fault) => return Poll::Ready(Head::Fault(fault)),
+            }
+            if !self.head.begun && !self.read_buf.is_empty() {
+                self.begin_head(connection);
+            }
+            if let Poll::Ready(filled) = self.poll_fill(cx, READ_SIZE) {
+                if filled != Filled::End && !self.head.begun {
+                    self.begin_head(connection);
+                }
+                continue;
+            }
+            if self.deadline.poll_until(cx, self.head.deadline).is_ready() {
+                return Poll::Ready(if self.head.begun { Head::Fault(self.timed_out()) } else { Head::Closed });
+            }
+            if !self.head.begun {
+                ready!(self.poll_idle_end(cx, connection.idle_action(cx)));
+                return Poll::Ready(Head::Closed);
+            }
+            return Poll::Pending;
+        }
+    }
+
+    /// Ready once a connection without a byte of a request is to be closed.
+    fn poll_idle_end(&mut self, cx: &mut Context<'_>, action: IdleAction) -> Poll<()> {
+        match (action, self.head.first_since) {
+            (IdleAction::Stay, _) => Poll::Pending,
+            // A request has arrived, of which the runtime will tell.
+            _ if self.io.has_input() => Poll::Pending,
+            (IdleAction::Close, Some(since)) => self.deadline.poll_until(cx, since + FIRST_REQUEST),
+            _ => Poll::Ready(()),
         }
     }
 }

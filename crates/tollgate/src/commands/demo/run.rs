@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use domain::ids::DecisionId;
@@ -70,6 +71,8 @@ pub async fn run(context: &Context, exit: bool) -> anyhow::Result<ExitCode> {
 fn config(folder: &Path) -> anyhow::Result<Config> {
     let mut config = config::load_text(None, "", &Environment::default())?;
     config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    // Nobody else knows the address.
+    config.server.drain_period = Duration::ZERO;
     let database = folder.join("tollgate.db");
     let path = database.to_str().context("the temporary folder's name is not UTF-8")?;
     config.storage.url = format!("sqlite://{}", path.replace('%', "%25").replace('?', "%3F"));

@@ -1,0 +1,81 @@
+//! Keeps new connections out before a listening socket is closed.
+
+use std::io;
+use std::net::TcpListener;
+
+use socket2::Socket;
+
+/// A second handle of a listening socket.
+///
+/// A socket that is closed resets the connections that wait to be accepted, requests of theirs included. So no new
+/// connection is let in first, those that are there are accepted, and only then the socket is closed.
+#[derive(Debug)]
+pub(crate) struct Gate(Socket);
+
+impl Gate {
+    pub(super) fn of(listener: &TcpListener) -> io::Result<Self> {
+        Ok(Self(listener.try_clone()?.into()))
+    }
+
+    /// From now on the system ignores attempts to connect; clients repeat them after a second and meet a closed port.
+    /// Handshakes that have begun are finished. Does nothing where the system cannot.
+    pub(crate) fn shut(&self) {
+        if let Err(error) = ignore_new_connections(&self.0) {
+            tracing::debug!(%error, "new connections are not kept out before the listener closes");
+        }
+    }
+}
+
+/// Drops the first segment of a handshake, and that one only: the flag SYN without ACK in byte 13 of the TCP header.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn ignore_new_connections(socket: &Socket) -> io::Result<()> {
+    use socket2::SockFilter;
+    const LOAD_BYTE: u16 = 0x30;
+    const AND: u16 = 0x54;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const FLAGS: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    socket.attach_filter(&[
+        SockFilter::new(LOAD_BYTE, 0, 0, FLAGS),
+        SockFilter::new(AND, 0, 0, SYN | ACK),
+        SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
+        SockFilter::new(RETURN, 0, 0, 0),
+        SockFilter::new(RETURN, 0, 0, u32::MAX),
+    ])
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn ignore_new_connections(_: &Socket) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn shut_gate_keeps_new_connections_out_and_those_that_wait_in() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let address = listener.local_addr().unwrap();
+            let mut waiting = TcpStream::connect(address).unwrap();
+            Gate::of(&listener).unwrap().shut();
+            let late = TcpStream::connect_timeout(&address, Duration::from_millis(300));
+            assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            waiting.write_all(b"request").unwrap();
+            let (mut accepted, _) = listener.accept().unwrap();
+            let mut read = [0; 7];
+            accepted.read_exact(&mut read).unwrap();
+            assert_eq!(&read, b"request");
+            drop(listener);
+            let refused = TcpStream::connect_timeout(&address, Duration::from_secs(10)).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        }
+    }
+}

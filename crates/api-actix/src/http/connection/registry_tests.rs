@@ -1,0 +1,185 @@
+use futures_util::FutureExt;
+
+use super::*;
+
+fn connections(limit: usize, preemption: Preemption) -> Connections {
+    Connections::new(limit, preemption)
+}
+
+fn is_admitted(connection: &OpenConnection) -> bool {
+    connection.admitted().now_or_never().is_some()
+}
+
+fn action(connection: &OpenConnection) -> IdleAction {
+    connection.idle_action(&Context::from_waker(std::task::Waker::noop()))
+}
+
+#[tokio::test]
+async fn counts_follow_the_states_of_registered_connections() {
+    let connections = connections(3, Preemption::Idle);
+    let [idle, reading, serving] = [0; 3].map(|_| connections.register());
+    reading.set(State::ReadingHead);
+    serving.set(State::InRequest);
+    let waiting = connections.register();
+    let counts = ConnectionCounts { waiting: 1, idle: 1, reading_head: 1, in_request: 1 };
+    assert_eq!((connections.counts(), counts.open(), connections.limit()), (counts, 4, 3));
+    drop((idle, reading, waiting));
+    assert_eq!(connections.counts(), ConnectionCounts { in_request: 1, ..ConnectionCounts::default() });
+}
+
+#[tokio::test]
+async fn closed_resolves_when_the_last_connection_is_dropped() {
+    let connections = connections(1, Preemption::Idle);
+    connections.closed().await;
+    let open = connections.register();
+    let mut closed = std::pin::pin!(connections.closed());
+    assert!(futures_util::poll!(&mut closed).is_pending());
+    drop(open);
+    closed.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unused_for_resolves_at_once_without_connections_and_else_after_the_period() {
+    let connections = connections(1, Preemption::Idle);
+    let began = Instant::now();
+    connections.unused_for(Duration::from_secs(60)).await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    drop(connections.register());
+    sleep(Duration::from_secs(20)).await;
+    connections.unused_for(Duration::from_secs(60)).await;
+    assert_eq!(began.elapsed().as_secs(), 60);
+    let _open = connections.register();
+    let forever = tokio::time::timeout(Duration::from_secs(600), connections.unused_for(Duration::from_secs(60)));
+    assert!(forever.await.is_err());
+}
+
+#[tokio::test]
+async fn close_idle_wakes_connections_and_begin_drain_does_not() {
+    let connections = connections(1, Preemption::Idle);
+    let open = connections.register();
+    connections.begin_drain();
+    assert!(connections.is_draining() && open.is_draining());
+    let closing = poll_fn(|cx| match open.idle_action(cx) {
+        IdleAction::Stay => Poll::Pending,
+        action => Poll::Ready(action),
+    });
+    let (action, ()) = tokio::join!(closing, async { connections.close_idle() });
+    assert_eq!(action, IdleAction::Close);
+}
+
+#[tokio::test(start_paused = true)]
+async fn oldest_idle_connection_gives_way_to_one_that_waits() {
+    let connections = connections(3, Preemption::Idle);
+    let [first, second, third] = [0; 3].map(|_| connections.register());
+    tokio::time::advance(Duration::from_secs(1)).await;
+    // Idle again, and so for a shorter time than the second one.
+    first.set(State::InRequest);
+    first.set(State::Idle);
+    third.set(State::InRequest);
+    let fourth = connections.register();
+    assert!(!is_admitted(&fourth));
+    assert_eq!([&first, &second, &third].map(action), [IdleAction::Stay, IdleAction::GiveWay, IdleAction::Stay]);
+    assert!(!third.is_crowded(), "one place is being made, and one is waited for");
+    drop(second);
+    assert!(is_admitted(&fourth));
+    assert_eq!(connections.gave_way(), 1);
+    let fifth = connections.register();
+    assert_eq!(action(&first), IdleAction::GiveWay);
+    drop(first);
+    assert!(is_admitted(&fifth));
+}
+
+#[tokio::test]
+async fn connection_that_begins_to_read_stays_and_another_one_gives_way() {
+    let connections = connections(2, Preemption::Idle);
+    let [first, second] = [0; 2].map(|_| connections.register());
+    let waiting = connections.register();
+    assert_eq!([&first, &second].map(action), [IdleAction::GiveWay, IdleAction::Stay]);
+    first.set(State::ReadingHead);
+    assert_eq!([&first, &second].map(action), [IdleAction::Stay, IdleAction::GiveWay]);
+    second.set(State::InRequest);
+    assert!(first.is_crowded() && !is_admitted(&waiting), "nobody is idle");
+    // Who becomes idle while another one waits gives way.
+    second.set(State::Idle);
+    assert_eq!(action(&second), IdleAction::GiveWay);
+    assert!(!first.is_crowded());
+    drop(second);
+    assert!(is_admitted(&waiting));
+    assert_eq!(connections.gave_way(), 1);
+}
+
+#[tokio::test]
+async fn connections_that_wait_are_admitted_in_order_and_may_leave() {
+    let connections = connections(1, Preemption::Idle);
+    let busy = connections.register();
+    busy.set(State::InRequest);
+    let [second, third, fourth] = [0; 3].map(|_| connections.register());
+    drop(second);
+    assert_eq!(connections.waiting(), 2);
+    drop(busy);
+    assert!(is_admitted(&third) && !is_admitted(&fourth));
+    third.set(State::InRequest);
+    drop(third);
+    assert!(is_admitted(&fourth));
+    drop(fourth);
+    assert_eq!(connections.counts().open(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_connection_gives_way_where_that_is_asked_for_and_idle_ones_first() {
+    let connections = connections(3, Preemption::Any);
+    let [writing, reading, idle] = [0; 3].map(|_| connections.register());
+    writing.set(State::InRequest);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    reading.set(State::ReadingHead);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    idle.set(State::Idle);
+    let waiting = [0; 3].map(|_| connections.register());
+    for connection in [&idle, &writing, &reading] {
+        assert!(connection.preempted().now_or_never().is_some());
+    }
+    drop(writing);
+    assert!(is_admitted(&waiting[0]) && !is_admitted(&waiting[1]));
+    drop((idle, reading));
+    assert!(waiting.iter().all(is_admitted));
+    // In the order in which they came in.
+    let _late = connections.register();
+    assert!(waiting[0].preempted().now_or_never().is_some() && waiting[1].preempted().now_or_never().is_none());
+}
+
+/// Threads that come, work and go: at the end nobody waits and nothing is counted twice.
+#[test]
+fn places_are_neither_lost_nor_given_twice_when_threads_race() {
+    let connections = connections(4, Preemption::Idle);
+    let served = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let (connections, served) = (&connections, &served);
+            scope.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(async {
+                    for round in 0..500_u64 {
+                        let connection = connections.register();
+                        connection.admitted().await;
+                        for _ in 0..=(thread + round) % 3 {
+                            connection.set(State::ReadingHead);
+                            let counts = connections.counts();
+                            assert!(counts.open() - counts.waiting <= 4, "{counts:?}");
+                            connection.set(State::InRequest);
+                            connection.set(State::Idle);
+                            if connection.idle_action(&Context::from_waker(std::task::Waker::noop()))
+                                == IdleAction::GiveWay
+                            {
+                                break;
+                            }
+                        }
+                        served.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            });
+        }
+    });
+    assert_eq!((served.into_inner(), connections.counts().open()), (4_000, 0));
+    let slots = connections.slots();
+    assert!(!slots.is_crowded() && slots.waiting() == 0);
+}

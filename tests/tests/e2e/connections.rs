@@ -1,0 +1,261 @@
+//! Connections as those use them who mean no good, and as those do who send ahead.
+
+mod client;
+mod drain;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tollgate_tests::{Behaviour, Call, Instance, Report, Upstream, free_address};
+
+use self::client::{Client, decision, request};
+use crate::metrics::Scrape;
+use crate::world::{ANSWER, World, body, providers_toml};
+
+/// Four places, and deadlines that a test can wait for.
+const FEW_PLACES: &str = "[server]\nworkers = 1\nmax_connections = 4\nhead_timeout_ms = 500\nwrite_timeout_ms = 1000\n\
+                          linger_ms = 200\n[limits]\nbody_timeout_ms = 500\n";
+
+const CHUNKED: &str = "transfer-encoding: chunked\r\n";
+
+/// Sends bytes, then others again and again for as long as the server takes them, and reads nothing.
+async fn attack(address: SocketAddr, bytes: String, repeated: &'static str) {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return };
+    let _ = stream.write_all(bytes.as_bytes()).await;
+    while !repeated.is_empty() && stream.write_all(repeated.as_bytes()).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn new_clients_are_served_whatever_others_do_with_their_connections() -> Result<()> {
+    let world = World::start(FEW_PLACES).await?;
+    let address = world.server.address();
+    let key = format!("authorization: Bearer {}\r\ncontent-type: application/json\r\n{CHUNKED}", world.inference.secret);
+    let decisions = "/api/alpha/decisions";
+    let unauthorised = request("POST", decisions, CHUNKED);
+    let with_key = request("POST", decisions, &key);
+    let attacks = [
+        ("nothing at all", String::new(), ""),
+        ("half a head", "GET /health/li".to_owned(), ""),
+        ("a head without an end", "GET /health/live HTTP/1.1\r\nx: ".to_owned(), "a"),
+        ("half a second head", request("GET", "/health/live", "") + "GET /hea", ""),
+        ("an idle connection", request("GET", "/health/live", ""), ""),
+        ("no body after 401", unauthorised.clone(), ""),
+        ("no body after 404", request("POST", "/nothing", CHUNKED), ""),
+        ("no body after 200", request("GET", "/health/live", CHUNKED), ""),
+        ("no body after Connection: close", request("POST", decisions, &format!("connection: close\r\n{CHUNKED}")), ""),
+        ("no body with a key", with_key.clone(), ""),
+        ("a body that stops", with_key.clone() + "1\r\n{\r\n", ""),
+        ("blanks without end", with_key.clone() + "1\r\n{\r\n1", " "),
+        ("chunk extensions without end", unauthorised.clone() + "1;x=", "a"),
+        ("zeros without end", unauthorised.clone(), "0"),
+        ("trailers without end", unauthorised.clone() + "0\r\nx: ", "a"),
+        ("chunks without end", unauthorised, "1\r\na\r\n"),
+        ("answers that nobody reads", request("GET", "/openapi.json", "").repeat(100), ""),
+        ("a length that is not sent", request("POST", "/nothing", "content-length: 1000000\r\n"), "a"),
+    ];
+    let mut report = Report::default();
+    for (name, bytes, repeated) in attacks {
+        let mut attackers = JoinSet::new();
+        for _ in 0..8 {
+            attackers.spawn(attack(address, bytes.clone(), repeated));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let live = Call::get("/health/live");
+        let answer = tokio::time::timeout(Duration::from_secs(20), live.send(address)).await;
+        report.case(name, answer.context("nobody else is served").and_then(|answer| answer?.json()));
+    }
+    report.finish()?;
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn idle_connections_give_way_to_new_ones_and_the_oldest_first() -> Result<()> {
+    let mut instance = Instance::new("[server]\nworkers = 1\nmax_connections = 4\n")?;
+    let metrics = free_address()?;
+    instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
+    let world = World::of(instance).await?;
+    let live = request("GET", "/health/live", "");
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        let mut client = Client::connect(world.server.address()).await?;
+        client.send(&live).await?;
+        ensure!(!client.answer().await?.closes());
+        idle.push(client);
+    }
+    // Used again, and so the youngest.
+    idle[0].send(&live).await?;
+    idle[0].answer().await?;
+    for _ in 0..3 {
+        let mut client = Client::connect(world.server.address()).await?;
+        client.send(&live).await?;
+        client.answer().await?;
+        idle.push(client);
+    }
+    for client in &mut idle[1..4] {
+        client.ensure_closed().await?;
+    }
+    for number in [0, 4, 5, 6] {
+        idle[number].send(&live).await?;
+        idle[number].answer().await.with_context(|| format!("connection {number} was closed"))?;
+    }
+    // An answer is read a moment before its connection counts as idle.
+    let mut counts = [0; 4];
+    for _ in 0..500 {
+        let scrape = Scrape::take(metrics).await?;
+        ensure!(scrape.value("tollgate_connections_evicted_total") == 3);
+        ensure!(scrape.value("tollgate_connections_limit") == 4);
+        let in_state = |state| scrape.of("tollgate_connections", &[("state", state)]);
+        counts = ["waiting", "idle", "reading_head", "in_request"].map(in_state);
+        if counts == [0, 4, 0, 0] {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    ensure!(counts == [0, 4, 0, 0], "{counts:?}");
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn requests_at_work_keep_their_places_and_their_answers_close_where_others_wait() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::Late(Duration::from_secs(2), ANSWER.to_owned())).await?;
+    let toml = format!("[server]\nworkers = 1\nmax_connections = 2\n{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 20_000));
+    let world = World::start(&toml).await?;
+    let mut busy = Vec::new();
+    for _ in 0..2 {
+        let mut client = Client::connect(world.server.address()).await?;
+        client.send(decision(&world.inference.secret, &body("acme/alone"))).await?;
+        busy.push(client);
+    }
+    alpha.wait_for_requests(2).await?;
+    let mut waiting = Client::connect(world.server.address()).await?;
+    waiting.send(request("GET", "/health/live", "")).await?;
+    let answers = [busy[0].answer().await?, busy[1].answer().await?];
+    ensure!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+    ensure!(answers.iter().any(|answer| answer.closes()), "nobody makes room: {answers:?}");
+    ensure!(waiting.answer().await?.status == 200);
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_step_and_none_behind_a_closing_one() -> Result<()> {
+    let world = World::start("").await?;
+    let address = world.server.address();
+    let paid = decision(&world.inference.secret, &body("sandbox/decider"));
+    let (get, head) = (request("GET", "/health/live", ""), request("HEAD", "/health/live", ""));
+
+    let mut client = Client::connect(address).await?;
+    client.send([get.as_str(), &head, &get, &paid, &head, &paid].concat()).await?;
+    for head_only in [false, true, false] {
+        let answer = if head_only { client.answer_to_head().await? } else { client.answer().await? };
+        ensure!(answer.status == 200 && answer.body.is_empty() == head_only, "{answer:?}");
+        ensure!(answer.head.contains("content-length: 15\r\n"), "{answer:?}");
+    }
+    for last in [false, true] {
+        let answer = client.answer().await?;
+        let answer: serde_json::Value = serde_json::from_str(&answer.body).context("the paid answer is not whole")?;
+        ensure!(answer["answers"]["refund"].is_object(), "{answer}");
+        if !last {
+            let answer = client.answer_to_head().await?;
+            ensure!(answer.status == 200 && !answer.closes(), "{answer:?}");
+        }
+    }
+
+    let closing = request("GET", "/health/live", "connection: close\r\n");
+    let old = "GET /health/live HTTP/1.0\r\n\r\n".to_owned();
+    for last in [closing, old] {
+        let mut client = Client::connect(address).await?;
+        client.send([last.as_str(), &paid, &get].concat()).await?;
+        ensure!(client.answer().await?.status == 200);
+        client.ensure_closed().await?;
+    }
+    let records = world.instance.json(&["usage", "list"]).await?;
+    ensure!(records["data"].as_array().map(Vec::len) == Some(2), "{records}");
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn continue_is_sent_only_to_those_whose_body_is_wanted() -> Result<()> {
+    let world = World::start("").await?;
+    let expecting = |secret: &str, length: usize| {
+        let headers = format!(
+            "authorization: Bearer {secret}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+             expect: 100-continue\r\n"
+        );
+        request("POST", "/api/alpha/decisions", &headers)
+    };
+    let secret = &world.inference.secret;
+    for (name, head, status) in [
+        ("without a key", expecting("sk-nobody", 10), 401),
+        ("beyond the bound", expecting(secret, 1 << 30), 413),
+        ("at no route", request("POST", "/nothing", "content-length: 9\r\nexpect: 100-continue\r\n"), 404),
+    ] {
+        let mut client = Client::connect(world.server.address()).await?;
+        client.send(head).await?;
+        let answer = client.answer().await?;
+        ensure!(answer.status == status && answer.closes(), "{name}: {answer:?}");
+        client.ensure_closed().await?;
+    }
+    let body = body("sandbox/decider");
+    let mut client = Client::connect(world.server.address()).await?;
+    client.send(expecting(secret, body.len())).await?;
+    ensure!(client.answer().await?.status == 100);
+    client.send(&body).await?;
+    let answer = client.answer().await?;
+    ensure!(answer.status == 200 && !answer.closes(), "{answer:?}");
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn http_2_clients_leave_a_few_lines_in_the_log() -> Result<()> {
+    let mut instance = Instance::new("")?;
+    instance.set_env("RUST_LOG", "info,api_actix=debug");
+    let world = World::of(instance).await?;
+    let lines = || world.server.output().lines().count();
+    let before = lines();
+    let began = tokio::time::Instant::now();
+    for _ in 0..300 {
+        let mut stream = TcpStream::connect(world.server.address()).await?;
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).await?;
+        // GOAWAY with the code HTTP_1_1_REQUIRED.
+        ensure!(said.ends_with(&[0, 0, 0, 0xd]), "{said:?}");
+    }
+    let seconds = usize::try_from(began.elapsed().as_secs())? + 2;
+    world.server.ensure_healthy().await?;
+    let written = lines() - before;
+    ensure!(written <= 10 * seconds + 5, "{written} lines: {}", world.server.output());
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn slow_clients_do_not_shut_the_scraper_out() -> Result<()> {
+    let mut instance = Instance::new("")?;
+    let metrics = free_address()?;
+    instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
+    let world = World::of(instance).await?;
+    let mut slow = JoinSet::new();
+    for (bytes, repeated) in [
+        ("GET /metrics HTTP/1.1\r\nx: ".to_owned(), "a"),
+        (request("POST", "/metrics", CHUNKED), "1\r\na\r\n"),
+        (request("GET", "/metrics", "").repeat(100), ""),
+    ] {
+        for _ in 0..100 {
+            slow.spawn(attack(metrics, bytes.clone(), repeated));
+        }
+    }
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let scrape = tokio::time::timeout(Duration::from_secs(10), Scrape::take(metrics)).await;
+        ensure!(scrape.context("the scraper is shut out")??.value("tollgate_in_flight_requests") == 0);
+    }
+    drop(slow);
+    world.server.stop().await
+}
