@@ -46,8 +46,7 @@ impl MetricsServer {
     /// The address cannot be bound.
     pub fn bind(settings: MetricsSettings, exposition: Arc<dyn Exposition>) -> io::Result<Self> {
         let MetricsSettings { listen, max_connections, connection } = settings;
-        let reject: RejectHead =
-            Arc::new(|fault, _| HttpResponse::build(fault.status()).body(format!("{fault}\n")));
+        let reject: RejectHead = Arc::new(|fault, _| HttpResponse::build(fault.status()).body(format!("{fault}\n")));
         let listener = Listener {
             listen,
             workers: 1,

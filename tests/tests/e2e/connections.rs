@@ -36,7 +36,8 @@ async fn attack(address: SocketAddr, bytes: String, repeated: &'static str) {
 async fn new_clients_are_served_whatever_others_do_with_their_connections() -> Result<()> {
     let world = World::start(FEW_PLACES).await?;
     let address = world.server.address();
-    let key = format!("authorization: Bearer {}\r\ncontent-type: application/json\r\n{CHUNKED}", world.inference.secret);
+    let key =
+        format!("authorization: Bearer {}\r\ncontent-type: application/json\r\n{CHUNKED}", world.inference.secret);
     let decisions = "/api/alpha/decisions";
     let unauthorised = request("POST", decisions, CHUNKED);
     let with_key = request("POST", decisions, &key);
@@ -125,7 +126,10 @@ async fn idle_connections_give_way_to_new_ones_and_the_oldest_first() -> Result<
 #[tokio::test]
 async fn requests_at_work_keep_their_places_and_their_answers_close_where_others_wait() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_secs(2), ANSWER.to_owned())).await?;
-    let toml = format!("[server]\nworkers = 1\nmax_connections = 2\n{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 20_000));
+    let toml = format!(
+        "[server]\nworkers = 1\nmax_connections = 2\n{}",
+        providers_toml(&alpha.base_url(), &alpha.base_url(), 20_000)
+    );
     let world = World::start(&toml).await?;
     let mut busy = Vec::new();
     for _ in 0..2 {

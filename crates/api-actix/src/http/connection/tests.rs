@@ -14,9 +14,9 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::*;
 use crate::http::connection::registry::ConnectionCounts;
+use crate::http::connection::settings::Preemption;
 use crate::http::envelope;
 use crate::http::error::ApiError;
-use crate::http::connection::settings::Preemption;
 use crate::http::format::ErrorFormat;
 
 const BIG: usize = 8 << 20;
