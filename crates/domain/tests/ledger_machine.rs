@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(200, ProptestConfig::default().cases)))]
 
     #[test]
     fn whatever_happens_the_ledger_is_what_a_list_of_it_comes_to(draws in vec(any::<(u8, u8, u8)>(), 1..120)) {

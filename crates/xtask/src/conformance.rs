@@ -1,6 +1,6 @@
 //! `cargo xtask conformance`: published client packages, unmodified, against the binary.
 //!
-//! It installs the packages itself, at the exact versions of `tests/conformance`, under the target folder; nothing else
+//! It installs the packages itself, exactly those of the lock files in `tests/conformance`, under the target folder; nothing else
 //! of the repository needs them. The checks are the scripts of that folder.
 
 mod node;
@@ -18,7 +18,7 @@ pub fn run() -> Result<()> {
     step::run(&mut step::cargo(&["build", "--workspace", "--all-features", "--bin", "tollgate"]))?;
     let installed = workspace::target().join("conformance");
     std::fs::create_dir_all(&installed)?;
-    let python = python::install(&scripts().join("requirements.txt"), &installed.join("python"))?;
+    let python = python::install(&scripts().join("requirements.lock"), &installed.join("python"))?;
     let node = node::install(&scripts(), &installed.join("node"))?;
     let binary = workspace::target().join("debug").join(format!("tollgate{}", std::env::consts::EXE_SUFFIX));
     let mut checks = std::process::Command::new(python);
@@ -70,15 +70,49 @@ mod tests {
         clear(folder.path()).unwrap();
     }
 
+    fn lines(name: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(scripts().join(name)).unwrap();
+        text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+    }
+
     #[test]
     fn every_version_is_exact() {
-        let requirements = std::fs::read_to_string(scripts().join("requirements.txt")).unwrap();
-        let lines: Vec<&str> = requirements.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-        assert!(lines.len() > 2 && lines.iter().all(|line| line.contains("==")), "{lines:?}");
+        let requirements = lines("requirements.txt");
+        assert!(requirements.len() > 1 && requirements.iter().all(|line| line.contains("==")), "{requirements:?}");
         let package = std::fs::read_to_string(scripts().join("package.json")).unwrap();
         let (_, dependencies) = package.split_once("\"dependencies\"").unwrap();
         let versions = dependencies.lines().filter_map(|line| line.split_once("\": \"").map(|(_, version)| version));
         let versions: Vec<&str> = versions.collect();
         assert!(!versions.is_empty() && versions.iter().all(|version| version.starts_with(char::is_numeric)));
+    }
+
+    #[test]
+    fn every_python_package_is_locked_with_its_hashes() {
+        let lock = lines("requirements.lock");
+        let pinned: Vec<&String> = lock.iter().filter(|line| !line.starts_with(' ')).collect();
+        assert!(
+            pinned.len() > 10 && pinned.iter().all(|line| line.contains("==") && line.ends_with('\\')),
+            "{pinned:?}"
+        );
+        for (line, next) in lock.iter().zip(&lock[1..]).filter(|(line, _)| !line.starts_with(' ')) {
+            assert!(next.trim().starts_with("--hash=sha256:"), "{line} has no hash");
+        }
+        assert!(!lock.iter().any(|line| line.contains("://") || line.starts_with("--")), "no registry is named");
+        for wanted in lines("requirements.txt") {
+            let (name, version) = wanted.split_once("==").unwrap();
+            let name = name.split('[').next().unwrap();
+            assert!(pinned.iter().any(|line| line.starts_with(&format!("{name}=={version} "))), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn every_node_package_is_locked_with_its_hash() {
+        let lock = std::fs::read_to_string(scripts().join("package-lock.json")).unwrap();
+        let packages = lock.matches("\"node_modules/").count();
+        assert!(packages > 1 && lock.matches("\"integrity\": \"sha512-").count() == packages, "{packages} packages");
+        assert!(!lock.contains("\"resolved\""), "no registry is named");
+        for line in lines("package.json").iter().filter(|line| line.starts_with("    \"")) {
+            assert!(lock.contains(line.trim().trim_end_matches(',')), "{line}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: builds the fuzz targets, shows that the search finds what is planted, then searches.
 //!
-//! With a C++ compiler the search is libFuzzer's, guided by coverage, which the stable compiler can be told to
-//! measure. Without one it is a search by mutation alone.
+//! The search is libFuzzer's, guided by coverage, which the stable compiler can be told to measure; it needs a C++
+//! compiler. `--unguided` is a search by mutation alone.
 
 mod engine;
 mod fleet;
@@ -34,7 +34,7 @@ pub struct Options {
     /// Search only these targets.
     #[arg(long, value_name = "TARGET", value_delimiter = ',')]
     only: Vec<String>,
-    /// Search by mutation alone even where there is a C++ compiler.
+    /// Search by mutation alone, which needs no C++ compiler and finds less.
     #[arg(long)]
     unguided: bool,
 }

@@ -5,7 +5,9 @@ mod check;
 mod conformance;
 mod deny;
 mod fuzz;
+mod golden;
 mod links;
+mod mutants;
 mod step;
 mod test;
 mod unicode;
@@ -25,7 +27,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Build the binary and run every test: what proves the project.
-    Test,
+    Test(test::Options),
     /// Everything that is not a test: format, clippy, layers, docs, links, dependencies.
     Lint,
     /// `test`, then `lint`, then the demo of the release build.
@@ -36,6 +38,11 @@ enum Task {
     Conformance,
     /// Search for inputs that break what reads requests and providers' answers: ten minutes a target.
     Fuzz(fuzz::Options),
+    /// Write the golden files anew from what the code does; `test` only compares with them.
+    Golden,
+    /// Plant faults into the modules that must not have any, and see whether a test fails for each; see
+    /// docs/TESTING.md.
+    Mutants(mutants::Options),
     /// Check the relative links of the Markdown files.
     Links,
     /// Write the tables of characters that content filters fold, from the Unicode data of the crates in use.
@@ -44,16 +51,18 @@ enum Task {
 
 fn main() -> Result<()> {
     match Arguments::parse().task {
-        Task::Test => test::run(),
+        Task::Test(options) => test::run(&options),
         Task::Lint => check::lint(),
         Task::Ci => {
-            test::run()?;
+            test::run(&test::Options::default())?;
             check::lint()?;
             check::demo()
         }
         Task::Bench(options) => bench::run(&options),
         Task::Conformance => conformance::run(),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::Golden => golden::run(),
+        Task::Mutants(options) => mutants::run(&options),
         Task::Links => links::run(),
         Task::Unicode => unicode::run(),
     }

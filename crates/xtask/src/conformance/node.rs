@@ -11,18 +11,26 @@ use crate::step;
 /// The oldest major version of Node that the package runs on.
 const OLDEST: u32 = 18;
 
-/// Installs what `package.json` of the scripts' folder lists, unless the folder has it, and copies the scripts beside
+/// The direct dependencies, and everything that they bring with the hashes of each.
+const FILES: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Installs what the lock file of the scripts' folder lists, unless the folder has it, and copies the scripts beside
 /// it, as modules are looked for upwards from the script; returns the folder.
 pub fn install(scripts: &Path, folder: &Path) -> Result<PathBuf> {
-    let wanted = std::fs::read(scripts.join("package.json"))?;
+    let mut wanted = Vec::new();
+    for file in FILES {
+        wanted.extend(std::fs::read(scripts.join(file))?);
+    }
     if !is_filled_for(folder, &wanted) {
         clear(folder)?;
         std::fs::create_dir_all(folder)?;
         check_version()?;
-        std::fs::write(folder.join("package.json"), &wanted)?;
+        for file in FILES {
+            std::fs::copy(scripts.join(file), folder.join(file))?;
+        }
         let mut npm = Command::new("npm");
-        // Versions are exact; scripts of packages are not run, as the package's own asks its vendor's server for news.
-        npm.args(["install", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
+        // Scripts of packages are not run, as the package's own asks its vendor's server for news.
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
         step::run(npm.current_dir(folder))?;
         mark_filled_for(folder, &wanted)?;
     }

@@ -11,7 +11,7 @@ use crate::step;
 /// The oldest Python that the packages run on.
 const OLDEST: &str = "3.11";
 
-/// Installs what the file lists, unless the folder has it; returns the interpreter.
+/// Installs what the lock file lists, each checked by its hash, unless the folder has it; returns the interpreter.
 pub fn install(requirements: &Path, folder: &Path) -> Result<PathBuf> {
     let wanted = std::fs::read(requirements)?;
     let interpreter = folder.join("bin").join("python");
@@ -24,7 +24,8 @@ pub fn install(requirements: &Path, folder: &Path) -> Result<PathBuf> {
     }
     create(folder)?;
     let mut pip = Command::new(&interpreter);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]).arg(requirements);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement"]);
+    pip.arg(requirements);
     step::run(&mut pip)?;
     mark_filled_for(folder, &wanted)?;
     Ok(interpreter)

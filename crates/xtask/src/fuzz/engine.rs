@@ -27,6 +27,11 @@ const MAX_SECONDS: u32 = 10;
 /// Most memory, in MiB: what reads requests must not be made to take more.
 const MAX_MIB: u32 = 2048;
 
+/// What is missing, and what to do about it.
+const NO_COMPILER: &str = "the search that is guided by coverage needs a C++ compiler (`c++`, or what CXX says): install \
+                           one, such as the package g++, or pass --unguided for a search by mutation alone, which finds \
+                           less";
+
 /// A built program.
 pub struct Engine {
     binary: PathBuf,
@@ -34,16 +39,18 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Builds the guided program where there is a C++ compiler, else the other.
+    /// Builds the guided program, or the other where that is asked for.
+    ///
+    /// # Errors
+    /// There is no C++ compiler for the guided program, or a build fails.
     pub fn build(unguided: bool) -> Result<Self> {
-        if unguided || !has_cxx() {
-            step::announce(if unguided {
-                "the search is by mutation alone, as asked"
-            } else {
-                "no C++ compiler (`c++`, or what CXX says): the search is by mutation alone, which finds less; \
-                 install one, such as the package g++, for the guided search"
-            });
+        if unguided {
+            step::announce("the search is by mutation alone, as asked");
             return Self::build_unguided();
+        }
+        if !has_cxx() {
+            // Nobody would notice for months that the search had become a weaker one.
+            bail!(NO_COMPILER);
         }
         let host = host()?;
         let folder = workspace::target().join("fuzz-guided");

@@ -106,7 +106,7 @@ fn hundredths(value: &Value) -> i64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(64, ProptestConfig::default().cases)))]
 
     #[test]
     fn answers_are_always_to_what_was_asked(

@@ -528,7 +528,7 @@ fn served_in_pieces(bytes: &[u8], cuts: &[usize]) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.min(64), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(64, ProptestConfig::default().cases)))]
 
     #[test]
     fn requests_are_the_same_however_their_bytes_are_split(

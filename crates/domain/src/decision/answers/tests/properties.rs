@@ -49,7 +49,7 @@ fn passes(questions: &Questions, answers: &str, decimals: u32) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(500, ProptestConfig::default().cases)))]
 
     #[test]
     fn a_sound_choice_passes_and_a_shifted_one_does_not(

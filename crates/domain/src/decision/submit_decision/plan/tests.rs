@@ -306,7 +306,7 @@ fn allows(endpoint: &Endpoint, inquiry: &Inquiry) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(1000, ProptestConfig::default().cases)))]
 
     #[test]
     fn parts_hold_every_question_once_and_fit_whoever_is_asked(inquiry in any_inquiry(), candidates in any_candidates()) {

@@ -63,7 +63,7 @@ fn texts_are_found_without_disguise() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(128, ProptestConfig::default().cases)))]
 
     #[test]
     fn invisible_characters_hide_nothing(

@@ -122,7 +122,7 @@ fn names_are_distinct(json: &Json) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(192, ProptestConfig::default().cases)))]
 
     #[test]
     fn redaction_leaves_nothing_to_redact(value in value(), every in 2_usize..9) {

@@ -64,7 +64,7 @@ fn wanted(want: &RoutingPreferences, candidate: &Candidate) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(1000, ProptestConfig::default().cases)))]
 
     #[test]
     fn what_is_wanted_is_tried_once_and_nothing_else(

@@ -113,7 +113,7 @@ fn near(left: f64, right: f64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(512, ProptestConfig::default().cases)))]
 
     #[test]
     fn it_is_what_the_naive_model_says(policy in policy(), steps in proptest::collection::vec(step(), 1..90)) {

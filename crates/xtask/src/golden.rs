@@ -1,0 +1,29 @@
+//! `cargo xtask golden`: writes the golden files from what the code does now. A person reads the difference and commits
+//! it; `cargo xtask test` compares and never writes.
+
+use anyhow::Result;
+
+use crate::step;
+
+/// The variable that makes a test write its file and compare nothing.
+pub const WRITE: &str = "TOLLGATE_WRITE_GOLDEN";
+
+/// The tests that have golden files: package, target, filter.
+const WRITERS: [(&str, &[&str], &str); 4] = [
+    ("domain", &["--lib"], "observability::otlp"),
+    ("adapters-provider", &["--test", "golden"], ""),
+    ("api-actix", &["--lib"], "openapi"),
+    ("api-actix", &["--test", "wires"], ""),
+];
+
+/// Runs the tests that have golden files with everything set that makes them write.
+pub fn run() -> Result<()> {
+    for (package, target, filter) in WRITERS {
+        let arguments = [&["test", "--package", package, "--all-features"][..], target, &["--", filter]].concat();
+        let mut command = step::cargo(&arguments);
+        command.env(WRITE, "1").env("INSTA_UPDATE", "always").env("INSTA_FORCE_PASS", "1");
+        step::run(&mut command)?;
+    }
+    step::announce("written: read `git diff`, then run `cargo xtask test`");
+    Ok(())
+}
