@@ -62,7 +62,7 @@ fn endpoint(wire: Wire, upstream_model: &str) -> Arc<Endpoint> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: domain::testing::property_cases(96, ProptestConfig::default().cases), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn one_request_is_exactly_as_long_as_it_was_bounded(asked in inquiry(), model in "[a-z\"\\\\/é-]{1,9}") {

@@ -45,7 +45,7 @@ async fn measure(server: &Server, inquiry: &Arc<Inquiry>, chat: ChatSettings) ->
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: domain::testing::property_cases(48, ProptestConfig::default().cases), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A server of whims: it takes, objects to this or that, or tells no log-probabilities, as it pleases.
     #[test]

@@ -18,7 +18,7 @@ use requests::there_and_back;
 macro_rules! round_trips {
     ($($form:ident => $requests:ident, $answers:ident;)*) => {
         proptest! {
-            #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+            #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
             $(
                 #[test]
                 fn $requests(inquiry in inquiry(Form::$form)) {
