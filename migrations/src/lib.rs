@@ -3,6 +3,7 @@
 mod m20261121_000001_initial;
 mod m20261121_000002_usage_share;
 mod m20261121_000003_limits;
+mod m20261122_000004_files_and_audit;
 
 mod migrator;
 

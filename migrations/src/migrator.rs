@@ -2,7 +2,9 @@
 
 use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
-use crate::{m20261121_000001_initial, m20261121_000002_usage_share, m20261121_000003_limits};
+use crate::{
+    m20261121_000001_initial, m20261121_000002_usage_share, m20261121_000003_limits, m20261122_000004_files_and_audit,
+};
 
 /// Every step, oldest first. Steps are only ever added at the end.
 pub struct Migrator;
@@ -14,6 +16,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261121_000001_initial::Migration),
             Box::new(m20261121_000002_usage_share::Migration),
             Box::new(m20261121_000003_limits::Migration),
+            Box::new(m20261122_000004_files_and_audit::Migration),
         ]
     }
 }

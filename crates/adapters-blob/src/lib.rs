@@ -5,6 +5,8 @@ mod listing;
 mod local;
 mod media_types;
 mod partial;
+mod root;
+mod source;
 mod tree;
 
 pub use local::LocalBlobStore;

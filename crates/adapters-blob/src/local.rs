@@ -10,22 +10,25 @@ use domain::container::{BlobKey, BlobMeta, BlobStore, ByteSource, CopyOutcome};
 use domain::error::StoreError;
 use domain::system::HealthProbe;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::copy::{Copy, GiveUpOnDrop, GivenUp, PIECE};
 use crate::listing::Listing;
 use crate::partial::{self, Partial};
+use crate::root::Root;
+use crate::source::{Opened, Source};
 use crate::tree::{self, PARTIAL, Place, unavailable};
 
 /// Objects as files under one folder, each at the path that its key spells. Unix only.
 ///
-/// The folder is opened once; what is mounted or linked over it later is not seen. Below it no symbolic link is
-/// followed, wherever in a path it stands.
+/// The folder is opened once. While its path leads elsewhere, because it was moved, replaced or mounted over, every
+/// operation fails as unavailable. Below it no symbolic link is followed, wherever in a path it stands.
 #[derive(Clone)]
 pub struct LocalBlobStore {
-    root: Arc<OwnedFd>,
+    root: Arc<Root>,
     partial: Arc<OwnedFd>,
+    quiet_period: Duration,
 }
 
 /// How long a probe may take; the port allows two seconds.
@@ -37,20 +40,52 @@ impl LocalBlobStore {
     /// # Errors
     /// [`StoreError::Unavailable`] where the folder cannot be made or opened.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
-        std::fs::create_dir_all(root).map_err(unavailable)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(root, flags, Mode::empty()).map_err(unavailable)?;
-        let partial = tree::make_folder(&root, &[PARTIAL])?;
-        Ok(Self { root: Arc::new(root), partial: Arc::new(partial) })
+        let root = Root::open(root)?;
+        let partial = tree::make_folder(&root.folder, &[PARTIAL])?;
+        Ok(Self { root: Arc::new(root), partial: Arc::new(partial), quiet_period: Self::QUIET_PERIOD })
     }
 
-    /// Runs file work where it may block.
+    /// The default of [`Self::with_quiet_period`].
+    pub const QUIET_PERIOD: Duration = Duration::from_millis(100);
+
+    /// Sets for how long a file must not have changed before it is copied. It must be longer than the grain of the
+    /// times that the file system keeps.
+    #[must_use]
+    pub fn with_quiet_period(self, quiet_period: Duration) -> Self {
+        Self { quiet_period, ..self }
+    }
+
+    /// Opens the source of a copy and waits until it has been left alone for the quiet period.
+    async fn quiet_source(&self, key: &BlobKey, size_bytes: u64) -> Result<Result<Source, CopyOutcome>, StoreError> {
+        let key = key.clone();
+        let opened = self.blocking(move |store| match Place::of(key.as_str()) {
+            Some(place) => Source::open(&store.root.folder, &place, store.quiet_period),
+            None => Ok(Opened::Absent),
+        });
+        Ok(match opened.await? {
+            Opened::Absent => Err(CopyOutcome::SourceGone),
+            Opened::Linked { links } => Err(CopyOutcome::SourceLinked { links }),
+            Opened::After(_, source) if source.size() != size_bytes => Err(CopyOutcome::SourceChanged),
+            Opened::After(wait, source) => {
+                tokio::time::sleep(wait).await;
+                Ok(source)
+            }
+        })
+    }
+
+    /// Runs file work where it may block, and only while the folder is at its path.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.clone();
-        tokio::task::spawn_blocking(move || work(&store)).await.map_err(StoreError::unavailable)?
+        let checked = move || {
+            store.root.check()?;
+            let done = work(&store)?;
+            // Work in a folder that was moved meanwhile is not acknowledged.
+            store.root.check().map(|()| done)
+        };
+        tokio::task::spawn_blocking(checked).await.map_err(StoreError::unavailable)?
     }
 }
 
@@ -64,7 +99,7 @@ impl BlobStore for LocalBlobStore {
         let key = key.clone();
         self.blocking(move |store| {
             let Some(place) = Place::of(key.as_str()) else { return Ok(None) };
-            let Some(folder) = tree::open_folder(&store.root, &place.folders)? else { return Ok(None) };
+            let Some(folder) = tree::open_folder(&store.root.folder, &place.folders)? else { return Ok(None) };
             let found = tree::stat_in(&folder, place.name)?.map(|stat| tree::size_and_time(&stat));
             Ok(found.map(|(size_bytes, modified_at)| BlobMeta { key, size_bytes, modified_at }))
         })
@@ -75,9 +110,13 @@ impl BlobStore for LocalBlobStore {
         let (from, to) = (from.clone(), to.clone());
         let given_up = GivenUp::default();
         let _guard = GiveUpOnDrop(given_up.clone());
+        let source = match self.quiet_source(&from, size_bytes).await? {
+            Ok(source) => source,
+            Err(outcome) => return Ok(outcome),
+        };
         self.blocking(move |store| {
-            let (from, to) = (Place::of(from.as_str()), place(&to)?);
-            Copy { root: &store.root, partial: &store.partial, from, to, size_bytes, given_up }.run(|| {})
+            let (from, to) = (place(&from)?, place(&to)?);
+            Copy { root: &store.root.folder, partial: &store.partial, from, to, given_up }.run(source, || {})
         })
         .await
     }
@@ -106,7 +145,7 @@ impl BlobStore for LocalBlobStore {
             }
         }
         let key = key.clone();
-        self.blocking(move |store| target.finish(&store.root, &place(&key)?)).await?;
+        self.blocking(move |store| target.finish(&store.root.folder, &place(&key)?)).await?;
         Ok(size)
     }
 
@@ -114,7 +153,7 @@ impl BlobStore for LocalBlobStore {
         let key = key.clone();
         self.blocking(move |store| {
             let Some(place) = Place::of(key.as_str()) else { return Ok(()) };
-            let Some(folder) = tree::open_folder(&store.root, &place.folders)? else { return Ok(()) };
+            let Some(folder) = tree::open_folder(&store.root.folder, &place.folders)? else { return Ok(()) };
             if tree::stat_in(&folder, place.name)?.is_none() {
                 return Ok(());
             }
@@ -138,7 +177,7 @@ impl BlobStore for LocalBlobStore {
             let Some(names) = (if prefix.is_empty() { Some(Vec::new()) } else { names.flatten() }) else {
                 return Ok(Vec::new());
             };
-            let Some(folder) = tree::open_folder(&store.root, &names)? else { return Ok(Vec::new()) };
+            let Some(folder) = tree::open_folder(&store.root.folder, &names)? else { return Ok(Vec::new()) };
             let mut listing = Listing { after: after.as_ref().map(BlobKey::as_str), limit, found: Vec::new() };
             listing.walk(&folder, &prefix)?;
             Ok(listing.found)

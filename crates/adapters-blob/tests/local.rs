@@ -73,6 +73,89 @@ async fn links_are_as_if_absent() {
 }
 
 #[tokio::test]
+async fn copy_rejects_hard_link_in_sandbox() {
+    let (outside, store) = open();
+    let containers = outside.path().join("blobs/containers");
+    std::fs::create_dir_all(containers.join("other/c")).unwrap();
+    std::fs::write(containers.join("other/c/file"), b"secret").unwrap();
+    for (target, name) in [(containers.join("other/c/file"), "workspace"), (outside.path().join("secret"), "outside")] {
+        let link = containers.join("w/c").join(name);
+        std::fs::hard_link(target, &link).unwrap();
+        let from = key(&format!("containers/w/c/{name}"));
+        let outcome = store.copy(&from, &key("documents/w/to"), 6).await.unwrap();
+        assert_eq!(outcome, CopyOutcome::SourceLinked { links: 2 }, "{name}");
+        assert_eq!(store.stat(&key("documents/w/to")).await.unwrap(), None);
+        // A link that goes away leaves a file with one name, which is no part of the sandbox any more.
+        std::fs::remove_file(link).unwrap();
+        assert_eq!(store.copy(&from, &key("documents/w/to"), 6).await.unwrap(), CopyOutcome::SourceGone);
+    }
+    let copied = store.copy(&key("containers/other/c/file"), &key("documents/w/to"), 6).await.unwrap();
+    assert!(matches!(copied, CopyOutcome::Copied(_)), "a file with one name again is copied: {copied:?}");
+}
+
+#[tokio::test]
+async fn copy_waits_until_source_is_quiet() {
+    let quiet = Duration::from_millis(300);
+    let (outside, store) = open();
+    let store = store.with_quiet_period(quiet);
+    let path = outside.path().join("blobs/containers/w/c/from");
+    std::fs::write(&path, b"young").unwrap();
+    // Its owner can set the time of a write back, but not the time of the change.
+    let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+    let since = std::time::Instant::now();
+    let (from, to) = (key("containers/w/c/from"), key("documents/w/to"));
+    assert!(matches!(store.copy(&from, &to, 5).await.unwrap(), CopyOutcome::Copied(_)));
+    assert!(since.elapsed() > quiet / 2, "it was copied after {:?}", since.elapsed());
+    std::fs::write(&path, b"first").unwrap();
+    let (copied, ()) = tokio::join!(store.copy(&from, &to, 5), async {
+        tokio::time::sleep(quiet / 3).await;
+        std::fs::write(&path, b"other").unwrap();
+    });
+    assert_eq!(copied.unwrap(), CopyOutcome::SourceChanged, "it was written while it was waited for");
+}
+
+#[tokio::test]
+async fn operations_fail_while_root_is_moved_or_replaced() {
+    let (outside, store) = open();
+    let (root, away) = (outside.path().join("blobs"), outside.path().join("away"));
+    std::fs::write(root.join("containers/w/c/from"), b"from").unwrap();
+    let copy = async || store.copy(&key("containers/w/c/from"), &key("documents/w/to"), 4).await;
+    for replaced in [false, true] {
+        std::fs::rename(&root, &away).unwrap();
+        if replaced {
+            std::fs::create_dir_all(root.join("containers/w/c")).unwrap();
+            std::fs::write(root.join("containers/w/c/from"), b"from").unwrap();
+        }
+        let outcome = copy().await;
+        assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+        assert!(matches!(store.probe().await, Err(StoreError::Unavailable(_))));
+        let put = store.put(&key("documents/w/put"), MemoryByteSource::new(["x"]).boxed()).await;
+        assert!(matches!(put, Err(StoreError::Unavailable(_))), "{put:?}");
+        assert!(store.list("", None, 10).await.is_err() && store.stat(&key("documents/w/to")).await.is_err());
+        assert!(!away.join("documents").exists() && !root.join("documents").exists(), "something was written");
+        if replaced {
+            std::fs::remove_dir_all(&root).unwrap();
+        }
+        std::fs::rename(&away, &root).unwrap();
+        store.probe().await.unwrap();
+    }
+    assert!(matches!(copy().await.unwrap(), CopyOutcome::Copied(_)), "it is back");
+}
+
+#[tokio::test]
+async fn root_that_is_a_link_is_followed_and_watched() {
+    let (outside, _) = open();
+    let link = outside.path().join("link");
+    symlink(outside.path().join("blobs"), &link).unwrap();
+    let store = LocalBlobStore::open(&link).unwrap();
+    store.probe().await.unwrap();
+    std::fs::remove_file(&link).unwrap();
+    symlink(outside.path(), &link).unwrap();
+    assert!(matches!(store.probe().await, Err(StoreError::Unavailable(_))));
+}
+
+#[tokio::test]
 async fn a_link_in_the_targets_place_is_replaced_and_not_followed() {
     let (outside, store) = open();
     symlink(outside.path().join("secret"), outside.path().join("blobs/containers/w/c/file")).unwrap();

@@ -71,7 +71,7 @@ impl AuditLog for SeaOrmAuditLog {
             .filter(Column::Seq.gte(signed(from, "audit_log.seq", from)?))
             .order_by_asc(Column::Seq)
             .limit(limit.min(u64::from(u32::MAX)))
-            .all(self.database.readers())
+            .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_entry).collect()
@@ -81,7 +81,7 @@ impl AuditLog for SeaOrmAuditLog {
         let rows = Entity::find()
             .order_by_desc(Column::Seq)
             .limit(limit.min(u64::from(u32::MAX)))
-            .all(self.database.readers())
+            .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_entry).collect()

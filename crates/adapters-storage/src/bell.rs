@@ -60,11 +60,11 @@ mod tests {
         assert!(rung().await.is_err(), "opening it rings nothing");
         for _ in 0..3 {
             let statement = sea_orm::Statement::from_string(sea_orm::DbBackend::Sqlite, RING);
-            assert_eq!(database.writer().query_all_raw(statement).await.unwrap().len(), 0);
+            assert_eq!(database.writer().unwrap().query_all_raw(statement).await.unwrap().len(), 0);
             assert!(rung().await.is_ok());
             assert!(rung().await.is_err());
         }
-        database.writer().execute_unprepared(RING).await.unwrap();
+        database.writer().unwrap().execute_unprepared(RING).await.unwrap();
         database.bell().silence();
         assert!(rung().await.is_err(), "what was rung before is forgotten");
     }

@@ -30,7 +30,7 @@ const ONLY: i32 = 1;
 #[async_trait]
 impl ChangeFeed for SeaOrmChangeFeed {
     async fn versions(&self) -> Result<ChangeVersions, StoreError> {
-        versions(self.database.readers()).await
+        versions(self.database.readers()?).await
     }
 }
 

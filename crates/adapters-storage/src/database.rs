@@ -21,6 +21,8 @@ use sea_orm_migration::MigrationStatus;
 use crate::bell::Bell;
 use crate::change_feed::SeaOrmChangeFeed;
 use crate::checkpoint::Checkpoints;
+use crate::database_file::DatabaseFile;
+use crate::durable::DurableConnection;
 use crate::errors::{is_busy, store_error};
 use crate::location::{Access, Location};
 use crate::settings::StorageSettings;
@@ -42,6 +44,8 @@ struct Shared {
     /// Connections that cannot write.
     readers: DatabaseConnection,
     checkpoints: Checkpoints,
+    durable: DurableConnection,
+    file: DatabaseFile,
     patience: Duration,
     /// The machine's, which is the database's as well: every process that opens a SQLite file runs beside it.
     clock: Arc<dyn Clock>,
@@ -96,6 +100,8 @@ impl Database {
                 turns: Turns::default(),
                 readers,
                 checkpoints,
+                durable: DurableConnection::new(settings, &location),
+                file: DatabaseFile::new(&location),
                 patience: settings.busy_timeout,
                 clock,
             }),
@@ -121,7 +127,7 @@ impl Database {
     /// # Errors
     /// [`StoreError::Corrupt`] where the database has a step that this version does not know.
     pub async fn migration_status(&self) -> Result<Vec<MigrationState>, StoreError> {
-        let steps = Migrator::get_migration_with_status_read_only(self.readers()).await.map_err(store_error)?;
+        let steps = Migrator::get_migration_with_status_read_only(self.readers()?).await.map_err(store_error)?;
         let state = |step: &sea_orm_migration::Migration| MigrationState {
             name: step.name().to_owned(),
             applied: step.status() == MigrationStatus::Applied,
@@ -132,7 +138,8 @@ impl Database {
     /// Waits for what is being written and closes every connection; what is begun afterwards is unavailable.
     pub async fn close(&self) {
         let _asking = self.shared.turns.ask();
-        for connection in [&self.shared.readers, &self.shared.writer] {
+        for connection in [Some(&self.shared.readers), self.shared.durable.get(), Some(&self.shared.writer)] {
+            let Some(connection) = connection else { continue };
             if let Err(error) = connection.close_by_ref().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
             }
@@ -141,13 +148,35 @@ impl Database {
     }
 
     /// For statements that only read.
-    pub(crate) fn readers(&self) -> &DatabaseConnection {
-        &self.shared.readers
+    ///
+    /// # Errors
+    /// The database's file was removed or replaced.
+    pub(crate) fn readers(&self) -> Result<&DatabaseConnection, StoreError> {
+        self.check_file().map(|()| &self.shared.readers)
+    }
+
+    /// The pool of the connections that read.
+    pub(crate) fn reading_pool(&self) -> &SqlitePool {
+        self.shared.readers.get_sqlite_connection_pool()
     }
 
     /// For a single statement that writes; several that belong together need [`Database::begin`].
-    pub(crate) fn writer(&self) -> Turn<'_> {
-        Turn { connection: &self.shared.writer, _asking: self.shared.turns.ask() }
+    ///
+    /// # Errors
+    /// The database's file was removed or replaced.
+    pub(crate) fn writer(&self) -> Result<Turn<'_>, StoreError> {
+        self.check_file()?;
+        Ok(Turn { connection: &self.shared.writer, _asking: self.shared.turns.ask() })
+    }
+
+    /// Fails while the path of the database leads to another file than the one that was opened.
+    pub(crate) fn check_file(&self) -> Result<(), StoreError> {
+        self.shared.file.check()
+    }
+
+    /// The connection of [`Database::begin_durable`].
+    pub(crate) fn durable(&self) -> &DurableConnection {
+        &self.shared.durable
     }
 
     /// What the connection that writes rings.
@@ -199,13 +228,18 @@ impl Database {
     /// Begins a transaction that may write: it holds the write lock from its first moment, so that what it reads
     /// cannot change before it writes. Dropping it undoes it.
     pub(crate) async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
-        let options = TransactionOptions {
-            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-            ..TransactionOptions::default()
-        };
+        self.check_file()?;
         let _asking = self.shared.turns.ask();
-        self.shared.writer.begin_with_options(options).await.map_err(store_error)
+        begin_immediate(&self.shared.writer).await
     }
+}
+
+pub(crate) async fn begin_immediate(connection: &DatabaseConnection) -> Result<DatabaseTransaction, StoreError> {
+    let options = TransactionOptions {
+        sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+        ..TransactionOptions::default()
+    };
+    connection.begin_with_options(options).await.map_err(store_error)
 }
 
 #[async_trait]

@@ -10,6 +10,8 @@ mod checkpoint;
 mod chunks;
 mod convert;
 mod database;
+mod database_file;
+mod durable;
 mod entities;
 mod errors;
 mod location;

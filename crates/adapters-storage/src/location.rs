@@ -61,13 +61,26 @@ impl Location {
         if self.access != Access::Create {
             return Ok(());
         }
-        if let Some(folder) = self.path.parent() {
+        let path = std::path::absolute(&self.path)?;
+        let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
+        if let Some(folder) = path.parent() {
             private_folder().create(folder)?;
         }
         match private_file().open(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            made => made.map(drop),
+            Err(error) => Err(error),
+            Ok(_) => missing.into_iter().filter_map(Path::parent).try_for_each(sync_folder),
         }
+    }
+}
+
+/// Makes new names in a folder survive the loss of power.
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    match std::fs::File::open(folder) {
+        Ok(folder) => folder.sync_all(),
+        // A folder may be writable and not readable.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -24,7 +24,7 @@ impl Database {
         // The ledger keeps it between two batches.
         let resting = u64::from(self.turns().is_resting()).min(writer.busy);
         (writer.busy, writer.idle) = (writer.busy - resting, writer.idle + resting);
-        [standing("reader", self.readers().get_sqlite_connection_pool()), writer]
+        [standing("reader", self.reading_pool()), writer]
     }
 }
 

@@ -67,6 +67,9 @@ impl Session {
         leaves: Leaves,
     ) -> Result<Vec<QueryResult>, StoreError> {
         let arguments = arguments(values)?;
+        if !self.open {
+            self.database.check_file()?;
+        }
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
@@ -207,7 +210,7 @@ mod tests {
         let url = format!("sqlite://{}", folder.path().join("a.db").display());
         let settings = StorageSettings { busy_timeout: Duration::from_secs(2), ..StorageSettings::new(url) };
         let database = Database::open(&settings, Arc::new(FixedClock::at(chrono::DateTime::UNIX_EPOCH))).await.unwrap();
-        database.writer().execute_unprepared("CREATE TABLE t (n INTEGER PRIMARY KEY)").await.unwrap();
+        database.writer().unwrap().execute_unprepared("CREATE TABLE t (n INTEGER PRIMARY KEY)").await.unwrap();
         Fixture { database, _folder: folder }
     }
 
@@ -217,7 +220,7 @@ mod tests {
         }
 
         async fn numbers(&self) -> Vec<i64> {
-            let rows = self.database.readers().query_all_raw(sea_orm::Statement::from_string(
+            let rows = self.database.readers().unwrap().query_all_raw(sea_orm::Statement::from_string(
                 sea_orm::DbBackend::Sqlite,
                 "SELECT n FROM t ORDER BY n",
             ));
@@ -418,12 +421,12 @@ mod tests {
             sent
         };
         add(1).await.unwrap();
-        fixture.database.writer().execute_unprepared("ALTER TABLE t RENAME TO u").await.unwrap();
+        fixture.database.writer().unwrap().execute_unprepared("ALTER TABLE t RENAME TO u").await.unwrap();
         // The thread of a connection may die of a statement that fails so for the second time.
         for number in 2..6 {
             assert!(add(number).await.is_err());
         }
-        fixture.database.writer().execute_unprepared("ALTER TABLE u RENAME TO t").await.unwrap();
+        fixture.database.writer().unwrap().execute_unprepared("ALTER TABLE u RENAME TO t").await.unwrap();
         let mut tries = 0;
         while add(6).await.is_err() {
             tries += 1;

@@ -65,6 +65,19 @@ pub(crate) async fn writer(
         .await
 }
 
+/// The pool of the one connection whose commits are synced, opened when it is first needed. Its few commits leave the
+/// copying of the log to those of [`writer`].
+pub(crate) fn durable_writer(settings: &StorageSettings, location: &Location) -> SqlitePool {
+    let options = options(settings, location)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("journal_size_limit", LOG_BYTES)
+        .pragma("wal_autocheckpoint", "0");
+    pool(settings, 1).connect_lazy_with(match settings.max_page_count {
+        Some(pages) => options.pragma("max_page_count", pages.to_string()),
+        None => options,
+    })
+}
+
 /// The pool of connections that read; each is opened when it is first needed.
 pub(crate) fn readers(settings: &StorageSettings, location: &Location) -> SqlitePool {
     pool(settings, settings.max_readers.max(1))

@@ -227,16 +227,19 @@ async fn a_process_that_leaves_waits_for_no_reader() {
 async fn a_log_that_cannot_be_copied_is_copied_later() {
     let folder = Folder::new();
     let database = folder.open().await;
-    let aside = folder.path().with_extension("aside");
-    // Nobody can open it now; who has it open goes on.
-    std::fs::rename(folder.path(), &aside).unwrap();
+    let (log, aside) = (folder.path().with_extension("db-wal"), folder.path().with_extension("aside"));
+    write(&database, 0..1).await;
+    // A connection that is opened now does not find the log; those that have it open go on.
+    std::fs::rename(&log, &aside).unwrap();
+    std::fs::create_dir(&log).unwrap();
     database.checkpoint_beside_requests(small()).await.unwrap();
-    write(&database, 0..50).await;
+    write(&database, 1..50).await;
     until(&database, "failed again", |log| log.failed > 1).await;
     write(&database, 50..100).await;
     assert_eq!(database.log().copied, 0);
 
-    std::fs::rename(&aside, folder.path()).unwrap();
+    std::fs::remove_dir(&log).unwrap();
+    std::fs::rename(&aside, &log).unwrap();
     // Without another write.
     until(&database, "copied", |log| log.copied > 0).await;
     let failed = database.log().failed;

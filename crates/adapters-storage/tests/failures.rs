@@ -36,7 +36,7 @@ async fn furnish(database: &Database) {
     }
     assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), &common::audit()).await.unwrap());
     let documents = SeaOrmDocumentRepository::new(database.clone());
-    assert_eq!(documents.reserve(&pending(1, 1, 10), 1000, None).await.unwrap(), Reservation::Reserved);
+    assert_eq!(documents.reserve(&pending(1, 1, 10), quota(1000), None).await.unwrap(), Reservation::Reserved);
     // A reservation whose lease is over at once, so that there is something to expire.
     let ledger = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
     let over = Claim { lease: Duration::ZERO, ..claim(9, 5) };
@@ -61,7 +61,7 @@ async fn every_write_is_unavailable(database: &Database) {
     unavailable("key", &keys.insert(&key(3, ApiKeyScope::Management), &common::audit()).await);
     unavailable("delete", &keys.delete(&hash(1), &common::audit()).await);
     unavailable("assign", &guardrails.assign_keys(guardrail_id(1), &[hash(1), hash(2)], &common::audit()).await);
-    unavailable("reserve", &documents.reserve(&pending(2, 1, 10), 1000, None).await);
+    unavailable("reserve", &documents.reserve(&pending(2, 1, 10), quota(1000), None).await);
     unavailable("ready", &documents.mark_ready(workspace_id(1), &document_id(1), "ab", "text/plain").await);
     unavailable("abandon", &documents.abandon(workspace_id(1), &document_id(1)).await);
     unavailable("models", &models.apply(&CatalogueChange::default(), 0, &common::audit()).await);
@@ -171,7 +171,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     let mut size = 0;
     for number in 2..200 {
         let long = domain::file::PendingDocument { filename: "x".repeat(3000), ..pending(number, 1, 1) };
-        match documents.reserve(&long, 1000, None).await {
+        match documents.reserve(&long, quota(1000), None).await {
             Ok(reservation) => assert_eq!(reservation, Reservation::Reserved),
             refused => {
                 unavailable("reserve", &refused);
@@ -232,11 +232,11 @@ async fn a_caller_that_leaves_at_any_moment_leaves_nothing_half_done() {
     let mut finished = false;
     for polls in 1..60 {
         let left = pending(1000 + polls as u128, 1, 7);
-        finished = leave_after(polls, documents.reserve(&left, 1_000_000, None)).await;
+        finished = leave_after(polls, documents.reserve(&left, quota(1_000_000), None)).await;
         // Another process can write at once, and so can this one.
         assert_eq!(
             SeaOrmDocumentRepository::new(other.clone())
-                .reserve(&pending(2000 + polls as u128, 1, 1), 1_000_000, None)
+                .reserve(&pending(2000 + polls as u128, 1, 1), quota(1_000_000), None)
                 .await
                 .unwrap(),
             Reservation::Reserved,

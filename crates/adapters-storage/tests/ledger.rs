@@ -183,7 +183,7 @@ async fn a_record_of_before_shares_bears_its_whole_cost() {
     let shared = UsageRecord { share: UsageShare { index: 1, of: 2 }, ..usage(1, 1) };
     records.record(shared).await.unwrap();
     let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
-    Migrator::down(&raw, Some(2)).await.unwrap();
+    Migrator::down(&raw, Some(steps_from("m20261121_000002_usage_share"))).await.unwrap();
     database.migrate().await.unwrap();
     assert_eq!(records.find(&decision_id(1)).await.unwrap(), Some(usage(1, 1)));
 }

@@ -313,7 +313,7 @@ async fn what_the_ledger_held_before_there_were_counters_is_counted() {
     }
     let counters = ledger.audit().await.unwrap().counters;
     let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
-    Migrator::down(&raw, Some(1)).await.unwrap();
+    Migrator::down(&raw, Some(steps_from("m20261121_000003_limits"))).await.unwrap();
     database.migrate().await.unwrap();
     let audit = ledger.audit().await.unwrap();
     assert_eq!((audit.discrepancies, audit.records, audit.counters), (vec![], 6, counters));

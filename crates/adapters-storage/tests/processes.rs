@@ -59,7 +59,7 @@ async fn one_quota_is_shared_to_the_byte() {
     let mut reserving = JoinSet::new();
     for number in 0..60_u128 {
         let documents = SeaOrmDocumentRepository::new(handles[number as usize % 3].clone());
-        reserving.spawn(async move { documents.reserve(&pending(number, 1, 3), 100, None).await.unwrap() });
+        reserving.spawn(async move { documents.reserve(&pending(number, 1, 3), quota(100), None).await.unwrap() });
     }
     let results = reserving.join_all().await;
     assert_eq!(results.iter().filter(|result| **result == Reservation::Reserved).count(), 33);

@@ -40,7 +40,12 @@ async fn every_step_goes_up_down_and_up_again() {
     database.migrate().await.unwrap();
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &common::audit()).await.unwrap();
     let names: Vec<String> = database.migration_status().await.unwrap().into_iter().map(|step| step.name).collect();
-    let all = ["m20261121_000001_initial", "m20261121_000002_usage_share", "m20261121_000003_limits"];
+    let all = [
+        "m20261121_000001_initial",
+        "m20261121_000002_usage_share",
+        "m20261121_000003_limits",
+        "m20261122_000004_files_and_audit",
+    ];
     assert_eq!(names, all);
 }
 
@@ -95,7 +100,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
     workspaces.insert(&workspace(1), &common::audit()).await.unwrap();
     assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
     assert!(guardrails.insert(&guardrail(1, 1), &common::audit()).await.unwrap());
-    documents.reserve(&pending(1, 1, 10), 100, None).await.unwrap();
+    documents.reserve(&pending(1, 1, 10), quota(100), None).await.unwrap();
     documents.mark_ready(workspace_id(1), &document_id(1), &"ab".repeat(32), "text/plain").await.unwrap();
     let row = Model::minimal("a/b".parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
     assert!(models.apply(&CatalogueChange { upsert: vec![row], remove: vec![] }, 0, &common::audit()).await.unwrap());
@@ -140,6 +145,7 @@ async fn the_schema_refuses_what_must_never_be() {
     for (what, sql) in [
         ("a second default", "INSERT INTO workspaces SELECT 'x', name, NULL, 1, 0, NULL, 0, 0 FROM workspaces"),
         ("negative storage", "UPDATE workspaces SET storage_used_bytes = -1"),
+        ("a negative number of documents", "UPDATE workspaces SET document_count = -1"),
         (
             "a key that manages and belongs to a workspace",
             "INSERT INTO api_keys SELECT x'00', '', '', 'management', id, 0, 0, NULL, NULL, NULL, NULL, 0 FROM workspaces",

@@ -48,7 +48,7 @@ async fn where_it_cannot_be_known_whether_a_key_still_stands_nobody_is_let_in_or
 
 #[tokio::test]
 async fn a_blob_store_that_takes_nothing_is_a_503_and_quota_is_given_back() -> Result<()> {
-    let world = World::start("[limits]\nworkspace_quota_bytes = 10\n").await?;
+    let world = World::start("[limits]\nworkspace_quota_bytes = 10\nmin_charged_file_bytes = 0\n").await?;
     let id = world.instance.put("sess_a", "a", b"ten bytes.").await?;
     let documents = world.instance.blobs().join("documents");
     let away = world.instance.path().join("away");

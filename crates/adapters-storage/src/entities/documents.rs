@@ -14,6 +14,8 @@ pub struct Model {
     pub sha256: Option<String>,
     pub media_type: Option<String>,
     pub created_at: i64,
+    /// The bytes that it counts against the quota.
+    pub charged_bytes: i64,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

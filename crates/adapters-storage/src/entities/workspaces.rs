@@ -23,6 +23,8 @@ pub struct Model {
     pub requests_per_minute: Option<i64>,
     pub tokens_per_minute: Option<i64>,
     pub default_guardrail_id: Option<String>,
+    /// Documents, pending ones included.
+    pub document_count: i64,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

@@ -80,7 +80,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
 
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         let query = Entity::find_by_id(hash_column(hash)).filter(Column::Deleted.eq(false));
-        let found = query.one(self.database.readers()).await.map_err(store_error)?;
+        let found = query.one(self.database.readers()?).await.map_err(store_error)?;
         found.map(to_key).transpose()
     }
 
@@ -94,7 +94,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
             .filter(Column::Deleted.eq(false))
             .order_by_desc(Column::CreatedAt)
             .order_by_desc(Column::Hash)
-            .all(self.database.readers())
+            .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_key).collect()
@@ -143,7 +143,7 @@ impl KeyGrants for SeaOrmApiKeyRepository {
         let found = Entity::find_by_id(hash_column(hash))
             .filter(Column::Deleted.eq(false))
             .find_also_related(workspaces::Entity)
-            .one(self.database.readers())
+            .one(self.database.readers()?)
             .await
             .map_err(store_error)?;
         found.map(|(key, workspace)| to_grant(*hash, &key, workspace).map(Arc::new)).transpose()

@@ -25,7 +25,7 @@ use crate::errors::{corrupt, store_error};
 impl GuardrailAssignments for SeaOrmGuardrailRepository {
     async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
         // One transaction, so that the page and the count are of the same moment.
-        let transaction = self.database.readers().begin().await.map_err(store_error)?;
+        let transaction = self.database.readers()?.begin().await.map_err(store_error)?;
         if !exists(&transaction, id).await? {
             return Ok(None);
         }

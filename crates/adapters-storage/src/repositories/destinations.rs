@@ -106,7 +106,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
     }
 
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError> {
-        let row = Entity::find_by_id(id.to_string()).one(self.database.readers()).await.map_err(store_error)?;
+        let row = Entity::find_by_id(id.to_string()).one(self.database.readers()?).await.map_err(store_error)?;
         row.map(to_destination).transpose()
     }
 
@@ -115,7 +115,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         if let Some(id) = workspace_id {
             query = query.filter(Column::WorkspaceId.eq(id.to_string()));
         }
-        let rows = query.all(self.database.readers()).await.map_err(store_error)?;
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
         rows.into_iter().map(to_destination).collect()
     }
 }

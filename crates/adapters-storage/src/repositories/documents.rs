@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::error::StoreError;
-use domain::file::{ClaimState, Document, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation};
+use domain::file::{
+    ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation,
+};
 use domain::ids::{DocumentId, WorkspaceId};
 use sea_orm::sea_query::{Expr, ExprTrait};
 use sea_orm::{
@@ -37,13 +39,13 @@ const READY: &str = "ready";
 #[async_trait]
 impl DocumentRepository for SeaOrmDocumentRepository {
     async fn claim_state(&self, claim: &IdempotencyClaim) -> Result<ClaimState, StoreError> {
-        claim_state(self.database.readers(), claim).await
+        claim_state(self.database.readers()?, claim).await
     }
 
     async fn reserve<'a>(
         &self,
         document: &PendingDocument,
-        quota_bytes: u64,
+        quota: DocumentQuota,
         claim: Option<&'a IdempotencyClaim>,
     ) -> Result<Reservation, StoreError> {
         let transaction = self.database.begin().await?;
@@ -53,11 +55,14 @@ impl DocumentRepository for SeaOrmDocumentRepository {
                 return Ok(Reservation::Claimed(state));
             }
         }
-        if !take_quota(&transaction, document, quota_bytes).await? {
-            let used_bytes = used_bytes(&transaction, document.workspace_id)
-                .await?
-                .ok_or_else(|| corrupt("documents.workspace_id", &document.id))?;
-            return Ok(Reservation::QuotaExceeded { used_bytes });
+        if !take_quota(&transaction, document, quota).await? {
+            let usage = usage(&transaction, document.workspace_id).await?;
+            let usage = usage.ok_or_else(|| corrupt("documents.workspace_id", &document.id))?;
+            return Ok(if fits(document, quota, usage.bytes) {
+                Reservation::TooManyDocuments { documents: usage.documents }
+            } else {
+                Reservation::QuotaExceeded { used_bytes: usage.bytes }
+            });
         }
         Entity::insert(pending_row(document)?.into_active_model())
             .exec_without_returning(&transaction)
@@ -77,18 +82,20 @@ impl DocumentRepository for SeaOrmDocumentRepository {
         sha256: &str,
         media_type: &str,
     ) -> Result<Option<Document>, StoreError> {
-        let transaction = self.database.begin().await?;
+        let transaction = self.database.begin_durable().await?;
         // A claim on the document needs no change: it is done when its document is ready.
         let updated = Entity::update_many()
             .col_expr(Column::State, Expr::value(READY))
             .col_expr(Column::Sha256, Expr::value(sha256))
             .col_expr(Column::MediaType, Expr::value(media_type))
             .filter(one_of(workspace_id, id, PENDING))
-            .exec_with_returning(&transaction)
+            .exec_with_returning(&*transaction)
             .await
             .map_err(store_error)?;
         let Some(document) = updated.into_iter().next().map(to_document).transpose()? else { return Ok(None) };
-        transaction.commit().await.map_err(store_error)?;
+        transaction.commit().await?;
+        // A row in a file that was removed meanwhile is not acknowledged.
+        self.database.check_file()?;
         Ok(Some(document))
     }
 
@@ -109,7 +116,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
 
     async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError> {
         let query = Entity::find().filter(one_of(workspace_id, id, READY));
-        let found = query.one(self.database.readers()).await.map_err(store_error)?;
+        let found = query.one(self.database.readers()?).await.map_err(store_error)?;
         found.map(to_document).transpose()
     }
 
@@ -121,7 +128,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
                 .column(Column::Id)
                 .filter(Column::Id.is_in(piece.iter().map(DocumentId::as_str)))
                 .into_tuple()
-                .all(self.database.readers())
+                .all(self.database.readers()?)
                 .await
                 .map_err(store_error)?;
             let known: std::collections::HashSet<&str> = known.iter().map(String::as_str).collect();
@@ -131,7 +138,7 @@ impl DocumentRepository for SeaOrmDocumentRepository {
     }
 
     async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        Ok(used_bytes(self.database.readers(), workspace_id).await?.unwrap_or(0))
+        Ok(usage(self.database.readers()?, workspace_id).await?.map_or(0, |usage| usage.bytes))
     }
 
     async fn forget_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
@@ -189,31 +196,49 @@ async fn take_claim(
 async fn take_quota(
     transaction: &DatabaseTransaction,
     document: &PendingDocument,
-    quota_bytes: u64,
+    quota: DocumentQuota,
 ) -> Result<bool, StoreError> {
-    let Some(room_before) = quota_bytes.checked_sub(document.size_bytes) else { return Ok(false) };
-    let size = signed(document.size_bytes, "documents.size_bytes", &document.id)?;
+    let Some(room_before) = quota.bytes.checked_sub(document.charged_bytes) else { return Ok(false) };
+    let charged = signed(document.charged_bytes, "documents.charged_bytes", &document.id)?;
     // The counter stays within its column even where the quota does not.
-    let room_before = Ord::min(i64::try_from(room_before).unwrap_or(i64::MAX), i64::MAX - size);
+    let room_before = Ord::min(i64::try_from(room_before).unwrap_or(i64::MAX), i64::MAX - charged);
     let taken = workspaces::Entity::update_many()
-        .col_expr(workspaces::Column::StorageUsedBytes, Expr::col(workspaces::Column::StorageUsedBytes).add(size))
+        .col_expr(workspaces::Column::StorageUsedBytes, Expr::col(workspaces::Column::StorageUsedBytes).add(charged))
+        .col_expr(workspaces::Column::DocumentCount, Expr::col(workspaces::Column::DocumentCount).add(1))
         .filter(workspaces::Column::Id.eq(document.workspace_id.to_string()))
         .filter(workspaces::Column::StorageUsedBytes.lte(room_before))
+        .filter(workspaces::Column::DocumentCount.lt(i64::try_from(quota.documents).unwrap_or(i64::MAX)))
         .exec(transaction)
         .await
         .map_err(store_error)?;
     Ok(taken.rows_affected == 1)
 }
 
-async fn used_bytes(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<Option<u64>, StoreError> {
-    let used: Option<i64> = workspaces::Entity::find_by_id(id.to_string())
+/// True where the document's bytes have room beside those that are used.
+fn fits(document: &PendingDocument, quota: DocumentQuota, used_bytes: u64) -> bool {
+    let sum = used_bytes.checked_add(document.charged_bytes);
+    sum.is_some_and(|sum| sum <= quota.bytes && i64::try_from(sum).is_ok())
+}
+
+/// The counters of a workspace's documents, pending ones included.
+struct DocumentUsage {
+    bytes: u64,
+    documents: u64,
+}
+
+async fn usage(connection: &impl ConnectionTrait, id: WorkspaceId) -> Result<Option<DocumentUsage>, StoreError> {
+    let found: Option<(i64, i64)> = workspaces::Entity::find_by_id(id.to_string())
         .select_only()
-        .column(workspaces::Column::StorageUsedBytes)
+        .columns([workspaces::Column::StorageUsedBytes, workspaces::Column::DocumentCount])
         .into_tuple()
         .one(connection)
         .await
         .map_err(store_error)?;
-    used.map(|used| unsigned(used, "workspaces.storage_used_bytes", id)).transpose()
+    let Some((bytes, documents)) = found else { return Ok(None) };
+    Ok(Some(DocumentUsage {
+        bytes: unsigned(bytes, "workspaces.storage_used_bytes", id)?,
+        documents: unsigned(documents, "workspaces.document_count", id)?,
+    }))
 }
 
 /// Removes documents with their claims and gives their bytes back.
@@ -223,8 +248,9 @@ async fn remove(transaction: &DatabaseTransaction, which: Expr) -> Result<Vec<Pe
         workspaces::Entity::update_many()
             .col_expr(
                 workspaces::Column::StorageUsedBytes,
-                Expr::col(workspaces::Column::StorageUsedBytes).sub(row.size_bytes),
+                Expr::col(workspaces::Column::StorageUsedBytes).sub(row.charged_bytes),
             )
+            .col_expr(workspaces::Column::DocumentCount, Expr::col(workspaces::Column::DocumentCount).sub(1))
             .filter(workspaces::Column::Id.eq(row.workspace_id.as_str()))
             .exec(transaction)
             .await
@@ -240,6 +266,7 @@ fn pending_row(document: &PendingDocument) -> Result<Model, StoreError> {
         state: PENDING.to_owned(),
         filename: document.filename.clone(),
         size_bytes: signed(document.size_bytes, "documents.size_bytes", &document.id)?,
+        charged_bytes: signed(document.charged_bytes, "documents.charged_bytes", &document.id)?,
         sha256: None,
         media_type: None,
         created_at: millis(document.created_at),
@@ -252,6 +279,7 @@ fn to_pending(row: Model) -> Result<PendingDocument, StoreError> {
         workspace_id: parse(&row.workspace_id, "documents.workspace_id", &id)?,
         filename: row.filename,
         size_bytes: unsigned(row.size_bytes, "documents.size_bytes", &id)?,
+        charged_bytes: unsigned(row.charged_bytes, "documents.charged_bytes", &id)?,
         created_at: moment(row.created_at, "documents.created_at", &id)?,
         id,
     })
@@ -261,6 +289,6 @@ fn to_document(mut row: Model) -> Result<Document, StoreError> {
     let (READY, Some(sha256), Some(media_type)) = (row.state.as_str(), row.sha256.take(), row.media_type.take()) else {
         return Err(corrupt("documents.state", &row.id));
     };
-    let PendingDocument { id, workspace_id, filename, size_bytes, created_at } = to_pending(row)?;
+    let PendingDocument { id, workspace_id, filename, size_bytes, created_at, .. } = to_pending(row)?;
     Ok(Document { id, workspace_id, filename, media_type, size_bytes, sha256, created_at })
 }

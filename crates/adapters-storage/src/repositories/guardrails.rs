@@ -114,11 +114,11 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
     }
 
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError> {
-        let Some(row) = find(self.database.readers(), id).await? else { return Ok(Vec::new()) };
+        let Some(row) = find(self.database.readers()?, id).await? else { return Ok(Vec::new()) };
         let kept = guardrail_versions::Entity::find()
             .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
             .order_by_desc(guardrail_versions::Column::Version)
-            .all(self.database.readers())
+            .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
         kept.into_iter().map(|version| to_version(&row, version)).collect()
@@ -148,7 +148,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
     }
 
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError> {
-        let found = find(self.database.readers(), id).await?;
+        let found = find(self.database.readers()?, id).await?;
         found.as_ref().map(to_guardrail).transpose()
     }
 
@@ -157,7 +157,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             .filter(Column::WorkspaceId.eq(workspace_id.to_string()))
             .order_by_desc(Column::CreatedAt)
             .order_by_desc(Column::Id)
-            .all(self.database.readers())
+            .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
         rows.iter().map(to_guardrail).collect()
@@ -223,7 +223,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         api_keys::Entity::find()
             .filter(api_keys::Column::GuardrailId.eq(id.to_string()))
             .filter(api_keys::Column::Deleted.eq(false))
-            .count(self.database.readers())
+            .count(self.database.readers()?)
             .await
             .map_err(store_error)
     }

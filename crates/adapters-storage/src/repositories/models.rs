@@ -36,7 +36,7 @@ const ROWS: usize = 64;
 impl ModelRepository for SeaOrmModelRepository {
     async fn list(&self) -> Result<Vec<CatalogueModel>, StoreError> {
         let query = Entity::find().order_by_asc(Column::Position).order_by_asc(Column::Id);
-        let rows = query.all(self.database.readers()).await.map_err(store_error)?;
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
         let read = |row: &crate::entities::models::Model| {
             let model = catalogue_json::read_row(&row.content).map_err(|_| corrupt("models.content", &row.id))?;
             if model.id.as_str() == row.id { Ok(model) } else { Err(corrupt("models.id", &row.id)) }

@@ -43,7 +43,7 @@ impl SeaOrmOutbox {
 impl Outbox for SeaOrmOutbox {
     /// The destinations are found one after the other by the index, so that a long queue of one is not read.
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError> {
-        let readers = self.database.readers();
+        let readers = self.database.readers()?;
         if !any(readers, due_at(now)).await? {
             return Ok(Vec::new());
         }
@@ -74,7 +74,7 @@ impl Outbox for SeaOrmOutbox {
             .order_by_asc(Column::NextAt)
             .order_by_asc(Column::Id)
             .limit(Ord::min(most, u64::from(u32::MAX)))
-            .all(self.database.readers())
+            .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
         let mut size = 0_usize;
@@ -94,7 +94,7 @@ impl Outbox for SeaOrmOutbox {
             .cond_where(due_at(now).add(Column::Id.is_in(rows.iter().map(|row| row.id.as_str()))))
             .returning_col(Column::Id)
             .to_owned();
-        let claimed = self.database.writer().query_all(&claim).await.map_err(store_error)?;
+        let claimed = self.database.writer()?.query_all(&claim).await.map_err(store_error)?;
         let claimed = claimed.iter().map(|row| row.try_get::<String>("", "id"));
         let claimed: Vec<String> = claimed.collect::<Result<_, _>>().map_err(store_error)?;
         rows.iter().filter(|row| claimed.contains(&row.id)).map(to_due).collect()
@@ -104,7 +104,7 @@ impl Outbox for SeaOrmOutbox {
         for piece in chunks(ids) {
             Entity::delete_many()
                 .filter(Column::Id.is_in(piece.iter().map(ToString::to_string)))
-                .exec(&*self.database.writer())
+                .exec(&*self.database.writer()?)
                 .await
                 .map_err(store_error)?;
         }
@@ -121,7 +121,7 @@ impl Outbox for SeaOrmOutbox {
                 Some(next) => update.col_expr(Column::NextAt, Expr::value(millis(next))),
                 None => update.col_expr(Column::State, Expr::value(DEAD)),
             };
-            update.exec(&*self.database.writer()).await.map_err(store_error)?;
+            update.exec(&*self.database.writer()?).await.map_err(store_error)?;
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Outbox for SeaOrmOutbox {
                 .col_expr(Column::NextAt, Expr::value(millis(next)))
                 .filter(Column::Id.is_in(piece.iter().map(ToString::to_string)))
                 .filter(Column::State.eq(PENDING))
-                .exec(&*self.database.writer())
+                .exec(&*self.database.writer()?)
                 .await
                 .map_err(store_error)?;
         }
@@ -156,7 +156,7 @@ impl Outbox for SeaOrmOutbox {
     }
 
     async fn standing(&self) -> Result<OutboxStanding, StoreError> {
-        let readers = self.database.readers();
+        let readers = self.database.readers()?;
         let count =
             async |state| Entity::find().filter(Column::State.eq(state)).count(readers).await.map_err(store_error);
         let oldest: Option<Option<i64>> = Entity::find()
@@ -199,7 +199,7 @@ impl Outbox for SeaOrmOutbox {
             .to_owned();
         let pruned = Entity::delete_many()
             .filter(Column::Id.in_subquery(old))
-            .exec(&*self.database.writer())
+            .exec(&*self.database.writer()?)
             .await
             .map_err(store_error)?;
         Ok(pruned.rows_affected)

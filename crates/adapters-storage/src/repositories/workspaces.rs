@@ -48,8 +48,8 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     }
 
     async fn default_or_insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<Workspace, StoreError> {
-        if let Some(found) = find_default(self.database.readers()).await? {
-            return to_workspace(self.database.readers(), found).await;
+        if let Some(found) = find_default(self.database.readers()?).await? {
+            return to_workspace(self.database.readers()?, found).await;
         }
         let transaction = self.database.begin().await?;
         if let Some(found) = find_default(&transaction).await? {
@@ -82,26 +82,26 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     }
 
     async fn find(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError> {
-        let found = Entity::find_by_id(id.to_string()).one(self.database.readers()).await.map_err(store_error)?;
+        let found = Entity::find_by_id(id.to_string()).one(self.database.readers()?).await.map_err(store_error)?;
         match found {
-            Some(row) => to_workspace(self.database.readers(), row).await.map(Some),
+            Some(row) => to_workspace(self.database.readers()?, row).await.map(Some),
             None => Ok(None),
         }
     }
 
     async fn list(&self) -> Result<Vec<Workspace>, StoreError> {
         let query = Entity::find().order_by_asc(Column::CreatedAt).order_by_asc(Column::Id);
-        let rows = query.all(self.database.readers()).await.map_err(store_error)?;
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
         let mut workspaces = Vec::with_capacity(rows.len());
         for row in rows {
-            workspaces.push(to_workspace(self.database.readers(), row).await?);
+            workspaces.push(to_workspace(self.database.readers()?, row).await?);
         }
         Ok(workspaces)
     }
 
     async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<StandingLimit>>, StoreError> {
         // One transaction, so that limits and counters are of the same moment.
-        let snapshot = self.database.readers().begin().await.map_err(store_error)?;
+        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
         match Entity::find_by_id(id.to_string()).one(&snapshot).await.map_err(store_error)? {
             Some(row) => standing_limits(&snapshot, row, self.database.now()).await.map(Some),
             None => Ok(None),
@@ -259,6 +259,7 @@ fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
         requests_per_minute: workspace.rates.requests_per_minute.map(i64::from),
         tokens_per_minute: workspace.rates.tokens_per_minute.map(i64::from),
         default_guardrail_id: workspace.default_guardrail_id.map(|id| id.to_string()),
+        document_count: 0,
     })
 }
 

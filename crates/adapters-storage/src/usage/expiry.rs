@@ -27,7 +27,7 @@ fn over(now: DateTime<Utc>, limit: u64) -> Select<Entity> {
 /// See the port.
 pub(super) async fn expire(database: &Database, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
     // Where there is nothing to do, as nearly always, nobody has to wait for the lock.
-    if over(database.now(), 1).one(database.readers()).await.map_err(store_error)?.is_none() {
+    if over(database.now(), 1).one(database.readers()?).await.map_err(store_error)?.is_none() {
         return Ok(ExpiryReport::default());
     }
     let transaction = database.begin().await?;

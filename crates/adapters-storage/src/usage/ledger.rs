@@ -102,7 +102,7 @@ impl Ledger for SeaOrmLedger {
     }
 
     async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
-        let snapshot = self.database.readers().begin().await.map_err(store_error)?;
+        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
         let mut texts = Texts::new(self.database.backend());
         let now = self.database.now();
         let (mut books, mut script) = (Books::default(), Script::default());
@@ -113,7 +113,7 @@ impl Ledger for SeaOrmLedger {
     }
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        let snapshot = self.database.readers().begin().await.map_err(store_error)?;
+        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
         Audit::new(&snapshot).run().await
     }
 

@@ -29,7 +29,7 @@ impl SeaOrmUsageRepository {
 impl UsageRepository for SeaOrmUsageRepository {
     async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError> {
         let query = Entity::find_by_id(id.as_str());
-        let found = query.one(self.database.readers()).await.map_err(store_error)?;
+        let found = query.one(self.database.readers()?).await.map_err(store_error)?;
         found.map(to_record).transpose()
     }
 
@@ -40,7 +40,7 @@ impl UsageRepository for SeaOrmUsageRepository {
             .order_by_desc(Column::Id)
             // Stays within what a database can count.
             .limit(limit.min(u64::from(u32::MAX)))
-            .all(self.database.readers())
+            .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_record).collect()

@@ -18,7 +18,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
 use domain::audit::{Actor, AuditDraft};
 use domain::budget::{Claim, Payer, WorkspaceBudgets};
-use domain::file::PendingDocument;
+use domain::file::{DocumentQuota, PendingDocument};
 use domain::guardrail::{Guardrail, GuardrailName, GuardrailRules};
 use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
 use domain::json::Json;
@@ -30,6 +30,7 @@ use domain::testing::FixedClock;
 use domain::testing::contract::Stores;
 use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 use domain::workspace::{Workspace, WorkspaceName};
+use migrations::{Migrator, MigratorTrait};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use tempfile::TempDir;
 use tokio_util::task::TaskTracker;
@@ -136,6 +137,13 @@ pub async fn processes_in(folder: Folder, count: usize) -> Stores {
     stores(&handles, clock, folder)
 }
 
+/// The number of steps of the schema from this one on.
+pub fn steps_from(name: &str) -> u32 {
+    let steps = Migrator::migrations();
+    let first = steps.iter().position(|step| step.name() == name).unwrap();
+    u32::try_from(steps.len() - first).unwrap()
+}
+
 /// A clock that stands still.
 pub fn clock() -> Arc<dyn Clock> {
     Arc::new(FixedClock::at(at(0)))
@@ -226,8 +234,14 @@ pub fn pending(number: u128, workspace: u128, size_bytes: u64) -> PendingDocumen
         workspace_id: workspace_id(workspace),
         filename: "a.txt".to_owned(),
         size_bytes,
+        charged_bytes: size_bytes,
         created_at: at(0),
     }
+}
+
+/// A quota of bytes alone.
+pub fn quota(bytes: u64) -> DocumentQuota {
+    DocumentQuota { bytes, documents: u64::MAX }
 }
 
 /// Who pays with key 1 of workspace 1.

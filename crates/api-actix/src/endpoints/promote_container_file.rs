@@ -23,16 +23,22 @@ impl From<PromoteError> for ApiError {
             PromoteError::ContainerId(_)
             | PromoteError::FileId(_)
             | PromoteError::IdempotencyKey(_)
-            | PromoteError::IdempotencyKeyReused => plain.message(error.to_string()),
+            | PromoteError::IdempotencyKeyReused
+            | PromoteError::HardLinked { .. } => plain.message(error.to_string()),
             PromoteError::NotFound => plain,
             PromoteError::TooLarge { file_bytes, max_bytes } => {
                 plain.metadata("file_bytes", file_bytes).metadata("max_file_bytes", max_bytes)
             }
-            PromoteError::QuotaExceeded { quota_bytes, used_bytes, file_bytes } => plain
+            PromoteError::QuotaExceeded { quota_bytes, used_bytes, file_bytes, charged_bytes } => plain
                 .message("The workspace's storage quota has no room for this file")
                 .metadata("quota_bytes", quota_bytes)
                 .metadata("used_bytes", used_bytes)
-                .metadata("file_bytes", file_bytes),
+                .metadata("file_bytes", file_bytes)
+                .metadata("charged_bytes", charged_bytes),
+            PromoteError::TooManyDocuments { max_documents, documents } => plain
+                .message(error.to_string())
+                .metadata("max_documents", max_documents)
+                .metadata("documents", documents),
             PromoteError::SourceChanged | PromoteError::StillInProgress => {
                 let reason = error.to_string();
                 plain.metadata("reason", reason)
@@ -228,9 +234,21 @@ mod tests {
     fn sizes_are_told_where_a_size_is_the_fault() {
         let error = ApiError::from(PromoteError::TooLarge { file_bytes: 11, max_bytes: 10 });
         assert_eq!((error.status().as_u16(), error.view().metadata["max_file_bytes"].clone()), (413, 10.into()));
-        let error = ApiError::from(PromoteError::QuotaExceeded { quota_bytes: 9, used_bytes: 5, file_bytes: 6 });
+        let error = ApiError::from(PromoteError::QuotaExceeded {
+            quota_bytes: 9,
+            used_bytes: 5,
+            file_bytes: 6,
+            charged_bytes: 7,
+        });
         assert_eq!(error.status().as_u16(), 403);
         assert_eq!(error.view().metadata["used_bytes"], 5);
+        assert_eq!(error.view().metadata["charged_bytes"], 7);
+        let error = ApiError::from(PromoteError::TooManyDocuments { max_documents: 3, documents: 4 });
+        assert_eq!((error.status().as_u16(), error.view().metadata["max_documents"].clone()), (403, 3.into()));
+        assert_eq!(error.view().message, "the workspace has 4 documents and may have 3");
+        let error = ApiError::from(PromoteError::HardLinked { links: 2 });
+        assert_eq!(error.status().as_u16(), 400);
+        assert!(error.view().message.contains("2 hard links"), "{}", error.view().message);
         assert_eq!(ApiError::from(PromoteError::SourceChanged).status().as_u16(), 503);
         assert_eq!(ApiError::from(PromoteError::NotFound).view().message, "Resource not found");
     }

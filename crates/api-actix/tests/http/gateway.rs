@@ -16,7 +16,7 @@ use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
     DecisionProvider, DraftBounds, ProviderAnswer, ReportedUsage, RouterSettings, SubmitDecision, SubmitDecisionPorts,
 };
-use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
+use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::{
     AssignKeysToGuardrail, ExplainGuardrail, ExplainGuardrailPorts, Guardrail, GuardrailAssignments, GuardrailName,
     GuardrailPolicies, GuardrailPorts, GuardrailRepository, GuardrailRules, KnownNames, NoGuardrails,
@@ -120,7 +120,11 @@ impl Setup {
             sender: Arc::new(MockMessageSender::new()),
             health: Arc::new(HealthBoard::new(2, HealthPolicy::default())),
             endpoints: vec![endpoint("first"), endpoint("second")],
-            limits: StorageLimits { max_file_bytes: 100, workspace_quota_bytes: 150 },
+            limits: StorageLimits {
+                max_file_bytes: 100,
+                quota: DocumentQuota { bytes: 150, documents: 9 },
+                min_charged_bytes: 1,
+            },
             settings: HttpSettings {
                 listen: SocketAddr::from(([127, 0, 0, 1], 0)),
                 base_path: BASE.to_owned(),

@@ -28,6 +28,11 @@ pub enum CopyOutcome {
     SourceGone,
     /// The source has another size than expected, or changed while it was read; nothing was made.
     SourceChanged,
+    /// The source has further names, which may lie outside of the sandbox; nothing was made.
+    SourceLinked {
+        /// The number of all its names.
+        links: u64,
+    },
 }
 
 /// What was seen of the bytes on their way.
@@ -56,10 +61,13 @@ pub trait ByteSource: Send {
 ///
 /// # Contract
 /// - An object is visible whole or not at all: a reader MUST NOT see one half-written, whatever fails in between.
-/// - What `copy` and `put` report done MUST survive the death of the process.
+/// - Objects that `copy` and `put` report done MUST survive the loss of power.
 /// - No method holds an object in memory whole.
 /// - Only regular files are objects: directories, links and devices under a key MUST be as if absent, so that a
-///   sandbox cannot make another workspace's or the host's file readable by linking to it.
+///   sandbox cannot make another workspace's or the host's file readable by linking to it. A file with a second
+///   name (a hard link) MUST NOT be copied for the same reason.
+/// - A copy is one version of its source: a source that is written while it is copied MUST NOT be copied.
+/// - An object MUST NOT be reported done where it cannot be found any more under the configured root.
 /// - Names are taken literally, byte for byte: `a%2Fb`, `a#1` and `a b` are three objects.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[cfg_attr(feature = "mock", allow(clippy::ref_option_ref, reason = "mockall's own expansion"))]

@@ -39,10 +39,26 @@ pub enum PromoteError {
     QuotaExceeded {
         /// The quota.
         quota_bytes: u64,
-        /// What documents hold now, those being written included.
+        /// The bytes that documents count now, those being written included.
         used_bytes: u64,
         /// The file's size.
         file_bytes: u64,
+        /// The bytes that the document would count.
+        charged_bytes: u64,
+    },
+    /// The workspace has as many documents as it may have.
+    #[error("the workspace has {documents} documents and may have {max_documents}")]
+    TooManyDocuments {
+        /// The bound.
+        max_documents: u64,
+        /// The workspace's documents, those being written included.
+        documents: u64,
+    },
+    /// The container file has more names than one, and the others may lie outside of the container.
+    #[error("the container file has {links} hard links; only a file with a single link can be promoted: copy it and promote the copy")]
+    HardLinked {
+        /// The number of its names.
+        links: u64,
     },
     /// The container file kept changing while it was read.
     #[error("the container file changed while it was being copied; try again when it is complete")]
@@ -59,12 +75,14 @@ impl PromoteError {
     /// Its meaning.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::ContainerId(_) | Self::FileId(_) | Self::IdempotencyKey(_) | Self::IdempotencyKeyReused => {
-                ErrorKind::InvalidRequest
-            }
+            Self::ContainerId(_)
+            | Self::FileId(_)
+            | Self::IdempotencyKey(_)
+            | Self::IdempotencyKeyReused
+            | Self::HardLinked { .. } => ErrorKind::InvalidRequest,
             Self::NotFound => ErrorKind::NotFound,
             Self::TooLarge { .. } => ErrorKind::PayloadTooLarge,
-            Self::QuotaExceeded { .. } => ErrorKind::Forbidden,
+            Self::QuotaExceeded { .. } | Self::TooManyDocuments { .. } => ErrorKind::Forbidden,
             Self::SourceChanged | Self::StillInProgress => ErrorKind::Unavailable,
             Self::Store(error) => error.kind(),
         }

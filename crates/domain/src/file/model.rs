@@ -39,8 +39,19 @@ pub struct PendingDocument {
     pub filename: String,
     /// The bytes that it will hold.
     pub size_bytes: u64,
+    /// The bytes that it counts against the quota: its size, or more where it is small.
+    pub charged_bytes: u64,
     /// When the promotion began.
     pub created_at: DateTime<Utc>,
+}
+
+/// The bounds on the documents of one workspace, those being written included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentQuota {
+    /// Most charged bytes of all documents together.
+    pub bytes: u64,
+    /// Most documents.
+    pub documents: u64,
 }
 
 /// A caller's `Idempotency-Key`: 1 to 255 visible ASCII characters.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Document, IdempotencyClaim, PendingDocument};
+use super::{Document, DocumentQuota, IdempotencyClaim, PendingDocument};
 use crate::error::StoreError;
 use crate::ids::{DocumentId, WorkspaceId};
 
@@ -27,8 +27,13 @@ pub enum Reservation {
     Reserved,
     /// There is no room; nothing was changed.
     QuotaExceeded {
-        /// What documents hold now.
+        /// The bytes that documents count now.
         used_bytes: u64,
+    },
+    /// There are as many documents as there may be; nothing was changed.
+    TooManyDocuments {
+        /// The workspace's documents, pending ones included.
+        documents: u64,
     },
     /// The claim is not free (never [`ClaimState::Free`] here); nothing was changed.
     Claimed(ClaimState),
@@ -38,8 +43,9 @@ pub enum Reservation {
 ///
 /// # Contract
 /// - Every method is one transaction.
-/// - The bytes of pending and ready documents of a workspace together MUST never exceed the quota given to
-///   `reserve`, however many run at once.
+/// - The charged bytes and the number of pending and ready documents of a workspace together MUST never exceed the
+///   quota given to `reserve`, however many run at once.
+/// - A document that `mark_ready` returns MUST survive the loss of power.
 /// - A pending document is returned by no method that returns documents.
 /// - Of two `reserve` calls with the same free claim, one MUST get `Reserved` and the other `Claimed`.
 /// - A claim ends with its pending document (`abandon`, `abandon_stale`), so that failures are not remembered; it is
@@ -51,11 +57,11 @@ pub trait DocumentRepository: Send + Sync {
     /// What the claim meets now.
     async fn claim_state(&self, claim: &IdempotencyClaim) -> Result<ClaimState, StoreError>;
 
-    /// Adds a pending document and takes its bytes from the workspace's quota.
+    /// Adds a pending document and takes its charged bytes from the workspace's quota.
     async fn reserve<'a>(
         &self,
         document: &PendingDocument,
-        quota_bytes: u64,
+        quota: DocumentQuota,
         claim: Option<&'a IdempotencyClaim>,
     ) -> Result<Reservation, StoreError>;
 
@@ -68,7 +74,7 @@ pub trait DocumentRepository: Send + Sync {
         media_type: &str,
     ) -> Result<Option<Document>, StoreError>;
 
-    /// Removes a pending document and gives its bytes back; true where it was pending.
+    /// Removes a pending document and returns its bytes to the quota; true where it was pending.
     async fn abandon(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<bool, StoreError>;
 
     /// Abandons every document that has been pending since before `before`; returns them.
@@ -80,7 +86,7 @@ pub trait DocumentRepository: Send + Sync {
     /// Those of `ids` that no document, pending or ready, has.
     async fn unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError>;
 
-    /// Bytes that the workspace's documents hold, pending ones included; zero where there is no such workspace.
+    /// Bytes that the workspace's documents count, pending ones included; zero where there is no such workspace.
     async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError>;
 
     /// Forgets claims made before `before`; returns how many.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::{
-    ClaimState, Document, DocumentRepository, IdempotencyClaim, MediaTypes, PendingDocument, PromoteError, Reservation,
+    ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, MediaTypes, PendingDocument,
+    PromoteError, Reservation,
 };
 use crate::api_key::InferenceKey;
 use crate::container::{BlobKey, BlobStore, ContainerId, ContainerPath, CopyOutcome};
@@ -18,8 +19,10 @@ use crate::system::{Clock, IdGenerator, Timer};
 pub struct StorageLimits {
     /// Most bytes of one promoted file.
     pub max_file_bytes: u64,
-    /// Most bytes of all documents of a workspace together.
-    pub workspace_quota_bytes: u64,
+    /// The bounds on a workspace's documents.
+    pub quota: DocumentQuota,
+    /// A document counts at least this many bytes against the quota, so that empty files are bounded too.
+    pub min_charged_bytes: u64,
 }
 
 /// The ports of [`PromoteContainerFile`].
@@ -126,13 +129,18 @@ impl PromoteContainerFile {
                 workspace_id: work.caller.workspace_id(),
                 filename: work.path.as_str().to_owned(),
                 size_bytes: file_bytes,
+                charged_bytes: file_bytes.max(self.limits.min_charged_bytes),
                 created_at: self.ports.clock.now(),
             };
-            let quota_bytes = self.limits.workspace_quota_bytes;
-            match self.ports.documents.reserve(&pending, quota_bytes, work.claim.as_ref()).await? {
+            let quota = self.limits.quota;
+            match self.ports.documents.reserve(&pending, quota, work.claim.as_ref()).await? {
                 Reservation::Reserved => {}
                 Reservation::QuotaExceeded { used_bytes } => {
-                    return Err(PromoteError::QuotaExceeded { quota_bytes, used_bytes, file_bytes });
+                    let (quota_bytes, charged_bytes) = (quota.bytes, pending.charged_bytes);
+                    return Err(PromoteError::QuotaExceeded { quota_bytes, used_bytes, file_bytes, charged_bytes });
+                }
+                Reservation::TooManyDocuments { documents } => {
+                    return Err(PromoteError::TooManyDocuments { max_documents: quota.documents, documents });
                 }
                 Reservation::Claimed(_) => return Ok(None),
             }
@@ -155,6 +163,7 @@ impl PromoteContainerFile {
             CopyOutcome::Copied(copied) => copied,
             CopyOutcome::SourceGone => return Err(PromoteError::NotFound),
             CopyOutcome::SourceChanged => return Ok(None),
+            CopyOutcome::SourceLinked { links } => return Err(PromoteError::HardLinked { links }),
         };
         let media_type = self.ports.media_types.detect(&copied.head, &pending.filename);
         self.ports
@@ -169,7 +178,10 @@ impl PromoteContainerFile {
     async fn undo(&self, pending: &PendingDocument) {
         // The row first: once it is gone nothing can make the document visible any more.
         match self.ports.documents.abandon(pending.workspace_id, &pending.id).await {
-            Ok(_) => {
+            // A document that is not pending any more was swept together with its bytes, or became ready by a commit
+            // whose success was not reported: its bytes are not ours to delete.
+            Ok(false) => {}
+            Ok(true) => {
                 let target = BlobKey::document(pending.workspace_id, &pending.id);
                 if let Err(error) = self.ports.blobs.delete(&target).await {
                     tracing::warn!(document.id = %pending.id, error = &error as &dyn std::error::Error, "an abandoned copy stays for the sweeper");

@@ -116,7 +116,14 @@ mod tests {
 
     fn pending(number: u64, created_at: DateTime<Utc>) -> PendingDocument {
         let filename = "a".to_owned();
-        PendingDocument { id: document(number), workspace_id: workspace(), filename, size_bytes: 1, created_at }
+        PendingDocument {
+            id: document(number),
+            workspace_id: workspace(),
+            filename,
+            size_bytes: 1,
+            charged_bytes: 1,
+            created_at,
+        }
     }
 
     fn key(number: u64) -> BlobKey {

@@ -6,14 +6,16 @@ use chrono::{DateTime, Utc};
 use super::MemoryStore;
 use super::memory_store::{State, StoredClaim, StoredDocument};
 use crate::error::StoreError;
-use crate::file::{ClaimState, Document, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation};
+use crate::file::{
+    ClaimState, Document, DocumentQuota, DocumentRepository, IdempotencyClaim, PendingDocument, Reservation,
+};
 use crate::ids::{DocumentId, WorkspaceId};
 
 impl StoredDocument {
     fn holds(&self) -> (WorkspaceId, u64) {
         match self {
-            Self::Pending(document) => (document.workspace_id, document.size_bytes),
-            Self::Ready(document) => (document.workspace_id, document.size_bytes),
+            Self::Pending(document) => (document.workspace_id, document.charged_bytes),
+            Self::Ready(document, charged_bytes) => (document.workspace_id, *charged_bytes),
         }
     }
 }
@@ -28,6 +30,10 @@ impl State {
             .sum()
     }
 
+    fn document_count(&self, workspace_id: WorkspaceId) -> u64 {
+        self.documents.values().filter(|stored| stored.holds().0 == workspace_id).count() as u64
+    }
+
     fn claim_state(&self, claim: &IdempotencyClaim) -> ClaimState {
         let found = self.claims.get(&(claim.api_key, claim.operation, claim.key.clone()));
         let Some(stored) = found.filter(|stored| stored.made_at >= claim.not_before) else { return ClaimState::Free };
@@ -35,7 +41,7 @@ impl State {
             return ClaimState::Reused;
         }
         match self.documents.get(&stored.document) {
-            Some(StoredDocument::Ready(document)) => ClaimState::Done(document.clone()),
+            Some(StoredDocument::Ready(document, _)) => ClaimState::Done(document.clone()),
             Some(StoredDocument::Pending(_)) => ClaimState::InProgress,
             None => ClaimState::Free,
         }
@@ -64,7 +70,7 @@ impl DocumentRepository for MemoryStore {
     async fn reserve<'a>(
         &self,
         document: &PendingDocument,
-        quota_bytes: u64,
+        quota: DocumentQuota,
         claim: Option<&'a IdempotencyClaim>,
     ) -> Result<Reservation, StoreError> {
         let mut state = self.state();
@@ -79,9 +85,13 @@ impl DocumentRepository for MemoryStore {
         }
         let used_bytes = state.used_bytes(document.workspace_id);
         // A database counts in 63 bits, whatever the quota is.
-        let quota_bytes = quota_bytes.min(i64::MAX.unsigned_abs());
-        if used_bytes.checked_add(document.size_bytes).is_none_or(|sum| sum > quota_bytes) {
+        let quota_bytes = quota.bytes.min(i64::MAX.unsigned_abs());
+        if used_bytes.checked_add(document.charged_bytes).is_none_or(|sum| sum > quota_bytes) {
             return Ok(Reservation::QuotaExceeded { used_bytes });
+        }
+        let documents = state.document_count(document.workspace_id);
+        if documents >= quota.documents {
+            return Ok(Reservation::TooManyDocuments { documents });
         }
         if let Some(claim) = claim {
             let stored = StoredClaim {
@@ -113,7 +123,7 @@ impl DocumentRepository for MemoryStore {
             sha256: sha256.to_owned(),
             created_at: pending.created_at,
         };
-        state.documents.insert(id.clone(), StoredDocument::Ready(document.clone()));
+        state.documents.insert(id.clone(), StoredDocument::Ready(document.clone(), pending.charged_bytes));
         Ok(Some(document))
     }
 
@@ -144,7 +154,7 @@ impl DocumentRepository for MemoryStore {
 
     async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError> {
         Ok(match self.state().documents.get(id) {
-            Some(StoredDocument::Ready(document)) if document.workspace_id == workspace_id => Some(document.clone()),
+            Some(StoredDocument::Ready(document, _)) if document.workspace_id == workspace_id => Some(document.clone()),
             _ => None,
         })
     }

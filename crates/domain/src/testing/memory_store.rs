@@ -67,7 +67,8 @@ pub(super) struct StoredKey {
 
 pub(super) enum StoredDocument {
     Pending(PendingDocument),
-    Ready(Document),
+    /// With its charged bytes.
+    Ready(Document, u64),
 }
 
 pub(super) struct StoredClaim {

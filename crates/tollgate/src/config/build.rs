@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use adapters_blob::LocalBlobStore;
 use api_actix::ConnectionSettings;
 use domain::decision::DraftBounds;
 use domain::rate::RateLimits;
@@ -11,7 +12,7 @@ use ipnet::IpNet;
 
 use super::entries::{Entries, Table};
 use super::{
-    Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig, StorageConfig,
+    BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig, StorageConfig,
     WireNamesConfig, broadcast, endpoints, providers, retention, routing, urls,
 };
 
@@ -24,14 +25,12 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
     let providers = providers::providers(&entries.repeated("providers")?)?;
     let endpoints = endpoints::endpoints(&entries.repeated("endpoints")?, &providers)?;
     let models = routing::models(&entries.repeated("models")?)?;
-    let blobs = entries.single("blobs");
     let limits = limits(&entries.single("limits"))?;
     Ok(Config {
         file: file.map(Path::to_owned),
         server: server(&entries.single("server"), limits.request_timeout)?,
         storage: storage(&entries.single("storage"))?,
-        blobs_root: urls::blobs_folder(blobs.text("url").unwrap_or("file:tollgate-data/blobs"))
-            .map_err(|fault| blobs.fault("url", fault))?,
+        blobs: blobs(&entries.single("blobs"))?,
         sandbox_enabled: entries.single("sandbox").switch("enabled").unwrap_or(true),
         log: LogConfig {
             format: choice(&entries.single("log"), "format", &[("text", LogFormat::Text), ("json", LogFormat::Json)])?,
@@ -150,6 +149,16 @@ fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
     })
 }
 
+fn blobs(table: &Table) -> Result<BlobsConfig, ConfigError> {
+    let url = table.text("url").unwrap_or("file:tollgate-data/blobs");
+    // Shorter than the grain of file times it would tell nothing.
+    let quiet_period = within(table, "quiet_period_ms", 20..=60_000)?;
+    Ok(BlobsConfig {
+        root: urls::blobs_folder(url).map_err(|fault| table.fault("url", fault))?,
+        quiet_period: quiet_period.map_or(LocalBlobStore::QUIET_PERIOD, Duration::from_millis),
+    })
+}
+
 fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
     Ok(LimitsConfig {
         max_json_bytes: narrow(table, "max_json_bytes", table.positive("max_json_bytes", 8 * MIB)?)?,
@@ -160,6 +169,10 @@ fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
             .number("workspace_quota_bytes")
             .unwrap_or(10_240 * MIB)
             .min(i64::MAX.unsigned_abs()),
+        workspace_max_documents: table
+            .positive("workspace_max_documents", 1_000_000)?
+            .min(i64::MAX.unsigned_abs()),
+        min_charged_file_bytes: within(table, "min_charged_file_bytes", 0..=1024 * MIB)?.unwrap_or(1024),
         key_rates: rates(table, "requests_per_minute", "tokens_per_minute")?,
         workspace_rates: rates(table, "workspace_requests_per_minute", "workspace_tokens_per_minute")?,
         budget_wait: Duration::from_millis(within(table, "budget_wait_ms", 0..=60_000)?.unwrap_or(250)),

@@ -63,7 +63,7 @@ pub const SECTIONS: [Section; 14] = [
             ("max_page_count", Number),
         ],
     },
-    Section { name: "blobs", repeated: false, keys: &[("url", Text)] },
+    Section { name: "blobs", repeated: false, keys: &[("url", Text), ("quiet_period_ms", Number)] },
     Section {
         name: "limits",
         repeated: false,
@@ -72,6 +72,8 @@ pub const SECTIONS: [Section; 14] = [
             ("max_trace_bytes", Number),
             ("max_file_bytes", Number),
             ("workspace_quota_bytes", Number),
+            ("workspace_max_documents", Number),
+            ("min_charged_file_bytes", Number),
             ("requests_per_minute", Number),
             ("tokens_per_minute", Number),
             ("workspace_requests_per_minute", Number),

@@ -20,8 +20,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// `[storage]`
     pub storage: StorageConfig,
-    /// `[blobs]`: the folder.
-    pub blobs_root: PathBuf,
+    /// `[blobs]`
+    pub blobs: BlobsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[sandbox] enabled`
@@ -105,6 +105,15 @@ pub struct StorageConfig {
     pub max_page_count: Option<u64>,
 }
 
+/// `[blobs]`
+#[derive(Debug, Clone)]
+pub struct BlobsConfig {
+    /// The folder.
+    pub root: PathBuf,
+    /// How long a container file must not have changed before it is promoted.
+    pub quiet_period: Duration,
+}
+
 /// `[limits]`
 #[derive(Debug, Clone)]
 pub struct LimitsConfig {
@@ -116,6 +125,10 @@ pub struct LimitsConfig {
     pub max_file_bytes: u64,
     /// Most bytes of a workspace's documents.
     pub workspace_quota_bytes: u64,
+    /// Most documents of a workspace.
+    pub workspace_max_documents: u64,
+    /// Bytes that a document counts at least.
+    pub min_charged_file_bytes: u64,
     /// Rates of keys that have none of their own.
     pub key_rates: RateLimits,
     /// Rates of workspaces that have none of their own.

@@ -32,11 +32,13 @@ fn nothing_needs_to_be_said() {
     assert_eq!(config.server.wire_names, WireNamesConfig::Interface);
     assert_eq!(config.server.workers, None);
     assert_eq!(config.storage.file.to_str(), Some("tollgate-data/tollgate.db"));
-    assert_eq!(config.blobs_root.to_str(), Some("tollgate-data/blobs"));
+    assert_eq!(config.blobs.root.to_str(), Some("tollgate-data/blobs"));
     assert_eq!(config.limits.max_json_bytes, 8 * 1024 * 1024);
     assert_eq!(config.limits.draft_bounds.max_trace_bytes, 65_536);
     assert_eq!(config.limits.max_file_bytes, 104_857_600);
     assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
+    assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (1_000_000, 1_024));
+    assert_eq!(config.blobs.quiet_period, Duration::from_millis(100));
     assert!(config.limits.key_rates.is_none() && config.limits.workspace_rates.is_none());
     assert_eq!(config.server.metrics_listen, None);
     assert_eq!(config.limits.request_timeout, Duration::from_mins(1));
@@ -75,11 +77,14 @@ fn every_documented_key_is_read() {
         max_page_count = 5000
         [blobs]
         url = "file:/var/lib/tollgate/blobs"
+        quiet_period_ms = 21
         [limits]
         max_json_bytes = 1_000
         max_trace_bytes = 2
         max_file_bytes = 5368709120
         workspace_quota_bytes = 0
+        workspace_max_documents = 12
+        min_charged_file_bytes = 0
         requests_per_minute = 60
         tokens_per_minute = 61
         workspace_requests_per_minute = 62
@@ -126,6 +131,8 @@ fn every_documented_key_is_read() {
     assert_eq!(config.storage.max_page_count, Some(5_000));
     assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
+    assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (12, 0));
+    assert_eq!(config.blobs.quiet_period, Duration::from_millis(21));
     let rates = |rates: domain::rate::RateLimits| (rates.requests_per_minute, rates.tokens_per_minute);
     assert_eq!(rates(config.limits.key_rates), (Some(60), Some(61)));
     assert_eq!(rates(config.limits.workspace_rates), (Some(62), Some(63)));

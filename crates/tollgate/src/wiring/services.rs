@@ -13,7 +13,7 @@ use domain::api_key::Authenticate;
 use domain::budget::{Backlog, BacklogBounds, Ledger, SettleBacklog};
 use domain::container::BlobStore;
 use domain::decision::{SubmitDecision, SubmitDecisionPorts};
-use domain::file::{PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
+use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::{
     AssignKeysToGuardrail, ExplainGuardrail, ExplainGuardrailPorts, GuardrailPolicies, KnownNames,
 };
@@ -174,7 +174,11 @@ fn promote(config: &Config, stores: &Stores) -> PromoteContainerFile {
     };
     let limits = StorageLimits {
         max_file_bytes: config.limits.max_file_bytes,
-        workspace_quota_bytes: config.limits.workspace_quota_bytes,
+        quota: DocumentQuota {
+            bytes: config.limits.workspace_quota_bytes,
+            documents: config.limits.workspace_max_documents,
+        },
+        min_charged_bytes: config.limits.min_charged_file_bytes,
     };
     PromoteContainerFile::new(ports, limits)
 }

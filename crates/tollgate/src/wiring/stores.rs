@@ -84,9 +84,10 @@ impl Stores {
         if schema == Schema::UpToDate {
             migrate(&database, storage).await?;
         }
-        let root = &config.blobs_root;
+        let root = &config.blobs.root;
         let blobs = LocalBlobStore::open(root)
-            .with_context(|| format!("the blob store {} cannot be opened", root.display()))?;
+            .with_context(|| format!("the blob store {} cannot be opened", root.display()))?
+            .with_quiet_period(config.blobs.quiet_period);
         let keys = Arc::new(SeaOrmApiKeyRepository::new(database.clone()));
         let stores = Self {
             workspaces: Arc::new(SeaOrmWorkspaceRepository::new(database.clone())),

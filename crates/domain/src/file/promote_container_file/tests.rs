@@ -8,7 +8,8 @@ use crate::testing::{FixedClock, ManualTimer, SequentialIds};
 use mockall::Sequence;
 use rstest::rstest;
 
-const LIMITS: StorageLimits = StorageLimits { max_file_bytes: 1_000, workspace_quota_bytes: 5_000 };
+const QUOTA: DocumentQuota = DocumentQuota { bytes: 5_000, documents: 7 };
+const LIMITS: StorageLimits = StorageLimits { max_file_bytes: 1_000, quota: QUOTA, min_charged_bytes: 64 };
 /// `cfile_` and the encoded form of `out/report.csv`.
 const FILE: &str = "cfile_b3V0L3JlcG9ydC5jc3Y";
 
@@ -124,8 +125,8 @@ async fn quota_comes_before_bytes_and_bytes_before_visibility() {
             pending.id == expected.id
                 && pending.workspace_id == workspace()
                 && pending.filename == expected.filename
-                && pending.size_bytes == 10
-                && *quota == LIMITS.workspace_quota_bytes
+                && (pending.size_bytes, pending.charged_bytes) == (10, 64)
+                && *quota == QUOTA
                 && claim.is_none()
         })
         .once()
@@ -189,10 +190,57 @@ async fn a_full_quota_moves_no_byte() {
     mocks.documents.expect_reserve().returning(|_, _, _| Ok(Reservation::QuotaExceeded { used_bytes: 4_991 }));
     let error = mocks.promote(None).await.unwrap_err();
     assert!(
-        matches!(error, PromoteError::QuotaExceeded { quota_bytes: 5_000, used_bytes: 4_991, file_bytes: 10 }),
+        matches!(
+            error,
+            PromoteError::QuotaExceeded { quota_bytes: 5_000, used_bytes: 4_991, file_bytes: 10, charged_bytes: 64 }
+        ),
         "{error}"
     );
     assert_eq!(error.kind(), ErrorKind::Forbidden);
+}
+
+#[tokio::test]
+async fn promote_rejects_document_above_count_limit() {
+    let mut mocks = Mocks::default();
+    mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
+    mocks.documents.expect_reserve().returning(|_, _, _| Ok(Reservation::TooManyDocuments { documents: 7 }));
+    let error = mocks.promote(None).await.unwrap_err();
+    assert!(matches!(error, PromoteError::TooManyDocuments { max_documents: 7, documents: 7 }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Forbidden);
+}
+
+#[tokio::test]
+async fn promote_charges_a_large_file_by_its_size() {
+    let mut mocks = Mocks::default();
+    mocks.blobs.expect_stat().returning(|_| Ok(found(65)));
+    mocks
+        .documents
+        .expect_reserve()
+        .withf(|pending, _, _| (pending.size_bytes, pending.charged_bytes) == (65, 65))
+        .once()
+        .returning(|_, _, _| Ok(Reservation::TooManyDocuments { documents: 7 }));
+    mocks.promote(None).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn promote_rejects_hard_link_and_undoes_the_reservation() {
+    let mut mocks = Mocks::up_to_the_copy();
+    mocks.blobs.expect_copy().once().returning(|_, _, _| Ok(CopyOutcome::SourceLinked { links: 2 }));
+    mocks.expect_undone(1);
+    let error = mocks.promote(None).await.unwrap_err();
+    assert!(matches!(error, PromoteError::HardLinked { links: 2 }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+}
+
+#[tokio::test]
+async fn promote_keeps_the_bytes_of_a_document_that_is_not_pending_any_more() {
+    let mut mocks = Mocks::up_to_the_copy();
+    mocks.blobs.expect_copy().returning(|_, _, _| Ok(copied()));
+    // As where a commit succeeds and its answer is lost.
+    mocks.documents.expect_mark_ready().returning(|_, _, _, _| Err(away()));
+    mocks.documents.expect_abandon().once().returning(|_, _| Ok(false));
+    mocks.blobs.expect_delete().never();
+    assert_eq!(mocks.promote(None).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use super::super::join_all;
 use super::Stores;
 use super::samples::{add_key, add_workspace, at, document_id, hash, inference_key, workspace_id};
-use crate::file::{ClaimState, Document, IdempotencyClaim, PendingDocument, Reservation};
+use crate::file::{ClaimState, Document, DocumentQuota, IdempotencyClaim, PendingDocument, Reservation};
 
 suite! {
     /// Every case of the port's contract.
@@ -17,6 +17,8 @@ suite! {
         the_quota_is_met_to_the_byte,
         reserve_is_rejected_when_the_sum_would_overflow,
         rivals_never_exceed_the_quota,
+        the_number_of_documents_is_bounded,
+        the_charged_bytes_count,
         the_workspaces_own_record_shows_what_is_used,
         a_claim_goes_through_its_states,
         a_claim_is_of_one_key_operation_and_subject,
@@ -42,8 +44,14 @@ fn pending(number: u64, workspace: u64, size_bytes: u64) -> PendingDocument {
         workspace_id: workspace_id(workspace),
         filename: format!("out/späce {number}'.csv"),
         size_bytes,
+        charged_bytes: size_bytes,
         created_at: at(i64::try_from(number).unwrap()),
     }
+}
+
+/// A quota of bytes alone.
+fn of_bytes(bytes: u64) -> DocumentQuota {
+    DocumentQuota { bytes, documents: u64::MAX }
 }
 
 fn ready(pending: &PendingDocument) -> Document {
@@ -69,11 +77,11 @@ fn claim(key: &str, subject: &str) -> IdempotencyClaim {
 }
 
 async fn reserve(stores: &Stores, document: &PendingDocument, quota: u64) -> Reservation {
-    stores.documents.reserve(document, quota, None).await.unwrap()
+    stores.documents.reserve(document, of_bytes(quota), None).await.unwrap()
 }
 
 async fn reserve_with(stores: &Stores, document: &PendingDocument, claim: &IdempotencyClaim) -> Reservation {
-    stores.documents.reserve(document, 1_000, Some(claim)).await.unwrap()
+    stores.documents.reserve(document, of_bytes(1_000), Some(claim)).await.unwrap()
 }
 
 async fn make_ready(stores: &Stores, pending: &PendingDocument) -> Option<Document> {
@@ -186,6 +194,43 @@ async fn rivals_never_exceed_the_quota(stores: &Stores) {
     assert_eq!(used(stores, 1).await, 1_000);
 }
 
+async fn the_number_of_documents_is_bounded(stores: &Stores) {
+    furnish(stores).await;
+    let reserve = async |number, workspace, documents| {
+        let quota = DocumentQuota { bytes: u64::MAX, documents };
+        stores.documents.reserve(&pending(number, workspace, 0), quota, None).await.unwrap()
+    };
+    assert_eq!(reserve(1, 1, 2).await, Reservation::Reserved);
+    make_ready(stores, &pending(1, 1, 0)).await;
+    assert_eq!(reserve(2, 1, 2).await, Reservation::Reserved, "the last one");
+    assert_eq!(reserve(3, 1, 2).await, Reservation::TooManyDocuments { documents: 2 });
+    assert_eq!(stores.documents.unknown(&[document_id(3)]).await.unwrap(), [document_id(3)], "nothing was changed");
+    assert_eq!(reserve(4, 2, 2).await, Reservation::Reserved, "another workspace has a bound of its own");
+    assert_eq!(reserve(5, 1, 0).await, Reservation::TooManyDocuments { documents: 2 });
+    stores.documents.abandon(workspace_id(1), &document_id(2)).await.unwrap();
+    assert_eq!(reserve(6, 1, 2).await, Reservation::Reserved, "an abandoned document does not count");
+    stores.documents.abandon_stale(at(100)).await.unwrap();
+    assert_eq!(reserve(7, 1, 2).await, Reservation::Reserved, "neither does a stale one");
+    assert_eq!(reserve(8, 1, 2).await, Reservation::TooManyDocuments { documents: 2 });
+    let rivals = (20..32).map(|number| reserve(number, 2, 5));
+    let results = join_all(rivals).await;
+    let reserved = results.iter().filter(|result| **result == Reservation::Reserved).count();
+    assert_eq!(reserved, 5, "{results:?}");
+}
+
+async fn the_charged_bytes_count(stores: &Stores) {
+    furnish(stores).await;
+    let empty = |number| PendingDocument { charged_bytes: 40, ..pending(number, 1, 0) };
+    for number in [1, 2] {
+        assert_eq!(reserve(stores, &empty(number), 100).await, Reservation::Reserved);
+    }
+    assert_eq!(reserve(stores, &empty(3), 100).await, Reservation::QuotaExceeded { used_bytes: 80 });
+    let document = make_ready(stores, &empty(1)).await.unwrap();
+    assert_eq!(document.size_bytes, 0, "a document shows its own size");
+    stores.documents.abandon(workspace_id(1), &document_id(2)).await.unwrap();
+    assert_eq!(used(stores, 1).await, 40, "what was charged is returned");
+}
+
 async fn the_workspaces_own_record_shows_what_is_used(stores: &Stores) {
     furnish(stores).await;
     reserve(stores, &pending(1, 1, 60), 100).await;
@@ -271,7 +316,7 @@ async fn of_rival_claims_one_is_reserved(stores: &Stores) {
     let rivals = (1..=12).map(|number| async move {
         // There is room for one: a rival must not be told that the quota is exceeded by the very call that it repeats.
         let document = pending(number, 1, 100);
-        stores.documents.reserve(&document, 100, Some(&claim("k1", "c/a"))).await.unwrap()
+        stores.documents.reserve(&document, of_bytes(100), Some(&claim("k1", "c/a"))).await.unwrap()
     });
     let results = join_all(rivals).await;
     let count = |wanted: &Reservation| results.iter().filter(|result| *result == wanted).count();

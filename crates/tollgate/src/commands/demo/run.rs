@@ -77,7 +77,7 @@ fn config(folder: &Path) -> anyhow::Result<Config> {
     let path = database.to_str().context("the temporary folder's name is not UTF-8")?;
     config.storage.url = format!("sqlite://{}", path.replace('%', "%25").replace('?', "%3F"));
     config.storage.file = database;
-    config.blobs_root = folder.join("blobs");
+    config.blobs.root = folder.join("blobs");
     Ok(config)
 }
 
@@ -142,6 +142,6 @@ mod tests {
         let config = config(Path::new("/tmp/a?b")).unwrap();
         assert_eq!(config.storage.url, "sqlite:///tmp/a%3Fb/tollgate.db");
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:0");
-        assert!(config.blobs_root.starts_with("/tmp/a?b") && config.providers.is_empty());
+        assert!(config.blobs.root.starts_with("/tmp/a?b") && config.providers.is_empty());
     }
 }

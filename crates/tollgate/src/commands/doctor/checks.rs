@@ -56,7 +56,7 @@ pub async fn blobs(context: &Context, stores: &Stores) -> Check {
         let key = BlobKey::container_file(nobody, &"tollgate-doctor".parse()?, &"probe".parse()?);
         stores.blobs.put(&key, Box::new(OneByte(Some(b'.')))).await?;
         stores.blobs.delete(&key).await?;
-        Ok::<_, anyhow::Error>(format!("{} can be written", context.config.blobs_root.display()))
+        Ok::<_, anyhow::Error>(format!("{} can be written", context.config.blobs.root.display()))
     };
     Check::of("blobs", probe.await)
 }

@@ -1,0 +1,134 @@
+use super::*;
+use crate::source::Opened;
+use crate::tree;
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::time::Duration;
+
+const QUIET: Duration = Duration::from_millis(30);
+
+struct Copied {
+    folder: tempfile::TempDir,
+    outcome: Result<CopyOutcome, StoreError>,
+}
+
+/// Copies a file of four pieces; `before` runs when the file was opened, `between` after each piece, both with the
+/// path of the source.
+fn copy_with(given_up: GivenUp, before: impl FnOnce(&Path), mut between: impl FnMut(&Path)) -> Copied {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("from");
+    std::fs::write(&path, vec![b'x'; 4 * PIECE]).unwrap();
+    std::fs::create_dir(folder.path().join(tree::PARTIAL)).unwrap();
+    let root = OwnedFd::from(File::open(folder.path()).unwrap());
+    let partial = Arc::new(OwnedFd::from(File::open(folder.path().join(tree::PARTIAL)).unwrap()));
+    let (from, to) = (Place::of("from").unwrap(), Place::of("to").unwrap());
+    let Ok(Opened::After(wait, source)) = Source::open(&root, &from, QUIET) else { panic!("it cannot be opened") };
+    // On older systems files are dated by a clock of a few milliseconds' grain.
+    std::thread::sleep(Duration::from_millis(20));
+    before(&path);
+    std::thread::sleep(wait);
+    let copy = Copy { root: &root, partial: &partial, from, to, given_up };
+    let outcome = copy.run(source, || between(&path));
+    let left = std::fs::read_dir(folder.path().join(tree::PARTIAL)).unwrap().count();
+    assert_eq!(left, 0, "something half-written is left");
+    Copied { folder, outcome }
+}
+
+fn copy(between: impl FnMut(&Path)) -> Copied {
+    copy_with(GivenUp::default(), |_| {}, between)
+}
+
+#[track_caller]
+fn assert_changed(copied: Copied) {
+    assert_eq!(copied.outcome.unwrap(), CopyOutcome::SourceChanged);
+    assert!(!copied.folder.path().join("to").exists());
+}
+
+fn writable(path: &Path) -> File {
+    OpenOptions::new().write(true).open(path).unwrap()
+}
+
+#[test]
+fn a_source_that_stays_as_it_is_is_copied() {
+    let copied = copy(|_| {});
+    assert!(matches!(copied.outcome.unwrap(), CopyOutcome::Copied(_)));
+    assert_eq!(std::fs::read(copied.folder.path().join("to")).unwrap(), vec![b'x'; 4 * PIECE]);
+}
+
+#[test]
+fn a_source_that_is_cut_short_on_the_way_has_changed() {
+    assert_changed(copy(|path| writable(path).set_len(PIECE as u64).unwrap()));
+}
+
+#[test]
+fn a_source_that_grows_on_the_way_has_changed() {
+    assert_changed(copy(|path| {
+        OpenOptions::new().append(true).open(path).unwrap().write_all(b"more").unwrap();
+    }));
+}
+
+#[test]
+fn a_source_that_is_overwritten_in_place_has_changed() {
+    assert_changed(copy(|path| writable(path).write_all(b"y").unwrap()));
+}
+
+#[test]
+fn a_source_whose_times_are_set_back_after_a_write_has_changed() {
+    assert_changed(copy(|path| {
+        let modified = std::fs::metadata(path).unwrap().modified().unwrap();
+        let mut file = writable(path);
+        file.write_all(b"y").unwrap();
+        file.set_modified(modified).unwrap();
+    }));
+}
+
+#[test]
+fn a_source_that_is_written_between_opening_and_copying_has_changed() {
+    assert_changed(copy_with(GivenUp::default(), |path| writable(path).write_all(b"y").unwrap(), |_| {}));
+}
+
+#[test]
+fn a_source_that_is_replaced_between_opening_and_copying_has_changed() {
+    let replace = |path: &Path| {
+        std::fs::write(path.with_extension("new"), vec![b'y'; 4 * PIECE]).unwrap();
+        std::fs::rename(path.with_extension("new"), path).unwrap();
+    };
+    assert_changed(copy_with(GivenUp::default(), replace, |_| {}));
+}
+
+#[test]
+fn a_source_that_gets_a_second_name_on_the_way_has_changed() {
+    assert_changed(copy(|path| {
+        // The second and later pieces find the link.
+        let _ = std::fs::hard_link(path, path.with_extension("link"));
+    }));
+}
+
+#[test]
+fn a_second_reading_that_differs_is_seen_without_any_times() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("from"), b"new").unwrap();
+    let root = OwnedFd::from(File::open(folder.path()).unwrap());
+    let place = Place::of("from").unwrap();
+    let Ok(Opened::After(_, mut source)) = Source::open(&root, &place, QUIET) else { panic!("it cannot be opened") };
+    let hash = |bytes: &[u8]| -> Hash { Sha256::digest(bytes).into() };
+    assert!(source.reads_as(&hash(b"new"), || false).unwrap());
+    assert!(!source.reads_as(&hash(b"old"), || false).unwrap());
+}
+
+#[test]
+fn a_copy_that_nobody_waits_for_ends() {
+    let given_up = GivenUp::default();
+    let mut pieces = 0;
+    let copied = copy_with(
+        given_up.clone(),
+        |_| {},
+        |_| {
+            pieces += 1;
+            drop(GiveUpOnDrop(given_up.clone()));
+        },
+    );
+    assert!(matches!(copied.outcome, Err(StoreError::Unavailable(_))));
+    assert_eq!(pieces, 1);
+    assert!(!copied.folder.path().join("to").exists());
+}

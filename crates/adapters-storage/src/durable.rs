@@ -1,0 +1,134 @@
+//! Transactions that survive the loss of power, whatever the rest of the database is set to.
+
+use std::ops::Deref;
+
+use domain::error::StoreError;
+use sea_orm::sqlx::Sqlite;
+use sea_orm::sqlx::pool::PoolConnection;
+use sea_orm::{DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqlxSqliteConnector};
+
+use crate::database::{Database, begin_immediate};
+use crate::errors::store_error;
+use crate::location::{Access, Location};
+use crate::settings::{StorageSettings, Synchronous};
+use crate::sqlite;
+
+/// A connection whose commits are synced to disk before they are reported; `None` where those of the connection that
+/// writes are synced as well, or nothing is written.
+pub(crate) struct DurableConnection(Option<DatabaseConnection>);
+
+impl DurableConnection {
+    /// Opens the connection when it is first needed.
+    pub(crate) fn new(settings: &StorageSettings, location: &Location) -> Self {
+        let is_needed = settings.synchronous != Synchronous::Full && location.access != Access::ReadOnly;
+        Self(is_needed.then(|| SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::durable_writer(settings, location))))
+    }
+
+    pub(crate) fn get(&self) -> Option<&DatabaseConnection> {
+        self.0.as_ref()
+    }
+}
+
+/// A transaction whose commit is synced to disk, with everything that was committed before it.
+pub(crate) struct DurableTransaction {
+    transaction: DatabaseTransaction,
+    /// The connection that writes, so that nobody else of this process competes for the lock. Released last.
+    _turn: Option<PoolConnection<Sqlite>>,
+}
+
+impl DurableTransaction {
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        self.transaction.commit().await.map_err(store_error)
+    }
+}
+
+impl Deref for DurableTransaction {
+    type Target = DatabaseTransaction;
+
+    fn deref(&self) -> &DatabaseTransaction {
+        &self.transaction
+    }
+}
+
+impl Database {
+    /// Begins a transaction like [`Database::begin`] whose commit survives the loss of power in every mode.
+    pub(crate) async fn begin_durable(&self) -> Result<DurableTransaction, StoreError> {
+        let Some(durable) = self.durable().get() else {
+            return Ok(DurableTransaction { transaction: self.begin().await?, _turn: None });
+        };
+        self.check_file()?;
+        let turn = self.take_turn().await;
+        let turn = turn.map_err(|error| store_error(DbErr::Conn(RuntimeErr::SqlxError(error.into()))))?;
+        let transaction = begin_immediate(durable).await?;
+        Ok(DurableTransaction { transaction, _turn: Some(turn) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::testing::FixedClock;
+    use sea_orm::{ConnectionTrait, DbBackend, Statement};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    async fn open(synchronous: Synchronous) -> (TempDir, Database) {
+        let folder = TempDir::new().unwrap();
+        let url = format!("sqlite://{}", folder.path().join("a.db").display());
+        let settings = StorageSettings { synchronous, ..StorageSettings::new(url) };
+        let clock = Arc::new(FixedClock::at(chrono::DateTime::UNIX_EPOCH));
+        (folder, Database::open(&settings, clock).await.unwrap())
+    }
+
+    async fn synchronous(connection: &impl ConnectionTrait) -> i64 {
+        let pragma = Statement::from_string(DbBackend::Sqlite, "PRAGMA synchronous");
+        connection.query_one_raw(pragma).await.unwrap().unwrap().try_get_by_index(0).unwrap()
+    }
+
+    const NORMAL: i64 = 1;
+    const FULL: i64 = 2;
+
+    #[tokio::test]
+    async fn durable_transaction_is_synced_in_every_mode() {
+        for (mode, other) in [(Synchronous::Normal, NORMAL), (Synchronous::Full, FULL)] {
+            let (_folder, database) = open(mode).await;
+            let transaction = database.begin().await.unwrap();
+            assert_eq!(synchronous(&transaction).await, other);
+            transaction.commit().await.unwrap();
+            let transaction = database.begin_durable().await.unwrap();
+            assert_eq!(synchronous(&*transaction).await, FULL, "{mode:?}");
+            transaction.commit().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn durable_and_other_transactions_take_turns() {
+        let (_folder, database) = open(Synchronous::Normal).await;
+        database.writer().unwrap().execute_unprepared("CREATE TABLE t (n INTEGER PRIMARY KEY)").await.unwrap();
+        let add = |number: i64| {
+            let database = &database;
+            async move {
+                let insert = format!("INSERT INTO t VALUES ({number})");
+                if number % 2 == 0 {
+                    let transaction = database.begin_durable().await.unwrap();
+                    transaction.execute_unprepared(&insert).await.unwrap();
+                    transaction.commit().await.unwrap();
+                } else {
+                    let transaction = database.begin().await.unwrap();
+                    transaction.execute_unprepared(&insert).await.unwrap();
+                    transaction.commit().await.unwrap();
+                }
+            }
+        };
+        futures_util::future::join_all((0..40).map(add)).await;
+        let dropped = database.begin_durable().await.unwrap();
+        dropped.execute_unprepared("INSERT INTO t VALUES (100)").await.unwrap();
+        drop(dropped);
+        let transaction = database.begin().await.unwrap();
+        let count = Statement::from_string(DbBackend::Sqlite, "SELECT COUNT(*) FROM t");
+        let count: i64 = transaction.query_one_raw(count).await.unwrap().unwrap().try_get_by_index(0).unwrap();
+        assert_eq!(count, 40, "a dropped transaction is undone");
+    }
+}

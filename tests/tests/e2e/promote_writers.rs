@@ -1,0 +1,187 @@
+//! Container files that have other names, or that are written while they are promoted.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::time::{Instant, sleep};
+
+use crate::promote::file_id;
+use crate::world::World;
+
+#[tokio::test]
+async fn promote_rejects_file_with_a_second_hard_link() -> Result<()> {
+    let world = World::start("").await?;
+    let workspace = world.instance.default_workspace().await?;
+    let other = world.instance.workspace("other").await?;
+    let secret = world.instance.container_file(&other, "sess_b", "secret")?;
+    std::fs::write(&secret, b"of another workspace")?;
+    let cases = [("other", secret.clone()), ("database", world.instance.database())];
+    for (name, target) in cases {
+        let link = world.instance.container_file(&workspace, "sess_a", name)?;
+        std::fs::hard_link(&target, &link)?;
+        let reply = world.server.promote(&world.inference.secret, "sess_a", &file_id(name)).await?;
+        let envelope = reply.envelope(400)?;
+        let message = envelope["error"]["message"].as_str().context("no message")?;
+        ensure!(message.contains("2 hard links") && message.contains("copy it"), "{message}");
+        ensure!(world.instance.document_blobs()?.is_empty(), "{name} was copied");
+        std::fs::remove_file(link)?;
+    }
+    // A copy is a file of its own.
+    let own = world.instance.container_file(&workspace, "sess_a", "own")?;
+    std::fs::copy(&secret, own)?;
+    world.server.promote(&world.inference.secret, "sess_a", &file_id("own")).await?.ok()?;
+    world.server.ensure_healthy().await
+}
+
+#[tokio::test]
+async fn promote_bounds_the_number_of_documents_and_charges_empty_files() -> Result<()> {
+    let world = World::start("[limits]\nworkspace_quota_bytes = 3000\n").await?;
+    let id = world.instance.put("sess_a", "empty", b"").await?;
+    let promote = async || world.server.promote(&world.inference.secret, "sess_a", &id).await;
+    for _ in 0..2 {
+        promote().await?.ok()?;
+    }
+    let metadata = promote().await?.envelope(403)?["error"]["metadata"].clone();
+    ensure!(metadata["used_bytes"] == 2048 && metadata["charged_bytes"] == 1024, "{metadata}");
+    ensure!(metadata["file_bytes"] == 0, "{metadata}");
+
+    let world = World::start("[limits]\nworkspace_max_documents = 2\n").await?;
+    let id = world.instance.put("sess_a", "empty", b"").await?;
+    let promote = async || world.server.promote(&world.inference.secret, "sess_a", &id).await;
+    for _ in 0..2 {
+        promote().await?.ok()?;
+    }
+    let envelope = promote().await?.error(403, "the workspace has 2 documents and may have 2")?;
+    let metadata = &envelope["error"]["metadata"];
+    ensure!(metadata["max_documents"] == 2 && metadata["documents"] == 2, "{envelope}");
+    ensure!(world.instance.document_blobs()?.len() == 2);
+    Ok(())
+}
+
+/// The size of a file that is written while it is promoted: many pages, and quickly copied.
+const SIZE: usize = 1_500_000;
+const PROMOTIONS: usize = 25;
+
+/// A writer that goes back and forth between a version of `a` alone and one of `b` alone; it ends when it is dropped.
+enum Writer {
+    /// Stores into a shared mapping. A mapping needs unsafe code here, so another program makes it.
+    Mapping(Child),
+    /// Writes the halves of a version with a pause between them.
+    Halves { stop: Arc<AtomicBool>, thread: Option<JoinHandle<()>> },
+}
+
+const MAPPING: &str = "\
+import mmap, sys
+with open(sys.argv[1], 'r+b') as file:
+    pages = mmap.mmap(file.fileno(), 0)
+a, b = b'a' * len(pages), b'b' * len(pages)
+print('mapped', flush=True)
+while True:
+    pages[:] = b
+    pages[:] = a
+";
+
+impl Writer {
+    fn mapping(path: &Path) -> Result<Self> {
+        use std::io::BufRead;
+        let mut command = Command::new("python3");
+        command.args(["-c", MAPPING]).arg(path).stdout(Stdio::piped());
+        let mut child = command.spawn().context("this test needs python3")?;
+        let stdout = child.stdout.take().context("no output")?;
+        let writer = Self::Mapping(child);
+        let mut line = String::new();
+        std::io::BufReader::new(stdout).read_line(&mut line)?;
+        ensure!(line == "mapped\n", "the writer did not start: {line:?}");
+        Ok(writer)
+    }
+
+    fn halves(path: &Path) -> Result<Self> {
+        let file = File::options().write(true).open(path)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            for version in [b'b', b'a'].into_iter().cycle() {
+                for half in 0..2 {
+                    let piece = vec![version; SIZE / 2];
+                    if stopped.load(Ordering::Relaxed) || file.write_all_at(&piece, half * piece.len() as u64).is_err() {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(15));
+                }
+            }
+        });
+        Ok(Self::Halves { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        match self {
+            Self::Mapping(child) => {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            Self::Halves { stop, thread } => {
+                stop.store(true, Ordering::Relaxed);
+                if let Some(thread) = thread.take() {
+                    let _ = thread.join();
+                }
+            }
+        }
+    }
+}
+
+fn is_one_version(document: &PathBuf) -> Result<bool> {
+    let content = std::fs::read(document)?;
+    Ok(content.len() == SIZE && content.iter().all(|byte| *byte == content[0]))
+}
+
+async fn promote_under(writer: impl FnOnce(&Path) -> Result<Writer>) -> Result<()> {
+    let world = World::start("").await?;
+    let workspace = world.instance.default_workspace().await?;
+    let path = world.instance.container_file(&workspace, "sess_a", "written")?;
+    std::fs::write(&path, vec![b'a'; SIZE])?;
+    let promote = async || world.server.promote(&world.inference.secret, "sess_a", &file_id("written")).await;
+    let writer = writer(&path)?;
+    let mut promoted = 0;
+    for _ in 0..PROMOTIONS {
+        let reply = promote().await?;
+        if reply.status == 200 {
+            promoted += 1;
+        } else {
+            let envelope = reply.envelope(503)?;
+            let reason = &envelope["error"]["metadata"]["reason"];
+            ensure!(reason.as_str().is_some_and(|reason| reason.contains("changed")), "{envelope}");
+        }
+    }
+    let documents = world.instance.document_blobs()?;
+    ensure!(documents.len() == promoted, "{promoted} of {documents:?}");
+    for document in &documents {
+        ensure!(is_one_version(document)?, "{} mixes two versions", document.display());
+    }
+    drop(writer);
+    std::fs::write(&path, vec![b'c'; SIZE])?;
+    let since = Instant::now();
+    while promote().await?.status != 200 {
+        ensure!(since.elapsed() < Duration::from_secs(10), "a file that nobody writes is not promoted");
+        sleep(Duration::from_millis(20)).await;
+    }
+    world.server.ensure_healthy().await
+}
+
+#[tokio::test]
+async fn promoted_document_is_one_version_under_a_writer_with_a_shared_mapping() -> Result<()> {
+    promote_under(Writer::mapping).await
+}
+
+#[tokio::test]
+async fn promoted_document_is_one_version_under_a_slow_writer() -> Result<()> {
+    promote_under(Writer::halves).await
+}
