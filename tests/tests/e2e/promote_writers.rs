@@ -110,7 +110,8 @@ impl Writer {
             for version in [b'b', b'a'].into_iter().cycle() {
                 for half in 0..2 {
                     let piece = vec![version; SIZE / 2];
-                    if stopped.load(Ordering::Relaxed) || file.write_all_at(&piece, half * piece.len() as u64).is_err() {
+                    if stopped.load(Ordering::Relaxed) || file.write_all_at(&piece, half * piece.len() as u64).is_err()
+                    {
                         return;
                     }
                     std::thread::sleep(Duration::from_millis(15));

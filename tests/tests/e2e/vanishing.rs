@@ -11,7 +11,8 @@ use tollgate_tests::{Call, Reply, files_below, promotion};
 use crate::promote::{file_id, used_bytes};
 use crate::world::World;
 
-const LIMITS: &str = "[limits]\nmax_file_bytes = 8589934592\nworkspace_quota_bytes = 6000000000\nmin_charged_file_bytes = 0\n";
+const LIMITS: &str =
+    "[limits]\nmax_file_bytes = 8589934592\nworkspace_quota_bytes = 6000000000\nmin_charged_file_bytes = 0\n";
 /// Large enough that a copy is still under way when something happens to it.
 const LARGE: u64 = 4_000_000_000;
 

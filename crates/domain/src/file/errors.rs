@@ -55,7 +55,9 @@ pub enum PromoteError {
         documents: u64,
     },
     /// The container file has more names than one, and the others may lie outside of the container.
-    #[error("the container file has {links} hard links; only a file with a single link can be promoted: copy it and promote the copy")]
+    #[error(
+        "the container file has {links} hard links; only a file with a single link can be promoted: copy it and promote the copy"
+    )]
     HardLinked {
         /// The number of its names.
         links: u64,

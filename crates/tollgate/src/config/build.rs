@@ -12,8 +12,8 @@ use ipnet::IpNet;
 
 use super::entries::{Entries, Table};
 use super::{
-    BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig, StorageConfig,
-    WireNamesConfig, broadcast, endpoints, providers, retention, routing, urls,
+    BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig,
+    StorageConfig, WireNamesConfig, broadcast, endpoints, providers, retention, routing, urls,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -169,9 +169,7 @@ fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
             .number("workspace_quota_bytes")
             .unwrap_or(10_240 * MIB)
             .min(i64::MAX.unsigned_abs()),
-        workspace_max_documents: table
-            .positive("workspace_max_documents", 1_000_000)?
-            .min(i64::MAX.unsigned_abs()),
+        workspace_max_documents: table.positive("workspace_max_documents", 1_000_000)?.min(i64::MAX.unsigned_abs()),
         min_charged_file_bytes: within(table, "min_charged_file_bytes", 0..=1024 * MIB)?.unwrap_or(1024),
         key_rates: rates(table, "requests_per_minute", "tokens_per_minute")?,
         workspace_rates: rates(table, "workspace_requests_per_minute", "workspace_tokens_per_minute")?,
