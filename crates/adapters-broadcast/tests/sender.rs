@@ -145,7 +145,7 @@ async fn silence_ends_in_time_and_an_endless_answer_does_not_matter() {
     assert!(failed.reason.contains("within 500 ms"), "{}", failed.reason);
     let (url, _served) = receiver("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
     assert_eq!(send(&url).await, Ok(()), "its status has counted");
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test]

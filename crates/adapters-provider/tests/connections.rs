@@ -37,11 +37,16 @@ async fn one_connection_serves_many_calls() {
 
 #[tokio::test]
 async fn calls_at_once_go_over_connections_of_their_own() {
-    let upstream = Upstream::start(|mut socket| async move {
-        while read_request(&mut socket).await.is_some() {
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-            if socket.write_all(support::ok(support::ANSWER).as_bytes()).await.is_err() {
-                break;
+    // None is answered before all have arrived.
+    let all = Arc::new(tokio::sync::Barrier::new(3));
+    let upstream = Upstream::start(move |mut socket| {
+        let all = Arc::clone(&all);
+        async move {
+            while read_request(&mut socket).await.is_some() {
+                all.wait().await;
+                if socket.write_all(support::ok(support::ANSWER).as_bytes()).await.is_err() {
+                    break;
+                }
             }
         }
     })

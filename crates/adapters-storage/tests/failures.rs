@@ -114,7 +114,7 @@ async fn a_lock_that_another_process_holds_is_waited_for_and_then_unavailable() 
     let took = begun.elapsed();
     unavailable("insert", &refused);
     assert!(took >= Duration::from_millis(150), "the lock was not waited for: {took:?}");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
     every_write_is_unavailable(&database).await;
     nothing_has_changed(&database).await;
     database.probe().await.unwrap();

@@ -12,7 +12,6 @@ use domain::file::{DocumentRepository, Reservation};
 use domain::guardrail::GuardrailRepository;
 use domain::workspace::{Workspace, WorkspaceRepository};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 async fn handles(folder: &Folder, count: usize) -> Vec<Database> {
     let mut starting = JoinSet::new();
@@ -103,12 +102,8 @@ async fn a_hundred_thousand_keys_are_assigned_in_one_call() {
     }
     let hashes = add_keys(&folder, 100_000).await;
     for (what, guardrail) in [("fresh", 1), ("again", 1), ("replacing", 2)] {
-        let begun = Instant::now();
-        assert_eq!(
-            guardrails.assign_keys(guardrail_id(guardrail), &hashes, &common::audit()).await.unwrap(),
-            Some(100_000)
-        );
-        println!("100,000 keys, {what}: {:?}", begun.elapsed());
+        let assigned = guardrails.assign_keys(guardrail_id(guardrail), &hashes, &common::audit()).await.unwrap();
+        assert_eq!(assigned, Some(100_000), "{what}");
     }
     assert_eq!(guardrails.count_keys(guardrail_id(1)).await.unwrap(), 0);
     assert_eq!(guardrails.count_keys(guardrail_id(2)).await.unwrap(), 100_000);

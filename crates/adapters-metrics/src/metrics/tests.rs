@@ -1,6 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::api_key::ApiKeyHash;
@@ -199,26 +199,4 @@ fn what_others_keep_is_read_at_each_scrape() {
     assert_value(&metrics, "tollgate_queue", "7");
     assert_value(&metrics, r#"tollgate_build_info{version="1.2.3"}"#, "1");
     assert!(metrics.text().ends_with("# EOF\n"));
-}
-
-/// Printed and not asserted: a machine at work is slow.
-#[test]
-#[expect(clippy::disallowed_methods, reason = "a stopwatch needs no port")]
-fn what_recording_costs() {
-    let metrics = metrics();
-    let record = record(vec![attempt("alpha", "completed", 1, 9)], UsageShare::WHOLE);
-    let rounds = 10_000;
-    let timed = |what: &str, work: &dyn Fn()| {
-        let began = Instant::now();
-        (0..rounds).for_each(|_| work());
-        eprintln!("{what}: {:?}", began.elapsed() / rounds);
-    };
-    timed("an answer at the edge", &|| metrics.edge().answered(Some("/a"), "GET", 200, Duration::from_millis(1)));
-    timed("a place taken and given back", &|| {
-        metrics.edge().entered();
-        metrics.edge().left();
-    });
-    timed("a settled request", &|| metrics.settled(&record));
-    timed("a reservation", &|| metrics.reserved(None, Duration::from_micros(80)));
-    timed("a scrape", &|| drop(metrics.text()));
 }

@@ -58,6 +58,21 @@ mod tests {
     }
 
     #[test]
+    fn ten_days_are_bounded_in_every_notation() {
+        let date = ("date", "Sat, 01 Jan 2000 00:00:00 GMT");
+        for ten_days in [
+            ("retry-after", "864000"),
+            ("retry-after", "864000.5"),
+            ("retry-after-ms", "864000000"),
+            ("retry-after", "Tue, 11 Jan 2000 00:00:00 GMT"),
+        ] {
+            assert_eq!(after(&[ten_days, date]), Some(LONGEST), "{ten_days:?}");
+        }
+        assert_eq!(after(&[("retry-after", "86400")]), Some(LONGEST));
+        assert_eq!(after(&[("retry-after", "86399")]), Some(LONGEST - Duration::from_secs(1)));
+    }
+
+    #[test]
     fn odd_values_are_ignored_or_bounded() {
         assert_eq!(after(&[]), None);
         for odd in ["-1", "soon", "", "1e9", "NaN", "inf", "1.2.3"] {

@@ -372,10 +372,10 @@ async fn all_calls_share_one_deadline() {
     })
     .await;
     let began = tokio::time::Instant::now();
-    let patience = Duration::from_millis(300);
+    let patience = Duration::from_secs(1);
     let failure = server.decide_within(&choice_of(255), by(ChatMethod::Logprobs), patience).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::TimedOut);
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < Duration::from_secs(15));
     assert_eq!(failure.usage, None, "the call that stalled may be billed");
     assert!(failure.sent_bytes > 0);
 }
