@@ -5,6 +5,7 @@
 //! limit, whatever runs at the same time.
 
 mod admission;
+pub mod allowances;
 mod backlog;
 mod bill;
 mod errors;
