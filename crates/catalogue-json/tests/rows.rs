@@ -92,6 +92,18 @@ fn a_fault_is_named_by_row_id_and_member() {
     }
 }
 
+#[test]
+fn ids_with_control_characters_are_rejected() {
+    for c in ["\\u001b[2J", "\\u0000", "\\n", "\u{7f}", "\u{9b}", "\u{202e}", "\u{200f}"] {
+        for member in ["\"id\":\"", "\"canonical_slug\":\""] {
+            let row = FULL.replacen(member, &format!("{member}acme/a{c}b\",\"was\":\""), 1);
+            assert_ne!(row, FULL, "{member}");
+            let fault = read_rows(&format!("[{row}]")).unwrap_err().to_string();
+            assert!(fault.contains("must be author/slug"), "{c:?}: {fault}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in ".{0,200}") {

@@ -75,6 +75,54 @@ async fn records_are_found_by_key_workspace_and_time() -> Result<()> {
     Ok(())
 }
 
+/// Everything that a terminal would act on, or that forges a line.
+const CONTROLS: &str = "a\u{1b}[2J\u{9b}31m\r\nforged\t\u{7f}\u{202e}z";
+
+fn ensure_inert(output: &[u8]) -> Result<String> {
+    let text = String::from_utf8(output.to_vec())?;
+    let acts = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+    ensure!(!text.replace("\r\n", "\n").contains(acts), "{text:?}");
+    ensure!(!text.lines().any(|line| line.starts_with("forged")), "{text:?}");
+    Ok(text)
+}
+
+#[tokio::test]
+async fn commands_escape_control_characters_and_json_keeps_the_value() -> Result<()> {
+    let world = World::start("").await?;
+    let instance = &world.instance;
+    let member = serde_json::to_string(CONTROLS)?;
+    let answer = world.decide(body_with(&format!("\"session_id\":{member},\"trace\":{{\"t\":{member}}}"))).await?;
+    let id = answer["id"].as_str().context("no id")?;
+    let csv = ensure_inert(&instance.run(&["usage", "list", "--csv"]).await?.stdout)?;
+    ensure!(csv.contains(r"a\u001b[2J\u009b31m\u000d\u000aforged\u0009\u007f\u202ez"), "{csv}");
+    ensure!(csv.lines().count() == 2, "{csv}");
+    let shown = ensure_inert(&instance.run(&["usage", "show", id]).await?.stdout)?;
+    let json = ensure_inert(&instance.run(&["usage", "show", id, "--json"]).await?.stdout)?;
+    for document in [shown, json] {
+        let record: Value = serde_json::from_str(&document)?;
+        ensure!(record["session_id"] == CONTROLS && record["trace"]["t"] == CONTROLS, "{document}");
+    }
+
+    let mut row = crate::catalogue::row("acme/one", "acme/one", "text");
+    row["description"] = CONTROLS.into();
+    row["architecture"]["output_modalities"] = serde_json::json!(["text", CONTROLS]);
+    let import = |row: &Value| std::fs::write(instance.path().join("rows.json"), serde_json::json!([row]).to_string());
+    import(&row)?;
+    instance.json(&["catalogue", "import", "rows.json"]).await?;
+    let shown = ensure_inert(&instance.run(&["catalogue", "show", "acme/one"]).await?.stdout)?;
+    ensure!(serde_json::from_str::<Value>(&shown)?["description"] == CONTROLS, "{shown}");
+    ensure_inert(&instance.run(&["catalogue", "list"]).await?.stdout)?;
+    for member in ["id", "canonical_slug"] {
+        let mut bad = row.clone();
+        bad[member] = format!("acme/{CONTROLS}").into();
+        import(&bad)?;
+        let refused = instance.run(&["catalogue", "import", "rows.json"]).await?;
+        let said = ensure_inert(&refused.stderr)?;
+        ensure!(!refused.status.success() && said.contains("must be author/slug"), "{said}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_table_of_more_records_than_a_page_is_whole() -> Result<()> {
     let world = World::start("").await?;

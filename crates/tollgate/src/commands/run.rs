@@ -14,7 +14,7 @@ use super::{
 };
 use crate::cli::{Cli, Command};
 use crate::config::Environment;
-use crate::output::Output;
+use crate::output::{Output, escape};
 use crate::telemetry::LOG;
 use crate::{telemetry, wiring};
 
@@ -95,7 +95,8 @@ fn fail(output: &Output, error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The chain of causes, each said once: some libraries repeat their source in their own text.
+/// The chain of causes, each said once: some libraries repeat their source in their own text. Control characters are
+/// escaped.
 fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -106,7 +107,7 @@ fn sentence(error: &anyhow::Error) -> String {
             sentence.push_str(&cause);
         }
     }
-    sentence.lines().collect::<Vec<_>>().join(" ")
+    escape(&sentence.lines().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 #[cfg(test)]
@@ -117,5 +118,6 @@ mod tests {
     fn an_error_is_one_line_and_says_nothing_twice() {
         let error = anyhow::anyhow!("disk full").context("cannot write: disk full").context("a\nb");
         assert_eq!(sentence(&error), "a b: cannot write: disk full");
+        assert_eq!(sentence(&anyhow::anyhow!("row 0 (\u{1b}[2J\u{9b})")), "row 0 (\\u001b[2J\\u009b)");
     }
 }

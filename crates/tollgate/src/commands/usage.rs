@@ -11,7 +11,7 @@ use domain::usage::{UsageFilter, UsageRecord};
 use super::Context;
 use super::key::parse_hash;
 use crate::cli::{ListUsageArgs, UsageCommand};
-use crate::output::table;
+use crate::output::{indent, table};
 use crate::view::{List, UsageView, usage_csv_head, usage_csv_line};
 use crate::wiring::Stores;
 
@@ -114,8 +114,8 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let stores = context.stores().await?;
     let Some(record) = stores.usage.find(&id).await? else { bail!("there is no usage record {id}") };
     let view = UsageView::from(&record);
-    let pretty = serde_json::to_string_pretty(&view)?;
-    context.output.show(&view, || pretty)?;
+    let text = serde_json::to_string(&view)?;
+    context.output.show(&view, || indent(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 

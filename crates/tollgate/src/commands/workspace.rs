@@ -15,7 +15,7 @@ use domain::workspace::{
 
 use super::Context;
 use crate::cli::{BudgetArgs, NamedWorkspace, WorkspaceCommand, WorkspaceRatesArgs};
-use crate::output::table;
+use crate::output::{escape, table};
 use crate::view::{
     Budgeted, BudgetsView, CreatedWorkspace, Credited, LimitView, List, Rated, Suspended, UsdNumber, WorkspaceView,
 };
@@ -87,7 +87,7 @@ fn described(workspace: &WorkspaceView) -> String {
         workspace.id,
         workspace.name,
         if workspace.suspended { "suspended" } else { "at work" },
-        workspace.owner_id.as_deref().unwrap_or("none"),
+        escape(workspace.owner_id.as_deref().unwrap_or("none")),
         rate(workspace.requests_per_minute),
         rate(workspace.tokens_per_minute),
         workspace.default_guardrail_id.as_deref().unwrap_or("none"),

@@ -6,6 +6,7 @@ use domain::observability::{Hidden, checked_header, checked_url};
 
 use super::build::within;
 use super::entries::Table;
+use super::secret::variable_name;
 use super::{ConfigError, Environment};
 
 /// `[broadcast]`: how traces are delivered to destinations.
@@ -30,6 +31,8 @@ pub struct TelemetryConfig {
     pub otlp_url: String,
     /// Headers that are sent along.
     pub otlp_headers: Vec<(String, Hidden)>,
+    /// True where the configuration file itself holds headers.
+    pub has_headers_in_file: bool,
     /// True where nothing of what was asked and answered is sent.
     pub otlp_privacy_mode: bool,
 }
@@ -68,9 +71,10 @@ pub fn telemetry(table: &Table, environment: &Environment) -> Result<Option<Tele
     let mut lines: Vec<(&str, &str)> =
         table.texts("otlp_headers").iter().map(|line| ("otlp_headers", line.as_str())).collect();
     if let Some(name) = table.text("otlp_headers_env") {
-        let set = environment.get(name).ok_or_else(|| {
-            table.fault("otlp_headers_env", format!("names the environment variable {name}, which is not set"))
-        })?;
+        let name = variable_name(name).map_err(|fault| table.fault("otlp_headers_env", fault))?;
+        let set = environment
+            .get(name)
+            .ok_or_else(|| table.fault("otlp_headers_env", "names an environment variable that is not set, or empty"))?;
         lines.extend(set.lines().filter(|line| !line.trim().is_empty()).map(|line| ("otlp_headers_env", line)));
     }
     let header = |(key, line): (&str, &str)| {
@@ -89,6 +93,7 @@ pub fn telemetry(table: &Table, environment: &Environment) -> Result<Option<Tele
     Ok(Some(TelemetryConfig {
         otlp_url: checked_url(url).map_err(|fault| table.fault("otlp_url", fault))?,
         otlp_headers,
+        has_headers_in_file: table.is_in_file("otlp_headers"),
         otlp_privacy_mode: table.switch("otlp_privacy_mode").unwrap_or(true),
     }))
 }
@@ -136,7 +141,10 @@ mod tests {
             ("[telemetry]\notlp_privacy_mode = true\n", "needs otlp_url"),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"s3cret\"]\n", "name: value"),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"host: s3cret\"]\n", "belongs to the connection"),
-            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"NOT_SET\"\n", "NOT_SET, which is not set"),
+            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"NOT_SET\"\n", "names an environment variable that is not set"),
+            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"s3cret\"\n", "names an environment variable that is"),
+            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"x-key: s3cret\"\n", "must be the name of an environment"),
+            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"9s3cret\"\n", "not beginning with a digit"),
         ] {
             let fault = read(text).unwrap_err();
             assert!(fault.contains(expected) && !fault.contains("s3cret"), "{text}: {fault}");

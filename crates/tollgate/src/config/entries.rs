@@ -65,6 +65,11 @@ impl Table {
         self.values.contains_key(key)
     }
 
+    /// True where the value of the key stands in the file.
+    pub fn is_in_file(&self, key: &str) -> bool {
+        matches!(self.values.get(key), Some((_, Origin::File { .. })))
+    }
+
     /// The string of a key.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key) {
@@ -173,15 +178,23 @@ pub fn unknown_key(origin: &Origin, section: &str, key: &str) -> ConfigError {
         Origin::File { .. } => nearest,
         Origin::Variable(_) => super::overrides::variable_name(&nearest),
     };
+    let key = shown(key);
     ConfigError::new(format!("{origin}: unknown key {section}.{key}; the nearest known one is {hint}"))
 }
 
 /// The fault of a section that nobody knows.
 pub fn unknown_section(origin: &Origin, name: &str) -> ConfigError {
     ConfigError::new(format!(
-        "{origin}: unknown section {name}; the nearest known one is {}",
+        "{origin}: unknown section {}; the nearest known one is {}",
+        shown(name),
         schema::nearest_section(name)
     ))
+}
+
+/// A key or section as it is written, where it looks like one. Anything else may be a value in the wrong place.
+fn shown(name: &str) -> &str {
+    let is_word = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphabetic() || b"_-".contains(&byte));
+    if is_word { name } else { "(not repeated)" }
 }
 
 /// How a message says what a value must be.

@@ -49,39 +49,73 @@ pub fn parse(line: &str) -> Result<(String, String), String> {
     let Some((name, value)) = line.split_once(':') else {
         return Err("must hold headers in the form \"name: value\"".to_owned());
     };
-    let name = self::name(name.trim_matches([' ', '\t']))?;
+    let name = self::name(name.trim_matches([' ', '\t'])).map_err(|fault| match fault {
+        InvalidName::Malformed => {
+            "has a header whose name is no name of a header; names and values have the form \"name: value\"".to_owned()
+        }
+        InvalidName::Taken(taken) => {
+            format!("must not hold {taken}, which belongs to the connection or is written by the client")
+        }
+    })?;
     if is_secret(&name) {
         return Err(format!(
-            "must not hold {name}, which is a secret by its name: secrets are named with api_key_env or api_key_file, and \
-             auth_header says which header they are sent in"
+            "must not hold {}, which is a secret by its name: secrets are named with api_key_env or api_key_file, and \
+             auth_header says which header they are sent in",
+            shown(&name)
         ));
     }
     let value = value.trim_matches([' ', '\t']);
     let lower = value.to_ascii_lowercase();
     if SECRET_SCHEMES.iter().any(|scheme| lower.starts_with(scheme)) {
         return Err(format!(
-            "must not hold credentials, as {name} does: they are named with api_key_env or api_key_file"
+            "must not hold credentials, as {} does: they are named with api_key_env or api_key_file",
+            shown(&name)
         ));
     }
     let printable = value.bytes().all(|byte| byte == b' ' || byte == b'\t' || byte.is_ascii_graphic());
     if value.is_empty() || !printable || HeaderValue::from_str(value).is_err() {
-        return Err(format!("has a value of {name} that is not printable ASCII on one line"));
+        return Err(format!("has a value of {} that is not printable ASCII on one line", shown(&name)));
     }
     Ok((name, value.to_owned()))
 }
 
-/// The name of a header that may be configured, in lower case.
+/// The name of the header that carries the key, in lower case.
 ///
 /// # Errors
-/// Why it cannot.
-pub fn name(name: &str) -> Result<String, String> {
-    let Ok(known) = name.parse::<HeaderName>() else {
-        return Err(format!("has {name:?}, which is no name of a header"));
-    };
-    if TAKEN.contains(&known.as_str()) || known.as_str().starts_with("proxy-") {
-        return Err(format!("must not be {known}, which belongs to the connection or is written by the client"));
+/// Why it cannot be used. The name, which may be the key itself, is not repeated.
+pub fn auth_header(text: &str) -> Result<String, String> {
+    name(text).map_err(|fault| match fault {
+        InvalidName::Malformed => "must be the name of a header, such as x-api-key; the key itself is named with \
+                                   api_key_env or api_key_file"
+            .to_owned(),
+        InvalidName::Taken(taken) => {
+            format!("must not be {taken}, which belongs to the connection or is written by the client")
+        }
+    })
+}
+
+/// Why a header cannot be configured.
+enum InvalidName {
+    /// It is not a header name.
+    Malformed,
+    /// The client or the connection needs it: this name, or one with this beginning.
+    Taken(&'static str),
+}
+
+/// The name of a header that may be configured, in lower case.
+fn name(name: &str) -> Result<String, InvalidName> {
+    let known: HeaderName = name.parse().map_err(|_| InvalidName::Malformed)?;
+    let taken = TAKEN.iter().find(|taken| **taken == known.as_str());
+    if let Some(taken) = taken.copied().or(known.as_str().starts_with("proxy-").then_some("proxy-*")) {
+        return Err(InvalidName::Taken(taken));
     }
     Ok(known.as_str().to_owned())
+}
+
+/// A header's name in a message. A name with a digit, or a long one, may be a secret in the wrong place.
+pub fn shown(name: &str) -> &str {
+    let is_plain = name.len() <= 40 && !name.bytes().any(|byte| byte.is_ascii_digit());
+    if is_plain { name } else { "a header" }
 }
 
 fn is_secret(name: &str) -> bool {

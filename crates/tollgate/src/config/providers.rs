@@ -7,6 +7,7 @@ use domain::routing::Wire;
 
 use super::build::{choice, narrow, within};
 use super::entries::Table;
+use super::secret::variable_name;
 use super::{ConfigError, EnvelopeConfig, ModelPlaceConfig, ProviderConfig, SecretSource, headers, traits, urls};
 
 /// The wires that are spoken over HTTP, the default first.
@@ -33,7 +34,7 @@ fn provider(table: &Table) -> Result<ProviderConfig, ConfigError> {
     }
     let wire = choice(table, "wire", &WIRES.map(|wire| (wire.as_str(), wire)))?;
     let (path, model_in) = address(table)?;
-    let auth_header = table.text("auth_header").map(headers::name).transpose();
+    let auth_header = table.text("auth_header").map(headers::auth_header).transpose();
     let auth_header = auth_header.map_err(|fault| table.fault("auth_header", fault))?;
     Ok(ProviderConfig {
         slug: slug.parse().map_err(|error| table.fault("slug", format!("is not usable: {error}")))?,
@@ -113,7 +114,10 @@ fn envelope(table: &Table, wire: Wire) -> Result<EnvelopeConfig, ConfigError> {
 fn api_key(table: &Table) -> Result<Option<SecretSource>, ConfigError> {
     match (table.text("api_key_env"), table.text("api_key_file")) {
         (Some(_), Some(_)) => Err(table.fault("api_key_file", "and api_key_env are both set; one is enough")),
-        (Some(variable), None) => Ok(Some(SecretSource::Variable(variable.to_owned()))),
+        (Some(variable), None) => {
+            let variable = variable_name(variable).map_err(|fault| table.fault("api_key_env", fault))?;
+            Ok(Some(SecretSource::Variable(variable.to_owned())))
+        }
         (None, Some(path)) => Ok(Some(SecretSource::File(path.into()))),
         (None, None) => Ok(None),
     }
@@ -139,10 +143,10 @@ fn fixed_headers(table: &Table, auth_header: Option<&str>) -> Result<Vec<(String
     for line in table.texts("headers") {
         let (name, value) = headers::parse(line).map_err(|fault| table.fault("headers", fault))?;
         if parsed.iter().any(|(other, _)| *other == name) {
-            return Err(table.fault("headers", format!("has {name} more than once")));
+            return Err(table.fault("headers", format!("has {} more than once", headers::shown(&name))));
         }
         if auth_header == Some(name.as_str()) {
-            return Err(table.fault("headers", format!("has {name}, which auth_header sends the key in")));
+            return Err(table.fault("headers", "has the header that auth_header sends the key in"));
         }
         parsed.push((name, value));
     }

@@ -4,6 +4,7 @@ use super::*;
 
 mod documentation;
 mod routing;
+mod secrets;
 mod upstreams;
 
 fn no_variables() -> Environment {
@@ -237,35 +238,6 @@ fn values_of_another_kind_are_told_with_their_place() {
     assert!(fault("server = 1\n").ends_with("must be a table: [server]"));
     let wrong = with(&[("TOLLGATE__SANDBOX__ENABLED", "maybe")], "").unwrap_err().to_string();
     assert_eq!(wrong, "environment variable TOLLGATE__SANDBOX__ENABLED: sandbox.enabled must be true or false");
-}
-
-#[test]
-fn a_secret_in_the_file_is_refused_and_not_repeated() {
-    let message = fault(&format!("{PROVIDER}api_key = \"sk-very-secret\"\n"));
-    assert!(message.contains("api_key_env") && message.contains("line 4"), "{message}");
-    assert!(!message.contains("sk-very-secret"));
-    let variable = with(&[("TOLLGATE__PROVIDERS__0__API_KEY", "sk-very-secret")], PROVIDER).unwrap_err().to_string();
-    assert!(variable.contains("api_key_env") && !variable.contains("sk-very-secret"));
-    let broken = fault(&format!("{PROVIDER}api_key = \"sk-very-secret\n"));
-    assert!(broken.contains("line 4") && !broken.contains("sk-very-secret"), "{broken}");
-}
-
-#[test]
-fn secrets_are_read_from_where_they_are_named() {
-    let variables: Environment = [("KEY", " sk-1 "), ("EMPTY", ""), ("BROKEN", "a b")].into_iter().collect();
-    let of = |name: &str| SecretSource::Variable(name.to_owned()).read(&variables);
-    assert_eq!(of("KEY").unwrap(), "sk-1");
-    assert_eq!(
-        of("EMPTY").unwrap_err().to_string(),
-        "the environment variable EMPTY, named by api_key_env, is not set"
-    );
-    assert!(!of("BROKEN").unwrap_err().to_string().contains("a b"));
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("key");
-    let file = SecretSource::File(path.clone());
-    assert!(file.read(&variables).unwrap_err().to_string().contains("cannot be read"));
-    std::fs::write(&path, "sk-2\n").unwrap();
-    assert_eq!(file.read(&variables).unwrap(), "sk-2");
 }
 
 #[test]

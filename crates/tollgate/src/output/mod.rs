@@ -1,7 +1,9 @@
 //! What commands write.
 
+mod escape;
 mod indent;
 mod stdout;
 
+pub use escape::escape;
 pub use indent::indent;
 pub use stdout::{Output, note, table};

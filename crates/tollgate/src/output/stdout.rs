@@ -1,11 +1,14 @@
 //! What a command writes to standard output. Nothing else writes there; logs go to standard error.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-/// Standard output, as text or as one JSON document.
+use super::escape::{escape, escape_json, escape_text};
+
+/// Standard output, as text or as one JSON document. Control characters are escaped in both.
 #[derive(Debug)]
 pub struct Output {
     json: bool,
@@ -38,7 +41,11 @@ impl Output {
     /// # Errors
     /// Standard output failed. A reader that has left is no error.
     pub fn show<T: Serialize>(&self, document: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
-        if self.json { self.write(&serde_json::to_string(document)?) } else { self.write(&text()) }
+        if self.json {
+            self.write(&escape_json(&serde_json::to_string(document)?))
+        } else {
+            self.write(&escape_text(&text()))
+        }
     }
 
     /// Writes a text; nothing with `--json`.
@@ -46,7 +53,7 @@ impl Output {
     /// # Errors
     /// As [`Output::show`].
     pub fn text(&self, text: &str) -> anyhow::Result<()> {
-        if self.json { Ok(()) } else { self.write(text) }
+        if self.json { Ok(()) } else { self.write(&escape_text(text)) }
     }
 
     fn write(&self, text: &str) -> anyhow::Result<()> {
@@ -64,16 +71,17 @@ impl Output {
     }
 }
 
-/// Writes a line to standard error, where a person looks for notes and faults.
+/// Writes a line to standard error, where a person looks for notes and faults. Control characters are escaped.
 pub fn note(text: &str) {
     // Nobody is left to be told where standard error is gone.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", escape(text));
 }
 
-/// Columns of a width each, with a head.
+/// Columns of a width each, with a head. Control characters in cells are escaped, ends of lines among them.
 pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let rows: Vec<[Cow<'_, str>; N]> = rows.iter().map(|row| row.each_ref().map(|cell| escape(cell))).collect();
     let mut widths = head.map(|name| name.chars().count());
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
@@ -87,8 +95,8 @@ pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
         line.trim_end().to_owned() + "\n"
     };
     let mut text = line(head);
-    for row in rows {
-        text.push_str(&line(std::array::from_fn(|column| row[column].as_str())));
+    for row in &rows {
+        text.push_str(&line(std::array::from_fn(|column| &*row[column])));
     }
     text
 }
@@ -101,5 +109,12 @@ mod tests {
     fn columns_line_up() {
         let rows = [["a".to_owned(), "1".to_owned()], ["bcd".to_owned(), String::new()]];
         assert_eq!(table(["ID", "N"], &rows), "ID   N\na    1\nbcd\n");
+    }
+
+    #[test]
+    fn a_cell_cannot_begin_a_line_or_act_on_the_terminal() {
+        let rows = [["a\nforged  1".to_owned(), "\u{1b}[2J\u{9b}m".to_owned()], ["b".to_owned(), "2".to_owned()]];
+        let expected = "ID                N\na\\u000aforged  1  \\u001b[2J\\u009bm\nb                 2\n";
+        assert_eq!(table(["ID", "N"], &rows), expected);
     }
 }

@@ -1,5 +1,7 @@
 //! Comma-separated values as RFC 4180 has them.
 
+use crate::output::escape;
+
 /// What a spreadsheet takes for the beginning of a formula, in either width.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
@@ -13,7 +15,7 @@ fn is_formula(text: &str) -> bool {
 pub enum Cell {
     /// A number, or a word of ours, as it is.
     Plain(String),
-    /// Text of somebody else's.
+    /// Text of somebody else's. Control characters are escaped.
     Text(String),
     /// Nothing.
     Empty,
@@ -28,8 +30,9 @@ impl Cell {
     fn written(&self) -> String {
         match self {
             // A formula that came in as a text must not run where somebody opens the file.
-            Self::Text(text) if is_formula(text) => quoted(&format!("'{text}")),
-            Self::Plain(text) | Self::Text(text) => quoted(text),
+            Self::Text(text) if is_formula(text) => quoted(&format!("'{}", escape(text))),
+            Self::Text(text) => quoted(&escape(text)),
+            Self::Plain(text) => quoted(text),
             Self::Empty => String::new(),
         }
     }
@@ -51,8 +54,8 @@ mod tests {
     #[test]
     fn what_needs_quotes_gets_them() {
         let text = |text: &str| Cell::Text(text.to_owned());
-        let line = csv_line(&[text("a"), text("b,c"), text("d\"e"), text("f\r\ng"), text(""), Cell::Empty, text("é ")]);
-        assert_eq!(line, "a,\"b,c\",\"d\"\"e\",\"f\r\ng\",,,é \r\n");
+        let line = csv_line(&[text("a"), text("b,c"), text("d\"e"), text("f\r\ng"), text("\u{1b}[2J\u{9b}\u{202e}"), text(""), Cell::Empty, text("é ")]);
+        assert_eq!(line, "a,\"b,c\",\"d\"\"e\",f\\u000d\\u000ag,\\u001b[2J\\u009b\\u202e,,,é \r\n");
     }
 
     #[test]
@@ -62,7 +65,7 @@ mod tests {
             let line = csv_line(&[Cell::Text(text.to_owned())]);
             assert!(line.trim_start_matches('"').starts_with('\''), "{line:?}");
         }
-        assert_eq!(csv_line(&[Cell::Text("\r=1".to_owned())]), "\"'\r=1\"\r\n");
+        assert_eq!(csv_line(&[Cell::Text("\r=1".to_owned())]), "'\\u000d=1\r\n");
         assert_eq!(csv_line(&[Cell::Plain("-0.5".to_owned())]), "-0.5\r\n", "a number stays one");
     }
 }

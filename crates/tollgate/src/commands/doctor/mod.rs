@@ -6,6 +6,7 @@ mod oddities;
 mod reach;
 mod report;
 mod run;
+mod secret_files;
 
 pub use audit::audit;
 pub use run::run;

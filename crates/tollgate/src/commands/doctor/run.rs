@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::checks;
 use super::report::{Check, Report};
+use super::secret_files;
 use crate::commands::Context;
 use crate::wiring::{Schema, Stores};
 
@@ -21,6 +22,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
         Err(error) => found.push(Check::of("stores", Err::<String, _>(error))),
     }
     found.extend(checks::providers(context).await);
+    found.extend(secret_files::exposed(&context.config));
     let report = Report::new(found);
     context.output.show(&report, || report.text())?;
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -118,14 +118,20 @@ fn headers_and_schemes_hold_no_secrets() {
         ("headers = [\"x-a\"]", "in the form \"name: value\""),
         ("headers = [\"x-a: b\\u0007\"]", "not printable ASCII"),
         ("headers = \"x-a: 1\"", "must be an array of strings"),
-        ("auth_header = \"x-mine\"\nheaders = [\"x-mine: 1\"]", "which auth_header sends the key in"),
+        ("auth_header = \"x-mine\"\nheaders = [\"x-mine: 1\"]", "the header that auth_header sends the key in"),
         ("auth_header = \"host\"", "belongs to the connection"),
-        ("auth_header = \"no name\"", "no name of a header"),
+        ("auth_header = \"sk-very-secret and more\"", "must be the name of a header"),
+        ("auth_header = \"Bearer sk-very-secret\"", "must be the name of a header"),
+        ("auth_header = \"proxy-sk-very-secret\"", "must not be proxy-*"),
+        ("auth_header = \"sk-9f8e\"\nheaders = [\"sk-9f8e: 1\"]", "the header that auth_header sends"),
+        ("headers = [\"sk-9f8e: 1\", \"sk-9f8e: 2\"]", "has a header more than once"),
+        ("headers = [\"Bearer sk-very-secret: 1\"]", "no name of a header"),
         ("auth_scheme = \"Bearer sk-very-secret\"", "must be a word such as Bearer"),
         ("envelope = \"databricks\"\nwire = \"chat-completions\"", "is for the wire system-one"),
     ] {
         let message = provider_fault(lines);
-        assert!(message.contains(expected) && !message.contains("sk-very-secret"), "{lines}: {message}");
+        assert!(message.contains(expected), "{lines}: {message}");
+        assert!(!message.contains("sk-very-secret") && !message.contains("sk-9f8e"), "{lines}: {message}");
     }
     let variables = [("TOLLGATE__PROVIDERS__0__HEADERS", "x-a: 1, x-b: 2")];
     assert_eq!(with(&variables, PROVIDER).unwrap().providers[0].headers.len(), 2);

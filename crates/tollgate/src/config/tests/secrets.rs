@@ -1,0 +1,92 @@
+//! Secrets: read from where they are named, and never repeated.
+
+use super::*;
+
+#[test]
+fn a_secret_in_the_file_is_refused_and_not_repeated() {
+    let message = fault(&format!("{PROVIDER}api_key = \"sk-very-secret\"\n"));
+    assert!(message.contains("api_key_env") && message.contains("line 4"), "{message}");
+    assert!(!message.contains("sk-very-secret"));
+    let variable = with(&[("TOLLGATE__PROVIDERS__0__API_KEY", "sk-very-secret")], PROVIDER).unwrap_err().to_string();
+    assert!(variable.contains("api_key_env") && !variable.contains("sk-very-secret"));
+    let broken = fault(&format!("{PROVIDER}api_key = \"sk-very-secret\n"));
+    assert!(broken.contains("line 4") && !broken.contains("sk-very-secret"), "{broken}");
+}
+
+#[test]
+fn secrets_are_read_from_where_they_are_named() {
+    let variables: Environment = [("KEY", " sk-1 "), ("EMPTY", ""), ("BROKEN", "a b")].into_iter().collect();
+    let of = |name: &str| SecretSource::Variable(name.to_owned()).read(&variables);
+    assert_eq!(of("KEY").unwrap(), "sk-1");
+    for unset in ["EMPTY", "sk_very_secret"] {
+        assert_eq!(
+            of(unset).unwrap_err().to_string(),
+            "the environment variable that api_key_env names is not set, or empty"
+        );
+    }
+    let broken = of("BROKEN").unwrap_err().to_string();
+    assert!(!broken.contains("a b") && broken.contains("holds no key"), "{broken}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    let file = SecretSource::File(path.clone());
+    assert!(file.read(&variables).unwrap_err().to_string().contains("cannot be read"));
+    std::fs::write(&path, "sk-2\n").unwrap();
+    assert_eq!(file.read(&variables).unwrap(), "sk-2");
+    for wrong in ["sk-very-secret", "sk-very-secret\0", &"sk-very-secret".repeat(1000)] {
+        let message = SecretSource::File(wrong.into()).read(&variables).unwrap_err().to_string();
+        assert!(message.starts_with("the file that api_key_file names cannot be read"), "{message}");
+        assert!(!message.contains("sk-very-secret"), "{message}");
+    }
+    assert!(!format!("{file:?} {:?}", SecretSource::Variable("sk-very-secret".to_owned())).contains("very"));
+}
+
+/// A secret in a key that only names one, in the file or in a variable, and in what the file is broken by.
+#[test]
+fn no_message_repeats_a_value_that_may_be_a_secret() {
+    let silent = |message: String, what: &str| {
+        assert!(!message.contains("very-secret") && !message.contains("very_secret"), "{what}: {message}");
+        message
+    };
+    for value in ["sk-very-secret", "sk very-secret", "9sk_very_secret", "$(sk-very-secret)", "", "sk.very-secret"] {
+        let expected = "providers[0].api_key_env must be the name of an environment variable";
+        let lines = format!("{PROVIDER}api_key_env = \"{value}\"\n");
+        let message = silent(fault(&lines), value);
+        assert!(message.contains("line 4") && message.contains(expected), "{message}");
+        let variables = [("TOLLGATE__PROVIDERS__0__API_KEY_ENV", value)];
+        let message = silent(with(&variables, PROVIDER).unwrap_err().to_string(), value);
+        assert!(message.contains("TOLLGATE__PROVIDERS__0__API_KEY_ENV") && message.contains(expected), "{message}");
+    }
+    for name in ["A", "_", "key_2", "OPENAI_API_KEY"] {
+        assert!(read(&format!("{PROVIDER}api_key_env = \"{name}\"\n")).is_ok(), "{name}");
+    }
+    for (variable, value) in [
+        ("TOLLGATE__PROVIDERS__0__AUTH_HEADER", "Bearer sk-very-secret"),
+        ("TOLLGATE__PROVIDERS__0__AUTH_SCHEME", "Bearer sk-very-secret"),
+        ("TOLLGATE__PROVIDERS__0__HEADERS", "[\"sk-very-secret\"]"),
+        ("TOLLGATE__PROVIDERS__0__HEADERS", "[\"sk-very-secret"),
+        ("TOLLGATE__PROVIDERS__0__BASE_URL", "https://sk-very-secret@h/"),
+        ("TOLLGATE__TELEMETRY__OTLP_HEADERS_ENV", "sk-very-secret"),
+    ] {
+        let text = format!("{PROVIDER}[telemetry]\notlp_url = \"http://h\"\n");
+        silent(with(&[(variable, value)], &text).unwrap_err().to_string(), variable);
+    }
+    for broken in [
+        "api_key_env = sk-very-secret",
+        "api_key_env = \"sk-very-secret",
+        "api_key_env = \"sk-very-secret\\q\"",
+        "api_key_env = 'sk-very-secret' 'sk-very-secret'",
+        "api_key_env = \"\"\"sk-very-secret",
+        "api_key_env = [\"sk-very-secret\"]",
+        "api_key_env = { sk-very-secret = 1 }",
+        "api_key_env.sk-very-secret = 1",
+        "sk-very-secret",
+        "sk.very-secret.1 = 2",
+        "\"sk very-secret\" = 1\n\"sk very-secret\" = 1",
+        "\"sk very-secret\" = 1",
+        "[\"sk very-secret\"]",
+        "api_key_env: sk-very-secret",
+    ] {
+        let message = silent(fault(&format!("{PROVIDER}{broken}\n")), broken);
+        assert!(message.starts_with("tollgate.toml, line "), "{broken}: {message}");
+    }
+}

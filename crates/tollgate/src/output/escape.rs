@@ -1,0 +1,86 @@
+//! Characters that would act on a terminal, or hide what a line says.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Characters from which the order or the visibility of text changes: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066
+/// to U+2069 and U+FEFF.
+fn changes_order(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Writes every control character (C0, DEL, C1) and every character that changes the order of text as `\u001b`: for a
+/// value within a line.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    replaced(text, |c, _| c.is_control() || changes_order(c))
+}
+
+/// As [`escape`], but leaves tabs and ends of lines: for a whole text.
+pub(super) fn escape_text(text: &str) -> Cow<'_, str> {
+    replaced(text, |c, next| match c {
+        '\n' | '\t' => false,
+        '\r' => next != Some('\n'),
+        other => other.is_control() || changes_order(other),
+    })
+}
+
+/// As [`escape`], but leaves the characters below U+0020, which JSON has between its values only: for a JSON document.
+pub(super) fn escape_json(text: &str) -> Cow<'_, str> {
+    replaced(text, |c, _| c >= ' ' && c.is_control() || changes_order(c))
+}
+
+/// All characters concerned are in the Basic Multilingual Plane, so that the notation is the one of JSON.
+fn replaced(text: &str, concerns: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
+    let mut escaped = String::new();
+    let mut copied = 0;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        if concerns(c, characters.peek().map(|(_, next)| *next)) {
+            escaped.push_str(&text[copied..at]);
+            // A string takes everything.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+            copied = at + c.len_utf8();
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    escaped.push_str(&text[copied..]);
+    Cow::Owned(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_leaves_no_character_that_acts_on_a_terminal() {
+        for c in (0..0x20).chain(0x7f..0xa0).filter_map(char::from_u32) {
+            assert_eq!(escape(&format!("a{c}é")), format!("a\\u{:04x}é", u32::from(c)));
+        }
+        for (text, expected) in [
+            ("\u{1b}[31mred", "\\u001b[31mred"),
+            ("\u{202e}evil\u{2066}", "\\u202eevil\\u2066"),
+            ("\u{200f}\u{61c}\u{feff}\u{2028}", "\\u200f\\u061c\\ufeff\\u2028"),
+            ("a\r\nb\tc", "a\\u000d\\u000ab\\u0009c"),
+        ] {
+            assert_eq!(escape(text), expected, "{text:?}");
+        }
+        assert!(matches!(escape("plain, é, 中, \u{200d}"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn escape_text_keeps_lines() {
+        assert_eq!(escape_text("a\tb\r\nc\n"), "a\tb\r\nc\n");
+        assert_eq!(escape_text("a\rb\u{9b}1m\u{7f}\r"), "a\\u000db\\u009b1m\\u007f\\u000d");
+    }
+
+    #[test]
+    fn escape_json_keeps_the_value() {
+        let document = "{\"a\":\r\n\t[\"\u{7f}\u{9b}2J\u{202e}\\u001b\"]}";
+        let escaped = escape_json(document);
+        assert_eq!(escaped, "{\"a\":\r\n\t[\"\\u007f\\u009b2J\\u202e\\u001b\"]}");
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&escaped), value(document));
+    }
+}
