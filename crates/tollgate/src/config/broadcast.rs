@@ -72,9 +72,9 @@ pub fn telemetry(table: &Table, environment: &Environment) -> Result<Option<Tele
         table.texts("otlp_headers").iter().map(|line| ("otlp_headers", line.as_str())).collect();
     if let Some(name) = table.text("otlp_headers_env") {
         let name = variable_name(name).map_err(|fault| table.fault("otlp_headers_env", fault))?;
-        let set = environment
-            .get(name)
-            .ok_or_else(|| table.fault("otlp_headers_env", "names an environment variable that is not set, or empty"))?;
+        let set = environment.get(name).ok_or_else(|| {
+            table.fault("otlp_headers_env", "names an environment variable that is not set, or empty")
+        })?;
         lines.extend(set.lines().filter(|line| !line.trim().is_empty()).map(|line| ("otlp_headers_env", line)));
     }
     let header = |(key, line): (&str, &str)| {
@@ -141,9 +141,18 @@ mod tests {
             ("[telemetry]\notlp_privacy_mode = true\n", "needs otlp_url"),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"s3cret\"]\n", "name: value"),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"host: s3cret\"]\n", "belongs to the connection"),
-            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"NOT_SET\"\n", "names an environment variable that is not set"),
-            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"s3cret\"\n", "names an environment variable that is"),
-            ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"x-key: s3cret\"\n", "must be the name of an environment"),
+            (
+                "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"NOT_SET\"\n",
+                "names an environment variable that is not set",
+            ),
+            (
+                "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"s3cret\"\n",
+                "names an environment variable that is",
+            ),
+            (
+                "[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"x-key: s3cret\"\n",
+                "must be the name of an environment",
+            ),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers_env = \"9s3cret\"\n", "not beginning with a digit"),
         ] {
             let fault = read(text).unwrap_err();

@@ -54,7 +54,16 @@ mod tests {
     #[test]
     fn what_needs_quotes_gets_them() {
         let text = |text: &str| Cell::Text(text.to_owned());
-        let line = csv_line(&[text("a"), text("b,c"), text("d\"e"), text("f\r\ng"), text("\u{1b}[2J\u{9b}\u{202e}"), text(""), Cell::Empty, text("é ")]);
+        let line = csv_line(&[
+            text("a"),
+            text("b,c"),
+            text("d\"e"),
+            text("f\r\ng"),
+            text("\u{1b}[2J\u{9b}\u{202e}"),
+            text(""),
+            Cell::Empty,
+            text("é "),
+        ]);
         assert_eq!(line, "a,\"b,c\",\"d\"\"e\",f\\u000d\\u000ag,\\u001b[2J\\u009b\\u202e,,,é \r\n");
     }
 
