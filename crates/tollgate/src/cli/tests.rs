@@ -130,3 +130,56 @@ fn contradictions_are_refused() {
         assert!(parse(line).is_err(), "{line}");
     }
 }
+
+/// The page that documents the command line.
+const PAGE: &str = include_str!("../../../../docs/cli.md");
+
+/// Every command that can be run, with the words that lead to it.
+fn leaves(command: &clap::Command, words: &str, found: &mut Vec<(String, clap::Command)>) {
+    let mut below = command.get_subcommands().filter(|below| !below.is_hide_set()).peekable();
+    if below.peek().is_none() {
+        found.push((words.to_owned(), command.clone()));
+    }
+    for below in below {
+        leaves(below, format!("{words} {}", below.get_name()).trim_start(), found);
+    }
+}
+
+#[test]
+fn every_command_is_documented() {
+    let mut found = Vec::new();
+    leaves(&Cli::command(), "", &mut found);
+    assert!(found.len() > 30, "the walk found {} commands", found.len());
+    for (words, command) in found {
+        let documented = PAGE.split(&format!("`{words}")).skip(1).any(|rest| rest.starts_with(['`', ' ']));
+        assert!(documented, "docs/cli.md lacks `{words}`");
+        let options = command.get_arguments().filter(|argument| !argument.is_hide_set() && !argument.is_global_set());
+        for option in options.filter_map(clap::Arg::get_long).filter(|option| *option != "help") {
+            let documented = PAGE.split(&format!("--{option}")).skip(1).any(|rest| !rest.starts_with(is_of_a_word));
+            assert!(documented, "docs/cli.md lacks `--{option}` of `{words}`");
+        }
+    }
+}
+
+fn is_of_a_word(character: char) -> bool {
+    character == '-' || character.is_alphanumeric()
+}
+
+#[test]
+fn every_documented_command_exists() {
+    let mut rows = 0;
+    for line in PAGE.lines().filter(|line| line.starts_with("| `")) {
+        let cell = line.trim_start_matches("| ").split(" | ").next().unwrap_or_default();
+        for text in cell.split('`').skip(1).step_by(2).filter(|text| text.starts_with(char::is_alphabetic)) {
+            rows += 1;
+            let mut command = Cli::command();
+            for word in text.split(' ').take_while(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-')) {
+                let below = command.find_subcommand(word).cloned();
+                assert!(below.is_some() || !command.has_subcommands(), "`{text}`: there is no command {word}");
+                command = below.unwrap_or(command);
+            }
+            assert!(!command.has_subcommands(), "`{text}` is not a whole command");
+        }
+    }
+    assert!(rows > 30, "the page was not understood: {rows} commands");
+}
