@@ -96,8 +96,9 @@ struct TokenLabels {
 const OTHER: &str = "other";
 
 /// How attempts end, by the names that records use.
-const ATTEMPT_OUTCOMES: [&str; 11] = [
+const ATTEMPT_OUTCOMES: [&str; 12] = [
     "completed",
+    "connect_error",
     "broken",
     "unauthorised",
     "overloaded",

@@ -13,6 +13,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 pub enum Kind {
     /// It goes up and down.
     Gauge,
+    /// A gauge from 0 to 1; samples are in millionths.
+    Ratio,
     /// It only grows; `_total` is put behind its name.
     Counter,
 }
@@ -70,6 +72,10 @@ impl Reading {
     fn value(&self, value: u64, encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         match self.kind {
             Kind::Gauge => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(encoder),
+            Kind::Ratio => {
+                let millionths = u32::try_from(value.min(1_000_000)).unwrap_or(1_000_000);
+                ConstGauge::new(f64::from(millionths) / 1e6).encode(encoder)
+            }
             Kind::Counter => ConstCounter::new(value).encode(encoder),
         }
     }
@@ -78,7 +84,7 @@ impl Reading {
 impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let kind = match self.kind {
-            Kind::Gauge => MetricType::Gauge,
+            Kind::Gauge | Kind::Ratio => MetricType::Gauge,
             Kind::Counter => MetricType::Counter,
         };
         // The crate ends the sentences of what it keeps itself.

@@ -45,7 +45,7 @@ fn html(status: u16) -> Behaviour {
 
 fn faults() -> Vec<Fault> {
     let mut faults = vec![
-        Fault { name: "refuses the connection", behaviour: None, status: 502, outcome: "broken" },
+        Fault { name: "refuses the connection", behaviour: None, status: 502, outcome: "connect_error" },
         fault("resets", Behaviour::Reset, 502, "broken"),
         fault("closes", Behaviour::Close, 502, "broken"),
         fault("resets after the head", Behaviour::ResetAfter(0, ANSWER.to_owned()), 502, "broken"),
@@ -89,7 +89,7 @@ fn faults() -> Vec<Fault> {
     faults
 }
 
-/// Each case has a model of its own, so that no breaker remembers the case before. Provider `gone` is never there.
+/// Each case has a model of its own, so that no throttle remembers the case before. Provider `gone` is never there.
 fn config(upstreams: &[Upstream], cases: usize) -> Result<String> {
     let mut toml = format!("[limits]\nrequest_timeout_ms = {DEADLINE_MS}\n");
     let mut provider = |slug: &str, base_url: &str| {

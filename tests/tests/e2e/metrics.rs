@@ -110,23 +110,23 @@ async fn counts_are_exact() -> Result<()> {
 }
 
 #[tokio::test]
-async fn rates_and_breakers_are_seen() -> Result<()> {
+async fn rates_and_throttled_endpoints_are_seen() -> Result<()> {
     let alpha = Upstream::start(Behaviour::status(401)).await?;
     let (world, metrics) = measured(&alpha, &alpha, "[limits]\nrequests_per_minute = 2\n").await?;
-    let breaker = |scrape: &Scrape, endpoint, model, state| {
-        let labels = [("endpoint", endpoint), ("provider", "alpha"), ("model", model), ("state", state)];
-        scrape.of("tollgate_endpoint_breaker", &labels)
+    let throttled = |scrape: &Scrape, endpoint, model| {
+        let labels = [("endpoint", endpoint), ("provider", "alpha"), ("model", model)];
+        scrape.of("tollgate_endpoint_throttled", &labels)
     };
     let before = Scrape::take(metrics).await?;
-    ensure!(breaker(&before, "0", "acme/alone", "closed") == 1 && breaker(&before, "0", "acme/alone", "open") == 0);
+    ensure!(throttled(&before, "0", "acme/alone") == 0);
     world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(502)?;
     world.server.send(&Call::get("/api/v1/models/count").key(&world.inference.secret)).await?.ok()?;
     for _ in 0..3 {
         world.server.decide(&world.inference.secret, body("acme/alone")).await?.envelope(429)?;
     }
     let after = Scrape::take(metrics).await?;
-    ensure!(breaker(&after, "0", "acme/alone", "closed") == 0 && breaker(&after, "0", "acme/alone", "open") == 1);
-    ensure!(breaker(&after, "1", "acme/pair", "closed") == 1);
+    ensure!(throttled(&after, "0", "acme/alone") == 1 && throttled(&after, "1", "acme/pair") == 0);
+    ensure!(after.sum("tollgate_endpoint_throttled_workspaces") == 0);
     ensure!(after.of("tollgate_rate_limited_total", &[("scope", "key"), ("unit", "requests")]) == 3);
     ensure!(after.sum("tollgate_rate_limited_total") == 3);
     Ok(())

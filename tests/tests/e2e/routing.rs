@@ -1,4 +1,4 @@
-//! Preferences, split and merge, hedging, coalescing, breakers, and what is told of them.
+//! Preferences, split and merge, hedging, coalescing, throttling, and how they are shown.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ async fn each_preference_is_honoured_and_what_it_leaves_is_told() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_resting_endpoint_is_passed_over_and_nobody_at_all_is_503() -> Result<()> {
+async fn endpoint_in_a_back_off_is_left_out_and_no_other_one_is_503() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Answer(429, "retry-after: 30\r\n".into(), "{}".into())).await?;
     let beta = Upstream::start(Behaviour::json(ANSWER)).await?;
     let world = world(&alpha, &beta, &(pair("acme/pair") + &endpoint("acme/alone", "alpha", "0", ""))).await?;
@@ -98,11 +98,18 @@ async fn a_resting_endpoint_is_passed_over_and_nobody_at_all_is_503() -> Result<
     let wait: u64 = reply.header("retry-after").parse().context("Retry-After")?;
     ensure!((1..=30).contains(&wait), "{wait}");
     ensure!(error["error"]["metadata"]["routing_funnel"].is_array(), "{error}");
+    let message = error["error"]["message"].as_str().unwrap_or_default();
+    let expected = "no endpoint of acme/alone is available: alpha throttled, last failed with 429; retry in ";
+    ensure!(message.starts_with(expected), "{message}");
 
-    // Both surfaces tell of it.
+    // Another workspace has no back-off to keep, and both listings show this one.
+    let workspace = world.instance.workspace("other").await?;
+    let other = world.instance.key(&["--name", "other", "--workspace", &workspace]).await?;
+    world.server.decide(&other.secret, &alone).await?.envelope(529)?;
+    world.server.decide(&other.secret, &alone).await?.envelope(503)?;
     let call = Call::get("/api/v1/models/acme/alone/endpoints").key(&world.inference.secret);
     let listed = world.server.send(&call).await?.ok()?;
-    ensure!(listed["data"]["endpoints"][0]["health"]["state"] == "open", "{listed}");
+    ensure!(listed["data"]["endpoints"][0]["health"]["throttled"] == true, "{listed}");
     let providers = world.server.send(&Call::get("/api/v1/providers").key(&world.inference.secret)).await?.ok()?;
     let slugs: Vec<_> = providers["data"].as_array().into_iter().flatten().map(|row| row["slug"].clone()).collect();
     ensure!(slugs.contains(&json!("alpha")) && slugs.contains(&json!("beta")), "{providers}");

@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-/// As [`providers_toml`], with models of their own for each case of a test, so that no breaker remembers another case:
+/// As [`providers_toml`], with models of their own for each case of a test, so that no throttle remembers another case:
 /// `acme/alone-3`, `acme/pair-3`.
 pub fn providers_toml_of_cases(alpha: &str, beta: &str, attempt_timeout_ms: u64, cases: usize) -> String {
     let models = [("alone", "alpha"), ("pair", "alpha"), ("pair", "beta")];

@@ -1,11 +1,13 @@
 //! One attempt's bounds in time.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use domain::decision::CallerPresence;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
+use tokio::time::{Instant, sleep_until};
 
-/// Runs `work` until it ends, the caller leaves or `timeout` passes. In the last two cases the work is dropped, and
+/// Runs `work` until it ends, the client disconnects or `timeout` passes. In the last two cases the work is dropped, and
 /// with it its connection or stream, so that the other side learns of it.
 pub(crate) async fn within<T>(
     timeout: Duration,
@@ -15,10 +17,48 @@ pub(crate) async fn within<T>(
     tokio::select! {
         biased;
         () = caller.left() => Err(AttemptFailure::new(AttemptFailureKind::CallerGone, "the caller left")),
-        done = work => done,
-        () = tokio::time::sleep(timeout) => {
+        done = before_deadline(timeout, work) => done.unwrap_or_else(|| {
             Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "the provider did not answer in time"))
+        }),
+    }
+}
+
+/// Turns that I/O gets after a deadline: one for the socket, and some for the tasks between it and the work.
+const LAST_TURNS: usize = 8;
+/// A timer that fires so late was held up, and the I/O with it.
+const LATE: Duration = Duration::from_millis(20);
+/// The longest time that I/O gets to catch up after a late timer.
+const MAX_GRACE: Duration = Duration::from_millis(250);
+
+/// Runs `work` until it ends or `timeout` passes; `None` then. What has arrived by then is read before the deadline is
+/// declared: after a pause of the process every timer has expired, while the answers lie in the sockets.
+pub(super) async fn before_deadline<T>(timeout: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let deadline = Instant::now().checked_add(timeout);
+    tokio::select! {
+        biased;
+        done = &mut work => return Some(done),
+        () = expiry(deadline) => {}
+    }
+    let late = deadline.map(|deadline| Instant::now().saturating_duration_since(deadline)).unwrap_or_default();
+    if late >= LATE {
+        return tokio::time::timeout(late.min(MAX_GRACE), work).await.ok();
+    }
+    for _ in 0..LAST_TURNS {
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            // Returns after the driver has looked at the sockets.
+            () = tokio::task::yield_now() => {}
         }
+    }
+    None
+}
+
+async fn expiry(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -131,7 +131,8 @@ impl HttpClient {
         read_error: Option<ReadError>,
     ) -> Result<Bytes, AttemptFailure> {
         if uri.scheme() == Some(&Scheme::HTTPS) && !self.trusts_anyone() {
-            return Err(broken("https is not possible: no certificate authority is known; configure a file of them"));
+            let detail = "https is not possible: no certificate authority is known; configure a file of them";
+            return Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, detail));
         }
         let mut headers = target.0.clone();
         if *payload.media_type() != Payload::JSON {

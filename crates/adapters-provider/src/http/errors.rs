@@ -45,7 +45,7 @@ pub(super) fn broken(detail: &str) -> AttemptFailure {
 /// (the debug data of an HTTP/2 GOAWAY, say), so they are not even logged.
 pub(super) fn from_call(error: &hyper_util::client::legacy::Error) -> AttemptFailure {
     if error.is_connect() {
-        return broken(not_connected(error));
+        return AttemptFailure::new(AttemptFailureKind::ConnectFailed, not_connected(error));
     }
     let http = Causes(Some(error)).find_map(|cause| cause.downcast_ref::<hyper::Error>());
     broken(match http {

@@ -7,7 +7,7 @@ use catalogue_json::{write_architecture, write_pricing};
 use domain::decision::QuestionType;
 use domain::model::{Model, Pricing};
 use domain::routing::{
-    BreakerState, Endpoint, EndpointStatus, HealthView, LatencyPercentiles, ModelEndpoints, ThroughputPercentiles,
+    Endpoint, EndpointStatus, LatencyPercentiles, ModelEndpoints, ThrottleView, ThroughputPercentiles,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -119,16 +119,19 @@ struct Percentiles {
 
 #[derive(Serialize)]
 struct Health {
-    state: &'static str,
+    throttled: bool,
+    throttled_workspaces: u32,
+    accept_rate: Option<f64>,
+    rejection_probability: f64,
     retry_in_seconds: Option<u64>,
-    error_rate: f64,
     latency_ms: Option<f64>,
 }
 
 impl<'a> EndpointView<'a> {
-    fn of(model: &'a Model, EndpointStatus { endpoint, health }: &'a EndpointStatus) -> Self {
+    fn of(model: &'a Model, status: &'a EndpointStatus) -> Self {
+        let EndpointStatus { endpoint, health, throttling } = status;
         let limits = endpoint.limits();
-        let uptime = uptime(health);
+        let uptime = uptime(throttling);
         Self {
             name: format!("{} | {}", endpoint.provider_name, model.canonical_slug),
             model_id: model.id.as_str(),
@@ -143,7 +146,7 @@ impl<'a> EndpointView<'a> {
             supported_parameters: &model.supported_parameters,
             supports_implicit_caching: false,
             supports_tool_choice: ToolChoice::default(),
-            status: status(health.state),
+            status: status_code(throttling),
             uptime_last_5m: uptime,
             uptime_last_30m: uptime,
             uptime_last_1d: None,
@@ -163,7 +166,7 @@ impl<'a> EndpointView<'a> {
             confidence: endpoint.confidence.as_str(),
             zdr: endpoint.data_policy.zdr,
             data_collection: if endpoint.data_policy.collects { "allow" } else { "deny" },
-            health: Health::of(health),
+            health: Health::of(status),
         }
     }
 }
@@ -180,18 +183,18 @@ fn question_types(endpoint: &Endpoint) -> Vec<&'static str> {
     QuestionType::ALL.into_iter().filter(|&known| endpoint.asks(known)).map(QuestionType::as_str).collect()
 }
 
-/// 0 is well; below it the endpoint gets fewer attempts, or none.
-fn status(state: BreakerState) -> i8 {
-    match state {
-        BreakerState::Closed => 0,
-        BreakerState::HalfOpen => -1,
-        BreakerState::Open => -2,
+/// 0 for an endpoint that is not throttled, -1 where some workspaces are throttled, -2 where all are.
+fn status_code(throttling: &ThrottleView) -> i8 {
+    match throttling {
+        ThrottleView { throttled: true, .. } => -2,
+        ThrottleView { throttled_workspaces: 1.., .. } => -1,
+        ThrottleView { .. } => 0,
     }
 }
 
-/// Per cent of attempts that did not fail, with decay; nothing before the first attempt.
-fn uptime(health: &HealthView) -> Option<f64> {
-    (health.observations > 0).then(|| rounded((1.0 - health.error_rate) * 100.0, 100.0))
+/// Per cent of attempts with a good answer; nothing without an attempt.
+fn uptime(throttling: &ThrottleView) -> Option<f64> {
+    throttling.accept_rate.map(|rate| rounded(rate * 100.0, 100.0))
 }
 
 impl Percentiles {
@@ -212,11 +215,13 @@ impl Percentiles {
 }
 
 impl Health {
-    fn of(health: &HealthView) -> Self {
+    fn of(EndpointStatus { health, throttling, .. }: &EndpointStatus) -> Self {
         Self {
-            state: health.state.as_str(),
-            retry_in_seconds: health.retry_in.map(whole_seconds),
-            error_rate: rounded(health.error_rate, 10_000.0),
+            throttled: throttling.throttled,
+            throttled_workspaces: throttling.throttled_workspaces,
+            accept_rate: throttling.accept_rate.map(|rate| rounded(rate, 10_000.0)),
+            rejection_probability: rounded(throttling.rejection_probability, 10_000.0),
+            retry_in_seconds: throttling.retry_in.map(whole_seconds),
             latency_ms: health.latency.map(milliseconds),
         }
     }

@@ -36,12 +36,12 @@ struct View<'a> {
     health: Health,
 }
 
-/// Endpoints by the state of their breakers.
+/// The number of endpoints, by how they are throttled.
 #[derive(Serialize)]
 struct Health {
-    closed: usize,
-    half_open: usize,
-    open: usize,
+    healthy: usize,
+    throttled_for_some: usize,
+    throttled: usize,
 }
 
 impl<'a> View<'a> {
@@ -56,7 +56,11 @@ impl<'a> View<'a> {
             headquarters: None,
             datacenters: None,
             endpoint_count: endpoints.total(),
-            health: Health { closed: endpoints.closed, half_open: endpoints.half_open, open: endpoints.open },
+            health: Health {
+                healthy: endpoints.healthy,
+                throttled_for_some: endpoints.throttled_for_some,
+                throttled: endpoints.throttled,
+            },
         }
     }
 }

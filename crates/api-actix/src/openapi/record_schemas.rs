@@ -88,10 +88,10 @@ pub(super) struct ModelEndpoint {
     supports_implicit_caching: bool,
     #[schema(value_type = Object)]
     supports_tool_choice: Value,
-    /// 0: it is well. -1: it is tried by one attempt at a time. -2: it is not tried.
+    /// 0: not throttled. -1: throttled for some workspaces, by their own failures. -2: throttled for all.
     #[schema(minimum = -2, maximum = 0)]
     status: i32,
-    /// Per cent of attempts that did not fail, those of the last minute counting most; null before the first one.
+    /// Per cent of attempts with a good answer over the throttling window; null without an attempt.
     #[schema(required)]
     uptime_last_5m: Option<f64>,
     /// The same number.
@@ -148,30 +148,27 @@ pub(super) struct EndpointLimits {
     max_input_tokens: Option<i64>,
 }
 
-/// What attempts have told of it.
+/// How an endpoint is throttled, by the attempts of this process.
 #[derive(ToSchema)]
 pub(super) struct EndpointHealth {
-    state: BreakerState,
-    /// When it may be tried again; null where it may be tried now.
+    /// True during a back-off for all workspaces, and where a request of any workspace is rejected with a probability
+    /// of 10 % and more.
+    throttled: bool,
+    /// The number of workspaces that are throttled by their own failures.
+    #[schema(minimum = 0)]
+    throttled_workspaces: i64,
+    /// The share of attempts with a good answer over the throttling window; null without an attempt.
+    #[schema(required, minimum = 0, maximum = 1)]
+    accept_rate: Option<f64>,
+    /// The probability with which a request of any workspace is rejected; 1 during a back-off.
+    #[schema(minimum = 0, maximum = 1)]
+    rejection_probability: f64,
+    /// The rest of a back-off for all workspaces; null without one.
     #[schema(required)]
     retry_in_seconds: Option<i64>,
-    /// The share of failed attempts, with decay.
-    #[schema(minimum = 0, maximum = 1)]
-    error_rate: f64,
     /// The average of good answers, with decay.
     #[schema(required)]
     latency_ms: Option<f64>,
-}
-
-/// What a breaker does with attempts.
-#[derive(ToSchema)]
-pub(super) enum BreakerState {
-    #[schema(rename = "closed")]
-    Closed,
-    #[schema(rename = "half_open")]
-    HalfOpen,
-    #[schema(rename = "open")]
-    Open,
 }
 
 /// Providers.
@@ -201,12 +198,15 @@ pub(super) struct Provider {
     health: ProviderHealth,
 }
 
-/// How many of its endpoints have a breaker in which state.
+/// The number of its endpoints, by how they are throttled.
 #[derive(ToSchema)]
 pub(super) struct ProviderHealth {
-    closed: i64,
-    half_open: i64,
-    open: i64,
+    /// Not throttled for any workspace.
+    healthy: i64,
+    /// Throttled for some workspaces, by their own failures.
+    throttled_for_some: i64,
+    /// Throttled for all workspaces.
+    throttled: i64,
 }
 
 /// The record of a Decisions request.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::ids::WorkspaceId;
 use domain::model::{AliasTarget, Model, Pricing};
 use domain::money::Price;
-use domain::routing::{Admission, Observation};
-use domain::testing::MemoryCatalogue;
+use domain::routing::{AttemptFailure, AttemptReport, Observation};
+use domain::testing::{MemoryCatalogue, SequentialIds};
 use serde_json::{Value, json};
 
 use super::client::Reply;
@@ -143,7 +144,7 @@ async fn a_base_path_that_is_a_vendor_s_keeps_the_vendor_s_list() {
 fn health(reply: &Reply) -> Vec<(Value, Value)> {
     let json = reply.json();
     let endpoints = json["data"]["endpoints"].as_array().unwrap();
-    endpoints.iter().map(|endpoint| (endpoint["tag"].clone(), endpoint["health"]["state"].clone())).collect()
+    endpoints.iter().map(|endpoint| (endpoint["tag"].clone(), endpoint["health"]["throttled"].clone())).collect()
 }
 
 #[tokio::test]
@@ -154,14 +155,15 @@ async fn the_endpoints_of_a_model_are_told_with_their_health() {
     let mut setup = Setup::new().await;
     setup.catalogue = Arc::new(MemoryCatalogue::new(vec![row("acme/judge"), row("acme/idle"), alias]));
     let board = Arc::clone(&setup.health);
-    let Admission::Admitted(permit) = board.admit(1, Duration::ZERO) else { panic!("it is closed") };
-    board.report(permit, Observation::Unauthorised, Duration::ZERO);
+    let observation = Observation::from(&AttemptFailure::from_status(401, None));
+    let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(1));
+    board.report(&AttemptReport { endpoint: 1, workspace, began: Duration::ZERO, observation }, Duration::ZERO);
     let gateway = setup.start();
     for path in ["acme/judge", "ACME/Judge%3Anitro", "~acme/judge-latest"] {
         let reply = gateway.get(Caller::Management, &format!("/models/{path}/endpoints"), &[]).await;
         assert_eq!(reply.status, 200, "{path}");
         assert_eq!(reply.json()["data"]["id"], "acme/judge");
-        let expected = [("first".into(), "closed".into()), ("second".into(), "open".into())];
+        let expected = [("first".into(), false.into()), ("second".into(), true.into())];
         assert_eq!(health(&reply), expected, "{path}");
     }
     let details = gateway.get(Caller::Inference, "/model/acme/judge", &[]).await.json();
@@ -173,11 +175,11 @@ async fn the_endpoints_of_a_model_are_told_with_their_health() {
         gateway.get(Caller::Inference, &format!("/models/{path}/endpoints"), &[]).await.refusal(404);
     }
     let providers = outside(&gateway, &format!("{BASE}/providers")).await.json();
-    let provider = |slug: &str, closed: usize, open: usize| {
+    let provider = |slug: &str, healthy: usize, throttled: usize| {
         json!({
             "name": format!("The {slug}"), "slug": slug, "privacy_policy_url": null, "terms_of_service_url": null,
             "status_page_url": null, "headquarters": null, "datacenters": null, "endpoint_count": 1,
-            "health": {"closed": closed, "half_open": 0, "open": open},
+            "health": {"healthy": healthy, "throttled_for_some": 0, "throttled": throttled},
         })
     };
     assert_eq!(providers, json!({"data": [provider("first", 1, 0), provider("second", 0, 1)]}));

@@ -9,7 +9,7 @@ use crate::guardrail::Forbidden;
 use crate::guardrail::filter::{Blocked, Finding};
 use crate::ids::DecisionId;
 use crate::model::ModelId;
-use crate::routing::{AttemptFailureKind, Incapable};
+use crate::routing::{AttemptFailureKind, Incapable, ThrottledEndpoints};
 use crate::system::WorkLost;
 use crate::usage::AttemptRecord;
 
@@ -112,13 +112,13 @@ pub enum SubmitDecisionError {
         /// What each step left.
         funnel: RoutingFunnel,
     },
-    /// There are endpoints, and all of them are resting after failures.
-    #[error("every endpoint of {model} is resting after failures")]
-    BreakersOpen {
+    /// All endpoints of the model are throttled and rejected the request.
+    #[error("no endpoint of {model} is available: {endpoints}")]
+    Throttled {
         /// The model.
         model: ModelId,
-        /// When the first of them may be tried again.
-        retry_in: Duration,
+        /// The endpoints, and when to retry.
+        endpoints: ThrottledEndpoints,
         /// What each step left.
         funnel: RoutingFunnel,
     },
@@ -177,7 +177,7 @@ impl SubmitDecisionError {
             Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Incapable { .. } => ErrorKind::InvalidRequest,
             Self::Blocked(_) | Self::Forbidden { .. } | Self::Unpriced(_) => ErrorKind::Forbidden,
             Self::Overspent(_) => ErrorKind::InsufficientCredits,
-            Self::BreakersOpen { .. } => ErrorKind::Unavailable,
+            Self::Throttled { .. } => ErrorKind::Unavailable,
             Self::Attempts(failed) => failed.kind,
             Self::ChargeOutOfRange => ErrorKind::ProviderFailure,
             Self::Defect(_) => ErrorKind::Internal,

@@ -132,7 +132,7 @@ impl SubmitDecision {
         request.inquiry = Arc::clone(&filtered.inquiry);
         let request = Arc::new(request);
         let is_limited = key.limited() || policy.is_some_and(Policy::limits_money);
-        let mut route = router.route(&request, policy, is_limited)?;
+        let mut route = router.route(&request, policy, is_limited, key.workspace_id())?;
         if !router.ports.backlog.accepts() {
             // A provider would bill what nobody could be charged.
             return Err(StoreError::unavailable("too many settlements wait to be written").into());
@@ -170,7 +170,8 @@ impl SubmitDecision {
         mut route: Route,
         caller: Arc<dyn CallerPresence>,
     ) -> Result<(Arc<Routed>, Share), SubmitDecisionError> {
-        let (router, began, funds) = (&self.router, submission.began, &submission.funds);
+        let (router, funds) = (&self.router, &submission.funds);
+        let scope = (submission.key.workspace_id(), submission.began);
         let way = router.settings.options(&route.model).coalescing;
         let mut planned =
             if funds.is_some() || way != Coalescing::Off { router.planned(&route.parts) } else { Vec::new() };
@@ -179,7 +180,7 @@ impl SubmitDecision {
         }
         if way == Coalescing::Off {
             let money = (Payers::of(funds.as_ref()), planned);
-            let run = Arc::clone(router).run(route, Arc::clone(request), caller, money, began);
+            let run = Arc::clone(router).run(route, Arc::clone(request), caller, money, scope);
             return Ok((Arc::new(run.await), Share::WHOLE));
         }
         let is_same = (&route.model, route.prices_differ);
@@ -189,7 +190,7 @@ impl SubmitDecision {
             let (router, request) = (Arc::clone(router), Arc::clone(request));
             move |everyone: Arc<Everyone>| {
                 let presence = Arc::clone(&everyone) as Arc<dyn CallerPresence>;
-                router.run(route, request, presence, (Payers::Everyone(everyone), planned), began)
+                router.run(route, request, presence, (Payers::Everyone(everyone), planned), scope)
             }
         };
         self.share(submission, (key, way), &caller, &firsts, run).await

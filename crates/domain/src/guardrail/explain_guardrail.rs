@@ -72,7 +72,7 @@ impl ExplainGuardrail {
         };
         let is_limited = policy.limits_money() || !limits.is_empty();
         let refusal = self.refusal(key.as_ref(), workspace.as_ref());
-        let reach = Reach::of(request, &policy, &self.decisions, is_limited, refusal).await?;
+        let reach = Reach::of(request, &policy, &self.decisions, (workspace_id, is_limited), refusal).await?;
         // What is free needs no money, even where a limit was lowered below what is spent.
         let refused = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
         let fitting = reach.bounds.iter().copied().find(|bound| refused(*bound).is_none());

@@ -5,8 +5,12 @@ mod ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Endpoint, HealthBoard, Incapable, RoutingPreferences, Sort, TokenPrices};
+use super::{
+    Admission, Endpoint, HealthBoard, Incapable, RoutingPreferences, Sort, ThrottledEndpoint, ThrottledEndpoints,
+    TokenPrices,
+};
 use crate::decision::{Inquiry, Question, RoutingFunnel};
+use crate::ids::WorkspaceId;
 use crate::model::ModelId;
 use crate::money::Price;
 use crate::system::Randomness;
@@ -32,23 +36,29 @@ pub struct Selection<'a> {
     pub inquiry: &'a Inquiry,
     /// What is known of the endpoints.
     pub health: &'a HealthBoard,
-    /// For balancing.
+    /// The workspace of the request, whose own failures throttle it alone.
+    pub workspace: WorkspaceId,
+    /// For balancing and for throttling.
     pub random: &'a dyn Randomness,
     /// The monotonic clock.
     pub now: Duration,
 }
 
-/// Candidates that may be tried, and those that would be if they were not resting.
+/// The candidates that may be tried, and those that throttling left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// In the order in which they are tried.
+    /// Candidates that are not throttled, in order.
     pub candidates: Vec<Candidate>,
-    /// Those whose breakers are open, in the order in which they would be.
-    pub resting: Vec<Candidate>,
+    /// Throttled candidates that were admitted all the same, in order: they come after the others.
+    pub throttled: Vec<Candidate>,
+    /// Throttled candidates that were left out, in order.
+    pub rejected: Vec<Candidate>,
+    /// The same for messages; `None` where none was left out.
+    pub rejections: Option<ThrottledEndpoints>,
 }
 
 /// Why nothing is left to try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Emptied {
     /// Nothing serves the model.
     NoEndpoint,
@@ -56,11 +66,8 @@ pub enum Emptied {
     Preferences,
     /// No endpoint can carry the request.
     Incapable(Incapable),
-    /// Every breaker is open; asking again then may help.
-    BreakersOpen {
-        /// When the first of them may close.
-        retry_in: Duration,
-    },
+    /// Every endpoint is throttled and rejected the request.
+    Throttled(ThrottledEndpoints),
 }
 
 impl Selection<'_> {
@@ -88,7 +95,7 @@ impl Selection<'_> {
             groups = vec![(groups.into_iter().flat_map(|(group, _)| group).collect(), wanted.sort)];
         }
         groups.retain(|(group, _)| !group.is_empty());
-        // Who says what comes first and takes nobody else means the first, well or not.
+        // An order without fallbacks means its first candidate, throttled or not.
         let sorted = groups.first().is_some_and(|(_, sort)| sort.is_some());
         let fixed = !wanted.order.is_empty() || sorted;
         let mut groups = groups.into_iter().map(|(group, sort)| self.ordered(group, sort));
@@ -100,7 +107,9 @@ impl Selection<'_> {
         let mut chosen = self.admitted(ordered, funnel)?;
         if !wanted.allow_fallbacks {
             chosen.candidates.truncate(1);
-            chosen.resting.clear();
+            chosen.throttled.truncate(1 - chosen.candidates.len());
+            chosen.rejected.clear();
+            chosen.rejections = None;
         }
         Ok(chosen)
     }
@@ -190,22 +199,28 @@ impl Selection<'_> {
     }
 
     fn admitted(&self, ordered: Vec<Candidate>, funnel: &mut RoutingFunnel) -> Result<Chosen, Emptied> {
-        let rests = |candidate: &mut Candidate| !self.health.would_admit(candidate.endpoint.index, self.now);
-        let mut candidates = ordered;
-        let resting: Vec<Candidate> = candidates.extract_if(.., rests).collect();
-        if !resting.is_empty() {
-            funnel.push(("health", candidates.len()));
+        let mut chosen = Chosen {
+            candidates: Vec::with_capacity(ordered.len()),
+            throttled: Vec::new(),
+            rejected: Vec::new(),
+            rejections: None,
+        };
+        for candidate in ordered {
+            match self.health.admit(candidate.endpoint.index, self.workspace, self.random, self.now) {
+                Admission::Normal => chosen.candidates.push(candidate),
+                Admission::Throttled => chosen.throttled.push(candidate),
+                Admission::Rejected { retry_in, last_error } => {
+                    let provider = candidate.endpoint.provider.as_str().to_owned();
+                    let rejected = ThrottledEndpoint { provider, last_error };
+                    ThrottledEndpoints::add(&mut chosen.rejections, rejected, retry_in);
+                    chosen.rejected.push(candidate);
+                }
+            }
         }
-        if candidates.is_empty() {
-            return Err(Emptied::BreakersOpen { retry_in: self.retry_in(&resting) });
-        }
-        Ok(Chosen { candidates, resting })
-    }
-
-    /// When the first of them may be asked again.
-    pub fn retry_in(&self, resting: &[Candidate]) -> Duration {
-        let waits = resting.iter().map(|candidate| self.health.view(candidate.endpoint.index, self.now).retry_in);
-        waits.map(Option::unwrap_or_default).min().unwrap_or_default()
+        let left = chosen.candidates.len() + chosen.throttled.len();
+        let Some(rejections) = &chosen.rejections else { return Ok(chosen) };
+        funnel.push(("health", left));
+        if left == 0 { Err(Emptied::Throttled(rejections.clone())) } else { Ok(chosen) }
     }
 }
 

@@ -8,7 +8,9 @@ use crate::error::ErrorKind;
 /// How one attempt at one endpoint failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptFailureKind {
-    /// No connection, a reset, 3xx (never followed), 402, 404, 408, 5xx, or an answer that is malformed, too large,
+    /// No connection: DNS, TCP, TLS or a proxy on the way failed, or it took too long. Nothing was sent.
+    ConnectFailed,
+    /// A reset, 3xx (never followed), 402, 404, 408, 5xx, or an answer that is malformed, too large,
     /// not JSON or not to what was asked.
     Broken,
     /// 401 or 403: our credentials do not stand there.
@@ -32,6 +34,7 @@ impl AttemptFailureKind {
     /// Its name in records and metadata.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::ConnectFailed => "connect_error",
             Self::Broken => "broken",
             Self::Unauthorised => "unauthorised",
             Self::Overloaded => "overloaded",

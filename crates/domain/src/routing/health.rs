@@ -1,30 +1,37 @@
-//! Passive health of endpoints: what the attempts of callers tell, kept as a pure state machine. Nothing is called
-//! only to see whether it answers.
+//! Passive health of endpoints, kept as a pure state machine that attempts report to. No request is sent to probe an
+//! endpoint.
 //!
-//! Each endpoint has a breaker. *Closed* lets every attempt through. It *opens* after too many failures, at once where
-//! our credentials are turned down, and for as long as a provider asked for with `Retry-After`. When an opening is
-//! over the breaker is *half-open*: one attempt at a time goes through as a probe; its success closes the breaker, its
-//! failure opens it for twice as long.
+//! Each endpoint is throttled adaptively, after "Handling overload" in the Google SRE book: over a sliding window it
+//! counts the requests that were sent and those that were accepted, and a further request is rejected with the
+//! probability `max(0, (requests - K * accepts) / (requests + 1))`. An endpoint that fails half of its requests still
+//! gets nearly all of them; one that fails all of them gets a trickle, and at least one request per probe interval.
 //!
-//! Attempts that began before the breaker opened are *late* when they report. Their latency counts. On the breaker
-//! they have no say, except that a provider's `Retry-After` is always kept to.
+//! Failures that the content of a request can provoke count for the workspace that met them. They count for all
+//! workspaces once a second workspace met some: see [`HealthBoard::admit`].
 //!
-//! Time is passed in as `now`, a [`Duration`](std::time::Duration) since a fixed moment, of a clock that never goes
-//! back ([`Clock::monotonic`](crate::system::Clock::monotonic)). A `now` older than one passed before does no harm:
-//! threads read the clock before they wait for each other.
+//! Time is passed in as `now`, a [`Duration`](std::time::Duration) since a fixed point of a clock that never goes back
+//! ([`Clock::monotonic`](crate::system::Clock::monotonic)). A `now` older than one passed before does no harm: threads
+//! read the clock before they wait for each other.
 
+mod admission;
 mod board;
-mod breaker;
 mod decay;
 mod endpoint_health;
 mod histogram;
 mod observation;
+mod pauses;
 mod policy;
 #[cfg(test)]
 mod tests;
+mod throttle;
+mod top_two;
+mod window;
+mod workspaces;
 
+pub use admission::{Admission, ThrottledEndpoint, ThrottledEndpoints};
 pub use board::HealthBoard;
-pub use breaker::{Admission, BreakerState, Permit};
-pub use endpoint_health::{EndpointHealth, HealthView, LatencyPercentiles, ThroughputPercentiles};
-pub use observation::Observation;
+pub use endpoint_health::{HealthView, LatencyPercentiles, ThroughputPercentiles};
+pub use observation::{AttemptError, AttemptReport, FailureClass, Observation};
+pub use pauses::PauseDetector;
 pub use policy::HealthPolicy;
+pub use throttle::{ThrottleView, rejection_probability};

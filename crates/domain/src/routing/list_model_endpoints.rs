@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView};
+use super::{Endpoint, EndpointDirectory, HealthBoard, HealthView, ThrottleView};
 use crate::model::{Catalogue, GetModelError, Model};
 use crate::system::Clock;
 
@@ -20,8 +20,10 @@ pub struct ModelEndpoints {
 pub struct EndpointStatus {
     /// The endpoint.
     pub endpoint: Arc<Endpoint>,
-    /// Its health at this moment.
+    /// Its latencies and throughputs.
     pub health: HealthView,
+    /// How it is throttled.
+    pub throttling: ThrottleView,
 }
 
 /// Lists the endpoints of a model.
@@ -50,6 +52,7 @@ impl ListModelEndpoints {
         let now = self.clock.monotonic();
         let status = |endpoint: &Arc<Endpoint>| EndpointStatus {
             health: self.health.view(endpoint.index, now),
+            throttling: self.health.throttling(endpoint.index, now),
             endpoint: Arc::clone(endpoint),
         };
         let endpoints = self.endpoints.for_model(&model).iter().map(status).collect();
@@ -60,9 +63,10 @@ impl ListModelEndpoints {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::WorkspaceId;
     use crate::model::{AliasTarget, Pricing};
     use crate::money::Price;
-    use crate::routing::{Admission, BreakerState, HealthPolicy, Observation, Wire};
+    use crate::routing::{AttemptFailure, AttemptReport, HealthPolicy, Observation, Wire};
     use crate::testing::{FixedClock, MemoryCatalogue};
 
     fn listing() -> ListModelEndpoints {
@@ -77,8 +81,9 @@ mod tests {
             vec![endpoint("acme/other", "zero"), endpoint("acme/judge", "one"), endpoint("acme/judge", "two")];
         let clock = FixedClock::default();
         let board = HealthBoard::new(endpoints.len(), HealthPolicy::default());
-        let Admission::Admitted(permit) = board.admit(2, clock.monotonic()) else { panic!("it is closed") };
-        board.report(permit, Observation::Unauthorised, clock.monotonic());
+        let observation = Observation::from(&AttemptFailure::from_status(401, None));
+        let (workspace, began) = (WorkspaceId::from_uuid(uuid::Uuid::nil()), clock.monotonic());
+        board.report(&AttemptReport { endpoint: 2, workspace, began, observation }, clock.monotonic());
         ListModelEndpoints::new(
             Arc::new(catalogue),
             Arc::new(EndpointDirectory::new(endpoints)),
@@ -92,12 +97,14 @@ mod tests {
         for slug in ["judge", "JUDGE", "judge:nitro"] {
             let listed = listing().execute("acme", slug).unwrap();
             assert_eq!(listed.model.id.as_str(), "acme/judge");
-            let health: Vec<(&str, BreakerState)> = listed
+            let health: Vec<(&str, bool, Option<f64>)> = listed
                 .endpoints
                 .iter()
-                .map(|status| (status.endpoint.provider.as_str(), status.health.state))
+                .map(|status| {
+                    (status.endpoint.provider.as_str(), status.throttling.throttled, status.throttling.accept_rate)
+                })
                 .collect();
-            assert_eq!(health, [("one", BreakerState::Closed), ("two", BreakerState::Open)]);
+            assert_eq!(health, [("one", false, None), ("two", true, Some(0.0))]);
         }
         assert_eq!(listing().execute("~acme", "judge-latest").unwrap().endpoints.len(), 2);
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{BreakerState, EndpointDirectory, HealthBoard, ProviderSlug};
+use super::{EndpointDirectory, HealthBoard, ProviderSlug, ThrottleView};
 use crate::system::Clock;
 
 /// A provider that at least one endpoint is configured for.
@@ -13,32 +13,32 @@ pub struct ProviderStatus {
     pub slug: ProviderSlug,
     /// Its display name.
     pub name: String,
-    /// Its endpoints, by what their breakers do at this moment.
-    pub endpoints: BreakerCounts,
+    /// Its endpoints, by how they are throttled.
+    pub endpoints: ThrottleCounts,
 }
 
-/// How many endpoints are in which state.
+/// The number of endpoints, by how they are throttled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BreakerCounts {
-    /// All attempts pass.
-    pub closed: usize,
-    /// One attempt at a time passes, to see how it goes.
-    pub half_open: usize,
-    /// No attempt passes.
-    pub open: usize,
+pub struct ThrottleCounts {
+    /// Not throttled for any workspace.
+    pub healthy: usize,
+    /// Throttled for some workspaces, by their own failures.
+    pub throttled_for_some: usize,
+    /// Throttled for all workspaces.
+    pub throttled: usize,
 }
 
-impl BreakerCounts {
+impl ThrottleCounts {
     /// All of them.
     pub fn total(self) -> usize {
-        self.closed + self.half_open + self.open
+        self.healthy + self.throttled_for_some + self.throttled
     }
 
-    fn add(&mut self, state: BreakerState) {
-        match state {
-            BreakerState::Closed => self.closed += 1,
-            BreakerState::HalfOpen => self.half_open += 1,
-            BreakerState::Open => self.open += 1,
+    fn add(&mut self, view: &ThrottleView) {
+        match view {
+            ThrottleView { throttled: true, .. } => self.throttled += 1,
+            ThrottleView { throttled_workspaces: 1.., .. } => self.throttled_for_some += 1,
+            ThrottleView { .. } => self.healthy += 1,
         }
     }
 }
@@ -66,11 +66,11 @@ impl ListProviders {
                 providers.push(ProviderStatus {
                     slug: endpoint.provider.clone(),
                     name: endpoint.provider_name.clone(),
-                    endpoints: BreakerCounts::default(),
+                    endpoints: ThrottleCounts::default(),
                 });
                 providers.len() - 1
             });
-            providers[place].endpoints.add(self.health.view(endpoint.index, now).state);
+            providers[place].endpoints.add(&self.health.throttling(endpoint.index, now));
         }
         providers
     }
@@ -79,12 +79,12 @@ impl ListProviders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::{Admission, Endpoint, HealthPolicy, Observation, Wire};
+    use crate::ids::WorkspaceId;
+    use crate::routing::{AttemptFailure, AttemptReport, Endpoint, HealthPolicy, Observation, Wire};
     use crate::testing::FixedClock;
-    use std::time::Duration;
 
     #[test]
-    fn each_provider_stands_once_with_the_states_of_its_endpoints() {
+    fn each_provider_is_listed_once_with_the_counts_of_its_endpoints() {
         let endpoint = |provider: &str, name: &str| Endpoint {
             provider_name: name.to_owned(),
             ..Endpoint::new("acme/judge".parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, "m")
@@ -94,18 +94,20 @@ mod tests {
         let clock = FixedClock::default();
         let policy = HealthPolicy::default();
         let board = HealthBoard::new(endpoints.len(), policy);
-        let fail = |index: usize| {
-            let Admission::Admitted(permit) = board.admit(index, clock.monotonic()) else { panic!("it is closed") };
-            board.report(permit, Observation::Unauthorised, clock.monotonic());
+        let fail = |endpoint: usize, status: u16| {
+            let observation = Observation::from(&AttemptFailure::from_status(status, None));
+            let (workspace, began) = (WorkspaceId::from_uuid(uuid::Uuid::nil()), clock.monotonic());
+            board.report(&AttemptReport { endpoint, workspace, began, observation }, clock.monotonic());
         };
-        fail(0);
-        clock.advance(policy.open_for + Duration::from_millis(1));
-        fail(3);
+        fail(0, 401);
+        for _ in 0..policy.min_requests {
+            fail(3, 500);
+        }
         let list =
             ListProviders::new(Arc::new(EndpointDirectory::new(endpoints)), Arc::new(board), Arc::new(clock.clone()));
-        let told: Vec<(String, String, BreakerCounts)> =
+        let told: Vec<(String, String, ThrottleCounts)> =
             list.execute().into_iter().map(|status| (status.slug.to_string(), status.name, status.endpoints)).collect();
-        let counts = |closed, half_open, open| BreakerCounts { closed, half_open, open };
+        let counts = |healthy, throttled_for_some, throttled| ThrottleCounts { healthy, throttled_for_some, throttled };
         assert_eq!(
             told,
             [

@@ -13,7 +13,8 @@ use ipnet::IpNet;
 use super::entries::{Entries, Table};
 use super::{
     BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig,
-    StorageConfig, WireNamesConfig, broadcast, endpoints, providers, retention, routing, urls,
+    StorageConfig, WireNamesConfig, broadcast, endpoints, providers, retention, routing, throttling,
+    urls,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -41,6 +42,7 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
         money: routing::money(&entries.single("money"), limits.request_timeout)?,
         limits,
         routing: routing::routing(&entries.single("routing"))?,
+        throttling: throttling::throttling(&entries.single("throttling"))?,
         retention: retention::retention(&entries.single("retention"))?,
         broadcast: broadcast::broadcast(&entries.single("broadcast"))?,
         telemetry: broadcast::telemetry(&entries.single("telemetry"), environment)?,

@@ -18,6 +18,7 @@ mod schema;
 mod secret;
 mod settings;
 mod thousandths;
+mod throttling;
 mod traits;
 mod upstreams;
 mod urls;

@@ -29,7 +29,7 @@ pub struct Section {
 use Kind::{Number, Switch, Text, Texts};
 
 /// The whole schema.
-pub const SECTIONS: [Section; 14] = [
+pub const SECTIONS: [Section; 15] = [
     Section {
         name: "server",
         repeated: false,
@@ -189,6 +189,21 @@ pub const SECTIONS: [Section; 14] = [
         keys: &[("otlp_url", Text), ("otlp_headers", Texts), ("otlp_headers_env", Text), ("otlp_privacy_mode", Switch)],
     },
     Section { name: "routing", repeated: false, keys: &[("seed", Number), ("max_parts_in_flight", Number)] },
+    Section {
+        name: "throttling",
+        repeated: false,
+        keys: &[
+            ("window_ms", Number),
+            ("accept_multiplier", Text),
+            ("min_requests", Number),
+            ("timeout_weight", Number),
+            ("max_backoff_ms", Number),
+            ("auth_backoff_ms", Number),
+            ("probe_interval_ms", Number),
+            ("max_workspaces", Number),
+            ("pause_tolerance_ms", Number),
+        ],
+    },
 ];
 
 /// The section of that name.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use api_actix::ConnectionSettings;
 use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, Unpriced};
 use domain::rate::RateLimits;
+use domain::routing::HealthPolicy;
 use ipnet::IpNet;
 
 use super::{BroadcastConfig, EndpointConfig, ModelConfig, ProviderConfig, TelemetryConfig};
@@ -34,6 +35,8 @@ pub struct Config {
     pub money: MoneyConfig,
     /// `[routing]`
     pub routing: RoutingConfig,
+    /// `[throttling]`
+    pub throttling: ThrottlingConfig,
     /// `[retention]`
     pub retention: RetentionConfig,
     /// `[broadcast]`
@@ -192,6 +195,15 @@ pub struct RoutingConfig {
     pub seed: Option<u64>,
     /// Parts of one split request that are asked at a time.
     pub max_parts_in_flight: usize,
+}
+
+/// `[throttling]`
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ThrottlingConfig {
+    /// The figures of the health rules.
+    pub policy: HealthPolicy,
+    /// The delay of the heartbeat from which the process counts as paused.
+    pub pause_tolerance: Duration,
 }
 
 /// The proxy variables, as common tools read them.

@@ -9,12 +9,13 @@ use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use domain::file::{SweepDocuments, SweepReport};
 use domain::observability::Meter;
+use domain::routing::{EndpointDirectory, HealthBoard};
 use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Stores;
-use super::resting::Resting;
+use super::throttling::{ThrottleLog, keep_heartbeat};
 
 /// How often the change feed is read.
 const POLL_EVERY: Duration = Duration::from_millis(250);
@@ -47,10 +48,16 @@ impl Background {
         self.tasks.spawn(async move { watcher.run(POLL_EVERY, catalogue, cancelled).await });
     }
 
-    /// Tells the log which endpoints rest.
-    pub fn watch_endpoints(&self, resting: Resting, clock: Arc<dyn Clock>) {
-        let cancelled = self.cancelled.clone();
-        self.tasks.spawn(async move { resting.run(clock, cancelled).await });
+    /// Logs which endpoints are throttled, and detects pauses of the process.
+    pub fn watch_endpoints(
+        &self,
+        endpoints: &Arc<EndpointDirectory>,
+        health: &Arc<HealthBoard>,
+        clock: &Arc<dyn Clock>,
+    ) {
+        let log = ThrottleLog::new(Arc::clone(endpoints), Arc::clone(health));
+        self.tasks.spawn(log.run(Arc::clone(clock), self.cancelled.clone()));
+        self.tasks.spawn(keep_heartbeat(Arc::clone(health), Arc::clone(clock), self.cancelled.clone()));
     }
 
     /// Removes what interrupted promotions left behind, now and every ten minutes.

@@ -11,7 +11,7 @@ use api_actix::{Answer, Connections, Exposition, NoRecorder, Recorder};
 use domain::budget::BacklogStanding;
 use domain::observability::{Meter, NoMeter, Outbox};
 use domain::rate::RateLimited;
-use domain::routing::{BreakerState, EndpointDirectory, HealthBoard};
+use domain::routing::{Endpoint, EndpointDirectory, HealthBoard, ThrottleView};
 use domain::system::Clock;
 
 use super::{Background, Stores, directory};
@@ -67,14 +67,40 @@ impl Measures {
         self.0.as_ref().map(|metrics| Arc::new(Text(Arc::clone(metrics))) as Arc<dyn Exposition>)
     }
 
-    /// Shows the breaker of every endpoint.
-    pub fn watch_breakers(&self, endpoints: Arc<EndpointDirectory>, health: Arc<HealthBoard>, clock: Arc<dyn Clock>) {
-        self.watch(|| Reading {
-            name: "endpoint_breaker",
-            help: "1 for the state that the breaker of an endpoint is in; endpoints by their place in the configuration",
-            kind: Kind::Gauge,
-            read: Box::new(move || breakers(&endpoints, &health, clock.monotonic())),
-        });
+    /// Shows how every endpoint is throttled.
+    pub fn watch_throttling(&self, endpoints: Arc<EndpointDirectory>, health: Arc<HealthBoard>, clock: Arc<dyn Clock>) {
+        type Value = fn(&ThrottleView) -> Option<u64>;
+        let readings: [(&str, &str, Kind, Value); 3] = [
+            (
+                "endpoint_accept_rate",
+                "Share of attempts at an endpoint with a good answer over the throttling window, from 0 to 1",
+                Kind::Ratio,
+                |view| view.accept_rate.map(millionths),
+            ),
+            (
+                "endpoint_throttled",
+                "1 where requests of all workspaces to an endpoint are rejected, by a back-off or by chance",
+                Kind::Gauge,
+                |view| Some(u64::from(view.throttled)),
+            ),
+            (
+                "endpoint_throttled_workspaces",
+                "Workspaces whose requests to an endpoint are rejected because of their own failures",
+                Kind::Gauge,
+                |view| Some(u64::from(view.throttled_workspaces)),
+            ),
+        ];
+        for (name, help, kind, value) in readings {
+            let (endpoints, health, clock) = (Arc::clone(&endpoints), Arc::clone(&health), Arc::clone(&clock));
+            let read = move || {
+                let now = clock.monotonic();
+                let sample = |(index, endpoint): (usize, &Arc<Endpoint>)| {
+                    value(&health.throttling(index, now)).map(|value| of_endpoint(index, endpoint, value))
+                };
+                endpoints.all().iter().enumerate().filter_map(sample).collect()
+            };
+            self.watch(|| Reading { name, help, kind, read: Box::new(read) });
+        }
     }
 
     /// Shows the database's connections.
@@ -250,21 +276,18 @@ fn labelled<const N: usize>(labels: [(&'static str, &str); N], value: u64) -> Sa
     Sample { labels: labels.into_iter().map(|(name, value)| (name, value.to_owned())).collect(), value }
 }
 
-fn breakers(endpoints: &EndpointDirectory, health: &HealthBoard, now: Duration) -> Vec<Sample> {
-    let samples = endpoints.all().iter().enumerate().flat_map(|(index, endpoint)| {
-        let is_in = health.view(index, now).state;
-        [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen].map(|state| {
-            let index = index.to_string();
-            let labels = [
-                ("endpoint", index.as_str()),
-                ("provider", endpoint.provider.as_str()),
-                ("model", endpoint.model.as_str()),
-                ("state", state.as_str()),
-            ];
-            labelled(labels, u64::from(state == is_in))
-        })
-    });
-    samples.collect()
+fn of_endpoint(index: usize, endpoint: &Endpoint, value: u64) -> Sample {
+    let index = index.to_string();
+    let labels =
+        [("endpoint", index.as_str()), ("provider", endpoint.provider.as_str()), ("model", endpoint.model.as_str())];
+    labelled(labels, value)
+}
+
+/// A share from 0 to 1 in millionths.
+fn millionths(share: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share is from 0 to 1")]
+    let millionths = (share.clamp(0.0, 1.0) * 1e6).round() as u64;
+    millionths
 }
 
 /// The edge's word for it.

@@ -9,13 +9,13 @@ mod metrics;
 mod presence;
 mod providers;
 mod refusals;
-mod resting;
 mod retention;
 mod router;
 mod services;
 mod signals;
 mod starter;
 mod stores;
+mod throttling;
 
 pub use background::Background;
 pub use descriptors::prepare_descriptors;

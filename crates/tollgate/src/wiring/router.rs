@@ -8,18 +8,16 @@ use adapters_system::{OsRandomness, SeededRandomness};
 use anyhow::Context;
 use domain::decision::RouterSettings;
 use domain::model::{CatalogueSnapshot, ModelId};
-use domain::routing::{EndpointDirectory, HealthBoard, HealthPolicy};
+use domain::routing::{EndpointDirectory, HealthBoard, PauseDetector};
 use domain::system::Randomness;
 
+use super::throttling::HEARTBEAT;
 use crate::config::{Config, ModelConfig};
 
 /// The last part of `limits.request_timeout_ms`, in which a request is recorded and no attempt runs any more.
 const RECORD_TIME: Duration = Duration::from_millis(250);
 /// That part is no more than one in so many of the whole.
 const RECORD_SHARE: u32 = 20;
-
-/// What an attempt may take beyond its deadline, generously.
-const MARGIN: Duration = Duration::from_secs(30);
 
 /// The router's settings.
 pub fn settings(config: &Config) -> RouterSettings {
@@ -50,13 +48,10 @@ pub fn randomness(config: &Config) -> anyhow::Result<Arc<dyn Randomness>> {
     })
 }
 
-/// What is known of every endpoint's health: nothing yet. A probe keeps its place for longer than any attempt may take.
+/// The health of every endpoint, without a report yet.
 pub fn health(config: &Config, endpoints: &EndpointDirectory) -> Arc<HealthBoard> {
-    let shipped = HealthPolicy::default();
-    let longest = endpoints.all().iter().map(|endpoint| endpoint.attempt_timeout).max().unwrap_or_default();
-    let longest = longest.min(config.limits.request_timeout);
-    let policy = HealthPolicy { probe_lease: shipped.probe_lease.max(longest + MARGIN), ..shipped };
-    Arc::new(HealthBoard::new(endpoints.all().len(), policy))
+    let pauses = PauseDetector::new(HEARTBEAT, config.throttling.pause_tolerance);
+    Arc::new(HealthBoard::with_pauses(endpoints.all().len(), config.throttling.policy, pauses))
 }
 
 /// Which options of a model have no effect, and why.
@@ -133,16 +128,16 @@ mod tests {
     }
 
     #[test]
-    fn every_endpoint_has_a_place_on_the_board_and_a_probe_outlasts_any_attempt() {
-        let endpoint = |seconds| Endpoint {
-            attempt_timeout: Duration::from_secs(seconds),
-            ..Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m")
-        };
-        let endpoints = EndpointDirectory::new(vec![endpoint(1), endpoint(600)]);
-        let board = health(&read(""), &endpoints);
-        assert_eq!((board.len(), board.policy().probe_lease), (2, HealthPolicy::default().probe_lease));
-        let patient = health(&read("[limits]\nrequest_timeout_ms = 900_000\n"), &endpoints);
-        assert_eq!(patient.policy().probe_lease, Duration::from_secs(630));
+    fn board_has_every_endpoint_and_the_configured_policy() {
+        let endpoint = || Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
+        let endpoints = EndpointDirectory::new(vec![endpoint(), endpoint()]);
+        let config = read("[throttling]\nmax_backoff_ms = 7_000\npause_tolerance_ms = 900\n");
+        let board = health(&config, &endpoints);
+        assert_eq!((board.len(), board.policy().max_backoff), (2, Duration::from_secs(7)));
+        let wall = chrono::DateTime::UNIX_EPOCH;
+        let beat = |millis| board.pauses().beat(Duration::from_millis(millis), wall);
+        assert_eq!((beat(0), beat(1_000)), (None, None));
+        assert_eq!(beat(2_001), Some(Duration::from_millis(1_001)), "100 ms and 900 ms more");
         assert!(health(&read(""), &EndpointDirectory::new(Vec::new())).is_empty());
     }
 

@@ -22,7 +22,6 @@ use domain::routing::{EndpointDirectory, ListModelEndpoints, ListProviders};
 use domain::system::{HealthProbe, Workers};
 use domain::usage::GetGeneration;
 
-use super::resting::Resting;
 use super::{Background, Measures, Stores, Upstreams, broadcast, minimal_rows, refusals, retention, router};
 use crate::config::{Config, Environment};
 
@@ -68,7 +67,7 @@ pub async fn services(
     measures.watch_caches(Arc::clone(&grants), Arc::clone(&policies));
     let policies: Arc<dyn GuardrailPolicies> = policies;
     let health = router::health(config, &endpoints);
-    background.watch_endpoints(Resting::new(Arc::clone(&endpoints), Arc::clone(&health)), clock());
+    background.watch_endpoints(&endpoints, &health, &stores.clock);
     let live: Arc<dyn Catalogue> = live;
     let catalogue = || Arc::clone(&live);
     let ledger = SeaOrmLedger::start(stores.database.clone(), &background.tasks);
@@ -103,7 +102,7 @@ pub async fn services(
         random,
         health: Arc::clone(&health),
     };
-    measures.watch_breakers(Arc::clone(&endpoints), Arc::clone(&health), clock());
+    measures.watch_throttling(Arc::clone(&endpoints), Arc::clone(&health), clock());
     measures.watch_database(stores.database.clone());
     measures.watch_log(stores.database.clone());
     let directory = || Arc::clone(&endpoints);

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use domain::routing::{AttachmentForm, DataPolicy, EndpointLimits, HealthBoard, HealthPolicy, TokenPrices, Wire};
+use domain::routing::{
+    AttachmentForm, DataPolicy, EndpointLimits, HealthBoard, HealthPolicy, HealthView, TokenPrices, Wire,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -23,15 +25,19 @@ fn unknown() -> HealthView {
     HealthBoard::new(1, HealthPolicy::default()).view(0, Duration::ZERO)
 }
 
-fn shown(endpoint: Endpoint, health: HealthView) -> Value {
-    let listed =
-        ModelEndpoints { model: model(), endpoints: vec![EndpointStatus { endpoint: Arc::new(endpoint), health }] };
+fn unthrottled() -> ThrottleView {
+    HealthBoard::new(1, HealthPolicy::default()).throttling(0, Duration::ZERO)
+}
+
+fn shown(endpoint: Endpoint, health: HealthView, throttling: ThrottleView) -> Value {
+    let status = EndpointStatus { endpoint: Arc::new(endpoint), health, throttling };
+    let listed = ModelEndpoints { model: model(), endpoints: vec![status] };
     serde_json::to_value(View::of(&listed)).unwrap()["endpoints"][0].clone()
 }
 
 #[test]
 fn an_endpoint_of_which_nothing_is_known_has_every_member() {
-    let shown = shown(endpoint(), unknown());
+    let shown = shown(endpoint(), unknown(), unthrottled());
     assert_eq!(
         shown,
         json!({
@@ -68,7 +74,10 @@ fn an_endpoint_of_which_nothing_is_known_has_every_member() {
             "confidence": "computed",
             "zdr": false,
             "data_collection": "allow",
-            "health": {"state": "closed", "retry_in_seconds": null, "error_rate": 0.0, "latency_ms": null},
+            "health": {
+                "throttled": false, "throttled_workspaces": 0, "accept_rate": null, "rejection_probability": 0.0,
+                "retry_in_seconds": null, "latency_ms": null,
+            },
         })
     );
 }
@@ -89,16 +98,21 @@ fn what_is_configured_and_measured_is_told() {
         LatencyPercentiles { p50, p75: p50, p90: p99, p99 }
     };
     let health = HealthView {
-        state: BreakerState::Open,
-        retry_in: Some(Duration::from_millis(4_200)),
-        error_rate: 0.123_456,
         observations: 7,
         latency: Some(Duration::from_nanos(12_345_678)),
         percentiles: Some(percentile(1_500, 2_000_000)),
         throughput: Some(ThroughputPercentiles { p50: 1_500, p75: 1_400, p90: 100, p99: 1 }),
         ..unknown()
     };
-    let shown = shown(endpoint, health);
+    let throttling = ThrottleView {
+        throttled: true,
+        retry_in: Some(Duration::from_millis(4_200)),
+        accept_rate: Some(0.876_544),
+        rejection_probability: 0.123_456,
+        throttled_workspaces: 3,
+        ..unthrottled()
+    };
+    let shown = shown(endpoint, health, throttling);
     assert_eq!(shown["pricing"], json!({"prompt": "0.5", "completion": "0.250", "image": "0", "request": "0"}));
     assert_eq!((&shown["max_prompt_tokens"], &shown["images"]), (&32_000.into(), &"assets".into()));
     assert_eq!(shown["question_types"], json!(["noul", "box"]));
@@ -106,17 +120,22 @@ fn what_is_configured_and_measured_is_told() {
     assert_eq!((&shown["status"], &shown["uptime_last_30m"]), (&(-2).into(), &json!(87.65)));
     assert_eq!(shown["latency_last_30m"], json!({"p50": 1.5, "p75": 1.5, "p90": 2000.0, "p99": 2000.0}));
     assert_eq!(shown["throughput_last_30m"], json!({"p50": 1.5, "p75": 1.4, "p90": 0.1, "p99": 0.001}));
-    let health = json!({"state": "open", "retry_in_seconds": 5, "error_rate": 0.1235, "latency_ms": 12.346});
+    let health = json!({
+        "throttled": true, "throttled_workspaces": 3, "accept_rate": 0.8765, "rejection_probability": 0.1235,
+        "retry_in_seconds": 5, "latency_ms": 12.346,
+    });
     assert_eq!(shown["health"], health);
 }
 
 #[test]
 fn a_box_needs_media() {
     let blind = Endpoint { wire: Wire::SystemOne, ..endpoint() };
-    assert_eq!(shown(blind, unknown())["question_types"], json!(["noul", "choice", "score"]));
+    assert_eq!(shown(blind, unknown(), unthrottled())["question_types"], json!(["noul", "choice", "score"]));
 }
 
 #[test]
-fn a_half_open_breaker_is_better_than_an_open_one() {
-    assert_eq!([BreakerState::Closed, BreakerState::HalfOpen, BreakerState::Open].map(status), [0, -1, -2]);
+fn status_is_lower_the_more_workspaces_are_throttled() {
+    let some = ThrottleView { throttled_workspaces: 1, ..unthrottled() };
+    let all = ThrottleView { throttled: true, ..unthrottled() };
+    assert_eq!([unthrottled(), some, all].map(|view| status_code(&view)), [0, -1, -2]);
 }

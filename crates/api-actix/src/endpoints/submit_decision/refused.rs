@@ -47,10 +47,10 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
         | SubmitDecisionError::NothingWanted { ref funnel, .. } => {
             plain.message(error.to_string()).metadata("routing_funnel", funnel_view(funnel))
         }
-        SubmitDecisionError::BreakersOpen { retry_in, ref funnel, .. } => plain
+        SubmitDecisionError::Throttled { ref endpoints, ref funnel, .. } => plain
             .message(error.to_string())
-            .retry_after(retry_in)
-            .metadata("retry_after_seconds", whole_seconds(retry_in))
+            .retry_after(endpoints.retry_in)
+            .metadata("retry_after_seconds", whole_seconds(endpoints.retry_in))
             .metadata("routing_funnel", funnel_view(funnel)),
         SubmitDecisionError::Attempts(failed) => failed_attempts(plain, &failed, now_ms),
         SubmitDecisionError::Unfiltered(_) | SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_) => {

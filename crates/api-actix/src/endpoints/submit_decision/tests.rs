@@ -9,7 +9,10 @@ use domain::guardrail::{FilterAction, Forbidden};
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::money::{Price, Usd};
-use domain::routing::{AttemptFailureKind, ConfidenceSource, SimulatedFailure, TokenPrices};
+use domain::routing::{
+    AttemptError, AttemptFailureKind, ConfidenceSource, SimulatedFailure, ThrottledEndpoint, ThrottledEndpoints,
+    TokenPrices,
+};
 use domain::system::WorkLost;
 use domain::testing::{FixedSecrets, SequentialIds};
 use domain::usage::{AttemptRecord, TokenSource};
@@ -290,9 +293,17 @@ fn routing_failures_say_what_to_mend() {
         (404, "only".into())
     );
     let retry_in = Duration::from_millis(1_500);
-    let resting = refusal(SubmitDecisionError::BreakersOpen { model: model(), retry_in, funnel: Vec::new() }, 0);
-    assert_eq!((resting.status().as_u16(), resting.view().retry_after), (503, Some(retry_in)));
-    assert_eq!(resting.view().metadata["retry_after_seconds"], 2);
+    let error = domain::routing::AttemptFailure::from_status(401, None);
+    let last_error = AttemptError { kind: error.kind, upstream_status: error.upstream_status };
+    let endpoint = ThrottledEndpoint { provider: "typesafe".to_owned(), last_error: Some(last_error) };
+    let endpoints = ThrottledEndpoints::new(endpoint, retry_in);
+    let throttled = refusal(SubmitDecisionError::Throttled { model: model(), endpoints, funnel: Vec::new() }, 0);
+    assert_eq!((throttled.status().as_u16(), throttled.view().retry_after), (503, Some(retry_in)));
+    assert_eq!(throttled.view().metadata["retry_after_seconds"], 2);
+    assert_eq!(
+        throttled.view().message,
+        "no endpoint of acme/judge is available: typesafe throttled, last failed with 401; retry in 2 s"
+    );
     assert_eq!(refusal(SubmitDecisionError::Defect("x"), 0).view().message, "Internal Server Error");
     assert_eq!(refusal(SubmitDecisionError::VariablePrice(model()), 0).status().as_u16(), 400);
     assert_eq!(refusal(SubmitDecisionError::ChargeOutOfRange, 0).view().message, "Provider returned error");

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::decision::{ReportedUsage, RouterSettings, SentBytes, TokenFactor, UnknownUsage};
+use crate::ids::WorkspaceId;
 use crate::money::Charge;
-use crate::routing::{AttemptFailure, Candidate, HealthBoard, Observation, Permit};
+use crate::routing::{AttemptFailure, AttemptReport, Candidate, HealthBoard, Observation};
 use crate::usage::{AttemptRecord, TokenSource};
 
 /// The log of one request's attempts.
@@ -13,6 +14,7 @@ pub(super) struct AttemptLog<'a> {
     health: &'a HealthBoard,
     unknown: UnknownUsage,
     factor: TokenFactor,
+    workspace: WorkspaceId,
     began: Duration,
     entries: Mutex<Vec<Entry>>,
 }
@@ -24,8 +26,9 @@ struct Entry {
     overhead: u64,
     /// Tokens that it may come to, where somebody counts them.
     bound: u64,
-    /// There while the attempt is under way.
-    permit: Option<Permit>,
+    /// The endpoint's index in the configuration.
+    endpoint: usize,
+    is_running: bool,
 }
 
 impl Entry {
@@ -40,8 +43,7 @@ impl Entry {
     /// What it costs, or while it is under way the most that it may.
     fn most(&self) -> Option<Charge> {
         let AttemptRecord { prices, input_tokens, output_tokens, .. } = self.record;
-        let (input, output) =
-            if self.permit.is_some() { prices.dearest(self.bound) } else { (input_tokens, output_tokens) };
+        let (input, output) = if self.is_running { prices.dearest(self.bound) } else { (input_tokens, output_tokens) };
         prices.charge(input, output)
     }
 }
@@ -82,9 +84,14 @@ pub(super) enum AttemptEnd<'a> {
 }
 
 impl<'a> AttemptLog<'a> {
-    pub(super) fn new(health: &'a HealthBoard, settings: &RouterSettings, began: Duration) -> Self {
+    pub(super) fn new(
+        health: &'a HealthBoard,
+        settings: &RouterSettings,
+        workspace: WorkspaceId,
+        began: Duration,
+    ) -> Self {
         let (unknown, factor) = (settings.unknown_usage, settings.token_factor);
-        Self { health, unknown, factor, began, entries: Mutex::new(Vec::with_capacity(1)) }
+        Self { health, unknown, factor, workspace, began, entries: Mutex::new(Vec::with_capacity(1)) }
     }
 
     /// An attempt begins. What it sends is counted by `sent`; it may come to `bound` tokens.
@@ -93,13 +100,12 @@ impl<'a> AttemptLog<'a> {
         candidate: &Candidate,
         part: u32,
         (sent, bound): (SentBytes, u64),
-        permit: Permit,
         now: Duration,
     ) -> Place {
         let record = beginning(candidate, part, now.saturating_sub(self.began));
         let overhead = candidate.endpoint.token_overhead;
         let mut entries = self.entries();
-        entries.push(Entry { record, sent, overhead, bound, permit: Some(permit) });
+        entries.push(Entry { record, sent, overhead, bound, endpoint: candidate.endpoint.index, is_running: true });
         Place(entries.len() - 1)
     }
 
@@ -142,8 +148,10 @@ impl<'a> AttemptLog<'a> {
         } else if let Some(sent) = unknown {
             entry.charge_bound(self.factor, sent);
         }
-        if let Some(permit) = entry.permit.take() {
-            self.health.report(permit, observation, now);
+        if std::mem::take(&mut entry.is_running) {
+            let began = self.began.saturating_add(entry.record.began);
+            let (endpoint, workspace) = (entry.endpoint, self.workspace);
+            self.health.report(&AttemptReport { endpoint, workspace, began, observation }, now);
         }
     }
 
@@ -156,13 +164,14 @@ impl<'a> AttemptLog<'a> {
     }
 
     fn give_up(&self, entry: &mut Entry, now: Duration) {
-        let Some(permit) = entry.permit.take() else { return };
+        if !std::mem::take(&mut entry.is_running) {
+            return;
+        }
         entry.record.latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
         let sent = entry.sent.get();
         if self.unknown == UnknownUsage::Bound && sent > 0 {
             entry.charge_bound(self.factor, sent);
         }
-        self.health.report(permit, Observation::Neutral, now);
     }
 
     /// All attempts; what was still under way is given up.
@@ -176,15 +185,5 @@ impl<'a> AttemptLog<'a> {
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for AttemptLog<'_> {
-    /// A request that is dropped whole still gives back what it was admitted to.
-    fn drop(&mut self) {
-        let entries = std::mem::take(&mut *self.entries());
-        for permit in entries.into_iter().filter_map(|entry| entry.permit) {
-            self.health.report(permit, Observation::Neutral, self.began);
-        }
     }
 }

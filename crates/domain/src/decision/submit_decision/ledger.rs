@@ -15,7 +15,7 @@ use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::{Charge, Usd};
 use crate::observability::Exchange;
-use crate::routing::{AttemptFailureKind, Candidate, verdict};
+use crate::routing::{AttemptFailureKind, Candidate, ThrottledEndpoints, verdict};
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord};
 
 impl Router {
@@ -99,9 +99,9 @@ impl Router {
             if let Some(error) = denied {
                 return Err(error);
             }
-            if let Some(retry_in) = failed.retry_in {
+            if let Some(endpoints) = failed.throttled {
                 let model = failed.candidate.model;
-                return Err(SubmitDecisionError::BreakersOpen { model, retry_in, funnel });
+                return Err(SubmitDecisionError::Throttled { model, endpoints, funnel });
             }
             return Err(SubmitDecisionError::Attempts(Box::new(FailedAttempts {
                 id: submission.id,
@@ -127,7 +127,8 @@ impl Router {
             kind: failed.kind,
             provider_name: served.names,
             attempts: Arc::clone(&routed.attempts),
-            retry_after: failed.retry_after,
+            // A mistaken header of a provider must not keep callers away for a day.
+            retry_after: failed.retry_after.map(|wait| wait.min(self.ports.health.policy().max_backoff)),
             last: failed.last,
             funnel,
             findings: submission.filtered.findings,
@@ -194,13 +195,13 @@ struct Failure {
     was_tried: bool,
     last: AttemptFailureKind,
     retry_after: Option<std::time::Duration>,
-    retry_in: Option<std::time::Duration>,
+    throttled: Option<ThrottledEndpoints>,
     candidate: Candidate,
 }
 
 impl Failure {
     fn of(end: &PartEnd) -> Option<Self> {
-        let PartEnd::Failed { failures, retry_in, denied, candidate, .. } = end else { return None };
+        let PartEnd::Failed { failures, throttled, denied, candidate, .. } = end else { return None };
         let kinds: Vec<AttemptFailureKind> = failures.iter().map(|(_, failure)| failure.kind).collect();
         Some(Self {
             denied: *denied,
@@ -209,12 +210,16 @@ impl Failure {
                 (_, Some(Denied::Store)) => ErrorKind::Unavailable,
                 (Some(_), _) => verdict(&kinds),
                 (None, Some(Denied::Overspent)) => ErrorKind::InsufficientCredits,
-                (None, None) if retry_in.is_some() => ErrorKind::Unavailable,
+                (None, None) if throttled.is_some() => ErrorKind::Unavailable,
                 (None, None) => ErrorKind::TimedOut,
             },
             last: kinds.last().copied().unwrap_or(AttemptFailureKind::TimedOut),
-            retry_after: failures.iter().filter_map(|(_, failure)| failure.retry_after).min().or(*retry_in),
-            retry_in: *retry_in,
+            retry_after: failures
+                .iter()
+                .filter_map(|(_, failure)| failure.retry_after)
+                .min()
+                .or(throttled.as_ref().map(|endpoints| endpoints.retry_in)),
+            throttled: throttled.clone(),
             candidate: candidate.clone(),
         })
     }

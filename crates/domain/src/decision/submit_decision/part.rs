@@ -16,8 +16,9 @@ use super::router::Router;
 use crate::decision::{
     AnswerRules, Answers, CallerPresence, Hedging, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage, SentBytes,
 };
+use crate::ids::WorkspaceId;
 use crate::model::ModelId;
-use crate::routing::{Admission, AttemptFailure, AttemptFailureKind, Candidate, Endpoint};
+use crate::routing::{AttemptFailure, AttemptFailureKind, Candidate, Endpoint, ThrottledEndpoint, ThrottledEndpoints};
 
 /// How a part ended.
 #[derive(Debug)]
@@ -31,8 +32,8 @@ pub(super) enum PartEnd {
         /// What was asked.
         inquiry: Arc<Inquiry>,
         failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
-        /// Where no endpoint admitted an attempt: when the first may.
-        retry_in: Option<Duration>,
+        /// The endpoints that were not asked because of a back-off.
+        throttled: Option<ThrottledEndpoints>,
         /// Where another attempt could have been made, and there was no money for it.
         denied: Option<Denied>,
         /// Who was tried last, or would have been first.
@@ -45,6 +46,7 @@ pub(super) struct Course<'a> {
     pub(super) log: &'a AttemptLog<'a>,
     pub(super) purse: &'a Purse,
     pub(super) caller: &'a Arc<dyn CallerPresence>,
+    pub(super) workspace: WorkspaceId,
     pub(super) began: Duration,
 }
 
@@ -64,7 +66,7 @@ impl Router {
             course,
             next: 0,
             failures: part.inherited.clone(),
-            retry_in: None,
+            throttled: None,
             running: FuturesUnordered::new(),
             places: Vec::new(),
         };
@@ -124,7 +126,7 @@ struct Asking<'a> {
     /// The place of the candidate that is tried next.
     next: usize,
     failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
-    retry_in: Option<Duration>,
+    throttled: Option<ThrottledEndpoints>,
     running: FuturesUnordered<Attempt<'a>>,
     places: Vec<Place>,
 }
@@ -132,7 +134,7 @@ struct Asking<'a> {
 impl<'a> Asking<'a> {
     fn failed(self, candidate: Candidate, denied: Option<Denied>) -> PartEnd {
         let inquiry = Arc::clone(&self.part.inquiry);
-        PartEnd::Failed { inquiry, failures: self.failures, retry_in: self.retry_in, denied, candidate }
+        PartEnd::Failed { inquiry, failures: self.failures, throttled: self.throttled, denied, candidate }
     }
 
     /// Begins an attempt at the next candidate that may be tried and that there is money for; false where there is none,
@@ -168,13 +170,17 @@ impl<'a> Asking<'a> {
         if left.is_zero() { None } else { Some(left) }
     }
 
-    fn rests(&mut self, retry_in: Duration) {
-        self.retry_in = Some(self.retry_in.map_or(retry_in, |least| least.min(retry_in)));
+    /// Whether an endpoint is in a back-off by now, which is noted. Chance was consulted when the candidates were chosen.
+    fn is_backed_off(&mut self, endpoint: &Endpoint, now: Duration) -> bool {
+        let backoff = self.router.ports.health.backoff(endpoint.index, self.course.workspace, now);
+        let Some((retry_in, last_error)) = backoff else { return false };
+        let provider = endpoint.provider.as_str().to_owned();
+        ThrottledEndpoints::add(&mut self.throttled, ThrottledEndpoint { provider, last_error }, retry_in);
+        true
     }
 
     /// The next candidate that may be tried, of that model if one is given; `None` where there is none, or no time.
     fn pick(&mut self, of: Option<&ModelId>) -> Option<&'a Candidate> {
-        let health = &self.router.ports.health;
         while let Some(candidate) = self.part.candidates.get(self.next) {
             if of.is_some_and(|model| candidate.model != *model) {
                 return None;
@@ -191,9 +197,8 @@ impl<'a> Asking<'a> {
             }
             let now = self.router.ports.clock.monotonic();
             self.time_left(now)?;
-            // Nothing is reserved for who would not be asked.
-            if !health.would_admit(endpoint.index, now) {
-                self.rests(health.view(endpoint.index, now).retry_in.unwrap_or_default());
+            // Nothing is reserved for an endpoint that would not be asked.
+            if self.is_backed_off(endpoint, now) {
                 continue;
             }
             return Some(candidate);
@@ -201,21 +206,17 @@ impl<'a> Asking<'a> {
         None
     }
 
-    /// Begins an attempt that is paid for, up to `bound` tokens; false where the endpoint rests by now, or the time is
-    /// over.
+    /// Begins an attempt that is paid for, up to `bound` tokens; false where the endpoint is in a back-off by
+    /// now, or the time is over.
     fn begin(&mut self, candidate: &'a Candidate, bound: u64) -> bool {
         let (router, endpoint) = (self.router, &candidate.endpoint);
         let now = router.ports.clock.monotonic();
         let Some(left) = self.time_left(now) else { return false };
-        let permit = match router.ports.health.admit(endpoint.index, now) {
-            Admission::Admitted(permit) => permit,
-            Admission::Refused { retry_in } => {
-                self.rests(retry_in);
-                return false;
-            }
-        };
+        if self.is_backed_off(endpoint, now) {
+            return false;
+        }
         let sent = SentBytes::default();
-        let place = self.course.log.begin(candidate, self.number, (sent.clone(), bound), permit, now);
+        let place = self.course.log.begin(candidate, self.number, (sent.clone(), bound), now);
         self.course.purse.begun(self.number);
         self.places.push(place);
         let call = ProviderCall {

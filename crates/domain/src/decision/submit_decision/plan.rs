@@ -27,7 +27,7 @@ impl Part {
     }
 
     /// These come after all others.
-    fn then(mut self, candidates: &[Candidate]) -> Self {
+    pub(super) fn then(mut self, candidates: &[Candidate]) -> Self {
         let after = Self::new(Arc::clone(&self.inquiry), candidates);
         self.candidates.extend(after.candidates);
         self.others.extend(after.others);

@@ -6,6 +6,7 @@ use super::SubmitDecision;
 use super::thrift::Thrift;
 use crate::decision::{DecisionRequest, SubmitDecisionError, Unpriced};
 use crate::guardrail::Policy;
+use crate::ids::WorkspaceId;
 use crate::model::{CatalogueSnapshot, ModelId};
 use crate::money::Usd;
 use crate::routing::Candidate;
@@ -35,6 +36,7 @@ impl SubmitDecision {
         request: &DecisionRequest,
         policy: &Policy,
         is_limited: bool,
+        workspace: WorkspaceId,
     ) -> Result<Preview, SubmitDecisionError> {
         let router = &self.router;
         let catalogue = router.ports.catalogue.snapshot();
@@ -48,7 +50,7 @@ impl SubmitDecision {
                 candidates.extend(fallback.candidates);
             }
         }
-        let route = router.route(request, Some(policy), is_limited);
+        let route = router.route(request, Some(policy), is_limited, workspace);
         Ok(Preview {
             model,
             candidates,

@@ -14,10 +14,13 @@ use super::part::{Course, PartEnd};
 use super::plan::{MAX_PARTS, Part, Precedence, plan};
 use super::purse::{Payers, Purse};
 use super::target::Target;
-use crate::decision::{CallerPresence, DecisionRequest, RouterSettings, RoutingFunnel, SubmitDecisionError, Unpriced};
+use crate::decision::{
+    CallerPresence, DecisionRequest, Inquiry, RouterSettings, RoutingFunnel, SubmitDecisionError, Unpriced,
+};
 use crate::guardrail::Policy;
+use crate::ids::WorkspaceId;
 use crate::model::{CatalogueSnapshot, ModelId};
-use crate::routing::{AttemptFailureKind, Candidate, Emptied, EndpointDirectory, Selection, TokenPrices};
+use crate::routing::{AttemptFailureKind, Candidate, Chosen, Emptied, EndpointDirectory, Selection, TokenPrices};
 use crate::usage::AttemptRecord;
 
 /// Routes requests.
@@ -55,6 +58,7 @@ impl Router {
         request: &DecisionRequest,
         policy: Option<&Policy>,
         is_limited: bool,
+        workspace: WorkspaceId,
     ) -> Result<Route, SubmitDecisionError> {
         let snapshot = self.ports.catalogue.snapshot();
         let mut targets = vec![self.resolve(&snapshot, &request.model)?];
@@ -76,6 +80,7 @@ impl Router {
             preferences: &request.preferences,
             inquiry: &request.inquiry,
             health: &self.ports.health,
+            workspace,
             random: &*self.ports.random,
             now: self.ports.clock.monotonic(),
         };
@@ -85,24 +90,15 @@ impl Router {
             across_models: request.preferences.sort.is_some_and(|sort| sort.across_models),
         };
         let candidates = targets.into_iter().map(|Target { candidates, sort, .. }| (candidates, sort)).collect();
-        let planned = selection.choose(candidates, &mut funnel).and_then(|chosen| {
-            plan(&request.inquiry, &chosen.candidates, precedence).map_err(|incapable| {
-                // What those that rest could answer is not beyond all of them.
-                let all = [&chosen.candidates[..], &chosen.resting[..]].concat();
-                if chosen.resting.is_empty() || plan(&request.inquiry, &all, precedence).is_err() {
-                    return Emptied::Incapable(incapable);
-                }
-                Emptied::BreakersOpen { retry_in: selection.retry_in(&chosen.resting) }
-            })
-        });
+        let planned = selection
+            .choose(candidates, &mut funnel)
+            .and_then(|chosen| plan_chosen(&request.inquiry, chosen, precedence));
         match planned {
             Ok(parts) => Ok(Route { model, prices_differ, parts, funnel }),
             Err(Emptied::NoEndpoint) => Err(SubmitDecisionError::NoEndpoint { model, funnel }),
             Err(Emptied::Preferences) => Err(SubmitDecisionError::NothingWanted { model, funnel }),
             Err(Emptied::Incapable(incapable)) => Err(SubmitDecisionError::Incapable { model, incapable, funnel }),
-            Err(Emptied::BreakersOpen { retry_in }) => {
-                Err(SubmitDecisionError::BreakersOpen { model, retry_in, funnel })
-            }
+            Err(Emptied::Throttled(endpoints)) => Err(SubmitDecisionError::Throttled { model, endpoints, funnel }),
         }
     }
 
@@ -141,12 +137,12 @@ impl Router {
         request: Arc<DecisionRequest>,
         caller: Arc<dyn CallerPresence>,
         money: (Payers, Vec<AttemptRecord>),
-        began: Duration,
+        (workspace, began): (WorkspaceId, Duration),
     ) -> Routed {
-        let log = AttemptLog::new(&self.ports.health, &self.settings, began);
+        let log = AttemptLog::new(&self.ports.health, &self.settings, workspace, began);
         let (payers, planned) = money;
         let purse = Purse::new(payers, planned, &route.parts);
-        let course = Course { log: &log, purse: &purse, caller: &caller, began };
+        let course = Course { log: &log, purse: &purse, caller: &caller, workspace, began };
         let at_once = self.settings.max_parts_in_flight.max(1);
         let mut planned = route.parts.len();
         let mut waiting: VecDeque<(u32, Part)> = (0..).zip(route.parts).collect();
@@ -207,6 +203,31 @@ impl Router {
         let for_nobody = matches!(last, Some(AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_)));
         let spent = self.ports.clock.monotonic().saturating_sub(began);
         if for_nobody || spent >= self.settings.deadline { None } else { part.smaller(failures) }
+    }
+}
+
+/// Plans with the candidates that are not throttled; the throttled ones come after them, or instead of them where they
+/// cannot answer everything.
+fn plan_chosen(inquiry: &Arc<Inquiry>, chosen: Chosen, precedence: Precedence) -> Result<Vec<Part>, Emptied> {
+    let Chosen { candidates, throttled, rejected, rejections } = chosen;
+    if throttled.is_empty() || candidates.is_empty() {
+        let candidates = if candidates.is_empty() { throttled } else { candidates };
+        return plan(inquiry, &candidates, precedence).or_else(|incapable| {
+            let Some(rejections) = rejections else { return Err(Emptied::Incapable(incapable)) };
+            // A request that a throttled endpoint could answer is not impossible.
+            let all = [&candidates[..], &rejected[..]].concat();
+            Err(match plan(inquiry, &all, precedence) {
+                Ok(_) => Emptied::Throttled(rejections),
+                Err(_) => Emptied::Incapable(incapable),
+            })
+        });
+    }
+    match plan(inquiry, &candidates, precedence) {
+        Ok(parts) => Ok(parts.into_iter().map(|part| part.then(&throttled)).collect()),
+        Err(_) => {
+            let candidates = [candidates, throttled].concat();
+            plan_chosen(inquiry, Chosen { candidates, throttled: Vec::new(), rejected, rejections }, precedence)
+        }
     }
 }
 

@@ -36,7 +36,7 @@ mod thrift;
 mod unpriced;
 mod unwritten;
 
-use AttemptFailureKind::{Broken, CallerGone, Overloaded, Refused, TimedOut, Unauthorised};
+use AttemptFailureKind::{Broken, CallerGone, ConnectFailed, Overloaded, Refused, TimedOut, Unauthorised};
 
 type Outcome = Result<ProviderAnswer, AttemptFailure>;
 

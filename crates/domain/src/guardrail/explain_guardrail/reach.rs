@@ -7,6 +7,7 @@ use super::verdict::{Decider, EndpointVerdict, KeyRefusal, Verdict};
 use crate::decision::{DecisionRequest, Inquiry, SubmitDecision, SubmitDecisionError, Unpriced};
 use crate::guardrail::filter::Finding;
 use crate::guardrail::{ExplainGuardrailError, Policy};
+use crate::ids::WorkspaceId;
 use crate::model::ModelId;
 use crate::money::Usd;
 use crate::routing::{Candidate, Emptied, HealthBoard, HealthPolicy, Selection};
@@ -28,7 +29,7 @@ impl Reach {
         request: &DecisionRequest,
         policy: &Arc<Policy>,
         decisions: &SubmitDecision,
-        is_limited: bool,
+        (workspace, is_limited): (WorkspaceId, bool),
         refused: Option<KeyRefusal>,
     ) -> Result<Self, ExplainGuardrailError> {
         let (filtered, blocked) = match decisions.sift(policy, &request.inquiry).await? {
@@ -42,7 +43,7 @@ impl Reach {
         let request = DecisionRequest { inquiry: Arc::clone(inquiry), ..request.clone() };
         let findings = filtered.as_ref().map(|filtered| filtered.findings.clone()).unwrap_or_default();
         let sent = filtered.map(|filtered| filtered.inquiry);
-        let preview = match (decisions.preview(&request, policy, is_limited), refused.is_some()) {
+        let preview = match (decisions.preview(&request, policy, is_limited, workspace), refused.is_some()) {
             (Ok(preview), _) => preview,
             (Err(_), true) => {
                 let (endpoints, bounds) = (Vec::new(), Vec::new());
@@ -56,7 +57,7 @@ impl Reach {
             verdict: match policy.permits(candidate, &preview.catalogue) {
                 Err(forbidden) => Verdict::Forbidden(forbidden),
                 Ok(()) if !candidate.is_priced && preview.unpriced == Unpriced::Refuse => Verdict::Unpriced,
-                Ok(()) => alone(&request, candidate),
+                Ok(()) => alone(&request, candidate, workspace),
             },
         };
         let endpoints = preview.candidates.iter().map(judge).collect();
@@ -78,7 +79,7 @@ impl Reach {
 /// What a refusal of routing means; `None` for one that is over soon, which says nothing of guardrails.
 fn refusal(error: SubmitDecisionError) -> Result<Option<Decider>, ExplainGuardrailError> {
     Ok(Some(match error {
-        SubmitDecisionError::BreakersOpen { .. } => return Ok(None),
+        SubmitDecisionError::Throttled { .. } => return Ok(None),
         SubmitDecisionError::Forbidden { forbidden, .. } => Decider::Rule(forbidden),
         SubmitDecisionError::Unpriced(_) => Decider::Unpriced,
         SubmitDecisionError::NothingWanted { .. } => Decider::Preferences,
@@ -88,18 +89,19 @@ fn refusal(error: SubmitDecisionError) -> Result<Option<Decider>, ExplainGuardra
     }))
 }
 
-/// What routing makes of an endpoint that is the only one and well.
-fn alone(request: &DecisionRequest, candidate: &Candidate) -> Verdict {
+/// The result of routing to this endpoint alone, without throttling.
+fn alone(request: &DecisionRequest, candidate: &Candidate, workspace: WorkspaceId) -> Verdict {
     let health = HealthBoard::new(0, HealthPolicy::default());
     let selection = Selection {
         preferences: &request.preferences,
         inquiry: &request.inquiry,
         health: &health,
+        workspace,
         random: &Still,
         now: Duration::ZERO,
     };
     match selection.choose(vec![(vec![candidate.clone()], None)], &mut Vec::new()) {
-        Ok(_) | Err(Emptied::BreakersOpen { .. }) => Verdict::Allowed,
+        Ok(_) | Err(Emptied::Throttled(_)) => Verdict::Allowed,
         Err(Emptied::Incapable(incapable)) => Verdict::Incapable(incapable),
         Err(Emptied::Preferences | Emptied::NoEndpoint) => Verdict::Unwanted,
     }

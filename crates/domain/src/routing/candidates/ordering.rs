@@ -49,7 +49,8 @@ impl Selection<'_> {
     /// The first is drawn from those that have not failed of late, each with a weight of 1/price²; the others of them
     /// follow by price, then those that failed.
     fn balanced(&self, group: Vec<Candidate>, drawn: bool) -> Vec<Candidate> {
-        let failing = |candidate: &Candidate| self.health.failed_recently(candidate.endpoint.index, self.now);
+        let failing =
+            |candidate: &Candidate| self.health.failed_recently(candidate.endpoint.index, self.workspace, self.now);
         let (mut degraded, mut healthy): (Vec<_>, Vec<_>) = group.into_iter().partition(failing);
         healthy.sort_by(by_price);
         degraded.sort_by(by_price);

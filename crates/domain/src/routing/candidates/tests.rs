@@ -1,14 +1,16 @@
 use super::*;
 use crate::decision::{DecisionDraft, DecisionRequest, QuestionType};
 use crate::json::Json;
-use crate::routing::{Admission, DataPolicy, HealthPolicy, MaxPrice, Observation, Quantization, Wire};
+use crate::routing::{
+    AttemptFailure, AttemptReport, DataPolicy, HealthPolicy, MaxPrice, Observation, Quantization, Wire,
+};
 use crate::testing::ScriptedRandomness;
 
 mod balance;
 mod filters;
 mod order;
 mod properties;
-mod resting;
+mod throttling;
 
 /// A second after the beginning, so that there is a time before it.
 const NOW: Duration = Duration::from_secs(100);
@@ -36,6 +38,14 @@ fn changed(candidate: Candidate, change: impl FnOnce(&mut Endpoint)) -> Candidat
     Candidate { endpoint: Arc::new(endpoint), ..candidate }
 }
 
+fn unauthorised() -> Observation {
+    Observation::from(&AttemptFailure::from_status(401, None))
+}
+
+fn failed() -> Observation {
+    Observation::from(&AttemptFailure::from_status(500, None))
+}
+
 /// One question of each common type.
 const EACH_TYPE: &str = r#"{"n":{"type":"noul","instructions":"?"},
     "c":{"type":"choice","criteria":{"x":null,"y":null}},"s":{"type":"score","criteria":["a","b"]}}"#;
@@ -56,6 +66,7 @@ struct Field {
     preferences: RoutingPreferences,
     request: DecisionRequest,
     board: HealthBoard,
+    workspace: WorkspaceId,
     draws: Vec<u64>,
 }
 
@@ -71,6 +82,7 @@ impl Field {
             preferences: RoutingPreferences::default(),
             request: request(EACH_TYPE),
             board: HealthBoard::new(8, HealthPolicy::default()),
+            workspace: WorkspaceId::from_uuid(uuid::Uuid::from_u128(1)),
             draws: Vec::new(),
         }
     }
@@ -85,13 +97,13 @@ impl Field {
         self
     }
 
-    fn report(&self, index: usize, observation: Observation, at: Duration) {
-        let Admission::Admitted(permit) = self.board.admit(index, at) else { panic!("it is closed") };
-        self.board.report(permit, observation, at);
+    fn report(&self, endpoint: usize, observation: Observation, at: Duration) {
+        self.board.report(&AttemptReport { endpoint, workspace: self.workspace, began: at, observation }, at);
     }
 
+    /// Begins a back-off for all workspaces.
     fn open(&self, index: usize) {
-        self.report(index, Observation::Unauthorised, NOW);
+        self.report(index, unauthorised(), NOW);
     }
 
     fn choose(&self) -> Outcome {
@@ -100,6 +112,7 @@ impl Field {
             preferences: &self.preferences,
             inquiry: &self.request.inquiry,
             health: &self.board,
+            workspace: self.workspace,
             random: &random,
             now: NOW,
         };

@@ -3,75 +3,107 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::breaker::{Admission, Permit};
-use super::{EndpointHealth, HealthPolicy, HealthView, Observation};
+use super::endpoint_health::EndpointHealth;
+use super::{Admission, AttemptError, AttemptReport, HealthPolicy, HealthView, PauseDetector, ThrottleView};
+use crate::ids::WorkspaceId;
+use crate::system::Randomness;
 
-/// The health of all endpoints of a process, by their place in the configuration. Each has a lock of its own, held
-/// for about a tenth of a microsecond, and for one or two by [`Self::view`].
+/// The health of all endpoints of a process, by their index in the configuration. Each has a lock of its own, held
+/// for a fraction of a microsecond, and for one or two by [`Self::view`].
 ///
-/// A place that the board does not have is an endpoint without a memory: it is always admitted and its reports go
-/// nowhere.
+/// An index that the board does not have is an endpoint without a memory: it is never throttled.
 #[derive(Debug)]
 pub struct HealthBoard {
     policy: HealthPolicy,
     endpoints: Vec<Mutex<EndpointHealth>>,
+    pauses: PauseDetector,
 }
 
 impl HealthBoard {
-    /// A board of so many endpoints, all closed.
+    /// A board of so many endpoints, none of them throttled, without heartbeats.
     pub fn new(count: usize, policy: HealthPolicy) -> Self {
-        Self { policy, endpoints: (0..count).map(|_| Mutex::default()).collect() }
+        Self::with_pauses(count, policy, PauseDetector::new(Duration::MAX, Duration::ZERO))
     }
 
-    /// The numbers that it goes by.
+    /// A board that drops failures of attempts during which the process was paused.
+    pub fn with_pauses(count: usize, policy: HealthPolicy, pauses: PauseDetector) -> Self {
+        Self { policy, endpoints: (0..count).map(|_| Mutex::default()).collect(), pauses }
+    }
+
+    /// The figures that it goes by.
     pub fn policy(&self) -> &HealthPolicy {
         &self.policy
     }
 
-    /// How many endpoints it has.
+    /// The detector of pauses, which takes heartbeats.
+    pub fn pauses(&self) -> &PauseDetector {
+        &self.pauses
+    }
+
+    /// The number of endpoints.
     pub fn len(&self) -> usize {
         self.endpoints.len()
     }
 
-    /// True where it has none.
+    /// True without endpoints.
     pub fn is_empty(&self) -> bool {
         self.endpoints.is_empty()
     }
 
-    /// Asks for leave to make one attempt at an endpoint.
-    pub fn admit(&self, index: usize, now: Duration) -> Admission {
-        let admission = match self.endpoint(index) {
-            Some(mut endpoint) => endpoint.admit(&self.policy, now),
-            None => Admission::Admitted(Permit { serial: 0, probe: false, index }),
-        };
-        match admission {
-            Admission::Admitted(permit) => Admission::Admitted(Permit { index, ..permit }),
-            refused @ Admission::Refused { .. } => refused,
+    /// Decides on one attempt of a workspace, and counts it as made where it is admitted.
+    ///
+    /// A rejection has one of these reasons:
+    /// - a back-off: a provider rejected our credentials (for all workspaces), or it asked this workspace or at least
+    ///   two workspaces to retry later;
+    /// - the workspace's own requests: its accepts, and all failures that it met;
+    /// - the requests of all workspaces: all accepts, connection failures, and failures that content can provoke where
+    ///   at least two workspaces met some. The workspace with the most of them counts no more than all others together.
+    pub fn admit(&self, index: usize, workspace: WorkspaceId, random: &dyn Randomness, now: Duration) -> Admission {
+        let Some(mut endpoint) = self.endpoint(index) else { return Admission::Normal };
+        endpoint.throttle.admit(&self.policy, workspace, random, now)
+    }
+
+    /// The rest of a back-off that a workspace has to keep, and the last failure it met.
+    pub fn backoff(
+        &self,
+        index: usize,
+        workspace: WorkspaceId,
+        now: Duration,
+    ) -> Option<(Duration, Option<AttemptError>)> {
+        let mut endpoint = self.endpoint(index)?;
+        let wait = endpoint.throttle.backoff(&self.policy, workspace, now)?;
+        Some((wait, endpoint.throttle.last_error(workspace)))
+    }
+
+    /// Counts the end of an attempt. A failure during which the process was paused is dropped.
+    pub fn report(&self, report: &AttemptReport, now: Duration) {
+        if report.observation.is_failure() && self.pauses.was_paused_since(report.began, now) {
+            return;
+        }
+        if let Some(mut endpoint) = self.endpoint(report.endpoint) {
+            endpoint.report(&self.policy, report, now);
         }
     }
 
-    /// Hands a permit of this board back with what its attempt told. The permit knows its endpoint.
-    pub fn report(&self, permit: Permit, observation: Observation, now: Duration) {
-        if let Some(mut endpoint) = self.endpoint(permit.index) {
-            endpoint.report(&self.policy, permit, observation, now);
-        }
+    /// Whether a workspace met a failure less than [`HealthPolicy::recent_failure`] ago. A connection failure and
+    /// rejected credentials are met by all workspaces, other failures by all once two met some.
+    pub fn failed_recently(&self, index: usize, workspace: WorkspaceId, now: Duration) -> bool {
+        self.endpoint(index).is_some_and(|mut endpoint| endpoint.throttle.failed_recently(&self.policy, workspace, now))
     }
 
-    /// Whether an attempt would be admitted. Changes nothing; a moment later the answer may be another.
-    pub fn would_admit(&self, index: usize, now: Duration) -> bool {
-        self.endpoint(index).is_none_or(|endpoint| endpoint.would_admit(&self.policy, now))
-    }
-
-    /// Whether an endpoint failed less than [`HealthPolicy::recent_failure`] ago, without the cost of a view.
-    pub fn failed_recently(&self, index: usize, now: Duration) -> bool {
-        self.endpoint(index).is_some_and(|endpoint| endpoint.failed_recently(&self.policy, now))
-    }
-
-    /// What is known of an endpoint.
+    /// The latencies and throughputs of an endpoint.
     pub fn view(&self, index: usize, now: Duration) -> HealthView {
         match self.endpoint(index) {
             Some(endpoint) => endpoint.view(&self.policy, now),
-            None => EndpointHealth::new().view(&self.policy, now),
+            None => EndpointHealth::default().view(&self.policy, now),
+        }
+    }
+
+    /// How an endpoint is throttled. Looks at each of its workspaces.
+    pub fn throttling(&self, index: usize, now: Duration) -> ThrottleView {
+        match self.endpoint(index) {
+            Some(mut endpoint) => endpoint.throttle.view(&self.policy, now),
+            None => EndpointHealth::default().throttle.view(&self.policy, now),
         }
     }
 

@@ -25,11 +25,6 @@ impl DecayingMean {
         (self.weight > 0.0).then(|| self.sum / self.weight)
     }
 
-    /// The weight of all values together at this moment.
-    pub(super) fn weight(&self, half_life: Duration, now: Duration) -> f64 {
-        self.weight * self.factor(half_life, now)
-    }
-
     fn factor(&self, half_life: Duration, now: Duration) -> f64 {
         let age = now.saturating_sub(self.at);
         if age.is_zero() { 1.0 } else { (-age.as_secs_f64() / half_life.as_secs_f64()).exp2() }

@@ -1,49 +1,107 @@
-//! What an attempt told about its endpoint.
+//! What an attempt reports about its endpoint.
 
+use std::fmt;
 use std::time::Duration;
 
+use crate::ids::WorkspaceId;
 use crate::routing::{AttemptFailure, AttemptFailureKind};
 
-/// What an attempt told about its endpoint.
+/// The report of one attempt on its endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observation {
-    /// It answered, and the answer was good.
+    /// A good answer.
     Succeeded {
         /// From the call to the whole answer.
         latency: Duration,
-        /// Input and output tokens together; 0 where the provider counted none, which says nothing on throughput.
+        /// Input and output tokens together; 0 where the provider counted none.
         tokens: u64,
     },
-    /// It broke or took too long.
-    Failed,
-    /// It turned our credentials down.
-    Unauthorised,
-    /// It has too much to do, or we asked too often.
-    Overloaded {
-        /// How long the provider asked to wait; nothing and zero are a failure like another.
-        retry_after: Option<Duration>,
+    /// A failure.
+    Failed {
+        /// For whom it counts.
+        class: FailureClass,
+        /// What is shown of it.
+        error: AttemptError,
     },
-    /// Nothing about the endpoint: the caller left, another one was quicker, or the request itself was refused.
+    /// No statement on the endpoint: the client disconnected, or another attempt was quicker.
     Neutral,
 }
 
+/// For whom a failure counts, and how much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureClass {
+    /// No connection: DNS, TCP or TLS failed. Counts for all workspaces at once.
+    Connection,
+    /// The provider rejected our credentials (401). Leads to a back-off for all workspaces at once.
+    Credentials,
+    /// A failure that the content of the request can provoke: 4xx, 5xx, a malformed answer, a broken connection.
+    Content,
+    /// The deadline passed. As [`Self::Content`], with a weight.
+    Timeout,
+    /// 429, 503 or 529. As [`Self::Content`], with a back-off.
+    Overloaded {
+        /// The `Retry-After` of the provider.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// The kind of a failure and its status, for messages and logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptError {
+    /// The kind.
+    pub kind: AttemptFailureKind,
+    /// The HTTP status of the provider, if it sent one.
+    pub upstream_status: Option<u16>,
+}
+
+impl fmt::Display for AttemptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.kind, self.upstream_status) {
+            (_, Some(status)) if !(200..300).contains(&status) => write!(f, "{status}"),
+            (AttemptFailureKind::TimedOut, _) => f.write_str("a timeout"),
+            (AttemptFailureKind::ConnectFailed, _) => f.write_str("a connection error"),
+            (_, Some(_)) => f.write_str("an invalid response"),
+            (_, None) => f.write_str("a broken connection"),
+        }
+    }
+}
+
+/// The end of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptReport {
+    /// The endpoint's index in the configuration.
+    pub endpoint: usize,
+    /// The workspace of the request.
+    pub workspace: WorkspaceId,
+    /// When the attempt began.
+    pub began: Duration,
+    /// What it says about the endpoint.
+    pub observation: Observation,
+}
+
 impl Observation {
-    /// True for all but an answer and what says nothing.
+    /// True for a failure.
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Failed | Self::Unauthorised | Self::Overloaded { .. })
+        matches!(self, Self::Failed { .. })
     }
 }
 
 impl From<&AttemptFailure> for Observation {
     fn from(failure: &AttemptFailure) -> Self {
-        match failure.kind {
-            AttemptFailureKind::Broken | AttemptFailureKind::TimedOut => Self::Failed,
-            AttemptFailureKind::Unauthorised => Self::Unauthorised,
-            AttemptFailureKind::Overloaded => Self::Overloaded { retry_after: failure.retry_after },
+        let class = match failure.kind {
+            AttemptFailureKind::ConnectFailed => FailureClass::Connection,
+            // Moderation answers 403, so that content can provoke it.
+            AttemptFailureKind::Unauthorised if failure.upstream_status != Some(403) => FailureClass::Credentials,
+            AttemptFailureKind::Unauthorised | AttemptFailureKind::Broken => FailureClass::Content,
+            // A request that was never sent says nothing about the endpoint.
+            AttemptFailureKind::Refused if failure.upstream_status.is_some() => FailureClass::Content,
+            AttemptFailureKind::TimedOut => FailureClass::Timeout,
+            AttemptFailureKind::Overloaded => FailureClass::Overloaded { retry_after: failure.retry_after },
             AttemptFailureKind::Refused
             | AttemptFailureKind::NotAnswered
             | AttemptFailureKind::CallerGone
-            | AttemptFailureKind::Simulated(_) => Self::Neutral,
-        }
+            | AttemptFailureKind::Simulated(_) => return Self::Neutral,
+        };
+        Self::Failed { class, error: AttemptError { kind: failure.kind, upstream_status: failure.upstream_status } }
     }
 }

@@ -1,33 +1,47 @@
-//! Proof of the health rules: each by itself, and all of them against a naive model over random histories.
+//! Tests of the health rules: each by itself, and all of them against a naive model over random histories.
 
 mod board;
-mod breaker;
 mod measures;
+mod pauses;
 mod properties;
 mod reference;
+mod simulations;
+mod throttle;
 
 use std::time::Duration;
 
-use super::{Admission, EndpointHealth, HealthPolicy, HealthView, Observation, Permit};
+use super::endpoint_health::EndpointHealth;
+use super::{Admission, AttemptReport, HealthPolicy, HealthView, Observation, ThrottleView};
+use crate::ids::WorkspaceId;
+use crate::routing::{AttemptFailure, AttemptFailureKind};
+use crate::testing::ScriptedRandomness;
 
 const OK: Observation = Observation::Succeeded { latency: Duration::from_millis(80), tokens: 40 };
-const UNTOLD: Observation = Observation::Overloaded { retry_after: None };
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-fn just_under(time: Duration) -> Duration {
-    time.saturating_sub(Duration::from_nanos(1))
+fn workspace(number: u128) -> WorkspaceId {
+    WorkspaceId::from_uuid(uuid::Uuid::from_u128(number))
 }
 
-/// From one moment to a later one.
-fn between(from: Duration, to: Duration) -> Duration {
-    to.checked_sub(from).expect("time goes on")
+fn status(status: u16) -> Observation {
+    Observation::from(&AttemptFailure::from_status(status, None))
 }
 
-fn told(wait: Duration) -> Observation {
-    Observation::Overloaded { retry_after: Some(wait) }
+fn overloaded(status: u16, wait: Duration) -> Observation {
+    Observation::from(&AttemptFailure::from_status(status, Some(wait)))
+}
+
+fn failed(kind: AttemptFailureKind) -> Observation {
+    Observation::from(&AttemptFailure::new(kind, "failed"))
+}
+
+/// A malformed answer.
+fn malformed() -> Observation {
+    let failure = AttemptFailure::new(AttemptFailureKind::Broken, "malformed");
+    Observation::from(&AttemptFailure { upstream_status: Some(200), ..failure })
 }
 
 /// An endpoint with its policy and a clock that the test moves.
@@ -43,7 +57,7 @@ impl Bench {
     }
 
     fn with(policy: HealthPolicy) -> Self {
-        Self { policy, health: EndpointHealth::new(), now: secs(1000) }
+        Self { policy, health: EndpointHealth::default(), now: secs(1000) }
     }
 
     fn wait(&mut self, time: Duration) -> &mut Self {
@@ -51,49 +65,53 @@ impl Bench {
         self
     }
 
-    fn ask(&mut self) -> Admission {
-        self.health.admit(&self.policy, self.now)
+    /// Asks with a draw from 0 up to 1.
+    fn admit(&mut self, of: u128, draw: f64) -> Admission {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a draw of a test")]
+        let draw = (draw * (1_u64 << 53) as f64) as u64;
+        let random = ScriptedRandomness::new([draw << 11]);
+        self.health.throttle.admit(&self.policy, workspace(of), &random, self.now)
     }
 
-    fn admit(&mut self) -> Permit {
-        match self.ask() {
-            Admission::Admitted(permit) => permit,
-            Admission::Refused { retry_in } => panic!("refused for {retry_in:?}"),
+    /// True where an attempt would be rejected by the worst draw. Counts it as made where not.
+    fn rejects(&mut self, of: u128) -> bool {
+        matches!(self.admit(of, 0.0), Admission::Rejected { .. })
+    }
+
+    fn retry_in(&mut self, of: u128) -> Duration {
+        match self.admit(of, 0.0) {
+            Admission::Rejected { retry_in, .. } => retry_in,
+            admitted => panic!("{admitted:?}"),
         }
     }
 
-    fn refusal(&mut self) -> Duration {
-        match self.ask() {
-            Admission::Admitted(permit) => panic!("admitted with {permit:?}"),
-            Admission::Refused { retry_in } => retry_in,
-        }
-    }
-
-    fn report(&mut self, permit: Permit, observation: Observation) {
-        self.health.report(&self.policy, permit, observation, self.now);
-    }
-
-    /// One attempt that takes no time.
-    fn attempt(&mut self, observation: Observation) -> &mut Self {
-        let permit = self.admit();
-        self.report(permit, observation);
+    fn report(&mut self, of: u128, observation: Observation) -> &mut Self {
+        let report = AttemptReport { endpoint: 0, workspace: workspace(of), began: self.now, observation };
+        self.health.report(&self.policy, &report, self.now);
         self
+    }
+
+    fn reports(&mut self, count: u32, of: u128, observation: Observation) -> &mut Self {
+        for _ in 0..count {
+            self.report(of, observation);
+        }
+        self
+    }
+
+    /// One attempt of the first workspace.
+    fn attempt(&mut self, observation: Observation) -> &mut Self {
+        self.report(1, observation)
     }
 
     fn attempts(&mut self, count: u32, observation: Observation) -> &mut Self {
-        for _ in 0..count {
-            self.attempt(observation);
-        }
-        self
-    }
-
-    /// Fails as often as it takes, and waits until the opening is over.
-    fn half_open(&mut self) -> &mut Self {
-        let opening = self.policy.open_for;
-        self.attempts(self.policy.failures_to_open, Observation::Failed).wait(opening)
+        self.reports(count, 1, observation)
     }
 
     fn view(&self) -> HealthView {
         self.health.view(&self.policy, self.now)
+    }
+
+    fn throttling(&mut self) -> ThrottleView {
+        self.health.throttle.view(&self.policy, self.now)
     }
 }

@@ -140,13 +140,13 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
             status: 200,
             holds: |body| {
                 let endpoint = &body["data"]["endpoints"][0];
-                endpoint["tag"] == "sandbox" && endpoint["health"]["state"] == "closed"
+                endpoint["tag"] == "sandbox" && endpoint["health"]["throttled"] == false
             },
         },
         Step {
             request: get("10. All providers, by the health of their endpoints", format!("{base}/providers")),
             status: 200,
-            holds: |body| body["data"][0]["slug"] == "sandbox" && body["data"][0]["health"]["open"] == 0,
+            holds: |body| body["data"][0]["slug"] == "sandbox" && body["data"][0]["health"]["throttled"] == 0,
         },
     ]
 }

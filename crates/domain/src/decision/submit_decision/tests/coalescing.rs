@@ -221,22 +221,6 @@ async fn who_is_dropped_bears_no_share_and_holds_nobody_up() {
     assert_eq!((costs.len(), costs.iter().sum::<i64>()), (2, (77 + 20) * 42_000));
 }
 
-#[tokio::test]
-async fn a_dropped_probe_does_not_keep_its_endpoint() {
-    let mut plan = sharing(Coalescing::Shared);
-    plan.endpoints.truncate(1);
-    let world = plan.build();
-    let first = world.ask(nouls(1)).await;
-    world.fail(0, Unauthorised).await;
-    first.end().await.unwrap_err();
-    world.clock.advance(HealthPolicy::default().open_for);
-    let probe = world.ask(nouls(1)).await;
-    assert!(!world.admits(0), "one probe at a time");
-    drop(probe);
-    settle().await;
-    assert!(world.admits(0));
-}
-
 /// Requests come, leave and are dropped at random on several threads, and calls end whenever they like. Nobody gets
 /// stuck, and no charge is lost or doubled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

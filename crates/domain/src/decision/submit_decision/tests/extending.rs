@@ -74,7 +74,7 @@ async fn where_nothing_failed_but_the_limit_that_is_told() {
     let world = plan.build();
     let mut waits = books_kept_by_others(&world, &books).await;
     let asked = world.ask_with(key(1), nouls(1)).await;
-    open_breaker(&world, 0);
+    world.reject_credentials(0);
     waits.leave_and_settle(&world).await;
     let error = asked.end().await.unwrap_err();
     assert!(matches!(error, SubmitDecisionError::Overspent(_)), "{error}");
@@ -96,13 +96,6 @@ impl Others {
         self.0.take().unwrap().end().await.unwrap();
         world.ring(Duration::from_millis(10)).await;
     }
-}
-
-fn open_breaker(world: &World, index: usize) {
-    let now = crate::system::Clock::monotonic(&world.clock);
-    let crate::routing::Admission::Admitted(permit) = world.health.admit(index, now) else { panic!("it is well") };
-    let failure = AttemptFailure::from_status(401, None);
-    world.health.report(permit, crate::routing::Observation::from(&failure), now);
 }
 
 #[tokio::test]

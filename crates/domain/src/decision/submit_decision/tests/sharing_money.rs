@@ -122,10 +122,7 @@ async fn who_has_left_is_told_nothing_of_the_limits_of_others() {
     gone.leave();
     settle().await;
     // By the turn of the second part the first endpoint rests, and the limit leaves no room for the other one.
-    let now = crate::system::Clock::monotonic(&world.clock);
-    let crate::routing::Admission::Admitted(permit) = world.health.admit(0, now) else { panic!("it is well") };
-    let failure = AttemptFailure::from_status(401, None);
-    world.health.report(permit, crate::routing::Observation::from(&failure), now);
+    world.reject_credentials(0);
     world.answer(0, 10).await;
     assert!(matches!(limited.end().await.unwrap_err(), SubmitDecisionError::Overspent(_)));
     let told = gone.end().await.unwrap_err();

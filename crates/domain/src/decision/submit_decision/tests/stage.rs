@@ -3,6 +3,7 @@
 use super::*;
 use crate::decision::SentBytes;
 use crate::money::Charge;
+use crate::routing::{AttemptReport, Observation};
 use crate::usage::AttemptRecord;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{oneshot, watch};
@@ -269,9 +270,22 @@ impl World {
         records.remove(0)
     }
 
-    /// True where an attempt at the endpoint of that place would be admitted now.
+    /// True where a request of the first workspace to that endpoint keeps no back-off now.
     pub(super) fn admits(&self, index: usize) -> bool {
-        self.health.would_admit(index, crate::system::Clock::monotonic(&self.clock))
+        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
+        self.health.backoff(index, workspace, crate::system::Clock::monotonic(&self.clock)).is_none()
+    }
+
+    /// Reports the end of an attempt of the first workspace.
+    pub(super) fn report(&self, endpoint: usize, observation: Observation) {
+        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
+        let now = crate::system::Clock::monotonic(&self.clock);
+        self.health.report(&AttemptReport { endpoint, workspace, began: now, observation }, now);
+    }
+
+    /// Begins a back-off of an endpoint for all workspaces.
+    pub(super) fn reject_credentials(&self, endpoint: usize) {
+        self.report(endpoint, Observation::from(&AttemptFailure::from_status(401, None)));
     }
 }
 

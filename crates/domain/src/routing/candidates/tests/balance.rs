@@ -48,18 +48,18 @@ fn the_others_follow_by_price() {
 fn who_failed_of_late_is_a_fallback_however_cheap() {
     let mut field = Field::of_three();
     let policy = HealthPolicy::default();
-    field.report(2, Observation::Failed, NOW.saturating_sub(policy.recent_failure) + Duration::from_nanos(1));
+    field.report(2, failed(), NOW.saturating_sub(policy.recent_failure) + Duration::from_nanos(1));
     assert_eq!(firsts(&mut field, 13), [4, 9, 0]);
     assert_eq!(field.names().last().unwrap(), "c");
-    field.report(1, Observation::Failed, NOW);
-    field.report(0, Observation::Failed, NOW);
+    field.report(1, failed(), NOW);
+    field.report(0, failed(), NOW);
     assert_eq!(field.names(), ["c", "b", "a"], "where all failed of late, by price");
 }
 
 #[test]
 fn a_failure_is_forgotten_in_time() {
     let mut field = Field::of_three();
-    field.report(2, Observation::Failed, NOW.saturating_sub(HealthPolicy::default().recent_failure));
+    field.report(2, failed(), NOW.saturating_sub(HealthPolicy::default().recent_failure));
     assert_eq!(firsts(&mut field, 49), [4, 9, 36]);
 }
 

@@ -134,7 +134,7 @@ fn the_funnel_tells_each_step_in_its_order() {
         ("health", 0),
     ];
     assert_eq!(outcome.funnel, steps);
-    assert!(matches!(outcome.chosen, Err(Emptied::BreakersOpen { .. })));
+    assert!(matches!(outcome.chosen, Err(Emptied::Throttled(_))));
 }
 
 #[test]

@@ -39,8 +39,8 @@ fn endpoints_of_one_named_provider_follow_by_price() {
 #[test]
 fn a_failure_of_late_does_not_move_who_is_named_first() {
     let field = Field::of_three().wanting(|want| want.order = slugs(&["a"]));
-    field.report(0, Observation::Failed, NOW);
-    field.report(2, Observation::Failed, NOW);
+    field.report(0, failed(), NOW);
+    field.report(2, failed(), NOW);
     assert_eq!(field.names(), ["a", "b", "c"], "among the rest it does");
 }
 
@@ -54,8 +54,8 @@ fn without_fallbacks_the_first_of_the_order_is_the_only_one() {
     assert_eq!(field.names(), ["b"]);
     field.open(1);
     let outcome = field.choose();
-    let Err(Emptied::BreakersOpen { retry_in }) = outcome.chosen else { panic!("the first alone, and it rests") };
-    assert_eq!(retry_in, HealthPolicy::default().open_for);
+    let Err(Emptied::Throttled(endpoints)) = outcome.chosen else { panic!("the first alone, and it is throttled") };
+    assert_eq!(endpoints.retry_in, HealthPolicy::default().auth_backoff);
     assert_eq!(outcome.funnel, [("order", 2), ("health", 0)]);
 }
 
@@ -75,9 +75,9 @@ fn without_fallbacks_and_without_an_order_the_first_that_is_well_is_the_only_one
     assert_eq!(field.names(), ["c"], "the cheapest is the first drawn");
     field.open(2);
     assert_eq!(field.names(), ["b"]);
-    assert!(field.choose().chosen.unwrap().resting.is_empty(), "nobody else would be tried later");
+    assert!(field.choose().chosen.unwrap().rejected.is_empty(), "nobody else would be tried later");
     field.preferences.sort = sort(SortBy::Price);
-    assert!(matches!(field.choose().chosen, Err(Emptied::BreakersOpen { .. })), "who sorts means the first");
+    assert!(matches!(field.choose().chosen, Err(Emptied::Throttled(_))), "who sorts means the first");
 }
 
 #[rstest]

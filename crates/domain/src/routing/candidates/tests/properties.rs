@@ -71,7 +71,7 @@ proptest! {
         candidates in any_candidates(),
         preferences in any_preferences(),
         draws in prop::collection::vec(any::<u64>(), 4),
-        resting in prop::collection::vec(any::<bool>(), 8),
+        throttled in prop::collection::vec(any::<bool>(), 8),
     ) {
         let mut field = Field::new(candidates.clone());
         // The last ones are of another model.
@@ -79,12 +79,12 @@ proptest! {
         field.models.push((second, None));
         field.preferences = preferences.clone();
         field.draws = draws;
-        for index in resting.iter().enumerate().filter(|(_, rests)| **rests).map(|(index, _)| index) {
+        for index in throttled.iter().enumerate().filter(|(_, throttled)| **throttled).map(|(index, _)| index) {
             field.open(index);
         }
         let allowed: Vec<usize> =
             candidates.iter().filter(|candidate| wanted(&preferences, candidate)).map(|c| c.endpoint.index).collect();
-        let well: Vec<usize> = allowed.iter().copied().filter(|index| !resting[*index]).collect();
+        let well: Vec<usize> = allowed.iter().copied().filter(|index| !throttled[*index]).collect();
         let outcome = field.choose();
         prop_assert!(outcome.funnel.windows(2).all(|steps| steps[1].1 <= steps[0].1), "a funnel only narrows");
         match outcome.chosen {
@@ -94,14 +94,14 @@ proptest! {
                 tried.sort_unstable();
                 if preferences.allow_fallbacks {
                     prop_assert_eq!(&tried, &well, "nothing is lost, doubled or let in");
-                    prop_assert_eq!(chosen.resting.len(), allowed.len() - well.len());
+                    prop_assert_eq!(chosen.rejected.len(), allowed.len() - well.len());
                 } else {
                     prop_assert_eq!(tried.len(), 1);
                     prop_assert!(well.contains(&tried[0]));
                 }
             }
             Err(Emptied::Preferences) => prop_assert!(allowed.is_empty()),
-            Err(Emptied::BreakersOpen { .. }) => {
+            Err(Emptied::Throttled(_)) => {
                 prop_assert!(!allowed.is_empty());
                 prop_assert!(well.is_empty() || !preferences.allow_fallbacks);
             }

@@ -1,59 +1,54 @@
+//! The board of all endpoints.
+
 use super::*;
-use crate::routing::health::{BreakerState, HealthBoard};
+use crate::routing::HealthBoard;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-fn admitted(admission: Admission) -> Permit {
-    match admission {
-        Admission::Admitted(permit) => permit,
-        Admission::Refused { retry_in } => panic!("refused for {retry_in:?}"),
-    }
+fn report(board: &HealthBoard, endpoint: usize, observation: Observation, now: Duration) {
+    board.report(&AttemptReport { endpoint, workspace: workspace(1), began: now, observation }, now);
+}
+
+fn admits(board: &HealthBoard, index: usize, now: Duration) -> bool {
+    let admission = board.admit(index, workspace(1), &ScriptedRandomness::default(), now);
+    !matches!(admission, Admission::Rejected { .. })
 }
 
 #[test]
-fn endpoints_do_not_touch_each_other() {
+fn endpoints_are_independent() {
     let board = HealthBoard::new(3, HealthPolicy::default());
-    board.report(admitted(board.admit(1, secs(1))), Observation::Unauthorised, secs(1));
-    let states = [0, 1, 2].map(|index| board.view(index, secs(1)).state);
-    assert_eq!(states, [BreakerState::Closed, BreakerState::Open, BreakerState::Closed]);
-    assert_eq!([0, 1, 2].map(|index| board.would_admit(index, secs(1))), [true, false, true]);
-    assert_eq!([0, 1, 2, 3].map(|index| board.failed_recently(index, secs(30))), [false, true, false, false]);
-    assert!(!board.failed_recently(1, secs(31)));
-    assert!(matches!(board.admit(1, secs(2)), Admission::Refused { retry_in } if retry_in == secs(4)));
+    report(&board, 1, status(401), secs(1));
+    assert_eq!([0, 1, 2].map(|index| board.throttling(index, secs(1)).throttled), [false, true, false]);
+    assert_eq!([0, 1, 2].map(|index| admits(&board, index, secs(1))), [true, false, true]);
+    let recent = |index, now| board.failed_recently(index, workspace(9), now);
+    assert_eq!([0, 1, 2, 3].map(|index| recent(index, secs(30))), [false, true, false, false]);
+    assert!(!recent(1, secs(31)));
+    assert_eq!(board.backoff(1, workspace(1), secs(2)).unwrap().0, secs(4));
+    assert_eq!(board.backoff(0, workspace(1), secs(2)), None);
     assert_eq!((board.len(), board.is_empty(), *board.policy()), (3, false, HealthPolicy::default()));
     assert!(HealthBoard::new(0, HealthPolicy::default()).is_empty());
 }
 
 #[test]
-fn asking_whether_it_would_be_admitted_takes_no_probes_place() {
+fn index_beyond_the_board_has_no_memory() {
     let board = HealthBoard::new(1, HealthPolicy::default());
-    board.report(admitted(board.admit(0, secs(0))), Observation::Unauthorised, secs(0));
-    assert!(board.would_admit(0, secs(5)) && board.would_admit(0, secs(5)));
-    assert!(admitted(board.admit(0, secs(5))).is_probe());
-    assert!(!board.would_admit(0, secs(5)));
-}
-
-#[test]
-fn a_place_beyond_the_board_has_no_memory() {
-    let board = HealthBoard::new(1, HealthPolicy::default());
-    for _ in 0..10 {
-        board.report(admitted(board.admit(1, secs(1))), Observation::Unauthorised, secs(1));
+    for _ in 0..50 {
+        report(&board, 1, status(401), secs(1));
     }
-    assert!(board.would_admit(1, secs(1)));
-    assert_eq!(board.view(1, secs(1)), EndpointHealth::new().view(board.policy(), secs(1)));
-    assert_eq!(board.view(0, secs(1)).observations, 0);
+    assert!(admits(&board, 1, secs(1)) && !board.failed_recently(1, workspace(1), secs(1)));
+    assert_eq!(board.throttling(1, secs(1)).accept_rate, None);
+    assert_eq!((board.view(0, secs(1)).observations, board.view(1, secs(1)).observations), (0, 0));
 }
 
 #[test]
 fn of_many_threads_one_gets_the_probe() {
     let board = HealthBoard::new(1, HealthPolicy::default());
-    board.report(admitted(board.admit(0, secs(0))), Observation::Unauthorised, secs(0));
+    report(&board, 0, status(401), secs(0));
     let probes = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..100 {
-                    if let Admission::Admitted(permit) = board.admit(0, secs(5)) {
-                        assert!(permit.is_probe());
+                    if admits(&board, 0, secs(5)) {
                         probes.fetch_add(1, Ordering::Relaxed);
                     }
                 }

@@ -1,50 +1,13 @@
-//! A naive model of an endpoint's health. It keeps the whole history and works everything out from it each time: no
-//! counters, no serial numbers, no running sums.
+//! A naive model of an endpoint's throttle. It keeps the whole history and computes everything from it each time: no
+//! buckets, no running sums, no caches.
 
 use super::*;
-use crate::routing::health::BreakerState;
+use crate::routing::FailureClass;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    Admitted { attempt: usize, probe: bool, at: Duration },
-    Reported { attempt: usize, what: Observation, at: Duration },
-}
-
-/// From an opening to the closing. Positions are places in the history.
-#[derive(Debug, Clone, Copy)]
-struct Spell {
-    began: usize,
-    until: Duration,
-    openings: u32,
-    ended: Option<usize>,
-}
-
-/// What the history comes to.
-#[derive(Debug, Default)]
-struct Account {
-    spells: Vec<Spell>,
-    /// Places of the reports that count for opening and closing.
-    counted: Vec<usize>,
-}
-
-impl Account {
-    fn open(&self) -> Option<Spell> {
-        self.spells.last().copied().filter(|spell| spell.ended.is_none())
-    }
-
-    /// Where the memory of failures begins: at the last closing, which counts itself.
-    fn memory(&self) -> impl DoubleEndedIterator<Item = usize> {
-        let from = self.spells.iter().filter_map(|spell| spell.ended).max().unwrap_or(0);
-        self.counted.iter().copied().filter(move |place| *place >= from)
-    }
-}
-
-/// What the model expects of an admission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expected {
-    Attempt,
-    Probe,
-    Refused(Duration),
+    Admitted { of: u128, at: Duration },
+    Reported { of: u128, began: Duration, observation: Observation, at: Duration },
 }
 
 #[derive(Debug)]
@@ -53,185 +16,248 @@ pub(super) struct Reference {
     history: Vec<Event>,
 }
 
+/// Requests by weight.
+#[derive(Debug, Clone, Copy, Default)]
+struct Requests {
+    accepts: u64,
+    failures: u64,
+    content: u64,
+}
+
+/// The expectation for an admission: never rejected, always rejected, or by chance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Expected {
+    Normal,
+    Backoff(Duration),
+    Chance { rejection: f64, retry_in: Duration },
+}
+
 impl Reference {
     pub(super) fn new(policy: HealthPolicy) -> Self {
         Self { policy, history: Vec::new() }
     }
 
-    pub(super) fn admit(&mut self, attempt: usize, now: Duration) -> Expected {
-        let expected = self.expect(now);
-        if !matches!(expected, Expected::Refused(_)) {
-            self.history.push(Event::Admitted { attempt, probe: expected == Expected::Probe, at: now });
+    pub(super) fn admitted(&mut self, of: u128, at: Duration) {
+        self.history.push(Event::Admitted { of, at });
+    }
+
+    pub(super) fn report(&mut self, of: u128, began: Duration, observation: Observation, at: Duration) {
+        if observation != Observation::Neutral {
+            self.history.push(Event::Reported { of, began, observation, at });
+        }
+    }
+
+    pub(super) fn expect(&self, of: u128, now: Duration) -> Expected {
+        let until = self.backoff_until_for_all().max(self.own_backoff_until(of));
+        if until > now {
+            return Expected::Backoff((until - now).min(self.policy.max_backoff));
+        }
+        let mut expected = Expected::Normal;
+        let own = (self.probability(self.own_requests(of, now)), self.own_last_admitted(of));
+        for (rejection, last) in [(self.probability_for_all(now), self.last_admitted()), own] {
+            let probe_at = last.map_or(Duration::ZERO, |last| last + self.policy.probe_interval);
+            if rejection > 0.0 && probe_at > now {
+                let wait = (probe_at - now).min(self.policy.max_backoff);
+                expected = match expected {
+                    Expected::Chance { rejection: other, retry_in } => {
+                        Expected::Chance { rejection: rejection.max(other), retry_in: retry_in.max(wait) }
+                    }
+                    _ => Expected::Chance { rejection, retry_in: wait },
+                };
+            }
         }
         expected
     }
 
-    pub(super) fn report(&mut self, attempt: usize, what: Observation, at: Duration) {
-        self.history.push(Event::Reported { attempt, what, at });
+    pub(super) fn throttled_workspaces(&self, now: Duration) -> usize {
+        let is_throttled =
+            |of: u128| self.own_backoff_until(of) > now || self.probability(self.own_requests(of, now)) >= 0.1;
+        self.known().into_iter().filter(|(of, _)| is_throttled(*of)).count()
     }
 
-    pub(super) fn expect(&self, now: Duration) -> Expected {
-        let Some(spell) = self.account().open() else { return Expected::Attempt };
-        if now < spell.until {
-            return Expected::Refused(between(now, spell.until));
-        }
-        let out = self.last_probe(self.history.len()).filter(|(_, place, _)| *place > spell.began);
-        match out {
-            Some((attempt, _, at)) if !self.has_reported(attempt) && now < at + self.policy.probe_lease => {
-                Expected::Refused(between(now, at + self.policy.probe_lease).min(self.policy.open_for))
-            }
-            _ => Expected::Probe,
-        }
+    pub(super) fn retry_in_for_all(&self, now: Duration) -> Option<Duration> {
+        let until = self.backoff_until_for_all();
+        (until > now).then(|| (until - now).min(self.policy.max_backoff))
     }
 
-    pub(super) fn state(&self, now: Duration) -> BreakerState {
-        match self.account().open() {
-            None => BreakerState::Closed,
-            Some(spell) if now < spell.until => BreakerState::Open,
-            Some(_) => BreakerState::HalfOpen,
-        }
-    }
-
-    pub(super) fn consecutive_failures(&self) -> usize {
-        self.row(&self.account())
-    }
-
-    pub(super) fn error_rate(&self, now: Duration) -> f64 {
-        let (rate, weight) = self.rate(&self.account(), now);
-        if weight < 1.0 / 1024.0 { 0.0 } else { rate }
-    }
-
-    pub(super) fn latency(&self, now: Duration) -> Option<f64> {
-        let answers: Vec<(f64, f64)> = self
+    pub(super) fn accept_rate(&self, now: Duration) -> Option<f64> {
+        let live: Vec<bool> = self
             .reports()
-            .filter_map(|(what, at)| match what {
-                Observation::Succeeded { latency, .. } => Some((latency.as_secs_f64(), self.weight(at, now))),
-                _ => None,
-            })
+            .filter(|(_, _, _, _, at)| self.is_live(*at, now))
+            .map(|(_, _, _, observation, _)| matches!(observation, Observation::Succeeded { .. }))
             .collect();
-        let weights: f64 = answers.iter().map(|(_, weight)| weight).sum();
-        (!answers.is_empty()).then(|| answers.iter().map(|(latency, weight)| latency * weight).sum::<f64>() / weights)
+        (!live.is_empty()).then(|| live.iter().filter(|good| **good).count() as f64 / live.len() as f64)
     }
 
-    pub(super) fn observations(&self) -> usize {
-        self.reports().filter(|(what, _)| *what != Observation::Neutral).count()
+    pub(super) fn failed_recently(&self, of: u128, now: Duration) -> bool {
+        let recent: Vec<(u128, FailureClass)> = self
+            .failures()
+            .filter(|(_, _, _, at)| now - *at < self.policy.recent_failure)
+            .map(|(_, of, class, _)| (of, class))
+            .collect();
+        let for_all = |class| matches!(class, FailureClass::Connection | FailureClass::Credentials);
+        let mut by_content: Vec<u128> =
+            recent.iter().filter(|(_, class)| !for_all(*class)).map(|(of, _)| *of).collect();
+        by_content.sort_unstable();
+        by_content.dedup();
+        let since = self.known_since(of);
+        let own = self.failures().any(|(place, who, class, at)| {
+            who == of
+                && class != FailureClass::Credentials
+                && since.is_some_and(|since| place >= since)
+                && now - at < self.policy.recent_failure
+        });
+        own || by_content.len() >= 2 || recent.iter().any(|(_, class)| for_all(*class))
     }
 
-    pub(super) fn last_failure_at(&self) -> Option<Duration> {
-        self.reports().filter(|(what, _)| what.is_failure()).map(|(_, at)| at).max()
+    /// The probability with which requests of any workspace are rejected.
+    pub(super) fn probability_for_all(&self, now: Duration) -> f64 {
+        let last_rejection = self
+            .failures()
+            .filter(|(_, _, class, _)| *class == FailureClass::Credentials)
+            .map(|(place, ..)| place)
+            .max();
+        let mut requests = Requests::default();
+        for (place, _, _, observation, at) in self.reports() {
+            if last_rejection.is_none_or(|rejection| place >= rejection) && self.is_live(at, now) {
+                match observation {
+                    Observation::Succeeded { .. } => requests.accepts += 1,
+                    Observation::Failed { class: FailureClass::Connection, .. } => requests.failures += 1,
+                    Observation::Failed { class: FailureClass::Credentials, .. } => {
+                        requests.failures += u64::from(self.policy.min_requests.max(1));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let own: Vec<u64> = self.known().iter().map(|(of, _)| self.own_requests(*of, now).content).collect();
+        let (sum, most) = (own.iter().sum::<u64>(), own.iter().copied().max().unwrap_or(0));
+        requests.content = (sum - most) + most.min(sum - most);
+        self.probability(requests)
     }
 
-    fn reports(&self) -> impl Iterator<Item = (Observation, Duration)> {
-        self.history.iter().filter_map(|event| match event {
-            Event::Reported { what, at, .. } => Some((*what, *at)),
+    fn probability(&self, requests: Requests) -> f64 {
+        let all = requests.accepts + requests.failures + requests.content;
+        if all < u64::from(self.policy.min_requests) {
+            return 0.0;
+        }
+        let (all, accepts) = (all as f64, requests.accepts as f64);
+        f64::max(0.0, (all - self.policy.accept_multiplier * accepts) / (all + 1.0))
+    }
+
+    fn own_requests(&self, of: u128, now: Duration) -> Requests {
+        let mut requests = Requests::default();
+        let Some(since) = self.known_since(of) else { return requests };
+        for (place, who, _, observation, at) in self.reports() {
+            if who != of || place < since || !self.is_live(at, now) {
+                continue;
+            }
+            match observation {
+                Observation::Succeeded { .. } => requests.accepts += 1,
+                Observation::Failed { class, .. } => match class {
+                    FailureClass::Connection => requests.failures += 1,
+                    FailureClass::Credentials => {}
+                    FailureClass::Content | FailureClass::Overloaded { .. } => requests.content += 1,
+                    FailureClass::Timeout => requests.content += u64::from(self.policy.timeout_weight),
+                },
+                Observation::Neutral => {}
+            }
+        }
+        requests
+    }
+
+    fn last_admitted(&self) -> Option<Duration> {
+        let admitted = self.history.iter().filter_map(|event| match event {
+            Event::Admitted { at, .. } => Some(*at),
+            Event::Reported { .. } => None,
+        });
+        admitted.max()
+    }
+
+    /// The last admission of a workspace while it is known, or the beginning of an attempt that made it known.
+    fn own_last_admitted(&self, of: u128) -> Option<Duration> {
+        let since = self.known_since(of)?;
+        let times = self.history.iter().enumerate().skip(since).filter_map(|(_, event)| match event {
+            Event::Admitted { of: who, at } if *who == of => Some(*at),
+            Event::Reported { of: who, began, observation, .. } if *who == of => match observation {
+                Observation::Failed { class: FailureClass::Credentials, .. } => None,
+                _ => Some(*began),
+            },
+            _ => None,
+        });
+        times.max()
+    }
+
+    fn own_backoff_until(&self, of: u128) -> Duration {
+        let Some(since) = self.known_since(of) else { return Duration::ZERO };
+        self.backoffs()
+            .filter(|(place, who, _)| *who == of && *place >= since)
+            .map(|(.., until)| until)
+            .max()
+            .unwrap_or_default()
+    }
+
+    fn backoff_until_for_all(&self) -> Duration {
+        let rejections = self.failures().filter(|(_, _, class, _)| *class == FailureClass::Credentials);
+        let wait = self.policy.auth_backoff.min(self.policy.max_backoff);
+        let by_credentials = rejections.map(|(.., at)| at + wait).max().unwrap_or_default();
+        let mut latest: Vec<(u128, Duration)> = Vec::new();
+        for (_, of, until) in self.backoffs() {
+            match latest.iter_mut().find(|(who, _)| *who == of) {
+                Some((_, latest)) => *latest = until.max(*latest),
+                None => latest.push((of, until)),
+            }
+        }
+        latest.sort_by_key(|(_, until)| std::cmp::Reverse(*until));
+        by_credentials.max(latest.get(1).map(|(_, until)| *until).unwrap_or_default())
+    }
+
+    fn backoffs(&self) -> impl Iterator<Item = (usize, u128, Duration)> {
+        self.failures().filter_map(|(place, of, class, at)| match class {
+            FailureClass::Overloaded { retry_after: Some(wait) } => {
+                Some((place, of, at + wait.min(self.policy.max_backoff)))
+            }
+            _ => None,
+        })
+    }
+
+    fn reports(&self) -> impl Iterator<Item = (usize, u128, Duration, Observation, Duration)> {
+        self.history.iter().enumerate().filter_map(|(place, event)| match event {
+            Event::Reported { of, began, observation, at } => Some((place, *of, *began, *observation, *at)),
             Event::Admitted { .. } => None,
         })
     }
 
-    /// The last probe that was let out before this place: its attempt, its place, and when.
-    fn last_probe(&self, before: usize) -> Option<(usize, usize, Duration)> {
-        self.history[..before].iter().enumerate().rev().find_map(|(place, event)| match event {
-            Event::Admitted { attempt, probe: true, at } => Some((*attempt, place, *at)),
+    fn failures(&self) -> impl Iterator<Item = (usize, u128, FailureClass, Duration)> {
+        self.reports().filter_map(|(place, of, _, observation, at)| match observation {
+            Observation::Failed { class, .. } => Some((place, of, class, at)),
             _ => None,
         })
     }
 
-    fn has_reported(&self, wanted: usize) -> bool {
-        self.history.iter().any(|event| matches!(event, Event::Reported { attempt, .. } if *attempt == wanted))
+    fn is_live(&self, at: Duration, now: Duration) -> bool {
+        let bucket = |time: Duration| time.as_nanos() / (self.policy.throttle_window.as_nanos() / 24);
+        bucket(at) + 24 > bucket(now)
     }
 
-    fn admission(&self, wanted: usize) -> (usize, bool, Duration) {
-        let found = self.history.iter().enumerate().find_map(|(place, event)| match event {
-            Event::Admitted { attempt, probe, at } if *attempt == wanted => Some((place, *probe, *at)),
-            _ => None,
-        });
-        found.expect("what reports was admitted")
+    fn known_since(&self, of: u128) -> Option<usize> {
+        self.known().into_iter().find(|(who, _)| *who == of).map(|(_, since)| since)
     }
 
-    fn account(&self) -> Account {
-        let mut account = Account::default();
-        for (place, event) in self.history.iter().enumerate() {
-            if let Event::Reported { attempt, what, at } = event {
-                self.enter(&mut account, place, *attempt, *what, *at);
+    /// The workspaces that are remembered, with the place in the history from which on they are.
+    fn known(&self) -> Vec<(u128, usize)> {
+        let mut known: Vec<(u128, usize, Duration)> = Vec::new();
+        for (place, of, _, _, at) in self.reports() {
+            if let Some((.., seen)) = known.iter_mut().find(|(who, ..)| *who == of) {
+                *seen = at;
+                continue;
             }
+            if known.len() >= self.policy.max_workspaces {
+                let oldest = known.iter().enumerate().min_by_key(|(_, (who, _, seen))| (*seen, *who)).unwrap().0;
+                known.remove(oldest);
+            }
+            known.push((of, place, at));
         }
-        account
-    }
-
-    fn enter(&self, account: &mut Account, place: usize, attempt: usize, what: Observation, at: Duration) {
-        let told = match what {
-            Observation::Overloaded { retry_after: Some(wait) } => Some(wait.min(self.policy.max_retry_after)),
-            _ => None,
-        };
-        let told = told.filter(|wait| *wait > Duration::ZERO);
-        let opened = |openings: u32| {
-            let doubled = (1..openings).fold(self.policy.open_for, |length, _| length * 2);
-            at + told.unwrap_or(doubled.min(self.policy.open_for_max))
-        };
-        let (admitted, probe, since) = self.admission(attempt);
-        let last = self.last_probe(place).is_some_and(|(last, _, _)| last == attempt);
-        match account.open() {
-            None if !probe && account.spells.iter().all(|spell| spell.began < admitted) => {
-                if what == Observation::Neutral {
-                    return;
-                }
-                account.counted.push(place);
-                let (rate, weight) = self.rate(account, at);
-                let too_often = self.row(account) >= self.policy.failures_to_open as usize
-                    || weight >= f64::from(self.policy.error_rate_min_observations)
-                        && rate > self.policy.error_rate_to_open + 1e-9;
-                if what.is_failure() && (too_often || told.is_some() || what == Observation::Unauthorised) {
-                    account.spells.push(Spell { began: place, until: opened(1), openings: 1, ended: None });
-                }
-            }
-            Some(spell) if probe && last && at >= spell.until && at < since + self.policy.probe_lease => {
-                let current = account.spells.last_mut().expect("one is open");
-                if what.is_failure() {
-                    current.openings += 1;
-                    current.until = opened(current.openings);
-                } else if what != Observation::Neutral {
-                    current.ended = Some(place);
-                }
-                if what != Observation::Neutral {
-                    account.counted.push(place);
-                }
-            }
-            late => {
-                let Some(wait) = told else { return };
-                match account.spells.last_mut().filter(|_| late.is_some()) {
-                    Some(spell) => spell.until = spell.until.max(at + wait),
-                    None => account.spells.push(Spell { began: place, until: at + wait, openings: 1, ended: None }),
-                }
-            }
-        }
-    }
-
-    fn told_at(&self, place: usize) -> (Observation, Duration) {
-        match self.history[place] {
-            Event::Reported { what, at, .. } => (what, at),
-            Event::Admitted { .. } => unreachable!("only reports are counted"),
-        }
-    }
-
-    /// Failures since the last success.
-    fn row(&self, account: &Account) -> usize {
-        account.memory().rev().take_while(|place| self.told_at(*place).0.is_failure()).count()
-    }
-
-    /// The share of failures, and the weight that it rests on.
-    fn rate(&self, account: &Account, now: Duration) -> (f64, f64) {
-        let (mut failures, mut all) = (0.0, 0.0);
-        for place in account.memory() {
-            let (what, at) = self.told_at(place);
-            all += self.weight(at, now);
-            if what.is_failure() {
-                failures += self.weight(at, now);
-            }
-        }
-        (if all > 0.0 { failures / all } else { 0.0 }, all)
-    }
-
-    fn weight(&self, at: Duration, now: Duration) -> f64 {
-        0.5_f64.powf(between(at, now).as_secs_f64() / self.policy.half_life.as_secs_f64())
+        known.into_iter().map(|(of, since, _)| (of, since)).collect()
     }
 }

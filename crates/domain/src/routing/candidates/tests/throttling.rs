@@ -1,0 +1,60 @@
+//! Throttled candidates: those that are left out, and those that come last.
+
+use super::*;
+
+#[test]
+fn rejected_candidate_is_left_out_and_named() {
+    let field = Field::of_three();
+    field.open(2);
+    let outcome = field.choose();
+    assert_eq!(outcome.funnel, [("health", 2)]);
+    let chosen = outcome.chosen.unwrap();
+    assert_eq!((names(&chosen.candidates), names(&chosen.rejected)), (slugs(&["b", "a"]), slugs(&["c"])));
+    assert_eq!(chosen.rejections.unwrap().to_string(), "c throttled, last failed with 401; retry in 5 s");
+}
+
+#[test]
+fn shortest_wait_is_reported_when_all_reject() {
+    let field = Field::of_three();
+    let told = |seconds| Observation::from(&AttemptFailure::from_status(429, Some(Duration::from_secs(seconds))));
+    field.report(0, told(9), NOW);
+    field.report(1, told(2), NOW);
+    field.report(2, told(30), NOW);
+    let outcome = field.choose();
+    let Err(Emptied::Throttled(endpoints)) = outcome.chosen else { panic!("all of them are in a back-off") };
+    assert_eq!(endpoints.retry_in, Duration::from_secs(2));
+    let sentence = "b throttled, last failed with 429; a throttled, last failed with 429; \
+                    c throttled, last failed with 429; retry in 2 s";
+    let mut sentences: Vec<&str> = sentence.split("; ").collect();
+    let told = endpoints.to_string();
+    let mut found: Vec<&str> = told.split("; ").collect();
+    sentences.sort_unstable();
+    found.sort_unstable();
+    assert_eq!((found, outcome.funnel), (sentences, vec![("health", 0)]));
+    let other = Field { workspace: WorkspaceId::from_uuid(uuid::Uuid::from_u128(2)), ..field };
+    assert_eq!(other.names(), ["c", "b", "a"], "another workspace keeps no back-off");
+}
+
+#[test]
+fn throttled_candidates_come_after_the_others() {
+    let mut field = Field::of_three();
+    for _ in 0..20 {
+        field.report(2, failed(), NOW);
+    }
+    // No draw among two that are healthy but the last; 20 of 21 draws reject.
+    field.draws = vec![0, u64::MAX / 21 * 20 + u64::MAX / 1_000];
+    let chosen = field.choose().chosen.unwrap();
+    assert_eq!((names(&chosen.candidates), names(&chosen.throttled)), (slugs(&["b", "a"]), slugs(&["c"])));
+    field.draws = vec![0, u64::MAX / 21 * 20 - u64::MAX / 1_000];
+    let chosen = field.choose().chosen.unwrap();
+    assert_eq!((chosen.throttled, names(&chosen.rejected)), (Vec::new(), slugs(&["c"])));
+}
+
+#[test]
+fn due_probe_keeps_its_place() {
+    let field = Field::new(vec![candidate(0, "a", "1e-6")]);
+    let policy = HealthPolicy::default();
+    field.report(0, unauthorised(), NOW.saturating_sub(policy.auth_backoff));
+    assert_eq!(field.names(), ["a"], "the back-off is over, to the nanosecond");
+    assert!(matches!(field.choose().chosen, Err(Emptied::Throttled(_))), "and the probe is taken");
+}

@@ -1,0 +1,215 @@
+//! Each rule of throttling by itself.
+
+use super::*;
+use crate::routing::health::rejection_probability;
+use rstest::rstest;
+
+fn close(left: f64, right: f64) -> bool {
+    (left - right).abs() < 1e-12
+}
+
+#[rstest]
+#[case(0.0, 0.0, 0.0)]
+#[case(1.0, 0.0, 0.5)]
+#[case(9.0, 0.0, 0.9)]
+#[case(10.0, 5.0, 0.0)]
+#[case(99.0, 25.0, 0.49)]
+#[case(10.0, 10.0, 0.0)]
+fn probability_is_the_formula_of_the_sre_book(#[case] requests: f64, #[case] accepts: f64, #[case] expected: f64) {
+    assert!(close(rejection_probability(requests, accepts, 2.0), expected));
+}
+
+#[test]
+fn probability_is_within_bounds_for_every_multiplier() {
+    for k in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -5.0, 0.0, 1e300] {
+        for (requests, accepts) in [(0.0, 0.0), (5.0, 0.0), (5.0, 5.0), (1e18, 1.0)] {
+            let probability = rejection_probability(requests, accepts, k);
+            assert!((0.0..=1.0).contains(&probability), "{k}: {probability}");
+        }
+    }
+}
+
+#[test]
+fn endpoint_is_not_throttled_below_the_minimum_of_requests() {
+    let mut bench = Bench::new();
+    bench.attempts(9, status(500));
+    assert!(!bench.rejects(1));
+    bench.attempt(status(500));
+    assert!(bench.rejects(1));
+    assert_eq!(bench.admit(1, 10.0 / 11.0 - 1e-9), bench.admit(1, 0.0), "10 of 11 draws are rejected");
+    assert_eq!(bench.admit(1, 10.0 / 11.0 + 1e-9), Admission::Throttled);
+}
+
+#[test]
+fn half_of_the_requests_may_fail() {
+    let mut bench = Bench::new();
+    bench.attempts(50, status(500)).attempts(50, OK);
+    assert_eq!(bench.admit(1, 0.0), Admission::Normal);
+    bench.attempt(status(500));
+    assert!(bench.rejects(1), "one more in a hundred is a rejection by 1 in 102");
+    assert_eq!(bench.admit(1, 1.0 / 102.0 + 1e-9), Admission::Throttled);
+}
+
+#[test]
+fn deadline_counts_as_several_requests() {
+    let mut bench = Bench::new();
+    bench.attempt(failed(AttemptFailureKind::TimedOut));
+    assert!(!bench.rejects(1));
+    bench.attempt(failed(AttemptFailureKind::TimedOut));
+    assert!(bench.rejects(1), "two of weight 5 are 10 requests");
+    assert_eq!(bench.throttling().accept_rate, Some(0.0), "the rate that is shown counts attempts");
+}
+
+#[test]
+fn failures_leave_the_window_after_two_minutes() {
+    let mut bench = Bench::new();
+    bench.attempts(20, status(500)).wait(secs(110));
+    assert_eq!(bench.admit(1, 0.99), Admission::Normal, "a probe is due");
+    assert!(bench.rejects(1));
+    bench.wait(secs(10));
+    assert!(!bench.rejects(1));
+    assert_eq!(bench.throttling().accept_rate, None);
+}
+
+#[test]
+fn throttled_endpoint_gets_a_probe_per_interval() {
+    let mut bench = Bench::new();
+    bench.attempts(40, status(500)).wait(secs(3));
+    assert_eq!(bench.retry_in(1), secs(2), "the last attempt was 3 s ago");
+    bench.wait(secs(2));
+    assert_eq!(bench.admit(1, 0.0), Admission::Normal, "a probe keeps its place in the order");
+    assert_eq!(bench.retry_in(1), secs(5), "one at a time");
+}
+
+#[rstest]
+#[case::malformed(malformed())]
+#[case::reset(failed(AttemptFailureKind::Broken))]
+#[case::bad_request(status(400))]
+#[case::forbidden(status(403))]
+#[case::not_found(status(404))]
+#[case::server_error(status(500))]
+#[case::timeout(failed(AttemptFailureKind::TimedOut))]
+#[case::overloaded(status(429))]
+fn content_failures_of_one_workspace_throttle_it_alone(#[case] failure: Observation) {
+    let mut bench = Bench::new();
+    bench.reports(30, 1, failure);
+    assert!(bench.rejects(1));
+    assert!(!bench.rejects(2), "another workspace");
+    let view = bench.throttling();
+    assert_eq!((view.throttled, view.throttled_workspaces), (false, 1));
+    assert!(!bench.health.throttle.failed_recently(&bench.policy, workspace(2), bench.now));
+    assert!(bench.health.throttle.failed_recently(&bench.policy, workspace(1), bench.now));
+
+    bench.reports(30, 2, failure);
+    assert!(bench.rejects(3), "two workspaces met them");
+    assert!(bench.throttling().throttled);
+    assert!(bench.health.throttle.failed_recently(&bench.policy, workspace(3), bench.now));
+}
+
+#[test]
+fn one_workspace_with_many_failures_cannot_outweigh_the_others() {
+    let mut bench = Bench::new();
+    bench.reports(1_000, 1, malformed()).report(2, malformed()).reports(20, 3, OK);
+    assert!(!bench.rejects(3), "one failure of a second workspace lets one of the first count");
+    bench.reports(20, 2, malformed());
+    assert!(bench.rejects(3));
+}
+
+#[test]
+fn connection_failures_count_for_all_workspaces_at_once() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.admit(3, 0.0), Admission::Normal, "the first request of all");
+    bench.reports(10, 1, failed(AttemptFailureKind::ConnectFailed));
+    assert!(bench.rejects(1) && bench.rejects(2));
+    assert!(bench.health.throttle.failed_recently(&bench.policy, workspace(2), bench.now));
+}
+
+#[test]
+fn rejected_credentials_back_off_for_all_at_once_and_leave_a_trickle() {
+    let mut bench = Bench::new();
+    bench.reports(500, 2, OK).report(1, status(401));
+    for of in [1, 2, 3] {
+        assert_eq!(bench.retry_in(of), secs(5));
+    }
+    let view = bench.throttling();
+    assert_eq!((view.throttled, view.retry_in, view.rejection_probability), (true, Some(secs(5)), 1.0));
+    assert_eq!(view.last_error.unwrap().to_string(), "401");
+    bench.wait(secs(5));
+    assert_eq!(bench.admit(2, 0.0), Admission::Normal, "a probe");
+    assert!(bench.rejects(2) && bench.rejects(3), "earlier accepts do not count");
+    bench.reports(10, 2, OK);
+    assert!(!bench.rejects(2), "accepts do");
+}
+
+#[rstest]
+#[case(429)]
+#[case(503)]
+#[case(529)]
+fn retry_after_backs_off_for_its_workspace_then_for_all_once_two_met_it(#[case] code: u16) {
+    let mut bench = Bench::new();
+    bench.reports(100, 1, OK).reports(100, 2, OK);
+    bench.report(1, overloaded(code, secs(20)));
+    assert_eq!(bench.retry_in(1), secs(20));
+    assert!(!bench.rejects(2) && !bench.rejects(3));
+    bench.wait(secs(5)).report(2, overloaded(code, secs(600)));
+    assert_eq!((bench.retry_in(1), bench.retry_in(2)), (secs(15), secs(60)), "600 s are cut to the bound");
+    assert_eq!(bench.retry_in(3), secs(15), "as long as both keep a back-off");
+    bench.wait(secs(15));
+    assert!(!bench.rejects(1) && !bench.rejects(3));
+    assert_eq!(bench.retry_in(2), secs(45));
+}
+
+#[test]
+fn backoff_never_exceeds_its_bound() {
+    let policy = HealthPolicy { max_backoff: secs(7), auth_backoff: secs(99), ..HealthPolicy::default() };
+    let mut bench = Bench::with(HealthPolicy { probe_interval: secs(50), ..policy });
+    bench.report(1, overloaded(503, Duration::MAX)).report(2, status(401));
+    assert_eq!((bench.retry_in(1), bench.retry_in(2)), (secs(7), secs(7)));
+    bench.wait(secs(7));
+    assert!(!bench.rejects(1), "a probe");
+    assert_eq!(bench.retry_in(1), secs(7), "the next probe is later, and the wait that is reported is bounded");
+
+    let mut bench = Bench::with(HealthPolicy { max_backoff: Duration::ZERO, ..HealthPolicy::default() });
+    bench.report(1, overloaded(503, secs(9))).report(1, status(401));
+    assert!(!bench.rejects(1), "no back-off at all");
+}
+
+#[rstest]
+#[case(Observation::Neutral)]
+#[case(failed(AttemptFailureKind::NotAnswered))]
+#[case(failed(AttemptFailureKind::CallerGone))]
+#[case(failed(AttemptFailureKind::Refused))]
+fn other_ends_do_not_count(#[case] observation: Observation) {
+    let mut bench = Bench::new();
+    bench.attempts(50, observation);
+    assert!(!bench.rejects(1));
+    assert_eq!((bench.view().observations, bench.throttling().last_error), (0, None));
+}
+
+#[test]
+fn last_error_is_the_workspace_s_own_before_that_of_others() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.admit(3, 0.0), Admission::Normal, "the first request of all");
+    bench.reports(20, 1, status(404)).reports(20, 2, malformed());
+    let last_error = |bench: &mut Bench, of| match bench.admit(of, 0.0) {
+        Admission::Rejected { last_error, .. } => last_error.unwrap().to_string(),
+        admitted => panic!("{admitted:?}"),
+    };
+    assert_eq!(last_error(&mut bench, 1), "404");
+    assert_eq!(last_error(&mut bench, 3), "an invalid response");
+    bench.report(2, failed(AttemptFailureKind::TimedOut));
+    assert_eq!(last_error(&mut bench, 2), "a timeout");
+}
+
+#[test]
+fn workspaces_are_bounded_and_the_least_recently_seen_is_dropped() {
+    let mut bench = Bench::with(HealthPolicy { max_workspaces: 2, ..HealthPolicy::default() });
+    bench.reports(20, 1, status(500)).wait(secs(1)).report(2, OK);
+    assert!(bench.rejects(1));
+    bench.wait(secs(1)).report(3, OK);
+    assert!(!bench.rejects(1), "1 was seen last of all");
+    for of in 10..5_000 {
+        bench.report(of, status(500));
+    }
+    assert_eq!(bench.throttling().throttled_workspaces, 0, "two entries with a failure each");
+}

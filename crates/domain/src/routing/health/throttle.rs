@@ -1,0 +1,240 @@
+//! Adaptive throttling of one endpoint.
+
+use std::time::Duration;
+
+use super::admission::Admission;
+use super::observation::{AttemptError, FailureClass, Observation};
+use super::top_two::TopTwo;
+use super::window::Counts;
+use super::workspaces::{Scope, WorkspaceScope, Workspaces};
+use super::{AttemptReport, HealthPolicy};
+use crate::ids::WorkspaceId;
+use crate::system::Randomness;
+
+/// The rejection probability from which an endpoint is shown as throttled. Below it, chance makes it come and go.
+const SHOWN_FROM: f64 = 0.1;
+
+/// The probability with which a request is rejected: `max(0, (requests - k * accepts) / (requests + 1))`, at most 1.
+pub fn rejection_probability(requests: f64, accepts: f64, k: f64) -> f64 {
+    // `max` and `min` drop a NaN, which extreme figures can lead to.
+    ((requests - k * accepts) / (requests + 1.0)).max(0.0).min(1.0)
+}
+
+/// How an endpoint is throttled at one point in time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ThrottleView {
+    /// True where requests of all workspaces are rejected: during a back-off, or with a probability of 10 % and more.
+    pub throttled: bool,
+    /// The number of workspaces whose own requests are rejected in the same sense.
+    pub throttled_workspaces: u32,
+    /// The probability with which a request of any workspace is rejected.
+    pub rejection_probability: f64,
+    /// The rest of a back-off for all workspaces.
+    pub retry_in: Option<Duration>,
+    /// The share of attempts with a good answer, 0 to 1, over the window and all workspaces; `None` without an attempt.
+    pub accept_rate: Option<f64>,
+    /// The last failure that any workspace met.
+    pub last_error: Option<AttemptError>,
+}
+
+/// The throttle of one endpoint.
+#[derive(Debug, Default)]
+pub(super) struct EndpointThrottle {
+    all: Scope,
+    workspaces: Workspaces,
+    /// The end of the back-off after rejected credentials.
+    credentials_until: Duration,
+    /// The ends of the back-offs that the provider asked workspaces for.
+    backoffs: TopTwo,
+    /// The last content failures of workspaces.
+    content_failures: TopTwo,
+}
+
+impl EndpointThrottle {
+    /// Decides on one attempt. Draws a number only where one is needed.
+    pub(super) fn admit(
+        &mut self,
+        policy: &HealthPolicy,
+        workspace: WorkspaceId,
+        random: &dyn Randomness,
+        now: Duration,
+    ) -> Admission {
+        if let Some(retry_in) = self.backoff(policy, workspace, now) {
+            return Admission::Rejected { retry_in, last_error: self.last_error(workspace) };
+        }
+        let for_all = self.probability_for_all(policy, now);
+        let mut rejection = Rejection::default();
+        rejection.consider(policy, for_all, self.all.last_admitted, now);
+        if let Some(own) = self.workspaces.get(workspace) {
+            let probability = own.probability(policy, now);
+            rejection.consider(policy, probability, own.scope.last_admitted, now);
+        }
+        if rejection.probability > 0.0 && unit(random) < rejection.probability {
+            let retry_in = rejection.probe_in.min(policy.max_backoff);
+            return Admission::Rejected { retry_in, last_error: self.last_error(workspace) };
+        }
+        self.all.last_admitted = self.all.last_admitted.max(Some(now));
+        if let Some(own) = self.workspaces.get(workspace) {
+            own.scope.last_admitted = own.scope.last_admitted.max(Some(now));
+        }
+        if rejection.probability > 0.0 { Admission::Throttled } else { Admission::Normal }
+    }
+
+    /// The rest of the back-off that a workspace has to keep.
+    pub(super) fn backoff(&mut self, policy: &HealthPolicy, workspace: WorkspaceId, now: Duration) -> Option<Duration> {
+        let own = self.workspaces.get(workspace).map(|own| own.backoff_until).unwrap_or_default();
+        remaining(self.backoff_until().max(own), policy, now)
+    }
+
+    /// The last failure that the workspace met here, or else that any workspace met.
+    pub(super) fn last_error(&mut self, workspace: WorkspaceId) -> Option<AttemptError> {
+        self.workspaces.get(workspace).and_then(|own| own.scope.last_error).or(self.all.last_error)
+    }
+
+    /// Counts the end of an attempt.
+    pub(super) fn report(&mut self, policy: &HealthPolicy, report: &AttemptReport, now: Duration) {
+        let attempt = Counts { attempts: 1, ..Counts::default() };
+        match report.observation {
+            Observation::Neutral => {}
+            Observation::Succeeded { .. } => {
+                self.count(policy, report, Counts { answered: 1, accepts: 1, ..attempt }, now);
+            }
+            Observation::Failed { class, error } => {
+                match class {
+                    FailureClass::Connection => {
+                        self.all.last_failure_at = self.all.last_failure_at.max(Some(now));
+                        self.count(policy, report, Counts { failures: 1, ..attempt }, now);
+                    }
+                    FailureClass::Credentials => self.reject_credentials(policy, now),
+                    FailureClass::Content => self.count_content(policy, report, 1, now),
+                    FailureClass::Timeout => self.count_content(policy, report, policy.timeout_weight.max(1), now),
+                    FailureClass::Overloaded { retry_after } => {
+                        self.count_content(policy, report, 1, now);
+                        if let Some(wait) = policy.backoff(retry_after) {
+                            let until = now.saturating_add(wait);
+                            self.backoffs.note(report.workspace, until);
+                            let own = self.workspaces.see(policy, report.workspace, now);
+                            own.backoff_until = own.backoff_until.max(until);
+                        }
+                    }
+                }
+                self.all.last_error = Some(error);
+                let own = self.workspaces.see(policy, report.workspace, now);
+                own.scope.last_error = Some(error);
+            }
+        }
+    }
+
+    /// Whether a workspace met a failure less than [`HealthPolicy::recent_failure`] ago, or all workspaces did.
+    pub(super) fn failed_recently(&mut self, policy: &HealthPolicy, workspace: WorkspaceId, now: Duration) -> bool {
+        let own = self.workspaces.get(workspace).and_then(|own| own.scope.last_failure_at);
+        let last = self.all.last_failure_at.max(self.content_failures.second()).max(own);
+        last.is_some_and(|at| now.saturating_sub(at) < policy.recent_failure)
+    }
+
+    pub(super) fn view(&mut self, policy: &HealthPolicy, now: Duration) -> ThrottleView {
+        let retry_in = remaining(self.backoff_until(), policy, now);
+        let rejection_probability = self.probability_for_all(policy, now);
+        let is_throttled =
+            |own: &mut WorkspaceScope| own.backoff_until > now || own.probability(policy, now) >= SHOWN_FROM;
+        let throttled_workspaces = self.workspaces.iter_mut().filter_map(|own| is_throttled(own).then_some(())).count();
+        ThrottleView {
+            throttled: retry_in.is_some() || rejection_probability >= SHOWN_FROM,
+            throttled_workspaces: u32::try_from(throttled_workspaces).unwrap_or(u32::MAX),
+            rejection_probability: if retry_in.is_some() { 1.0 } else { rejection_probability },
+            retry_in,
+            accept_rate: self.all.window.total(policy.throttle_window, now).accept_rate(),
+            last_error: self.all.last_error,
+        }
+    }
+
+    /// The end of the back-off that all workspaces have to keep.
+    fn backoff_until(&self) -> Duration {
+        self.credentials_until.max(self.backoffs.second().unwrap_or_default())
+    }
+
+    fn probability_for_all(&mut self, policy: &HealthPolicy, now: Duration) -> f64 {
+        let counts = self.all.window.total(policy.throttle_window, now);
+        let with = |content: u64| {
+            let accepts = u64::from(counts.accepts);
+            probability(policy, accepts, u64::from(counts.failures).saturating_add(content))
+        };
+        // Most endpoints are healthy even if every failure counts; then nobody looks at the single workspaces.
+        if with(u64::from(counts.content)) > 0.0 { with(self.workspaces.content(policy, now).shared()) } else { 0.0 }
+    }
+
+    fn count_content(&mut self, policy: &HealthPolicy, report: &AttemptReport, weight: u32, now: Duration) {
+        self.workspaces.content_changes();
+        self.count(policy, report, Counts { attempts: 1, content: weight, ..Counts::default() }, now);
+        self.content_failures.note(report.workspace, now);
+    }
+
+    fn count(&mut self, policy: &HealthPolicy, report: &AttemptReport, counts: Counts, now: Duration) {
+        self.all.window.add(counts, policy.throttle_window, now);
+        let own = &mut self.workspaces.see(policy, report.workspace, now).scope;
+        own.window.add(counts, policy.throttle_window, now);
+        // A workspace that is seen for the first time has just had an attempt.
+        own.last_admitted = own.last_admitted.max(Some(report.began));
+        if counts.answered == 0 {
+            own.last_failure_at = own.last_failure_at.max(Some(now));
+        }
+    }
+
+    /// Credentials that do not hold make earlier accepts worthless: what follows the back-off is a trickle.
+    fn reject_credentials(&mut self, policy: &HealthPolicy, now: Duration) {
+        self.all.window.forget_requests();
+        let counts = Counts { attempts: 1, failures: policy.min_requests.max(1), ..Counts::default() };
+        self.all.window.add(counts, policy.throttle_window, now);
+        self.all.last_failure_at = self.all.last_failure_at.max(Some(now));
+        self.credentials_until = self.credentials_until.max(now.saturating_add(policy.credentials_backoff()));
+    }
+}
+
+impl WorkspaceScope {
+    fn probability(&mut self, policy: &HealthPolicy, now: Duration) -> f64 {
+        let counts = self.scope.window.total(policy.throttle_window, now);
+        let failures = u64::from(counts.failures).saturating_add(u64::from(counts.content));
+        probability(policy, u64::from(counts.accepts), failures)
+    }
+}
+
+fn probability(policy: &HealthPolicy, accepts: u64, failures: u64) -> f64 {
+    let requests = accepts.saturating_add(failures);
+    if requests < u64::from(policy.min_requests) {
+        return 0.0;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a probability needs no more than 53 bits")]
+    let (requests, accepts) = (requests as f64, accepts as f64);
+    rejection_probability(requests, accepts, policy.accept_multiplier)
+}
+
+/// The rejection that two throttles lead to together.
+#[derive(Default)]
+struct Rejection {
+    /// The larger one of those without a probe that is due.
+    probability: f64,
+    /// When a probe is due for all of them.
+    probe_in: Duration,
+}
+
+impl Rejection {
+    fn consider(&mut self, policy: &HealthPolicy, probability: f64, last_admitted: Option<Duration>, now: Duration) {
+        let probe_at = last_admitted.map(|at| at.saturating_add(policy.probe_interval)).unwrap_or_default();
+        let probe_in = probe_at.saturating_sub(now);
+        if probability > 0.0 && !probe_in.is_zero() {
+            self.probability = self.probability.max(probability);
+            self.probe_in = self.probe_in.max(probe_in);
+        }
+    }
+}
+
+fn remaining(until: Duration, policy: &HealthPolicy, now: Duration) -> Option<Duration> {
+    until.checked_sub(now).filter(|left| !left.is_zero()).map(|left| left.min(policy.max_backoff))
+}
+
+/// A number from 0 up to 1, without 1.
+fn unit(random: &dyn Randomness) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "the upper 53 bits are exact")]
+    let upper = (random.next_u64() >> 11) as f64;
+    upper / (1_u64 << 53) as f64
+}
