@@ -34,8 +34,8 @@ async fn half_working_endpoint_answers_half_and_a_dead_one_gets_a_trickle() -> R
     }
     let tried = alpha.take_requests().len();
     ensure!((1..800).contains(&tried), "{tried} of 1,000");
-    let listed = world.server.send(&Call::get("/api/v1/models/acme/alone/endpoints").key(&world.inference.secret));
-    let listed = listed.await?.ok()?;
+    let call = Call::get("/api/v1/models/acme/alone/endpoints").key(&world.inference.secret);
+    let listed = world.server.send(&call).await?.ok()?;
     let health = &listed["data"]["endpoints"][0]["health"];
     ensure!(health["throttled"] == false && health["throttled_workspaces"] == 1, "by one workspace alone: {listed}");
     ensure!(health["accept_rate"].as_f64().is_some_and(|rate| rate < 0.5), "{listed}");
