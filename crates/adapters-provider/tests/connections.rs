@@ -185,7 +185,7 @@ async fn an_authority_that_is_not_known_is_not_trusted() {
     let upstream = tls_upstream(&[], Arc::clone(&versions)).await;
     let base_url = format!("https://localhost:{}/v1", upstream.address.port());
     let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::Broken);
+    assert_eq!(failure.kind, AttemptFailureKind::ConnectFailed);
     let without_any = "https is not possible: no certificate authority is known; configure a file of them";
     let trusts_anyone = HttpClient::new(&support::settings()).unwrap().trusts_anyone();
     assert_eq!(
@@ -304,7 +304,7 @@ async fn a_proxy_that_refuses_is_a_connection_not_made() {
     let proxy = Upstream::answering("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n").await;
     let settings = HttpClientSettings { proxy: https_proxy(&proxy, ""), ..trusting() };
     let failure = decide(&provider_with(&settings, "https://provider.test/v1")).await.unwrap_err();
-    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, None));
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::ConnectFailed, None));
     assert_eq!(failure.detail, "the connection could not be made");
 }
 

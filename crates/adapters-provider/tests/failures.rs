@@ -126,7 +126,7 @@ async fn nobody_listens() {
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, None));
+    assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::ConnectFailed, None));
     assert_eq!(failure.detail, "the connection could not be made: nobody listens there");
 }
 

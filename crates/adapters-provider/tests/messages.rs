@@ -256,7 +256,7 @@ async fn a_failure_says_how_much_was_sent() {
     drop(listener);
     let nobody = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
     let failure = decide(Wire::SystemOne, nobody, support::inquiry(NOUL)).await.unwrap_err();
-    assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Broken, 0));
+    assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::ConnectFailed, 0));
 }
 
 struct LeavesAfter(Duration);

@@ -144,7 +144,7 @@ async fn usage_of_earlier_calls_is_reported_when_a_later_one_never_connects() {
     let provider = support::provider_of(&support::settings(), wire, settings);
     let call = crate::model::call(&support::inquiry(TWO), by(ChatMethod::Logprobs), support::AMPLE);
     let failure = domain::decision::DecisionProvider::decide(&*provider, call).await.unwrap_err();
-    assert_eq!((failure.kind, failure.usage), (AttemptFailureKind::Broken, Some(of(100, 1))));
+    assert_eq!((failure.kind, failure.usage), (AttemptFailureKind::ConnectFailed, Some(of(100, 1))));
     assert_eq!(failure.sent_bytes, bytes(&[answered.await.unwrap()]), "the second body never left");
 }
 
@@ -161,5 +161,5 @@ async fn nobody_there_costs_nothing() {
     let provider = support::provider_of(&support::settings(), wire, settings);
     let call = crate::model::call(&support::inquiry(TWO), by(ChatMethod::Probe), support::AMPLE);
     let failure = domain::decision::DecisionProvider::decide(&*provider, call).await.unwrap_err();
-    assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::Broken, 0, None));
+    assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::ConnectFailed, 0, None));
 }
