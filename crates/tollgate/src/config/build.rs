@@ -13,8 +13,7 @@ use ipnet::IpNet;
 use super::entries::{Entries, Table};
 use super::{
     BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig,
-    StorageConfig, WireNamesConfig, broadcast, endpoints, providers, retention, routing, throttling,
-    urls,
+    StorageConfig, WireNamesConfig, broadcast, endpoints, providers, retention, routing, throttling, urls,
 };
 
 const MIB: u64 = 1024 * 1024;
