@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use tokio::time::{Instant, sleep};
 use tollgate_tests::{Call, Report, seconds_from_now};
 
-use crate::world::{World, body};
+use crate::world::{World, body, outdated_for};
 
 /// How long a key may live after it was switched off.
 const DEATH: Duration = Duration::from_secs(1);
@@ -94,17 +94,10 @@ async fn each_kind_of_key_does_its_own_work_and_both_read_the_catalogue() -> Res
     Ok(())
 }
 
-/// Repeats a call until it has this status, and tells how long that took.
+/// Repeats a call until it has this status, and returns for how long it had another.
 async fn until(world: &World, secret: &str, status: u16) -> Result<Duration> {
-    let since = Instant::now();
-    loop {
-        let reply = world.server.send(&Call::get("/api/v1/models/count").key(secret)).await?;
-        if reply.status == status {
-            return Ok(since.elapsed());
-        }
-        ensure!(since.elapsed() < Duration::from_secs(5), "still {} instead of {status}", reply.status);
-        sleep(Duration::from_millis(10)).await;
-    }
+    let call = Call::get("/api/v1/models/count").key(secret);
+    outdated_for(&world.server, &call, status, Instant::now()).await
 }
 
 #[tokio::test]

@@ -202,7 +202,7 @@ async fn whatever_a_receiver_does_it_hears_of_everything_in_the_end_and_nobody_w
         receiver.behave(behaviour.clone());
         let (some, took) = timed(20).await?;
         ensure!(
-            took < alone * 10 + Duration::from_millis(500),
+            took < alone * 10 + Duration::from_secs(5),
             "20 requests took {took:?} beside {behaviour:?}, alone {alone:?}"
         );
         ids.extend(some);
@@ -237,7 +237,7 @@ async fn a_receiver_that_hangs_keeps_no_other_waiting() -> Result<()> {
     let ids = decide(&world.server, &world.inference, 50).await?;
     let begun = Instant::now();
     let (_, told) = collect(&alive, &ids).await?;
-    ensure!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    ensure!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     ensure!(told.values().all(|times| *times == 1), "nothing is told twice where nothing fails");
     world.server.kill().await
 }

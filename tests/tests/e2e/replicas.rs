@@ -4,21 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
-use tollgate_tests::{Call, Server, promotion};
+use tokio::time::Instant;
+use tollgate_tests::{Call, promotion};
 
 use crate::catalogue::row;
-use crate::world::{World, body};
+use crate::world::{World, body, outdated_for};
 
 const SEEN: Duration = Duration::from_secs(1);
-
-async fn until(server: &Server, call: &Call, status: u16, since: Instant) -> Result<Duration> {
-    while server.send(call).await?.status != status {
-        ensure!(since.elapsed() < Duration::from_secs(5), "it never becomes {status}");
-        sleep(Duration::from_millis(10)).await;
-    }
-    Ok(since.elapsed())
-}
 
 #[tokio::test]
 async fn a_key_and_a_catalogue_change_on_both_within_a_second() -> Result<()> {
@@ -31,7 +23,7 @@ async fn a_key_and_a_catalogue_change_on_both_within_a_second() -> Result<()> {
     world.instance.json(&["key", "disable", &world.inference.hash]).await?;
     let since = Instant::now();
     for server in [&world.server, &beside] {
-        let took = until(server, &count, 401, since).await?;
+        let took = outdated_for(server, &count, 401, since).await?;
         ensure!(took <= SEEN, "a disabled key lived on for {took:?}");
     }
     // A new key works at once on both.
@@ -44,7 +36,7 @@ async fn a_key_and_a_catalogue_change_on_both_within_a_second() -> Result<()> {
     let since = Instant::now();
     let model = Call::get("/api/v1/model/acme/new").key(&key.secret);
     for server in [&world.server, &beside] {
-        let took = until(server, &model, 200, since).await?;
+        let took = outdated_for(server, &model, 200, since).await?;
         ensure!(took <= SEEN, "an import took {took:?} to be seen");
     }
     beside.stop().await?;

@@ -17,7 +17,7 @@ async fn until(world: &World, call: &Call, status: u16) -> Result<Reply> {
         if reply.status == status {
             return Ok(reply);
         }
-        ensure!(since.elapsed() < Duration::from_secs(5), "still {}: {}", reply.status, reply.text());
+        ensure!(since.elapsed() < Duration::from_secs(20), "still {}: {}", reply.status, reply.text());
         sleep(Duration::from_millis(20)).await;
     }
 }

@@ -1,9 +1,11 @@
 //! What most tests need: a running gateway and a key of each kind.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 use tollgate_tests::{Call, Instance, Key, Server, Upstream};
 
 /// A typed request that the sandbox and every provider of these tests can answer.
@@ -23,6 +25,24 @@ pub fn body(model: &str) -> String {
 /// A Decisions body for the sandbox with further members, such as `"user":"u"`.
 pub fn body_with(members: &str) -> String {
     format!(r#"{{"model":"sandbox/decider","questions":{QUESTIONS},"state":"It smokes.",{members}}}"#)
+}
+
+/// Repeats a call until it has this status. Returns how long after `since` the last call was sent that outdated knowledge
+/// answered. A server on a busy machine may say 503 meanwhile: it knows that it does not know.
+pub async fn outdated_for(server: &Server, call: &Call, status: u16, since: Instant) -> Result<Duration> {
+    let mut outdated = Duration::ZERO;
+    loop {
+        let sent = since.elapsed();
+        let reply = server.send(call).await?;
+        if reply.status == status {
+            return Ok(outdated);
+        }
+        if reply.status != 503 {
+            outdated = sent;
+        }
+        ensure!(since.elapsed() < Duration::from_secs(20), "still {} instead of {status}", reply.status);
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 pub struct World {

@@ -7,6 +7,7 @@ mod filters;
 mod footprint;
 mod governed;
 mod promote;
+mod recording;
 mod wires;
 
 use std::io::Write as _;
@@ -54,6 +55,8 @@ enum Part {
     Governed,
     /// Content filters over a megabyte.
     Filters,
+    /// Recording of metrics, and a scrape of them.
+    Recording,
     /// Decisions from every kind of client to every kind of provider beside a bare proxy.
     Wires,
     /// A model by its slug, and the count, beside a bare handler.
@@ -108,6 +111,10 @@ pub async fn run(options: Options) -> Result<()> {
     if wanted(Part::Filters) {
         say("content filters");
         figures.extend(filters::measure(&bench)?);
+    }
+    if wanted(Part::Recording) {
+        say("recording of metrics");
+        figures.extend(recording::measure(&bench)?);
     }
     if wanted(Part::Wires) {
         say("every pair of wires");

@@ -58,10 +58,11 @@ const LAYERS: &[Layer] = &[
     Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["hyper", "tokio"], others: None },
     // The end-to-end tests hold the binary from outside and look into its database.
     Layer { name: "tollgate-tests", ours: ALL_OF_OURS, technologies: &["hyper", "sea-orm", "tokio"], others: None },
-    // The benchmark holds the binary from outside, fills its database by the ports and sets a bare proxy beside it.
+    // The benchmark holds the binary from outside, fills its database by the ports, sets a bare proxy beside it and
+    // measures parts in its own process.
     Layer {
         name: "bench",
-        ours: &["domain", "adapters-storage", "adapters-system"],
+        ours: &["domain", "adapters-metrics", "adapters-storage", "adapters-system"],
         technologies: &["actix", "hyper", "tokio"],
         others: None,
     },

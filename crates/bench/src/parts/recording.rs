@@ -1,0 +1,96 @@
+//! Recording of metrics, in this process.
+
+use std::time::Duration;
+
+use adapters_metrics::Metrics;
+use adapters_system::SystemClock;
+use anyhow::Result;
+use domain::api_key::ApiKeyHash;
+use domain::ids::{DecisionId, RequestId, WorkspaceId};
+use domain::money::{Price, Usd};
+use domain::observability::Meter as _;
+use domain::routing::TokenPrices;
+use domain::system::Clock as _;
+use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
+use uuid::Uuid;
+
+use super::Bench;
+use crate::clock::now;
+use crate::report::Figure;
+use crate::statistics::median;
+
+/// Calls of one measurement.
+const CALLS: u32 = 10_000;
+
+/// What each request records, and one scrape of everything.
+pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
+    let metrics = Metrics::new("0.0.0", ["alpha", "beta"]);
+    let record = record()?;
+    let calls: [(&str, &dyn Fn()); 5] = [
+        ("an HTTP answer", &|| metrics.edge().answered(Some("/a"), "GET", 200, Duration::from_millis(1))),
+        ("a request in flight", &|| {
+            metrics.edge().entered();
+            metrics.edge().left();
+        }),
+        ("a charge", &|| metrics.settled(&record)),
+        ("a hold", &|| metrics.reserved(None, Duration::from_micros(80))),
+        ("a scrape", &|| drop(std::hint::black_box(metrics.text()))),
+    ];
+    let figures = calls.map(|(name, call)| {
+        let rounds = (0..bench.rounds.max(3)).map(|_| nanoseconds(call));
+        Figure::alone(format!("metrics, {name}"), "ns", median(&rounds.collect::<Vec<_>>()))
+    });
+    Ok(figures.into())
+}
+
+/// The mean of many calls.
+fn nanoseconds(call: &dyn Fn()) -> f64 {
+    let began = now();
+    (0..CALLS).for_each(|_| call());
+    began.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
+}
+
+/// A request that one provider answered.
+fn record() -> Result<UsageRecord> {
+    let prices = TokenPrices { prompt: "0.0000001".parse()?, completion: Price::ZERO };
+    let attempt = AttemptRecord {
+        provider: "alpha".to_owned(),
+        model: "bench/decider".parse()?,
+        upstream_model: "decider-1".to_owned(),
+        part: 0,
+        outcome: "completed".to_owned(),
+        upstream_status: None,
+        began: Duration::from_millis(1),
+        latency: Duration::from_millis(9),
+        input_tokens: 10,
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        prices,
+    };
+    let at = SystemClock::new().now();
+    Ok(UsageRecord {
+        id: DecisionId::from_uuid(Uuid::from_u128(1)),
+        workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(2)),
+        api_key: ApiKeyHash::from_bytes([7; 32]),
+        request_id: RequestId::from_uuid(Uuid::from_u128(3)),
+        requested_model: "bench/decider".to_owned(),
+        model: "bench/decider".parse()?,
+        provider: "alpha".to_owned(),
+        outcome: UsageOutcome::Completed,
+        input_tokens: 10,
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        cost: Usd::from_pico(1_000_000),
+        prices,
+        share: UsageShare::WHOLE,
+        attempts: [attempt].into(),
+        guardrails: Vec::new(),
+        findings: Vec::new(),
+        charged_at: at,
+        session_id: None,
+        trace: None,
+        user: None,
+        created_at: at,
+        latency: Duration::from_millis(10),
+    })
+}
