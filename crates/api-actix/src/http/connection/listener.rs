@@ -134,22 +134,79 @@ fn set_user_timeout(_: &SockRef<'_>, _: &ConnectionSettings) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use actix_service::IntoServiceFactory;
+    use actix_web::{App, web};
+    use bytes::Bytes;
+    use futures_util::{StreamExt, stream};
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpSocket;
+
     use super::*;
+    use crate::http::connection::settings::Preemption;
+
+    const PIECE: usize = 64 * 1024;
+
+    #[tokio::test]
+    async fn answer_that_nobody_reads_is_made_no_further_than_one_mebibyte() {
+        let made = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&made);
+        let listener = Listener {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            workers: 1,
+            settings: ConnectionSettings::default(),
+            connections: Connections::new(1, Preemption::Idle),
+            reject: Arc::new(|_, _| HttpResponse::BadRequest().finish()),
+        };
+        let bound = listener.bind(move || {
+            let counted = Arc::clone(&counted);
+            let serve = move || {
+                let counted = Arc::clone(&counted);
+                let piece = move |_| {
+                    counted.fetch_add(PIECE, Ordering::SeqCst);
+                    Ok::<_, actix_web::Error>(Bytes::from_static(&[b'x'; PIECE]))
+                };
+                async move { HttpResponse::Ok().streaming(stream::iter(0..1_000).map(piece)) }
+            };
+            App::new().default_service(web::to(serve)).into_factory()
+        });
+        let Bound { server, local_addr, .. } = bound.unwrap();
+        let (handle, running) = (server.handle(), tokio::spawn(server));
+        let client = TcpSocket::new_v4().unwrap();
+        client.set_recv_buffer_size(PIECE as u32).unwrap();
+        let mut client = client.connect(local_addr).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut before = 0;
+        let stalled_at = loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let now = made.load(Ordering::SeqCst);
+            if now > 0 && now == before {
+                break now;
+            }
+            before = now;
+        };
+        // The client's side of the connection holds some of it as well.
+        assert!(stalled_at <= (1 << 20) + 4 * PIECE, "{stalled_at}");
+        handle.stop(false).await;
+        running.await.unwrap().unwrap();
+    }
 
     #[test]
     fn accepted_sockets_have_a_bounded_send_buffer_and_the_write_timeout() {
         let settings = ConnectionSettings {
             send_buffer_bytes: 64 * 1024,
-            write_timeout: std::time::Duration::from_millis(7_000),
+            write_timeout: Duration::from_secs(7),
             ..ConnectionSettings::default()
         };
-        for (settings, bound_bytes) in [(settings, 128 * 1024), (ConnectionSettings::default(), 1024 * 1024)] {
+        for (settings, most) in [(settings, 128 * 1024), (ConnectionSettings::default(), 1024 * 1024)] {
             let listener = bound(SocketAddr::from(([127, 0, 0, 1], 0)), &settings).unwrap();
             let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (accepted, _) = listener.accept().unwrap();
             let socket = SockRef::from(&accepted);
             let bytes = socket.send_buffer_size().unwrap();
-            assert!((64 * 1024..=bound_bytes).contains(&bytes), "{bytes}");
+            assert!((64 * 1024..=most).contains(&bytes), "{bytes}");
             assert!(socket.tcp_nodelay().unwrap());
             #[cfg(target_os = "linux")]
             assert_eq!(socket.tcp_user_timeout().unwrap(), Some(settings.write_timeout));
