@@ -16,7 +16,7 @@
 //! | `packed` | forms and packed bodies; built with `--cfg fuzzing` alone |
 //! | [`seeds`] | what the search begins with, from the golden files of the repository |
 //! | [`mutation`] | changes to JSON that leave it JSON |
-//! | [`search`] | the search by mutation alone, where there is no C++ compiler for the guided one |
+//! | [`search`] | the search by mutation alone, which needs no C++ compiler |
 //!
 //! `cargo xtask fuzz` builds and runs it.
 #![deny(missing_docs)]
