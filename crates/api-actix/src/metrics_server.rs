@@ -105,6 +105,7 @@ mod tests {
     use actix_web::test::TestRequest;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
+    use tokio_util::task::TaskTracker;
 
     use super::*;
 
@@ -162,7 +163,7 @@ mod tests {
         };
         let server = MetricsServer::bind(settings, Arc::new(Fixed)).unwrap();
         let (address, handle) = (server.local_addr(), server.handle());
-        let running = tokio::spawn(server.run());
+        let running = TaskTracker::new().spawn(server.run());
         let beginnings = [
             "",
             "GET /met",

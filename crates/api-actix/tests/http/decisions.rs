@@ -225,11 +225,11 @@ async fn a_graceful_stop_finishes_what_is_in_flight() {
         stopper.drain().await;
         let (mut stopping, mut begun) = (pin!(stopper.close()), false);
         poll_fn(|cx| {
-            let stopped = stopping.as_mut().poll(cx);
+            let progress = stopping.as_mut().poll(cx);
             if !std::mem::replace(&mut begun, true) {
                 go_on.notify_one();
             }
-            stopped
+            progress
         })
         .await;
     };

@@ -143,6 +143,7 @@ mod tests {
     use futures_util::{StreamExt, stream};
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpSocket;
+    use tokio_util::task::TaskTracker;
 
     use super::*;
     use crate::http::connection::settings::Preemption;
@@ -166,16 +167,17 @@ mod tests {
                 let counted = Arc::clone(&counted);
                 let piece = move |_| {
                     counted.fetch_add(PIECE, Ordering::SeqCst);
-                    Ok::<_, actix_web::Error>(Bytes::from_static(&[b'x'; PIECE]))
+                    Ok::<_, actix_web::Error>(Bytes::from(vec![b'x'; PIECE]))
                 };
                 async move { HttpResponse::Ok().streaming(stream::iter(0..1_000).map(piece)) }
             };
             App::new().default_service(web::to(serve)).into_factory()
         });
         let Bound { server, local_addr, .. } = bound.unwrap();
-        let (handle, running) = (server.handle(), tokio::spawn(server));
+        let tasks = TaskTracker::new();
+        let (handle, running) = (server.handle(), tasks.spawn(server));
         let client = TcpSocket::new_v4().unwrap();
-        client.set_recv_buffer_size(PIECE as u32).unwrap();
+        client.set_recv_buffer_size(64 * 1024).unwrap();
         let mut client = client.connect(local_addr).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let mut before = 0;

@@ -42,14 +42,14 @@ async fn closed_resolves_when_the_last_connection_is_dropped() {
 async fn unused_for_resolves_at_once_without_connections_and_else_after_the_period() {
     let connections = connections(1, Preemption::Idle);
     let began = Instant::now();
-    connections.unused_for(Duration::from_secs(60)).await;
+    connections.unused_for(Duration::from_mins(1)).await;
     assert_eq!(began.elapsed(), Duration::ZERO);
     drop(connections.register());
     sleep(Duration::from_secs(20)).await;
-    connections.unused_for(Duration::from_secs(60)).await;
+    connections.unused_for(Duration::from_mins(1)).await;
     assert_eq!(began.elapsed().as_secs(), 60);
     let _open = connections.register();
-    let forever = tokio::time::timeout(Duration::from_secs(600), connections.unused_for(Duration::from_secs(60)));
+    let forever = tokio::time::timeout(Duration::from_mins(10), connections.unused_for(Duration::from_mins(1)));
     assert!(forever.await.is_err());
 }
 
@@ -134,17 +134,17 @@ async fn any_connection_gives_way_where_that_is_asked_for_and_idle_ones_first() 
     reading.set(State::ReadingHead);
     tokio::time::advance(Duration::from_secs(1)).await;
     idle.set(State::Idle);
-    let waiting = [0; 3].map(|_| connections.register());
+    let newcomers = [0; 3].map(|_| connections.register());
     for connection in [&idle, &writing, &reading] {
         assert!(connection.preempted().now_or_never().is_some());
     }
     drop(writing);
-    assert!(is_admitted(&waiting[0]) && !is_admitted(&waiting[1]));
+    assert!(is_admitted(&newcomers[0]) && !is_admitted(&newcomers[1]));
     drop((idle, reading));
-    assert!(waiting.iter().all(is_admitted));
+    assert!(newcomers.iter().all(is_admitted));
     // In the order in which they came in.
     let _late = connections.register();
-    assert!(waiting[0].preempted().now_or_never().is_some() && waiting[1].preempted().now_or_never().is_none());
+    assert!(newcomers[0].preempted().now_or_never().is_some() && newcomers[1].preempted().now_or_never().is_none());
 }
 
 /// Threads that come, work and go: at the end nobody waits and nothing is counted twice.

@@ -22,9 +22,9 @@ use super::response;
 use super::settings::ConnectionSettings;
 use super::slots::State;
 use super::socket::Socket;
-use super::transport::{Filled, Head, Transport};
+use super::transport::{Head, Transport};
 
-/// What an HTTP/2 client is answered: empty SETTINGS, then GOAWAY with the code HTTP_1_1_REQUIRED.
+/// What an HTTP/2 client is answered: empty SETTINGS, then GOAWAY with the code `HTTP_1_1_REQUIRED`.
 const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
 
 /// The parts that all connections of one worker share.
@@ -166,7 +166,7 @@ async fn reject<IO, S>(
     peer: Option<SocketAddr>,
     context: &Context<S>,
 ) where
-    IO: AsyncRead + AsyncWrite + Unpin,
+    IO: Socket,
 {
     let response = (context.reject)(fault, peer);
     let written = if fault == HeadFault::Http2 {
@@ -185,18 +185,13 @@ async fn reject<IO, S>(
 
 /// Closes the sending side, then discards input within bounds: bytes that arrive at a closed socket would reset the
 /// connection, and the client might lose the answer.
-async fn close<IO: AsyncRead + AsyncWrite + Unpin>(transport: &RefCell<Transport<IO>>, expects_input: bool) {
+async fn close<IO: Socket>(transport: &RefCell<Transport<IO>>, expects_input: bool) {
     let until = Instant::now() + transport.borrow().settings.linger_timeout;
     let shut = poll_fn(|cx| Pin::new(&mut transport.borrow_mut().io).poll_shutdown(cx));
     if tokio::time::timeout_at(until, shut).await.is_err() || transport.borrow().ended() {
         return;
     }
-    let pending_input = expects_input || {
-        let mut transport = transport.borrow_mut();
-        let read = futures_util::poll!(poll_fn(|cx| transport.poll_fill(cx, 1)));
-        matches!(read, Poll::Ready(Filled::Bytes(_)))
-    };
-    if pending_input {
+    if expects_input || transport.borrow().io.has_input() {
         let mut left = transport.borrow().settings.linger_bytes;
         poll_fn(|cx| transport.borrow_mut().poll_discard(cx, until, &mut left)).await;
     }

@@ -49,14 +49,14 @@ async fn handle(mut request: Request, served: Rc<RefCell<Vec<String>>>) -> Resul
             served.borrow_mut().push(format!("{} bytes", whole.len()));
             HttpResponse::Ok().body(whole)
         }
-        "/big" => HttpResponse::Ok().body(Bytes::from_static(&[b'x'; BIG])),
+        "/big" => HttpResponse::Ok().body(vec![b'x'; BIG]),
         "/hang" => pending().await,
         "/later" => {
             tokio::time::sleep(Duration::from_secs(1)).await;
             HttpResponse::Ok().body("later")
         }
         "/stream" => {
-            let pieces = (0..3).map(|_| Ok::<_, actix_web::Error>(Bytes::from_static(&[b'y'; 40_000])));
+            let pieces = (0..3).map(|_| Ok::<_, actix_web::Error>(Bytes::from(vec![b'y'; 40_000])));
             HttpResponse::Ok().streaming(futures_util::stream::iter(pieces))
         }
         _ => HttpResponse::Ok().body("ok"),
@@ -80,8 +80,8 @@ fn start(settings: ConnectionSettings) -> Peer {
         connections: connections.clone(),
         reject,
     };
-    let server = spawn_local(serve(io, None, Rc::new(context)));
-    Peer { stream, served, connections, server }
+    let task = spawn_local(serve(io, None, Rc::new(context)));
+    Peer { stream, served, connections, server: task }
 }
 
 impl Peer {
@@ -202,7 +202,7 @@ async fn every_head_has_the_timer_and_idle_connections_have_theirs() {
         let mut peer = start(ConnectionSettings::default());
         peer.send(get("/a")).await;
         peer.read_until("ok").await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         peer.send("GET /b HTTP/1.1\r\nho").await;
         let began = Instant::now();
         for _ in 0..9 {

@@ -245,12 +245,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         if self.read_buf.capacity() - self.read_buf.len() < MIN_ROOM {
             self.read_buf.reserve(room);
         }
-        Poll::Ready(match ready!(poll_read_buf(Pin::new(&mut self.io), cx, &mut self.read_buf)) {
-            Ok(read @ 1..) => Filled::Bytes(read),
-            _ => {
-                self.ended = true;
-                Filled::End
-            }
+        let read = ready!(poll_read_buf(Pin::new(&mut self.io), cx, &mut self.read_buf));
+        Poll::Ready(if let Ok(read @ 1..) = read {
+            Filled::Bytes(read)
+        } else {
+            self.ended = true;
+            Filled::End
         })
     }
 
