@@ -18,13 +18,14 @@ struct Module {
 }
 
 /// The modules that are mutated.
-const MODULES: [Module; 6] = [
+const MODULES: [Module; 7] = [
     Module { name: "money", package: "domain", files: &["crates/domain/src/money.rs", "crates/domain/src/money/*.rs"] },
     Module { name: "budget", package: "domain", files: &["crates/domain/src/budget/**/*.rs"] },
     Module { name: "guardrail", package: "domain", files: &["crates/domain/src/guardrail/**/*.rs"] },
     Module { name: "health", package: "domain", files: &["crates/domain/src/routing/health/**/*.rs"] },
     Module { name: "audit", package: "domain", files: &["crates/domain/src/audit/**/*.rs"] },
-    Module { name: "file", package: "adapters-blob", files: &["crates/adapters-blob/src/**/*.rs"] },
+    Module { name: "file", package: "domain", files: &["crates/domain/src/file/**/*.rs"] },
+    Module { name: "blob", package: "adapters-blob", files: &["crates/adapters-blob/src/**/*.rs"] },
 ];
 
 /// What to mutate.
