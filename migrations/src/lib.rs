@@ -4,6 +4,7 @@ mod m20261121_000001_initial;
 mod m20261121_000002_usage_share;
 mod m20261121_000003_limits;
 mod m20261122_000004_files_and_audit;
+mod m20261122_000005_record_bytes;
 
 mod migrator;
 

@@ -4,6 +4,7 @@ use sea_orm_migration::{MigrationTrait, MigratorTrait};
 
 use crate::{
     m20261121_000001_initial, m20261121_000002_usage_share, m20261121_000003_limits, m20261122_000004_files_and_audit,
+    m20261122_000005_record_bytes,
 };
 
 /// Every step, oldest first. Steps are only ever added at the end.
@@ -17,6 +18,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261121_000002_usage_share::Migration),
             Box::new(m20261121_000003_limits::Migration),
             Box::new(m20261122_000004_files_and_audit::Migration),
+            Box::new(m20261122_000005_record_bytes::Migration),
         ]
     }
 }

@@ -19,6 +19,7 @@ pub struct EdgeMeasures {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
     rate_limited: Family<RateLabels, Counter>,
+    rejected: Family<BoundLabels, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -39,6 +40,11 @@ struct RateLabels {
     unit: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BoundLabels {
+    bound: &'static str,
+}
+
 /// The route of paths that mean nothing.
 const NO_ROUTE: &str = "none";
 
@@ -49,6 +55,7 @@ impl EdgeMeasures {
             latency: Family::new_with_constructor(buckets::of_calls),
             in_flight: Gauge::default(),
             rate_limited: Family::default(),
+            rejected: Family::default(),
         };
         for scope in [RateScope::Key, RateScope::Workspace] {
             for unit in [RateUnit::Requests, RateUnit::Tokens] {
@@ -68,7 +75,22 @@ impl EdgeMeasures {
         );
         registry.register("in_flight_requests", "Operations at work", measures.in_flight.clone());
         registry.register("rate_limited", "Requests refused by a rate", measures.rate_limited.clone());
+        registry.register(
+            "admission_rejections",
+            "Requests refused by a bound on operations at work or on the memory of their bodies",
+            measures.rejected.clone(),
+        );
         measures
+    }
+
+    /// Shows these bounds with zero rejections.
+    pub fn announce_bounds(&self, bounds: impl IntoIterator<Item = &'static str>) {
+        bounds.into_iter().for_each(|bound| drop(self.rejected.get_or_create(&BoundLabels { bound })));
+    }
+
+    /// A bound refused a request.
+    pub fn rejected(&self, bound: &'static str) {
+        self.rejected.get_or_create(&BoundLabels { bound }).inc();
     }
 
     /// A request was answered. `route` is a pattern, `None` where the path means nothing.

@@ -45,6 +45,7 @@ async fn every_step_goes_up_down_and_up_again() {
         "m20261121_000002_usage_share",
         "m20261121_000003_limits",
         "m20261122_000004_files_and_audit",
+        "m20261122_000005_record_bytes",
     ];
     assert_eq!(names, all);
 }

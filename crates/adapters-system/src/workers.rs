@@ -1,50 +1,254 @@
-//! Work on threads that serve nobody.
+//! Threads for long work, shared fairly among the workspaces that it is for.
 
-use std::sync::Arc;
-use std::thread::available_parallelism;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use async_trait::async_trait;
-use domain::system::{Work, WorkLost, Workers};
-use tokio::sync::Semaphore;
-use tokio::task::{JoinError, spawn_blocking};
+use domain::system::{Work, WorkLost, WorkOwner, Workers};
+use tokio::sync::oneshot;
 
-/// Does work on tokio's threads for blocking work, as much at a time as there are processors; the rest waits in the
-/// order in which it came. Needs a tokio runtime. Clones share the bound: share one in a process.
+/// The bounds of [`FairWorkers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerSettings {
+    /// Threads, at least one.
+    pub threads: usize,
+    /// Most pieces of work of one owner that wait.
+    pub queue_per_owner: usize,
+}
+
+/// Does work on threads of its own. Owners take turns: a thread that becomes free takes the first piece of work of the
+/// owner that has waited longest for its turn. One owner has at most half of the threads where there are several.
+///
+/// Clones share the threads, which end with the last clone.
 #[derive(Debug, Clone)]
-pub struct BlockingWorkers {
-    places: Arc<Semaphore>,
+pub struct FairWorkers {
+    handle: Arc<Handle>,
 }
 
-impl BlockingWorkers {
-    /// As many as there are processors for this process; two where that cannot be told.
-    pub fn new() -> Self {
-        Self::at_once(available_parallelism().map_or(2, usize::from))
-    }
-
-    /// So many at a time, at least one.
-    pub fn at_once(most: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))) }
-    }
+/// The work that is done and that waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkerStatus {
+    /// Threads.
+    pub threads: usize,
+    /// Threads at work.
+    pub busy: usize,
+    /// Pieces of work that wait.
+    pub waiting: usize,
+    /// Pieces of work that were rejected because too many of the same owner waited.
+    pub rejected: u64,
+    /// Pieces of work that were dropped from the queue because nobody waited for them any more.
+    pub abandoned: u64,
 }
 
-impl Default for BlockingWorkers {
-    fn default() -> Self {
-        Self::new()
+impl FairWorkers {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub fn start(settings: WorkerSettings) -> io::Result<Self> {
+        let threads = settings.threads.max(1);
+        let shared = Arc::new(Shared {
+            threads,
+            share: if threads > 1 { threads / 2 } else { 1 },
+            queue_per_owner: settings.queue_per_owner,
+            state: Mutex::default(),
+            wake: Condvar::new(),
+        });
+        let handle = Arc::new(Handle(Arc::clone(&shared)));
+        for number in 0..threads {
+            let shared = Arc::clone(&shared);
+            // A thread that cannot be started ends those before it: the handle is dropped.
+            drop(thread::Builder::new().name(format!("work-{number}")).spawn(move || shared.work())?);
+        }
+        Ok(Self { handle })
+    }
+
+    /// What is done and waits now.
+    pub fn status(&self) -> WorkerStatus {
+        let shared = &self.handle.0;
+        let state = shared.lock();
+        let waiting = state.queues.values().map(VecDeque::len).sum();
+        let busy = state.running.values().sum();
+        WorkerStatus {
+            threads: shared.threads,
+            busy,
+            waiting,
+            rejected: state.rejected,
+            abandoned: state.abandoned,
+        }
     }
 }
 
 #[async_trait]
-impl Workers for BlockingWorkers {
-    async fn run(&self, work: Work) -> Result<(), WorkLost> {
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| WorkLost::Stopped)?;
-        let work = move || {
-            work();
-            // Given back by the work, not by whoever waits for it: who leaves does not make room that there is not.
-            drop(place);
-        };
-        // Work that neither ended nor panicked was never begun: the runtime ends.
-        let lost = |error: JoinError| if error.is_panic() { WorkLost::Panicked } else { WorkLost::Stopped };
-        spawn_blocking(work).await.map_err(lost)
+impl Workers for FairWorkers {
+    async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), WorkLost> {
+        let (end, ended) = oneshot::channel();
+        let shared = &self.handle.0;
+        let _ticket = Ticket { shared, owner, id: shared.add(owner, work, end)? };
+        // Without an end the work was never begun: the threads end.
+        ended.await.unwrap_or(Err(WorkLost::Stopped))
+    }
+}
+
+/// Ends the threads when it is dropped.
+#[derive(Debug)]
+struct Handle(Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.stopped = true;
+        let dropped = std::mem::take(&mut state.queues);
+        state.rotation.clear();
+        drop(state);
+        self.0.wake.notify_all();
+        drop(dropped);
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    threads: usize,
+    /// Threads that one owner has at most.
+    share: usize,
+    queue_per_owner: usize,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Work that waits; no queue is empty.
+    queues: HashMap<WorkOwner, VecDeque<Entry>>,
+    /// The owners of the queues in the order of their turns.
+    rotation: VecDeque<WorkOwner>,
+    /// Threads at work for an owner, where there are any.
+    running: HashMap<WorkOwner, usize>,
+    next_id: u64,
+    rejected: u64,
+    abandoned: u64,
+    stopped: bool,
+}
+
+/// Work that waits.
+struct Entry {
+    id: u64,
+    work: Work,
+    end: oneshot::Sender<Result<(), WorkLost>>,
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, owner: WorkOwner, work: Work, end: oneshot::Sender<Result<(), WorkLost>>) -> Result<u64, WorkLost> {
+        let mut state = self.lock();
+        if state.stopped {
+            return Err(WorkLost::Stopped);
+        }
+        let waiting = state.queues.get(&owner).map_or(0, VecDeque::len);
+        if waiting >= self.queue_per_owner {
+            state.rejected += 1;
+            return Err(WorkLost::QueueFull);
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        state.queues.entry(owner).or_default().push_back(Entry { id, work, end });
+        if waiting == 0 {
+            state.rotation.push_back(owner);
+        }
+        drop(state);
+        self.wake.notify_one();
+        Ok(id)
+    }
+
+    /// Work that has not begun is not done any more.
+    fn abandon(&self, owner: WorkOwner, id: u64) {
+        let mut state = self.lock();
+        let Some(queue) = state.queues.get_mut(&owner) else { return };
+        let Some(place) = queue.iter().position(|entry| entry.id == id) else { return };
+        let dropped = queue.remove(place);
+        if queue.is_empty() {
+            state.queues.remove(&owner);
+            state.rotation.retain(|other| *other != owner);
+        }
+        state.abandoned += 1;
+        drop(state);
+        drop(dropped);
+    }
+
+    /// What a thread does until the end.
+    fn work(&self) {
+        while let Some((owner, Entry { work, end, .. })) = self.next() {
+            let done = catch_unwind(AssertUnwindSafe(work)).map_err(|_| WorkLost::Panicked);
+            self.lock().release(owner);
+            // Nobody may wait for it any more.
+            let _ = end.send(done);
+        }
+    }
+
+    /// Waits for work; `None` at the end.
+    fn next(&self) -> Option<(WorkOwner, Entry)> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(next) = state.next(self.share) {
+                return Some(next);
+            }
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl State {
+    /// The next piece of work of the first owner in turn that has fewer threads than its share.
+    fn next(&mut self, share: usize) -> Option<(WorkOwner, Entry)> {
+        let running = |owner: &WorkOwner| self.running.get(owner).copied().unwrap_or_default();
+        let place = self.rotation.iter().position(|owner| running(owner) < share)?;
+        let owner = self.rotation.remove(place)?;
+        let queue = self.queues.get_mut(&owner)?;
+        let entry = queue.pop_front()?;
+        if queue.is_empty() {
+            self.queues.remove(&owner);
+        } else {
+            self.rotation.push_back(owner);
+        }
+        *self.running.entry(owner).or_default() += 1;
+        Some((owner, entry))
+    }
+
+    fn release(&mut self, owner: WorkOwner) {
+        if let Some(running) = self.running.get_mut(&owner) {
+            *running = running.saturating_sub(1);
+            if *running == 0 {
+                self.running.remove(&owner);
+            }
+        }
+    }
+}
+
+/// Takes work out of the queue when nobody waits for it any more.
+struct Ticket<'s> {
+    shared: &'s Shared,
+    owner: WorkOwner,
+    id: u64,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.shared.abandon(self.owner, self.id);
     }
 }
 

@@ -16,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::gateway::{Gateway, Services};
+use crate::http::admission::InFlightCounts;
+use crate::http::admission_bound::AdmissionSettings;
 use crate::http::body::BodyTimeout;
 use crate::http::connection::{ConnectionSettings, Connections, Listener, Preemption};
 use crate::http::edge;
@@ -40,8 +42,8 @@ pub struct HttpSettings {
     pub max_json_bytes: usize,
     /// Bounds of what a Decisions request holds.
     pub draft_bounds: DraftBounds,
-    /// Most requests at once, open routes not counted; `None` is no limit.
-    pub max_in_flight: Option<usize>,
+    /// Bounds on operations in flight and on the memory of their bodies.
+    pub admission: AdmissionSettings,
     /// The deadlines and bounds of each connection.
     pub connection: ConnectionSettings,
     /// How long a client may take to send a request's body.
@@ -67,6 +69,7 @@ pub struct Application {
     connections: Connections,
     stopper: Stopper,
     ended: CancellationToken,
+    gateway: Arc<Gateway>,
 }
 
 impl Application {
@@ -90,8 +93,9 @@ impl Application {
             connections: connections.clone(),
             reject: HeadRejection::new(Arc::clone(&gateway)).into_callback(),
         };
+        let served = Arc::clone(&gateway);
         let bound = listener.bind(move || {
-            let gateway = Arc::clone(&gateway);
+            let gateway = Arc::clone(&served);
             // The whole routing is one table (`http/routes.rs`), so the framework's own has a single entry.
             App::new()
                 .app_data(body_timeout)
@@ -109,7 +113,7 @@ impl Application {
             timeout: shutdown_timeout,
             ended: ended.clone().drop_guard(),
         };
-        Ok(Self { server: bound.server, local_addr: bound.local_addr, connections, stopper, ended })
+        Ok(Self { server: bound.server, local_addr: bound.local_addr, connections, stopper, ended, gateway })
     }
 
     /// Where it listens.
@@ -120,6 +124,18 @@ impl Application {
     /// The open connections.
     pub fn connections(&self) -> Connections {
         self.connections.clone()
+    }
+
+    /// Reads the bytes that bodies take, for metrics.
+    pub fn body_memory(&self) -> impl Fn() -> usize + Send + Sync + 'static {
+        let memory = Arc::clone(&self.gateway.body_memory);
+        move || memory.held()
+    }
+
+    /// Reads the largest shares of places, for metrics.
+    pub fn in_flight_counts(&self) -> impl Fn() -> InFlightCounts + Clone + Send + Sync + 'static {
+        let admission = Arc::clone(&self.gateway.admission);
+        move || admission.counts()
     }
 
     /// Serves until it is stopped; the future is the server, the other part stops it.

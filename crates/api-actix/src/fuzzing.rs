@@ -1,12 +1,18 @@
 //! A door for fuzzing to what reads bytes and is no public part of this crate. Built with `--cfg fuzzing` alone.
 
+use std::sync::Arc;
+
 use actix_web::http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use bytes::Bytes;
+use domain::api_key::ApiKeySecret;
 use futures_util::FutureExt;
 
+use crate::http::admission_bound::{Account, AdmissionSettings};
 use crate::http::body::of_form;
+use crate::http::body_memory::BodyMemory;
 use crate::http::encoding::ContentEncoding;
 use crate::http::multipart;
+use crate::http::recorder::NoRecorder;
 use crate::wires::dispatch::{Asked, Entry, read};
 
 /// As a form of that content type is read; `None` where the type is that of no form.
@@ -28,5 +34,7 @@ pub fn unpack(encoding: &str, packed: Bytes, max_bytes: usize) -> Option<Bytes> 
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_str(encoding).ok()?);
     let encoding = ContentEncoding::of(&headers).ok()?;
-    encoding.unpack(packed, max_bytes).now_or_never()?.ok()
+    let memory = Arc::new(BodyMemory::new(AdmissionSettings::default(), Arc::new(NoRecorder)));
+    let lease = memory.lease(Account::Key(ApiKeySecret::from_random([0; 32]).hash()));
+    encoding.unpack(packed, max_bytes, lease).now_or_never()?.ok().map(|(bytes, _)| bytes)
 }

@@ -1,7 +1,6 @@
 //! What a request meets: the use cases, the settings, and what is kept between requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +21,8 @@ use crate::endpoints::destinations::DestinationUseCases;
 use crate::endpoints::docs::DocsPage;
 use crate::endpoints::guardrails::GuardrailUseCases;
 use crate::endpoints::rendered_catalogue::RenderedCatalogue;
+use crate::http::admission::Admission;
+use crate::http::body_memory::BodyMemory;
 use crate::http::connection::Connections;
 use crate::http::outlive::Afterlife;
 use crate::http::recorder::Recorder;
@@ -88,8 +89,8 @@ pub(crate) struct Gateway {
     pub(crate) openapi: Bytes,
     pub(crate) docs: DocsPage,
     pub(crate) connections: Connections,
-    most_in_flight: usize,
-    in_flight: Arc<InFlight>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) body_memory: Arc<BodyMemory>,
 }
 
 impl Gateway {
@@ -113,38 +114,10 @@ impl Gateway {
             rendered: RenderedCatalogue::new(format!("{base_path}/models")),
             docs: DocsPage::new(&openapi),
             openapi: Bytes::from(openapi),
-            in_flight: Arc::new(InFlight { now: AtomicUsize::new(0), recorder: Arc::clone(&services.recorder) }),
-            most_in_flight: settings.max_in_flight.unwrap_or(usize::MAX),
+            admission: Arc::new(Admission::new(settings.admission, Arc::clone(&services.recorder))),
+            body_memory: Arc::new(BodyMemory::new(settings.admission, Arc::clone(&services.recorder))),
             services,
             base_path,
         }
-    }
-
-    /// A place among the requests in flight, until the last clone of it is dropped; `None` where all are taken.
-    pub(crate) fn enter(&self) -> Option<Place> {
-        let one_more = |now: usize| (now < self.most_in_flight).then_some(now + 1);
-        self.in_flight.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        self.in_flight.recorder.entered();
-        Some(Place { _taken: Arc::new(Taken(Arc::clone(&self.in_flight))) })
-    }
-}
-
-struct InFlight {
-    now: AtomicUsize,
-    recorder: Arc<dyn Recorder>,
-}
-
-/// See [`Gateway::enter`].
-#[derive(Clone)]
-pub(crate) struct Place {
-    _taken: Arc<Taken>,
-}
-
-struct Taken(Arc<InFlight>);
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::Relaxed);
-        self.0.recorder.left();
     }
 }

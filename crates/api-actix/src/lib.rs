@@ -18,6 +18,8 @@ pub use application::{Application, HttpSettings};
 pub use endpoints::destinations::{DestinationUseCases, DestinationView};
 pub use endpoints::guardrails::{GuardrailUseCases, GuardrailVersionView, GuardrailView};
 pub use gateway::Services;
+pub use http::admission::InFlightCounts;
+pub use http::admission_bound::{AdmissionBound, AdmissionSettings};
 pub use http::connection::{ConnectionCounts, ConnectionSettings, Connections};
 pub use http::recorder::{Answer, NoRecorder, Recorder};
 pub use http::wire_names::WireNames;

@@ -10,6 +10,7 @@ pub(crate) mod guardrails;
 pub(crate) mod idempotency_claims;
 pub(crate) mod models;
 pub(crate) mod outbox;
+pub(crate) mod record_bytes;
 pub(crate) mod reservations;
 pub(crate) mod spend_counters;
 pub(crate) mod usage_records;

@@ -1,10 +1,11 @@
 //! Records that are charged, and reservations that end.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use domain::budget::Reservation;
+use domain::budget::{Reservation, ResetInterval};
 use domain::error::StoreError;
+use domain::ids::WorkspaceId;
 use domain::money::Usd;
 use sea_orm::{QueryResult, Value};
 
@@ -76,13 +77,14 @@ impl<'a> Charges<'a> {
         self.charges.len()
     }
 
-    /// Posts what they cost and adds their messages to a script.
+    /// Posts what they cost, and adds their bytes and their messages to a script.
     pub(super) fn post(
         &self,
         script: &mut Script,
         now: DateTime<Utc>,
         postings: &mut Postings,
     ) -> Result<(), StoreError> {
+        self.add_bytes(script, now);
         let mut messages = Vec::new();
         for charge in &self.charges {
             postings.post(&charge.payer, charge.at, Sums::spent(charge.cost))?;
@@ -104,6 +106,25 @@ impl<'a> Charges<'a> {
             script.add(Kind::AddMessages, rows, []);
         }
         Ok(())
+    }
+}
+
+impl Charges<'_> {
+    /// Adds the bytes of the records to the day of their workspaces.
+    fn add_bytes(&self, script: &mut Script, now: DateTime<Utc>) {
+        let mut bytes: BTreeMap<WorkspaceId, u64> = BTreeMap::new();
+        for charge in &self.charges {
+            let sum = bytes.entry(charge.payer.workspace_id).or_default();
+            *sum = sum.saturating_add(charge.bytes);
+        }
+        let day = millis(ResetInterval::Daily.start_of(now));
+        let rows: Vec<[Value; 3]> = bytes
+            .into_iter()
+            .map(|(id, bytes)| [id.to_string().into(), day.into(), i64::try_from(bytes).unwrap_or(i64::MAX).into()])
+            .collect();
+        for piece in rows.chunks(RECORDS) {
+            script.add(Kind::AddRecordBytes, piece.iter().cloned(), []);
+        }
     }
 }
 

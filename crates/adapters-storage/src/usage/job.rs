@@ -42,6 +42,8 @@ pub(super) struct Charge {
     pub(super) payer: Payer,
     pub(super) at: DateTime<Utc>,
     pub(super) cost: Usd,
+    /// The bytes that the record takes.
+    pub(super) bytes: u64,
     pub(super) messages: Vec<OutboxMessage>,
 }
 
@@ -73,7 +75,8 @@ impl Charge {
         let Settlement { record, messages } = settlement;
         not_negative(record.cost)?;
         let (payer, at, cost) = (payer_of(&record), record.charged_at, record.cost);
-        Ok(Self { row: row::to_row(record)?, payer, at, cost, messages })
+        let bytes = record.stored_bytes();
+        Ok(Self { row: row::to_row(record)?, payer, at, cost, bytes, messages })
     }
 
     /// True where it was charged for want of anybody who knew better.

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::budget::{
-    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation, Settlement, StandingLimit,
+    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation, ResetInterval, Settlement,
+    StandingLimit,
 };
 use domain::decision::UnknownUsage;
 use domain::error::StoreError;
-use domain::ids::DecisionId;
+use domain::ids::{DecisionId, WorkspaceId};
 use domain::money::Usd;
 use domain::usage::AttemptRecord;
-use sea_orm::TransactionTrait;
+use sea_orm::{EntityTrait, TransactionTrait};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
@@ -21,7 +22,9 @@ use super::job::{Ask, Charge, Extension, Job, Outcome, Work};
 use super::script::{Run, Script};
 use super::statements::Texts;
 use super::{expiry, pruning, writer};
+use crate::convert::millis;
 use crate::database::Database;
+use crate::entities::record_bytes;
 use crate::errors::store_error;
 
 /// Writes the ledger. What arrives while something is being written waits, and is then written together in one
@@ -110,6 +113,13 @@ impl Ledger for SeaOrmLedger {
         books.take(&mut (&snapshot).run(&mut texts, script).await?)?;
         let limits = books.limits(payer, now)?;
         limits.iter().map(|limit| limit.standing(books.counter(&limit.counter))).collect()
+    }
+
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        let found = record_bytes::Entity::find_by_id(workspace_id.to_string()).one(self.database.readers()).await;
+        let today = millis(ResetInterval::Daily.start_of(self.database.now()));
+        let of_today = found.map_err(store_error)?.filter(|row| row.day >= today);
+        Ok(of_today.map_or(0, |row| u64::try_from(row.bytes).unwrap_or_default()))
     }
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sea_orm::{DbBackend, IdenStatic, Iterable};
 
 use crate::bell::RING;
-use crate::entities::{outbox, reservations, spend_counters, usage_records};
+use crate::entities::{outbox, record_bytes, reservations, spend_counters, usage_records};
 use crate::session::FAIL;
 
 /// A statement over a number of rows. A row of nulls changes and returns nothing.
@@ -52,6 +52,8 @@ pub(super) enum Kind {
     AddToCounters,
     /// Adds messages to the outbox, but for those that are there.
     AddMessages,
+    /// Adds bytes of records to their workspaces' days. A later day begins at zero; an earlier one counts in the later.
+    AddRecordBytes,
 }
 
 impl Kind {
@@ -72,6 +74,7 @@ impl Kind {
             Self::AddToAccounts => (4, 3),
             Self::CheckReservations | Self::AddToCounters => (6, 0),
             Self::AddMessages => (8, 0),
+            Self::AddRecordBytes => (3, 0),
         }
     }
 
@@ -196,6 +199,14 @@ fn text(backend: DbBackend, kind: Kind, rows: usize, place: usize) -> String {
             let insert = insert::<outbox::Column>("outbox", rows, &values());
             format!("{insert} ON CONFLICT (id) DO NOTHING")
         }
+        Kind::AddRecordBytes => {
+            let insert = insert::<record_bytes::Column>("record_bytes", rows, &values());
+            format!(
+                "{insert} ON CONFLICT (workspace_id) DO UPDATE SET bytes = CASE WHEN record_bytes.day < excluded.day \
+                 THEN excluded.bytes ELSE record_bytes.bytes + excluded.bytes END, day = CASE \
+                 WHEN record_bytes.day < excluded.day THEN excluded.day ELSE record_bytes.day END"
+            )
+        }
     };
     if backend == DbBackend::Postgres { numbered(&text) } else { text }
 }
@@ -285,6 +296,7 @@ mod tests {
             Kind::AddToAccounts,
             Kind::AddToCounters,
             Kind::AddMessages,
+            Kind::AddRecordBytes,
         ] {
             for rows in [1, 4, 6, 64] {
                 let places = |backend, mark| text(backend, kind, rows, 3).matches(mark).count();

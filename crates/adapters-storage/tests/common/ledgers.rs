@@ -63,6 +63,10 @@ impl Ledger for Ledgers {
         self.next().standing(payer).await
     }
 
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        self.next().recorded_bytes(workspace_id).await
+    }
+
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         self.next().audit().await
     }

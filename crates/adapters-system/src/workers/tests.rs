@@ -1,20 +1,34 @@
 use super::*;
-use std::sync::Mutex;
+use domain::ids::WorkspaceId;
+use domain::system::CancelFlag;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::{ThreadId, current};
 use std::time::Duration;
-use tokio::runtime::Builder;
 use tokio::task::{JoinSet, yield_now};
 
-/// Lets every task go on until it waits for something.
-async fn settle() {
-    for _ in 0..20 {
-        yield_now().await;
-    }
+const A: u8 = 1;
+const B: u8 = 2;
+
+fn owner(number: u8) -> WorkOwner {
+    WorkOwner::Workspace(format!("00000000-0000-7000-8000-0000000000{number:02x}").parse::<WorkspaceId>().unwrap())
 }
 
-/// Work that ends when the sender is dropped, and that says when it begins.
+fn workers(threads: usize) -> FairWorkers {
+    FairWorkers::start(WorkerSettings { threads, queue_per_owner: 100 }).unwrap()
+}
+
+/// Polls until it holds.
+async fn until(condition: impl Fn() -> bool) {
+    let polls = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), polls).await.unwrap();
+}
+
+/// Work that ends when the sender is dropped, and that counts when it begins.
 fn held(begun: &Arc<AtomicUsize>) -> (mpsc::Sender<()>, Work) {
     let (let_go, wait) = mpsc::channel::<()>();
     let begun = Arc::clone(begun);
@@ -25,9 +39,36 @@ fn held(begun: &Arc<AtomicUsize>) -> (mpsc::Sender<()>, Work) {
     (let_go, Box::new(work))
 }
 
-async fn until(begun: &AtomicUsize, count: usize) {
-    while begun.load(Ordering::SeqCst) < count {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+/// Waiting calls, each added to the queue before the next.
+struct Calls {
+    workers: FairWorkers,
+    waiting: JoinSet<Result<(), WorkLost>>,
+    order: Arc<Mutex<Vec<String>>>,
+}
+
+impl Calls {
+    fn of(workers: &FairWorkers) -> Self {
+        Self { workers: workers.clone(), waiting: JoinSet::new(), order: Arc::default() }
+    }
+
+    async fn add(&mut self, owner: WorkOwner, work: Work) {
+        let before = self.workers.handle.0.lock().next_id;
+        let workers = self.workers.clone();
+        self.waiting.spawn(async move { workers.run(owner, work).await });
+        until(|| self.workers.handle.0.lock().next_id > before).await;
+    }
+
+    /// Work that writes its name down.
+    async fn add_named(&mut self, number: u8, name: &str) {
+        let (order, name) = (Arc::clone(&self.order), name.to_owned());
+        self.add(owner(number), Box::new(move || order.lock().unwrap().push(name))).await;
+    }
+
+    async fn end(&mut self) -> Vec<String> {
+        while let Some(ended) = self.waiting.join_next().await {
+            assert_eq!(ended.unwrap(), Ok(()));
+        }
+        self.order.lock().unwrap().clone()
     }
 }
 
@@ -35,107 +76,143 @@ async fn until(begun: &AtomicUsize, count: usize) {
 async fn work_is_done_on_another_thread_before_it_returns() {
     let on: Arc<Mutex<Option<ThreadId>>> = Arc::default();
     let told = Arc::clone(&on);
-    BlockingWorkers::new().run(Box::new(move || *told.lock().unwrap() = Some(current().id()))).await.unwrap();
-    let on = on.lock().unwrap().expect("it was done");
-    assert_ne!(on, current().id());
+    let work = Box::new(move || *told.lock().unwrap() = Some(current().id()));
+    workers(2).run(WorkOwner::System, work).await.unwrap();
+    assert_ne!(on.lock().unwrap().expect("it was done"), current().id());
 }
 
 #[tokio::test]
-async fn who_waits_does_not_keep_its_thread() {
+async fn owners_take_turns_when_one_has_much_more_work() {
+    let workers = workers(1);
+    let mut calls = Calls::of(&workers);
     let begun = Arc::default();
     let (let_go, work) = held(&begun);
-    let mut waiting = JoinSet::new();
-    waiting.spawn(async move { BlockingWorkers::at_once(1).run(work).await });
-    // This test has one thread: it goes on while the work is at it.
-    until(&begun, 1).await;
+    calls.add(owner(A), work).await;
+    until(|| begun.load(Ordering::SeqCst) == 1).await;
+    for number in 2..=12 {
+        calls.add_named(A, &format!("a{number}")).await;
+    }
+    calls.add_named(B, "b1").await;
+    calls.add_named(B, "b2").await;
+    calls.add(WorkOwner::System, Box::new(|| ())).await;
+    assert_eq!(workers.status().waiting, 14);
     drop(let_go);
-    assert_eq!(waiting.join_next().await.unwrap().unwrap(), Ok(()));
+    let order = calls.end().await;
+    // The work of B waits for two pieces of A's work, not for all twelve.
+    assert_eq!(order[..5], ["a2", "b1", "a3", "b2", "a4"]);
+    assert_eq!(order[5..], ["a5", "a6", "a7", "a8", "a9", "a10", "a11", "a12"], "an owner's order is kept");
 }
 
 #[tokio::test]
-async fn so_much_at_a_time_and_the_rest_in_its_order() {
-    let workers = BlockingWorkers::at_once(2);
-    let begun = Arc::default();
-    let mut waiting = JoinSet::new();
+async fn one_owner_has_half_of_the_threads_and_others_have_the_rest() {
+    let workers = workers(4);
+    let mut calls = Calls::of(&workers);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
     let mut keys = Vec::new();
-    for _ in 0..2 {
-        let (let_go, work) = held(&begun);
-        let workers = workers.clone();
-        waiting.spawn(async move { workers.run(work).await });
+    for _ in 0..12 {
+        let (let_go, work) = held(&of_a);
+        calls.add(owner(A), work).await;
         keys.push(let_go);
     }
-    until(&begun, 2).await;
-    let order: Arc<Mutex<Vec<usize>>> = Arc::default();
-    for number in 0..8 {
-        let (workers, order) = (workers.clone(), Arc::clone(&order));
-        waiting.spawn(async move { workers.run(Box::new(move || order.lock().unwrap().push(number))).await });
-        settle().await;
-    }
-    assert!(order.lock().unwrap().is_empty(), "there is no place for a third");
-    // One place alone, so that one follows the other.
-    keys.pop();
-    while waiting.len() > 1 {
-        assert_eq!(waiting.join_next().await.unwrap().unwrap(), Ok(()));
-    }
-    assert_eq!(*order.lock().unwrap(), (0..8).collect::<Vec<_>>());
+    until(|| of_a.load(Ordering::SeqCst) == 2).await;
+    let (let_go, work) = held(&of_b);
+    calls.add(owner(B), work).await;
+    until(|| of_b.load(Ordering::SeqCst) == 1).await;
+    let status = workers.status();
+    assert_eq!((status.threads, status.busy, status.waiting), (4, 3, 10), "A has no third thread");
+    drop(let_go);
     drop(keys);
-    assert_eq!(waiting.join_next().await.unwrap().unwrap(), Ok(()));
+    calls.end().await;
+    assert_eq!(of_a.load(Ordering::SeqCst), 12);
+    assert_eq!(workers.status(), WorkerStatus { threads: 4, ..WorkerStatus::default() });
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_and_takes_no_place_with_it() {
-    let workers = BlockingWorkers::at_once(1);
-    for _ in 0..3 {
-        assert_eq!(workers.run(Box::new(|| panic!("as it should"))).await, Err(WorkLost::Panicked));
-    }
-    assert_eq!(workers.run(Box::new(|| ())).await, Ok(()));
-}
-
-#[tokio::test]
-async fn who_leaves_is_not_worked_for_unless_it_has_begun_and_that_keeps_its_place() {
-    let workers = BlockingWorkers::at_once(1);
+async fn a_queue_is_bounded_for_each_owner() {
+    let workers = FairWorkers::start(WorkerSettings { threads: 1, queue_per_owner: 2 }).unwrap();
+    let mut calls = Calls::of(&workers);
     let begun = Arc::default();
     let (let_go, work) = held(&begun);
-    let mut first = JoinSet::new();
-    let of_first = workers.clone();
-    first.spawn(async move { of_first.run(work).await });
-    until(&begun, 1).await;
-    let mut second = JoinSet::new();
-    let (of_second, count) = (workers.clone(), Arc::clone(&begun));
-    second.spawn(async move {
-        let work = move || {
-            count.fetch_add(1, Ordering::SeqCst);
-        };
-        of_second.run(Box::new(work)).await
-    });
-    settle().await;
-    second.shutdown().await;
-    first.shutdown().await;
-    // Nobody waits for the first any more, and it is still at it.
-    assert_eq!(workers.places.available_permits(), 0);
+    calls.add(owner(A), work).await;
+    until(|| begun.load(Ordering::SeqCst) == 1).await;
+    calls.add_named(A, "a2").await;
+    calls.add_named(A, "a3").await;
+    assert_eq!(workers.run(owner(A), Box::new(|| ())).await, Err(WorkLost::QueueFull));
+    calls.add_named(B, "b1").await;
+    assert_eq!(workers.status().rejected, 1);
     drop(let_go);
-    assert_eq!(workers.run(Box::new(|| ())).await, Ok(()));
-    assert_eq!(begun.load(Ordering::SeqCst), 1, "the second was never begun");
+    assert_eq!(calls.end().await, ["a2", "b1", "a3"]);
+    assert_eq!(workers.run(owner(A), Box::new(|| ())).await, Ok(()));
 }
 
-#[test]
-fn a_runtime_that_has_ended_does_no_work_and_says_so() {
-    let ended = Builder::new_current_thread().enable_all().build().unwrap();
-    let handle = ended.handle().clone();
-    ended.shutdown_background();
-    let begun = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&begun);
-    let work = move || {
-        count.fetch_add(1, Ordering::SeqCst);
+#[tokio::test]
+async fn a_panic_is_an_error_and_takes_no_thread_with_it() {
+    let workers = workers(1);
+    for _ in 0..3 {
+        assert_eq!(workers.run(owner(A), Box::new(|| panic!("as it should"))).await, Err(WorkLost::Panicked));
+    }
+    assert_eq!(workers.run(owner(A), Box::new(|| ())).await, Ok(()));
+}
+
+#[tokio::test]
+async fn waiting_work_is_not_done_when_its_caller_leaves() {
+    let workers = workers(1);
+    let begun = Arc::default();
+    let (let_go, work) = held(&begun);
+    let mut first = Calls::of(&workers);
+    first.add(owner(A), work).await;
+    until(|| begun.load(Ordering::SeqCst) == 1).await;
+    let mut second = Calls::of(&workers);
+    second.add_named(A, "never").await;
+    second.add_named(B, "never").await;
+    second.waiting.shutdown().await;
+    assert_eq!((workers.status().waiting, workers.status().abandoned), (0, 2), "its room is free at once");
+    // Nobody waits for the first any more either, and it is still at work.
+    first.waiting.shutdown().await;
+    assert_eq!(workers.status().busy, 1);
+    drop(let_go);
+    assert_eq!(workers.run(owner(A), Box::new(|| ())).await, Ok(()));
+    assert!(second.order.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn running_work_sees_that_its_caller_left() {
+    let workers: Arc<dyn Workers> = Arc::new(workers(1));
+    let (began, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (of_began, of_ended) = (Arc::clone(&began), Arc::clone(&ended));
+    let scan = move |flag: &CancelFlag| {
+        of_began.fetch_add(1, Ordering::SeqCst);
+        while !flag.is_cancelled() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        of_ended.fetch_add(1, Ordering::SeqCst);
     };
-    let workers = BlockingWorkers::at_once(1);
-    let mut run = workers.run(Box::new(work));
-    // Waited for elsewhere, but begun where everything has ended.
-    let lost = Builder::new_current_thread().build().unwrap().block_on(std::future::poll_fn(|context| {
-        let _entered = handle.enter();
-        run.as_mut().poll(context)
-    }));
-    assert_eq!(lost, Err(WorkLost::Stopped));
-    assert_eq!(begun.load(Ordering::SeqCst), 0);
-    assert_eq!(workers.places.available_permits(), 1);
+    let mut waiting = JoinSet::new();
+    let of_scan = Arc::clone(&workers);
+    waiting.spawn(async move { of_scan.get(owner(A), scan).await });
+    until(|| began.load(Ordering::SeqCst) == 1).await;
+    waiting.shutdown().await;
+    until(|| ended.load(Ordering::SeqCst) == 1).await;
+    assert_eq!(workers.get(owner(A), |_| 7).await, Ok(7), "the thread is free again");
+}
+
+#[tokio::test]
+async fn waiting_work_is_lost_when_the_threads_end() {
+    let workers = workers(1);
+    let shared = Arc::clone(&workers.handle.0);
+    let begun = Arc::default();
+    let (let_go, work) = held(&begun);
+    let (end, first) = oneshot::channel();
+    shared.add(owner(A), work, end).unwrap();
+    until(|| begun.load(Ordering::SeqCst) == 1).await;
+    let (end, second) = oneshot::channel();
+    shared.add(owner(A), Box::new(|| ()), end).unwrap();
+    drop(workers);
+    assert!(second.await.is_err());
+    drop(let_go);
+    assert_eq!(first.await.unwrap(), Ok(()), "what has begun ends");
+    let (end, _) = oneshot::channel();
+    assert_eq!(shared.add(owner(A), Box::new(|| ()), end), Err(WorkLost::Stopped));
+    yield_now().await;
+    until(|| Arc::strong_count(&shared) == 1).await;
 }

@@ -10,7 +10,6 @@ use domain::guardrail::AssignKeysError;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::http::body::JsonBody;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
@@ -35,7 +34,7 @@ struct AssignedView {
 
 pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload) -> Result<HttpResponse, ApiError> {
     let authority = caller.management()?;
-    let body = JsonBody::read(call.request, payload, call.gateway.max_json_bytes).await?;
+    let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
     // What is not even text names no guardrail.
     let guardrail_id = segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)?;

@@ -13,6 +13,9 @@ use actix_web::web::Payload;
 use async_trait::async_trait;
 use domain::api_key::{InferenceKey, Principal};
 use domain::decision::{AssetPart, CallerPresence, Decision, DecisionDraft, DecisionRequest, DraftBounds};
+use domain::error::ErrorKind;
+use domain::system::WorkOwner;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::refused::refusal;
@@ -40,11 +43,10 @@ pub(crate) async fn handle(
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     let key = caller.inference()?.clone();
-    let max_bytes = call.gateway.max_json_bytes;
     let (body, parts) = if entry.takes_parts() {
-        JsonBody::read_with_parts(call.request, payload, max_bytes).await?
+        call.read_json_with_parts(payload).await?
     } else {
-        (JsonBody::read(call.request, payload, max_bytes).await?, Vec::new())
+        (call.read_json(payload).await?, Vec::new())
     };
     let body_bytes = body.len();
     let came = Came {
@@ -56,9 +58,13 @@ pub(crate) async fn handle(
     let (request, manner) = if body_bytes <= PROMPT {
         came.read(body, parts)?
     } else {
-        // What is given up here is nobody's but the caller's, who has left.
-        let read = call.gateway.services.workers.get(move || came.read(body, parts)).await;
-        read.map_err(|lost| ApiError::of(lost.kind()).caused_by(lost))??
+        let owner = WorkOwner::Workspace(key.workspace_id());
+        let read = call.gateway.services.workers.get(owner, move |_| came.read(body, parts));
+        let read = timeout(call.time_left(), read).await.map_err(|_| {
+            let cause = "limits.request_timeout_ms passed while the body waited for a thread to read it";
+            ApiError::of(ErrorKind::TimedOut).caused_by(cause)
+        })?;
+        read.map_err(ApiError::work_lost)??
     };
     let format = ErrorFormat::of_entry(entry, Some(manner.shape()), call.route.under_base);
     let answered = async {

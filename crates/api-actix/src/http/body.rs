@@ -11,6 +11,7 @@ use domain::error::ErrorKind;
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout_at};
 
+use super::body_memory::BodyLease;
 use super::encoding::ContentEncoding;
 use super::error::ApiError;
 use super::multipart;
@@ -38,13 +39,19 @@ const REQUEST_PART: &str = "request";
 pub(crate) struct JsonBody(Bytes);
 
 impl JsonBody {
-    /// Reads at most `max_bytes`, packed and unpacked.
-    pub(crate) async fn read(request: &HttpRequest, payload: Payload, max_bytes: usize) -> Result<Self, ApiError> {
+    /// Reads at most `max_bytes`, packed and unpacked, as far as `memory` lasts.
+    pub(crate) async fn read(
+        request: &HttpRequest,
+        payload: Payload,
+        max_bytes: usize,
+        memory: BodyLease,
+    ) -> Result<(Self, BodyLease), ApiError> {
         let content_type = content_type(request.headers());
         if !content_type.is_some_and(is_json) {
             return Err(ApiError::invalid_body("Content-Type must be application/json"));
         }
-        Self::of(unpacked(request, payload, max_bytes).await?)
+        let (bytes, memory) = unpacked(request, payload, max_bytes, memory).await?;
+        Ok((Self::of(bytes)?, memory))
     }
 
     /// As [`Self::read`], or out of a form whose other parts come beside it; all of it together is at most `max_bytes`.
@@ -52,15 +59,19 @@ impl JsonBody {
         request: &HttpRequest,
         payload: Payload,
         max_bytes: usize,
-    ) -> Result<(Self, Vec<AssetPart>), ApiError> {
+        memory: BodyLease,
+    ) -> Result<(Self, Vec<AssetPart>, BodyLease), ApiError> {
         let content_type = content_type(request.headers());
         if content_type.is_some_and(is_json) {
-            return Ok((Self::of(unpacked(request, payload, max_bytes).await?)?, Vec::new()));
+            let (bytes, memory) = unpacked(request, payload, max_bytes, memory).await?;
+            return Ok((Self::of(bytes)?, Vec::new(), memory));
         }
         let boundary = content_type.and_then(multipart::boundary).ok_or_else(|| {
             ApiError::invalid_body("Content-Type must be application/json, or multipart/form-data with a boundary")
         })?;
-        of_form(&unpacked(request, payload, max_bytes).await?, &boundary)
+        let (bytes, memory) = unpacked(request, payload, max_bytes, memory).await?;
+        let (body, parts) = of_form(&bytes, &boundary)?;
+        Ok((body, parts, memory))
     }
 
     fn of(bytes: Bytes) -> Result<Self, ApiError> {
@@ -105,7 +116,12 @@ fn content_type(headers: &HeaderMap) -> Option<&str> {
     only.and_then(|value| value.to_str().ok())
 }
 
-async fn unpacked(request: &HttpRequest, payload: Payload, max_bytes: usize) -> Result<Bytes, ApiError> {
+async fn unpacked(
+    request: &HttpRequest,
+    payload: Payload,
+    max_bytes: usize,
+    mut memory: BodyLease,
+) -> Result<(Bytes, BodyLease), ApiError> {
     let headers = request.headers();
     let encoding = ContentEncoding::of(headers)?;
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -113,9 +129,9 @@ async fn unpacked(request: &HttpRequest, payload: Payload, max_bytes: usize) -> 
         return Err(ApiError::of(ErrorKind::PayloadTooLarge));
     }
     let BodyTimeout(whole) = BodyTimeout::of(request);
-    let bytes = collect(payload, max_bytes, PAUSE, whole).await?;
+    let bytes = collect(payload, max_bytes, (PAUSE, whole), &mut memory).await?;
     // An empty body is none, whatever it is said to be.
-    if bytes.is_empty() { Ok(bytes) } else { encoding.unpack(bytes, max_bytes).await }
+    if bytes.is_empty() { Ok((bytes, memory)) } else { encoding.unpack(bytes, max_bytes, memory).await }
 }
 
 /// `application/json` or `application/<something>+json`, with parameters or without.
@@ -136,8 +152,8 @@ fn too_slow(whole: Duration) -> ApiError {
 async fn collect(
     mut payload: Payload,
     max_bytes: usize,
-    most_pause: Duration,
-    most_in_all: Duration,
+    (most_pause, most_in_all): (Duration, Duration),
+    memory: &mut BodyLease,
 ) -> Result<Bytes, ApiError> {
     let mut whole = Bytes::new();
     let mut joined = BytesMut::new();
@@ -156,6 +172,7 @@ async fn collect(
         if whole.len() + joined.len() + piece.len() > max_bytes {
             return Err(ApiError::of(ErrorKind::PayloadTooLarge));
         }
+        memory.resize(joined.capacity().max(whole.len() + joined.len() + piece.len()))?;
         if whole.is_empty() && joined.is_empty() {
             whole = piece;
         } else {
@@ -163,6 +180,7 @@ async fn collect(
                 joined.extend_from_slice(&std::mem::take(&mut whole));
             }
             joined.extend_from_slice(&piece);
+            memory.resize(joined.capacity())?;
         }
     }
     Ok(if joined.is_empty() { whole } else { joined.freeze() })
@@ -171,15 +189,21 @@ async fn collect(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::body_memory::BodyMemory;
+    use crate::http::body_memory::tests::{account, memory};
     use actix_web::FromRequest;
     use actix_web::http::header::CONTENT_ENCODING;
     use actix_web::test::TestRequest;
+
+    fn lease() -> BodyLease {
+        memory(usize::MAX, usize::MAX).lease(account(1))
+    }
 
     async fn read(request: TestRequest) -> Result<String, (u16, String)> {
         let (request, mut payload) = request.to_http_parts();
         let payload = Payload::from_request(&request, &mut payload).await.unwrap();
         let shown = |error: ApiError| (error.status().as_u16(), error.view().message.to_owned());
-        let body = JsonBody::read(&request, payload, 16).await.map_err(shown)?;
+        let (body, _) = JsonBody::read(&request, payload, 16, lease()).await.map_err(shown)?;
         body.text().map(str::to_owned).map_err(shown)
     }
 
@@ -194,7 +218,7 @@ mod tests {
             actix_web::dev::Payload::Stream { payload: Box::pin(begun.chain(futures_util::stream::pending())) };
         let request = TestRequest::post().to_http_request();
         let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
-        let error = collect(payload, 16, Duration::from_millis(20), Duration::MAX).await.unwrap_err();
+        let error = collect(payload, 16, (Duration::from_millis(20), Duration::MAX), &mut lease()).await.unwrap_err();
         assert_eq!((error.status().as_u16(), error.view().message), (400, "The body did not arrive in time"));
     }
 
@@ -207,9 +231,43 @@ mod tests {
         let payload: actix_web::dev::Payload = actix_web::dev::Payload::Stream { payload: Box::pin(dripping) };
         let request = json("").app_data(BodyTimeout(Duration::from_millis(40))).to_http_request();
         let payload = Payload::from_request(&request, &mut { payload }).await.unwrap();
-        let error = JsonBody::read(&request, payload, 1_000_000).await.unwrap_err();
+        let error = JsonBody::read(&request, payload, 1_000_000, lease()).await.unwrap_err();
         let told = (error.status().as_u16(), error.view().message.to_owned());
         assert_eq!(told, (400, "The body took longer than 40 ms to arrive".to_owned()));
+    }
+
+    #[actix_web::test]
+    async fn a_body_is_rejected_when_memory_is_used_up_and_holds_what_it_takes() {
+        let read = async |memory: &std::sync::Arc<BodyMemory>, packed: Vec<u8>, encoding: &'static str| {
+            let request = json(packed).insert_header((CONTENT_ENCODING, encoding));
+            let (request, mut payload) = request.to_http_parts();
+            let payload = Payload::from_request(&request, &mut payload).await.unwrap();
+            let read = JsonBody::read(&request, payload, 1 << 20, memory.lease(account(1))).await;
+            read.map_err(|error| error.status().as_u16())
+        };
+        let memory = memory(250_000, 120_000);
+        let plain = vec![b' '; 100_000];
+        let (body, lease) = read(&memory, plain.clone(), "identity").await.unwrap();
+        assert_eq!((body.len(), memory.held()), (100_000, 100_000));
+        assert_eq!(read(&memory, plain.clone(), "identity").await.unwrap_err(), 429);
+        drop(lease);
+        assert_eq!(memory.held(), 0);
+        // A body of a few bytes that unfolds beyond the share.
+        let bomb = packed(&vec![b' '; 1 << 20]);
+        assert!(bomb.len() < 2_000);
+        assert_eq!(read(&memory, bomb.clone(), "gzip").await.unwrap_err(), 429);
+        let mut others = [memory.lease(account(2)), memory.lease(account(3))];
+        for other in &mut others {
+            other.resize(90_000).unwrap();
+        }
+        assert_eq!(read(&memory, bomb, "gzip").await.unwrap_err(), 503);
+        assert_eq!(memory.held(), 180_000, "a rejected body holds nothing");
+    }
+
+    fn packed(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, plain).unwrap();
+        encoder.finish().unwrap()
     }
 
     #[actix_web::test]

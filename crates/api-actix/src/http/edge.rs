@@ -1,6 +1,7 @@
 //! Where every request comes in and every answer leaves: name it, find its route, let the caller in, hand it over,
 //! wrap what failed, log.
 
+use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -12,6 +13,7 @@ use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use domain::api_key::{ApiKeyHash, ManagementKey, Principal};
 use domain::audit::Actor;
+use domain::decision::AssetPart;
 use domain::error::ErrorKind;
 use domain::ids::RequestId;
 use futures_util::FutureExt;
@@ -19,7 +21,11 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
+use super::admission::Place;
+use super::admission_bound::Owner;
 use super::authentication::{Credentials, authenticate};
+use super::body::JsonBody;
+use super::body_memory::BodyLease;
 use super::client_address::client_address;
 use super::envelope;
 use super::error::ApiError;
@@ -33,7 +39,7 @@ use crate::endpoints::{
     assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
     list_model_endpoints, list_models, list_providers, promote_container_file, submit_decision,
 };
-use crate::gateway::{Gateway, Place};
+use crate::gateway::Gateway;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The same under the name by which a vendor's client package finds it.
@@ -47,8 +53,10 @@ pub(crate) struct Call<'a> {
     pub(crate) route: &'static Route,
     /// The segments of the path that the route's braces took: still percent-encoded, in order.
     pub(crate) parameters: Parameters<'a>,
-    /// Its place among those in flight; open routes take none.
-    place: Option<Place>,
+    /// The holder of its place and of its body; open routes have none.
+    owner: Option<Owner>,
+    /// Its place among those in flight, once its body is in.
+    place: OnceCell<Place>,
     /// How long its authentication took, which counts toward `limits.request_timeout_ms`.
     authenticated_in: Duration,
     /// What is logged on its behalf is logged within.
@@ -56,10 +64,44 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// Reads the body and takes a place. A body that is still arriving holds memory and no place, so that slow ones
+    /// keep nobody out.
+    pub(crate) async fn read_json(&self, payload: Payload) -> Result<JsonBody, ApiError> {
+        let max_bytes = self.gateway.max_json_bytes;
+        let (body, memory) = JsonBody::read(self.request, payload, max_bytes, self.lease()?).await?;
+        self.enter(Some(memory))?;
+        Ok(body)
+    }
+
+    /// As [`Self::read_json`], or out of a form whose other parts come beside it.
+    pub(crate) async fn read_json_with_parts(&self, payload: Payload) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
+        let max_bytes = self.gateway.max_json_bytes;
+        let read = JsonBody::read_with_parts(self.request, payload, max_bytes, self.lease()?);
+        let (body, parts, memory) = read.await?;
+        self.enter(Some(memory))?;
+        Ok((body, parts))
+    }
+
+    /// Takes a place until the operation ends.
+    fn enter(&self, memory: Option<BodyLease>) -> Result<(), ApiError> {
+        let place = self.gateway.admission.enter(self.owner()?, memory)?;
+        // A second place of one request is given back at once.
+        drop(self.place.set(place));
+        Ok(())
+    }
+
+    fn lease(&self) -> Result<BodyLease, ApiError> {
+        Ok(self.gateway.body_memory.lease(self.owner()?.account()))
+    }
+
+    fn owner(&self) -> Result<Owner, ApiError> {
+        self.owner.ok_or_else(|| ApiError::of(ErrorKind::Internal).caused_by("an open route has no places"))
+    }
+
     /// As [`crate::http::outlive::Afterlife::outlive`]. The place is taken until the work ends, so that callers who
     /// leave early cannot have more of it done at once than those who stay.
     pub(crate) fn outlive<T: Send + 'static>(&self, work: Work<T>, left: CancellationToken) -> Outlive<'_, T> {
-        self.gateway.afterlife.outlive(work, left, self.place.clone(), self.span)
+        self.gateway.afterlife.outlive(work, left, self.place.get().cloned(), self.span)
     }
 
     /// How long the request may take, once its body is there.
@@ -191,8 +233,8 @@ async fn answer(
     span: &Span,
 ) -> Result<HttpResponse, ApiError> {
     let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
-    let call =
-        Call { gateway, request, request_id, route, parameters, place: None, authenticated_in: Duration::ZERO, span };
+    let (place, authenticated_in) = (OnceCell::new(), Duration::ZERO);
+    let call = Call { gateway, request, request_id, route, parameters, owner: None, place, authenticated_in, span };
     let check_method = || {
         if route.method.takes(request.method()) { Ok(()) } else { Err(ApiError::method_not_allowed(route.allow())) }
     };
@@ -202,8 +244,8 @@ async fn answer(
             open_route(open, &call).await
         }
         Target::Operation(operation) => {
-            let place = gateway.enter().ok_or_else(|| ApiError::of(ErrorKind::Unavailable))?;
-            // Before anything else of the request is looked at, its method included.
+            // Before anything of the request is looked at.
+            gateway.admission.check_all()?;
             let accepted = if route.is_of_a_vendor() { Credentials::AnyHeader } else { Credentials::Bearer };
             let began = Instant::now();
             let caller = authenticate(&gateway.services.authenticate, request.headers(), accepted);
@@ -211,10 +253,15 @@ async fn answer(
                 let cause = "limits.request_timeout_ms passed while the key was looked up";
                 ApiError::of(ErrorKind::Unavailable).caused_by(cause)
             })??;
-            let call = Call { place: Some(place), authenticated_in: began.elapsed(), ..call };
+            let call = Call { owner: Some(Owner::of(&caller)), authenticated_in: began.elapsed(), ..call };
             let outcome = async {
                 rate::count_request(gateway, &caller)?;
                 check_method()?;
+                if operation.reads_body() {
+                    gateway.admission.check(call.owner()?)?;
+                } else {
+                    call.enter(None)?;
+                }
                 perform(operation, &call, &caller, payload).await
             };
             let outcome = outcome.await.inspect_err(|error| refusals::note(&call, &caller, error));

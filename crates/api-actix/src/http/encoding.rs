@@ -9,6 +9,7 @@ use domain::error::ErrorKind;
 use flate2::bufread::GzDecoder;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
+use super::body_memory::BodyLease;
 use super::error::ApiError;
 
 /// What a request's `Accept-Encoding` could be told.
@@ -27,6 +28,8 @@ pub(crate) enum ContentEncoding {
 const SMALL: usize = 16 << 10;
 /// Unpacked bytes after which the rest is left to a thread that may take its time.
 const PROMPT: usize = 128 << 10;
+/// The smallest buffer that a body is unpacked into.
+const MIN_BUFFER: usize = 512;
 /// The memory that a zstd frame may ask for, as a power of two: 8 MiB, which every encoder keeps to unless it is told
 /// otherwise, or as much as the body may be.
 const MIN_WINDOW_LOG: u32 = 23;
@@ -58,21 +61,31 @@ impl ContentEncoding {
         Ok(encoding)
     }
 
-    /// Unpacks a body to at most `max_bytes`. What takes long is done on another thread.
+    /// Unpacks a body to at most `max_bytes`, as far as `memory` lasts, which holds the packed body already. What takes
+    /// long is done on another thread.
     ///
     /// # Errors
-    /// 413 where there is more; 400 where the bytes are not of this encoding, or are cut short.
-    pub(crate) async fn unpack(self, packed: Bytes, max_bytes: usize) -> Result<Bytes, ApiError> {
+    /// 413 where there is more; 400 where the bytes are not of this encoding, or are cut short; 429 and 503 where memory
+    /// is used up.
+    pub(crate) async fn unpack(
+        self,
+        packed: Bytes,
+        max_bytes: usize,
+        memory: BodyLease,
+    ) -> Result<(Bytes, BodyLease), ApiError> {
         let is_small = packed.len() <= SMALL;
         let mut unpacking = match self {
-            Self::Identity => return Ok(packed),
-            Self::Gzip => Unpacking::gzip(packed, max_bytes),
-            Self::Zstd => Unpacking::zstd(packed, max_bytes)?,
+            Self::Identity => return Ok((packed, memory)),
+            Self::Gzip => Unpacking::gzip(packed, max_bytes, memory),
+            Self::Zstd => Unpacking::zstd(packed, max_bytes, memory)?,
         };
         if is_small && unpacking.proceed(PROMPT)? {
-            return Ok(Bytes::from(unpacking.unpacked));
+            return unpacking.end();
         }
-        let work = move || unpacking.proceed(usize::MAX).map(|_| Bytes::from(unpacking.unpacked));
+        let work = move || {
+            unpacking.proceed(usize::MAX)?;
+            unpacking.end()
+        };
         web::block(work).await.map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?
     }
 }
@@ -82,6 +95,8 @@ struct Unpacking {
     source: Source,
     unpacked: Vec<u8>,
     max_bytes: usize,
+    packed_bytes: usize,
+    memory: BodyLease,
 }
 
 enum Source {
@@ -91,11 +106,14 @@ enum Source {
 
 impl Unpacking {
     /// One member alone: a million empty ones would cost much and say nothing.
-    fn gzip(packed: Bytes, max_bytes: usize) -> Self {
-        Self { source: Source::Gzip(GzDecoder::new(packed.reader())), unpacked: Vec::new(), max_bytes }
+    fn gzip(packed: Bytes, max_bytes: usize, memory: BodyLease) -> Self {
+        let packed_bytes = packed.len();
+        let source = Source::Gzip(GzDecoder::new(packed.reader()));
+        Self { source, unpacked: Vec::new(), max_bytes, packed_bytes, memory }
     }
 
-    fn zstd(packed: Bytes, max_bytes: usize) -> Result<Self, ApiError> {
+    fn zstd(packed: Bytes, max_bytes: usize, memory: BodyLease) -> Result<Self, ApiError> {
+        let packed_bytes = packed.len();
         let window = max_bytes.checked_next_power_of_two().map_or(MAX_WINDOW_LOG, usize::ilog2);
         let decoder = ZstdDecoder::with_buffer(packed.reader()).and_then(|mut decoder| {
             decoder.window_log_max(window.clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG))?;
@@ -103,26 +121,51 @@ impl Unpacking {
         });
         // Only memory can be missing here; nothing has been read yet.
         let decoder = decoder.map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?;
-        Ok(Self { source: Source::Zstd(decoder), unpacked: Vec::new(), max_bytes })
+        Ok(Self { source: Source::Zstd(decoder), unpacked: Vec::new(), max_bytes, packed_bytes, memory })
     }
 
     /// Unpacks up to `up_to` bytes in all; true where that was everything.
     fn proceed(&mut self, up_to: usize) -> Result<bool, ApiError> {
-        let room = self.max_bytes.saturating_add(1).min(up_to).saturating_sub(self.unpacked.len());
-        let room = u64::try_from(room).unwrap_or(u64::MAX);
-        let read = match &mut self.source {
-            Source::Gzip(decoder) => decoder.take(room).read_to_end(&mut self.unpacked),
-            Source::Zstd(decoder) => decoder.take(room).read_to_end(&mut self.unpacked),
-        };
-        let read = read.map_err(|error| self.source.malformed(&error))?;
-        if self.unpacked.len() > self.max_bytes {
-            return Err(ApiError::of(ErrorKind::PayloadTooLarge));
+        let end = self.max_bytes.saturating_add(1).min(up_to);
+        while self.unpacked.len() < end {
+            self.make_room()?;
+            let room = end.min(self.unpacked.capacity()) - self.unpacked.len();
+            let most = u64::try_from(room).unwrap_or(u64::MAX);
+            let read = match &mut self.source {
+                Source::Gzip(decoder) => decoder.take(most).read_to_end(&mut self.unpacked),
+                Source::Zstd(decoder) => decoder.take(most).read_to_end(&mut self.unpacked),
+            };
+            let read = read.map_err(|error| self.source.malformed(&error))?;
+            if self.unpacked.len() > self.max_bytes {
+                return Err(ApiError::of(ErrorKind::PayloadTooLarge));
+            }
+            if read < room {
+                self.source.check_end()?;
+                return Ok(true);
+            }
         }
-        let is_all = (read as u64) < room;
-        if is_all {
-            self.source.check_end()?;
+        Ok(false)
+    }
+
+    /// Doubles a buffer that is full, once the memory for it is held.
+    fn make_room(&mut self) -> Result<(), ApiError> {
+        let (length, capacity) = (self.unpacked.len(), self.unpacked.capacity());
+        if length < capacity {
+            return Ok(());
         }
-        Ok(is_all)
+        let first = self.packed_bytes.saturating_mul(4).clamp(MIN_BUFFER, PROMPT);
+        let wanted = capacity.saturating_mul(2).max(first).min(self.max_bytes.saturating_add(1)).max(length + 1);
+        let buffers = wanted.saturating_mul(self.source.buffers());
+        self.memory.resize(self.packed_bytes.saturating_add(buffers))?;
+        self.unpacked.reserve_exact(wanted - length);
+        Ok(())
+    }
+
+    /// The whole body, and the memory that it alone holds.
+    fn end(self) -> Result<(Bytes, BodyLease), ApiError> {
+        let Self { unpacked, mut memory, .. } = self;
+        memory.resize(unpacked.capacity())?;
+        Ok((Bytes::from(unpacked), memory))
     }
 }
 
@@ -131,6 +174,14 @@ impl Source {
         match self {
             Self::Gzip(_) => "gzip",
             Self::Zstd(_) => "zstd",
+        }
+    }
+
+    /// Copies of what was unpacked: zstd keeps a window of it.
+    fn buffers(&self) -> usize {
+        match self {
+            Self::Gzip(_) => 1,
+            Self::Zstd(_) => 2,
         }
     }
 
@@ -154,9 +205,14 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::body_memory::tests::{account, memory};
     use actix_web::http::header::HeaderValue;
     use proptest::prelude::*;
     use std::io::Write;
+
+    fn lease() -> BodyLease {
+        memory(usize::MAX, usize::MAX).lease(account(1))
+    }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -170,7 +226,8 @@ mod tests {
 
     async fn unpack(encoding: ContentEncoding, packed: Vec<u8>, max: usize) -> Result<Bytes, (u16, String)> {
         let shown = |error: ApiError| (error.status().as_u16(), error.view().message.to_owned());
-        encoding.unpack(packed.into(), max).await.map_err(shown)
+        let unpacked = encoding.unpack(packed.into(), max, lease()).await;
+        unpacked.map(|(bytes, _)| bytes).map_err(shown)
     }
 
     fn named(values: &[&str]) -> Result<ContentEncoding, u16> {
@@ -255,15 +312,15 @@ mod tests {
         #[test]
         fn no_bytes_panic_or_unfold_beyond_the_limit(bytes in prop::collection::vec(any::<u8>(), 0..300), flip in any::<usize>()) {
             for (begin, mut source) in [
-                (gzip(&bytes), Unpacking::gzip(Bytes::new(), 100)),
-                (zstd(&bytes), Unpacking::zstd(Bytes::new(), 100).unwrap()),
+                (gzip(&bytes), Unpacking::gzip(Bytes::new(), 100, lease())),
+                (zstd(&bytes), Unpacking::zstd(Bytes::new(), 100, lease()).unwrap()),
             ] {
                 let mut broken = begin;
                 let place = flip % broken.len();
                 broken[place] ^= 1 << (flip % 8);
                 source = match source.source {
-                    Source::Gzip(_) => Unpacking::gzip(broken.into(), 100),
-                    Source::Zstd(_) => Unpacking::zstd(broken.into(), 100).unwrap(),
+                    Source::Gzip(_) => Unpacking::gzip(broken.into(), 100, lease()),
+                    Source::Zstd(_) => Unpacking::zstd(broken.into(), 100, lease()).unwrap(),
                 };
                 let _ = source.proceed(usize::MAX);
                 prop_assert!(source.unpacked.len() <= 101);

@@ -11,6 +11,7 @@ use domain::decision::InvalidDecision;
 use domain::error::{ErrorKind, StoreError};
 use domain::money::Usd;
 use domain::rate::RateLimited;
+use domain::system::WorkLost;
 use serde_json::{Map, Value};
 
 use super::connection::HeadFault;
@@ -144,6 +145,22 @@ impl ApiError {
     /// A failure of a store, logged with its cause.
     pub(crate) fn store(error: StoreError) -> Self {
         Self::of(error.kind()).caused_by(error)
+    }
+
+    /// Work on a worker thread that did not end.
+    pub(crate) fn work_lost(lost: WorkLost) -> Self {
+        let error = Self::of(lost.kind()).caused_by(lost);
+        if lost != WorkLost::QueueFull {
+            return error;
+        }
+        error
+            .message(
+                "Rate limit exceeded: too many large requests of this workspace wait to be read and filtered; wait for \
+                 one to end",
+            )
+            .retry_after(Duration::from_secs(1))
+            .metadata("scope", "workspace")
+            .metadata("unit", "queued_scans")
     }
 
     /// Another sentence than the status' own.

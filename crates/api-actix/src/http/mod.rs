@@ -1,7 +1,10 @@
 //! What every endpoint shares.
 
+pub(crate) mod admission;
+pub(crate) mod admission_bound;
 pub(crate) mod authentication;
 pub(crate) mod body;
+pub(crate) mod body_memory;
 pub(crate) mod client_address;
 pub(crate) mod connection;
 pub(crate) mod edge;

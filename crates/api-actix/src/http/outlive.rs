@@ -16,8 +16,9 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::{Instrument, Span};
 
+use super::admission::Place;
 use super::error::ApiError;
-use crate::gateway::Place;
+
 
 /// A timer this late belongs to a process that was paused.
 const PAUSED: Duration = Duration::from_millis(250);

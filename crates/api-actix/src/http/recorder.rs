@@ -6,6 +6,8 @@ use actix_web::http::Method;
 use domain::rate::RateLimited;
 use domain::system::Clock;
 
+use super::admission_bound::AdmissionBound;
+
 /// Counts what happens at the edge, for the operator. Is called on every request: MUST NOT block.
 pub trait Recorder: Send + Sync {
     /// An operation took a place among those in flight.
@@ -19,6 +21,9 @@ pub trait Recorder: Send + Sync {
 
     /// A caller was over one of its rates.
     fn rate_limited(&self, limited: &RateLimited);
+
+    /// A request was turned away by a bound on operations in flight or on the memory of bodies.
+    fn rejected(&self, bound: AdmissionBound);
 }
 
 /// How a request ended. Nothing of it is the caller's own text.
@@ -43,6 +48,7 @@ impl Recorder for NoRecorder {
     fn left(&self) {}
     fn answered(&self, _: &Answer) {}
     fn rate_limited(&self, _: &RateLimited) {}
+    fn rejected(&self, _: AdmissionBound) {}
 }
 
 /// The status of a request that nobody waited for any more.
@@ -122,6 +128,7 @@ mod tests {
             self.0.lock().unwrap().push(*answer);
         }
         fn rate_limited(&self, _: &RateLimited) {}
+        fn rejected(&self, _: AdmissionBound) {}
     }
 
     #[test]

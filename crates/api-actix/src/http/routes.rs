@@ -59,6 +59,18 @@ pub(crate) enum Operation {
     Destinations(OnDestinations),
 }
 
+impl Operation {
+    /// True where the operation is told by a body, which is read before it takes its place.
+    pub(crate) fn reads_body(self) -> bool {
+        match self {
+            Self::SubmitDecision(_) | Self::AssignKeysToGuardrail => true,
+            Self::Guardrails(operation) => operation.reads_body(),
+            Self::Destinations(operation) => operation.reads_body(),
+            _ => false,
+        }
+    }
+}
+
 /// The paths that are answered without a key. Everything else in [`ROUTES`] needs one.
 pub(crate) const OPEN_PATHS: [&str; 4] = ["/health/live", "/health/ready", "/openapi.json", "/docs"];
 

@@ -133,7 +133,7 @@ async fn a_key_over_its_rate_is_told_when_to_come_back() {
 #[tokio::test]
 async fn a_gateway_that_is_full_says_so_at_once_and_keeps_its_open_routes() {
     let mut setup = Setup::new().await;
-    setup.settings.max_in_flight = Some(0);
+    setup.settings.admission.max_in_flight = 0;
     let gateway = setup.start();
     let reply = gateway.get(Caller::Inference, "/models/count", &[]).await;
     assert_eq!(reply.refusal(503), "Service temporarily unavailable");

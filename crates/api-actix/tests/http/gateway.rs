@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_actix::{
-    Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder, Services,
-    Stopper, WireNames,
+    AdmissionSettings, Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder,
+    Services, Stopper, WireNames,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};
@@ -131,7 +131,7 @@ impl Setup {
                 wire_names: WireNames::Interface,
                 max_json_bytes: 8 << 20,
                 draft_bounds: DraftBounds::default(),
-                max_in_flight: None,
+                admission: AdmissionSettings::default(),
                 connection: ConnectionSettings::default(),
                 body_timeout: Duration::from_mins(1),
                 request_timeout: Duration::from_mins(1),

@@ -1,6 +1,7 @@
 //! The HTTP layer as clients see it: the real server on a port of its own, over in-memory fakes.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod admission;
 mod authentication;
 mod bodies;
 mod catalogue;

@@ -129,7 +129,7 @@ async fn before_a_body_is_read() {
 #[tokio::test]
 async fn where_the_gateway_is_full_or_its_stores_are_away_or_a_key_is_over_its_rate() {
     let mut full = Setup::new().await;
-    full.settings.max_in_flight = Some(0);
+    full.settings.admission.max_in_flight = 0;
     let full = full.start();
     let mut grants = MockKeyGrants::new();
     grants.expect_find().returning(|_| Err(StoreError::unavailable("away")));

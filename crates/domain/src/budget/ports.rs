@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Claim, ExpiryReport, LedgerAudit, Overspent, Payer, PruneReport, Reservation, StandingLimit};
 use crate::decision::UnknownUsage;
 use crate::error::StoreError;
-use crate::ids::DecisionId;
+use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
 use crate::observability::OutboxMessage;
 use crate::usage::{AttemptRecord, UsageRecord};
@@ -67,6 +67,14 @@ pub trait Ledger: Send + Sync {
 
     /// The limits of a payer as they stand.
     async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError>;
+
+    /// The bytes that records of a workspace took which were added today, a UTC day of the store's clock, by
+    /// [`UsageRecord::stored_bytes`]. They are counted in the transaction that adds the record. A ledger that counts
+    /// none returns zero, and no bound holds.
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        let _ = workspace_id;
+        Ok(0)
+    }
 
     /// Compares every counter with the ledger and every record with its tokens and prices.
     async fn audit(&self) -> Result<LedgerAudit, StoreError>;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::budget::Overspent;
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::Forbidden;
@@ -130,6 +132,9 @@ pub enum SubmitDecisionError {
         /// What each step left.
         funnel: RoutingFunnel,
     },
+    /// The records of the workspace take as many bytes today as they may.
+    #[error(transparent)]
+    RecordsFull(#[from] RecordsFull),
     /// Every attempt failed.
     #[error("every attempt at a provider failed")]
     Attempts(Box<FailedAttempts>),
@@ -142,6 +147,23 @@ pub enum SubmitDecisionError {
     /// The usage record could not be stored, so no answer may leave.
     #[error("the usage record could not be stored")]
     Store(#[from] StoreError),
+}
+
+/// The bound on the bytes that the records of a workspace take in a UTC day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Rate limit exceeded: the usage records of this workspace take {used} of {limit} bytes today (UTC); send less in \
+     trace, or wait for the next day"
+)]
+pub struct RecordsFull {
+    /// The bound, in bytes.
+    pub limit: u64,
+    /// The bytes that the records take.
+    pub used: u64,
+    /// The next day's beginning.
+    pub resets_at: DateTime<Utc>,
+    /// The time until then.
+    pub resets_in: Duration,
 }
 
 /// Why content filters did not get to the end of an inquiry.
@@ -177,6 +199,7 @@ impl SubmitDecisionError {
             Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Incapable { .. } => ErrorKind::InvalidRequest,
             Self::Blocked(_) | Self::Forbidden { .. } | Self::Unpriced(_) => ErrorKind::Forbidden,
             Self::Overspent(_) => ErrorKind::InsufficientCredits,
+            Self::RecordsFull(_) => ErrorKind::RateLimited,
             Self::Throttled { .. } => ErrorKind::Unavailable,
             Self::Attempts(failed) => failed.kind,
             Self::ChargeOutOfRange => ErrorKind::ProviderFailure,

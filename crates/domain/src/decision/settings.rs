@@ -23,6 +23,8 @@ pub struct RouterSettings {
     pub reservation_lease: Duration,
     /// Parts of one split request that are asked at a time, at least one.
     pub max_parts_in_flight: usize,
+    /// Bytes that the records of a workspace may take in a UTC day; `None` is no bound.
+    pub max_record_bytes_per_day: Option<u64>,
     /// Options of single models, by their ids in the catalogue.
     pub models: HashMap<ModelId, ModelOptions>,
 }
@@ -30,7 +32,7 @@ pub struct RouterSettings {
 impl RouterSettings {
     /// Shipped values: unknown usage is charged by its bound, a byte is a token at most, what has no price is refused
     /// where money is limited, a quarter of a second of waiting for money, a minute of lease beyond the deadline, four
-    /// parts at a time, no options.
+    /// parts at a time, no bound on records, no options.
     pub fn new(deadline: Duration) -> Self {
         Self {
             deadline,
@@ -40,6 +42,7 @@ impl RouterSettings {
             budget_wait: Duration::from_millis(250),
             reservation_lease: deadline.saturating_add(Duration::from_mins(1)),
             max_parts_in_flight: 4,
+            max_record_bytes_per_day: None,
             models: HashMap::new(),
         }
     }

@@ -10,6 +10,7 @@ mod part;
 mod plan;
 mod preview;
 mod purse;
+mod record_quota;
 mod router;
 mod target;
 mod thrift;
@@ -22,6 +23,8 @@ use chrono::{DateTime, Utc};
 use self::coalescing::{CallKey, Everyone, Guest, InFlight, Joined, Share};
 use self::money::{Denied, Funds};
 use self::purse::Payers;
+use self::record_quota::RecordQuota;
+pub use self::record_quota::RecordQuotaStatus;
 use self::router::{Route, Routed, Router};
 use super::{
     CallerPresence, Coalescing, Decision, DecisionProvider, DecisionRequest, Inquiry, RequestLabels, RouterSettings,
@@ -105,7 +108,13 @@ struct Submission<'a> {
 impl SubmitDecision {
     /// Wires the ports.
     pub fn new(ports: SubmitDecisionPorts, endpoints: Arc<EndpointDirectory>, settings: RouterSettings) -> Self {
-        Self { router: Arc::new(Router { ports, endpoints, settings }), in_flight: InFlight::default() }
+        let router = Router { ports, endpoints, settings, record_quota: RecordQuota::default() };
+        Self { router: Arc::new(router), in_flight: InFlight::default() }
+    }
+
+    /// How the bound on the bytes of records stands, for metrics.
+    pub fn record_quota_status(&self) -> RecordQuotaStatus {
+        self.router.record_quota.status(self.router.ports.clock.now())
     }
 
     /// Answers the request, or says why not.
@@ -120,7 +129,7 @@ impl SubmitDecision {
         let (at, began) = (router.ports.clock.now(), router.ports.clock.monotonic());
         let policy = router.ports.policies.find(key).await?;
         let asked = Arc::clone(&request.inquiry);
-        let filtered = router.filter(policy.as_ref(), &asked, &caller, began).await?;
+        let filtered = router.filter(policy.as_ref(), &asked, (key.workspace_id(), &caller), began).await?;
         let labels = RequestLabels {
             session_id: request.session_id.take(),
             trace: request.trace.take(),
@@ -136,6 +145,9 @@ impl SubmitDecision {
         if !router.ports.backlog.accepts() {
             // A provider would bill what nobody could be charged.
             return Err(StoreError::unavailable("too many settlements wait to be written").into());
+        }
+        if let Some(limit) = router.settings.max_record_bytes_per_day {
+            router.record_quota.check(&router.ports, key.workspace_id(), limit).await?;
         }
         let id = router.ports.ids.decision_id();
         let funds = is_limited.then(|| {

@@ -12,6 +12,7 @@ use crate::decision::{Inquiry, RequestLabels};
 use crate::ids::GuardrailId;
 use crate::model::CatalogueSnapshot;
 use crate::routing::Candidate;
+use crate::system::{CancelFlag, Cancelled};
 
 /// One or two guardrails that apply together.
 #[derive(Debug)]
@@ -81,9 +82,26 @@ impl Policy {
         self.filters.apply(inquiry)
     }
 
+    /// As [`Self::filter`], until it is cancelled.
+    ///
+    /// # Errors
+    /// Cancelled; or a match of a filter that blocks.
+    pub fn filter_until(
+        &self,
+        inquiry: &Arc<Inquiry>,
+        cancel: &CancelFlag,
+    ) -> Result<Result<Filtered, Blocked>, Cancelled> {
+        self.filters.apply_until(inquiry, cancel)
+    }
+
     /// Returns the labels of a request as destinations of traces may see them.
     pub fn redact_labels(&self, labels: &RequestLabels) -> RequestLabels {
         self.label_filters.redact_labels(labels)
+    }
+
+    /// As [`Self::redact_labels`], until it is cancelled: the remaining labels are left out then.
+    pub fn redact_labels_until(&self, labels: &RequestLabels, cancel: &CancelFlag) -> RequestLabels {
+        self.label_filters.redact_labels_until(labels, cancel)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Work, WorkLost, Workers};
+use super::{Work, WorkLost, WorkOwner, Workers};
 
 /// Does all work where it is asked for, whose panics are the caller's: for who serves nobody else meanwhile, and for
 /// tests.
@@ -11,7 +11,7 @@ pub struct InPlace;
 
 #[async_trait]
 impl Workers for InPlace {
-    async fn run(&self, work: Work) -> Result<(), WorkLost> {
+    async fn run(&self, _: WorkOwner, work: Work) -> Result<(), WorkLost> {
         work();
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
+use super::CancelFlag;
 use crate::api_key::ApiKeySecret;
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
@@ -31,15 +32,28 @@ pub trait Timer: Send + Sync {
 /// Work that takes no word from outside and gives none back but by what it holds.
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// Does work that would keep a thread from whoever else is served by it: a large text that is looked through holds a
-/// processor for longer than all the rest of a request, and a thread that serves many would let them all wait.
+/// The party that work is done for. Parties take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WorkOwner {
+    /// A workspace whose request it is.
+    Workspace(WorkspaceId),
+    /// The operator: management calls.
+    System,
+}
+
+/// Does work that would keep a thread from the other requests that it serves: a filter over a large text holds a
+/// processor for longer than all the rest of a request.
 ///
 /// # Contract
-/// - Work MUST NOT be done on the thread that waits for it, unless nobody else is served by that thread.
+/// - Work MUST NOT be done on the thread that waits for it, unless that thread serves nobody else.
 /// - It returns when the work has ended. Work that was not done, or only in part, MUST be an error, or a panic of the
 ///   caller's; never `Ok`.
-/// - So much at a time as the machine can do beside its other work; the rest waits in the order in which it came.
-/// - Work that waits and is no longer waited for is not done. What has begun goes on to its end.
+/// - Only as much work runs at a time as the machine can do beside its other work. The rest waits; owners take turns,
+///   and the work of one owner is done in the order in which it came. One owner has at most half of the threads where
+///   there are several.
+/// - Waiting work of one owner is bounded; more is rejected by [`WorkLost::QueueFull`].
+/// - When the returned future is dropped, waiting work is not done and frees its room. Work that has begun goes on until
+///   it ends or sees its [`CancelFlag`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Workers: Send + Sync {
@@ -47,23 +61,29 @@ pub trait Workers: Send + Sync {
     ///
     /// # Errors
     /// It was not done, or not to its end.
-    async fn run(&self, work: Work) -> Result<(), WorkLost>;
+    async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), WorkLost>;
 }
 
 impl dyn Workers {
-    /// Has work done that gives something back.
+    /// Has work done that returns something. The flag is cancelled when the returned future is dropped.
     ///
     /// # Errors
     /// It was not done, or not to its end.
-    pub async fn get<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkLost> {
+    pub async fn get<T: Send + 'static>(
+        &self,
+        owner: WorkOwner,
+        work: impl FnOnce(&CancelFlag) -> T + Send + 'static,
+    ) -> Result<T, WorkLost> {
         let end: Arc<Mutex<Option<T>>> = Arc::default();
         let told = Arc::clone(&end);
+        let flag = CancelFlag::default();
+        let _cancels = flag.cancel_on_drop();
         let work = move || {
-            let done = work();
+            let done = work(&flag);
             *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         };
-        self.run(Box::new(work)).await?;
-        // Whoever says that it is done and has not done it is not believed.
+        self.run(owner, Box::new(work)).await?;
+        // A worker that reports an end without having done the work is not believed.
         end.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(WorkLost::Stopped)
     }
 }
@@ -74,9 +94,12 @@ pub enum WorkLost {
     /// It panicked.
     #[error("the work panicked")]
     Panicked,
-    /// Nobody does work any more: the process is about to end.
+    /// No work is done any more: the process is about to end.
     #[error("no work is done any more")]
     Stopped,
+    /// Too much work of the same owner waits.
+    #[error("too much work of this workspace waits for a processor")]
+    QueueFull,
 }
 
 impl WorkLost {
@@ -85,6 +108,7 @@ impl WorkLost {
         match self {
             Self::Panicked => ErrorKind::Internal,
             Self::Stopped => ErrorKind::Unavailable,
+            Self::QueueFull => ErrorKind::RateLimited,
         }
     }
 }
@@ -135,3 +159,6 @@ pub trait HealthProbe: Send + Sync {
     /// Ends well where the store answers. MUST end within two seconds.
     async fn probe(&self) -> Result<(), StoreError>;
 }
+
+#[cfg(test)]
+mod tests;

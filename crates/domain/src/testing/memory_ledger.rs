@@ -14,7 +14,7 @@ use crate::budget::{
 };
 use crate::decision::UnknownUsage;
 use crate::error::StoreError;
-use crate::ids::DecisionId;
+use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
 use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use crate::workspace::Workspace;
@@ -29,6 +29,8 @@ pub(super) struct Books {
     reservations: BTreeMap<DecisionId, Held>,
     /// What records that were pruned had come to.
     archived: BTreeMap<Account, Usd>,
+    /// Bytes of records by workspace and the day on which they were added.
+    record_bytes: BTreeMap<(WorkspaceId, DateTime<Utc>), u64>,
     /// What a workspace had spent in all when it was last given credit after having none, by its account.
     credit_bases: BTreeMap<Account, Usd>,
 }
@@ -202,6 +204,8 @@ impl State {
         self.books.post(&postings)?;
         self.books.reservations.remove(&record.id);
         if !stands {
+            let day = (record.workspace_id, ResetInterval::Daily.start_of(now));
+            *self.books.record_bytes.entry(day).or_default() += record.stored_bytes();
             self.usage.retain(|other| other.id != record.id);
             self.usage.push(record);
             self.enqueue(messages, now);
@@ -292,6 +296,11 @@ impl Ledger for MemoryStore {
 
     async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
         self.state().standing(payer, self.now())
+    }
+
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        let day = (workspace_id, ResetInterval::Daily.start_of(self.now()));
+        Ok(self.state().books.record_bytes.get(&day).copied().unwrap_or_default())
     }
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {

@@ -172,6 +172,29 @@ pub struct UsageRecord {
 }
 
 impl UsageRecord {
+    /// The bytes that the record takes in a store: its texts, and an allowance for its numbers, names and indexes.
+    pub fn stored_bytes(&self) -> u64 {
+        const RECORD: usize = 512;
+        const ATTEMPT: usize = 256;
+        const FINDING: usize = 128;
+        const GUARDRAIL: usize = 40;
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let attempt = |attempt: &AttemptRecord| {
+            ATTEMPT + attempt.provider.len() + attempt.model.as_str().len() + attempt.upstream_model.len()
+        };
+        let bytes = RECORD
+            + self.requested_model.len()
+            + self.model.as_str().len()
+            + self.provider.len()
+            + self.attempts.iter().map(attempt).sum::<usize>()
+            + self.findings.iter().map(|found| FINDING + found.label.len() + found.path.len()).sum::<usize>()
+            + self.guardrails.len() * GUARDRAIL
+            + text(&self.session_id)
+            + text(&self.user)
+            + self.trace.as_ref().map_or(0, |trace| trace.text().len());
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
     /// From the first attempt's beginning to the last one's end; `None` where none was made.
     pub fn time_at_providers(&self) -> Option<Duration> {
         let began = self.attempts.iter().map(|attempt| attempt.began).min()?;

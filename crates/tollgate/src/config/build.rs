@@ -10,6 +10,7 @@ use domain::decision::DraftBounds;
 use domain::rate::RateLimits;
 use ipnet::IpNet;
 
+use super::admission::admission;
 use super::entries::{Entries, Table};
 use super::{
     BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig,
@@ -161,8 +162,9 @@ fn blobs(table: &Table) -> Result<BlobsConfig, ConfigError> {
 }
 
 fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
+    let max_json_bytes = narrow(table, "max_json_bytes", table.positive("max_json_bytes", 8 * MIB)?)?;
     Ok(LimitsConfig {
-        max_json_bytes: narrow(table, "max_json_bytes", table.positive("max_json_bytes", 8 * MIB)?)?,
+        max_json_bytes,
         draft_bounds: draft_bounds(table)?,
         // Sizes are kept in signed 64-bit columns.
         max_file_bytes: table.positive("max_file_bytes", 100 * MIB)?.min(i64::MAX.unsigned_abs()),
@@ -172,10 +174,14 @@ fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
             .min(i64::MAX.unsigned_abs()),
         workspace_max_documents: table.positive("workspace_max_documents", 1_000_000)?.min(i64::MAX.unsigned_abs()),
         min_charged_file_bytes: within(table, "min_charged_file_bytes", 0..=1024 * MIB)?.unwrap_or(1024),
+        workspace_record_bytes_per_day: Some(table.number("workspace_record_bytes_per_day").unwrap_or(1_024 * MIB))
+            .filter(|bytes| *bytes > 0),
         key_rates: rates(table, "requests_per_minute", "tokens_per_minute")?,
         workspace_rates: rates(table, "workspace_requests_per_minute", "workspace_tokens_per_minute")?,
         budget_wait: Duration::from_millis(within(table, "budget_wait_ms", 0..=60_000)?.unwrap_or(250)),
-        max_in_flight: narrow(table, "max_in_flight", table.positive("max_in_flight", 4_096)?)?,
+        scan_threads: within(table, "scan_threads", 1..=1_024)?,
+        scan_queue_per_workspace: within(table, "scan_queue_per_workspace", 1..=1_000_000)?.unwrap_or(256),
+        admission: admission(table, max_json_bytes)?,
         body_timeout: Duration::from_millis(table.positive("body_timeout_ms", 60_000)?),
         request_timeout: Duration::from_millis(table.positive("request_timeout_ms", 60_000)?),
     })

@@ -1,5 +1,6 @@
 //! Configuration: a TOML file, overridden by environment variables, checked before anything is opened.
 
+mod admission;
 mod broadcast;
 mod build;
 mod endpoints;

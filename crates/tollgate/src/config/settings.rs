@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api_actix::ConnectionSettings;
+use api_actix::{AdmissionSettings, ConnectionSettings};
 use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, Unpriced};
 use domain::rate::RateLimits;
 use domain::routing::HealthPolicy;
@@ -132,14 +132,20 @@ pub struct LimitsConfig {
     pub workspace_max_documents: u64,
     /// Bytes that a document counts at least.
     pub min_charged_file_bytes: u64,
+    /// Most bytes that the usage records of a workspace take in a UTC day; `None` is no bound.
+    pub workspace_record_bytes_per_day: Option<u64>,
     /// Rates of keys that have none of their own.
     pub key_rates: RateLimits,
     /// Rates of workspaces that have none of their own.
     pub workspace_rates: RateLimits,
     /// How long a request waits for money that others have reserved.
     pub budget_wait: Duration,
-    /// Requests at work at the same time.
-    pub max_in_flight: usize,
+    /// Bounds on operations in flight and on the memory of their bodies.
+    pub admission: AdmissionSettings,
+    /// Threads that read and filter large requests; `None` is one a core.
+    pub scan_threads: Option<usize>,
+    /// Large requests of one workspace that wait for such a thread.
+    pub scan_queue_per_workspace: usize,
     /// How long a body may take from its beginning to its end.
     pub body_timeout: Duration,
     /// How long a Decisions request may take with all its attempts.

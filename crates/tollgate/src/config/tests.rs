@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use api_actix::AdmissionSettings;
+
 use super::*;
 
 mod documentation;
@@ -40,6 +42,7 @@ fn nothing_needs_to_be_said() {
     assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
     assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (1_000_000, 1_024));
     assert_eq!(config.blobs.quiet_period, Duration::from_millis(100));
+    assert_eq!(config.limits.workspace_record_bytes_per_day, Some(1 << 30));
     assert!(config.limits.key_rates.is_none() && config.limits.workspace_rates.is_none());
     assert_eq!(config.server.metrics_listen, None);
     assert_eq!(config.limits.request_timeout, Duration::from_mins(1));
@@ -148,6 +151,40 @@ fn every_documented_key_is_read() {
 }
 
 #[test]
+fn shares_are_half_of_the_whole_unless_configured() {
+    let admission = |text: &str| read(text).unwrap().limits.admission;
+    let default = admission("");
+    assert_eq!((default.max_in_flight, default.max_in_flight_per_key), (4_096, 2_048));
+    assert_eq!(default.max_in_flight_per_workspace, 2_048);
+    assert_eq!((default.body_memory_bytes, default.body_memory_bytes_per_workspace), (256 << 20, 128 << 20));
+    let single = admission("[limits]\nmax_in_flight = 1\nmax_json_bytes = 100_000_000\n");
+    assert_eq!((single.max_in_flight_per_key, single.max_in_flight_per_workspace), (1, 1));
+    assert_eq!(single.body_memory_bytes, 800_000_000, "large bodies need more by default");
+    let configured = admission(
+        "[limits]\nmax_in_flight = 9\nmax_in_flight_per_key = 2\nmax_in_flight_per_workspace = 3\n\
+         max_json_bytes = 10\nbody_memory_bytes = 100\nbody_memory_bytes_per_workspace = 30\n",
+    );
+    let expected = AdmissionSettings {
+        max_in_flight: 9,
+        max_in_flight_per_key: 2,
+        max_in_flight_per_workspace: 3,
+        body_memory_bytes: 100,
+        body_memory_bytes_per_workspace: 30,
+    };
+    assert_eq!(configured, expected);
+}
+
+#[test]
+fn scan_threads_and_their_queue_are_configurable() {
+    let scans = |text: &str| {
+        let limits = read(text).unwrap().limits;
+        (limits.scan_threads, limits.scan_queue_per_workspace)
+    };
+    assert_eq!(scans(""), (None, 256));
+    assert_eq!(scans("[limits]\nscan_threads = 3\nscan_queue_per_workspace = 4\n"), (Some(3), 4));
+}
+
+#[test]
 fn an_unknown_key_names_the_nearest_and_its_line() {
     assert_eq!(
         fault("\n[server]\nlisten = \"127.0.0.1:1\"\nbase_paht = \"/x\"\n"),
@@ -216,6 +253,11 @@ fn values_of_another_kind_are_told_with_their_place() {
     assert!(fault("[limits]\nmax_json_bytes = -1\n").ends_with("must be a whole number, zero or more"));
     assert!(fault("[limits]\nmax_trace_bytes = 1\n").ends_with("must be 2 to 1048576"));
     assert!(fault("[limits]\nmax_json_bytes = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[limits]\nscan_threads = 0\n").ends_with("must be 1 to 1024"));
+    assert!(fault("[limits]\nscan_queue_per_workspace = 0\n").ends_with("must be 1 to 1000000"));
+    assert!(fault("[limits]\nmax_in_flight_per_key = 0\n").ends_with("must be more than 0"));
+    let small = fault("[limits]\nmax_json_bytes = 1000\nbody_memory_bytes = 5998\n");
+    assert!(small.contains("body_memory_bytes_per_workspace gives 2999 bytes and must give at least 3000"), "{small}");
     for key in ["requests_per_minute", "tokens_per_minute", "workspace_tokens_per_minute"] {
         for number in ["0", "5000000000"] {
             let said = fault(&format!("[limits]\n{key} = {number}\n"));

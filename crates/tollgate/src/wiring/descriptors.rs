@@ -40,7 +40,7 @@ fn needed(config: &Config, processors: usize) -> u64 {
     let measures = config.server.metrics_listen.map_or(0, |_| number(config.server.metrics_max_connections));
     let waiting = workers.saturating_add(1).saturating_mul(WAITING_CONNECTIONS);
     let connections = places.saturating_add(measures).saturating_add(waiting);
-    let operations = number(config.limits.max_in_flight).min(places);
+    let operations = number(config.limits.admission.max_in_flight).min(places);
     let database = u64::from(config.storage.max_readers) + OTHER_DATABASE_CONNECTIONS;
     connections
         .saturating_add(operations.saturating_mul(PER_OPERATION))

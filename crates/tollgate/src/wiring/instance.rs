@@ -38,6 +38,7 @@ impl Instance {
         let application = Application::bind(services, settings, background.tasks.clone())
             .with_context(|| format!("{} cannot be listened on", config.server.listen))?;
         measures.watch_connections(application.connections());
+        measures.watch_admission(&application);
         let metrics = metrics_server(config, &measures)?;
         let mut presence = None;
         if !config.storage.read_only {
@@ -127,7 +128,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         wire_names: wire_names(config.server.wire_names),
         max_json_bytes: config.limits.max_json_bytes,
         draft_bounds: config.limits.draft_bounds,
-        max_in_flight: Some(config.limits.max_in_flight),
+        admission: config.limits.admission,
         connection: config.server.connection,
         body_timeout: config.limits.body_timeout,
         request_timeout: config.limits.request_timeout,

@@ -6,9 +6,12 @@ use std::time::Duration;
 use adapters_cache::{CachedKeyGrants, CachedPolicies};
 use adapters_metrics::{Kind, Metrics, OPENMETRICS, Reading, Sample};
 use adapters_storage::{Database, SeaOrmOutbox};
-use adapters_system::{DescriptorLimit, open_descriptors};
-use api_actix::{Answer, Connections, Exposition, NoRecorder, Recorder};
+use adapters_system::{DescriptorLimit, WorkerStatus, open_descriptors};
+use api_actix::{
+    AdmissionBound, AdmissionSettings, Answer, Application, Connections, Exposition, NoRecorder, Recorder,
+};
 use domain::budget::BacklogStanding;
+use domain::decision::RecordQuotaStatus;
 use domain::observability::{Meter, NoMeter, Outbox};
 use domain::rate::RateLimited;
 use domain::routing::{Endpoint, EndpointDirectory, HealthBoard, ThrottleView};
@@ -34,9 +37,8 @@ impl Measures {
             providers.sort_unstable();
             providers.dedup();
             let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), providers);
-            let most = u64::try_from(config.limits.max_in_flight).unwrap_or(u64::MAX);
-            let help = "Operations that may be at work; more are refused";
-            metrics.watch(Reading::gauge("in_flight_requests_limit", help, move || most));
+            metrics.edge().announce_bounds(AdmissionBound::ALL.map(AdmissionBound::as_str));
+            watch_limits(&metrics, config.limits.admission);
             watch_descriptors(&metrics);
             let help = "Log lines that were dropped because standard error took none";
             metrics.watch(Reading::counter("log_lines_dropped", help, || LOG.dropped_lines()));
@@ -65,6 +67,54 @@ impl Measures {
     /// Who writes all of it down.
     pub fn exposition(&self) -> Option<Arc<dyn Exposition>> {
         self.0.as_ref().map(|metrics| Arc::new(Text(Arc::clone(metrics))) as Arc<dyn Exposition>)
+    }
+
+    /// Shows the places and the memory that operations and their bodies take.
+    pub fn watch_admission(&self, application: &Application) {
+        let (memory, counts) = (application.body_memory(), application.in_flight_counts());
+        let help = "Bytes that request bodies take, packed and unpacked";
+        self.watch(|| Reading::gauge("body_memory_bytes", help, move || number(memory())));
+        self.watch(|| Reading {
+            name: "in_flight_requests_largest_share",
+            help: "Operations at work of the key, and of the workspace, that has most of them",
+            kind: Kind::Gauge,
+            read: Box::new(move || {
+                let counts = counts();
+                let shares = [("key", counts.largest_key), ("workspace", counts.largest_workspace)];
+                shares.map(|(scope, count)| labelled([("scope", scope)], number(count))).into()
+            }),
+        });
+    }
+
+    /// Shows the threads that read and filter large requests.
+    pub fn watch_workers(&self, status: impl Fn() -> WorkerStatus + Clone + Send + Sync + 'static) {
+        let (threads, busy, waiting) = (status.clone(), status.clone(), status.clone());
+        let (rejected, abandoned) = (status.clone(), status);
+        let help = "Threads that read and filter large requests";
+        self.watch(|| Reading::gauge("scan_threads", help, move || number(threads().threads)));
+        let help = "Threads that are reading or filtering a large request";
+        self.watch(|| Reading::gauge("scan_threads_busy", help, move || number(busy().busy)));
+        let help = "Large requests that wait for a thread to read or filter them";
+        self.watch(|| Reading::gauge("scan_queue_length", help, move || number(waiting().waiting)));
+        let help = "Large requests that were refused because too many of their workspace waited";
+        self.watch(|| Reading::counter("scan_queue_rejections", help, move || rejected().rejected));
+        let help = "Large requests that left the queue because their caller left or their deadline passed";
+        self.watch(|| Reading::counter("scan_queue_abandoned", help, move || abandoned().abandoned));
+    }
+
+    /// Shows the bytes that the records of workspaces take in a day.
+    pub fn watch_records(
+        &self,
+        limit: Option<u64>,
+        status: impl Fn() -> RecordQuotaStatus + Clone + Send + Sync + 'static,
+    ) {
+        let rejected = status.clone();
+        let help = "Bytes of the usage records of the workspace that wrote most today, in UTC";
+        self.watch(|| Reading::gauge("record_largest_bytes", help, move || status().largest_bytes));
+        let help = "Bytes that the usage records of one workspace may take in a day; 0 is no bound";
+        self.watch(|| Reading::gauge("record_limit_bytes", help, move || limit.unwrap_or_default()));
+        let help = "Requests refused because the usage records of their workspace took as many bytes today as they may";
+        self.watch(|| Reading::counter("record_rejections", help, move || rejected().rejected));
     }
 
     /// Shows how every endpoint is throttled.
@@ -254,6 +304,31 @@ impl Measures {
     }
 }
 
+/// Shows the bounds on operations and on their bodies.
+fn watch_limits(metrics: &Metrics, admission: AdmissionSettings) {
+    let help = "Operations that may be at work; more are refused";
+    metrics.watch(Reading::gauge("in_flight_requests_limit", help, move || number(admission.max_in_flight)));
+    metrics.watch(Reading {
+        name: "in_flight_requests_share_limit",
+        help: "Operations that may be at work for one key, and for one workspace",
+        kind: Kind::Gauge,
+        read: Box::new(move || {
+            let shares =
+                [("key", admission.max_in_flight_per_key), ("workspace", admission.max_in_flight_per_workspace)];
+            shares.map(|(scope, count)| labelled([("scope", scope)], number(count))).into()
+        }),
+    });
+    let help = "Bytes that request bodies may take; more is refused";
+    metrics.watch(Reading::gauge("body_memory_limit_bytes", help, move || number(admission.body_memory_bytes)));
+    let help = "Bytes that the request bodies of one workspace may take";
+    let share = admission.body_memory_bytes_per_workspace;
+    metrics.watch(Reading::gauge("body_memory_share_limit_bytes", help, move || number(share)));
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 /// Shows the file descriptors of the process.
 fn watch_descriptors(metrics: &Metrics) {
     let help = "Open file descriptors of the process";
@@ -308,6 +383,10 @@ impl Recorder for Edge {
 
     fn rate_limited(&self, limited: &RateLimited) {
         self.0.edge().rate_limited(limited.scope, limited.unit);
+    }
+
+    fn rejected(&self, bound: AdmissionBound) {
+        self.0.edge().rejected(bound.as_str());
     }
 }
 

@@ -31,6 +31,7 @@ pub fn settings(config: &Config) -> RouterSettings {
         unpriced: config.money.unpriced,
         budget_wait: config.limits.budget_wait,
         max_parts_in_flight: config.routing.max_parts_in_flight,
+        max_record_bytes_per_day: config.limits.workspace_record_bytes_per_day,
         models: models.collect::<HashMap<_, _>>(),
         reservation_lease: config.money.reservation_lease.unwrap_or(shipped.reservation_lease),
         ..shipped
@@ -103,15 +104,18 @@ mod tests {
     fn settings_are_those_of_the_configuration() {
         let shipped = settings(&read(""));
         let deadline = Duration::from_millis(59_750);
-        assert_eq!(shipped, RouterSettings { deadline, ..RouterSettings::new(Duration::from_mins(1)) });
+        let max_record_bytes_per_day = Some(1 << 30);
+        let expected = RouterSettings { deadline, max_record_bytes_per_day, ..RouterSettings::new(Duration::from_mins(1)) };
+        assert_eq!(shipped, expected);
         let config = read(
-            "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\n\
+            "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\nworkspace_record_bytes_per_day = 0\n\
              [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\nreservation_lease_ms = 21\n\
              [routing]\nmax_parts_in_flight = 2\n\
              [[models]]\nmodel = \"a/b\"\ncoalesce = \"shared\"\n",
         );
         let set = settings(&config);
         assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(19), UnknownUsage::Free));
+        assert_eq!(set.max_record_bytes_per_day, None, "0 is no bound");
         assert_eq!((set.max_parts_in_flight, set.budget_wait), (2, Duration::from_millis(7)));
         assert_eq!((set.token_factor.times(3), set.unpriced), (6, Unpriced::Free));
         assert_eq!(set.reservation_lease, Duration::from_millis(21));

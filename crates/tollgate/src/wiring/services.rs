@@ -1,12 +1,13 @@
 //! Use cases behind HTTP, each with the adapters that it needs.
 
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use adapters_blob::ContentMediaTypes;
 use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue};
 use adapters_storage::SeaOrmLedger;
-use adapters_system::{BlockingWorkers, LocalRateLimiter, TokioTimer};
+use adapters_system::{FairWorkers, LocalRateLimiter, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
 use domain::api_key::Authenticate;
@@ -86,7 +87,7 @@ pub async fn services(
         retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background, measures);
     }
     let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;
-    let workers: Arc<dyn Workers> = Arc::new(BlockingWorkers::new());
+    let workers = workers(config, measures)?;
     let decide = SubmitDecisionPorts {
         catalogue: catalogue(),
         provider,
@@ -107,6 +108,8 @@ pub async fn services(
     measures.watch_log(stores.database.clone());
     let directory = || Arc::clone(&endpoints);
     let submit_decision = Arc::new(SubmitDecision::new(decide, directory(), router::settings(config)));
+    let watched = Arc::clone(&submit_decision);
+    measures.watch_records(config.limits.workspace_record_bytes_per_day, move || watched.record_quota_status());
     Ok(Services {
         authenticate: Arc::new(Authenticate::new(grants, clock())),
         promote: Arc::new(promote(config, stores)),
@@ -135,12 +138,22 @@ pub async fn services(
     })
 }
 
+/// Starts the threads that read and filter large requests.
+fn workers(config: &Config, measures: &Measures) -> anyhow::Result<Arc<dyn Workers>> {
+    let threads = config.limits.scan_threads.unwrap_or_else(|| available_parallelism().map_or(2, usize::from));
+    let settings = WorkerSettings { threads, queue_per_owner: config.limits.scan_queue_per_workspace };
+    let workers = FairWorkers::start(settings).context("failed to start the threads of limits.scan_threads")?;
+    let watched = workers.clone();
+    measures.watch_workers(move || watched.status());
+    Ok(Arc::new(workers))
+}
+
 /// Where charges wait for the store; where it is only read, nothing may be sent that would have to be charged.
 fn backlog(config: &Config) -> Backlog {
     let bounds = if config.storage.read_only {
         BacklogBounds::nothing()
     } else {
-        BacklogBounds::new(config.limits.max_in_flight)
+        BacklogBounds::new(config.limits.admission.max_in_flight)
     };
     Backlog::new(bounds)
 }

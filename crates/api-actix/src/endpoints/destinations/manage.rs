@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::fields;
 use super::record::DestinationView;
-use crate::http::body::JsonBody;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::{query, segment};
@@ -83,6 +82,6 @@ fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
 }
 
 async fn body(call: &Call<'_>, payload: Payload) -> Result<(DestinationFields, Option<String>), ApiError> {
-    let body = JsonBody::read(call.request, payload, call.gateway.max_json_bytes).await?;
+    let body = call.read_json(payload).await?;
     fields::read(body.text()?)
 }

@@ -26,6 +26,13 @@ pub(crate) enum DestinationOperation {
     Delete,
 }
 
+impl DestinationOperation {
+    /// True where the operation reads a body.
+    pub(crate) fn reads_body(self) -> bool {
+        matches!(self, Self::Create | Self::Update)
+    }
+}
+
 pub(crate) async fn handle(
     operation: DestinationOperation,
     call: &Call<'_>,

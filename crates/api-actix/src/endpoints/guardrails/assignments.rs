@@ -12,7 +12,6 @@ use super::page::Part;
 use super::record::time;
 use super::{Page, id};
 use crate::endpoints::assign_keys_to_guardrail::key_hashes;
-use crate::http::body::JsonBody;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 
@@ -59,7 +58,7 @@ pub(super) async fn remove(
     authority: &ManagementKey,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let body = JsonBody::read(call.request, payload, call.gateway.max_json_bytes).await?;
+    let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
     let (actor, id) = (call.actor(authority), id(call)?);
     let remove = &call.gateway.services.guardrails.remove_keys;

@@ -1,5 +1,6 @@
 //! What is told of guardrails that were not read or changed.
 
+use domain::decision::Unfiltered;
 use domain::guardrail::{ExplainGuardrailError, GuardrailError, InvalidGuardrail};
 
 use crate::http::error::ApiError;
@@ -39,6 +40,7 @@ impl From<ExplainGuardrailError> for ApiError {
                 plain.message("There is no model of that name").metadata("nearest", nearest)
             }
             ExplainGuardrailError::NotAskable(decision) => plain.message(decision.to_string()),
+            ExplainGuardrailError::Unfiltered(Unfiltered::Lost(lost)) => Self::work_lost(lost),
             ExplainGuardrailError::Filters(_) | ExplainGuardrailError::Unfiltered(_) => plain.caused_by(error),
             ExplainGuardrailError::Store(store) => Self::store(store),
         }

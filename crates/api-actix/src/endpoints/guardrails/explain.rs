@@ -14,7 +14,6 @@ use serde_json::value::RawValue;
 
 use super::record::time;
 use super::{data, id};
-use crate::http::body::JsonBody;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
@@ -26,7 +25,7 @@ pub(super) async fn explain(
     authority: &ManagementKey,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let body = JsonBody::read(call.request, payload, call.gateway.max_json_bytes).await?;
+    let body = call.read_json(payload).await?;
     let [key_hash, inner] = read_members(body.text()?, &["key_hash", "body"])?;
     let key_hash: Option<String> = key_hash
         .map(|hash| serde_json::from_str(hash.get()).map_err(|_| ApiError::invalid("key_hash must be a string")))

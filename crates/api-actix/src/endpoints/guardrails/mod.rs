@@ -19,7 +19,6 @@ use domain::api_key::Principal;
 use domain::guardrail::GuardrailDraft;
 use serde::Serialize;
 
-use crate::http::body::JsonBody;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 use crate::http::json_members::read_object;
@@ -39,6 +38,13 @@ pub(crate) enum GuardrailOperation {
     Explain,
     ListAssignedKeys,
     RemoveKeys,
+}
+
+impl GuardrailOperation {
+    /// True where the operation reads a body.
+    pub(crate) fn reads_body(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Explain | Self::RemoveKeys)
+    }
 }
 
 pub(crate) async fn handle(
@@ -87,7 +93,7 @@ fn id<'a>(call: &Call<'a>) -> Result<std::borrow::Cow<'a, str>, ApiError> {
 
 /// The record, or the change to one, that the body holds.
 async fn draft(call: &Call<'_>, payload: Payload) -> Result<GuardrailDraft, ApiError> {
-    let body = JsonBody::read(call.request, payload, call.gateway.max_json_bytes).await?;
+    let body = call.read_json(payload).await?;
     let record = read_object(body.text()?)?;
     Ok(GuardrailDraft::read(&record)?)
 }

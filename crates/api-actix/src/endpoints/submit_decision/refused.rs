@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_web::http::header::HeaderName;
 use chrono::SecondsFormat;
 use domain::budget::{BudgetScope, Overspent};
-use domain::decision::{FailedAttempts, RoutingFunnel, SubmitDecisionError};
+use domain::decision::{FailedAttempts, RoutingFunnel, SubmitDecisionError, Unfiltered};
 use domain::error::ErrorKind;
 use domain::guardrail::filter::Finding;
 use domain::money::Usd;
@@ -52,7 +52,16 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             .retry_after(endpoints.retry_in)
             .metadata("retry_after_seconds", whole_seconds(endpoints.retry_in))
             .metadata("routing_funnel", funnel_view(funnel)),
+        SubmitDecisionError::RecordsFull(full) => plain
+            .message(full.to_string())
+            .retry_after(full.resets_in)
+            .metadata("scope", "workspace")
+            .metadata("unit", "record_bytes")
+            .metadata("limit", full.limit)
+            .metadata("used", full.used)
+            .metadata("resets_at", full.resets_at.to_rfc3339_opts(SecondsFormat::Secs, true)),
         SubmitDecisionError::Attempts(failed) => failed_attempts(plain, &failed, now_ms),
+        SubmitDecisionError::Unfiltered(Unfiltered::Lost(lost)) => ApiError::work_lost(lost),
         SubmitDecisionError::Unfiltered(_) | SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_) => {
             plain.caused_by(error)
         }

@@ -112,6 +112,11 @@ fn a_request_that_filters_did_not_end_with_says_what_that_means() {
         let error = refusal(SubmitDecisionError::Unfiltered(why), 0);
         assert_eq!((error.status().as_u16(), error.view().message), (status, message), "{why:?}");
     }
+    let full = refusal(SubmitDecisionError::Unfiltered(Unfiltered::Lost(WorkLost::QueueFull)), 0);
+    let view = full.view();
+    assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_secs(1))));
+    assert_eq!((&view.metadata["scope"], &view.metadata["unit"]), (&"workspace".into(), &"queued_scans".into()));
+    assert!(view.message.contains("too many large requests of this workspace"), "{}", view.message);
 }
 
 #[test]

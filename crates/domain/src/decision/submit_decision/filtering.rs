@@ -10,7 +10,8 @@ use super::router::Router;
 use crate::decision::{CallerPresence, Inquiry, SubmitDecisionError, Unfiltered};
 use crate::guardrail::filter::{Aliases, Blocked, Filtered};
 use crate::guardrail::{FilterAction, Policy};
-use crate::system::WorkLost;
+use crate::ids::WorkspaceId;
+use crate::system::{Cancelled, WorkLost, WorkOwner};
 
 /// Bytes times filters up to which an inquiry is looked through where it is asked for: prose takes less than a millisecond
 /// under all filters that come with the service, the worst text that was found, and a pattern that matches everywhere,
@@ -28,7 +29,7 @@ impl Router {
         &self,
         policy: Option<&Arc<Policy>>,
         asked: &Arc<Inquiry>,
-        caller: &Arc<dyn CallerPresence>,
+        (owner, caller): (WorkspaceId, &Arc<dyn CallerPresence>),
         began: Duration,
     ) -> Result<Filtered, SubmitDecisionError> {
         let Some(policy) = policy else {
@@ -38,7 +39,7 @@ impl Router {
             policy.filter(asked)
         } else {
             // Boxed, so that requests which never come here do not carry its state.
-            Box::pin(self.filter_in_time(policy, asked, caller, began)).await?
+            Box::pin(self.filter_in_time(policy, asked, (owner, caller), began)).await?
         };
         let filtered = sifted.inspect_err(|_| self.ports.meter.filtered(FilterAction::Block.as_str()))?;
         filtered.findings.iter().for_each(|finding| self.ports.meter.filtered(finding.action.as_str()));
@@ -49,21 +50,29 @@ impl Router {
         &self,
         policy: &Arc<Policy>,
         asked: &Arc<Inquiry>,
-        caller: &Arc<dyn CallerPresence>,
+        (owner, caller): (WorkspaceId, &Arc<dyn CallerPresence>),
         began: Duration,
     ) -> Result<Sifted, Unfiltered> {
         let spent = self.ports.clock.monotonic().saturating_sub(began);
         let late = self.ports.timer.sleep(self.settings.deadline.saturating_sub(spent));
-        match select(Box::pin(self.filter_elsewhere(policy, asked)), select(caller.left(), late)).await {
+        let owner = WorkOwner::Workspace(owner);
+        // Where the caller leaves or the deadline passes, the scan is dropped, and so cancelled.
+        match select(Box::pin(self.filter_elsewhere(owner, policy, asked)), select(caller.left(), late)).await {
             Either::Left((sifted, _)) => sifted.map_err(Unfiltered::Lost),
             Either::Right((Either::Left(_), _)) => Err(Unfiltered::CallerGone),
             Either::Right((Either::Right(_), _)) => Err(Unfiltered::TimedOut),
         }
     }
 
-    async fn filter_elsewhere(&self, policy: &Arc<Policy>, asked: &Arc<Inquiry>) -> Result<Sifted, WorkLost> {
+    async fn filter_elsewhere(
+        &self,
+        owner: WorkOwner,
+        policy: &Arc<Policy>,
+        asked: &Arc<Inquiry>,
+    ) -> Result<Sifted, WorkLost> {
         let (policy, asked) = (Arc::clone(policy), Arc::clone(asked));
-        self.ports.workers.get(move || policy.filter(&asked)).await
+        let filtered = self.ports.workers.get(owner, move |cancel| policy.filter_until(&asked, cancel)).await?;
+        filtered.map_err(|Cancelled| WorkLost::Stopped)
     }
 }
 
@@ -76,7 +85,7 @@ impl SubmitDecision {
         if is_prompt(policy, asked) {
             return Ok(policy.filter(asked));
         }
-        self.router.filter_elsewhere(policy, asked).await.map_err(Unfiltered::Lost)
+        self.router.filter_elsewhere(WorkOwner::System, policy, asked).await.map_err(Unfiltered::Lost)
     }
 }
 

@@ -9,6 +9,7 @@ use super::router::Router;
 use crate::decision::RequestLabels;
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
+use crate::system::{CancelFlag, WorkOwner};
 
 /// Bytes times filters up to which labels are filtered on the thread that serves the request.
 const INLINE: usize = 128 << 10;
@@ -38,7 +39,11 @@ impl Router {
         let spent = self.ports.clock.monotonic().saturating_sub(began);
         let late = self.ports.timer.sleep(self.settings.deadline.saturating_sub(spent));
         let (policy, labels) = (Arc::clone(policy), labels.clone());
-        let redacted = Box::pin(self.ports.workers.get(move || policy.redact_labels(&labels)));
+        let redacted = {
+            let owner = WorkOwner::Workspace(workspace_id);
+            let redact = move |cancel: &CancelFlag| policy.redact_labels_until(&labels, cancel);
+            Box::pin(self.ports.workers.get(owner, redact))
+        };
         match select(redacted, late).await {
             Either::Left((Ok(redacted), _)) => Some(redacted),
             Either::Left((Err(_), _)) | Either::Right(_) => Some(RequestLabels::default()),

@@ -79,6 +79,7 @@ impl Router {
             self.ports.backlog.keep(Settlement { record, messages }, reserved, &error);
             return Err(error.into());
         }
+        self.record_quota.add(&record);
         charged(&*self.ports.meter, &record, reserved);
         Ok(())
     }

@@ -13,6 +13,7 @@ use super::attempt_log::AttemptLog;
 use super::part::{Course, PartEnd};
 use super::plan::{MAX_PARTS, Part, Precedence, plan};
 use super::purse::{Payers, Purse};
+use super::record_quota::RecordQuota;
 use super::target::Target;
 use crate::decision::{
     CallerPresence, DecisionRequest, Inquiry, RouterSettings, RoutingFunnel, SubmitDecisionError, Unpriced,
@@ -28,6 +29,7 @@ pub(super) struct Router {
     pub(super) ports: SubmitDecisionPorts,
     pub(super) endpoints: Arc<EndpointDirectory>,
     pub(super) settings: RouterSettings,
+    pub(super) record_quota: RecordQuota,
 }
 
 /// Where a request goes.

@@ -30,6 +30,7 @@ mod hedging;
 mod models;
 mod parts;
 mod racing;
+mod records;
 mod sharing_money;
 mod stage;
 mod thrift;

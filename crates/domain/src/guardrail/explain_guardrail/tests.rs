@@ -14,7 +14,7 @@ use crate::money::{Price, Usd};
 use crate::observability::{NoBroadcast, NoMeter};
 use crate::rate::RateLimits;
 use crate::routing::{DataPolicy, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, TokenPrices};
-use crate::system::{InPlace, MockTimer, MockWorkers, WorkLost, Workers};
+use crate::system::{InPlace, MockTimer, MockWorkers, WorkLost, WorkOwner, Workers};
 use crate::testing::{FixedClock, FixedSecrets, MemoryCatalogue, MemoryStore, ScriptedRandomness, SequentialIds};
 use crate::workspace::WorkspaceRepository;
 
@@ -248,7 +248,7 @@ async fn a_large_request_is_looked_through_elsewhere_and_nothing_is_told_where_t
         [(Err(WorkLost::Panicked), ErrorKind::Internal), (Err(WorkLost::Stopped), ErrorKind::Unavailable)]
     {
         let mut workers = MockWorkers::new();
-        workers.expect_run().times(1).returning(move |_| end);
+        workers.expect_run().withf(|owner, _| *owner == WorkOwner::System).times(1).returning(move |_, _| end);
         let stage = Stage { workers: Arc::new(workers), ..Stage::new().await };
         let redacting = r#"{"name":"g","content_filter_builtins":[{"slug":"email","action":"redact"}]}"#;
         let guardrail = stage.guardrail(redacting).await;

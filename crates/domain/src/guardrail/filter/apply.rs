@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::attachment;
+use super::compile::Search;
 use super::documents::{self, Body, Document, Place};
 use super::scan::{Form, Found, Node, Scan};
 use super::{Aliases, Blocked, CompiledFilters, paths, rewrite};
@@ -11,6 +12,7 @@ use crate::decision::{Asset, Attachments, Inquiry, Questions};
 use crate::guardrail::FilterAction;
 use crate::ids::GuardrailId;
 use crate::json::Json;
+use crate::system::{CancelFlag, Cancelled};
 
 /// The label of an image or another medium that no filter can read.
 pub const UNREADABLE_ATTACHMENT: &str = "UNREADABLE_ATTACHMENT";
@@ -50,9 +52,30 @@ impl CompiledFilters {
     /// over neighbours. What comes back is what may be sent; whatever nothing was found in is in it byte for byte.
     ///
     /// # Errors
-    /// The first match of a filter that blocks, a medium beside a filter that blocks or redacts and cannot read it, and
-    /// what cannot be redacted without becoming something else.
+    /// As [`Self::apply_until`].
     pub fn apply(&self, inquiry: &Arc<Inquiry>) -> Result<Filtered, Blocked> {
+        // A flag that nobody holds is never cancelled. If it were, nothing would be let through.
+        let applied = self.apply_until(inquiry, &CancelFlag::default());
+        applied.unwrap_or_else(|Cancelled| Err(self.blocked(0, "", "", Node::nowhere(), &[])))
+    }
+
+    /// As [`Self::apply`], until it is cancelled. The flag is checked at every name and value, before each filter, and
+    /// at each match.
+    ///
+    /// # Errors
+    /// Cancelled. Inside: the first match of a filter that blocks, a medium beside a filter that blocks or redacts and cannot read
+    /// it, and what cannot be redacted without becoming something else.
+    pub fn apply_until(
+        &self,
+        inquiry: &Arc<Inquiry>,
+        cancel: &CancelFlag,
+    ) -> Result<Result<Filtered, Blocked>, Cancelled> {
+        let applied = self.applied(inquiry, Search::new(self, cancel));
+        // Once cancelled, what was found may be incomplete.
+        if cancel.is_cancelled() { Err(Cancelled) } else { Ok(applied) }
+    }
+
+    fn applied(&self, inquiry: &Arc<Inquiry>, search: Search<'_>) -> Result<Filtered, Blocked> {
         if self.filters.is_empty() {
             let (inquiry, aliases) = (Arc::clone(inquiry), Aliases::default());
             return Ok(Filtered { inquiry, aliases, findings: Vec::new() });
@@ -65,7 +88,7 @@ impl CompiledFilters {
                 self.unreadable(&document.root, None, &mut findings)?;
                 continue;
             };
-            let mut found = Scan::of(self, text, *form, false);
+            let mut found = Scan::of(search, text, *form, false);
             has_medium |= found.medium.is_some();
             if found.medium.is_some_and(|medium| found.block.is_none_or(|(_, node)| medium.start < node.start)) {
                 self.unreadable(&document.root, Some((text, &found)), &mut findings)?;
@@ -81,7 +104,7 @@ impl CompiledFilters {
                     return Err(self.blocked(first.filter, text, &document.root, first.node, &found.keys));
                 }
                 if let Some(first) = redactions.first().cloned() {
-                    let text = self.redact(document, text, *form, redactions, &found)?;
+                    let text = self.redact(search, document, (text, *form), redactions, &found)?;
                     redacted.push(Redacted { document, text, filter: first.filter });
                 }
             }
@@ -115,9 +138,9 @@ impl CompiledFilters {
     /// The text without what is to be redacted.
     fn redact(
         &self,
+        search: Search<'_>,
         document: &Document<'_>,
-        text: &str,
-        form: Form<'_>,
+        (text, form): (&str, Form<'_>),
         redactions: Vec<super::scan::Redaction>,
         found: &Found,
     ) -> Result<String, Blocked> {
@@ -128,7 +151,7 @@ impl CompiledFilters {
         };
         let mut clean = rewrite::rewrite(self, text, redactions).map_err(|_| refused())?;
         for _ in 0..MAX_TURNS {
-            let again = Scan::of(self, &clean, form, true);
+            let again = Scan::of(search, &clean, form, true);
             if let Some((filter, node)) = again.block {
                 return Err(self.blocked(filter, &clean, &document.root, node, &again.keys));
             }

@@ -1,6 +1,6 @@
 //! Filters of several guardrails, checked and ready for use.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use regex::{RegexSet, RegexSetBuilder};
@@ -11,6 +11,7 @@ use super::text::{View, Views};
 use super::{InvalidFilters, label};
 use crate::guardrail::{BuiltinFilter, FilterAction, GuardrailRules};
 use crate::ids::GuardrailId;
+use crate::system::CancelFlag;
 
 /// Most patterns of its own that one guardrail has.
 const MAX_PATTERNS: usize = 64;
@@ -159,6 +160,64 @@ impl CompiledFilters {
         places(FilterAction::Block).or_else(|| places(FilterAction::Redact))
     }
 
+    /// Returns the action of a filter.
+    pub(super) fn action(&self, filter: usize) -> Option<FilterAction> {
+        self.filters.get(filter).map(|filter| filter.action)
+    }
+
+    /// Returns the placeholder that a match lies in, as an earlier redaction wrote it. `name_end` is the end of the name
+    /// that holds the match: a redacted name may end with a number that keeps it distinct.
+    pub(super) fn placeholder_at(
+        &self,
+        text: &str,
+        place: &Range<usize>,
+        name_end: Option<usize>,
+    ) -> Option<Placeholder> {
+        const MAX_DIGITS: usize = 7;
+        let longest = self.placeholders.iter().map(String::len).max().unwrap_or_default();
+        let bytes = text.as_bytes();
+        let from = place.start.saturating_sub(longest + 1 + MAX_DIGITS);
+        let open = bytes.get(from..=place.start)?.iter().rposition(|byte| *byte == b'[')? + from;
+        let known = self.placeholders.iter().find(|known| text[open..].starts_with(known.as_str()))?;
+        let end = open + known.len();
+        if place.end <= end {
+            return Some(Placeholder::Whole);
+        }
+        let digits = text.get(end..name_end?)?.strip_prefix(' ')?;
+        let is_number = (1..=MAX_DIGITS).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0');
+        let number = if is_number { digits.parse().ok()? } else { return None };
+        (number > 1).then_some(Placeholder::Numbered(number))
+    }
+}
+
+/// Filters at work for as long as their result is wanted. After a cancellation what they give is incomplete, and its
+/// user must discard it.
+#[derive(Clone, Copy)]
+pub(super) struct Search<'f> {
+    filters: &'f CompiledFilters,
+    cancel: &'f CancelFlag,
+}
+
+impl Deref for Search<'_> {
+    type Target = CompiledFilters;
+
+    fn deref(&self) -> &CompiledFilters {
+        self.filters
+    }
+}
+
+impl<'f> Search<'f> {
+    pub(super) fn new(filters: &'f CompiledFilters, cancel: &'f CancelFlag) -> Self {
+        Self { filters, cancel }
+    }
+
+    /// True once the result is not wanted any more.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
     /// Gives every match of every filter in a text, in places of its source, in no certain order. The same match may
     /// come twice, by the text as it is read and by the text as it looks.
     pub(super) fn each(
@@ -190,6 +249,9 @@ impl CompiledFilters {
         hint: Hint,
         found: &mut dyn FnMut(usize, Range<usize>),
     ) {
+        if self.is_cancelled() {
+            return;
+        }
         let looks = views.looks();
         self.each_custom(&views.plain, found);
         if let Some(folded) = &views.folded {
@@ -198,6 +260,9 @@ impl CompiledFilters {
         let subject = Subject { text: &looks.text, source, hint, joints };
         let digits = self.builtins.digits(subject);
         for (slug, place) in self.builtins.all() {
+            if self.is_cancelled() {
+                return;
+            }
             builtin::each(*slug, subject, &digits, &mut |span| found(*place, looks.map.source(span)));
             if *slug == BuiltinFilter::RegexPromptInjection && views.folded.is_some() {
                 let read = views.unescaped();
@@ -208,9 +273,12 @@ impl CompiledFilters {
 
     fn each_custom(&self, view: &View<'_>, found: &mut dyn FnMut(usize, Range<usize>)) {
         for customs in &self.customs {
+            if self.is_cancelled() {
+                return;
+            }
             for index in &customs.set.matches(&view.text) {
                 let Some((pattern, place)) = customs.patterns.get(index) else { continue };
-                pattern.each(&view.text, |span| found(*place, view.map.source(span)));
+                pattern.each(&view.text, self.cancel, |span| found(*place, view.map.source(span)));
             }
         }
     }
@@ -227,7 +295,7 @@ impl CompiledFilters {
             self.customs.iter().flat_map(|customs| customs.patterns.iter()).find(|(_, place)| *place == filter);
         if let Some((pattern, _)) = custom {
             for view in [Some(&views.plain), views.folded.as_ref()].into_iter().flatten() {
-                pattern.each(&view.text, |span| found(view.map.source(span)));
+                pattern.each(&view.text, self.cancel, |span| found(view.map.source(span)));
             }
         }
         let looks = views.looks();
@@ -236,37 +304,6 @@ impl CompiledFilters {
         for (slug, _) in self.builtins.all().iter().filter(|(_, place)| *place == filter) {
             builtin::each(*slug, subject, &digits, &mut |span| found(looks.map.source(span)));
         }
-    }
-
-    /// Returns the action of a filter.
-    pub(super) fn action(&self, filter: usize) -> Option<FilterAction> {
-        self.filters.get(filter).map(|filter| filter.action)
-    }
-
-    /// Returns the placeholder that a match lies in, as an earlier redaction wrote it. `name_end` is the end of the name
-    /// that holds the match: a redacted name may end with a number that keeps it distinct.
-    pub(super) fn placeholder_at(
-        &self,
-        text: &str,
-        place: &Range<usize>,
-        name_end: Option<usize>,
-    ) -> Option<Placeholder> {
-        const MAX_DIGITS: usize = 7;
-        let longest = self.placeholders.iter().map(String::len).max().unwrap_or_default();
-        let bytes = text.as_bytes();
-        let from = place.start.saturating_sub(longest + 1 + MAX_DIGITS);
-        let open = bytes.get(from..=place.start)?.iter().rposition(|byte| *byte == b'[')? + from;
-        let known = self.placeholders.iter().find(|known| text[open..].starts_with(known.as_str()))?;
-        let end = open + known.len();
-        if place.end <= end {
-            return Some(Placeholder::Whole);
-        }
-        let digits = text.get(end..name_end?)?.strip_prefix(' ')?;
-        let is_number = (1..=MAX_DIGITS).contains(&digits.len())
-            && digits.bytes().all(|byte| byte.is_ascii_digit())
-            && !digits.starts_with('0');
-        let number = if is_number { digits.parse().ok()? } else { return None };
-        (number > 1).then_some(Placeholder::Numbered(number))
     }
 }
 

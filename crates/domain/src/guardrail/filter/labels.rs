@@ -1,11 +1,13 @@
 //! Redaction of the labels of a request, for destinations of traces.
 
 use super::CompiledFilters;
+use super::compile::Search;
 use super::media::Media;
 use super::scan::{Form, Scan};
 use crate::decision::RequestLabels;
 use crate::guardrail::FilterAction;
 use crate::json::Json;
+use crate::system::CancelFlag;
 
 /// Members of `trace` that are ids. Two requests must not come to share one because the same was redacted in both, and
 /// a hash of one would tell who guesses right.
@@ -28,14 +30,22 @@ impl CompiledFilters {
     /// Returns the labels with every match replaced. A label that cannot be redacted is left out, as is an id that
     /// matched.
     pub fn redact_labels(&self, labels: &RequestLabels) -> RequestLabels {
-        let text = |label: &Option<String>| self.redacted(label.as_deref()?, Form::Text);
+        self.redact_labels_until(labels, &CancelFlag::default())
+    }
+
+    /// As [`Self::redact_labels`], until it is cancelled: the remaining labels are left out then.
+    pub fn redact_labels_until(&self, labels: &RequestLabels, cancel: &CancelFlag) -> RequestLabels {
+        let search = Search::new(self, cancel);
+        let text = |label: &Option<String>| search.redacted(label.as_deref()?, Form::Text);
         RequestLabels {
             session_id: text(&labels.session_id),
             user: text(&labels.user),
-            trace: labels.trace.as_ref().and_then(|trace| self.redacted_trace(trace)),
+            trace: labels.trace.as_ref().and_then(|trace| search.redacted_trace(trace)),
         }
     }
+}
 
+impl Search<'_> {
     fn redacted_trace(&self, trace: &Json) -> Option<Json> {
         let redacted = Json::parse(&self.redacted(trace.text(), Form::Json(Media::Ignored))?).ok()?;
         let (before, after) = (trace.members()?, redacted.members()?);
@@ -49,11 +59,14 @@ impl CompiledFilters {
         Some(Json::object(kept.map(|(_, (name, value))| (name.as_str(), value.text()))))
     }
 
-    /// The text with every match replaced; `None` where that has no end.
+    /// The text with every match replaced; `None` where that has no end or is cancelled.
     fn redacted(&self, text: &str, form: Form<'_>) -> Option<String> {
         let mut clean = text.to_owned();
         for turn in 0..=MAX_TURNS {
-            let found = Scan::of(self, &clean, form, turn > 0);
+            let found = Scan::of(*self, &clean, form, turn > 0);
+            if self.is_cancelled() {
+                return None;
+            }
             if found.redactions.is_empty() {
                 return Some(clean);
             }

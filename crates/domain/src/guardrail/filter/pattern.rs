@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use regex::{Regex, RegexBuilder};
 
+use crate::system::CancelFlag;
+
 /// Most characters of a pattern.
 pub(super) const MAX_CHARS: usize = 10_000;
 /// Most bytes that one compiled pattern takes.
@@ -45,10 +47,11 @@ impl Pattern {
         Ok(Self { regex })
     }
 
-    /// Gives every match that is not empty, in order. Takes time linear in the text, whatever the pattern.
-    pub(super) fn each(&self, text: &str, mut found: impl FnMut(Range<usize>)) {
+    /// Gives every match that is not empty, in order, until it is cancelled. Takes time linear in the text, whatever
+    /// the pattern.
+    pub(super) fn each(&self, text: &str, cancel: &CancelFlag, mut found: impl FnMut(Range<usize>)) {
         let (mut at, mut count, mut vain) = (0, 0, 0);
-        while at <= text.len() {
+        while at <= text.len() && !cancel.is_cancelled() {
             let next = if count < FOLLOWED { self.followed(text, at) } else { self.nearby(text, at, &mut vain) };
             let Some(next) = next else { return };
             count += 1;
@@ -176,7 +179,7 @@ mod tests {
 
     fn found<'t>(pattern: &str, text: &'t str) -> Vec<&'t str> {
         let mut all = Vec::new();
-        Pattern::compile(pattern).unwrap().each(text, |span| all.push(&text[span]));
+        Pattern::compile(pattern).unwrap().each(text, &CancelFlag::default(), |span| all.push(&text[span]));
         all
     }
 

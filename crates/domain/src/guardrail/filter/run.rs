@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::CompiledFilters;
+use super::compile::Search;
 use super::builtin::Source;
 use super::scan::{Found, Node, Redaction};
 use super::text::{Views, ends};
@@ -38,7 +38,7 @@ impl<'t> Run<'t> {
     pub(super) fn add(
         &mut self,
         piece: Piece<'t>,
-        filters: &CompiledFilters,
+        filters: Search<'_>,
         text: &'t str,
         found: &mut Found,
         again: bool,
@@ -60,7 +60,7 @@ impl<'t> Run<'t> {
     }
 
     /// Looks through what has come together, and begins anew.
-    pub(super) fn flush(&mut self, filters: &CompiledFilters, text: &str, found: &mut Found, again: bool) {
+    pub(super) fn flush(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
         if self.pieces.len() > 1 {
             let mut spans = Vec::new();
             let folded = self.pieces.iter().any(|piece| piece.views.folded.is_some());
@@ -84,7 +84,7 @@ impl<'t> Run<'t> {
         self.pieces.clear();
     }
 
-    fn look(&self, filters: &CompiledFilters, source: Source, between: &str, folded: bool, spans: &mut Vec<Spanning>) {
+    fn look(&self, filters: Search<'_>, source: Source, between: &str, folded: bool, spans: &mut Vec<Spanning>) {
         let mut joined = String::new();
         let mut starts = Vec::with_capacity(self.pieces.len());
         for piece in &self.pieces {
@@ -116,7 +116,7 @@ impl<'t> Run<'t> {
         if from < to { view.map.source(from..to) } else { 0..0 }
     }
 
-    fn record(&self, filters: &CompiledFilters, text: &str, found: &mut Found, span: &Spanning, again: bool) {
+    fn record(&self, filters: Search<'_>, text: &str, found: &mut Found, span: &Spanning, again: bool) {
         let Some(filter) = filters.filters.get(span.filter) else { return };
         let places = span.first..=span.last;
         let fragments = places.clone().map(|place| {

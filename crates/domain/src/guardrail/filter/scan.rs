@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::builtin::{Hint, Source};
-use super::compile::Placeholder;
+use super::compile::{Placeholder, Search};
 use super::media::Media;
 use super::run::{Piece, Run};
 use super::text::Views;
 use super::tokens::{Token, Tokens, content};
-use super::{CompiledFilters, number};
+use super::number;
 use crate::decision::{Question, QuestionKind};
 use crate::guardrail::FilterAction;
 
@@ -193,7 +193,7 @@ impl Frame<'_> {
 
 /// Looks through a text.
 pub(super) struct Scan<'f, 't> {
-    filters: &'f CompiledFilters,
+    filters: Search<'f>,
     text: &'t str,
     form: Form<'f>,
     /// True where what stands in for earlier matches is nobody's match.
@@ -205,8 +205,8 @@ pub(super) struct Scan<'f, 't> {
 }
 
 impl<'f, 't> Scan<'f, 't> {
-    /// `again`: the text has been redacted before.
-    pub(super) fn of(filters: &'f CompiledFilters, text: &'t str, form: Form<'f>, again: bool) -> Found {
+    /// `again`: the text has been redacted before. What is found is incomplete once the search is cancelled.
+    pub(super) fn of(filters: Search<'f>, text: &'t str, form: Form<'f>, again: bool) -> Found {
         let found = Found { tallies: vec![Tally::default(); filters.filters.len()], ..Found::default() };
         let wants_hints = filters.wants_hints();
         let media = match form {
@@ -230,6 +230,9 @@ impl<'f, 't> Scan<'f, 't> {
         let text = self.text;
         let mut frames: Vec<Frame<'t>> = Vec::new();
         for (token, span) in Tokens::of(text) {
+            if self.filters.is_cancelled() {
+                return;
+            }
             if !matches!(token, Token::Key | Token::Close)
                 && let Some(frame) = frames.last_mut()
                 && !frame.is_object

@@ -2,6 +2,7 @@
 
 mod actions;
 mod attachments;
+mod cancellation;
 mod corpus;
 mod evasions;
 mod labels;

@@ -6,7 +6,7 @@ use super::*;
 use crate::decision::Unfiltered;
 use crate::guardrail::{ContentFilter, FilterAction, GuardrailRules};
 use crate::observability::{Exchange, MockBroadcast, MockMeter};
-use crate::system::{InPlace, MockWorkers, Work, WorkLost};
+use crate::system::{InPlace, MockWorkers, Work, WorkLost, WorkOwner};
 
 /// One filter, or eight, may look through so many bytes where it is asked for.
 const PROMPT: usize = 16 << 10;
@@ -32,7 +32,7 @@ fn nobody() -> MockWorkers {
 
 fn losing(end: Result<(), WorkLost>) -> MockWorkers {
     let mut workers = MockWorkers::new();
-    workers.expect_run().times(1).returning(move |_| end);
+    workers.expect_run().times(1).returning(move |_, _| end);
     workers
 }
 
@@ -41,7 +41,7 @@ struct Busy;
 
 #[async_trait]
 impl Workers for Busy {
-    async fn run(&self, _: Work) -> Result<(), WorkLost> {
+    async fn run(&self, _: WorkOwner, _: Work) -> Result<(), WorkLost> {
         std::future::pending().await
     }
 }
@@ -60,7 +60,7 @@ async fn a_small_inquiry_is_looked_through_where_it_is_asked_for() {
 #[tokio::test]
 async fn a_large_one_is_handed_on_and_what_comes_back_is_sent() {
     let mut workers = MockWorkers::new();
-    workers.expect_run().times(1).returning(|work| {
+    workers.expect_run().times(1).withf(|owner, _| *owner == WorkOwner::Workspace(WorkspaceId::from_uuid(SequentialIds::uuid(900)))).returning(|_, work| {
         work();
         Ok(())
     });
@@ -105,6 +105,7 @@ async fn where_no_filter_applies_nothing_is_handed_on_however_large() {
 #[rstest]
 #[case(Err(WorkLost::Panicked), ErrorKind::Internal)]
 #[case(Err(WorkLost::Stopped), ErrorKind::Unavailable)]
+#[case(Err(WorkLost::QueueFull), ErrorKind::RateLimited)]
 #[case(Ok(()), ErrorKind::Unavailable)]
 #[tokio::test]
 async fn what_was_not_looked_through_is_not_sent(#[case] end: Result<(), WorkLost>, #[case] kind: ErrorKind) {

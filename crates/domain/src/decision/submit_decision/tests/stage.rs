@@ -188,6 +188,10 @@ pub(super) async fn settle() {
 }
 
 impl World {
+    pub(super) fn record_quota_status(&self) -> RecordQuotaStatus {
+        self.submit.record_quota_status()
+    }
+
     /// How often the length of what would be sent was asked for.
     pub(super) fn measured(&self) -> usize {
         self.stage.1.load(Ordering::Relaxed)

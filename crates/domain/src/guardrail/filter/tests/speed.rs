@@ -79,7 +79,7 @@ fn deep_nesting() {
     let depth = 10_000;
     let deep = format!("{}\"a@example.com\"{}", "[".repeat(depth), "]".repeat(depth));
     let found = super::super::scan::Scan::of(
-        &everything(Flag),
+        super::super::compile::Search::new(&everything(Flag), &crate::system::CancelFlag::default()),
         &deep,
         super::super::scan::Form::Json(super::super::media::Media::Ignored),
         false,

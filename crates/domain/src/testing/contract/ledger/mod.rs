@@ -42,6 +42,7 @@ suite! {
         what_is_released_is_there_again,
         whoever_is_gone_is_charged_all_the_same,
         messages_are_put_out_once,
+        bytes_of_records_are_counted_by_workspace_and_day,
         // periods
         a_day_ends_at_midnight,
         a_week_begins_on_monday,

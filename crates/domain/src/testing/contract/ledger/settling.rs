@@ -144,3 +144,30 @@ pub(super) async fn a_cost_that_is_not_that_of_its_tokens_is_told(stores: &Store
     assert_eq!((found.expected, found.found), (usd(33), usd(34)));
     assert!(found.what.contains(id(3).as_str()), "{found:?}");
 }
+
+pub(super) async fn bytes_of_records_are_counted_by_workspace_and_day(stores: &Stores) {
+    furnish(stores).await;
+    let counted = async |number| stores.ledger.recorded_bytes(workspace_id(number)).await.unwrap();
+    assert_eq!((counted(1).await, counted(2).await), (0, 0));
+    let trace = Json::object([("note", Json::string(&"x".repeat(10_000)).text())]);
+    let at = utc("2026-07-15T12:00:00Z");
+    let large = UsageRecord { trace: Some(trace), ..record(1, payer(1), 1, at) };
+    let small = record(2, payer(2), 1, at);
+    assert!(large.stored_bytes() > small.stored_bytes() + 10_000);
+    settle(stores, large.clone()).await;
+    settle(stores, large.clone()).await;
+    settle(stores, small.clone()).await;
+    assert_eq!(counted(1).await, large.stored_bytes(), "a record counts once");
+    assert_eq!(counted(2).await, small.stored_bytes());
+    let more: Vec<UsageRecord> = (3..9).map(|number| record(number, payer(1), 1, at)).collect();
+    join_all(more.iter().cloned().map(|record| settle(stores, record))).await;
+    let sum = large.stored_bytes() + more.iter().map(UsageRecord::stored_bytes).sum::<u64>();
+    assert_eq!(counted(1).await, sum, "none is lost among those at once");
+    stores.clock.set(utc("2026-07-15T23:59:59.999Z"));
+    assert_eq!(counted(1).await, sum);
+    stores.clock.set(utc("2026-07-16T00:00:00Z"));
+    assert_eq!(counted(1).await, 0, "another day begins at zero");
+    let next = record(9, payer(1), 1, at);
+    settle(stores, next.clone()).await;
+    assert_eq!(counted(1).await, next.stored_bytes(), "the store's day counts, not that of the charge");
+}

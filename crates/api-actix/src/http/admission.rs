@@ -1,0 +1,147 @@
+//! Places for operations in flight, shared fairly among keys and workspaces.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::api_key::ApiKeyHash;
+use domain::error::ErrorKind;
+use domain::ids::WorkspaceId;
+
+use super::admission_bound::{AdmissionBound, AdmissionSettings, Owner, over_share, subtract};
+use super::body_memory::BodyLease;
+use super::error::ApiError;
+use super::recorder::Recorder;
+
+/// Counts operations in flight.
+pub(crate) struct Admission {
+    settings: AdmissionSettings,
+    taken: Mutex<Counts>,
+    recorder: Arc<dyn Recorder>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    all: usize,
+    keys: HashMap<ApiKeyHash, usize>,
+    workspaces: HashMap<WorkspaceId, usize>,
+}
+
+/// The places that are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InFlightCounts {
+    /// By the key that has most.
+    pub largest_key: usize,
+    /// By the workspace that has most.
+    pub largest_workspace: usize,
+}
+
+impl Admission {
+    pub(crate) fn new(settings: AdmissionSettings, recorder: Arc<dyn Recorder>) -> Self {
+        Self { settings, taken: Mutex::default(), recorder }
+    }
+
+    /// Rejects a request of anybody where all places are taken, before anything is done for it.
+    ///
+    /// # Errors
+    /// 503.
+    pub(crate) fn check_all(&self) -> Result<(), ApiError> {
+        let is_full = self.lock().all >= self.settings.max_in_flight;
+        if is_full { Err(self.reject(AdmissionBound::InFlight)) } else { Ok(()) }
+    }
+
+    /// Rejects a request that could take no place now, before its body is read.
+    ///
+    /// # Errors
+    /// 429 where the caller's own share is taken, 503 where all places are.
+    pub(crate) fn check(&self, owner: Owner) -> Result<(), ApiError> {
+        let exceeded = self.exceeded(&self.lock(), owner);
+        exceeded.map_or(Ok(()), |bound| Err(self.reject(bound)))
+    }
+
+    /// Takes a place until the last clone of it is dropped. `memory` is held as long.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub(crate) fn enter(self: &Arc<Self>, owner: Owner, memory: Option<BodyLease>) -> Result<Place, ApiError> {
+        let mut taken = self.lock();
+        if let Some(bound) = self.exceeded(&taken, owner) {
+            drop(taken);
+            return Err(self.reject(bound));
+        }
+        taken.all += 1;
+        *taken.keys.entry(owner.key).or_default() += 1;
+        if let Some(workspace) = owner.workspace {
+            *taken.workspaces.entry(workspace).or_default() += 1;
+        }
+        drop(taken);
+        self.recorder.entered();
+        Ok(Place { _taken: Arc::new(Taken { admission: Arc::clone(self), owner, _memory: memory }) })
+    }
+
+    /// The largest shares that are taken.
+    pub(crate) fn counts(&self) -> InFlightCounts {
+        let taken = self.lock();
+        InFlightCounts {
+            largest_key: taken.keys.values().copied().max().unwrap_or_default(),
+            largest_workspace: taken.workspaces.values().copied().max().unwrap_or_default(),
+        }
+    }
+
+    fn exceeded(&self, taken: &Counts, owner: Owner) -> Option<AdmissionBound> {
+        let of_key = taken.keys.get(&owner.key).copied().unwrap_or_default();
+        let of_workspace = owner.workspace.and_then(|id| taken.workspaces.get(&id).copied()).unwrap_or_default();
+        if taken.all >= self.settings.max_in_flight {
+            Some(AdmissionBound::InFlight)
+        } else if of_key >= self.settings.max_in_flight_per_key {
+            Some(AdmissionBound::InFlightOfKey)
+        } else if owner.workspace.is_some() && of_workspace >= self.settings.max_in_flight_per_workspace {
+            Some(AdmissionBound::InFlightOfWorkspace)
+        } else {
+            None
+        }
+    }
+
+    fn reject(&self, bound: AdmissionBound) -> ApiError {
+        self.recorder.rejected(bound);
+        let (scope, limit) = match bound {
+            AdmissionBound::InFlightOfKey => ("key", self.settings.max_in_flight_per_key),
+            AdmissionBound::InFlightOfWorkspace => ("workspace", self.settings.max_in_flight_per_workspace),
+            _ => return ApiError::of(ErrorKind::Unavailable),
+        };
+        over_share(scope, "requests_in_flight", limit).message(format!(
+            "Rate limit exceeded: this {scope} has {limit} requests in flight, which is its share; wait for one to end"
+        ))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See [`Admission::enter`].
+#[derive(Clone)]
+pub(crate) struct Place {
+    _taken: Arc<Taken>,
+}
+
+struct Taken {
+    admission: Arc<Admission>,
+    owner: Owner,
+    _memory: Option<BodyLease>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut taken = self.admission.lock();
+        taken.all = taken.all.saturating_sub(1);
+        subtract(&mut taken.keys, self.owner.key, 1);
+        if let Some(workspace) = self.owner.workspace {
+            subtract(&mut taken.workspaces, workspace, 1);
+        }
+        drop(taken);
+        self.admission.recorder.left();
+    }
+}
+
+#[cfg(test)]
+mod tests;

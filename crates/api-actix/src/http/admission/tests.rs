@@ -1,0 +1,85 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use domain::rate::RateLimited;
+use domain::testing::FixedSecrets;
+
+use super::*;
+use crate::http::admission_bound::RETRY_AFTER;
+use crate::http::recorder::Answer;
+
+#[derive(Default)]
+struct Rejections(Mutex<Vec<AdmissionBound>>, AtomicUsize);
+
+impl Recorder for Rejections {
+    fn entered(&self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+    fn left(&self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+    fn answered(&self, _: &Answer) {}
+    fn rate_limited(&self, _: &RateLimited) {}
+    fn rejected(&self, bound: AdmissionBound) {
+        self.0.lock().unwrap().push(bound);
+    }
+}
+
+fn owner(key: u64, workspace: Option<u8>) -> Owner {
+    let workspace = workspace.map(|number| {
+        format!("00000000-0000-7000-8000-0000000000{number:02x}").parse::<WorkspaceId>().unwrap()
+    });
+    Owner { key: FixedSecrets::secret(key).hash(), workspace }
+}
+
+fn admission(all: usize, per_key: usize, per_workspace: usize) -> (Arc<Admission>, Arc<Rejections>) {
+    let recorder = Arc::new(Rejections::default());
+    let settings = AdmissionSettings {
+        max_in_flight: all,
+        max_in_flight_per_key: per_key,
+        max_in_flight_per_workspace: per_workspace,
+        ..AdmissionSettings::default()
+    };
+    (Arc::new(Admission::new(settings, Arc::clone(&recorder) as Arc<dyn Recorder>)), recorder)
+}
+
+fn status(entered: Result<Place, ApiError>) -> u16 {
+    entered.err().map_or(200, |error| error.status().as_u16())
+}
+
+#[test]
+fn key_is_rejected_above_its_share_and_others_are_not() {
+    let (admission, recorder) = admission(8, 4, 6);
+    let mut places: Vec<Place> = (0..4).map(|_| admission.enter(owner(1, Some(1)), None).unwrap()).collect();
+    assert_eq!(admission.counts(), InFlightCounts { largest_key: 4, largest_workspace: 4 });
+    assert!(admission.check(owner(1, Some(1))).is_err());
+    let error = admission.enter(owner(1, Some(1)), None).err().unwrap();
+    let view = error.view();
+    assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(RETRY_AFTER)));
+    assert!(view.message.contains("this key has 4 requests in flight"), "{}", view.message);
+    assert_eq!((&view.metadata["scope"], &view.metadata["limit"]), (&"key".into(), &4.into()));
+    // Another key of the workspace has what is left of the workspace's share.
+    places.extend((0..2).map(|_| admission.enter(owner(2, Some(1)), None).unwrap()));
+    assert_eq!(status(admission.enter(owner(2, Some(1)), None)), 429);
+    // A key without a workspace and another workspace have the rest.
+    places.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, None).unwrap()));
+    assert_eq!(status(admission.enter(owner(5, Some(3)), None)), 503);
+    assert!(admission.check_all().is_err());
+    use AdmissionBound::{InFlight, InFlightOfKey, InFlightOfWorkspace};
+    assert_eq!(*recorder.0.lock().unwrap(), [InFlightOfKey, InFlightOfKey, InFlightOfWorkspace, InFlight, InFlight]);
+    assert_eq!(recorder.1.load(Ordering::Relaxed), 8);
+}
+
+#[test]
+fn place_is_free_again_when_its_last_clone_is_dropped() {
+    let (admission, recorder) = admission(1, 1, 1);
+    let place = admission.enter(owner(1, Some(1)), None).unwrap();
+    let clone = place.clone();
+    drop(place);
+    assert_eq!(status(admission.enter(owner(2, Some(2)), None)), 503);
+    drop(clone);
+    assert!(admission.check(owner(1, Some(1))).is_ok() && admission.check_all().is_ok());
+    let taken = admission.lock();
+    assert!(taken.all == 0 && taken.keys.is_empty() && taken.workspaces.is_empty(), "nothing is left behind");
+    drop(taken);
+    assert_eq!(recorder.1.load(Ordering::Relaxed), 0);
+}

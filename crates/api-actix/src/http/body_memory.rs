@@ -1,0 +1,122 @@
+//! The memory that request bodies take, packed and unpacked, with a bound for all and a share for each workspace.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::error::ErrorKind;
+
+use super::admission_bound::{Account, AdmissionBound, AdmissionSettings, RETRY_AFTER, over_share, subtract};
+use super::error::ApiError;
+use super::recorder::Recorder;
+
+/// Counts the bytes of bodies that are being read, unpacked or answered.
+pub(crate) struct BodyMemory {
+    limit: usize,
+    share: usize,
+    held: Mutex<Held>,
+    recorder: Arc<dyn Recorder>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    accounts: HashMap<Account, usize>,
+}
+
+impl BodyMemory {
+    pub(crate) fn new(settings: AdmissionSettings, recorder: Arc<dyn Recorder>) -> Self {
+        let AdmissionSettings { body_memory_bytes: limit, body_memory_bytes_per_workspace: share, .. } = settings;
+        Self { limit, share, held: Mutex::default(), recorder }
+    }
+
+    /// Begins a body, which holds nothing yet.
+    pub(crate) fn lease(self: &Arc<Self>, account: Account) -> BodyLease {
+        BodyLease { memory: Arc::clone(self), account, bytes: 0 }
+    }
+
+    /// The bytes that all bodies hold.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().all
+    }
+
+    fn reject(&self, bound: AdmissionBound) -> ApiError {
+        self.recorder.rejected(bound);
+        if bound == AdmissionBound::BodyMemory {
+            return ApiError::of(ErrorKind::Unavailable)
+                .message("The gateway's memory for request bodies is used up; try again when other requests have ended")
+                .retry_after(RETRY_AFTER);
+        }
+        let limit = self.share;
+        over_share("workspace", "body_bytes", limit).message(format!(
+            "Rate limit exceeded: the bodies of this workspace's requests in flight take its share of {limit} bytes; \
+             wait for one to end"
+        ))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The bytes that one body holds, until it is dropped.
+pub(crate) struct BodyLease {
+    memory: Arc<BodyMemory>,
+    account: Account,
+    bytes: usize,
+}
+
+impl std::fmt::Debug for BodyLease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BodyLease").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl BodyLease {
+    /// Holds so many bytes in all from now on.
+    ///
+    /// # Errors
+    /// 429 where the account's share has no room, 503 where there is none for anybody. Then it holds what it held.
+    pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), ApiError> {
+        if let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) {
+            self.grow(more)?;
+        } else {
+            self.shrink(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    fn grow(&self, more: usize) -> Result<(), ApiError> {
+        let memory = &*self.memory;
+        let mut held = memory.lock();
+        let of_account = held.accounts.get(&self.account).copied().unwrap_or_default();
+        let bound = if memory.limit.saturating_sub(held.all) < more {
+            AdmissionBound::BodyMemory
+        } else if memory.share.saturating_sub(of_account) < more {
+            AdmissionBound::BodyMemoryOfWorkspace
+        } else {
+            held.all += more;
+            held.accounts.insert(self.account, of_account + more);
+            return Ok(());
+        };
+        drop(held);
+        Err(memory.reject(bound))
+    }
+
+    fn shrink(&self, less: usize) {
+        if less > 0 {
+            let mut held = self.memory.lock();
+            held.all = held.all.saturating_sub(less);
+            subtract(&mut held.accounts, self.account, less);
+        }
+    }
+}
+
+impl Drop for BodyLease {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

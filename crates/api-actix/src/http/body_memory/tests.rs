@@ -1,0 +1,53 @@
+use super::*;
+use crate::http::recorder::NoRecorder;
+use domain::testing::FixedSecrets;
+
+/// Memory with these bounds.
+pub(crate) fn memory(limit: usize, share: usize) -> Arc<BodyMemory> {
+    let settings = AdmissionSettings {
+        body_memory_bytes: limit,
+        body_memory_bytes_per_workspace: share,
+        ..AdmissionSettings::default()
+    };
+    Arc::new(BodyMemory::new(settings, Arc::new(NoRecorder)))
+}
+
+/// An account without a workspace.
+pub(crate) fn account(key: u64) -> Account {
+    Account::Key(FixedSecrets::secret(key).hash())
+}
+
+fn status(resized: Result<(), ApiError>) -> u16 {
+    resized.err().map_or(200, |error| error.status().as_u16())
+}
+
+#[test]
+fn resize_rejects_growth_above_the_share_and_above_the_limit() {
+    let memory = memory(100, 60);
+    let mut first = memory.lease(account(1));
+    assert_eq!(status(first.resize(60)), 200);
+    let mut second = memory.lease(account(1));
+    assert_eq!(status(second.resize(1)), 429);
+    let mut other = memory.lease(account(2));
+    assert_eq!(status(other.resize(40)), 200);
+    assert_eq!(status(other.resize(41)), 503);
+    assert_eq!(memory.held(), 100, "a rejected resize changes nothing");
+    first.resize(10).unwrap();
+    assert_eq!((status(other.resize(41)), memory.held()), (200, 51));
+    drop((first, second, other));
+    assert!(memory.held() == 0 && memory.lock().accounts.is_empty());
+}
+
+#[test]
+fn rejection_says_which_share_and_when_to_retry() {
+    let memory = memory(100, 60);
+    let error = memory.lease(account(1)).resize(61).unwrap_err();
+    let view = error.view();
+    assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(RETRY_AFTER)));
+    assert!(view.message.contains("share of 60 bytes"), "{}", view.message);
+    assert_eq!((&view.metadata["unit"], &view.metadata["limit"]), (&"body_bytes".into(), &60.into()));
+    let mut other = memory.lease(account(2));
+    other.resize(60).unwrap();
+    let error = memory.lease(account(1)).resize(41).unwrap_err();
+    assert_eq!((error.view().status.as_u16(), error.view().retry_after), (503, Some(RETRY_AFTER)));
+}
