@@ -72,13 +72,7 @@ impl FairWorkers {
         let state = shared.lock();
         let waiting = state.queues.values().map(VecDeque::len).sum();
         let busy = state.running.values().sum();
-        WorkerStatus {
-            threads: shared.threads,
-            busy,
-            waiting,
-            rejected: state.rejected,
-            abandoned: state.abandoned,
-        }
+        WorkerStatus { threads: shared.threads, busy, waiting, rejected: state.rejected, abandoned: state.abandoned }
     }
 }
 

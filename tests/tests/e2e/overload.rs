@@ -27,8 +27,10 @@ async fn a_thousand_connections_are_served_as_far_as_there_are_places_and_refuse
     const CROWD: usize = 1_000;
     const ALL_FOR_ONE: &str = "max_in_flight_per_key = 50\nmax_in_flight_per_workspace = 50\n";
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
-    let toml =
-        format!("[limits]\nmax_in_flight = {PLACES}\n{ALL_FOR_ONE}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000));
+    let toml = format!(
+        "[limits]\nmax_in_flight = {PLACES}\n{ALL_FOR_ONE}{}",
+        providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000)
+    );
     let (world, metrics) = measured(&toml).await?;
     let mut calls = JoinSet::new();
     for _ in 0..CROWD {

@@ -59,13 +59,8 @@ pub enum AdmissionBound {
 
 impl AdmissionBound {
     /// Every bound.
-    pub const ALL: [Self; 5] = [
-        Self::InFlight,
-        Self::InFlightOfKey,
-        Self::InFlightOfWorkspace,
-        Self::BodyMemory,
-        Self::BodyMemoryOfWorkspace,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::InFlight, Self::InFlightOfKey, Self::InFlightOfWorkspace, Self::BodyMemory, Self::BodyMemoryOfWorkspace];
 
     /// Its name in metrics.
     pub fn as_str(self) -> &'static str {

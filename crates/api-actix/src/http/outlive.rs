@@ -19,7 +19,6 @@ use tracing::{Instrument, Span};
 use super::admission::Place;
 use super::error::ApiError;
 
-
 /// A timer this late belongs to a process that was paused.
 const PAUSED: Duration = Duration::from_millis(250);
 /// How long work goes on after a pause that took it past its deadline.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_actix::{
-    AdmissionSettings, Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings, NoRecorder,
-    Services, Stopper, WireNames,
+    AdmissionSettings, Application, ConnectionSettings, DestinationUseCases, GuardrailUseCases, HttpSettings,
+    NoRecorder, Services, Stopper, WireNames,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};

@@ -105,7 +105,8 @@ mod tests {
         let shipped = settings(&read(""));
         let deadline = Duration::from_millis(59_750);
         let max_record_bytes_per_day = Some(1 << 30);
-        let expected = RouterSettings { deadline, max_record_bytes_per_day, ..RouterSettings::new(Duration::from_mins(1)) };
+        let expected =
+            RouterSettings { deadline, max_record_bytes_per_day, ..RouterSettings::new(Duration::from_mins(1)) };
         assert_eq!(shipped, expected);
         let config = read(
             "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\nworkspace_record_bytes_per_day = 0\n\

@@ -25,9 +25,8 @@ impl Recorder for Rejections {
 }
 
 fn owner(key: u64, workspace: Option<u8>) -> Owner {
-    let workspace = workspace.map(|number| {
-        format!("00000000-0000-7000-8000-0000000000{number:02x}").parse::<WorkspaceId>().unwrap()
-    });
+    let workspace = workspace
+        .map(|number| format!("00000000-0000-7000-8000-0000000000{number:02x}").parse::<WorkspaceId>().unwrap());
     Owner { key: FixedSecrets::secret(key).hash(), workspace }
 }
 

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::compile::Search;
 use super::builtin::Source;
+use super::compile::Search;
 use super::scan::{Found, Node, Redaction};
 use super::text::{Views, ends};
 use crate::guardrail::FilterAction;
@@ -35,14 +35,7 @@ pub(super) struct Run<'t> {
 
 impl<'t> Run<'t> {
     /// One more neighbour. Of a long one the beginning ends this run and the end begins another.
-    pub(super) fn add(
-        &mut self,
-        piece: Piece<'t>,
-        filters: Search<'_>,
-        text: &'t str,
-        found: &mut Found,
-        again: bool,
-    ) {
+    pub(super) fn add(&mut self, piece: Piece<'t>, filters: Search<'_>, text: &'t str, found: &mut Found, again: bool) {
         let content = piece.node.content();
         if content.is_empty() {
             return;

@@ -6,10 +6,10 @@ use std::ops::Range;
 use super::builtin::{Hint, Source};
 use super::compile::{Placeholder, Search};
 use super::media::Media;
+use super::number;
 use super::run::{Piece, Run};
 use super::text::Views;
 use super::tokens::{Token, Tokens, content};
-use super::number;
 use crate::decision::{Question, QuestionKind};
 use crate::guardrail::FilterAction;
 

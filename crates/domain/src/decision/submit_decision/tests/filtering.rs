@@ -60,10 +60,14 @@ async fn a_small_inquiry_is_looked_through_where_it_is_asked_for() {
 #[tokio::test]
 async fn a_large_one_is_handed_on_and_what_comes_back_is_sent() {
     let mut workers = MockWorkers::new();
-    workers.expect_run().times(1).withf(|owner, _| *owner == WorkOwner::Workspace(WorkspaceId::from_uuid(SequentialIds::uuid(900)))).returning(|_, work| {
-        work();
-        Ok(())
-    });
+    workers
+        .expect_run()
+        .times(1)
+        .withf(|owner, _| *owner == WorkOwner::Workspace(WorkspaceId::from_uuid(SequentialIds::uuid(900))))
+        .returning(|_, work| {
+            work();
+            Ok(())
+        });
     let world = redacting(workers).build();
     let asked = world.ask(of_bytes(PROMPT + 1)).await;
     let (_, policy) = under(guardrail(emails(FilterAction::Redact)));
