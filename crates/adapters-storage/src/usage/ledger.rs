@@ -116,7 +116,7 @@ impl Ledger for SeaOrmLedger {
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        let found = record_bytes::Entity::find_by_id(workspace_id.to_string()).one(self.database.readers()).await;
+        let found = record_bytes::Entity::find_by_id(workspace_id.to_string()).one(self.database.readers()?).await;
         let today = millis(ResetInterval::Daily.start_of(self.database.now()));
         let of_today = found.map_err(store_error)?.filter(|row| row.day >= today);
         Ok(of_today.map_or(0, |row| u64::try_from(row.bytes).unwrap_or_default()))
