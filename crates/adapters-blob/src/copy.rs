@@ -61,7 +61,8 @@ impl Copy<'_> {
         if self.given_up.is_set() {
             return Err(abandoned());
         }
-        if !is_same || !source.is_unchanged()? {
+        // A writer that pauses in the middle of a version shows in no time and no content.
+        if !is_same || source.has_writer() || !source.is_unchanged()? {
             return Ok(CopyOutcome::SourceChanged);
         }
         target.finish(self.root, &self.to)?;

@@ -8,6 +8,7 @@ mod partial;
 mod root;
 mod source;
 mod tree;
+mod writers;
 
 pub use local::LocalBlobStore;
 pub use media_types::ContentMediaTypes;

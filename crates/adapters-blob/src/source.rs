@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::copy::PIECE;
 use crate::tree::{self, Place, unavailable};
+use crate::writers::{self, FileIdentity};
 
 /// A SHA-256.
 pub(crate) type Hash = [u8; 32];
@@ -30,7 +31,7 @@ pub(crate) struct Source {
 /// The members of a file's metadata that change with its content, its names or its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
-    identity: (u64, u64),
+    identity: FileIdentity,
     links: u64,
     size: u64,
     modified: (i64, i64),
@@ -90,6 +91,11 @@ impl Source {
         Ok(State::of(&named.metadata().map_err(unavailable)?) == self.state)
     }
 
+    /// True where another process can be seen that has the file open for writing.
+    pub(crate) fn has_writer(&self) -> bool {
+        writers::has_writer(self.state.identity)
+    }
+
     /// True where reading again gives the same content.
     pub(crate) fn reads_as(&mut self, hash: &Hash, is_abandoned: impl Fn() -> bool) -> Result<bool, StoreError> {
         let readings = if self.state.size <= SMALL { SMALL_READINGS } else { 1 };
@@ -126,7 +132,7 @@ impl Source {
 impl State {
     fn of(metadata: &Metadata) -> Self {
         Self {
-            identity: (metadata.dev(), metadata.ino()),
+            identity: FileIdentity { device: metadata.dev(), inode: metadata.ino() },
             links: metadata.nlink(),
             size: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),

@@ -2,14 +2,20 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditOutcome};
+use domain::audit::{
+    Actor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditOutcome, AuditState, RowFault, StoredAuditEntry,
+};
 use domain::error::StoreError;
 use domain::json::Json;
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, Order, QueryFilter, QueryOrder,
-    QuerySelect, Select,
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, Order, QueryFilter, QueryOrder, QuerySelect, Select, TransactionTrait,
 };
 
+pub(crate) use crate::audit_append::append;
+use crate::audit_append::to_stored;
+use crate::audit_check::check;
+use crate::audit_rows::RowChanges;
+use crate::audit_state;
 use crate::convert::{millis, moment, signed, unsigned};
 use crate::database::Database;
 use crate::entities::audit_log::{Column, Entity, Model};
@@ -28,40 +34,11 @@ impl SeaOrmAuditLog {
     }
 }
 
-/// Adds an entry in the transaction of the change that it tells of. The transaction holds the write lock, so nobody
-/// else can follow the same entry.
-pub(crate) async fn append(
-    transaction: &DatabaseTransaction,
-    draft: &AuditDraft,
-    at: DateTime<Utc>,
-) -> Result<AuditEntry, StoreError> {
-    // No more than that: an entry that somebody tampered with must not stand in the way of every change.
-    let last: Option<(i64, Vec<u8>)> = Entity::find()
-        .select_only()
-        .columns([Column::Seq, Column::Hash])
-        .order_by_desc(Column::Seq)
-        .into_tuple()
-        .one(transaction)
-        .await
-        .map_err(store_error)?;
-    let previous = match last {
-        Some((seq, hash)) => {
-            let seq = unsigned(seq, "audit_log.seq", seq)?;
-            Some((seq, to_hash(&hash, "audit_log.hash", seq)?))
-        }
-        None => None,
-    };
-    let entry = AuditEntry::following(previous, at, draft);
-    let row = to_row(&entry)?.into_active_model();
-    Entity::insert(row).exec_without_returning(transaction).await.map_err(store_error)?;
-    Ok(entry)
-}
-
 #[async_trait]
 impl AuditLog for SeaOrmAuditLog {
     async fn append(&self, draft: &AuditDraft) -> Result<AuditEntry, StoreError> {
         let transaction = self.database.begin().await?;
-        let entry = append(&transaction, draft, self.database.now()).await?;
+        let entry = append(&transaction, draft, self.database.now(), &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(entry)
     }
@@ -87,16 +64,48 @@ impl AuditLog for SeaOrmAuditLog {
         rows.into_iter().map(to_entry).collect()
     }
 
+    async fn read_stored(&self, after: Option<i64>, limit: u64) -> Result<Vec<StoredAuditEntry>, StoreError> {
+        let mut query = Entity::find().order_by_asc(Column::Seq).limit(limit.min(u64::from(u32::MAX)));
+        if let Some(after) = after {
+            query = query.filter(Column::Seq.gt(after));
+        }
+        let rows = query.all(self.database.readers()?).await.map_err(store_error)?;
+        Ok(rows.into_iter().map(to_stored).collect())
+    }
+
+    async fn state(&self) -> Result<Option<AuditState>, StoreError> {
+        Ok(audit_state::load(self.database.readers()?).await?.map(|state| state.log))
+    }
+
+    async fn check_rows(&self, limit: usize) -> Result<Vec<RowFault>, StoreError> {
+        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
+        check(&snapshot, limit).await
+    }
+
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
         let transaction = self.database.begin().await?;
+        // Rows with impossible numbers are no entries: they stay, for the verification to find them.
+        let entries = || Entity::find().filter(Column::Seq.gt(0));
         // Times need not rise with the places: what goes is what stands before the first entry that stays.
-        let stays = place(&transaction, Entity::find().filter(Column::At.gte(millis(before))), Order::Asc).await?;
-        let last = place(&transaction, Entity::find(), Order::Desc).await?;
-        let first = place(&transaction, Entity::find(), Order::Asc).await?;
+        let stays = place(&transaction, entries().filter(Column::At.gte(millis(before))), Order::Asc).await?;
+        let last = place(&transaction, entries(), Order::Desc).await?;
+        let first = place(&transaction, entries(), Order::Asc).await?;
         let (Some(last), Some(first)) = (last, first) else { return Ok(0) };
         let most = first.saturating_add(i64::try_from(limit).unwrap_or(i64::MAX));
         let end = stays.unwrap_or(last).min(last).min(most);
-        let gone = Entity::delete_many().filter(Column::Seq.lt(end)).exec(&transaction).await.map_err(store_error)?;
+        let going = Condition::all().add(Column::Seq.gt(0)).add(Column::Seq.lt(end));
+        let last_gone: Option<(i64, Vec<u8>)> = Entity::find()
+            .select_only()
+            .columns([Column::Seq, Column::Hash])
+            .filter(going.clone())
+            .order_by_desc(Column::Seq)
+            .into_tuple()
+            .one(&transaction)
+            .await
+            .map_err(store_error)?;
+        let Some(last_gone) = last_gone else { return Ok(0) };
+        let gone = Entity::delete_many().filter(going).exec(&transaction).await.map_err(store_error)?;
+        audit_state::note_removed(&transaction, last_gone, gone.rows_affected).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(gone.rows_affected)
     }
@@ -112,21 +121,6 @@ async fn place(
     places.into_tuple().one(connection).await.map_err(store_error)
 }
 
-fn to_row(entry: &AuditEntry) -> Result<Model, StoreError> {
-    Ok(Model {
-        seq: signed(entry.seq, "audit_log.seq", entry.seq)?,
-        at: millis(entry.at),
-        actor: entry.actor.name.clone(),
-        source: entry.actor.source.clone(),
-        action: entry.action.clone(),
-        subject: entry.subject.clone(),
-        outcome: entry.outcome.as_str().to_owned(),
-        details: entry.details.text().to_owned(),
-        previous_hash: entry.previous_hash.0.to_vec(),
-        hash: entry.hash.0.to_vec(),
-    })
-}
-
 fn to_entry(row: Model) -> Result<AuditEntry, StoreError> {
     let seq = unsigned(row.seq, "audit_log.seq", row.seq)?;
     Ok(AuditEntry {
@@ -137,6 +131,7 @@ fn to_entry(row: Model) -> Result<AuditEntry, StoreError> {
         subject: row.subject,
         outcome: AuditOutcome::from_name(&row.outcome).ok_or_else(|| corrupt("audit_log.outcome", seq))?,
         details: Json::parse(&row.details).map_err(|_| corrupt("audit_log.details", seq))?,
+        state: row.state.map(|state| to_hash(&state, "audit_log.state", seq)).transpose()?,
         previous_hash: to_hash(&row.previous_hash, "audit_log.previous_hash", seq)?,
         hash: to_hash(&row.hash, "audit_log.hash", seq)?,
     })

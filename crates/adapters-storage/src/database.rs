@@ -18,6 +18,8 @@ use sea_orm::{
 };
 use sea_orm_migration::MigrationStatus;
 
+use crate::audit_check;
+use crate::audit_state;
 use crate::bell::Bell;
 use crate::change_feed::SeaOrmChangeFeed;
 use crate::checkpoint::Checkpoints;
@@ -114,11 +116,17 @@ impl Database {
     /// # Errors
     /// [`StoreError::Corrupt`] where the database has a step that this version does not know.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        if self.migration_status().await?.iter().all(|step| step.applied) {
+        let steps = self.migration_status().await?;
+        if steps.iter().all(|step| step.applied) {
             return Ok(());
         }
         let transaction = self.begin().await?;
+        // Another process may have been faster.
+        let is_accounted_for = audit_is_accounting(&transaction).await;
         Migrator::up(&transaction, None).await.map_err(store_error)?;
+        if !is_accounted_for {
+            audit_check::adopt(&transaction, self.now()).await?;
+        }
         transaction.commit().await.map_err(store_error)
     }
 
@@ -240,6 +248,11 @@ pub(crate) async fn begin_immediate(connection: &DatabaseConnection) -> Result<D
         ..TransactionOptions::default()
     };
     connection.begin_with_options(options).await.map_err(store_error)
+}
+
+/// True where the database already has the record that managed rows are accounted for in.
+async fn audit_is_accounting(transaction: &DatabaseTransaction) -> bool {
+    audit_state::load(transaction).await.is_ok()
 }
 
 #[async_trait]

@@ -4,6 +4,10 @@
 //! through connections of their own and never wait for a write.
 
 mod audit;
+mod audit_append;
+mod audit_check;
+mod audit_rows;
+mod audit_state;
 mod bell;
 mod change_feed;
 mod checkpoint;

@@ -133,14 +133,28 @@ async fn tampering_is_found() -> Result<()> {
     ensure!(newest.starts_with(&format!("{last}:")), "{whole}");
 
     database.execute("CREATE TABLE kept AS SELECT * FROM audit_log").await?;
-    let restore = "DELETE FROM audit_log; INSERT INTO audit_log SELECT * FROM kept";
+    database.execute("CREATE TABLE kept_state AS SELECT * FROM audit_state").await?;
+    database.execute("CREATE TABLE kept_workspaces AS SELECT * FROM workspaces").await?;
+    let restore = "DELETE FROM audit_log; INSERT INTO audit_log SELECT * FROM kept; DELETE FROM audit_state; \
+                   INSERT INTO audit_state SELECT * FROM kept_state; DELETE FROM workspaces WHERE name = 'goes on'";
+    let cut_end = format!("DELETE FROM audit_log WHERE seq = {last}");
+    let insert = "INSERT INTO audit_log SELECT -2, at, actor, source, action, subject, outcome, details, previous_hash, \
+                  hash, version, state FROM audit_log WHERE seq = 2";
     for (change, at_fault) in [
-        ("UPDATE audit_log SET subject = 'another' WHERE seq = 2", "entry 2 was changed"),
-        ("UPDATE audit_log SET details = '{}' WHERE seq = 3", "entry 3 was changed"),
-        ("UPDATE audit_log SET hash = zeroblob(32) WHERE seq = 3", "entry 3 was changed"),
+        ("UPDATE audit_log SET subject = 'another' WHERE seq = 2", "entry 2: hash mismatch"),
+        ("UPDATE audit_log SET details = '{}' WHERE seq = 3", "entry 3: hash mismatch"),
+        ("UPDATE audit_log SET hash = zeroblob(32) WHERE seq = 3", "entry 3: hash mismatch"),
         ("DELETE FROM audit_log WHERE seq = 3", "entry 2 is followed by entry 4"),
-        ("UPDATE audit_log SET previous_hash = zeroblob(32) WHERE seq = 4", "entry 4 does not follow"),
-        ("UPDATE audit_log SET details = 'no JSON' WHERE seq = 4", "an entry cannot be read"),
+        ("UPDATE audit_log SET previous_hash = zeroblob(32) WHERE seq = 4", "entry 4: previous-hash mismatch"),
+        ("UPDATE audit_log SET details = 'no JSON' WHERE seq = 4", "entry 4: hash mismatch"),
+        ("UPDATE audit_log SET details = details || ' ' WHERE seq = 4", "entry 4: hash mismatch"),
+        ("UPDATE audit_log SET source = '' WHERE seq = 1 AND source IS NULL OR seq = 2", "hash mismatch"),
+        ("UPDATE audit_log SET hash = 'text' WHERE seq = 4", "entry 4"),
+        (insert, "a row has the number -2"),
+        ("DELETE FROM audit_log WHERE seq < 3", "the log begins with entry 3"),
+        (cut_end.as_str(), "was written: the end was cut"),
+        ("DELETE FROM audit_log", "it was emptied"),
+        ("DELETE FROM audit_state", "audit_state has lost its row"),
     ] {
         database.execute(change).await?;
         let found = fault(&instance, &[]).await?;
@@ -149,15 +163,69 @@ async fn tampering_is_found() -> Result<()> {
         instance.workspace("goes on").await?;
         database.execute(restore).await?;
     }
-    // A log that was cut off is whole in itself; what was written down elsewhere shows it.
-    database.execute(&format!("DELETE FROM audit_log WHERE seq = {last}")).await?;
-    ensure!(instance.json(&["audit", "verify"]).await?["verified"] == true);
+    // Somebody who rewrites all of the record of the log's end is found by what was written down elsewhere alone.
+    let cut = format!(
+        "DELETE FROM workspaces WHERE rowid = (SELECT MAX(rowid) FROM workspaces); \
+         DELETE FROM audit_log WHERE seq = {last}; \
+         UPDATE audit_state SET newest_seq = {last} - 1, \
+         newest_hash = (SELECT hash FROM audit_log WHERE seq = {last} - 1)"
+    );
+    database.execute(&cut).await?;
     let found = fault(&instance, &["--anchor", &newest]).await?;
     ensure!(found["fault"].to_string().contains(&format!("entry {last} is not in the log")), "{found}");
+    database.execute("DELETE FROM workspaces; INSERT INTO workspaces SELECT * FROM kept_workspaces").await?;
     database.execute(restore).await?;
     ensure!(instance.json(&["audit", "verify", "--anchor", &newest]).await?["verified"] == true);
     let told = instance.run(&["audit", "verify"]).await?;
     ensure!(String::from_utf8(told.stdout)?.contains(&format!("Newest: {newest}")));
+    database.close().await
+}
+
+#[tokio::test]
+async fn verify_names_rows_that_were_changed_without_an_entry() -> Result<()> {
+    let instance = Instance::new("")?;
+    let guardrail = instance.guardrail(&[]).await?;
+    let (key, other) = (instance.inference_key().await?, instance.key(&["--name", "other"]).await?);
+    instance.json(&["guardrail", "assign", &guardrail, &key.hash]).await?;
+    instance.json(&["key", "disable", &other.hash]).await?;
+    let whole = instance.json(&["audit", "verify"]).await?;
+    ensure!(whole["verified"] == true && whole["rows"] == json!([]), "{whole}");
+    let database = SecondHand::open(&instance.database()).await?;
+    let tables = ["api_keys", "guardrails", "workspaces"];
+    for table in tables {
+        database.execute(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}")).await?;
+    }
+    let copy = "INSERT INTO api_keys SELECT zeroblob(32), label, name, scope, workspace_id, disabled, deleted, expires_at, \
+                limit_pico, limit_reset, NULL, created_at, requests_per_minute, tokens_per_minute, NULL, NULL, audit_hash \
+                FROM kept_api_keys WHERE disabled = 1";
+    let cases = [
+        (format!("UPDATE api_keys SET disabled = 0 WHERE hash = x'{}'", other.hash), "api_keys", other.hash.as_str()),
+        (format!("UPDATE api_keys SET limit_pico = 9 WHERE hash = x'{}'", key.hash), "api_keys", key.hash.as_str()),
+        (copy.to_owned(), "api_keys", "0000000000000000"),
+        ("UPDATE api_keys SET guardrail_id = NULL".to_owned(), "api_keys", "not known"),
+        (format!("DELETE FROM api_keys WHERE hash = x'{}'", other.hash), "api_keys", "not known"),
+        ("UPDATE guardrails SET rules = '{\"zdr\":false}'".to_owned(), "guardrails", guardrail.as_str()),
+        ("UPDATE workspaces SET credit_pico = 1000000".to_owned(), "workspaces", "-"),
+    ];
+    for (change, table, row) in cases {
+        database.execute(&change).await?;
+        let output = instance.run(&["audit", "verify", "--json"]).await?;
+        ensure!(output.status.code() == Some(1), "{change}: {}", output.status);
+        let found: Value = serde_json::from_slice(&output.stdout)?;
+        ensure!(found["verified"] == false && found["fault"].is_null(), "{change}: {found}");
+        let named = &found["rows"][0];
+        ensure!(named["table"] == table && named["row"].to_string().contains(row), "{change}: {found}");
+        ensure!(String::from_utf8(output.stderr)?.starts_with(&format!("error: {table} ")), "{found}");
+        for table in tables {
+            // Keys point to the others, so they go first and come last.
+            database.execute(&format!("PRAGMA foreign_keys = OFF; DELETE FROM {table}")).await?;
+            database.execute(&format!("INSERT INTO {table} SELECT * FROM kept_{table}")).await?;
+        }
+        ensure!(instance.json(&["audit", "verify"]).await?["verified"] == true, "{change} was not restored");
+    }
+    // Storage that documents take is no change of what is managed.
+    database.execute("UPDATE workspaces SET storage_used_bytes = 7, document_count = 1").await?;
+    ensure!(instance.json(&["audit", "verify"]).await?["verified"] == true);
     database.close().await
 }
 
@@ -209,6 +277,7 @@ async fn old_entries_go_at_the_start_and_what_is_left_verifies() -> Result<()> {
     }
     let verified = instance.json(&["audit", "verify"]).await?;
     ensure!(verified["verified"] == true && verified["oldest"] == last, "{verified}");
+    ensure!(verified["removed_by_retention"] == last - 1, "{verified}");
     server.stop().await?;
     ensure!(instance.json(&["doctor"]).await.is_ok());
     database.close().await

@@ -32,6 +32,16 @@ fn lines_with(world: &World, text: &str) -> usize {
     world.server.output().lines().filter(|line| line.contains(text)).count()
 }
 
+/// Waits until so many lines of the log, which is written beside requests, have this text.
+async fn wait_for_lines(world: &World, text: &str, count: usize) -> Result<()> {
+    let since = Instant::now();
+    while lines_with(world, text) != count {
+        ensure!(since.elapsed() < RECOVERED, "not {count} lines with {text}: {}", world.server.output());
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn promotions_are_unavailable_while_blobs_folder_is_moved_or_replaced() -> Result<()> {
     let world = World::start("").await?;
@@ -62,8 +72,8 @@ async fn promotions_are_unavailable_while_blobs_folder_is_moved_or_replaced() ->
     }
     promote().await?.ok()?;
     ensure!(world.instance.document_blobs()?.len() == 2);
-    ensure!(lines_with(&world, "blobs folder was moved or replaced") == 2, "one line a change");
-    ensure!(lines_with(&world, "blobs folder is back") == 2, "{}", world.server.output());
+    wait_for_lines(&world, "blobs folder is back", 2).await?;
+    wait_for_lines(&world, "blobs folder was moved or replaced", 2).await.context("one line a change")?;
     world.server.ensure_healthy().await
 }
 
@@ -92,7 +102,10 @@ async fn requests_are_unavailable_while_database_file_is_removed_or_replaced() -
         if replaced {
             std::fs::copy(&away, &file)?;
         }
-        wait_for_status(&world, &decide, 503, NOTICED).await?;
+        // Keys in memory are believed for up to a second.
+        for call in [&decide, &count] {
+            wait_for_status(&world, call, 503, NOTICED).await?;
+        }
         alpha.take_requests();
         for call in [&decide, &promote, &count, &decide] {
             unavailable(&world.server.send(call).await?)?;
@@ -106,8 +119,8 @@ async fn requests_are_unavailable_while_database_file_is_removed_or_replaced() -
             wait_for_status(&world, call, 200, RECOVERED).await?;
         }
     }
-    ensure!(lines_with(&world, "database file is back") == 2, "{}", world.server.output());
-    ensure!(lines_with(&world, "database file was removed or replaced") == 2, "one line a change");
+    wait_for_lines(&world, "database file is back", 2).await?;
+    wait_for_lines(&world, "database file was removed or replaced", 2).await.context("one line a change")?;
     ensure!(world.instance.document_blobs()?.len() == 2);
     world.server.stop().await
 }

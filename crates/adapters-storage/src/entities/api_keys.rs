@@ -22,6 +22,8 @@ pub struct Model {
     pub tokens_per_minute: Option<i64>,
     pub guardrail_assigned_at: Option<i64>,
     pub guardrail_assigned_by: Option<String>,
+    /// The hash of the managed columns, as the last change left them.
+    pub audit_hash: Option<Vec<u8>>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

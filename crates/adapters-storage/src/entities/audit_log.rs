@@ -16,6 +16,10 @@ pub struct Model {
     pub details: String,
     pub previous_hash: Vec<u8>,
     pub hash: Vec<u8>,
+    /// The form of the hash.
+    pub version: i64,
+    /// The digest of the managed rows after the change.
+    pub state: Option<Vec<u8>>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

@@ -15,6 +15,8 @@ pub struct Model {
     pub limit_reset: Option<String>,
     pub version: i64,
     pub rules: String,
+    /// The hash of the managed columns, as the last change left them.
+    pub audit_hash: Option<Vec<u8>>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

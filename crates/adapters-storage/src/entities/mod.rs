@@ -2,6 +2,7 @@
 
 pub(crate) mod api_keys;
 pub(crate) mod audit_log;
+pub(crate) mod audit_state;
 pub(crate) mod change_feed;
 pub(crate) mod destinations;
 pub(crate) mod documents;

@@ -25,6 +25,8 @@ pub struct Model {
     pub default_guardrail_id: Option<String>,
     /// Documents, pending ones included.
     pub document_count: i64,
+    /// The hash of the managed columns, as the last change left them.
+    pub audit_hash: Option<Vec<u8>>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

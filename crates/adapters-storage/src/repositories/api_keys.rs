@@ -17,6 +17,7 @@ use sea_orm::{
 };
 
 use crate::audit::append;
+use crate::audit_rows::{ManagedRow, RowChanges};
 use crate::change_feed::raise_keys;
 use crate::convert::{hash, hash_column, millis, moment, parse};
 use crate::database::Database;
@@ -44,6 +45,8 @@ impl SeaOrmApiKeyRepository {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
+        let before = Entity::find_by_id(hash_column(hash)).filter(Column::Deleted.eq(false));
+        let Some(before) = before.one(&transaction).await.map_err(store_error)? else { return Ok(false) };
         let changed = change
             .filter(Column::Hash.eq(hash_column(hash)))
             .filter(Column::Deleted.eq(false))
@@ -53,8 +56,10 @@ impl SeaOrmApiKeyRepository {
         if changed.rows_affected == 0 {
             return Ok(false);
         }
+        let mut rows = RowChanges::default();
+        rows.key_changed(&transaction, &before).await?;
         raise_keys(&transaction).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -72,8 +77,9 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         {
             return Ok(false);
         }
-        insert(&transaction, key).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        let mut rows = RowChanges::default();
+        insert(&transaction, key, &mut rows).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -156,8 +162,14 @@ pub(super) fn unchanged<T: Into<Value>>(column: impl ColumnTrait, value: Option<
 }
 
 /// Adds a key in a transaction of the caller's. The digest of a deleted key is taken for ever.
-pub(super) async fn insert(transaction: &DatabaseTransaction, key: &ApiKey) -> Result<(), StoreError> {
-    let row = to_row(key).into_active_model();
+pub(super) async fn insert(
+    transaction: &DatabaseTransaction,
+    key: &ApiKey,
+    rows: &mut RowChanges,
+) -> Result<(), StoreError> {
+    let row = to_row(key).sealed();
+    rows.key(None, Some(&row));
+    let row = row.into_active_model();
     Entity::insert(row).exec_without_returning(transaction).await.map_err(store_error)?;
     Ok(())
 }
@@ -191,6 +203,7 @@ fn to_row(key: &ApiKey) -> Model {
         tokens_per_minute: key.rates.tokens_per_minute.map(i64::from),
         guardrail_assigned_at: None,
         guardrail_assigned_by: None,
+        audit_hash: None,
     }
 }
 

@@ -14,6 +14,7 @@ use sea_orm::{
 
 use super::SeaOrmGuardrailRepository;
 use crate::audit::append;
+use crate::audit_rows::RowChanges;
 use crate::change_feed::raise_keys;
 use crate::chunks::chunks;
 use crate::convert::{hash, hash_column, moment};
@@ -53,7 +54,19 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
             return Ok(None);
         }
         let mut removed = 0;
+        let mut rows = RowChanges::default();
         for piece in chunks(hashes) {
+            let holders: Vec<Vec<u8>> = holding(id)
+                .select_only()
+                .column(Column::Hash)
+                .filter(Column::Hash.is_in(piece.iter().map(hash_column)))
+                .into_tuple()
+                .all(&transaction)
+                .await
+                .map_err(store_error)?;
+            for key in &holders {
+                rows.assignment(key, Some(&id.to_string()), None);
+            }
             let freed = Entity::update_many()
                 .col_expr(Column::GuardrailId, Expr::value(None::<String>))
                 .col_expr(Column::GuardrailAssignedAt, Expr::value(None::<i64>))
@@ -68,7 +81,7 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
         }
         if removed > 0 {
             raise_keys(&transaction).await?;
-            append(&transaction, audit, self.database.now()).await?;
+            append(&transaction, audit, self.database.now(), &rows).await?;
             transaction.commit().await.map_err(store_error)?;
         }
         Ok(Some(removed))

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outbox;
 use crate::audit::append;
+use crate::audit_rows::RowChanges;
 use crate::change_feed::raise_observability;
 use crate::convert::{millis, moment, parse};
 use crate::database::Database;
@@ -56,7 +57,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         }
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
         raise_observability(&transaction).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(DestinationInsert::Added)
     }
@@ -87,7 +88,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             return Ok(false);
         }
         raise_observability(&transaction).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -100,7 +101,7 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         }
         outbox::forget(&transaction, id).await?;
         raise_observability(&transaction).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }

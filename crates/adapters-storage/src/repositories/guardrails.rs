@@ -14,13 +14,15 @@ use sea_orm::{
     QueryFilter, QueryOrder, QuerySelect,
 };
 
+use super::default_guardrails::{displace, place};
 use crate::audit::append;
+use crate::audit_rows::{ManagedRow, RowChanges};
 use crate::change_feed::raise_keys;
 use crate::chunks::chunks;
 use crate::convert::{hash_column, millis, moment, parse};
 use crate::database::Database;
 use crate::entities::guardrails::{Column, Entity, Model};
-use crate::entities::{api_keys, guardrail_versions, workspaces};
+use crate::entities::{api_keys, guardrail_versions};
 use crate::errors::{corrupt, store_error};
 
 /// Keeps guardrails in the database.
@@ -40,15 +42,17 @@ impl SeaOrmGuardrailRepository {
         if !super::workspaces::exists(&transaction, guardrail.workspace_id).await? {
             return Ok(false);
         }
-        let row = to_row(guardrail)?;
+        let row = to_row(guardrail)?.sealed();
+        let mut rows = RowChanges::default();
+        rows.guardrail(None, Some(&row));
         keep_version(&transaction, &row, row.created_at, audit).await?;
         let (id, workspace_id) = (row.id.clone(), row.workspace_id.clone());
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
         if default {
-            place(&transaction, &workspace_id, Some(&id)).await?;
+            place(&transaction, &workspace_id, Some(&id), &mut rows).await?;
             raise_keys(&transaction).await?;
         }
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -61,6 +65,7 @@ impl SeaOrmGuardrailRepository {
     ) -> Result<bool, StoreError> {
         let row = to_row(guardrail)?;
         let transaction = self.database.begin().await?;
+        let Some(before) = find(&transaction, guardrail.id).await? else { return Ok(false) };
         let updated = Entity::update_many()
             .col_expr(Column::Name, Expr::value(row.name.clone()))
             .col_expr(Column::LimitPico, Expr::value(row.limit_pico))
@@ -77,14 +82,16 @@ impl SeaOrmGuardrailRepository {
             return Ok(false);
         }
         let changed_at = row.updated_at.unwrap_or_else(|| millis(self.database.now()));
+        let mut rows = RowChanges::default();
+        rows.guardrail_changed(&transaction, &before).await?;
         keep_version(&transaction, &row, changed_at, audit).await?;
         match default {
-            Some(true) => drop(place(&transaction, &row.workspace_id, Some(&row.id)).await?),
-            Some(false) => drop(displace(&transaction, &row.id).await?),
+            Some(true) => drop(place(&transaction, &row.workspace_id, Some(&row.id), &mut rows).await?),
+            Some(false) => drop(displace(&transaction, &row.id, &mut rows).await?),
             None => {}
         }
         raise_keys(&transaction).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -138,11 +145,12 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
             }
         }
         let guardrail = guardrail.map(|id| id.to_string());
-        if place(&transaction, &workspace_id.to_string(), guardrail.as_deref()).await? == 0 {
+        let mut rows = RowChanges::default();
+        if place(&transaction, &workspace_id.to_string(), guardrail.as_deref(), &mut rows).await? == 0 {
             return Ok(false);
         }
         raise_keys(&transaction).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -165,13 +173,19 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
 
     async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
+        let Some(before) = find(&transaction, id).await? else { return Ok(false) };
+        let mut rows = RowChanges::default();
+        for key in holders(&transaction, &before.id).await? {
+            rows.assignment(&key, Some(&before.id), None);
+        }
+        rows.guardrail(Some(&before), None);
         let freed = api_keys::Entity::update_many()
             .col_expr(api_keys::Column::GuardrailId, Expr::value(None::<String>))
             .filter(api_keys::Column::GuardrailId.eq(id.to_string()))
             .exec(&transaction)
             .await
             .map_err(store_error)?;
-        let displaced = displace(&transaction, &id.to_string()).await?;
+        let displaced = displace(&transaction, &id.to_string(), &mut rows).await?;
         guardrail_versions::Entity::delete_many()
             .filter(guardrail_versions::Column::GuardrailId.eq(id.to_string()))
             .exec(&transaction)
@@ -184,7 +198,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         if freed.rows_affected + displaced > 0 {
             raise_keys(&transaction).await?;
         }
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -198,12 +212,14 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let transaction = self.database.begin().await?;
         let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
         let (mut holding, mut changed) = (0, 0);
+        let mut rows = RowChanges::default();
         for piece in chunks(hashes) {
             let keys = assignable(&transaction, &guardrail.workspace_id, piece).await?;
             holding += keys.len() as u64;
             let others: Vec<Vec<u8>> = keys
                 .into_iter()
                 .filter(|key| key.guardrail_id.as_ref() != Some(&guardrail.id))
+                .inspect(|key| rows.assignment(&key.hash, key.guardrail_id.as_deref(), Some(&guardrail.id)))
                 .map(|key| key.hash)
                 .collect();
             changed += others.len();
@@ -213,7 +229,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         }
         if changed > 0 {
             raise_keys(&transaction).await?;
-            append(&transaction, audit, self.database.now()).await?;
+            append(&transaction, audit, self.database.now(), &rows).await?;
             transaction.commit().await.map_err(store_error)?;
         }
         Ok(Some(holding))
@@ -233,30 +249,16 @@ async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<Opti
     Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
 }
 
-/// Puts a workspace under a guardrail, or under none. Returns how many workspaces there are of that id.
-async fn place(
-    transaction: &DatabaseTransaction,
-    workspace_id: &str,
-    guardrail_id: Option<&str>,
-) -> Result<u64, StoreError> {
-    let updated = workspaces::Entity::update_many()
-        .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(guardrail_id.map(str::to_owned)))
-        .filter(workspaces::Column::Id.eq(workspace_id))
-        .exec(transaction)
+/// Keys, deleted ones included, that hold a guardrail.
+async fn holders(transaction: &DatabaseTransaction, guardrail_id: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+    api_keys::Entity::find()
+        .select_only()
+        .column(api_keys::Column::Hash)
+        .filter(api_keys::Column::GuardrailId.eq(guardrail_id))
+        .into_tuple()
+        .all(transaction)
         .await
-        .map_err(store_error)?;
-    Ok(updated.rows_affected)
-}
-
-/// Takes every workspace from under a guardrail. Returns how many there were.
-async fn displace(transaction: &DatabaseTransaction, guardrail_id: &str) -> Result<u64, StoreError> {
-    let updated = workspaces::Entity::update_many()
-        .col_expr(workspaces::Column::DefaultGuardrailId, Expr::value(None::<String>))
-        .filter(workspaces::Column::DefaultGuardrailId.eq(guardrail_id))
-        .exec(transaction)
-        .await
-        .map_err(store_error)?;
-    Ok(updated.rows_affected)
+        .map_err(store_error)
 }
 
 /// What assigning needs to know of a key.
@@ -341,6 +343,7 @@ fn to_row(guardrail: &Guardrail) -> Result<Model, StoreError> {
         limit_reset: budget.and_then(|budget| budget.reset).map(|reset| reset.as_str().to_owned()),
         version: i64::from(guardrail.version),
         rules: serde_json::to_string(&guardrail.rules).map_err(|_| corrupt("guardrails.rules", guardrail.id))?,
+        audit_hash: None,
     })
 }
 

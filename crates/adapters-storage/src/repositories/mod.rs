@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod assignments;
+mod default_guardrails;
 mod destinations;
 mod documents;
 mod guardrails;

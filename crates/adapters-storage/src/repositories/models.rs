@@ -10,6 +10,7 @@ use sea_orm::{
 };
 
 use crate::audit::append;
+use crate::audit_rows::RowChanges;
 use crate::change_feed::{raise_catalogue, versions};
 use crate::chunks::{chunks, chunks_of};
 use crate::database::Database;
@@ -61,7 +62,7 @@ impl ModelRepository for SeaOrmModelRepository {
         }
         upsert(&transaction, &change.upsert).await?;
         raise_catalogue(&transaction).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }

@@ -15,6 +15,7 @@ use sea_orm::{
 
 use super::destinations;
 use crate::audit::append;
+use crate::audit_rows::RowChanges;
 use crate::chunks::chunks;
 use crate::convert::{millis, moment, parse};
 use crate::database::Database;
@@ -183,7 +184,7 @@ impl Outbox for SeaOrmOutbox {
         let transaction = self.database.begin().await?;
         let revived = update.exec(&transaction).await.map_err(store_error)?.rows_affected;
         if revived > 0 {
-            append(&transaction, &revival.audited(revived), self.database.now()).await?;
+            append(&transaction, &revival.audited(revived), self.database.now(), &RowChanges::default()).await?;
             transaction.commit().await.map_err(store_error)?;
         }
         Ok(revived)

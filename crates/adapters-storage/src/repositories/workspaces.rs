@@ -18,6 +18,7 @@ use sea_orm::{
 use super::api_keys;
 use super::workspace_limits::standing_limits;
 use crate::audit::append;
+use crate::audit_rows::{ManagedRow, RowChanges, workspace_before};
 use crate::change_feed::raise_keys;
 use crate::convert::{millis, moment, parse, signed, unsigned};
 use crate::database::Database;
@@ -42,8 +43,9 @@ impl SeaOrmWorkspaceRepository {
 impl WorkspaceRepository for SeaOrmWorkspaceRepository {
     async fn insert(&self, workspace: &Workspace, audit: &AuditDraft) -> Result<(), StoreError> {
         let transaction = self.database.begin().await?;
-        insert(&transaction, workspace, false).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        let mut rows = RowChanges::default();
+        insert(&transaction, workspace, false, &mut rows).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)
     }
 
@@ -55,8 +57,9 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         if let Some(found) = find_default(&transaction).await? {
             return to_workspace(&transaction, found).await;
         }
-        insert(&transaction, workspace, true).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        let mut rows = RowChanges::default();
+        insert(&transaction, workspace, true, &mut rows).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(Workspace { is_default: true, ..workspace.clone() })
     }
@@ -67,15 +70,16 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         }
         let transaction = self.database.begin().await?;
         let homeless = find_default(&transaction).await?.is_none();
+        let mut rows = RowChanges::default();
         if homeless {
-            insert(&transaction, workspace, true).await?;
+            insert(&transaction, workspace, true, &mut rows).await?;
         }
         let first = !api_keys::any_management_key(&transaction).await?;
         if first {
-            api_keys::insert(&transaction, key).await?;
+            api_keys::insert(&transaction, key, &mut rows).await?;
         }
         if first || homeless {
-            append(&transaction, audit, self.database.now()).await?;
+            append(&transaction, audit, self.database.now(), &rows).await?;
         }
         transaction.commit().await.map_err(store_error)?;
         Ok(first)
@@ -181,14 +185,16 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         Entity::update_many()
             .col_expr(Column::CreditPico, Expr::value(granted.pico()))
             .col_expr(Column::CreditBasePico, Expr::value(base))
-            .filter(Column::Id.eq(row.id))
+            .filter(Column::Id.eq(row.id.as_str()))
             .exec(&transaction)
             .await
             .map_err(store_error)?;
         if row.credit_pico.is_none() {
             raise_keys(&transaction).await?;
         }
-        append(&transaction, audit, self.database.now()).await?;
+        let mut rows = RowChanges::default();
+        rows.workspace_changed(&transaction, &row).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(Some(left))
     }
@@ -203,12 +209,15 @@ impl SeaOrmWorkspaceRepository {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
+        let Some(before) = workspace_before(&transaction, &id.to_string()).await? else { return Ok(false) };
         let changed = change.filter(Column::Id.eq(id.to_string())).exec(&transaction).await.map_err(store_error)?;
         if changed.rows_affected == 0 {
             return Ok(false);
         }
+        let mut rows = RowChanges::default();
+        rows.workspace_changed(&transaction, &before).await?;
         raise_keys(&transaction).await?;
-        append(&transaction, audit, self.database.now()).await?;
+        append(&transaction, audit, self.database.now(), &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -225,8 +234,14 @@ fn left_of(granted: i64, spent: i64, base: i64) -> Option<Usd> {
     granted.checked_sub(spent.checked_sub(base)?).map(Usd::from_pico)
 }
 
-async fn insert(transaction: &impl ConnectionTrait, workspace: &Workspace, is_default: bool) -> Result<(), StoreError> {
-    let row = Model { is_default, ..to_row(workspace)? };
+async fn insert(
+    transaction: &impl ConnectionTrait,
+    workspace: &Workspace,
+    is_default: bool,
+    rows: &mut RowChanges,
+) -> Result<(), StoreError> {
+    let row = Model { is_default, ..to_row(workspace)? }.sealed();
+    rows.workspace(None, Some(&row));
     Entity::insert(row.into_active_model()).exec_without_returning(transaction).await.map_err(store_error)?;
     Ok(())
 }
@@ -260,6 +275,7 @@ fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
         tokens_per_minute: workspace.rates.tokens_per_minute.map(i64::from),
         default_guardrail_id: workspace.default_guardrail_id.map(|id| id.to_string()),
         document_count: 0,
+        audit_hash: None,
     })
 }
 

@@ -1,10 +1,6 @@
 //! An entry, and the hash that binds it to the one before.
 
-use std::fmt::Write as _;
-
 use chrono::{DateTime, Utc};
-use sha2::{Digest, Sha256};
-
 use crate::json::Json;
 
 /// How the change ended.
@@ -86,6 +82,8 @@ pub struct AuditEntry {
     pub outcome: AuditOutcome,
     /// A JSON object.
     pub details: Json,
+    /// The digest of the managed rows after the change; entries of an earlier form have none.
+    pub state: Option<AuditHash>,
     /// The hash of the entry before; zeros for the first.
     pub previous_hash: AuditHash,
     /// SHA-256 over everything above.
@@ -132,49 +130,5 @@ impl std::fmt::Display for AuditHash {
 impl std::fmt::Debug for AuditHash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
-    }
-}
-
-impl AuditEntry {
-    /// The entry that follows `previous` (its place and hash; `None` for the first).
-    pub fn following(previous: Option<(u64, AuditHash)>, at: DateTime<Utc>, draft: &AuditDraft) -> Self {
-        let (seq, previous_hash) = previous.map_or((1, AuditHash::NONE), |(seq, hash)| (seq + 1, hash));
-        let mut entry = Self {
-            seq,
-            at: DateTime::from_timestamp_millis(at.timestamp_millis()).unwrap_or(at),
-            actor: draft.actor.clone(),
-            action: draft.action.to_owned(),
-            subject: draft.subject.clone(),
-            outcome: draft.outcome,
-            details: draft.details.clone(),
-            previous_hash,
-            hash: AuditHash::NONE,
-        };
-        entry.hash = entry.computed_hash();
-        entry
-    }
-
-    /// What its hash must be: over each field behind its length, so that no two entries run into the same bytes.
-    pub fn computed_hash(&self) -> AuditHash {
-        let mut text = String::new();
-        // Writing into a string does not fail.
-        let _ = write!(text, "{} {}", self.seq, self.at.timestamp_millis());
-        let fields = [
-            text.as_str(),
-            &self.actor.name,
-            self.actor.source.as_deref().unwrap_or(""),
-            &self.action,
-            &self.subject,
-            self.outcome.as_str(),
-            self.details.text(),
-        ];
-        let mut digest = Sha256::new();
-        digest.update(self.previous_hash.0);
-        digest.update([u8::from(self.actor.source.is_some())]);
-        for field in fields {
-            digest.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
-            digest.update(field.as_bytes());
-        }
-        AuditHash(digest.finalize().into())
     }
 }

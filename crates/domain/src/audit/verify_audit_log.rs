@@ -1,84 +1,16 @@
-//! Whether anybody tampered with the log.
+//! Whether anybody tampered with the log, or with the rows that it accounts for.
 
-use std::fmt;
 use std::sync::Arc;
 
-use super::{AuditEntry, AuditHash, AuditLog};
+use super::{AuditAnchor, AuditFault, AuditHash, AuditLog, AuditState, AuditVerification, StoredAuditEntry};
 use crate::error::StoreError;
 
 /// Entries that are read at a time.
 const PAGE: u64 = 1000;
+/// Managed rows that are named.
+const NAMED_ROWS: usize = 100;
 
-/// An entry that somebody wrote down elsewhere, to hold the log against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AuditAnchor {
-    /// Its place.
-    pub seq: u64,
-    /// Its hash.
-    pub hash: AuditHash,
-}
-
-/// Not a place and a hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an anchor is the number of an entry, a colon and its hash of 64 hexadecimal digits")]
-pub struct InvalidAuditAnchor;
-
-impl std::str::FromStr for AuditAnchor {
-    type Err = InvalidAuditAnchor;
-
-    fn from_str(text: &str) -> Result<Self, InvalidAuditAnchor> {
-        let (seq, hash) = text.split_once(':').ok_or(InvalidAuditAnchor)?;
-        let seq = seq.parse().map_err(|_| InvalidAuditAnchor)?;
-        Ok(Self { seq, hash: hash.parse().map_err(|_| InvalidAuditAnchor)? })
-    }
-}
-
-impl fmt::Display for AuditAnchor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.seq, self.hash)
-    }
-}
-
-/// What is wrong with the log.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AuditFault {
-    /// Its content is not what it was written with.
-    #[error("entry {0} was changed: its content does not make its hash")]
-    Changed(u64),
-    /// Something is missing, or was put in between.
-    #[error("entry {} is followed by entry {found}", .expected - 1)]
-    Gap {
-        /// The place that should come.
-        expected: u64,
-        /// The one that does.
-        found: u64,
-    },
-    /// It names another entry before it than the one that is there.
-    #[error("entry {0} does not follow the entry before it: that one is another than when it was written")]
-    BrokenLink(u64),
-    /// A row that is no entry.
-    #[error("an entry cannot be read: {0}")]
-    Unreadable(String),
-    /// The log does not have the entry that was written down elsewhere.
-    #[error("entry {} is not in the log, or not with the hash that was written down", .0.seq)]
-    NotAnchored(AuditAnchor),
-}
-
-/// What was found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AuditVerification {
-    /// Entries that are as they were written.
-    pub entries: u64,
-    /// The place of the oldest entry that is left: 1 where nothing was ever removed.
-    pub oldest: Option<u64>,
-    /// The newest entry that is as it was written. Whoever writes it down elsewhere can tell later whether the log was
-    /// cut off, which the log itself cannot show.
-    pub newest: Option<AuditAnchor>,
-    /// The first fault. Nothing behind it was looked at.
-    pub fault: Option<AuditFault>,
-}
-
-/// Reads the whole log and recomputes every hash.
+/// Reads the whole log and recomputes every hash, then compares the managed rows with the newest entry.
 pub struct VerifyAuditLog {
     log: Arc<dyn AuditLog>,
 }
@@ -89,69 +21,137 @@ impl VerifyAuditLog {
         Self { log }
     }
 
-    /// Page by page, from the oldest entry on. With an anchor also whether that entry is there.
+    /// Page by page, from the lowest number on. With an anchor also whether that entry is there.
     pub async fn execute(&self, anchor: Option<AuditAnchor>) -> Result<AuditVerification, StoreError> {
-        let mut found = AuditVerification::default();
-        let mut anchored = anchor.is_none();
-        let mut limit = PAGE;
+        let mut walk = Walk { log: &*self.log, found: AuditVerification::default(), anchor };
+        let fault = walk.run().await?;
+        let mut found = AuditVerification { fault, ..walk.found };
+        match self.log.check_rows(NAMED_ROWS).await {
+            Ok(faults) => found.row_faults = faults,
+            Err(StoreError::Corrupt(detail)) if found.fault.is_none() => {
+                found.fault = Some(AuditFault::Unreadable(detail));
+            }
+            Err(StoreError::Corrupt(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(found)
+    }
+}
+
+/// A walk through the log.
+struct Walk<'a> {
+    log: &'a dyn AuditLog,
+    found: AuditVerification,
+    /// Taken when it was found.
+    anchor: Option<AuditAnchor>,
+}
+
+impl Walk<'_> {
+    async fn run(&mut self) -> Result<Option<AuditFault>, StoreError> {
+        // Before the entries: those that are added meanwhile are no fault.
+        let state = match self.state().await? {
+            Ok(state) => state,
+            Err(fault) => return Ok(Some(fault)),
+        };
+        self.found.removed = state.removed_count;
+        let mut before = state.removed;
+        let (mut after, mut limit) = (None, PAGE);
+        let mut newest_is_there = state.newest == before;
         loop {
-            let from = found.newest.map_or(0, |newest| newest.seq.saturating_add(1));
-            let page = match self.log.read(from, limit).await {
-                // One row spoils its page: what stands before it is read one by one.
+            let page = match self.log.read_stored(after, limit).await {
+                // One row spoils its page: the rows before it are read one by one.
                 Err(StoreError::Corrupt(_)) if limit > 1 => {
                     limit = 1;
                     continue;
                 }
-                Err(StoreError::Corrupt(detail)) => {
-                    found.fault = Some(AuditFault::Unreadable(detail));
-                    return Ok(found);
-                }
+                Err(StoreError::Corrupt(detail)) => return Ok(Some(AuditFault::Unreadable(detail))),
                 page => page?,
             };
-            if page.is_empty() {
-                found.fault = anchor.filter(|_| !anchored).map(AuditFault::NotAnchored);
-                return Ok(found);
-            }
+            let Some(last) = page.last() else { break };
+            after = Some(last.seq);
             for entry in &page {
-                let mut fault = fault_of(entry, found.newest);
-                if matches!(fault, Some(AuditFault::Gap { .. })) && self.is_oldest(entry.seq).await? {
-                    // What stood before it was pruned meanwhile.
-                    fault = fault_of(entry, None);
+                match self.check(entry, before).await? {
+                    Ok(seen) => before = seen,
+                    Err(fault) => return Ok(Some(fault)),
                 }
-                if fault.is_some() {
-                    found.fault = fault;
-                    return Ok(found);
+                if before.seq == state.newest.seq {
+                    if before.hash != state.newest.hash {
+                        return Ok(Some(AuditFault::NewestExchanged(before.seq)));
+                    }
+                    newest_is_there = true;
                 }
-                let seen = AuditAnchor { seq: entry.seq, hash: entry.hash };
-                anchored |= anchor == Some(seen);
-                found.entries += 1;
-                found.oldest.get_or_insert(entry.seq);
-                found.newest = Some(seen);
             }
+        }
+        if !newest_is_there && before.seq < state.newest.seq {
+            return Ok(Some(match self.found.newest {
+                Some(found) => AuditFault::EndMissing { newest: state.newest, found: found.seq },
+                None => AuditFault::Emptied(state.newest),
+            }));
+        }
+        if state.removed_count != state.removed.seq {
+            let (through, count) = (state.removed.seq, state.removed_count);
+            return Ok(Some(AuditFault::RemovedByOthers { through, count }));
+        }
+        Ok(self.anchor.map(AuditFault::NotAnchored))
+    }
+
+    async fn state(&self) -> Result<Result<AuditState, AuditFault>, StoreError> {
+        match self.log.state().await {
+            Ok(state) => Ok(state.ok_or(AuditFault::StateMissing)),
+            Err(StoreError::Corrupt(detail)) => Ok(Err(AuditFault::Unreadable(detail))),
+            Err(error) => Err(error),
         }
     }
 
-    async fn is_oldest(&self, seq: u64) -> Result<bool, StoreError> {
-        Ok(self.log.read(0, 1).await?.first().is_some_and(|oldest| oldest.seq == seq))
+    /// Verifies an entry against the one before it.
+    async fn check(
+        &mut self,
+        entry: &StoredAuditEntry,
+        before: AuditAnchor,
+    ) -> Result<Result<AuditAnchor, AuditFault>, StoreError> {
+        let seen = match anchor_of(entry) {
+            Ok(seen) => seen,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        if let Err(fault) = follows(entry, before) {
+            // Entries before it may have been removed by retention meanwhile.
+            let removed = self.state().await?.map(|state| state.removed);
+            let was_pruned = removed.is_ok_and(|removed| removed != before && follows(entry, removed).is_ok());
+            if !was_pruned {
+                let is_first = self.found.newest.is_none();
+                return Ok(Err(match fault {
+                    AuditFault::Gap { expected, found } if is_first => AuditFault::BeginningMissing { expected, found },
+                    fault => fault,
+                }));
+            }
+        }
+        if entry.computed_hash() != Some(seen.hash) {
+            return Ok(Err(AuditFault::Changed(entry.seq)));
+        }
+        self.found.entries += 1;
+        self.found.oldest.get_or_insert(seen.seq);
+        self.found.newest = Some(seen);
+        self.anchor.take_if(|anchor| *anchor == seen);
+        Ok(Ok(seen))
     }
 }
 
-/// The first entry that is left may follow one that was pruned.
-fn fault_of(entry: &AuditEntry, before: Option<AuditAnchor>) -> Option<AuditFault> {
-    let followed = match before {
-        Some(before) => Some(before),
-        None => (entry.seq <= 1).then_some(AuditAnchor { seq: 0, hash: AuditHash::NONE }),
-    };
-    if let Some(before) = followed {
-        let expected = before.seq.saturating_add(1);
-        if entry.seq != expected {
-            return Some(AuditFault::Gap { expected, found: entry.seq });
-        }
-        if entry.previous_hash != before.hash {
-            return Some(AuditFault::BrokenLink(entry.seq));
-        }
+fn anchor_of(entry: &StoredAuditEntry) -> Result<AuditAnchor, AuditFault> {
+    let seq = u64::try_from(entry.seq).ok().filter(|seq| *seq > 0);
+    let seq = seq.ok_or(AuditFault::ImpossibleNumber(entry.seq))?;
+    let hash = entry.hash.as_slice().try_into().map_err(|_| AuditFault::Changed(entry.seq))?;
+    Ok(AuditAnchor { seq, hash: AuditHash(hash) })
+}
+
+fn follows(entry: &StoredAuditEntry, before: AuditAnchor) -> Result<(), AuditFault> {
+    let expected = i64::try_from(before.seq).unwrap_or(i64::MAX).saturating_add(1);
+    if entry.seq != expected {
+        return Err(AuditFault::Gap { expected, found: entry.seq });
     }
-    (entry.computed_hash() != entry.hash).then_some(AuditFault::Changed(entry.seq))
+    if entry.previous_hash != before.hash.0 {
+        return Err(AuditFault::BrokenLink(entry.seq));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::memory_ledger::Books;
 use super::memory_outbox::Kept;
 use super::system::lock;
 use crate::api_key::{ApiKey, ApiKeyHash};
-use crate::audit::{AuditDraft, AuditEntry, AuditLog};
+use crate::audit::{AuditAnchor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditState, RowFault, StoredAuditEntry};
 use crate::change_feed::{ChangeFeed, ChangeVersions};
 use crate::error::StoreError;
 use crate::file::{Document, IdempotencyKey, PendingDocument};
@@ -51,7 +51,8 @@ impl State {
     /// Writes down a change, in the transaction of the change.
     pub(super) fn note(&mut self, audit: &AuditDraft, at: DateTime<Utc>) -> AuditEntry {
         let previous = self.audit.last().map(|entry| (entry.seq, entry.hash));
-        let entry = AuditEntry::following(previous, at, audit);
+        // Its rows can only be changed through it, so that there is no state to account for.
+        let entry = AuditEntry::following(previous, at, audit, AuditHash::NONE);
         self.audit.push(entry.clone());
         entry
     }
@@ -148,6 +149,25 @@ impl AuditLog for MemoryStore {
     async fn newest(&self, limit: u64) -> Result<Vec<AuditEntry>, StoreError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Ok(self.state().audit.iter().rev().take(limit).cloned().collect())
+    }
+
+    async fn read_stored(&self, after: Option<i64>, limit: u64) -> Result<Vec<StoredAuditEntry>, StoreError> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let stored = self.state().audit.iter().map(StoredAuditEntry::from).collect::<Vec<_>>();
+        Ok(stored.into_iter().filter(|entry| Some(entry.seq) > after).take(limit).collect())
+    }
+
+    async fn state(&self) -> Result<Option<AuditState>, StoreError> {
+        let state = self.state();
+        let newest = state.audit.last().map(|entry| AuditAnchor { seq: entry.seq, hash: entry.hash });
+        let removed = state.audit.first().map(|entry| AuditAnchor { seq: entry.seq - 1, hash: entry.previous_hash });
+        let removed = removed.unwrap_or(AuditAnchor::NONE);
+        let newest = newest.unwrap_or(AuditAnchor::NONE);
+        Ok(Some(AuditState { newest, removed, removed_count: removed.seq }))
+    }
+
+    async fn check_rows(&self, _limit: usize) -> Result<Vec<RowFault>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {

@@ -50,6 +50,9 @@ async fn verify(context: &Context, anchor: Option<AuditAnchor>) -> anyhow::Resul
     if let Some(fault) = &view.fault {
         note(&format!("error: the audit log was tampered with: {fault}"));
     }
+    for row in &view.rows {
+        note(&format!("error: {} {}: {}", row.table, row.row, row.problem));
+    }
     context.output.show(&view, || told(&view))?;
     Ok(if view.verified { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -59,6 +62,14 @@ fn told(view: &VerificationView) -> String {
         (Some(oldest), Some(newest)) => (oldest.to_string(), newest.as_str()),
         _ => return "The audit log has no entry that could be verified.".to_owned(),
     };
-    let whole = if view.verified { "The audit log is whole" } else { "What stands before the fault is whole" };
-    format!("{whole}: {} entries from number {oldest} on.\nNewest: {newest}", view.entries)
+    let whole = if view.fault.is_none() { "The audit log is whole" } else { "The entries before the fault are whole" };
+    let removed = match view.removed_by_retention {
+        0 => String::new(),
+        removed => format!(" Retention removed {removed} entries before."),
+    };
+    let rows = match view.rows.len() {
+        0 => String::new(),
+        rows => format!("\nManaged rows without an entry: {rows}"),
+    };
+    format!("{whole}: {} entries from number {oldest} on.{removed}\nNewest: {newest}{rows}", view.entries)
 }

@@ -1,6 +1,6 @@
 //! The audit log.
 
-use domain::audit::{AuditEntry, AuditVerification};
+use domain::audit::{AuditEntry, AuditVerification, RowFault};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -59,18 +59,41 @@ pub struct VerificationView {
     pub oldest: Option<u64>,
     /// The newest one, to be written down elsewhere: its number, a colon, its hash.
     pub newest: Option<String>,
-    /// The first fault.
+    /// Entries that retention removed.
+    pub removed_by_retention: u64,
+    /// The first fault of the log.
     pub fault: Option<String>,
+    /// Managed rows that were changed, added or removed without an entry.
+    pub rows: Vec<RowFaultView>,
+}
+
+/// A managed row that the log does not account for.
+#[derive(Serialize)]
+pub struct RowFaultView {
+    /// Its table.
+    pub table: &'static str,
+    /// Its id, or what is known of it.
+    pub row: String,
+    /// What is wrong.
+    pub problem: &'static str,
 }
 
 impl From<&AuditVerification> for VerificationView {
     fn from(found: &AuditVerification) -> Self {
         Self {
-            verified: found.fault.is_none(),
+            verified: found.is_verified(),
             entries: found.entries,
             oldest: found.oldest,
             newest: found.newest.map(|newest| newest.to_string()),
+            removed_by_retention: found.removed,
             fault: found.fault.as_ref().map(ToString::to_string),
+            rows: found.row_faults.iter().map(RowFaultView::from).collect(),
         }
+    }
+}
+
+impl From<&RowFault> for RowFaultView {
+    fn from(fault: &RowFault) -> Self {
+        Self { table: fault.table, row: fault.row.clone(), problem: fault.problem }
     }
 }

@@ -1,144 +1,270 @@
 use super::*;
-use crate::audit::{Actor, AuditDraft, MockAuditLog};
+use crate::audit::{Actor, AuditDraft, AuditEntry, InvalidAuditAnchor, MockAuditLog, RowFault};
 use crate::json::Json;
 use chrono::DateTime;
+use rstest::rstest;
 
-fn chain(length: u64) -> Vec<AuditEntry> {
+fn chain(length: u64) -> Vec<StoredAuditEntry> {
     let mut entries: Vec<AuditEntry> = Vec::new();
     for number in 1..=length {
         let previous = entries.last().map(|entry| (entry.seq, entry.hash));
         let at = DateTime::from_timestamp_millis(1_790_000_000_000 + i64::try_from(number).unwrap()).unwrap();
         let actor = Actor { name: format!("user:{number}"), source: (number % 2 == 0).then(|| "host".to_owned()) };
         let draft = AuditDraft::done(&actor, "key.create", format!("key {number}"), Json::object([]));
-        entries.push(AuditEntry::following(previous, at, &draft));
+        entries.push(AuditEntry::following(previous, at, &draft, AuditHash([7; 32])));
     }
-    entries
+    entries.iter().map(StoredAuditEntry::from).collect()
 }
 
-/// The log in which these rows are stored; `None` is a row that is no entry.
-async fn verify(rows: Vec<Option<AuditEntry>>, anchor: Option<AuditAnchor>) -> AuditVerification {
-    let mut log = MockAuditLog::new();
-    log.expect_read().returning(move |from, limit| {
-        let wanted = rows.iter().skip_while(|row| row.as_ref().is_some_and(|entry| entry.seq < from));
-        let page: Option<Vec<AuditEntry>> = wanted.take(usize::try_from(limit).unwrap()).cloned().collect();
-        page.ok_or_else(|| StoreError::Corrupt("audit_log.details".to_owned()))
-    });
-    VerifyAuditLog::new(Arc::new(log)).execute(anchor).await.unwrap()
+fn anchor(entry: &StoredAuditEntry) -> AuditAnchor {
+    anchor_of(entry).unwrap()
 }
 
-async fn fault(entries: Vec<AuditEntry>) -> Option<AuditFault> {
-    verify(entries.into_iter().map(Some).collect(), None).await.fault
+/// Writes an entry anew, so that it is whole in itself.
+fn rehash(entry: &mut StoredAuditEntry) {
+    entry.hash = entry.computed_hash().unwrap().0.to_vec();
 }
 
-fn anchor(entry: &AuditEntry) -> AuditAnchor {
-    AuditAnchor { seq: entry.seq, hash: entry.hash }
+/// A log with its record of where it begins and ends.
+struct Log {
+    /// `None` is a row that cannot be read.
+    rows: Vec<Option<StoredAuditEntry>>,
+    state: Option<AuditState>,
+    row_faults: Vec<RowFault>,
+}
+
+impl Log {
+    /// As the service leaves it.
+    fn whole(entries: &[StoredAuditEntry]) -> Self {
+        let newest = entries.last().map_or(AuditAnchor::NONE, anchor);
+        let state = AuditState { newest, removed: AuditAnchor::NONE, removed_count: 0 };
+        Self { rows: entries.iter().cloned().map(Some).collect(), state: Some(state), row_faults: Vec::new() }
+    }
+
+    fn with(self, entries: Vec<StoredAuditEntry>) -> Self {
+        Self { rows: entries.into_iter().map(Some).collect(), ..self }
+    }
+
+    async fn verify(self, anchor: Option<AuditAnchor>) -> AuditVerification {
+        let Self { rows, state, row_faults } = self;
+        let mut log = MockAuditLog::new();
+        log.expect_state().returning(move || Ok(state));
+        log.expect_check_rows().returning(move |_| Ok(row_faults.clone()));
+        log.expect_read_stored().returning(move |after, limit| {
+            let behind = |row: &&Option<StoredAuditEntry>| row.as_ref().is_some_and(|entry| Some(entry.seq) <= after);
+            let page: Option<Vec<StoredAuditEntry>> =
+                rows.iter().skip_while(behind).take(usize::try_from(limit).unwrap()).cloned().collect();
+            page.ok_or_else(|| StoreError::Corrupt("audit_log.details".to_owned()))
+        });
+        VerifyAuditLog::new(Arc::new(log)).execute(anchor).await.unwrap()
+    }
+}
+
+/// The fault of a log of five entries that was whole before this.
+async fn fault_after(change: impl FnOnce(&mut Vec<StoredAuditEntry>)) -> Option<AuditFault> {
+    let mut entries = chain(5);
+    let log = Log::whole(&entries);
+    change(&mut entries);
+    log.with(entries).verify(None).await.fault
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_touched_is_whole_over_many_pages() {
+async fn untouched_log_verifies_over_many_pages() {
     let entries = chain(2 * PAGE + 1);
     let last = anchor(entries.last().unwrap());
-    let found = verify(entries.into_iter().map(Some).collect(), Some(last)).await;
-    let expected = AuditVerification { entries: 2 * PAGE + 1, oldest: Some(1), newest: Some(last), fault: None };
+    let found = Log::whole(&entries).verify(Some(last)).await;
+    let expected = AuditVerification {
+        entries: 2 * PAGE + 1,
+        oldest: Some(1),
+        newest: Some(last),
+        ..AuditVerification::default()
+    };
     assert_eq!(found, expected);
-    assert_eq!(verify(Vec::new(), None).await, AuditVerification::default());
+    assert!(found.is_verified());
+    assert_eq!(Log::whole(&[]).verify(None).await, AuditVerification::default());
+}
+
+#[rstest]
+#[case::at(|entry: &mut StoredAuditEntry| entry.at += 1)]
+#[case::actor(|entry: &mut StoredAuditEntry| entry.actor.push('x'))]
+#[case::source_removed(|entry: &mut StoredAuditEntry| entry.source = None)]
+#[case::source_emptied(|entry: &mut StoredAuditEntry| entry.source = Some(String::new()))]
+#[case::action(|entry: &mut StoredAuditEntry| entry.action.push('x'))]
+#[case::subject(|entry: &mut StoredAuditEntry| entry.subject.push('x'))]
+#[case::outcome(|entry: &mut StoredAuditEntry| entry.outcome.push('x'))]
+#[case::details(|entry: &mut StoredAuditEntry| entry.details = "{\"a\":1}".to_owned())]
+#[case::blank_behind_details(|entry: &mut StoredAuditEntry| entry.details.push(' '))]
+#[case::state(|entry: &mut StoredAuditEntry| entry.state = Some(vec![8; 32]))]
+#[case::version(|entry: &mut StoredAuditEntry| entry.version = 1)]
+#[case::unknown_version(|entry: &mut StoredAuditEntry| entry.version = 9)]
+#[case::hash(|entry: &mut StoredAuditEntry| entry.hash = vec![0; 31])]
+#[tokio::test]
+async fn every_changed_column_is_found(#[case] change: fn(&mut StoredAuditEntry)) {
+    assert_eq!(fault_after(|entries| change(&mut entries[3])).await, Some(AuditFault::Changed(4)));
 }
 
 #[tokio::test]
-async fn whatever_is_changed_in_an_entry_is_seen() {
-    let changes: [fn(&mut AuditEntry); 7] = [
-        |entry| entry.at += chrono::TimeDelta::milliseconds(1),
-        |entry| entry.actor.name.push('x'),
-        |entry| entry.actor.source = None,
-        |entry| entry.action.push('x'),
-        |entry| entry.subject.push('x'),
-        |entry| entry.outcome = crate::audit::AuditOutcome::Refused,
-        |entry| entry.details = Json::object([("a", "1")]),
-    ];
-    for change in changes {
-        let mut entries = chain(5);
-        change(&mut entries[3]);
-        assert_eq!(fault(entries).await, Some(AuditFault::Changed(4)));
+async fn empty_source_that_becomes_none_is_found() {
+    let mut entries = chain(1);
+    entries[0].source = Some(String::new());
+    rehash(&mut entries[0]);
+    let log = Log::whole(&entries);
+    entries[0].source = None;
+    assert_eq!(log.with(entries).verify(None).await.fault, Some(AuditFault::Changed(1)));
+}
+
+#[tokio::test]
+async fn rewritten_entry_does_not_fit_the_next() {
+    let rewritten = fault_after(|entries| {
+        entries[2].subject.push('x');
+        rehash(&mut entries[2]);
+    });
+    assert_eq!(rewritten.await, Some(AuditFault::BrokenLink(4)));
+    let first = fault_after(|entries| {
+        entries[0].previous_hash = vec![1; 32];
+        rehash(&mut entries[0]);
+    });
+    assert_eq!(first.await, Some(AuditFault::BrokenLink(1)), "the first follows nothing");
+    let last = fault_after(|entries| {
+        entries[4].subject.push('x');
+        rehash(&mut entries[4]);
+    });
+    assert_eq!(last.await, Some(AuditFault::NewestExchanged(5)));
+}
+
+#[tokio::test]
+async fn missing_entries_are_found_wherever_they_were() {
+    assert_eq!(
+        fault_after(|entries| drop(entries.drain(1..3))).await,
+        Some(AuditFault::Gap { expected: 2, found: 4 })
+    );
+    assert_eq!(
+        fault_after(|entries| drop(entries.drain(..2))).await,
+        Some(AuditFault::BeginningMissing { expected: 1, found: 3 })
+    );
+    let newest = anchor(&chain(5)[4]);
+    assert_eq!(fault_after(|entries| entries.truncate(3)).await, Some(AuditFault::EndMissing { newest, found: 3 }));
+    assert_eq!(fault_after(Vec::clear).await, Some(AuditFault::Emptied(newest)));
+}
+
+#[tokio::test]
+async fn rows_with_impossible_numbers_are_found() {
+    for number in [-1, 0, i64::MIN] {
+        let fault = fault_after(|entries| {
+            let mut extra = entries[0].clone();
+            extra.seq = number;
+            rehash(&mut extra);
+            entries.insert(0, extra);
+        });
+        assert_eq!(fault.await, Some(AuditFault::ImpossibleNumber(number)));
     }
 }
 
 #[tokio::test]
-async fn an_entry_that_was_written_anew_does_not_fit_the_next() {
-    let mut entries = chain(5);
-    entries[2].subject.push('x');
-    entries[2].hash = entries[2].computed_hash();
-    assert_eq!(fault(entries).await, Some(AuditFault::BrokenLink(4)));
-    let mut entries = chain(5);
-    entries[0].previous_hash = AuditHash([1; 32]);
-    entries[0].hash = entries[0].computed_hash();
-    assert_eq!(fault(entries).await, Some(AuditFault::BrokenLink(1)), "the first follows nothing");
-}
-
-#[tokio::test]
-async fn what_is_missing_in_between_is_seen() {
-    let mut entries = chain(6);
-    entries.drain(2..4);
-    assert_eq!(fault(entries).await, Some(AuditFault::Gap { expected: 3, found: 5 }));
-}
-
-#[tokio::test]
-async fn a_row_that_is_no_entry_is_found_behind_those_that_are() {
-    let mut rows: Vec<Option<AuditEntry>> = chain(5).into_iter().map(Some).collect();
-    rows[3] = None;
-    let found = verify(rows, None).await;
+async fn unreadable_row_is_found_behind_those_that_verify() {
+    let mut log = Log::whole(&chain(5));
+    log.rows[3] = None;
+    let found = log.verify(None).await;
     assert_eq!((found.entries, found.newest.map(|newest| newest.seq)), (3, Some(3)));
     assert_eq!(found.fault, Some(AuditFault::Unreadable("audit_log.details".to_owned())));
 }
 
-#[tokio::test]
-async fn what_was_pruned_is_not_missed() {
-    let found = verify(chain(9).into_iter().skip(4).map(Some).collect(), None).await;
-    assert_eq!((found.entries, found.oldest, found.fault), (5, Some(5), None));
+/// What retention leaves of nine entries when it removes four.
+fn pruned() -> (Log, Vec<StoredAuditEntry>) {
+    let entries = chain(9);
+    let state = AuditState { newest: anchor(&entries[8]), removed: anchor(&entries[3]), removed_count: 4 };
+    (Log { state: Some(state), ..Log::whole(&[]) }, entries)
 }
 
 #[tokio::test]
-async fn what_is_pruned_while_it_is_read_is_not_missed_either() {
-    let entries = chain(2 * PAGE);
+async fn entries_removed_by_retention_are_no_fault() {
+    let (log, entries) = pruned();
+    let found = log.with(entries[4..].to_vec()).verify(None).await;
+    assert_eq!((found.entries, found.oldest, found.removed, found.fault), (5, Some(5), 4, None));
+}
+
+#[tokio::test]
+async fn cut_beginning_is_told_apart_from_retention() {
+    let (log, entries) = pruned();
+    let found = log.with(entries[5..].to_vec()).verify(None).await;
+    assert_eq!(found.fault, Some(AuditFault::BeginningMissing { expected: 5, found: 6 }));
+
+    let (mut log, entries) = pruned();
+    log.state.as_mut().unwrap().removed.hash = AuditHash([9; 32]);
+    let found = log.with(entries[4..].to_vec()).verify(None).await;
+    assert_eq!(found.fault, Some(AuditFault::BrokenLink(5)));
+
+    let (mut log, entries) = pruned();
+    log.state.as_mut().unwrap().removed_count = 3;
+    let found = log.with(entries[4..].to_vec()).verify(None).await;
+    assert_eq!(found.fault, Some(AuditFault::RemovedByOthers { through: 4, count: 3 }));
+
+    let (mut log, entries) = pruned();
+    log.state = None;
+    assert_eq!(log.with(entries[4..].to_vec()).verify(None).await.fault, Some(AuditFault::StateMissing));
+}
+
+#[tokio::test]
+async fn entries_pruned_and_added_while_it_reads_are_no_fault() {
+    let entries = chain(2 * PAGE + 3);
+    let before = AuditState {
+        newest: anchor(&entries[usize::try_from(2 * PAGE).unwrap()]),
+        removed: AuditAnchor::NONE,
+        removed_count: 0,
+    };
+    let after = AuditState { removed: anchor(&entries[1498]), removed_count: 1499, ..before };
+    let pruned = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_pruned = Arc::clone(&pruned);
     let mut log = MockAuditLog::new();
-    let pruned = std::sync::atomic::AtomicBool::new(false);
-    log.expect_read().returning(move |from, limit| {
+    log.expect_state().returning(move || {
+        Ok(Some(if is_pruned.load(std::sync::atomic::Ordering::Relaxed) { after } else { before }))
+    });
+    log.expect_check_rows().returning(|_| Ok(Vec::new()));
+    log.expect_read_stored().returning(move |from, limit| {
         // After the first page half of the rest goes.
         let oldest = if pruned.swap(true, std::sync::atomic::Ordering::Relaxed) { 1500 } else { 1 };
-        let left = entries.iter().filter(|entry| entry.seq >= from.max(oldest));
+        let left = entries.iter().filter(|entry| Some(entry.seq) > from && entry.seq >= oldest);
         Ok(left.take(usize::try_from(limit).unwrap()).cloned().collect())
     });
     let found = VerifyAuditLog::new(Arc::new(log)).execute(None).await.unwrap();
-    assert_eq!((found.entries, found.fault), (PAGE + 501, None));
+    assert_eq!((found.entries, found.fault), (PAGE + 504, None));
 }
 
 #[tokio::test]
-async fn a_log_that_was_cut_off_is_known_by_its_anchor_alone() {
+async fn rewritten_log_is_known_by_its_anchor_alone() {
     let entries = chain(6);
     let last = anchor(&entries[5]);
-    let cut: Vec<Option<AuditEntry>> = entries.iter().take(4).cloned().map(Some).collect();
-    assert_eq!(verify(cut.clone(), None).await.fault, None, "the log itself cannot show it");
-    assert_eq!(verify(cut, Some(last)).await.fault, Some(AuditFault::NotAnchored(last)));
-    // As is one that was written anew from somewhere on.
-    let mut anew = chain(4);
-    for number in 5..=6 {
-        let draft = AuditDraft::done(&Actor::system(), "key.delete", format!("{number}"), Json::object([]));
-        let previous = anew.last().map(|entry| (entry.seq, entry.hash));
-        anew.push(AuditEntry::following(previous, entries[0].at, &draft));
-    }
-    let anew: Vec<Option<AuditEntry>> = anew.into_iter().map(Some).collect();
-    assert_eq!(verify(anew, Some(last)).await.fault, Some(AuditFault::NotAnchored(last)));
+    // By somebody who writes the record of its end as well.
+    let cut = Log::whole(&entries[..4]);
+    assert_eq!(cut.verify(None).await.fault, None, "the database itself cannot show it");
+    assert_eq!(Log::whole(&entries[..4]).verify(Some(last)).await.fault, Some(AuditFault::NotAnchored(last)));
+    let mut anew = chain(6);
+    anew[4].subject.push('x');
+    rehash(&mut anew[4]);
+    anew[5].previous_hash.clone_from(&anew[4].hash);
+    rehash(&mut anew[5]);
+    assert_eq!(Log::whole(&anew).verify(Some(last)).await.fault, Some(AuditFault::NotAnchored(last)));
 }
 
 #[tokio::test]
-async fn a_store_that_fails_says_nothing_of_the_log() {
+async fn rows_without_an_entry_are_reported_beside_the_log() {
+    let fault = RowFault { table: "api_keys", row: "ab".to_owned(), problem: "changed without an entry" };
+    let log = Log { row_faults: vec![fault.clone()], ..Log::whole(&chain(3)) };
+    let found = log.verify(None).await;
+    assert_eq!((found.entries, &found.fault, &found.row_faults), (3, &None, &vec![fault]));
+    assert!(!found.is_verified());
+}
+
+#[tokio::test]
+async fn failing_store_says_nothing_of_the_log() {
     let mut log = MockAuditLog::new();
-    log.expect_read().returning(|_, _| Err(StoreError::unavailable("gone")));
+    log.expect_state().returning(|| Err(StoreError::unavailable("gone")));
     let ended = VerifyAuditLog::new(Arc::new(log)).execute(None).await;
     assert!(matches!(ended, Err(StoreError::Unavailable(_))), "{ended:?}");
 }
 
 #[test]
-fn an_anchor_is_read_as_it_is_written() {
+fn anchor_is_parsed_as_it_is_displayed() {
     let last = anchor(&chain(3)[2]);
     assert_eq!(last.to_string().parse(), Ok(last));
     for bad in ["", "3", "3:", "x:00", &format!("-1:{}", last.hash), &format!("3:{}0", last.hash)] {

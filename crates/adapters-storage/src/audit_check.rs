@@ -1,0 +1,160 @@
+//! Compares the managed rows with the newest entry of the audit log, and accounts for rows that no entry knows yet.
+
+use chrono::{DateTime, Utc};
+use domain::audit::{Actor, AuditDraft, RowFault, RowSum, RowSums};
+use domain::error::StoreError;
+use domain::json::Json;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+};
+
+use crate::audit::append;
+use crate::audit_rows::{ManagedRow, RowChanges, assignment_hash};
+use crate::audit_state::{self, StateRecord};
+use crate::entities::{api_keys, audit_log, guardrails, workspaces};
+use crate::errors::store_error;
+
+/// Rows that are read at a time.
+const PAGE: u64 = 1000;
+
+const CHANGED: &str = "changed or added without an entry in the audit log";
+const UNKNOWN: &str = "rows were added, changed or removed without an entry in the audit log";
+const ASSIGNMENTS: &str = "guardrails of keys were changed without an entry in the audit log";
+const STATE: &str = "its sums are not those that the newest entry of the audit log accounts for";
+const GONE: &str = "the row is gone";
+/// Stands for a row that cannot be named.
+const SOME: &str = "(not known which)";
+
+/// Rows that the log does not account for, in the database as `snapshot` sees it.
+pub(crate) async fn check(snapshot: &DatabaseTransaction, limit: usize) -> Result<Vec<RowFault>, StoreError> {
+    let fault = |table, row: &str, problem| RowFault { table, row: row.to_owned(), problem };
+    let Some(state) = audit_state::load(snapshot).await? else {
+        return Ok(vec![fault("audit_state", "1", GONE)]);
+    };
+    let mut faults = Vec::new();
+    if !is_accounted_for(snapshot, &state).await? {
+        faults.push(fault("audit_state", "1", STATE));
+    }
+    let found = Found::read(snapshot).await?;
+    for (table, sum, own, named) in [
+        (api_keys::Model::TABLE, found.sums.keys, state.sums.keys, found.keys),
+        (guardrails::Model::TABLE, found.sums.guardrails, state.sums.guardrails, found.guardrails),
+        (workspaces::Model::TABLE, found.sums.workspaces, state.sums.workspaces, found.workspaces),
+    ] {
+        if named.is_empty() && sum != own {
+            faults.push(fault(table, SOME, UNKNOWN));
+        }
+        faults.extend(named.iter().map(|row| fault(table, row, CHANGED)));
+    }
+    if found.sums.assignments != state.sums.assignments {
+        faults.push(fault("api_keys", SOME, ASSIGNMENTS));
+    }
+    faults.truncate(limit);
+    Ok(faults)
+}
+
+/// True where the newest entry holds the digest of these sums. Without such an entry only an empty database is.
+async fn is_accounted_for(connection: &impl ConnectionTrait, state: &StateRecord) -> Result<bool, StoreError> {
+    use audit_log::{Column, Entity};
+    let newest = i64::try_from(state.log.newest.seq).unwrap_or(i64::MAX);
+    let entry: Option<(i64, Option<Vec<u8>>)> = Entity::find()
+        .select_only()
+        .columns([Column::Seq, Column::State])
+        .filter(Column::Seq.eq(newest))
+        .into_tuple()
+        .one(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(match entry {
+        Some((_, Some(digest))) => digest == state.sums.digest().0,
+        _ => state.sums == RowSums::default(),
+    })
+}
+
+/// The managed rows as they are.
+#[derive(Default)]
+struct Found {
+    sums: RowSums,
+    /// Ids of rows whose stored hash is not theirs.
+    keys: Vec<String>,
+    guardrails: Vec<String>,
+    workspaces: Vec<String>,
+}
+
+impl Found {
+    async fn read(connection: &impl ConnectionTrait) -> Result<Self, StoreError> {
+        let mut found = Self::default();
+        let mut after = Vec::new();
+        loop {
+            let page = keys_after(connection, &after).await?;
+            let Some(last) = page.last() else { break };
+            after.clone_from(&last.hash);
+            for mut key in page {
+                if let Some(guardrail) = &key.guardrail_id {
+                    found.sums.assignments.add(assignment_hash(&key.hash, guardrail));
+                }
+                note(&mut key, &mut found.sums.keys, &mut found.keys);
+            }
+        }
+        for mut row in guardrails::Entity::find().all(connection).await.map_err(store_error)? {
+            note(&mut row, &mut found.sums.guardrails, &mut found.guardrails);
+        }
+        for mut row in workspaces::Entity::find().all(connection).await.map_err(store_error)? {
+            note(&mut row, &mut found.sums.workspaces, &mut found.workspaces);
+        }
+        Ok(found)
+    }
+}
+
+fn note<R: ManagedRow>(row: &mut R, sum: &mut RowSum, unsealed: &mut Vec<String>) {
+    sum.add(row.managed_hash());
+    if !row.is_sealed() {
+        unsealed.push(row.id());
+    }
+}
+
+async fn keys_after(connection: &impl ConnectionTrait, after: &[u8]) -> Result<Vec<api_keys::Model>, StoreError> {
+    api_keys::Entity::find()
+        .filter(api_keys::Column::Hash.gt(after.to_vec()))
+        .order_by_asc(api_keys::Column::Hash)
+        .limit(PAGE)
+        .all(connection)
+        .await
+        .map_err(store_error)
+}
+
+/// Accounts for the rows of a database that is older than the accounting, with an entry that says so.
+pub(crate) async fn adopt(transaction: &DatabaseTransaction, at: DateTime<Utc>) -> Result<(), StoreError> {
+    let mut changes = RowChanges::default();
+    let mut keys = 0_u64;
+    let mut after = Vec::new();
+    loop {
+        let page = keys_after(transaction, &after).await?;
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.hash);
+        for key in page {
+            // Sealing changes no sum; the row is put in.
+            changes.key_changed(transaction, &key).await?;
+            changes.key(None, Some(&key));
+            keys += 1;
+        }
+    }
+    let guardrails = guardrails::Entity::find().all(transaction).await.map_err(store_error)?;
+    for row in &guardrails {
+        changes.guardrail_changed(transaction, row).await?;
+        changes.guardrail(None, Some(row));
+    }
+    let workspaces = workspaces::Entity::find().all(transaction).await.map_err(store_error)?;
+    for row in &workspaces {
+        changes.workspace_changed(transaction, row).await?;
+        changes.workspace(None, Some(row));
+    }
+    if keys == 0 && guardrails.is_empty() && workspaces.is_empty() {
+        return Ok(());
+    }
+    let counts = [keys, guardrails.len() as u64, workspaces.len() as u64].map(|count| count.to_string());
+    let [keys, guardrails, workspaces] = counts.each_ref().map(String::as_str);
+    let details = Json::object([("keys", keys), ("guardrails", guardrails), ("workspaces", workspaces)]);
+    let draft = AuditDraft::done(&Actor::system(), "audit.baseline", "managed rows", details);
+    append(transaction, &draft, at, &changes).await.map(drop)
+}

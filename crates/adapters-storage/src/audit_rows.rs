@@ -1,0 +1,260 @@
+//! The rows that the audit log accounts for: API keys, guardrails and workspaces.
+//!
+//! Each row holds the hash of its managed columns as the last change left them, so that a row that was changed past the
+//! service can be named. The sums of these hashes are accounted for by each entry of the log, so that a forged hash, or
+//! a row that was put in or taken out, is found as well.
+
+use domain::audit::{AuditHash, RowHasher, RowSums};
+use domain::error::StoreError;
+use sea_orm::sea_query::Expr;
+use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter};
+
+use crate::entities::{api_keys, guardrails, workspaces};
+use crate::errors::store_error;
+
+/// A row with a hash of its managed columns.
+pub(crate) trait ManagedRow: Sized {
+    /// Its table.
+    const TABLE: &'static str;
+
+    /// Its id, for people.
+    fn id(&self) -> String;
+
+    /// The hash of its managed columns as they are.
+    fn managed_hash(&self) -> AuditHash;
+
+    /// The column that holds the hash.
+    fn stored_hash(&mut self) -> &mut Option<Vec<u8>>;
+
+    /// With the hash that it should have.
+    fn sealed(mut self) -> Self {
+        let hash = self.managed_hash().0.to_vec();
+        *self.stored_hash() = Some(hash);
+        self
+    }
+
+    /// True where the hash is the one that it should have.
+    fn is_sealed(&mut self) -> bool {
+        let hash = self.managed_hash();
+        self.stored_hash().as_deref() == Some(&hash.0)
+    }
+}
+
+impl ManagedRow for api_keys::Model {
+    const TABLE: &'static str = "api_keys";
+
+    fn id(&self) -> String {
+        hex(&self.hash)
+    }
+
+    /// Without its guardrail: assignments have a sum of their own, so that many can be changed at once.
+    fn managed_hash(&self) -> AuditHash {
+        RowHasher::new(Self::TABLE)
+            .bytes(self.hash.as_slice())
+            .text(self.label.as_str())
+            .text(self.name.as_str())
+            .text(self.scope.as_str())
+            .text(self.workspace_id.as_deref())
+            .number(i64::from(self.disabled))
+            .number(i64::from(self.deleted))
+            .number(self.expires_at)
+            .number(self.limit_pico)
+            .text(self.limit_reset.as_deref())
+            .number(self.created_at)
+            .number(self.requests_per_minute)
+            .number(self.tokens_per_minute)
+            .finish()
+    }
+
+    fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {
+        &mut self.audit_hash
+    }
+}
+
+impl ManagedRow for guardrails::Model {
+    const TABLE: &'static str = "guardrails";
+
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn managed_hash(&self) -> AuditHash {
+        RowHasher::new(Self::TABLE)
+            .text(self.id.as_str())
+            .text(self.workspace_id.as_str())
+            .text(self.name.as_str())
+            .number(self.created_at)
+            .number(self.updated_at)
+            .number(self.limit_pico)
+            .text(self.limit_reset.as_deref())
+            .number(self.version)
+            .text(self.rules.as_str())
+            .finish()
+    }
+
+    fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {
+        &mut self.audit_hash
+    }
+}
+
+impl ManagedRow for workspaces::Model {
+    const TABLE: &'static str = "workspaces";
+
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    /// Without what it uses, which changes with every promotion.
+    fn managed_hash(&self) -> AuditHash {
+        RowHasher::new(Self::TABLE)
+            .text(self.id.as_str())
+            .text(self.name.as_str())
+            .text(self.owner_id.as_deref())
+            .number(i64::from(self.is_default))
+            .number(i64::from(self.suspended))
+            .number(self.credit_pico)
+            .number(self.created_at)
+            .number(self.credit_base_pico)
+            .number(self.budget_daily_pico)
+            .number(self.budget_weekly_pico)
+            .number(self.budget_monthly_pico)
+            .number(self.budget_lifetime_pico)
+            .number(self.requests_per_minute)
+            .number(self.tokens_per_minute)
+            .text(self.default_guardrail_id.as_deref())
+            .finish()
+    }
+
+    fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {
+        &mut self.audit_hash
+    }
+}
+
+/// The hash of a key's guardrail.
+pub(crate) fn assignment_hash(key: &[u8], guardrail_id: &str) -> AuditHash {
+    RowHasher::new("assignments").bytes(key).text(guardrail_id).finish()
+}
+
+/// The managed rows that one transaction changes.
+#[derive(Debug, Default)]
+pub(crate) struct RowChanges {
+    /// What is to be put into the sums.
+    pub(crate) sums: RowSums,
+}
+
+impl RowChanges {
+    /// A key before and after, with its guardrail.
+    pub(crate) fn key(&mut self, before: Option<&api_keys::Model>, after: Option<&api_keys::Model>) {
+        if let Some(row) = before {
+            self.sums.keys.subtract(row.managed_hash());
+        }
+        if let Some(row) = after {
+            self.sums.keys.add(row.managed_hash());
+        }
+        let guardrail = |row: Option<&api_keys::Model>| row.and_then(|row| row.guardrail_id.clone());
+        if let Some(key) = after.or(before) {
+            self.assignment(&key.hash, guardrail(before).as_deref(), guardrail(after).as_deref());
+        }
+    }
+
+    /// A key's guardrail before and after.
+    pub(crate) fn assignment(&mut self, key: &[u8], before: Option<&str>, after: Option<&str>) {
+        if let Some(guardrail) = before {
+            self.sums.assignments.subtract(assignment_hash(key, guardrail));
+        }
+        if let Some(guardrail) = after {
+            self.sums.assignments.add(assignment_hash(key, guardrail));
+        }
+    }
+
+    /// A guardrail before and after.
+    pub(crate) fn guardrail(&mut self, before: Option<&guardrails::Model>, after: Option<&guardrails::Model>) {
+        if let Some(row) = before {
+            self.sums.guardrails.subtract(row.managed_hash());
+        }
+        if let Some(row) = after {
+            self.sums.guardrails.add(row.managed_hash());
+        }
+    }
+
+    /// A workspace before and after.
+    pub(crate) fn workspace(&mut self, before: Option<&workspaces::Model>, after: Option<&workspaces::Model>) {
+        if let Some(row) = before {
+            self.sums.workspaces.subtract(row.managed_hash());
+        }
+        if let Some(row) = after {
+            self.sums.workspaces.add(row.managed_hash());
+        }
+    }
+
+    /// Reads a key after its change and seals it.
+    pub(crate) async fn key_changed(
+        &mut self,
+        transaction: &DatabaseTransaction,
+        before: &api_keys::Model,
+    ) -> Result<(), StoreError> {
+        let found = api_keys::Entity::find_by_id(before.hash.clone()).one(transaction).await.map_err(store_error)?;
+        let Some(after) = found else { return Ok(()) };
+        self.key(Some(before), Some(&after));
+        api_keys::Entity::update_many()
+            .col_expr(api_keys::Column::AuditHash, Expr::value(after.managed_hash().0.to_vec()))
+            .filter(api_keys::Column::Hash.eq(before.hash.clone()))
+            .exec(transaction)
+            .await
+            .map_err(store_error)
+            .map(drop)
+    }
+
+    /// Reads a guardrail after its change and seals it.
+    pub(crate) async fn guardrail_changed(
+        &mut self,
+        transaction: &DatabaseTransaction,
+        before: &guardrails::Model,
+    ) -> Result<(), StoreError> {
+        let found = guardrails::Entity::find_by_id(before.id.as_str()).one(transaction).await.map_err(store_error)?;
+        let Some(after) = found else { return Ok(()) };
+        self.guardrail(Some(before), Some(&after));
+        guardrails::Entity::update_many()
+            .col_expr(guardrails::Column::AuditHash, Expr::value(after.managed_hash().0.to_vec()))
+            .filter(guardrails::Column::Id.eq(before.id.as_str()))
+            .exec(transaction)
+            .await
+            .map_err(store_error)
+            .map(drop)
+    }
+
+    /// Reads a workspace after its change and seals it.
+    pub(crate) async fn workspace_changed(
+        &mut self,
+        transaction: &DatabaseTransaction,
+        before: &workspaces::Model,
+    ) -> Result<(), StoreError> {
+        let found = workspaces::Entity::find_by_id(before.id.as_str()).one(transaction).await.map_err(store_error)?;
+        let Some(after) = found else { return Ok(()) };
+        self.workspace(Some(before), Some(&after));
+        workspaces::Entity::update_many()
+            .col_expr(workspaces::Column::AuditHash, Expr::value(after.managed_hash().0.to_vec()))
+            .filter(workspaces::Column::Id.eq(before.id.as_str()))
+            .exec(transaction)
+            .await
+            .map_err(store_error)
+            .map(drop)
+    }
+}
+
+/// A workspace before its change.
+pub(crate) async fn workspace_before(
+    connection: &impl ConnectionTrait,
+    id: &str,
+) -> Result<Option<workspaces::Model>, StoreError> {
+    workspaces::Entity::find_by_id(id).one(connection).await.map_err(store_error)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing into a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

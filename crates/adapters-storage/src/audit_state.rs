@@ -1,0 +1,104 @@
+//! Where the audit log begins and ends, and the sums of the rows that it accounts for.
+//!
+//! The record changes in the transactions that add or remove entries. Somebody who writes to the database past the
+//! service can write to it as well, so that it is never trusted further than the log's hashes confirm it; and whatever
+//! it holds, it stands in the way of no change.
+
+use domain::audit::{AuditAnchor, AuditEntry, AuditHash, AuditState, RowSum, RowSums};
+use domain::error::StoreError;
+use sea_orm::sea_query::{Expr, ExprTrait};
+use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter};
+
+use crate::convert::signed;
+use crate::entities::audit_state::{Column, Entity, Model};
+use crate::errors::{corrupt, store_error};
+
+/// The only row's id.
+const ONLY: i32 = 1;
+
+/// The record, read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StateRecord {
+    pub(crate) log: AuditState,
+    pub(crate) sums: RowSums,
+}
+
+/// The record; `None` where it is gone.
+pub(crate) async fn load(connection: &impl ConnectionTrait) -> Result<Option<StateRecord>, StoreError> {
+    let row = Entity::find_by_id(ONLY).one(connection).await.map_err(store_error)?;
+    row.as_ref().map(to_record).transpose()
+}
+
+/// The record for a change, which goes on where the record is gone or cannot be read.
+pub(crate) async fn load_for_change(transaction: &DatabaseTransaction) -> Result<Option<StateRecord>, StoreError> {
+    match load(transaction).await {
+        Err(StoreError::Corrupt(_)) => Ok(None),
+        loaded => loaded,
+    }
+}
+
+/// Notes the newest entry and the sums after its change.
+pub(crate) async fn note_appended(
+    transaction: &DatabaseTransaction,
+    entry: &AuditEntry,
+    sums: &RowSums,
+) -> Result<(), StoreError> {
+    Entity::update_many()
+        .col_expr(Column::NewestSeq, Expr::value(signed(entry.seq, "audit_log.seq", entry.seq)?))
+        .col_expr(Column::NewestHash, Expr::value(entry.hash.0.to_vec()))
+        .col_expr(Column::KeysSum, Expr::value(sums.keys.0.to_vec()))
+        .col_expr(Column::AssignmentsSum, Expr::value(sums.assignments.0.to_vec()))
+        .col_expr(Column::GuardrailsSum, Expr::value(sums.guardrails.0.to_vec()))
+        .col_expr(Column::WorkspacesSum, Expr::value(sums.workspaces.0.to_vec()))
+        .filter(Column::Id.eq(ONLY))
+        .exec(transaction)
+        .await
+        .map_err(store_error)
+        .map(drop)
+}
+
+/// Notes that retention removed so many entries, of which this was the last.
+pub(crate) async fn note_removed(
+    transaction: &DatabaseTransaction,
+    (seq, hash): (i64, Vec<u8>),
+    count: u64,
+) -> Result<(), StoreError> {
+    let count = signed(count, "audit_state.removed_count", ONLY)?;
+    Entity::update_many()
+        .col_expr(Column::RemovedSeq, Expr::value(seq))
+        .col_expr(Column::RemovedHash, Expr::value(hash))
+        .col_expr(Column::RemovedCount, Expr::col(Column::RemovedCount).add(count))
+        .filter(Column::Id.eq(ONLY))
+        .exec(transaction)
+        .await
+        .map_err(store_error)
+        .map(drop)
+}
+
+fn to_record(row: &Model) -> Result<StateRecord, StoreError> {
+    Ok(StateRecord {
+        log: AuditState {
+            newest: anchor(row.newest_seq, &row.newest_hash, "audit_state.newest_hash")?,
+            removed: anchor(row.removed_seq, &row.removed_hash, "audit_state.removed_hash")?,
+            removed_count: number(row.removed_count, "audit_state.removed_count")?,
+        },
+        sums: RowSums {
+            keys: RowSum(bytes(&row.keys_sum, "audit_state.keys_sum")?),
+            assignments: RowSum(bytes(&row.assignments_sum, "audit_state.assignments_sum")?),
+            guardrails: RowSum(bytes(&row.guardrails_sum, "audit_state.guardrails_sum")?),
+            workspaces: RowSum(bytes(&row.workspaces_sum, "audit_state.workspaces_sum")?),
+        },
+    })
+}
+
+fn anchor(seq: i64, hash: &[u8], column: &str) -> Result<AuditAnchor, StoreError> {
+    Ok(AuditAnchor { seq: number(seq, column)?, hash: AuditHash(bytes(hash, column)?) })
+}
+
+fn number(value: i64, column: &str) -> Result<u64, StoreError> {
+    u64::try_from(value).map_err(|_| corrupt(column, ONLY))
+}
+
+fn bytes(value: &[u8], column: &str) -> Result<[u8; 32], StoreError> {
+    value.try_into().map_err(|_| corrupt(column, ONLY))
+}

@@ -1,0 +1,204 @@
+//! An audit log, and the rows that it accounts for, that somebody changes past the service.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+
+use adapters_storage::{
+    Database, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
+};
+use common::*;
+use domain::api_key::{ApiKeyRepository, ApiKeyScope};
+use domain::audit::{AuditFault, AuditHash, AuditLog, AuditVerification, StoredAuditEntry, VerifyAuditLog};
+use domain::guardrail::{GuardrailAssignments, GuardrailRepository};
+use domain::money::Usd;
+use domain::workspace::WorkspaceRepository;
+use migrations::{Migrator, MigratorTrait};
+use rstest::rstest;
+use sea_orm::SqlxSqliteConnector;
+
+async fn verify(database: &Database) -> AuditVerification {
+    VerifyAuditLog::new(Arc::new(SeaOrmAuditLog::new(database.clone()))).execute(None).await.unwrap()
+}
+
+/// A workspace with two guardrails and three keys, of which one was disabled and two hold a guardrail.
+async fn furnish(database: &Database) {
+    let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
+    let keys = SeaOrmApiKeyRepository::new(database.clone());
+    let guardrails = SeaOrmGuardrailRepository::new(database.clone());
+    workspaces.insert(&workspace(1), &audit()).await.unwrap();
+    for number in 1..=3 {
+        assert!(keys.insert(&key(number, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());
+    }
+    for number in [1, 2] {
+        assert!(guardrails.insert(&guardrail(number, 1), &audit()).await.unwrap());
+    }
+    guardrails.assign_keys(guardrail_id(1), &[hash(1), hash(2)], &audit()).await.unwrap();
+    assert!(keys.set_disabled(&hash(3), true, &audit()).await.unwrap());
+}
+
+#[tokio::test]
+async fn changes_by_the_service_keep_rows_accounted_for() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
+    let keys = SeaOrmApiKeyRepository::new(database.clone());
+    let guardrails = SeaOrmGuardrailRepository::new(database.clone());
+    let assert_whole = async |change: &str| {
+        let found = verify(&database).await;
+        assert!(found.is_verified(), "{change}: {:?} {:?}", found.fault, found.row_faults);
+    };
+    assert_whole("nothing").await;
+    furnish(&database).await;
+    assert_whole("furnish").await;
+    workspaces.add_credit(workspace_id(1), Usd::from_pico(5), &audit()).await.unwrap();
+    assert_whole("credit").await;
+    guardrails.set_default(workspace_id(1), Some(guardrail_id(1)), &audit()).await.unwrap();
+    assert_whole("default").await;
+    guardrails.assign_keys(guardrail_id(2), &[hash(2), hash(3)], &audit()).await.unwrap();
+    assert_whole("assign anew").await;
+    guardrails.remove(guardrail_id(2), &[hash(3), hash(1)], &audit()).await.unwrap();
+    assert_whole("unassign").await;
+    keys.delete(&hash(2), &audit()).await.unwrap();
+    assert_whole("delete a key that holds a guardrail").await;
+    guardrails.delete(guardrail_id(1), &audit()).await.unwrap();
+    assert_whole("delete a default guardrail that a key holds").await;
+}
+
+#[rstest]
+#[case::key_changed("UPDATE api_keys SET disabled = 0", "api_keys", Some(3))]
+#[case::limit_lifted("UPDATE api_keys SET limit_pico = 1", "api_keys", Some(1))]
+#[case::hash_removed("UPDATE api_keys SET audit_hash = NULL", "api_keys", Some(1))]
+#[case::key_deleted("DELETE FROM api_keys WHERE disabled = 1", "api_keys", None)]
+#[case::guardrail_taken("UPDATE api_keys SET guardrail_id = NULL", "api_keys", None)]
+#[case::guardrail_exchanged("UPDATE api_keys SET guardrail_id = (SELECT MAX(id) FROM guardrails)", "api_keys", None)]
+#[case::rules("UPDATE guardrails SET rules = '{}  '", "guardrails", None)]
+#[case::guardrails_deleted("DELETE FROM guardrails WHERE id NOT IN (SELECT guardrail_id FROM api_keys WHERE \
+                            guardrail_id IS NOT NULL)", "guardrails", None)]
+#[case::credit("UPDATE workspaces SET credit_pico = 1", "workspaces", None)]
+#[case::sums("UPDATE audit_state SET keys_sum = zeroblob(32)", "audit_state", None)]
+#[case::sums_of_a_wrong_length("UPDATE audit_state SET keys_sum = x'00'", "", None)]
+#[tokio::test]
+async fn rows_changed_past_the_service_are_found(
+    #[case] change: &str,
+    #[case] table: &str,
+    #[case] key_number: Option<u64>,
+) {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    furnish(&database).await;
+    assert!(verify(&database).await.is_verified());
+    folder.execute(change).await;
+    let found = verify(&database).await;
+    assert!(!found.is_verified());
+    if !table.is_empty() {
+        assert!(found.fault.is_none(), "{found:?}");
+        assert_eq!(found.row_faults[0].table, table, "{found:?}");
+    }
+    if let Some(number) = key_number {
+        let named = hash(number).to_string();
+        assert!(found.row_faults.iter().any(|fault| fault.row == named), "{named} in {found:?}");
+    }
+    // Whoever tampers with the rows does not bring changes to a stop, nor does a change make up for it.
+    SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &audit()).await.unwrap();
+    assert!(!verify(&database).await.is_verified());
+}
+
+#[tokio::test]
+async fn entry_after_a_cut_end_leaves_the_gap() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    let log = SeaOrmAuditLog::new(database.clone());
+    for _ in 0..3 {
+        log.append(&audit()).await.unwrap();
+    }
+    folder.execute("DELETE FROM audit_log WHERE seq = 3").await;
+    assert!(matches!(verify(&database).await.fault, Some(AuditFault::EndMissing { found: 2, .. })));
+    assert_eq!(log.append(&audit()).await.unwrap().seq, 4, "no number is given twice");
+    assert_eq!(verify(&database).await.fault, Some(AuditFault::Gap { expected: 3, found: 4 }));
+}
+
+#[tokio::test]
+async fn rows_put_into_the_log_stop_no_change() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    let log = SeaOrmAuditLog::new(database.clone());
+    log.append(&audit()).await.unwrap();
+    for number in ["-5", "2", "70"] {
+        let copy = "at, actor, source, action, subject, outcome, details, previous_hash, hash, version, state";
+        folder.execute(&format!("INSERT INTO audit_log SELECT {number}, {copy} FROM audit_log WHERE seq = 1")).await;
+    }
+    assert_eq!(log.append(&audit()).await.unwrap().seq, 71);
+    assert_eq!(verify(&database).await.fault, Some(AuditFault::ImpossibleNumber(-5)));
+    folder.execute("DELETE FROM audit_log WHERE seq < 0").await;
+    assert_eq!(verify(&database).await.fault, Some(AuditFault::BrokenLink(2)));
+    folder.execute("DELETE FROM audit_state").await;
+    log.append(&audit()).await.unwrap();
+    assert_eq!(verify(&database).await.fault, Some(AuditFault::StateMissing));
+}
+
+/// As the version before wrote entries.
+fn old_entries() -> Vec<StoredAuditEntry> {
+    let mut entries: Vec<StoredAuditEntry> = Vec::new();
+    for seq in 4..=6 {
+        let previous_hash = entries.last().map_or_else(|| vec![9; 32], |entry| entry.hash.clone());
+        let mut entry = StoredAuditEntry {
+            version: 1,
+            seq,
+            at: 1_790_000_000_000,
+            actor: "user:a".to_owned(),
+            source: (seq % 2 == 0).then(String::new),
+            action: "key.create".to_owned(),
+            subject: "key".to_owned(),
+            outcome: "done".to_owned(),
+            details: "{ }".to_owned(),
+            state: None,
+            previous_hash,
+            hash: Vec::new(),
+        };
+        entry.hash = entry.computed_hash().unwrap().0.to_vec();
+        entries.push(entry);
+    }
+    entries
+}
+
+fn hex(bytes: &[u8]) -> String {
+    AuditHash(bytes.try_into().unwrap()).to_string()
+}
+
+#[tokio::test]
+async fn older_log_and_rows_are_taken_over_with_a_baseline_entry() {
+    let folder = Folder::new();
+    let database = folder.open().await;
+    furnish(&database).await;
+    folder.execute("DELETE FROM audit_log").await;
+    let raw = SqlxSqliteConnector::from_sqlx_sqlite_pool(folder.raw().await);
+    Migrator::down(&raw, Some(steps_from("m20261122_000004_files_and_audit"))).await.unwrap();
+    for entry in old_entries() {
+        let source = entry.source.as_deref().map_or("NULL".to_owned(), |source| format!("'{source}'"));
+        folder
+            .execute(&format!(
+                "INSERT INTO audit_log VALUES ({}, {}, '{}', {source}, '{}', '{}', '{}', '{}', x'{}', x'{}')",
+                entry.seq,
+                entry.at,
+                entry.actor,
+                entry.action,
+                entry.subject,
+                entry.outcome,
+                entry.details,
+                hex(&entry.previous_hash),
+                hex(&entry.hash)
+            ))
+            .await;
+    }
+    database.migrate().await.unwrap();
+    let found = verify(&database).await;
+    assert!(found.is_verified(), "{found:?}");
+    assert_eq!((found.entries, found.oldest, found.removed), (4, Some(4), 3), "what was pruned before is no fault");
+    let newest = SeaOrmAuditLog::new(database.clone()).newest(1).await.unwrap().remove(0);
+    assert_eq!((newest.seq, newest.action.as_str(), newest.actor.name.as_str()), (7, "audit.baseline", "system"));
+    assert_eq!(newest.details.text(), "{\"keys\":3,\"guardrails\":2,\"workspaces\":1}");
+    folder.execute("UPDATE audit_log SET source = NULL WHERE seq = 4").await;
+    assert_eq!(verify(&database).await.fault, Some(AuditFault::Changed(4)), "old entries are verified too");
+}
