@@ -24,7 +24,8 @@ pub(crate) fn has_writer(file: FileIdentity) -> bool {
     let own = std::process::id().to_string();
     processes.flatten().any(|process| {
         let name = process.file_name();
-        let is_process = name.to_str().is_some_and(|name| name != own && name.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_process =
+            name.to_str().is_some_and(|name| name != own && name.bytes().all(|byte| byte.is_ascii_digit()));
         is_process && (has_open(&process.path(), file) || has_mapped(&process.path(), file))
     })
 }
@@ -35,8 +36,7 @@ fn has_open(process: &Path, file: FileIdentity) -> bool {
         // Sockets and pipes have no path, and most descriptors of a server are such.
         let is_file = fs::read_link(descriptor.path()).is_ok_and(|target| target.is_absolute());
         let is_same = || {
-            fs::metadata(descriptor.path())
-                .is_ok_and(|found| (found.dev(), found.ino()) == (file.device, file.inode))
+            fs::metadata(descriptor.path()).is_ok_and(|found| (found.dev(), found.ino()) == (file.device, file.inode))
         };
         is_file && is_same() && is_writable(&process.join("fdinfo").join(descriptor.file_name()))
     })

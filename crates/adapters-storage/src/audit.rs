@@ -8,7 +8,8 @@ use domain::audit::{
 use domain::error::StoreError;
 use domain::json::Json;
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, EntityTrait, Order, QueryFilter, QueryOrder, QuerySelect, Select, TransactionTrait,
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, Order, QueryFilter, QueryOrder, QuerySelect, Select,
+    TransactionTrait,
 };
 
 pub(crate) use crate::audit_append::append;

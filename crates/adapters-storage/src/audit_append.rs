@@ -3,9 +3,7 @@
 use chrono::{DateTime, Utc};
 use domain::audit::{AuditDraft, AuditEntry, AuditHash, StoredAuditEntry};
 use domain::error::StoreError;
-use sea_orm::{
-    ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ColumnTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::audit_rows::RowChanges;
 use crate::audit_state::{self, StateRecord};

@@ -4,9 +4,7 @@ use chrono::{DateTime, Utc};
 use domain::audit::{Actor, AuditDraft, RowFault, RowSum, RowSums};
 use domain::error::StoreError;
 use domain::json::Json;
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-};
+use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges, assignment_hash};

@@ -74,8 +74,12 @@ async fn changes_by_the_service_keep_rows_accounted_for() {
 #[case::guardrail_taken("UPDATE api_keys SET guardrail_id = NULL", "api_keys", None)]
 #[case::guardrail_exchanged("UPDATE api_keys SET guardrail_id = (SELECT MAX(id) FROM guardrails)", "api_keys", None)]
 #[case::rules("UPDATE guardrails SET rules = '{}  '", "guardrails", None)]
-#[case::guardrails_deleted("DELETE FROM guardrails WHERE id NOT IN (SELECT guardrail_id FROM api_keys WHERE \
-                            guardrail_id IS NOT NULL)", "guardrails", None)]
+#[case::guardrails_deleted(
+    "DELETE FROM guardrails WHERE id NOT IN (SELECT guardrail_id FROM api_keys WHERE \
+                            guardrail_id IS NOT NULL)",
+    "guardrails",
+    None
+)]
 #[case::credit("UPDATE workspaces SET credit_pico = 1", "workspaces", None)]
 #[case::sums("UPDATE audit_state SET keys_sum = zeroblob(32)", "audit_state", None)]
 #[case::sums_of_a_wrong_length("UPDATE audit_state SET keys_sum = x'00'", "", None)]

@@ -1,7 +1,7 @@
 //! An entry, and the hash that binds it to the one before.
 
-use chrono::{DateTime, Utc};
 use crate::json::Json;
+use chrono::{DateTime, Utc};
 
 /// How the change ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

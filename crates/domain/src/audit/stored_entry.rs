@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use super::managed_rows::add_field;
 use super::AuditHash;
+use super::managed_rows::add_field;
 
 /// A row of the log, column by column.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -134,10 +134,7 @@ async fn rewritten_entry_does_not_fit_the_next() {
 
 #[tokio::test]
 async fn missing_entries_are_found_wherever_they_were() {
-    assert_eq!(
-        fault_after(|entries| drop(entries.drain(1..3))).await,
-        Some(AuditFault::Gap { expected: 2, found: 4 })
-    );
+    assert_eq!(fault_after(|entries| drop(entries.drain(1..3))).await, Some(AuditFault::Gap { expected: 2, found: 4 }));
     assert_eq!(
         fault_after(|entries| drop(entries.drain(..2))).await,
         Some(AuditFault::BeginningMissing { expected: 1, found: 3 })
@@ -216,9 +213,8 @@ async fn entries_pruned_and_added_while_it_reads_are_no_fault() {
     let pruned = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let is_pruned = Arc::clone(&pruned);
     let mut log = MockAuditLog::new();
-    log.expect_state().returning(move || {
-        Ok(Some(if is_pruned.load(std::sync::atomic::Ordering::Relaxed) { after } else { before }))
-    });
+    log.expect_state()
+        .returning(move || Ok(Some(if is_pruned.load(std::sync::atomic::Ordering::Relaxed) { after } else { before })));
     log.expect_check_rows().returning(|_| Ok(Vec::new()));
     log.expect_read_stored().returning(move |from, limit| {
         // After the first page half of the rest goes.
