@@ -162,7 +162,7 @@ impl HttpClient {
 
     async fn read(&self, answer: Response<Incoming>, connection: &CallConnection) -> Result<Bytes, &'static str> {
         if !is_json(answer.headers()) {
-            // Whoever answers like this is not trusted with the next request.
+            // A peer that answers like this is not trusted with another request.
             connection.retire();
             return Err("the provider's answer is not JSON");
         }

@@ -51,7 +51,7 @@ fn management_keys(database: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The path is shown only where it leads to a file: what is not there may be a secret in the wrong place.
+/// Shows the path of an existing file only: a path that leads nowhere may be a secret in the wrong place.
 fn warning(name: &str, path: &Path) -> Option<Check> {
     let path = fs::canonicalize(path).ok()?;
     let mode = fs::metadata(&path).ok()?.permissions().mode() & 0o777;
@@ -65,7 +65,7 @@ fn warning(name: &str, path: &Path) -> Option<Check> {
     Some(Check::new(name, Status::Warning, detail))
 }
 
-/// True where a folder above the file lets nobody but its owner in.
+/// True where a folder above the file denies entry to all but its owner.
 fn is_shielded(path: &Path) -> bool {
     let mode = |folder: &Path| fs::metadata(folder).map(|metadata| metadata.permissions().mode());
     path.ancestors().skip(1).any(|folder| mode(folder).is_ok_and(|mode| mode & ENTRY == 0))
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
     use crate::config::{Environment, load};
 
-    /// A folder in which everything that can hold a secret exists, with that mode.
-    fn furnished(mode: u32) -> (tempfile::TempDir, Config) {
+    /// A readable folder with one file of each kind, all of that mode.
+    fn folder_with_mode(mode: u32) -> (tempfile::TempDir, Config) {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let text = format!(
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn files_that_others_can_read_or_change_are_named_with_their_mode() {
         for mode in [0o644, 0o640, 0o604, 0o620, 0o602] {
-            let (folder, config) = furnished(mode);
+            let (folder, config) = folder_with_mode(mode);
             let checks = exposed(&config);
             let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
             let (key, database) = ("provider p, api_key_file", "database");
@@ -119,9 +119,9 @@ mod tests {
 
     #[test]
     fn files_of_their_owner_alone_are_not_named() {
-        let (_folder, config) = furnished(0o600);
+        let (_folder, config) = folder_with_mode(0o600);
         assert!(exposed(&config).is_empty());
-        let (folder, config) = furnished(0o644);
+        let (folder, config) = folder_with_mode(0o644);
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(exposed(&config).is_empty(), "the folder lets nobody else in");
     }
