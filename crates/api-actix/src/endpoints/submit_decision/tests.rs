@@ -2,7 +2,9 @@ use super::*;
 use std::time::Duration;
 
 use domain::budget::{BudgetScope, Overspent, ResetInterval};
-use domain::decision::{AnswerRules, Answers, FailedAttempts, Inquiry, Questions, SubmitDecisionError, Unfiltered};
+use domain::decision::{
+    AnswerRules, Answers, FailedAttempts, Inquiry, Questions, RecordsFull, SubmitDecisionError, Unfiltered,
+};
 use domain::error::ErrorKind;
 use domain::guardrail::filter::{Blocked, Finding};
 use domain::guardrail::{FilterAction, Forbidden};
@@ -117,6 +119,24 @@ fn a_request_that_filters_did_not_end_with_says_what_that_means() {
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_secs(1))));
     assert_eq!((&view.metadata["scope"], &view.metadata["unit"]), (&"workspace".into(), &"queued_scans".into()));
     assert!(view.message.contains("too many large requests of this workspace"), "{}", view.message);
+}
+
+#[test]
+fn full_records_are_429_until_the_next_day() {
+    let full = RecordsFull {
+        limit: 1_000,
+        used: 1_234,
+        resets_at: "2026-01-02T00:00:00Z".parse().unwrap(),
+        resets_in: Duration::from_secs(7_200),
+    };
+    let error = refusal(SubmitDecisionError::RecordsFull(full), 0);
+    let view = error.view();
+    assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_secs(7_200))));
+    assert!(view.message.contains("take 1234 of 1000 bytes today"), "{}", view.message);
+    let expected = json!({
+        "scope": "workspace", "unit": "record_bytes", "limit": 1_000, "used": 1_234, "resets_at": "2026-01-02T00:00:00Z",
+    });
+    assert_eq!(json!(view.metadata), expected);
 }
 
 #[test]

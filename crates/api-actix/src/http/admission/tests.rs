@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use domain::rate::RateLimited;
 use domain::testing::FixedSecrets;
 
+use super::AdmissionBound::{InFlight, InFlightOfKey, InFlightOfWorkspace};
 use super::*;
 use crate::http::admission_bound::RETRY_AFTER;
 use crate::http::recorder::Answer;
@@ -63,7 +64,6 @@ fn key_is_rejected_above_its_share_and_others_are_not() {
     places.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, None).unwrap()));
     assert_eq!(status(admission.enter(owner(5, Some(3)), None)), 503);
     assert!(admission.check_all().is_err());
-    use AdmissionBound::{InFlight, InFlightOfKey, InFlightOfWorkspace};
     assert_eq!(*recorder.0.lock().unwrap(), [InFlightOfKey, InFlightOfKey, InFlightOfWorkspace, InFlight, InFlight]);
     assert_eq!(recorder.1.load(Ordering::Relaxed), 8);
 }
