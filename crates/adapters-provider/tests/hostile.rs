@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 const SOCKET_BUFFERS: usize = 32 << 20;
 
 /// A provider on a thread of its own that never stops sending. It returns how many bytes it could send.
-fn flooding(before: Vec<u8>, piece: Vec<u8>) -> (SocketAddr, JoinHandle<usize>) {
+fn flooding(before: Vec<u8>, piece: &[u8]) -> (SocketAddr, JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let flood = piece.repeat((64 << 10) / piece.len());
@@ -83,7 +83,7 @@ async fn a_flood_before_the_answer_ends_the_attempt_and_lets_other_tasks_run(
     #[case] before: Vec<u8>,
     #[case] piece: Vec<u8>,
 ) {
-    let (address, sender) = flooding(before, piece);
+    let (address, sender) = flooding(before, &piece);
     let settings = HttpClientSettings { http2, ..support::settings() };
     let provider = provider_with(&settings, &format!("http://{address}/v1"));
     let turns = Arc::new(AtomicUsize::new(0));

@@ -260,18 +260,18 @@ mod tests {
         let mut stream = Metered::new(tokio::io::repeat(b'x'), 100_000, false);
         let meter = stream.meter.clone();
         for _ in 0..3 {
-            (&mut stream).read_exact(&mut vec![0; 50_000]).await.unwrap();
+            stream.read_exact(&mut vec![0; 50_000]).await.unwrap();
             let body = meter.begin_body();
-            (&mut stream).read_exact(&mut vec![0; 300_000]).await.unwrap();
+            stream.read_exact(&mut vec![0; 300_000]).await.unwrap();
             drop(body);
         }
         assert_eq!(meter.answer_bytes(), 3 * 350_000);
         let previous = meter.begin_body();
         let next = meter.begin_body();
         drop(previous);
-        (&mut stream).read_exact(&mut vec![0; 300_000]).await.unwrap();
+        stream.read_exact(&mut vec![0; 300_000]).await.unwrap();
         drop(next);
-        assert!((&mut stream).read_exact(&mut vec![0; 300_000]).await.is_err());
+        assert!(stream.read_exact(&mut vec![0; 300_000]).await.is_err());
     }
 
     #[tokio::test]
@@ -291,9 +291,9 @@ mod tests {
         let bytes = [&ping[..], &ping, &data].concat();
         let mut stream = Metered::new(&bytes[..], 1000, true);
         let meter = stream.meter.clone();
-        (&mut stream).read_exact(&mut [0; 34]).await.unwrap();
+        stream.read_exact(&mut [0; 34]).await.unwrap();
         assert_eq!(meter.answer_bytes(), 0);
-        (&mut stream).read_exact(&mut [0; 11]).await.unwrap();
+        stream.read_exact(&mut [0; 11]).await.unwrap();
         assert!(meter.answer_bytes() > 0);
     }
 }
