@@ -127,11 +127,11 @@ fn full_records_are_429_until_the_next_day() {
         limit: 1_000,
         used: 1_234,
         resets_at: "2026-01-02T00:00:00Z".parse().unwrap(),
-        resets_in: Duration::from_secs(7_200),
+        resets_in: Duration::from_hours(2),
     };
     let error = refusal(SubmitDecisionError::RecordsFull(full), 0);
     let view = error.view();
-    assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_secs(7_200))));
+    assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_hours(2))));
     assert!(view.message.contains("take 1234 of 1000 bytes today"), "{}", view.message);
     let expected = json!({
         "scope": "workspace", "unit": "record_bytes", "limit": 1_000, "used": 1_234, "resets_at": "2026-01-02T00:00:00Z",
