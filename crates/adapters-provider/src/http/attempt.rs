@@ -68,6 +68,9 @@ mod tests {
     use async_trait::async_trait;
     use domain::decision::StaysToTheEnd;
     use std::future::{pending, ready};
+    use std::io::Write;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpStream;
 
     struct Gone;
 
@@ -91,5 +94,41 @@ mod tests {
     #[tokio::test]
     async fn work_that_is_done_counts_even_without_time() {
         assert_eq!(within(Duration::ZERO, &StaysToTheEnd, ready(Ok(1))).await.unwrap(), 1);
+    }
+
+    /// Reads a byte in a task of its own, as connections are driven, and passes it on.
+    async fn read_by_a_task(mut socket: TcpStream) -> Result<u8, AttemptFailure> {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
+            let byte = socket.read_u8().await;
+            tell.send(byte).ok();
+        });
+        told.await.unwrap().map_err(|error| AttemptFailure::new(AttemptFailureKind::Broken, error.to_string()))
+    }
+
+    /// A thread that is held up until long after the deadline finds both the timer and the socket ready.
+    #[tokio::test]
+    async fn answer_that_arrived_during_a_pause_is_read_before_the_deadline_is_declared() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut provider = listener.accept().unwrap().0;
+        let answer = tokio::spawn(async move {
+            within(Duration::from_millis(200), &StaysToTheEnd, read_by_a_task(socket)).await
+        });
+        // So that the deadline runs and the socket is waited for.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        provider.write_all(&[7]).unwrap();
+        std::thread::sleep(Duration::from_millis(600));
+        assert_eq!(answer.await.unwrap().unwrap(), 7);
+    }
+
+    /// Nothing has arrived, so that the deadline holds soon after the pause.
+    #[tokio::test]
+    async fn deadline_that_passed_during_a_pause_holds_where_nothing_arrived() {
+        let waiting = tokio::spawn(within::<()>(Duration::from_millis(50), &StaysToTheEnd, pending()));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        std::thread::sleep(Duration::from_millis(300));
+        let end = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();
+        assert_eq!(end.unwrap_err().kind, AttemptFailureKind::TimedOut);
     }
 }

@@ -17,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::attempt::before_deadline;
 use super::errors::ConnectTimedOut;
 use super::meter::Metered;
 use super::{Http2, HttpClientError, HttpClientSettings, ProxySettings};
@@ -93,7 +94,7 @@ impl Service<Uri> for Connector {
         let (connecting, timeout) = (self.way.call(target), self.timeout);
         let (max_header_bytes, http2_only) = (self.max_header_bytes, self.http2_only);
         Box::pin(async move {
-            let stream = tokio::time::timeout(timeout, connecting).await.map_err(|_| ConnectTimedOut)??;
+            let stream = before_deadline(timeout, connecting).await.ok_or(ConnectTimedOut)??;
             let http2 = http2_only || stream.connected().is_negotiated_h2();
             Ok(TokioIo::new(Metered::new(TokioIo::new(stream), max_header_bytes, http2)))
         })
