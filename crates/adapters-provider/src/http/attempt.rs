@@ -112,9 +112,10 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let mut provider = listener.accept().unwrap().0;
-        let answer = tokio::spawn(async move {
-            within(Duration::from_millis(200), &StaysToTheEnd, read_by_a_task(socket)).await
-        });
+        let answer =
+            tokio::spawn(
+                async move { within(Duration::from_millis(200), &StaysToTheEnd, read_by_a_task(socket)).await },
+            );
         // So that the deadline runs and the socket is waited for.
         tokio::time::sleep(Duration::from_millis(5)).await;
         provider.write_all(&[7]).unwrap();
