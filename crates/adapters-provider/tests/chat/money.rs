@@ -125,6 +125,7 @@ async fn an_error_in_the_guise_of_an_answer_is_none() {
 
 /// The first call is answered, and the connection of the second is refused.
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the runtime of a test ends with it")]
 async fn usage_of_earlier_calls_is_reported_when_a_later_one_never_connects() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
