@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tollgate_tests::{Behaviour, Call, Instance, Report, Upstream, free_address};
 
-use self::client::{Client, decision, request};
+use self::client::{Answer, Client, decision, request};
 use crate::metrics::Scrape;
 use crate::world::{ANSWER, World, body, providers_toml};
 
@@ -142,7 +142,7 @@ async fn requests_at_work_keep_their_places_and_their_answers_close_where_others
     waiting.send(request("GET", "/health/live", "")).await?;
     let answers = [busy[0].answer().await?, busy[1].answer().await?];
     ensure!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
-    ensure!(answers.iter().any(|answer| answer.closes()), "nobody makes room: {answers:?}");
+    ensure!(answers.iter().any(Answer::closes), "nobody makes room: {answers:?}");
     ensure!(waiting.answer().await?.status == 200);
     world.server.stop().await
 }
