@@ -51,7 +51,7 @@ async fn add(manager: &SchemaManager<'_>, table: &'static str, mut column: Colum
     manager.alter_table(Table::alter().table(table).add_column(&mut column).to_owned()).await
 }
 
-/// Where the audit log begins and ends, what retention removed, and the sums of the managed rows.
+/// The beginning and the end of the audit log, the entries that retention removed, and the sums of the managed rows.
 fn audit_state() -> TableCreateStatement {
     let mut table = Table::create();
     table.table("audit_state").col(ColumnDef::new("id").integer().not_null().primary_key());

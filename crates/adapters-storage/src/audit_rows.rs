@@ -138,7 +138,7 @@ pub(crate) fn assignment_hash(key: &[u8], guardrail_id: &str) -> AuditHash {
 /// The managed rows that one transaction changes.
 #[derive(Debug, Default)]
 pub(crate) struct RowChanges {
-    /// What is to be put into the sums.
+    /// The sums to put into those of the record.
     pub(crate) sums: RowSums,
 }
 

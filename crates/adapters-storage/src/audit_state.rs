@@ -1,4 +1,4 @@
-//! Where the audit log begins and ends, and the sums of the rows that it accounts for.
+//! The beginning and the end of the audit log, and the sums of the rows that it accounts for.
 //!
 //! The record changes in the transactions that add or remove entries. Somebody who writes to the database past the
 //! service can write to it as well, so that it is never trusted further than the log's hashes confirm it; and whatever

@@ -1,4 +1,4 @@
-//! Where the audit log begins and ends, and the sums of the rows that it accounts for.
+//! The beginning and the end of the audit log, and the sums of the rows that it accounts for.
 
 use sea_orm::entity::prelude::*;
 

@@ -39,7 +39,7 @@ impl AuditAnchor {
     pub const NONE: Self = Self { seq: 0, hash: AuditHash::NONE };
 }
 
-/// Where the log begins and ends, kept beside it.
+/// The beginning and the end of the log, kept beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditState {
     /// The newest entry; [`AuditAnchor::NONE`] where there was none yet.
@@ -58,7 +58,7 @@ pub struct RowFault {
     pub table: &'static str,
     /// Its id, or what is known of it.
     pub row: String,
-    /// What is wrong.
+    /// The violation.
     pub problem: &'static str,
 }
 
@@ -68,7 +68,7 @@ pub enum AuditFault {
     /// A row with a number that no entry can have.
     #[error("a row has the number {0}: entries are numbered from 1, so it was not written by this service")]
     ImpossibleNumber(i64),
-    /// Its content is not what it was written with.
+    /// The content is another than the one that was written.
     #[error("entry {0}: hash mismatch (content modified)")]
     Changed(i64),
     /// Something is missing, or was put in between.

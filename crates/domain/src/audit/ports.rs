@@ -26,8 +26,8 @@ pub trait AuditLog: Send + Sync {
     /// with impossible numbers included.
     async fn read_stored(&self, after: Option<i64>, limit: u64) -> Result<Vec<StoredAuditEntry>, StoreError>;
 
-    /// Where the log begins and ends, as it is kept beside the log in the transactions that add or remove entries;
-    /// `None` where that record is gone.
+    /// The beginning and the end of the log, as they are kept beside the log in the transactions that add or remove entries;
+    /// `None` if that record is gone.
     async fn state(&self) -> Result<Option<AuditState>, StoreError>;
 
     /// Managed rows that are not as the newest entry accounts for them, up to `limit`; read at one point in time.

@@ -14,15 +14,15 @@ pub struct StoredAuditEntry {
     pub seq: i64,
     /// Unix milliseconds.
     pub at: i64,
-    /// Who.
+    /// The actor.
     pub actor: String,
-    /// From where.
+    /// The source.
     pub source: Option<String>,
-    /// What was done.
+    /// The action.
     pub action: String,
-    /// To what.
+    /// The subject.
     pub subject: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: String,
     /// JSON, byte for byte.
     pub details: String,

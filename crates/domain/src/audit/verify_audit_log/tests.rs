@@ -166,7 +166,7 @@ async fn unreadable_row_is_found_behind_those_that_verify() {
     assert_eq!(found.fault, Some(AuditFault::Unreadable("audit_log.details".to_owned())));
 }
 
-/// What retention leaves of nine entries when it removes four.
+/// The rest of nine entries of which retention removed four.
 fn pruned() -> (Log, Vec<StoredAuditEntry>) {
     let entries = chain(9);
     let state = AuditState { newest: anchor(&entries[8]), removed: anchor(&entries[3]), removed_count: 4 };
