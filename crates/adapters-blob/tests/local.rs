@@ -103,7 +103,7 @@ async fn copy_waits_until_source_is_quiet() {
     // Its owner can set the time of a write back, but not the time of the change.
     let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
-    let since = std::time::Instant::now();
+    let since = tokio::time::Instant::now();
     let (from, to) = (key("containers/w/c/from"), key("documents/w/to"));
     assert!(matches!(store.copy(&from, &to, 5).await.unwrap(), CopyOutcome::Copied(_)));
     assert!(since.elapsed() > quiet / 2, "it was copied after {:?}", since.elapsed());
