@@ -420,7 +420,7 @@ fn a_torn_end_is_cut_without_a_gap() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(64, ProptestConfig::default().cases)))]
 
     /// Whatever bytes are damaged: what is read was written, and what is not read is named or lies at the end.
     #[test]
