@@ -67,7 +67,8 @@ impl ThrottleLog {
             let throttling = self.health.throttling(endpoint.index, now);
             let is_throttled = throttling.throttled || throttling.throttled_workspaces > 0;
             let has_recovered = !is_throttled && throttling.rejection_probability < RECOVERED_BELOW;
-            if if *was_throttled { has_recovered } else { is_throttled } {
+            let has_changed = if *was_throttled { has_recovered } else { is_throttled };
+            if has_changed {
                 *was_throttled = is_throttled;
                 changes.push(Change { endpoint, throttling, is_throttled });
             }

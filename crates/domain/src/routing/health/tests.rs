@@ -67,7 +67,12 @@ impl Bench {
 
     /// Asks with a draw from 0 up to 1.
     fn admit(&mut self, of: u128, draw: f64) -> Admission {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a draw of a test")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a draw of a test"
+        )]
         let draw = (draw * (1_u64 << 53) as f64) as u64;
         let random = ScriptedRandomness::new([draw << 11]);
         self.health.throttle.admit(&self.policy, workspace(of), &random, self.now)

@@ -16,8 +16,9 @@ const SHOWN_FROM: f64 = 0.1;
 
 /// The probability with which a request is rejected: `max(0, (requests - k * accepts) / (requests + 1))`, at most 1.
 pub fn rejection_probability(requests: f64, accepts: f64, k: f64) -> f64 {
-    // `max` and `min` drop a NaN, which extreme figures can lead to.
-    ((requests - k * accepts) / (requests + 1.0)).max(0.0).min(1.0)
+    let probability = (requests - k * accepts) / (requests + 1.0);
+    // Not `clamp`, which keeps a NaN that extreme figures can lead to.
+    if probability > 0.0 { probability.min(1.0) } else { 0.0 }
 }
 
 /// How an endpoint is throttled at one point in time.
@@ -137,7 +138,7 @@ impl EndpointThrottle {
         let rejection_probability = self.probability_for_all(policy, now);
         let is_throttled =
             |own: &mut WorkspaceScope| own.backoff_until > now || own.probability(policy, now) >= SHOWN_FROM;
-        let throttled_workspaces = self.workspaces.iter_mut().filter_map(|own| is_throttled(own).then_some(())).count();
+        let throttled_workspaces = self.workspaces.iter_mut().map(is_throttled).filter(|throttled| *throttled).count();
         ThrottleView {
             throttled: retry_in.is_some() || rejection_probability >= SHOWN_FROM,
             throttled_workspaces: u32::try_from(throttled_workspaces).unwrap_or(u32::MAX),
@@ -235,6 +236,6 @@ fn remaining(until: Duration, policy: &HealthPolicy, now: Duration) -> Option<Du
 /// A number from 0 up to 1, without 1.
 fn unit(random: &dyn Randomness) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "the upper 53 bits are exact")]
-    let upper = (random.next_u64() >> 11) as f64;
-    upper / (1_u64 << 53) as f64
+    let unit = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    unit
 }

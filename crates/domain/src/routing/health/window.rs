@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 /// Buckets that together make the window.
-pub(super) const BUCKETS: u64 = 24;
+const BUCKETS: u64 = 24;
+/// The same number.
+const PLACES: usize = 24;
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,7 +40,7 @@ impl Counts {
 /// Counts of the last buckets, with their sum.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OutcomeWindow {
-    buckets: [Counts; BUCKETS as usize],
+    buckets: [Counts; PLACES],
     newest: u64,
     total: Counts,
 }

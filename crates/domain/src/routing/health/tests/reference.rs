@@ -1,5 +1,6 @@
 //! A naive model of an endpoint's throttle. It keeps the whole history and computes everything from it each time: no
 //! buckets, no running sums, no caches.
+#![expect(clippy::cast_precision_loss, reason = "the counts of a test are small")]
 
 use super::*;
 use crate::routing::FailureClass;
