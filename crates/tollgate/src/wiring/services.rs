@@ -108,8 +108,10 @@ pub async fn services(
     measures.watch_log(stores.database.clone());
     let directory = || Arc::clone(&endpoints);
     let submit_decision = Arc::new(SubmitDecision::new(decide, directory(), router::settings(config)));
-    let watched = Arc::clone(&submit_decision);
-    measures.watch_records(config.limits.workspace_record_bytes_per_day, move || watched.record_quota_status());
+    // Metrics outlive the server; a ledger that they held would never end.
+    let watched = Arc::downgrade(&submit_decision);
+    let records = move || watched.upgrade().map(|decisions| decisions.record_quota_status()).unwrap_or_default();
+    measures.watch_records(config.limits.workspace_record_bytes_per_day, records);
     Ok(Services {
         authenticate: Arc::new(Authenticate::new(grants, clock())),
         promote: Arc::new(promote(config, stores)),
