@@ -76,7 +76,7 @@ impl Journal {
         root: &Path,
         origin: Origin,
         settings: JournalSettings,
-        ports: JournalPorts,
+        ports: &JournalPorts,
     ) -> Result<Self, JournalError> {
         let segments = |folder: &Path| Segments {
             disk: Arc::clone(&ports.disk),

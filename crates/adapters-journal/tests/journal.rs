@@ -1,5 +1,7 @@
 //! The journal against a disk that works and one that does not.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +19,9 @@ use uuid::Uuid;
 
 const PROCESS: Uuid = Uuid::from_u128(2);
 const STORE: Uuid = Uuid::from_u128(1);
+
+/// Number, kind and payload of each entry.
+type Entries = Vec<(u64, u8, Vec<u8>)>;
 
 fn origin() -> Origin {
     Origin { store: STORE, process: PROCESS, boot: Uuid::from_u128(3) }
@@ -38,7 +43,7 @@ fn ports(disk: impl Disk + 'static) -> JournalPorts {
 }
 
 fn journal(root: &TempDir) -> Journal {
-    Journal::create(root.path(), origin(), settings(), ports(LocalDisk)).unwrap()
+    Journal::create(root.path(), origin(), settings(), &ports(LocalDisk)).unwrap()
 }
 
 fn append(journal: &Journal, payload: &[u8]) -> u64 {
@@ -52,7 +57,7 @@ fn folder(root: &TempDir) -> PathBuf {
     root.path().join(PROCESS.to_string())
 }
 
-fn read(folder: &Path) -> (Vec<(u64, u8, Vec<u8>)>, ReadReport) {
+fn read(folder: &Path) -> (Entries, ReadReport) {
     let mut entries = Vec::new();
     let report = read_folder::<JournalError>(folder, STORE, PROCESS, |entry| {
         entries.push((entry.sequence, entry.kind, entry.payload.to_vec()));
@@ -119,7 +124,7 @@ impl SegmentFile for FaultyFile {
 
 fn faulty(root: &TempDir) -> (Journal, FaultyDisk) {
     let disk = FaultyDisk::default();
-    (Journal::create(root.path(), origin(), settings(), ports(disk.clone())).unwrap(), disk)
+    (Journal::create(root.path(), origin(), settings(), &ports(disk.clone())).unwrap(), disk)
 }
 
 #[test]
@@ -160,7 +165,7 @@ fn concurrent_appends_have_distinct_numbers_and_none_is_lost() {
                 for _ in 0..200 {
                     let sequence = append(journal, &[worker; 40]);
                     sequences.lock().unwrap().push(sequence);
-                    if sequence % 7 == 0 {
+                    if sequence.is_multiple_of(7) {
                         journal.sync().unwrap();
                     }
                 }
@@ -179,7 +184,7 @@ fn concurrent_appends_have_distinct_numbers_and_none_is_lost() {
 fn append_is_rejected_above_the_bounds_and_leaves_no_trace() {
     let root = TempDir::new().unwrap();
     let bounds = JournalSettings { max_unfolded_bytes: 200, ..settings() };
-    let journal = Journal::create(root.path(), origin(), bounds, ports(LocalDisk)).unwrap();
+    let journal = Journal::create(root.path(), origin(), bounds, &ports(LocalDisk)).unwrap();
     assert!(matches!(journal.append_and_reserve(1, &[0; 513], 0), Err(JournalError::TooLarge { bytes: 513, .. })));
     assert!(matches!(journal.append_and_reserve(1, &[], 513), Err(JournalError::TooLarge { bytes: 513, .. })));
     journal.append_and_reserve(1, &[1; 50], 50).unwrap();
@@ -246,7 +251,7 @@ async fn wait_synced_resolves_after_the_sync_and_not_before() {
 async fn the_interval_syncs_without_a_call() {
     let root = TempDir::new().unwrap();
     let interval = JournalSettings { sync_interval: Some(Duration::from_millis(1)), ..settings() };
-    let journal = Journal::create(root.path(), origin(), interval, ports(LocalDisk)).unwrap();
+    let journal = Journal::create(root.path(), origin(), interval, &ports(LocalDisk)).unwrap();
     let sequence = append(&journal, b"one");
     tokio::time::timeout(Duration::from_secs(30), journal.wait_synced(sequence)).await.unwrap().unwrap();
 }
@@ -281,7 +286,7 @@ fn after_a_failed_sync_entries_are_written_to_a_new_segment_and_read_once() {
 fn unfolded_returns_synced_entries_from_memory_and_from_the_disk() {
     let root = TempDir::new().unwrap();
     let small = JournalSettings { max_memory_bytes: 100, ..settings() };
-    let journal = Journal::create(root.path(), origin(), small, ports(LocalDisk)).unwrap();
+    let journal = Journal::create(root.path(), origin(), small, &ports(LocalDisk)).unwrap();
     for n in 0..50 {
         append(&journal, &[n; 30]);
     }
@@ -307,7 +312,7 @@ fn segments_are_removed_when_all_in_them_is_folded_and_no_call_began_there() {
     let root = TempDir::new().unwrap();
     let clock = FixedClock::default();
     let ports = JournalPorts { clock: Arc::new(clock.clone()), ..ports(LocalDisk) };
-    let journal = Journal::create(root.path(), origin(), settings(), ports).unwrap();
+    let journal = Journal::create(root.path(), origin(), settings(), &ports).unwrap();
     for _ in 0..100 {
         append(&journal, &[1; 100]);
     }
@@ -338,11 +343,11 @@ fn a_folder_is_an_orphan_once_its_journal_is_dropped() {
     assert_eq!(read(orphan.lock.path()).1.entries, 2);
     orphan.lock.remove().unwrap();
     assert!(!folder(&root).exists());
-    Journal::create(root.path(), origin(), settings(), ports(LocalDisk)).expect("the folder is free again");
+    Journal::create(root.path(), origin(), settings(), &ports(LocalDisk)).expect("the folder is free again");
 }
 
 /// A closed journal with entries in at least three segments, which are returned.
-fn written(root: &TempDir) -> (Vec<(u64, u8, Vec<u8>)>, Vec<PathBuf>) {
+fn written(root: &TempDir) -> (Entries, Vec<PathBuf>) {
     let journal = journal(root);
     let used = || {
         let mut used = segments(&folder(root));

@@ -9,7 +9,7 @@ use tollgate_tests::{Call, Instance, free_address};
 
 use crate::metrics::Scrape;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn server_accepts_again_when_file_descriptors_are_free_again() -> Result<()> {

@@ -110,9 +110,9 @@ async fn two_hundred_slow_clients_keep_nobody_waiting_and_are_all_sent_away() ->
             0 => ("head", "GET /api/v1/models/count HTTP/1.1\r\nhost: x\r\nx-long: ".to_owned(), "a"),
             _ => ("body", with_key, " "),
         };
-        slow.spawn(async move {
-            (kind, tokio::time::timeout(Duration::from_secs(60), drip(address, head, dripping)).await)
-        });
+        slow.spawn(
+            async move { (kind, tokio::time::timeout(Duration::from_mins(1), drip(address, head, dripping)).await) },
+        );
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
     let mut longest = Duration::ZERO;

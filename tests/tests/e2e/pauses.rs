@@ -45,7 +45,7 @@ async fn start(alpha: &Upstream) -> Result<World> {
 
 #[tokio::test]
 async fn answers_that_arrived_during_a_pause_are_read() -> Result<()> {
-    let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(1_000), ANSWER.to_owned())).await?;
+    let alpha = Upstream::start(Behaviour::Late(Duration::from_secs(1), ANSWER.to_owned())).await?;
     let world = start(&alpha).await?;
     for reply in pause_under_load(&world, &alpha).await? {
         reply.ok().context("its answer lay in the socket")?;

@@ -71,29 +71,48 @@ const PROMOTIONS: usize = 25;
 
 /// A writer that goes back and forth between a version of `a` alone and one of `b` alone; it ends when it is dropped.
 enum Writer {
-    /// Stores into a shared mapping. A mapping needs unsafe code here, so another program makes it.
+    /// Stores into a shared mapping. A mapping needs unsafe code here, so a program in C makes it.
     Mapping(Child),
     /// Writes the halves of a version with a pause between them.
     Halves { stop: Arc<AtomicBool>, thread: Option<JoinHandle<()>> },
 }
 
-const MAPPING: &str = "\
-import mmap, sys
-with open(sys.argv[1], 'r+b') as file:
-    pages = mmap.mmap(file.fileno(), 0)
-a, b = b'a' * len(pages), b'b' * len(pages)
-print('mapped', flush=True)
-while True:
-    pages[:] = b
-    pages[:] = a
-";
+const MAPPING: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+int main(int count, char **arguments) {
+    struct stat file;
+    int descriptor = open(arguments[1], O_RDWR);
+    if (count != 2 || descriptor < 0 || fstat(descriptor, &file) != 0) return 1;
+    char *pages = mmap(NULL, file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (pages == MAP_FAILED) return 2;
+    puts("mapped");
+    fflush(stdout);
+    for (;;) {
+        memset(pages, 'b', file.st_size);
+        memset(pages, 'a', file.st_size);
+    }
+}
+"#;
+
+/// Compiles the program, with the C compiler that the build needs as well.
+fn compile_mapping(folder: &Path) -> Result<PathBuf> {
+    let (source, program) = (folder.join("mapping.c"), folder.join("mapping"));
+    std::fs::write(&source, MAPPING)?;
+    let compiled = Command::new("cc").arg("-o").arg(&program).arg(&source).status();
+    ensure!(compiled.context("this test needs a C compiler")?.success(), "the writer does not compile");
+    Ok(program)
+}
 
 impl Writer {
     fn mapping(path: &Path) -> Result<Self> {
         use std::io::BufRead;
-        let mut command = Command::new("python3");
-        command.args(["-c", MAPPING]).arg(path).stdout(Stdio::piped());
-        let mut child = command.spawn().context("this test needs python3")?;
+        let folder = tempfile::tempdir()?;
+        let mut command = Command::new(compile_mapping(folder.path())?);
+        let mut child = command.arg(path).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().context("no output")?;
         let writer = Self::Mapping(child);
         let mut line = String::new();
@@ -106,7 +125,7 @@ impl Writer {
         let file = File::options().write(true).open(path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             for version in [b'b', b'a'].into_iter().cycle() {
                 for half in 0..2 {
                     let piece = vec![version; SIZE / 2];
@@ -117,7 +136,7 @@ impl Writer {
                     std::thread::sleep(Duration::from_millis(15));
                 }
             }
-        });
+        })?;
         Ok(Self::Halves { stop, thread: Some(thread) })
     }
 }

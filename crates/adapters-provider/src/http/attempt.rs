@@ -63,6 +63,7 @@ async fn expiry(deadline: Option<Instant>) {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tasks of a test end with its runtime")]
 mod tests {
     use super::*;
     use async_trait::async_trait;

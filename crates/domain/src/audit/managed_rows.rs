@@ -168,7 +168,9 @@ mod tests {
         fn sum_depends_on_its_rows_alone(mut rows in prop::collection::vec(any::<u8>(), 1..20), extra in any::<u8>()) {
             let sum_of = |rows: &[u8]| {
                 let mut sum = RowSum::default();
-                rows.iter().for_each(|row| sum.add(hash(*row)));
+                for row in rows {
+                    sum.add(hash(*row));
+                }
                 sum
             };
             let sum = sum_of(&rows);

@@ -126,9 +126,9 @@ mod tests {
         ];
         let mut hashes = vec![entry().computed_hash()];
         for (number, change) in changes.into_iter().enumerate() {
-            let mut changed = entry();
-            change(&mut changed);
-            let hash = changed.computed_hash();
+            let mut other = entry();
+            change(&mut other);
+            let hash = other.computed_hash();
             assert!(!hashes.contains(&hash), "change {number}");
             hashes.push(hash);
         }

@@ -59,15 +59,13 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
 /// Prints from a thread of its own: a paused terminal holds the key back, and not the server.
 async fn print(timeout: Duration, print: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> anyhow::Result<()> {
     let (sender, printed) = oneshot::channel();
-    let printer = thread::Builder::new().name("terminal".to_owned());
-    printer.spawn(move || drop(sender.send(print()))).context("the thread that prints cannot be started")?;
-    match tokio::time::timeout(timeout, printed).await {
-        Ok(ended) => ended.context("the thread that prints ended")?,
-        Err(_) => {
-            tracing::warn!("the terminal takes no output: the management key is printed as soon as it does");
-            Ok(())
-        }
+    let terminal = thread::Builder::new().name("terminal".to_owned());
+    terminal.spawn(move || drop(sender.send(print()))).context("the thread that prints cannot be started")?;
+    if let Ok(ended) = tokio::time::timeout(timeout, printed).await {
+        return ended.context("the thread that prints ended")?;
     }
+    tracing::warn!("the terminal takes no output: the management key is printed as soon as it does");
+    Ok(())
 }
 
 fn folder(database: &Path) -> PathBuf {
@@ -162,7 +160,7 @@ mod tests {
         .await
         .unwrap();
         drop(release);
-        let failed = print(Duration::from_secs(60), || anyhow::bail!("gone")).await;
+        let failed = print(Duration::from_mins(1), || anyhow::bail!("gone")).await;
         assert!(failed.is_err(), "a terminal that failed is an error");
     }
 

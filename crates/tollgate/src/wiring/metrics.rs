@@ -118,7 +118,12 @@ impl Measures {
     }
 
     /// Shows how every endpoint is throttled.
-    pub fn watch_throttling(&self, endpoints: Arc<EndpointDirectory>, health: Arc<HealthBoard>, clock: Arc<dyn Clock>) {
+    pub fn watch_throttling(
+        &self,
+        endpoints: &Arc<EndpointDirectory>,
+        health: &Arc<HealthBoard>,
+        clock: &Arc<dyn Clock>,
+    ) {
         type Value = fn(&ThrottleView) -> Option<u64>;
         let readings: [(&str, &str, Kind, Value); 3] = [
             (
@@ -141,7 +146,7 @@ impl Measures {
             ),
         ];
         for (name, help, kind, value) in readings {
-            let (endpoints, health, clock) = (Arc::clone(&endpoints), Arc::clone(&health), Arc::clone(&clock));
+            let (endpoints, health, clock) = (Arc::clone(endpoints), Arc::clone(health), Arc::clone(clock));
             let read = move || {
                 let now = clock.monotonic();
                 let sample = |(index, endpoint): (usize, &Arc<Endpoint>)| {

@@ -34,7 +34,6 @@ pub fn settings(config: &Config) -> RouterSettings {
         max_record_bytes_per_day: config.limits.workspace_record_bytes_per_day,
         models: models.collect::<HashMap<_, _>>(),
         reservation_lease: config.money.reservation_lease.unwrap_or(shipped.reservation_lease),
-        ..shipped
     }
 }
 

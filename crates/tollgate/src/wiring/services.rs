@@ -103,14 +103,14 @@ pub async fn services(
         random,
         health: Arc::clone(&health),
     };
-    measures.watch_throttling(Arc::clone(&endpoints), Arc::clone(&health), clock());
+    measures.watch_throttling(&endpoints, &health, &clock());
     measures.watch_database(stores.database.clone());
     measures.watch_log(stores.database.clone());
     let directory = || Arc::clone(&endpoints);
     let submit_decision = Arc::new(SubmitDecision::new(decide, directory(), router::settings(config)));
     // Metrics outlive the server; a ledger that they held would never end.
-    let watched = Arc::downgrade(&submit_decision);
-    let records = move || watched.upgrade().map(|decisions| decisions.record_quota_status()).unwrap_or_default();
+    let weak = Arc::downgrade(&submit_decision);
+    let records = move || weak.upgrade().map(|decisions| decisions.record_quota_status()).unwrap_or_default();
     measures.watch_records(config.limits.workspace_record_bytes_per_day, records);
     Ok(Services {
         authenticate: Arc::new(Authenticate::new(grants, clock())),

@@ -175,7 +175,7 @@ fn recalled_money_goes_back_as_it_becomes_free_and_late_grants_do_too() {
     allowances.granted(a, pico(10), until, 1);
     assert_eq!(allowances.take_returnable(until, at()), [], "the recall is over");
     let (b, until) = (lifetime(2), until + Duration::from_secs(5));
-    let now = until - Duration::from_secs(1);
+    let now = until.checked_sub(Duration::from_secs(1)).unwrap();
     allowances.recalled(b, until);
     allowances.granted(b, pico(10), now, 1);
     assert_eq!(allowances.take_returnable(now, at()), [(b, pico(10))], "the grant came after its recall");
@@ -186,7 +186,7 @@ fn idle_money_and_money_of_a_past_period_go_back() {
     let (a, day) = (lifetime(1), today(1));
     let mut allowances = granted(&[(a, 100), (day, 100)]);
     let idle = AllowanceSettings::default().idle_return;
-    assert_eq!(allowances.take_returnable(NOW + idle - Duration::from_nanos(1), at()), []);
+    assert_eq!(allowances.take_returnable((NOW + idle).checked_sub(Duration::from_nanos(1)).unwrap(), at()), []);
     assert_eq!(allowances.take_returnable(NOW, at() + TimeDelta::hours(12)), [(day, pico(100))], "midnight");
     assert_eq!(allowances.take_returnable(NOW + idle, at()), [(a, pico(100))]);
     assert_eq!(allowances.counters().count(), 0, "nothing is kept of them");
@@ -354,9 +354,9 @@ proptest! {
                 }
                 Step::Fold => {
                     for charge in &ledger.journal[ledger.folded..ledger.synced] {
-                        for at in 0..2 {
-                            ledger.spent[at] += charge[at].0;
-                            ledger.allotted[at] -= charge[at].1;
+                        for (at, (cost, from_allowance)) in charge.iter().enumerate() {
+                            ledger.spent[at] += cost;
+                            ledger.allotted[at] -= from_allowance;
                         }
                         allowances.folded((0..2).map(|at| (counters[at], pico(charge[at].1))));
                     }

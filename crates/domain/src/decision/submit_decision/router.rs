@@ -214,23 +214,21 @@ fn plan_chosen(inquiry: &Arc<Inquiry>, chosen: Chosen, precedence: Precedence) -
     let Chosen { candidates, throttled, rejected, rejections } = chosen;
     if throttled.is_empty() || candidates.is_empty() {
         let candidates = if candidates.is_empty() { throttled } else { candidates };
-        return plan(inquiry, &candidates, precedence).or_else(|incapable| {
-            let Some(rejections) = rejections else { return Err(Emptied::Incapable(incapable)) };
+        return plan(inquiry, &candidates, precedence).map_err(|incapable| {
+            let Some(rejections) = rejections else { return Emptied::Incapable(incapable) };
             // A request that a throttled endpoint could answer is not impossible.
             let all = [&candidates[..], &rejected[..]].concat();
-            Err(match plan(inquiry, &all, precedence) {
+            match plan(inquiry, &all, precedence) {
                 Ok(_) => Emptied::Throttled(rejections),
                 Err(_) => Emptied::Incapable(incapable),
-            })
+            }
         });
     }
-    match plan(inquiry, &candidates, precedence) {
-        Ok(parts) => Ok(parts.into_iter().map(|part| part.then(&throttled)).collect()),
-        Err(_) => {
-            let candidates = [candidates, throttled].concat();
-            plan_chosen(inquiry, Chosen { candidates, throttled: Vec::new(), rejected, rejections }, precedence)
-        }
+    if let Ok(parts) = plan(inquiry, &candidates, precedence) {
+        return Ok(parts.into_iter().map(|part| part.then(&throttled)).collect());
     }
+    let candidates = [candidates, throttled].concat();
+    plan_chosen(inquiry, Chosen { candidates, throttled: Vec::new(), rejected, rejections }, precedence)
 }
 
 /// Keeps the candidates that a policy permits.

@@ -178,11 +178,10 @@ fn digit(code: u32) -> Option<u8> {
     let of = |place: u32| u8::try_from(place).ok().filter(|place| *place < 10).map(|place| b'0' + place);
     match code {
         0xb2..=0xb3 => of(code - 0xb0),
-        0xb9 => Some(b'1'),
         0x2070 | 0x2074..=0x2079 => of(code - 0x2070),
         0x2080..=0x2089 => of(code - 0x2080),
         0x1369..=0x1371 => of(code - 0x1368),
-        0x19da => Some(b'1'),
+        0xb9 | 0x19da => Some(b'1'),
         0x2460..=0x2468 => of(code - 0x245f),
         0x2776..=0x277e => of(code - 0x2775),
         0x24ea | 0x24ff => Some(b'0'),

@@ -18,6 +18,7 @@ const MAX_TURNS: usize = 4;
 
 impl CompiledFilters {
     /// The same filters, each of which redacts where it would block.
+    #[must_use]
     pub fn redacting(&self) -> Self {
         let mut filters = self.clone();
         for filter in filters.filters.iter_mut().filter(|filter| filter.action == FilterAction::Block) {

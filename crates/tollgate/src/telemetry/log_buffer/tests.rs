@@ -2,7 +2,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::*;
 
-const GENEROUS: Duration = Duration::from_secs(60);
+const GENEROUS: Duration = Duration::from_mins(1);
 
 /// An output whose writes wait until the test receives them.
 struct Pipe(SyncSender<String>);
@@ -38,7 +38,7 @@ fn buffer(capacity: usize, batches: bool) -> LogBuffer {
 fn with_writer(buffer: &LogBuffer, out: impl Write + Send, test: impl FnOnce()) {
     thread::scope(|scope| {
         scope.spawn(|| {
-            buffer.write_until_closed(out, |count| buffer.write(format!("dropped {count}\n").as_bytes(), true))
+            buffer.write_until_closed(out, |count| buffer.write(format!("dropped {count}\n").as_bytes(), true));
         });
         test();
         buffer.lock().is_closed = true;
@@ -82,8 +82,8 @@ fn write_keeps_order_of_lines_when_some_are_urgent() {
         }
         assert!(buffer.flush(GENEROUS));
     });
-    let expected: String = (0..1_000).map(|number| format!("{number}\n")).collect();
-    assert_eq!(String::from_utf8(out).unwrap(), expected);
+    let numbers: Vec<_> = (0..1_000).map(|number| number.to_string()).collect();
+    assert_eq!(String::from_utf8(out).unwrap(), numbers.join("\n") + "\n");
 }
 
 #[test]

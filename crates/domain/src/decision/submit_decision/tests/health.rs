@@ -29,6 +29,7 @@ async fn fail(world: &World, count: usize, outcome: impl Fn() -> Outcome) {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the outcomes of a provider are results")]
 fn wrong() -> Outcome {
     Ok(ProviderAnswer { answers: Json::parse("{}").unwrap(), usage: None, sent_bytes: 1 })
 }
@@ -149,7 +150,7 @@ async fn rejected_credentials_back_off_at_once_and_403_does_not() {
 #[case::garbled(wrong())]
 #[case::forbidden(Err(AttemptFailure::from_status(403, None)))]
 #[case::not_found(Err(AttemptFailure::from_status(404, None)))]
-#[case::overloaded(Err(AttemptFailure::from_status(429, Some(Duration::from_secs(600)))))]
+#[case::overloaded(Err(AttemptFailure::from_status(429, Some(Duration::from_mins(10)))))]
 #[tokio::test]
 async fn failures_of_one_workspace_do_not_affect_another(#[case] outcome: Outcome) {
     let world = world();

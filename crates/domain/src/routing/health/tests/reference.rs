@@ -51,14 +51,14 @@ impl Reference {
     pub(super) fn expect(&self, of: u128, now: Duration) -> Expected {
         let until = self.backoff_until_for_all().max(self.own_backoff_until(of));
         if until > now {
-            return Expected::Backoff((until - now).min(self.policy.max_backoff));
+            return Expected::Backoff(until.checked_sub(now).unwrap().min(self.policy.max_backoff));
         }
         let mut expected = Expected::Normal;
         let own = (self.probability(self.own_requests(of, now)), self.own_last_admitted(of));
         for (rejection, last) in [(self.probability_for_all(now), self.last_admitted()), own] {
             let probe_at = last.map_or(Duration::ZERO, |last| last + self.policy.probe_interval);
             if rejection > 0.0 && probe_at > now {
-                let wait = (probe_at - now).min(self.policy.max_backoff);
+                let wait = probe_at.checked_sub(now).unwrap().min(self.policy.max_backoff);
                 expected = match expected {
                     Expected::Chance { rejection: other, retry_in } => {
                         Expected::Chance { rejection: rejection.max(other), retry_in: retry_in.max(wait) }
@@ -78,7 +78,7 @@ impl Reference {
 
     pub(super) fn retry_in_for_all(&self, now: Duration) -> Option<Duration> {
         let until = self.backoff_until_for_all();
-        (until > now).then(|| (until - now).min(self.policy.max_backoff))
+        (until > now).then(|| until.checked_sub(now).unwrap().min(self.policy.max_backoff))
     }
 
     pub(super) fn accept_rate(&self, now: Duration) -> Option<f64> {
@@ -93,7 +93,7 @@ impl Reference {
     pub(super) fn failed_recently(&self, of: u128, now: Duration) -> bool {
         let recent: Vec<(u128, FailureClass)> = self
             .failures()
-            .filter(|(_, _, _, at)| now - *at < self.policy.recent_failure)
+            .filter(|(_, _, _, at)| now.checked_sub(*at).unwrap() < self.policy.recent_failure)
             .map(|(_, of, class, _)| (of, class))
             .collect();
         let for_all = |class| matches!(class, FailureClass::Connection | FailureClass::Credentials);
@@ -106,7 +106,7 @@ impl Reference {
             who == of
                 && class != FailureClass::Credentials
                 && since.is_some_and(|since| place >= since)
-                && now - at < self.policy.recent_failure
+                && now.checked_sub(at).unwrap() < self.policy.recent_failure
         });
         own || by_content.len() >= 2 || recent.iter().any(|(_, class)| for_all(*class))
     }

@@ -13,8 +13,42 @@ mod settling;
 pub use script::{LedgerStep, ledger_script};
 
 use self::furniture::adds_up;
-#[expect(clippy::wildcard_imports, reason = "the list below names every case")]
-use self::{admitting::*, expiring::*, limits::*, periods::*, pruning::*, racing::*, settling::*};
+use self::{
+    admitting::{
+        a_job_at_fault_fails_alone, a_reservation_is_extended, reserving_again_returns_what_is_there,
+        what_fits_is_reserved_and_no_more, what_is_standing_is_told, what_leaves_the_range_of_money_fails_alone,
+        who_pays_has_to_be_there,
+    },
+    expiring::{
+        a_lease_that_is_over_is_charged, a_lease_that_is_over_is_given_back,
+        a_record_takes_the_place_of_one_made_for_the_dead, no_more_expire_than_are_wanted,
+        what_is_settled_does_not_expire, what_was_extended_is_charged_too,
+    },
+    limits::{
+        a_limit_binds_only_whom_it_is_for, a_limit_may_be_changed_at_any_time,
+        a_limit_may_be_lowered_below_what_is_reserved, budgets_of_guardrails_count_for_each_key,
+        credit_is_used_up_and_added, each_limit_refuses_on_its_own,
+    },
+    periods::{
+        a_charge_belongs_to_the_period_of_its_reservation, a_day_ends_at_midnight, a_month_begins_on_its_first,
+        a_week_begins_on_monday,
+    },
+    pruning::{
+        what_counts_beside_an_open_reservation_stays, what_is_old_goes_and_the_totals_stay,
+        what_is_pruned_is_pruned_once, what_still_counts_stays,
+    },
+    racing::{
+        extensions_share_what_is_left, nobody_sees_more_than_the_limit,
+        of_sixty_four_at_once_as_many_are_admitted_as_fit, rivals_of_one_id_are_one,
+        settling_and_expiring_at_once_charge_once, what_is_settled_makes_room,
+    },
+    settling::{
+        a_charge_takes_the_place_of_its_reservation, a_cost_that_is_not_that_of_its_tokens_is_told,
+        bytes_of_records_are_counted_by_workspace_and_day, messages_are_put_out_once,
+        more_than_was_reserved_is_charged_all_the_same, settling_again_changes_nothing,
+        what_is_released_is_there_again, whoever_is_gone_is_charged_all_the_same,
+    },
+};
 use super::Stores;
 
 suite! {
