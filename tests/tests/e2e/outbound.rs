@@ -55,7 +55,8 @@ async fn a_key_from_a_file_and_a_path_of_its_own_reach_the_provider() -> Result<
     let more = "api_key_file = \"far.key\"\npath = \"decisions\"";
     let instance = Instance::new(&toml(&provider.base_url(), more))?;
     let said = instance.refused_serving().await?;
-    ensure!(said.contains("far.key"), "a missing file is not named: {said}");
+    ensure!(said.contains("the provider far") && said.contains("api_key_file"), "the missing file is not told: {said}");
+    ensure!(!said.contains("far.key"), "what may be a secret in the wrong place is repeated: {said}");
     std::fs::write(instance.path().join("far.key"), "far-secret-0001\n")?;
     let world = World::of(instance).await?;
     world.decide(body("acme/far")).await?;
