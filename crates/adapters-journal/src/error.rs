@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why the journal did not do what it was asked.
+/// An error of the journal.
 #[derive(Debug, Error)]
 pub enum JournalError {
     /// There is no room for the entry and for the ends of the calls in flight; nothing was written.
@@ -32,7 +32,7 @@ pub enum JournalError {
     Retained {
         /// The number of the entry.
         sequence: u64,
-        /// What the system reported.
+        /// The error of the system.
         source: io::Error,
     },
     /// The entry was written and is not on the disk for certain.
@@ -46,7 +46,7 @@ pub enum JournalError {
     Folder {
         /// The folder or a file in it.
         path: PathBuf,
-        /// What the system reported.
+        /// The error of the system.
         source: io::Error,
     },
 }

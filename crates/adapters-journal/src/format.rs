@@ -36,9 +36,9 @@ pub struct Origin {
 pub struct Entry<'a> {
     /// Its number: one more than that of the entry before.
     pub sequence: u64,
-    /// What the payload is; never 0.
+    /// The kind of the payload; never 0.
     pub kind: u8,
-    /// The caller's bytes.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Header {
     pub origin: Origin,
 }
 
-/// Why a segment's header cannot be used.
+/// The reason why the header of a segment cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderFault {
     /// Not a segment, or a damaged header.

@@ -1,4 +1,4 @@
-//! Keeps a copy of what could not be read.
+//! Copies the unreadable parts of a journal.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};

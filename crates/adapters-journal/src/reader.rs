@@ -1,4 +1,4 @@
-//! Reads a folder: every entry whose checksum holds, in order, each once; and what is missing.
+//! Reads a folder: every entry with a valid checksum, in order, each once, and the gaps between them.
 
 use std::fs;
 use std::ops::Range;
@@ -15,7 +15,7 @@ const MAX_PAYLOAD_BYTES: usize = 16 << 20;
 /// The farthest jump of the sequence across damaged bytes that is believed.
 const MAX_JUMP: u64 = 1 << 32;
 
-/// What a folder holds.
+/// The result of reading a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadReport {
     /// The entries that were visited.
@@ -24,7 +24,7 @@ pub struct ReadReport {
     pub first_sequence: Option<u64>,
     /// The number of the last.
     pub last_sequence: Option<u64>,
-    /// What is missing or cannot be read.
+    /// The missing and unreadable parts.
     pub gaps: Vec<Gap>,
     /// The bytes of a torn end: a write that the death of the process or of the machine cut off.
     pub torn_bytes: u64,
@@ -35,7 +35,7 @@ pub struct ReadReport {
 /// A part of the journal that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// Why.
+    /// The reason.
     pub reason: GapReason,
     /// The sequence numbers that are missing; empty where none is known to be.
     pub sequences: Range<u64>,
@@ -43,7 +43,7 @@ pub struct Gap {
     pub bytes: Option<(PathBuf, Range<u64>)>,
 }
 
-/// Why a part of a journal cannot be read.
+/// The reason why a part of a journal cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapReason {
     /// Bytes that are no entry lie before an entry.
@@ -76,7 +76,7 @@ pub fn read_folder<E: From<JournalError>>(
             reader.read_segment(&path, &bytes, &mut visit)?;
         }
     }
-    // What nothing follows is the torn end of the last write.
+    // Bytes behind the last entry are the torn end of the last write.
     if let Some((_, range)) = reader.unread {
         reader.report.torn_bytes = range.end - range.start;
     }
@@ -164,7 +164,7 @@ impl Reader {
         }
     }
 
-    /// Compares an entry's number with the last one: what lies between is missing.
+    /// Compares an entry's number with the last one and notes the missing numbers between them.
     fn note_sequence(&mut self, sequence: u64) {
         let unread = self.unread.take();
         let Some(last) = self.report.last_sequence else {

@@ -11,9 +11,9 @@ use crate::disk::SegmentFile;
 pub struct StoredEntry {
     /// Its number.
     pub sequence: u64,
-    /// What the payload is.
+    /// The kind of the payload.
     pub kind: u8,
-    /// The caller's bytes.
+    /// The payload.
     pub payload: Arc<[u8]>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct TailEntry {
     pub(crate) place: Option<Place>,
 }
 
-/// Where a payload lies.
+/// The position of a payload on the disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) segment: u64,

@@ -30,10 +30,10 @@ pub struct Journal {
     lock: FolderLock,
 }
 
-/// What a journal needs from outside.
+/// The ports of a journal.
 #[derive(Clone)]
 pub struct JournalPorts {
-    /// Where segments lie.
+    /// Creates the segment files.
     pub disk: Arc<dyn Disk>,
     /// Its monotonic time tells for how long a segment was kept.
     pub clock: Arc<dyn Clock>,
@@ -143,10 +143,10 @@ impl Journal {
         synced.wait_for(|synced| *synced >= sequence).await.map(drop).map_err(|_| JournalError::NotSynced)
     }
 
-    /// Syncs what was written. Blocks.
+    /// Syncs all written entries. Blocks.
     ///
     /// # Errors
-    /// [`JournalError::NotSynced`] and [`JournalError::Write`]; what was not synced is written again.
+    /// [`JournalError::NotSynced`] and [`JournalError::Write`]; unsynced entries are written again.
     pub fn sync(&self) -> Result<(), JournalError> {
         self.shared.sync()
     }

@@ -18,7 +18,7 @@ fn unavailable<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
 }
 
 #[tokio::test]
-async fn nothing_is_read_or_written_while_file_is_removed_or_replaced() {
+async fn store_is_unavailable_while_database_file_is_removed_or_replaced() {
     let folder = Folder::new();
     let database = folder.open().await;
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());

@@ -1,4 +1,4 @@
-//! What the journal's lock protects: the segments, the unfolded entries, the reservations.
+//! The state under the journal's lock: the segments, the unfolded entries, the reservations.
 
 use std::io;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ impl State {
         Ok(())
     }
 
-    /// After a failed sync: what was written since the last good one goes to a new segment.
+    /// Writes the entries since the last good sync to a new segment, after a sync failed.
     pub(super) fn rewrite_after(&mut self, synced: u64, segments: &Segments) -> io::Result<()> {
         self.chain.fail_sync();
         self.tail.forget_places_after(synced);

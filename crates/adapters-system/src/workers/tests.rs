@@ -104,7 +104,7 @@ async fn owners_take_turns_when_one_has_much_more_work() {
 }
 
 #[tokio::test]
-async fn one_owner_has_half_of_the_threads_and_others_have_the_rest() {
+async fn workers_limit_one_owner_to_half_of_the_threads() {
     let workers = workers(4);
     let mut calls = Calls::of(&workers);
     let (of_a, of_b) = (Arc::default(), Arc::default());

@@ -13,12 +13,12 @@ use super::recorder::Recorder;
 pub(crate) struct BodyMemory {
     limit: usize,
     share: usize,
-    held: Mutex<Held>,
+    held: Mutex<HeldBytes>,
     recorder: Arc<dyn Recorder>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldBytes {
     all: usize,
     accounts: HashMap<Account, usize>,
 }
@@ -53,7 +53,7 @@ impl BodyMemory {
         ))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldBytes> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

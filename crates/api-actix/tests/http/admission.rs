@@ -60,15 +60,15 @@ async fn slow_bodies_of_one_key_take_no_places() {
     }
 }
 
-/// Answers when it is let go on.
-struct Held {
+/// A provider that answers once the test releases it.
+struct BlockedProvider {
     asked: Arc<Notify>,
     go_on: Arc<Semaphore>,
     answers: ScriptedProvider,
 }
 
 #[async_trait]
-impl DecisionProvider for Held {
+impl DecisionProvider for BlockedProvider {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.asked.notify_one();
         self.go_on.acquire().await.unwrap().forget();
@@ -80,7 +80,7 @@ impl DecisionProvider for Held {
 async fn a_key_at_its_share_gets_429_and_others_are_served() {
     let (asked, go_on) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let answers = ScriptedProvider::new((0..4).map(|_| answer(ANSWERS)));
-    let provider = Held { asked: Arc::clone(&asked), go_on: Arc::clone(&go_on), answers };
+    let provider = BlockedProvider { asked: Arc::clone(&asked), go_on: Arc::clone(&go_on), answers };
     let mut setup = Setup { provider: Arc::new(provider), ..Setup::new().await };
     setup.settings.admission.max_in_flight = 2;
     setup.settings.admission.max_in_flight_per_key = 1;

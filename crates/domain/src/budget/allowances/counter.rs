@@ -34,9 +34,9 @@ impl CounterPeriod {
 /// An account in one period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CounterId {
-    /// What counts.
+    /// The account.
     pub account: Account,
-    /// When it counts.
+    /// The period.
     pub period: CounterPeriod,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct CounterState {
     pub(super) charged: i128,
     /// Of the free part: freed by journal entries that are not synced.
     pub(super) unsynced: i128,
-    /// What goes back after a change of a limit.
+    /// The amount to be returned after a change of a limit.
     pub(super) return_due: i128,
     /// Monotonic. Until then other processes need what is free here.
     pub(super) recalled_until: Option<Duration>,
@@ -65,7 +65,7 @@ impl CounterState {
         self.amount - self.held - self.charged
     }
 
-    /// The free part that may go back to the store: what a loss of power cannot take out of the journal.
+    /// The free amount that may be returned: freed by synced entries, so that a loss of power cannot undo it.
     pub(super) fn returnable(&self) -> i128 {
         (self.free() - self.unsynced).max(0)
     }

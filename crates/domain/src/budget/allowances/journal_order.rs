@@ -1,4 +1,4 @@
-//! What became free by journal entries that are not synced.
+//! Amounts that journal entries freed before they were synced.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ impl UnsyncedReleases {
         self.0.insert(at, (sequence, counter, amount));
     }
 
-    /// Removes and returns what entries up to a number freed.
+    /// Removes and returns the amounts that entries up to a number freed.
     pub(super) fn take_synced(&mut self, up_to: u64) -> impl Iterator<Item = (CounterId, i128)> {
         let synced = self.0.partition_point(|(sequence, ..)| *sequence <= up_to);
         self.0.drain(..synced).map(|(_, counter, amount)| (counter, amount))

@@ -26,7 +26,7 @@ impl Default for AllowanceSettings {
     }
 }
 
-/// Why a hold was not made; nothing was held.
+/// A hold was not made; nothing is held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HoldError {
     /// Counters lack money.
@@ -44,7 +44,7 @@ pub struct Shortfall {
     pub lacking: Vec<(CounterId, Usd)>,
 }
 
-/// Why a charge was not begun or ended.
+/// A charge was not begun or not finished.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the hold {0} is not in the state for this")]
 pub struct ChargeError(pub DecisionId);
@@ -66,13 +66,13 @@ pub struct CounterCharge {
 pub struct Wish {
     /// The counter.
     pub counter: CounterId,
-    /// What is to be at hand.
+    /// The target amount.
     pub amount: Usd,
-    /// What is free now.
+    /// The free amount.
     pub free: Usd,
 }
 
-/// How a counter stands in this process.
+/// The status of a counter in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CounterStatus {
     /// Drawn, and neither returned nor folded.
@@ -81,7 +81,7 @@ pub struct CounterStatus {
     pub held: Usd,
     /// Charged in the journal and not folded.
     pub charged: Usd,
-    /// What a hold may take.
+    /// The amount that a hold may take.
     pub free: Usd,
 }
 
@@ -265,7 +265,7 @@ impl WorkspaceAllowances {
         state.recalled_until = state.recalled_until.max(Some(until));
     }
 
-    /// Takes out what goes back to the store: recalled, idle, of a period that is over or of a limit that changed. It
+    /// Removes and returns the amounts for the store: recalled, idle, of a period that is over or of a limit that changed. It
     /// has left the allowances when this returns, so that nothing can spend it while the return is on its way.
     pub fn take_returnable(&mut self, now: Duration, at: DateTime<Utc>) -> Vec<(CounterId, Usd)> {
         let idle = self.settings.idle_return;
@@ -302,7 +302,7 @@ impl WorkspaceAllowances {
         wishes
     }
 
-    /// How a counter stands.
+    /// Returns the status of a counter.
     pub fn status(&self, counter: CounterId) -> CounterStatus {
         self.counters.get(&counter).map_or_else(CounterStatus::default, |state| CounterStatus {
             amount: usd(state.amount),

@@ -107,7 +107,7 @@ fn content_failures_of_one_workspace_throttle_it_alone(#[case] failure: Observat
 }
 
 #[test]
-fn one_workspace_with_many_failures_cannot_outweigh_the_others() {
+fn throttle_limits_failures_of_one_workspace_to_those_of_the_others() {
     let mut bench = Bench::new();
     bench.reports(1_000, 1, malformed()).report(2, malformed()).reports(20, 3, OK);
     assert!(!bench.rejects(3), "one failure of a second workspace lets one of the first count");
