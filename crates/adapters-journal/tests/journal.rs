@@ -226,7 +226,8 @@ fn an_entry_that_the_disk_refused_is_written_later_and_in_order() {
     for _ in 0..20 {
         assert!(matches!(journal.append_and_reserve(1, b"new", 0), Err(JournalError::Write(_))), "nothing is taken in");
     }
-    assert!(segments(journal.folder()).len() <= segments_before + 1, "no segment a try");
+    // One may have been on its way, and the thread that allocates tries as well.
+    assert!(segments(journal.folder()).len() <= segments_before + 2, "no segment a try");
     assert!(!journal.status().is_writable);
     disk.0.writes.store(false, Ordering::SeqCst);
     append(&journal, b"after");
@@ -317,7 +318,7 @@ fn segments_are_removed_when_all_in_them_is_folded_and_no_call_began_there() {
         append(&journal, &[1; 100]);
     }
     journal.sync().unwrap();
-    let all = segments(journal.folder()).len();
+    let before = segments(journal.folder());
     assert_eq!(journal.remove_segments(u64::MAX, Duration::ZERO).unwrap(), 0, "nothing is folded");
     journal.remove_folded(150);
     assert_eq!(journal.remove_segments(1, Duration::ZERO).unwrap(), 0, "a call of the first is in flight");
@@ -326,7 +327,8 @@ fn segments_are_removed_when_all_in_them_is_folded_and_no_call_began_there() {
     clock.advance(keep);
     let removed = journal.remove_segments(u64::MAX, keep).unwrap();
     assert!(removed > 1);
-    assert_eq!(segments(journal.folder()).len(), all - removed);
+    // The thread that allocates may have added one meanwhile.
+    assert_eq!(before.iter().filter(|path| !path.exists()).count(), removed);
     let (entries, report) = read(journal.folder());
     assert!(entries[0].0 <= 151 && entries.last().unwrap().0 == 200 && report.gaps.is_empty());
 }
@@ -352,7 +354,7 @@ fn written(root: &TempDir) -> (Entries, Vec<PathBuf>) {
     let used = || {
         let mut used = segments(&folder(root));
         // A segment that was allocated ahead, or overtaken by another thread's, is empty behind its header.
-        used.retain(|path| std::fs::read(path).unwrap()[72..].iter().any(|byte| *byte != 0));
+        used.retain(|path| std::fs::read(path).unwrap().iter().skip(72).any(|byte| *byte != 0));
         used
     };
     while used().len() < 3 {
