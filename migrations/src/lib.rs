@@ -5,6 +5,10 @@ mod m20261121_000002_usage_share;
 mod m20261121_000003_limits;
 mod m20261122_000004_files_and_audit;
 mod m20261122_000005_record_bytes;
+mod m20261122_000006_allowances;
+mod m20261122_000007_compact_records;
+mod m20261122_000008_store_identity;
+mod m20261123_000009_recall_answers;
 
 mod migrator;
 

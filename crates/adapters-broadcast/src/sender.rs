@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use crate::connector::CheckedConnector;
 use crate::errors::{Forbidden, Unresolved};
 use crate::signature::signature;
-use crate::{BroadcastError, BroadcastSettings, tls};
+use crate::{BroadcastError, BroadcastSettings, otlp, tls};
 
 const DELIVERY: HeaderName = HeaderName::from_static("x-tollgate-delivery");
 const TIMESTAMP: HeaderName = HeaderName::from_static("x-tollgate-timestamp");
@@ -64,7 +64,7 @@ impl HttpMessageSender {
 
     fn request(&self, to: &Destination, delivery: &Delivery) -> Result<Request<Full<Bytes>>, DeliveryFailed> {
         let target: Uri = to.target().parse().map_err(|_| address("its URL cannot be used"))?;
-        let body = Bytes::copy_from_slice(delivery.body.text().as_bytes());
+        let body = Bytes::copy_from_slice(otlp::merged(&delivery.traces).text().as_bytes());
         let headers = self.headers(to, delivery, &body)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;

@@ -27,7 +27,8 @@ async fn receiver(answer: &'static str) -> (String, JoinSet<String>) {
     served.spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut read = Vec::new();
-        while !String::from_utf8_lossy(&read).contains(BODY) {
+        // The end of every body; no header has it.
+        while !read.ends_with(b"]}") {
             assert!(stream.read_buf(&mut read).await.unwrap() > 0, "the request broke off");
         }
         stream.write_all(answer.as_bytes()).await.unwrap();
@@ -58,7 +59,7 @@ fn destination(url: &str) -> Destination {
 
 fn delivery(is_test: bool) -> Delivery {
     let ids = [3, 4].map(|number| OutboxId::from_uuid(SequentialIds::uuid(number))).to_vec();
-    Delivery { ids, body: Json::parse(BODY).unwrap(), is_test }
+    Delivery { ids, traces: vec![Json::parse(BODY).unwrap()], is_test }
 }
 
 fn sender(allow_private_targets: bool) -> HttpMessageSender {
@@ -92,6 +93,24 @@ async fn a_delivery_is_signed_and_names_its_messages() {
         "x-test-connection: true".to_owned(),
     ] {
         assert!(request.lines().any(|found| found == line), "{line} in {request}");
+    }
+}
+
+#[tokio::test]
+async fn body_joins_the_traces_in_their_order_and_has_no_span_without_any() {
+    let other = r#"{"resourceSpans":[1,{"a":[]}]}"#;
+    for (traces, body) in [
+        (&[other, BODY][..], r#"{"resourceSpans":[1,{"a":[]},"✓"]}"#),
+        (&[BODY, other], r#"{"resourceSpans":["✓",1,{"a":[]}]}"#),
+        (&[], r#"{"resourceSpans":[]}"#),
+    ] {
+        let (url, mut served) = receiver("HTTP/1.1 204 No Content\r\n\r\n").await;
+        let traces = traces.iter().map(|trace| Json::parse(trace).unwrap()).collect();
+        sender(true).send(&destination(&url), &Delivery { traces, ..delivery(false) }).await.unwrap();
+        let request = served.join_next().await.unwrap().unwrap();
+        assert_eq!(request.split_once("\r\n\r\n").unwrap().1, body);
+        let signed = signature("0123456789abcdef", "1790000000", body.as_bytes());
+        assert!(request.contains(&format!("x-tollgate-signature: {signed}\r\n")), "{request}");
     }
 }
 

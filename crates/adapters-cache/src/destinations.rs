@@ -40,9 +40,9 @@ impl LiveDestinations {
     pub async fn follow(&self, watcher: &ChangeWatcher, every: Duration, cancelled: CancellationToken) {
         let mut away = false;
         loop {
-            let version = watcher.observability_version();
-            // The watcher may not have read anything yet.
-            if version > self.version.load(Ordering::Acquire) {
+            let known = self.version.load(Ordering::Acquire);
+            // Another counter, not a higher one: the database may have been restored from a backup.
+            if let Some(version) = watcher.observability_version().filter(|version| *version != known) {
                 match self.reload(version).await {
                     Ok(()) => away = false,
                     Err(error) if !away => {

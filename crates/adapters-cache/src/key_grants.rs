@@ -9,14 +9,15 @@ use domain::error::StoreError;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
 
-use crate::ChangeWatcher;
 use crate::standing::{CacheStanding, Lookups};
+use crate::{ChangeWatcher, KeysVersion};
 
 /// Finds grants in memory, else in `inner`; many askers of one key ask `inner` once.
 ///
 /// Entries are filed under the change feed's key counter as well as under the digest. So a change anywhere makes all
 /// of them unreachable at once, and a look-up that began before a change is filed where nobody looks any more.
-/// Unknown keys are not kept: a key that is made now works now.
+/// Unknown keys are not kept: a key that is made now works now. While the feed cannot be read, the keys in memory are
+/// found and all others are an error.
 pub struct CachedKeyGrants {
     inner: Arc<dyn KeyGrants>,
     watcher: Arc<ChangeWatcher>,
@@ -46,7 +47,10 @@ impl CachedKeyGrants {
     }
 
     /// Asks `inner`, unless somebody is asking for the same already.
-    async fn look_up(&self, entry: (u64, ApiKeyHash)) -> Result<Option<Arc<KeyGrant>>, StoreError> {
+    async fn look_up(&self, version: KeysVersion, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
+        // A key that was not found in a store that is half away may exist.
+        let number = if version.is_stale { self.watcher.refresh_keys().await? } else { version.number };
+        let entry = (number, *hash);
         let look_up = async {
             match self.inner.find(&entry.1).await {
                 Ok(Some(grant)) => Ok(grant),
@@ -73,11 +77,11 @@ impl CachedKeyGrants {
 #[async_trait]
 impl KeyGrants for CachedKeyGrants {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
-        let entry = (self.watcher.keys_version().await?, *hash);
-        match self.lookups.count(self.cache.get(&entry).await) {
+        let version = self.watcher.keys_version().await?;
+        match self.lookups.count(self.cache.get(&(version.number, *hash)).await) {
             Some(grant) => Ok(Some(grant)),
             // Boxed, so that the many that are found do not carry the room of the few that are not.
-            None => Box::pin(self.look_up(entry)).await,
+            None => Box::pin(self.look_up(version, hash)).await,
         }
     }
 }

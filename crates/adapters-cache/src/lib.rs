@@ -12,4 +12,4 @@ pub use key_grants::CachedKeyGrants;
 pub use live_catalogue::LiveCatalogue;
 pub use policies::CachedPolicies;
 pub use standing::CacheStanding;
-pub use watcher::ChangeWatcher;
+pub use watcher::{ChangeWatcher, KeysVersion, StalenessBounds};

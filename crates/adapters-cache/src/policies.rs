@@ -11,8 +11,8 @@ use domain::ids::GuardrailId;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
 
-use crate::ChangeWatcher;
 use crate::standing::{CacheStanding, Lookups};
+use crate::{ChangeWatcher, KeysVersion};
 
 /// How often a key is read anew because its guardrail was gone.
 const TRIES: usize = 3;
@@ -70,12 +70,17 @@ impl CachedPolicies {
 
     async fn policy(&self, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
         let version = self.watcher.keys_version().await.map_err(Miss::Store)?;
-        let entry = (version, pair);
-        if let Some(policy) = self.lookups.count(self.current.get(&entry).await) {
+        if let Some(policy) = self.lookups.count(self.current.get(&(version.number, pair)).await) {
             return Ok(policy);
         }
         // Boxed, so that the many that are found do not carry the room of the few that are not.
-        Box::pin(self.current.try_get_with(entry, self.make(pair))).await
+        Box::pin(self.look_up(version, pair)).await
+    }
+
+    async fn look_up(&self, version: KeysVersion, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
+        let number =
+            if version.is_stale { self.watcher.refresh_keys().await.map_err(Miss::Store)? } else { version.number };
+        self.current.try_get_with((number, pair), self.make(pair)).await
     }
 
     async fn make(&self, pair: Pair) -> Result<Arc<Policy>, Miss> {

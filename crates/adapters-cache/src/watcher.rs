@@ -12,55 +12,103 @@ use tokio_util::sync::CancellationToken;
 
 use crate::LiveCatalogue;
 
-/// Knows the newest counters of the change feed, and how old that knowledge is.
+/// The longest time that a read of the feed may take, the wait for a read of another task included.
+const READ_WITHIN: Duration = Duration::from_secs(1);
+/// After a failed read, requests leave the next one to the poll for this long.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// The age up to which the contents of caches are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StalenessBounds {
+    /// The time after a read of the feed after which it is read again before an answer is given. It bounds how long a
+    /// change made elsewhere can go unseen while the store can be read.
+    pub recheck_after: Duration,
+    /// The time after a read of the feed for which caches are used while it cannot be read again.
+    pub max_stale: Duration,
+}
+
+/// The version of keys that the process knows, and whether it may be behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeysVersion {
+    /// Another one after every change of the key counter, also where it fell: a store that was restored from a backup
+    /// counts on from where the backup was.
+    pub number: u64,
+    /// True where the feed cannot be read: changes since the last read are unknown.
+    pub is_stale: bool,
+}
+
+/// Knows the newest counters of the change feed, and their age.
 ///
-/// What a process keeps in memory is trusted for `stale_after` since the counters were last read. Beyond that they
-/// are read again before an answer is given; where that fails, there is no answer.
+/// The contents of caches are used for `recheck_after` since the counters were last read. Beyond that the counters are
+/// read again before an answer is given; where that fails, caches are used until `max_stale`, then there is no answer.
 pub struct ChangeWatcher {
     feed: Arc<dyn ChangeFeed>,
     clock: Arc<dyn Clock>,
-    stale_after: Duration,
+    bounds: StalenessBounds,
     keys: AtomicU64,
+    /// Changes of `keys` that this process saw.
+    keys_number: AtomicU64,
     observability: AtomicU64,
     /// Nanoseconds of the monotonic clock at which the last successful read began; 0 means never.
     read_at: AtomicU64,
+    /// Nanoseconds of the monotonic clock at which the last failed read ended; 0 means never.
+    failed_at: AtomicU64,
     /// Held by whoever reads the feed, so that a crowd reads it once.
     reading: Mutex<()>,
 }
 
 impl ChangeWatcher {
-    /// Wires the ports. `stale_after` bounds how long a change made elsewhere can go unseen.
-    pub fn new(feed: Arc<dyn ChangeFeed>, clock: Arc<dyn Clock>, stale_after: Duration) -> Self {
+    /// Wires the ports.
+    pub fn new(feed: Arc<dyn ChangeFeed>, clock: Arc<dyn Clock>, bounds: StalenessBounds) -> Self {
         let never = || AtomicU64::new(0);
         Self {
             feed,
             clock,
-            stale_after,
+            bounds,
             keys: never(),
+            keys_number: never(),
             observability: never(),
             read_at: never(),
+            failed_at: never(),
             reading: Mutex::new(()),
         }
     }
 
-    /// The key counter, never older than `stale_after`.
+    /// The key counter: not older than `recheck_after`, or stale and not older than `max_stale`.
     ///
     /// # Errors
     /// The counters are too old and cannot be read now.
-    pub async fn keys_version(&self) -> Result<u64, StoreError> {
-        if !self.is_fresh() {
-            let _reading = self.reading.lock().await;
-            // Somebody else may have read while this one waited.
-            if !self.is_fresh() {
-                self.read().await?;
+    pub async fn keys_version(&self) -> Result<KeysVersion, StoreError> {
+        let mut is_stale = false;
+        if !self.is_within(self.bounds.recheck_after) {
+            let has_failed = self.has_failed_recently() && self.is_usable();
+            let read = if has_failed { None } else { Some(self.read_if_old().await) };
+            match read {
+                Some(Ok(())) => {}
+                Some(Err(error)) if !self.is_usable() => return Err(error),
+                _ => is_stale = true,
             }
         }
-        Ok(self.keys.load(Ordering::Acquire))
+        Ok(KeysVersion { number: self.keys_number.load(Ordering::Acquire), is_stale })
     }
 
-    /// The counter of destinations as it was last read.
-    pub fn observability_version(&self) -> u64 {
-        self.observability.load(Ordering::Acquire)
+    /// The version of keys, read now.
+    ///
+    /// # Errors
+    /// The counters cannot be read.
+    pub async fn refresh_keys(&self) -> Result<u64, StoreError> {
+        self.refresh().await.map(|_| self.keys_number.load(Ordering::Acquire))
+    }
+
+    /// True while requests of known keys are served: the counters were read at most `max_stale` ago.
+    pub fn is_usable(&self) -> bool {
+        self.is_within(self.bounds.max_stale)
+    }
+
+    /// The counter of destinations as it was last read; `None` before the first read.
+    pub fn observability_version(&self) -> Option<u64> {
+        let was_read = self.read_at.load(Ordering::Acquire) != 0;
+        was_read.then(|| self.observability.load(Ordering::Acquire))
     }
 
     /// Reads the counters now.
@@ -68,8 +116,11 @@ impl ChangeWatcher {
     /// # Errors
     /// They cannot be read.
     pub async fn refresh(&self) -> Result<ChangeVersions, StoreError> {
-        let _reading = self.reading.lock().await;
-        self.read().await
+        let read = async {
+            let _reading = self.reading.lock().await;
+            self.read().await
+        };
+        self.bounded(read).await
     }
 
     /// Follows the feed until cancelled: reads it every `poll_every` and reloads the catalogue when it changed. A
@@ -100,17 +151,53 @@ impl ChangeWatcher {
         }
     }
 
-    fn is_fresh(&self) -> bool {
-        let read_at = self.read_at.load(Ordering::Acquire);
-        read_at != 0 && nanos(self.clock.monotonic()).saturating_sub(read_at) <= nanos(self.stale_after)
+    /// Reads the counters, unless another task did in between.
+    async fn read_if_old(&self) -> Result<(), StoreError> {
+        let read = async {
+            let _reading = self.reading.lock().await;
+            if self.is_within(self.bounds.recheck_after) { Ok(()) } else { self.read().await.map(drop) }
+        };
+        self.bounded(read).await
     }
 
+    /// Bounds a read in time: a store that hangs is one that cannot be read.
+    async fn bounded<T>(&self, read: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let read = tokio::time::timeout(READ_WITHIN, read).await;
+        let read = read.unwrap_or_else(|_| Err(StoreError::unavailable("the change feed was not read in time")));
+        if read.is_err() {
+            self.failed_at.fetch_max(nanos(self.clock.monotonic()).max(1), Ordering::AcqRel);
+        }
+        read
+    }
+
+    fn is_within(&self, bound: Duration) -> bool {
+        self.is_recent(&self.read_at, bound)
+    }
+
+    /// True where the last read failed, and a moment ago.
+    fn has_failed_recently(&self) -> bool {
+        let is_last = self.failed_at.load(Ordering::Acquire) > self.read_at.load(Ordering::Acquire);
+        is_last && self.is_recent(&self.failed_at, RETRY_AFTER)
+    }
+
+    fn is_recent(&self, event: &AtomicU64, bound: Duration) -> bool {
+        let at = event.load(Ordering::Acquire);
+        at != 0 && nanos(self.clock.monotonic()).saturating_sub(at) <= nanos(bound)
+    }
+
+    /// To be called by one task at a time: with the lock of `reading`.
     async fn read(&self) -> Result<ChangeVersions, StoreError> {
         let began = nanos(self.clock.monotonic()).max(1);
         let versions = self.feed.versions().await?;
         // Counters before the time: whoever sees the new time sees the new counters.
-        self.keys.fetch_max(versions.keys, Ordering::AcqRel);
-        self.observability.fetch_max(versions.observability, Ordering::AcqRel);
+        let before = self.keys.swap(versions.keys, Ordering::AcqRel);
+        if before != versions.keys {
+            self.keys_number.fetch_add(1, Ordering::AcqRel);
+        }
+        if versions.keys < before {
+            tracing::warn!(before, now = versions.keys, "the database is older than it was: keys are read anew");
+        }
+        self.observability.store(versions.observability, Ordering::Release);
         self.read_at.fetch_max(began, Ordering::AcqRel);
         Ok(versions)
     }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adapters_cache::{CachedKeyGrants, ChangeWatcher, LiveCatalogue};
+use adapters_cache::{CachedKeyGrants, ChangeWatcher, LiveCatalogue, StalenessBounds};
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyHash, GrantScope, KeyGrant, KeyGrants};
 use domain::audit::AuditDraft;
@@ -25,6 +25,8 @@ struct World {
     away: Mutex<bool>,
     look_ups: AtomicUsize,
     slow: Mutex<Duration>,
+    feed_reads: AtomicUsize,
+    feed_hangs: Mutex<bool>,
     now: Mutex<Duration>,
     rows: Mutex<Vec<Model>>,
 }
@@ -57,6 +59,11 @@ impl KeyGrants for World {
 #[async_trait]
 impl ChangeFeed for World {
     async fn versions(&self) -> Result<ChangeVersions, StoreError> {
+        self.feed_reads.fetch_add(1, Ordering::SeqCst);
+        let hangs = *self.feed_hangs.lock().unwrap();
+        if hangs {
+            std::future::pending::<()>().await;
+        }
         self.check()?;
         let (keys, catalogue) = (self.keys.load(Ordering::SeqCst), self.catalogue.load(Ordering::SeqCst));
         Ok(ChangeVersions { keys, catalogue, ..ChangeVersions::default() })
@@ -86,13 +93,21 @@ impl Clock for World {
 }
 
 const KEY: ApiKeyHash = ApiKeyHash::from_bytes([7; 32]);
+const OTHER: ApiKeyHash = ApiKeyHash::from_bytes([8; 32]);
 const UNKNOWN: ApiKeyHash = ApiKeyHash::from_bytes([0; 32]);
 const STALE: Duration = Duration::from_millis(800);
 
+const MAX_STALE: Duration = Duration::from_secs(30);
+
 fn cached() -> (Arc<World>, Arc<ChangeWatcher>, CachedKeyGrants) {
+    cached_for(MAX_STALE)
+}
+
+fn cached_for(max_stale: Duration) -> (Arc<World>, Arc<ChangeWatcher>, CachedKeyGrants) {
     let world = Arc::new(World::default());
     world.pass(Duration::from_secs(1));
-    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&world) as _, Arc::clone(&world) as _, STALE));
+    let bounds = StalenessBounds { recheck_after: STALE, max_stale };
+    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&world) as _, Arc::clone(&world) as _, bounds));
     let grants = CachedKeyGrants::new(Arc::clone(&world) as _, Arc::clone(&watcher), 100);
     (world, watcher, grants)
 }
@@ -125,7 +140,7 @@ async fn a_change_elsewhere_is_seen_after_a_poll_or_at_the_latest_when_the_count
 
 #[tokio::test]
 async fn a_feed_that_cannot_be_read_is_an_error_once_the_counters_are_stale_and_not_before() {
-    let (world, _, grants) = cached();
+    let (world, _, grants) = cached_for(Duration::ZERO);
     grants.find(&KEY).await.unwrap();
     *world.away.lock().unwrap() = true;
     assert!(grants.find(&KEY).await.is_ok());
@@ -133,6 +148,95 @@ async fn a_feed_that_cannot_be_read_is_an_error_once_the_counters_are_stale_and_
     assert_eq!(grants.find(&KEY).await.unwrap_err().kind(), ErrorKind::Unavailable);
     *world.away.lock().unwrap() = false;
     assert!(grants.find(&KEY).await.is_ok(), "and it recovers");
+}
+
+#[tokio::test]
+async fn known_key_is_served_until_max_stale_while_the_feed_cannot_be_read() {
+    let (world, watcher, grants) = cached();
+    grants.find(&KEY).await.unwrap();
+    *world.away.lock().unwrap() = true;
+    for _ in 0..3 {
+        world.pass(MAX_STALE / 3);
+        assert!(watcher.is_usable());
+        assert!(grants.find(&KEY).await.unwrap().is_some());
+        assert_eq!(grants.find(&OTHER).await.unwrap_err().kind(), ErrorKind::Unavailable, "a key that is not known");
+        assert_eq!(grants.find(&UNKNOWN).await.unwrap_err().kind(), ErrorKind::Unavailable, "and never as unknown");
+    }
+    world.pass(Duration::from_millis(1));
+    assert!(!watcher.is_usable());
+    assert_eq!(grants.find(&KEY).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    *world.away.lock().unwrap() = false;
+    *world.disabled.lock().unwrap() = true;
+    world.keys.fetch_add(1, Ordering::SeqCst);
+    assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "the changes of the outage count at once");
+    assert!(grants.find(&UNKNOWN).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn key_that_is_not_known_is_looked_up_only_once_the_feed_is_read_again() {
+    let (world, _, grants) = cached();
+    grants.find(&KEY).await.unwrap();
+    *world.away.lock().unwrap() = true;
+    world.pass(STALE + Duration::from_millis(1));
+    grants.find(&KEY).await.unwrap();
+    let look_ups = world.look_ups.load(Ordering::SeqCst);
+    assert!(grants.find(&OTHER).await.is_err());
+    assert_eq!(world.look_ups.load(Ordering::SeqCst), look_ups, "a store that is half away says nothing of keys");
+    *world.away.lock().unwrap() = false;
+    assert!(grants.find(&OTHER).await.unwrap().is_some(), "at once, without a poll");
+}
+
+#[tokio::test]
+async fn requests_leave_a_feed_that_failed_a_moment_ago_to_the_poll() {
+    let (world, watcher, grants) = cached();
+    grants.find(&KEY).await.unwrap();
+    *world.away.lock().unwrap() = true;
+    world.pass(STALE + Duration::from_millis(1));
+    let reads = world.feed_reads.load(Ordering::SeqCst);
+    for _ in 0..10 {
+        grants.find(&KEY).await.unwrap();
+    }
+    assert_eq!(world.feed_reads.load(Ordering::SeqCst), reads + 1);
+    // A process that was paused does not go by what it met before.
+    *world.away.lock().unwrap() = false;
+    *world.disabled.lock().unwrap() = true;
+    world.keys.fetch_add(1, Ordering::SeqCst);
+    world.pass(Duration::from_secs(3));
+    assert!(grants.find(&KEY).await.unwrap().unwrap().disabled);
+    assert!(!watcher.keys_version().await.unwrap().is_stale);
+}
+
+#[tokio::test(start_paused = true)]
+async fn feed_that_hangs_is_one_that_cannot_be_read() {
+    let (world, watcher, grants) = cached();
+    grants.find(&KEY).await.unwrap();
+    *world.feed_hangs.lock().unwrap() = true;
+    world.pass(STALE + Duration::from_millis(1));
+    let began = tokio::time::Instant::now();
+    let (known, other, polled) = tokio::join!(grants.find(&KEY), grants.find(&OTHER), watcher.refresh());
+    assert!(known.unwrap().is_some() && polled.is_err());
+    assert_eq!(other.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn store_that_was_restored_from_a_backup_is_followed_although_its_counters_fell() {
+    let (world, watcher, grants) = cached();
+    world.keys.store(10, Ordering::SeqCst);
+    watcher.refresh().await.unwrap();
+    grants.find(&KEY).await.unwrap();
+    world.keys.store(7, Ordering::SeqCst);
+    *world.disabled.lock().unwrap() = true;
+    watcher.refresh().await.unwrap();
+    assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "the backup says so");
+    *world.disabled.lock().unwrap() = false;
+    world.keys.store(8, Ordering::SeqCst);
+    watcher.refresh().await.unwrap();
+    assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled, "a change below the highest counter");
+    world.keys.store(10, Ordering::SeqCst);
+    *world.disabled.lock().unwrap() = true;
+    watcher.refresh().await.unwrap();
+    assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "nothing from before the restore is found again");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_cache::{ChangeWatcher, LiveDestinations};
+use adapters_cache::{ChangeWatcher, LiveDestinations, StalenessBounds};
 use chrono::DateTime;
 use domain::api_key::ApiKeyHash;
 use domain::audit::{Actor, AuditDraft};
@@ -49,7 +49,8 @@ async fn a_change_is_seen_at_the_next_look_and_only_by_its_workspace() {
     let live = Arc::new(LiveDestinations::load(Arc::new(store.clone()), &store).await.unwrap());
     assert!(live.of(workspace).is_none());
 
-    let watcher = Arc::new(ChangeWatcher::new(Arc::new(store.clone()), Arc::new(clock), Duration::from_millis(900)));
+    let bounds = StalenessBounds { recheck_after: Duration::from_millis(900), max_stale: Duration::ZERO };
+    let watcher = Arc::new(ChangeWatcher::new(Arc::new(store.clone()), Arc::new(clock), bounds));
     let cancelled = CancellationToken::new();
     let (following, watching, until) = (Arc::clone(&live), Arc::clone(&watcher), cancelled.clone());
     let mut followers = JoinSet::new();

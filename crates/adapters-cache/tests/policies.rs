@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adapters_cache::{CachedPolicies, ChangeWatcher};
+use adapters_cache::{CachedPolicies, ChangeWatcher, StalenessBounds};
 use async_trait::async_trait;
 use chrono::DateTime;
 use domain::api_key::{ApiKeyHash, GrantScope, InferenceKey, KeyGrant, KeyGrants};
@@ -22,6 +22,7 @@ use domain::system::Clock;
 use domain::testing::SequentialIds;
 
 const STALE: Duration = Duration::from_millis(800);
+const MAX_STALE: Duration = Duration::from_secs(30);
 const KEY: ApiKeyHash = ApiKeyHash::from_bytes([7; 32]);
 
 /// What stands for guardrails, grants, change feed and clock.
@@ -178,7 +179,8 @@ fn cached() -> (Arc<World>, Arc<ChangeWatcher>, CachedPolicies) {
     world.pass(Duration::from_secs(1));
     *world.guardrails.lock().unwrap() = vec![guardrail(1, "workspace"), guardrail(2, "own"), guardrail(3, "other")];
     *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(2))));
-    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&world) as _, Arc::clone(&world) as _, STALE));
+    let bounds = StalenessBounds { recheck_after: STALE, max_stale: MAX_STALE };
+    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&world) as _, Arc::clone(&world) as _, bounds));
     let policies = CachedPolicies::new(Arc::clone(&world) as _, Arc::clone(&world) as _, Arc::clone(&watcher), 100);
     (world, watcher, policies)
 }
@@ -256,7 +258,11 @@ async fn a_store_that_is_away_is_an_error_and_never_no_policy() {
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "and it recovers");
     *world.away.lock().unwrap() = true;
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "what is known is known");
-    world.pass(STALE + Duration::from_millis(1));
+    world.pass(MAX_STALE);
+    assert_eq!(names(&policies, &key()).await, ["workspace", "own"]);
+    let other = key().under(Some(id(1)), Some(id(3)));
+    assert_eq!(policies.find(&other).await.unwrap_err().kind(), ErrorKind::Unavailable, "nothing else is");
+    world.pass(Duration::from_millis(1));
     assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "until it is too old");
     *world.away.lock().unwrap() = false;
     world.change(|_| {});

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
+use crate::fault_points::reach;
+
 /// An open segment file.
 pub trait SegmentFile: fmt::Debug + Send + Sync {
     /// Writes all bytes at an offset.
@@ -47,7 +49,9 @@ pub struct LocalDisk;
 impl Disk for LocalDisk {
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Arc<dyn SegmentFile>> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        reach("segment created");
         let allocated = allocate(&file, bytes).and_then(|()| file.sync_all()).and_then(|()| sync_parent(path));
+        reach("segment allocated");
         match allocated {
             Ok(()) => Ok(Arc::new(LocalFile(file))),
             Err(error) => {
@@ -85,7 +89,15 @@ struct LocalFile(File);
 
 impl SegmentFile for LocalFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        reach("before write");
+        #[cfg(feature = "fault-points")]
+        {
+            self.0.write_all_at(&bytes[..bytes.len() / 2], offset)?;
+            reach("half a write");
+        }
+        let written = self.0.write_all_at(bytes, offset);
+        reach("after write");
+        written
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -93,6 +105,9 @@ impl SegmentFile for LocalFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        reach("before sync");
+        let synced = self.0.sync_data();
+        reach("after sync");
+        synced
     }
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::disk::sync_parent;
 use crate::error::JournalError;
+use crate::fault_points::reach;
 
 const LOCK: &str = "lock";
 /// A folder under this prefix is not finished; without a lock it belongs to a start that died.
@@ -45,6 +46,7 @@ impl FolderLock {
         let lock = {
             let _root = lock_root(root)?;
             create(&unfinished, false)?;
+            reach("folder created");
             Self::open(&unfinished)
         };
         let (lock, prepared) = match lock.and_then(|lock| Ok((lock, prepare(&unfinished)?))) {
@@ -55,7 +57,11 @@ impl FolderLock {
             }
         };
         let path = root.join(process.to_string());
-        fs::rename(&unfinished, &path).and_then(|()| sync_parent(&path)).map_err(JournalError::folder(&path))?;
+        reach("before rename of the folder");
+        fs::rename(&unfinished, &path)
+            .inspect(|()| reach("after rename of the folder"))
+            .and_then(|()| sync_parent(&path))
+            .map_err(JournalError::folder(&path))?;
         Ok((Self { path, ..lock }, prepared))
     }
 
@@ -85,6 +91,7 @@ impl FolderLock {
     /// # Errors
     /// [`JournalError::Folder`].
     pub fn remove(self) -> Result<(), JournalError> {
+        reach("before removal of an unfinished folder");
         fs::remove_dir_all(&self.path).and_then(|()| sync_parent(&self.path)).map_err(JournalError::folder(&self.path))
     }
 }
@@ -110,11 +117,34 @@ pub fn find_orphans(root: &Path) -> Result<Vec<OrphanFolder>, JournalError> {
             Ok(lock) if unfinished.is_some() => lock.remove()?,
             Ok(lock) => orphans.push(OrphanFolder { process, lock }),
             Err(JournalError::Locked(_)) => {}
+            // Since the folder was listed, its process finished and renamed it, or another process removed it.
+            Err(_) if !path.exists() => {}
             Err(error) => return Err(error),
         }
     }
     orphans.sort_by_key(|orphan| orphan.process);
     Ok(orphans)
+}
+
+/// The folders that living processes have locked, with their processes.
+///
+/// # Errors
+/// [`JournalError::Folder`]. A root that does not exist has none.
+pub(crate) fn find_live(root: &Path) -> Result<Vec<(Uuid, PathBuf)>, JournalError> {
+    if !root.exists() {
+        return Ok(Vec::new());
+    }
+    let _root = lock_root(root)?;
+    let mut live = Vec::new();
+    for entry in fs::read_dir(root).map_err(JournalError::folder(root))? {
+        let path = entry.map_err(JournalError::folder(root))?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(process) = name.and_then(|name| Uuid::parse_str(name).ok()) else { continue };
+        if matches!(FolderLock::open(&path), Err(JournalError::Locked(_))) {
+            live.push((process, path));
+        }
+    }
+    Ok(live)
 }
 
 /// Locks the root for a moment: a folder is created and locked before another process looks for orphans.
@@ -156,6 +186,15 @@ mod tests {
         fs::create_dir(&died).unwrap();
         assert!(find_orphans(root.path()).unwrap().is_empty());
         assert!(!died.exists());
+    }
+
+    #[test]
+    fn folder_that_is_gone_when_it_is_opened_is_no_orphan() {
+        let root = tempfile::tempdir().unwrap();
+        for name in [Uuid::from_u128(1).to_string(), format!("{UNFINISHED}{}", Uuid::from_u128(2))] {
+            std::os::unix::fs::symlink(root.path().join("absent"), root.path().join(name)).unwrap();
+        }
+        assert!(find_orphans(root.path()).unwrap().is_empty());
     }
 
     #[test]

@@ -5,21 +5,31 @@
 
 mod disk;
 mod error;
+mod fault_points;
 mod folder;
 mod format;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod quarantine;
 mod reader;
 mod segment;
 mod settings;
 mod tail;
+#[cfg(feature = "testing")]
+#[expect(clippy::panic, reason = "a machine of a test fails by panicking")]
+pub mod testing;
+mod usage_journal;
 mod writer;
 
 pub use disk::{Disk, LocalDisk, SegmentFile};
 pub use error::JournalError;
+#[cfg(feature = "fault-points")]
+pub use fault_points::set_fault_hook;
 pub use folder::{FolderLock, OrphanFolder, find_orphans};
 pub use format::{Entry, Origin};
 pub use quarantine::quarantine_gaps;
 pub use reader::{Gap, GapReason, ReadReport, read_folder};
 pub use settings::JournalSettings;
 pub use tail::StoredEntry;
+pub use usage_journal::{Durability, LocalJournal, LocalJournalSettings, LocalJournals};
 pub use writer::{Journal, JournalPorts, JournalStatus};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::sync_parent;
 use crate::error::JournalError;
+use crate::fault_points::reach;
 use crate::reader::Gap;
 
 /// Copies the bytes of gaps into a folder, one file each, and returns the files. A copy that exists is left alone, so
@@ -26,9 +27,11 @@ pub fn quarantine_gaps(gaps: &[Gap], process: uuid::Uuid, folder: &Path) -> Resu
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(JournalError::folder(path)(error)),
         };
+        reach("quarantine file created");
         let copied = fs::File::open(segment).and_then(|mut source| {
             source.seek(SeekFrom::Start(range.start))?;
             std::io::copy(&mut source.take(range.end - range.start), &mut target)?;
+            reach("quarantine file written");
             target.sync_all()?;
             sync_parent(&path)
         });

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::error::JournalError;
+use crate::fault_points::reach;
 use crate::format::{Entry, HEADER_BYTES, Header, HeaderFault, decode_entry, entry_bytes};
 use crate::segment::list_segments;
 
@@ -66,12 +67,23 @@ pub fn read_folder<E: From<JournalError>>(
     folder: &Path,
     store: Uuid,
     process: Uuid,
+    visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+) -> Result<ReadReport, E> {
+    let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
+    let read = |(_, path): (u64, PathBuf)| read_written(&path).map(|bytes| (path, bytes));
+    read_segments(store, process, segments.into_iter().map(read), visit)
+}
+
+/// Reads segments in their order, each with its path.
+pub(crate) fn read_segments<E: From<JournalError>>(
+    store: Uuid,
+    process: Uuid,
+    segments: impl Iterator<Item = Result<(PathBuf, Vec<u8>), JournalError>>,
     mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
 ) -> Result<ReadReport, E> {
     let mut reader = Reader { process, report: ReadReport::default(), unread: None };
-    let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
-    for (_, path) in segments {
-        let bytes = fs::read(&path).map_err(JournalError::folder(&path))?;
+    for segment in segments {
+        let (path, bytes) = segment?;
         if reader.accepts(store, &path, &bytes) {
             reader.read_segment(&path, &bytes, &mut visit)?;
         }
@@ -81,6 +93,60 @@ pub fn read_folder<E: From<JournalError>>(
         reader.report.torn_bytes = range.end - range.start;
     }
     Ok(reader.report)
+}
+
+/// The number of the last entry of a process whose journal is being written; 0 before the first. Reads the newest
+/// segments alone.
+///
+/// # Errors
+/// [`JournalError::Folder`] where a file cannot be read.
+pub(crate) fn last_sequence(folder: &Path, store: Uuid, process: Uuid) -> Result<u64, JournalError> {
+    let segments = list_segments(folder).map_err(JournalError::folder(folder))?;
+    for (_, path) in segments.iter().rev() {
+        let bytes = read_written(path)?;
+        let mut reader = Reader { process, report: ReadReport::default(), unread: None };
+        if reader.accepts(store, path, &bytes) {
+            reader.read_segment::<JournalError>(path, &bytes, &mut |_| Ok(()))?;
+        }
+        if let Some(last) = reader.report.last_sequence {
+            return Ok(last);
+        }
+    }
+    Ok(0)
+}
+
+/// Gives back the space that was allocated behind the last bytes of a folder's segments. Their times stay, by which
+/// they are removed.
+///
+/// # Errors
+/// [`JournalError::Folder`].
+pub(crate) fn trim_folder(folder: &Path) -> Result<(), JournalError> {
+    for (_, path) in list_segments(folder).map_err(JournalError::folder(folder))? {
+        let written = read_written(&path)?.len() as u64;
+        let trim = || {
+            let file = fs::OpenOptions::new().write(true).open(&path)?;
+            let found = file.metadata()?;
+            if found.len() > written {
+                reach("before trimming");
+                file.set_len(written)?;
+                reach("after trimming");
+                file.set_modified(found.modified()?)?;
+            }
+            Ok(())
+        };
+        trim().map_err(JournalError::folder(&path))?;
+    }
+    Ok(())
+}
+
+/// Reads a segment without the zeros that were allocated behind its last byte.
+fn read_written(path: &Path) -> Result<Vec<u8>, JournalError> {
+    const PAGE: usize = 4096;
+    let mut bytes = fs::read(path).map_err(JournalError::folder(path))?;
+    while bytes.len() > PAGE && bytes[bytes.len() - PAGE..] == [0; PAGE] {
+        bytes.truncate(bytes.len() - PAGE);
+    }
+    Ok(bytes)
 }
 
 struct Reader {
@@ -103,8 +169,8 @@ impl Reader {
                 return true;
             }
             Err(HeaderFault::Version(version)) => GapReason::Version(version),
-            // Allocated, and the machine stopped before its header was written.
-            Err(HeaderFault::Damaged) if bytes.iter().all(|byte| *byte == 0) => return false,
+            // Allocated, and not finished: entries are written once the whole header is on the disk.
+            Err(HeaderFault::Damaged) if bytes.iter().skip(HEADER_BYTES).all(|byte| *byte == 0) => return false,
             // Entries prove by their checksums that they are of this process.
             Err(HeaderFault::Damaged) => {
                 let range = 0..HEADER_BYTES.min(bytes.len()) as u64;

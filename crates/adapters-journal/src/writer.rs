@@ -17,6 +17,7 @@ use self::state::State;
 use self::threads::Threads;
 use crate::disk::Disk;
 use crate::error::JournalError;
+use crate::fault_points::reach;
 use crate::folder::FolderLock;
 use crate::format::{Origin, entry_bytes};
 use crate::settings::JournalSettings;
@@ -26,7 +27,7 @@ use crate::tail::StoredEntry;
 pub struct Journal {
     shared: Arc<Shared>,
     // Dropped in this order: the threads end before the lock is released.
-    _threads: Threads,
+    threads: Threads,
     lock: FolderLock,
 }
 
@@ -96,7 +97,7 @@ impl Journal {
             rotated: Condvar::new(),
         });
         let threads = Threads::start(&shared).map_err(JournalError::folder(lock.path()))?;
-        Ok(Self { shared, _threads: threads, lock })
+        Ok(Self { shared, threads, lock })
     }
 
     /// The folder.
@@ -105,7 +106,7 @@ impl Journal {
     }
 
     /// Appends an entry and keeps `reserve` bytes of payload free for the entry that will end its call, so that a full
-    /// disk never comes between an answer and its charge.
+    /// disk never comes between an answer and its charge. With 0 nothing is kept: the end of the call is reserved already.
     ///
     /// # Errors
     /// [`JournalError::Full`], [`JournalError::TooLarge`] and, while earlier entries wait for the disk,
@@ -117,7 +118,7 @@ impl Journal {
         let mut state = shared.lock();
         state.write_pending(&shared.segments).map_err(JournalError::Write)?;
         let bytes = entry_bytes(payload.len()) as u64;
-        state.reserve(bytes + entry_bytes(reserve) as u64, &shared.settings, &shared.segments)?;
+        state.reserve(bytes + reserved_bytes(reserve), &shared.settings, &shared.segments)?;
         state.release(bytes);
         shared.write(&mut state, kind, payload)
     }
@@ -130,7 +131,7 @@ impl Journal {
         self.check_size(payload.len())?;
         let shared = &*self.shared;
         let mut state = shared.lock();
-        state.release(entry_bytes(reserved) as u64);
+        state.release(reserved_bytes(reserved));
         shared.write(&mut state, kind, payload)
     }
 
@@ -140,6 +141,9 @@ impl Journal {
     /// [`JournalError::NotSynced`] when the journal ends before.
     pub async fn wait_synced(&self, sequence: u64) -> Result<(), JournalError> {
         let mut synced = self.shared.synced.subscribe();
+        if *synced.borrow() < sequence {
+            self.threads.request_sync();
+        }
         synced.wait_for(|synced| *synced >= sequence).await.map(drop).map_err(|_| JournalError::NotSynced)
     }
 
@@ -167,16 +171,21 @@ impl Journal {
         self.shared.lock().tail.remove_folded(up_to);
     }
 
-    /// Removes segments that were full for `keep` and whose entries are folded and below `keep_from`, the number of the
-    /// oldest call in flight. Returns how many. Blocks.
+    /// Removes segments whose entries are folded and below `keep_from`, the number of the oldest call in flight: those
+    /// that were full for `keep`, and the oldest of those that take more than [`JournalSettings::max_unfolded_bytes`].
+    /// Returns how many. Blocks.
     ///
     /// # Errors
     /// [`JournalError::Folder`].
     pub fn remove_segments(&self, keep_from: u64, keep: Duration) -> Result<usize, JournalError> {
-        let Some(full_before) = self.shared.segments.clock.monotonic().checked_sub(keep) else { return Ok(0) };
-        let paths = self.shared.lock().take_removable(keep_from, full_before, &self.shared.segments);
+        let JournalSettings { max_unfolded_bytes, segment_bytes, .. } = self.shared.settings;
+        let max_full = usize::try_from(max_unfolded_bytes / segment_bytes.max(1)).unwrap_or(usize::MAX);
+        let full_before = self.shared.segments.clock.monotonic().checked_sub(keep);
+        let paths = self.shared.lock().take_removable(keep_from, (full_before, max_full), &self.shared.segments);
         for path in &paths {
+            reach("before removal of a segment");
             std::fs::remove_file(path).map_err(JournalError::folder(path))?;
+            reach("after removal of a segment");
         }
         Ok(paths.len())
     }
@@ -198,6 +207,11 @@ impl Journal {
         let max_bytes = self.shared.settings.max_payload_bytes;
         if bytes > max_bytes { Err(JournalError::TooLarge { bytes, max_bytes }) } else { Ok(()) }
     }
+}
+
+/// The bytes of the entry for which so many bytes of payload are reserved.
+fn reserved_bytes(payload: usize) -> u64 {
+    if payload == 0 { 0 } else { entry_bytes(payload) as u64 }
 }
 
 impl Shared {

@@ -48,7 +48,6 @@ fn journal(root: &TempDir) -> Journal {
 
 fn append(journal: &Journal, payload: &[u8]) -> u64 {
     let sequence = journal.append_and_reserve(1, payload, 0).unwrap();
-    // The reservation of nothing still holds the head of an entry.
     journal.append_reserved(2, b"end", 0).unwrap();
     sequence
 }
@@ -334,6 +333,24 @@ fn segments_are_removed_when_all_in_them_is_folded_and_no_call_began_there() {
 }
 
 #[test]
+fn folded_segments_take_no_more_than_unfolded_ones_may() {
+    let root = TempDir::new().unwrap();
+    let bounds = JournalSettings { max_unfolded_bytes: 3 * settings().segment_bytes, ..settings() };
+    let journal = Journal::create(root.path(), origin(), bounds, &ports(LocalDisk)).unwrap();
+    for _ in 0..20 {
+        for _ in 0..10 {
+            append(&journal, &[1; 100]);
+        }
+        journal.sync().unwrap();
+        journal.remove_folded(u64::MAX);
+        journal.remove_segments(u64::MAX, Duration::from_hours(1)).unwrap();
+        // Three full ones, the current one, and one or two that were allocated ahead.
+        assert!(segments(journal.folder()).len() <= 6);
+    }
+    assert_eq!(read(journal.folder()).0.last().unwrap().0, 400, "the newest are kept");
+}
+
+#[test]
 fn a_folder_is_an_orphan_once_its_journal_is_dropped() {
     let root = TempDir::new().unwrap();
     let journal = journal(&root);
@@ -406,6 +423,23 @@ fn segments_of_another_store_process_or_version_are_named_and_not_read() {
 }
 
 #[test]
+fn segment_whose_header_was_not_finished_is_no_gap() {
+    let root = TempDir::new().unwrap();
+    let (all, segments) = written(&root);
+    let header = std::fs::read(&segments[0]).unwrap()[..72].to_vec();
+    let unfinished = folder(&root).join("0000000000009999.segment");
+    for length in [0, 1, 36, 71] {
+        let bytes = [&header[..length], &vec![0; 4096 - length]].concat();
+        std::fs::write(&unfinished, bytes).unwrap();
+        let (entries, report) = read(&folder(&root));
+        assert_eq!((entries, report.gaps), (all.clone(), vec![]), "{length} bytes of the header");
+    }
+    let used = std::fs::read(segments.last().unwrap()).unwrap();
+    std::fs::write(&unfinished, [&header[..36], &[0; 36], &used[72..]].concat()).unwrap();
+    assert_eq!(read(&folder(&root)).1.gaps.len(), 1, "a segment with entries had a header");
+}
+
+#[test]
 fn a_torn_end_is_cut_without_a_gap() {
     let root = TempDir::new().unwrap();
     let journal = journal(&root);
@@ -462,4 +496,18 @@ proptest! {
             prop_assert!(!(read && named), "{} was read and named", entry.0);
         }
     }
+}
+
+#[test]
+fn reservation_of_nothing_keeps_nothing() {
+    let root = TempDir::new().unwrap();
+    let journal = journal(&root);
+    journal.append_and_reserve(1, b"sent", 100).unwrap();
+    let reserved = journal.status().reserved_bytes;
+    for _ in 0..10 {
+        journal.append_and_reserve(2, b"more", 0).unwrap();
+    }
+    assert_eq!(journal.status().reserved_bytes, reserved);
+    journal.append_reserved(3, b"end", 100).unwrap();
+    assert_eq!(journal.status().reserved_bytes, 0);
 }

@@ -1,13 +1,15 @@
 //! A provider of any wire whose answers come from one call.
 
 use std::borrow::Cow;
+use std::pin::pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage};
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, ReportedUsage};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::canonical::{Division, divide, left_to_ask};
 use crate::connection::Connection;
@@ -30,12 +32,12 @@ impl<W: WireCodec> HttpProvider<W> {
         Ok(Self { connection: Connection::new(client, settings)?, codec })
     }
 
-    /// What of the inquiry is asked, and what is answered here.
+    /// Divides the provider input into the part that the provider is asked and the answers that are known here.
     fn divide(&self, call: &ProviderCall) -> Division {
         if self.codec.refuses_single_outcomes() {
-            divide(&call.inquiry)
+            divide(&call.provider_input)
         } else {
-            Division { asked: Some(Arc::clone(&call.inquiry)), divided: false }
+            Division { asked: Some(Arc::clone(&call.provider_input)), divided: false }
         }
     }
 
@@ -51,30 +53,20 @@ impl<W: WireCodec> HttpProvider<W> {
     }
 }
 
-#[async_trait]
-impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
-    #[tracing::instrument(
-        name = "provider.call",
-        level = "debug",
-        skip_all,
-        fields(
-            provider.slug = %self.connection.slug(),
-            wire = self.codec.wire().as_str(),
-            upstream.model = call.endpoint.upstream_model
-        )
-    )]
-    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+impl<W: WireCodec> HttpProvider<W> {
+    async fn answer(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         let endpoint = &call.endpoint;
         let division = self.divide(&call);
         let Some(asked) = &division.asked else {
-            let answers = Division::join(&call.inquiry, None, endpoint.confidence);
+            let answers = Division::join(&call.provider_input, None, endpoint.confidence);
             let usage = Some(ReportedUsage { input_tokens: 0, output_tokens: 0 });
             return Ok(ProviderAnswer { answers, usage, sent_bytes: 0 });
         };
         let payload = self.codec.write(&endpoint.upstream_model, asked)?;
         let sent_bytes = payload.len_bytes();
         let sent = Sent::of(&call.sent, Instant::now().checked_add(call.timeout));
-        let posted = self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error());
+        // Pinned where it stays: every future that it is moved into has room for all of it.
+        let posted = pin!(self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error()));
         let body = within(call.timeout, call.caller.as_ref(), posted)
             .await
             .map_err(|failure| AttemptFailure { sent_bytes: sent.bytes(), ..failure })?;
@@ -82,15 +74,35 @@ impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
             .codec
             .read(&asked.questions, &body)
             .map_err(|bad| AttemptFailure { sent_bytes, ..self.bad(bad, &body) })?;
-        let answers =
-            if division.divided { Division::join(&call.inquiry, Some(&answers), endpoint.confidence) } else { answers };
+        let answers = if division.divided {
+            Division::join(&call.provider_input, Some(&answers), endpoint.confidence)
+        } else {
+            answers
+        };
         Ok(ProviderAnswer { answers, usage, sent_bytes })
     }
+}
 
-    /// The length of the one body that is sent; 0 where the wire cannot carry the inquiry or nothing is left to ask.
-    fn outbound_bytes(&self, endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
-        let asked =
-            if self.codec.refuses_single_outcomes() { left_to_ask(inquiry) } else { Some(Cow::Borrowed(inquiry)) };
+#[async_trait]
+impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
+    async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
+        let span = tracing::debug_span!(
+            "provider.call",
+            provider.slug = %self.connection.slug(),
+            wire = self.codec.wire().as_str(),
+            upstream.model = call.endpoint.upstream_model
+        );
+        let answer = pin!(self.answer(call));
+        if span.is_disabled() { answer.await } else { answer.instrument(span).await }
+    }
+
+    /// The length of the one body that is sent; 0 where the wire cannot carry the provider input or nothing is left to ask.
+    fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
+        let asked = if self.codec.refuses_single_outcomes() {
+            left_to_ask(provider_input)
+        } else {
+            Some(Cow::Borrowed(provider_input))
+        };
         let payload = asked.and_then(|asked| self.codec.write(&endpoint.upstream_model, &asked).ok());
         payload.map_or(0, |payload| payload.len_bytes())
     }

@@ -1,8 +1,8 @@
-//! Decision providers behind [`domain::decision::DecisionProvider`]: one folder a wire, over one pooled HTTP client.
+//! Decision providers behind [`domain::decision::DecisionProvider`]: one folder a wire, over one HTTP client with pools of its own.
 //!
 //! | folder | what |
 //! |---|---|
-//! | [`http`] | the client: pool, TLS, proxies, deadlines, bounded answers |
+//! | [`http`] | the client: pools, TLS, proxies, deadlines, bounded answers |
 //! | [`settings`] | how one provider is reached |
 //! | [`wire`] | what wires are made of, and [`HttpProvider`], which speaks them |
 //! | [`canonical`] | from the canonical form to poorer wires and back |

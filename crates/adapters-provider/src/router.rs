@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall};
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, ProviderSlug};
 
 /// Hands each call to the provider of its endpoint's slug.
@@ -29,7 +29,7 @@ impl DecisionProvider for ProviderRouter {
     }
 
     /// That of the endpoint's provider; 0 where there is none, which sends nothing.
-    fn outbound_bytes(&self, endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
-        self.providers.get(&endpoint.provider).map_or(0, |provider| provider.outbound_bytes(endpoint, inquiry))
+    fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
+        self.providers.get(&endpoint.provider).map_or(0, |provider| provider.outbound_bytes(endpoint, provider_input))
     }
 }

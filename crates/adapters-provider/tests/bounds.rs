@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use adapters_provider::{Envelope, ModelPlace, ProviderRouter, ProviderSettings, SandboxProvider};
-use domain::decision::{AssetPart, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, SentBytes, StaysToTheEnd};
+use domain::decision::{
+    AssetPart, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput, SentBytes,
+};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, Wire};
 use proptest::prelude::*;
-use support::inquiries::inquiry;
+use support::inquiries::provider_input;
 use support::{AMPLE, Upstream};
 use tokio::runtime::Runtime;
 
@@ -43,14 +45,18 @@ struct Measured {
     ended: Result<ProviderAnswer, AttemptFailure>,
 }
 
-async fn measure(provider: &dyn DecisionProvider, endpoint: &Arc<Endpoint>, inquiry: &Arc<Inquiry>) -> Measured {
-    let bound = provider.outbound_bytes(endpoint, inquiry);
+async fn measure(
+    provider: &dyn DecisionProvider,
+    endpoint: &Arc<Endpoint>,
+    provider_input: &Arc<ProviderInput>,
+) -> Measured {
+    let bound = provider.outbound_bytes(endpoint, provider_input);
     let sent = SentBytes::default();
     let call = ProviderCall {
         endpoint: Arc::clone(endpoint),
-        inquiry: Arc::clone(inquiry),
+        provider_input: Arc::clone(provider_input),
         timeout: AMPLE,
-        caller: Arc::new(StaysToTheEnd),
+        caller: Arc::new(NeverDisconnects),
         sent: sent.clone(),
     };
     let ended = provider.decide(call).await;
@@ -65,7 +71,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: domain::testing::property_cases(96, ProptestConfig::default().cases), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn one_request_is_exactly_as_long_as_it_was_bounded(asked in inquiry(), model in "[a-z\"\\\\/é-]{1,9}") {
+    fn request_has_the_length_of_its_bound(asked in provider_input(), model in "[a-z\"\\\\/é-]{1,9}") {
         for (wire, provider) in PROVIDERS.iter() {
             let Measured { bound, sent, ended } =
                 RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, &model), &asked));
@@ -91,7 +97,7 @@ proptest! {
             r#"{{"model":"m","state":"s","questions":{{"a":{{"type":"noul","instructions":"?"}}}},"assets":{{{}}}}}"#,
             assets.join(",")
         );
-        let asked = support::request_with(&body, parts.collect()).inquiry;
+        let asked = support::request_with(&body, parts.collect()).provider_input;
         let (wire, provider) = &PROVIDERS[0];
         let measured = RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, "m"), &asked));
         prop_assert_eq!(measured.bound, measured.sent);
@@ -99,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn the_sandbox_reads_no_more_than_that(asked in inquiry()) {
+    fn the_sandbox_reads_no_more_than_that(asked in provider_input()) {
         let endpoint = Arc::new(SandboxProvider::endpoints().remove(0));
         let measured = RUNTIME.block_on(measure(&SandboxProvider::new(), &endpoint, &asked));
         prop_assert_eq!(measured.ended.unwrap().sent_bytes, measured.bound);
@@ -109,7 +115,7 @@ proptest! {
 #[test]
 fn what_cannot_be_carried_is_not_sent() {
     let body = r#"{"model":"m","state":"s","questions":"opaque"}"#;
-    let asked = support::inquiry(body);
+    let asked = support::provider_input(body);
     for (wire, provider) in PROVIDERS.iter().filter(|(wire, _)| !wire.takes_opaque_questions()) {
         let measured = RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, "m"), &asked));
         assert_eq!((measured.bound, measured.sent), (0, 0), "{wire:?}");
@@ -121,7 +127,7 @@ fn what_cannot_be_carried_is_not_sent() {
 fn the_router_asks_the_provider_of_the_endpoint() {
     let (wire, provider) = &PROVIDERS[0];
     let router = ProviderRouter::new(HashMap::from([("acme".parse().unwrap(), Arc::clone(provider))]));
-    let asked = support::call().inquiry;
+    let asked = support::call().provider_input;
     let known = endpoint(*wire, "m");
     assert_eq!(router.outbound_bytes(&known, &asked), provider.outbound_bytes(&known, &asked));
     let nobody = Endpoint { provider: "nobody".parse().unwrap(), ..(*known).clone() };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use adapters_provider::HttpClientSettings;
 use async_trait::async_trait;
-use domain::decision::{CallerPresence, ProviderAnswer, StaysToTheEnd};
+use domain::decision::{ClientConnection, NeverDisconnects, ProviderAnswer};
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 use rstest::rstest;
 use support::{AMPLE, Upstream, call_within, closed, provider, provider_with, read_request};
@@ -75,7 +75,7 @@ fn kind(end: Result<ProviderAnswer, AttemptFailure>) -> AttemptFailureKind {
 async fn the_attempt_ends_with_its_deadline(#[case] hang: Hang) {
     let (upstream, _, left) = hanging(hang).await;
     let began = Instant::now();
-    let end = provider(&upstream).decide(call_within(DEADLINE, Arc::new(StaysToTheEnd))).await;
+    let end = provider(&upstream).decide(call_within(DEADLINE, Arc::new(NeverDisconnects))).await;
     let took = began.elapsed();
     assert_eq!(kind(end), AttemptFailureKind::TimedOut);
     assert!(took >= DEADLINE && took < DEADLINE + SLACK, "{took:?}");
@@ -86,8 +86,8 @@ async fn the_attempt_ends_with_its_deadline(#[case] hang: Hang) {
 struct Leaves(Arc<Notify>);
 
 #[async_trait]
-impl CallerPresence for Leaves {
-    async fn left(&self) {
+impl ClientConnection for Leaves {
+    async fn disconnected(&self) {
         self.0.notified().await;
     }
 }

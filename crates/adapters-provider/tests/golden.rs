@@ -41,7 +41,7 @@ fn same_as_file(wire: &str, name: &str, actual: &str) {
 
 fn bytes_are_as_on_file(codec: &impl WireCodec, model: &str, case: &str) {
     let wire = codec.wire().as_str();
-    let asked = support::inquiry(&file(wire, &format!("{case}.caller.json")));
+    let asked = support::provider_input(&file(wire, &format!("{case}.caller.json")));
     let body = codec.write(model, &asked).unwrap();
     assert_eq!(body.media_type(), "application/json");
     let body = body.to_bytes();
@@ -86,7 +86,7 @@ fn gemini_decisions(
 /// Without a block reason an empty object answers nothing, and beside a reason answers are read as they are.
 #[test]
 fn gemini_empty_answers_are_a_refusal_only_when_the_input_was_blocked() {
-    let asked = support::inquiry(&file("gemini-decisions", "blocked.caller.json"));
+    let asked = support::provider_input(&file("gemini-decisions", "blocked.caller.json"));
     let read = |body: &str| GeminiDecisions::default().read(&asked.questions, body.as_bytes());
     for body in [
         r#"{"answers":{}}"#,
@@ -108,7 +108,7 @@ fn sglang_decisions(#[values("all", "sentences", "images")] case: &str) {
 
 fn broken_answers_are_told_apart(codec: &impl WireCodec, at_least: usize) {
     let wire = codec.wire().as_str();
-    let asked = support::inquiry(&file(wire, "all.caller.json"));
+    let asked = support::provider_input(&file(wire, "all.caller.json"));
     let broken = file(wire, "broken.txt");
     let blocks: Vec<Vec<&str>> = broken.split("\n\n").map(|block| block.lines().collect()).collect();
     assert!(blocks.len() >= at_least, "{wire}: {}", blocks.len());
@@ -133,7 +133,8 @@ fn broken_answers() {
 #[test]
 fn a_word_is_no_boolean() {
     let question = r#"{"queue":{"type":"choice","instructions":"Which?","criteria":{"true":null,"x":null}}}"#;
-    let asked = |rest: &str| support::inquiry(&format!(r#"{{"model":"m","state":"s","questions":{question}{rest}}}"#));
+    let asked =
+        |rest: &str| support::provider_input(&format!(r#"{{"model":"m","state":"s","questions":{question}{rest}}}"#));
     let answer = |value: &str| {
         format!(
             r#"{{"answers":[{{"type":"choice","name":"queue","choice":{value},"probabilities":[{{"value":{value},"probability":1}},{{"value":"x","probability":0}}]}}]}}"#
@@ -148,7 +149,7 @@ fn a_word_is_no_boolean() {
 
 #[test]
 fn an_odd_model_name_is_escaped() {
-    let asked = support::inquiry(r#"{"model":"m","questions":"?"}"#);
+    let asked = support::provider_input(r#"{"model":"m","questions":"?"}"#);
     let body = SystemOne::default().write("a\"b\n", &asked).unwrap().to_bytes();
     assert_eq!(&body[..], br#"{"model":"a\"b\n","questions":"?"}"#);
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use adapters_provider::{Http2, HttpClientSettings, PingSettings};
 use bytes::Bytes;
-use domain::decision::StaysToTheEnd;
+use domain::decision::NeverDisconnects;
 use domain::routing::AttemptFailureKind;
 use http::Response;
 use http_body_util::Full;
@@ -171,7 +171,7 @@ fn http2_settings() -> HttpClientSettings {
 }
 
 fn short_call() -> domain::decision::ProviderCall {
-    call_within(Duration::from_millis(400), Arc::new(StaysToTheEnd))
+    call_within(Duration::from_millis(400), Arc::new(NeverDisconnects))
 }
 
 #[tokio::test]

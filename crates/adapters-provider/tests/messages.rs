@@ -9,8 +9,8 @@ use std::time::Duration;
 use adapters_provider::{Envelope, HttpClientSettings, ModelPlace, ProviderSettings, Secret};
 use async_trait::async_trait;
 use domain::decision::{
-    AssetPart, CallerPresence, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage, SentBytes,
-    StaysToTheEnd,
+    AssetPart, ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput,
+    ReportedUsage, SentBytes,
 };
 use domain::routing::{AttemptFailure, AttemptFailureKind, ConfidenceSource, Endpoint, Wire};
 use rstest::rstest;
@@ -34,12 +34,12 @@ fn settings_of(wire: Wire, upstream: &Upstream) -> ProviderSettings {
     }
 }
 
-fn call(endpoint: Endpoint, inquiry: Arc<Inquiry>) -> ProviderCall {
+fn call(endpoint: Endpoint, provider_input: Arc<ProviderInput>) -> ProviderCall {
     ProviderCall {
         endpoint: Arc::new(endpoint),
-        inquiry,
+        provider_input,
         timeout: AMPLE,
-        caller: Arc::new(StaysToTheEnd),
+        caller: Arc::new(NeverDisconnects),
         sent: SentBytes::default(),
     }
 }
@@ -51,9 +51,9 @@ fn provider(wire: Wire, settings: ProviderSettings) -> Arc<dyn DecisionProvider>
 async fn decide(
     wire: Wire,
     settings: ProviderSettings,
-    inquiry: Arc<Inquiry>,
+    provider_input: Arc<ProviderInput>,
 ) -> Result<ProviderAnswer, AttemptFailure> {
-    provider(wire, settings).decide(call(endpoint_of(wire), inquiry)).await
+    provider(wire, settings).decide(call(endpoint_of(wire), provider_input)).await
 }
 
 fn heads(head: &str) -> (String, Vec<String>) {
@@ -77,7 +77,7 @@ async fn a_provider_sees_questions_and_state_and_nothing_else(
     let (upstream, mut requests) = Upstream::recording(support::ok(answer_of(wire))).await;
     let asked = support::request(NOUL);
     assert_eq!(asked.user.as_deref(), Some("private-user"), "the caller sent what must not get out");
-    let answer = decide(wire, settings_of(wire, &upstream), asked.inquiry).await.unwrap();
+    let answer = decide(wire, settings_of(wire, &upstream), asked.provider_input).await.unwrap();
     let (head, body) = requests.recv().await.unwrap();
     let body = String::from_utf8(body).unwrap();
     assert!(!body.contains("private"), "{body}");
@@ -104,7 +104,7 @@ async fn without_a_key_there_is_no_header_for_it() {
         api_key: None,
         ..settings_of(Wire::SystemOne, &upstream)
     };
-    decide(Wire::SystemOne, settings, support::inquiry(NOUL)).await.unwrap();
+    decide(Wire::SystemOne, settings, support::provider_input(NOUL)).await.unwrap();
     let (head, _) = requests.recv().await.unwrap();
     assert!(head.starts_with("POST /v1/api/alpha/decisions HTTP/1.1\r\n"), "{head}");
     assert!(!head.contains("authorization"), "{head}");
@@ -125,7 +125,7 @@ async fn a_dialect_is_a_matter_of_settings() {
     };
     let endpoint = Endpoint { upstream_model: "@cf/cloudflare/clef é".to_owned(), ..endpoint_of(Wire::SystemOne) };
     let provider = provider(Wire::SystemOne, settings);
-    let answer = provider.decide(call(endpoint, support::inquiry(NOUL))).await.unwrap();
+    let answer = provider.decide(call(endpoint, support::provider_input(NOUL))).await.unwrap();
     assert_eq!(answer.answers.text(), r#"{"a":{"type":"noul","noul":0.5}}"#);
     let (head, body) = requests.recv().await.unwrap();
     assert!(head.starts_with("POST /v1/ai/run/@cf/cloudflare/clef%20%C3%A9 HTTP/1.1\r\n"), "{head}");
@@ -142,7 +142,7 @@ async fn assets_that_came_as_parts_go_as_parts() {
     let data: Arc<[u8]> = (0..=255).collect();
     let part =
         AssetPart { name: "asset-0".to_owned(), media_type: Some("image/png".to_owned()), data: Arc::clone(&data) };
-    let asked = support::request_with(body, vec![part]).inquiry;
+    let asked = support::request_with(body, vec![part]).provider_input;
     let answer = decide(Wire::SystemOne, settings_of(Wire::SystemOne, &upstream), asked).await.unwrap();
     let (head, sent) = requests.recv().await.unwrap();
     assert!(head.contains("content-type: multipart/form-data; boundary=tollgate-part-0000000000000000\r\n"), "{head}");
@@ -160,7 +160,7 @@ async fn the_only_outcome_is_answered_here(
     #[values(Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions)] wire: Wire,
 ) {
     let (upstream, mut requests) = Upstream::recording(support::ok(answer_of(wire))).await;
-    let answer = decide(wire, settings_of(wire, &upstream), support::inquiry(SINGLES)).await.unwrap();
+    let answer = decide(wire, settings_of(wire, &upstream), support::provider_input(SINGLES)).await.unwrap();
     let (_, body) = requests.recv().await.unwrap();
     let body = String::from_utf8(body).unwrap();
     assert!(!body.contains("only"), "{body}");
@@ -182,7 +182,7 @@ async fn where_nothing_is_left_to_ask_nobody_is_asked(#[case] wire: Wire, #[case
     let upstream = Upstream::answering(support::ok(answer_of(wire))).await;
     let settings = ProviderSettings { envelope, ..settings_of(wire, &upstream) };
     let endpoint = Endpoint { confidence: ConfidenceSource::Native, ..endpoint_of(wire) };
-    let answer = provider(wire, settings).decide(call(endpoint, support::inquiry(ONLY_SINGLES))).await.unwrap();
+    let answer = provider(wire, settings).decide(call(endpoint, support::provider_input(ONLY_SINGLES))).await.unwrap();
     assert_eq!(upstream.seen(), 0);
     assert_eq!(answer.sent_bytes, 0);
     assert_eq!(answer.usage, Some(ReportedUsage { input_tokens: 0, output_tokens: 0 }));
@@ -200,7 +200,7 @@ async fn what_a_provider_answers_beyond_what_is_asked_is_not_hidden() {
     let upstream = Upstream::answering(support::ok(answer)).await;
     let settings = ProviderSettings { envelope: Envelope::WorkersAi, ..settings_of(Wire::SystemOne, &upstream) };
     let asked = r#"{"model":"m","state":"s","questions":{"only_option":{"type":"choice","criteria":{"x":null}},"a":{"type":"noul","instructions":"?"}}}"#;
-    let answer = decide(Wire::SystemOne, settings, support::inquiry(asked)).await.unwrap();
+    let answer = decide(Wire::SystemOne, settings, support::provider_input(asked)).await.unwrap();
     let names: Vec<String> = answer.answers.members().unwrap().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["only_option", "a", "only_option", "more"]);
 }
@@ -209,14 +209,16 @@ async fn what_a_provider_answers_beyond_what_is_asked_is_not_hidden() {
 async fn a_plain_system_one_provider_is_asked_for_the_only_outcome_too() {
     let answer = r#"{"answers":{"only option":{},"only level":{}}}"#;
     let (upstream, mut requests) = Upstream::recording(support::ok(answer)).await;
-    decide(Wire::SystemOne, settings_of(Wire::SystemOne, &upstream), support::inquiry(ONLY_SINGLES)).await.unwrap();
+    decide(Wire::SystemOne, settings_of(Wire::SystemOne, &upstream), support::provider_input(ONLY_SINGLES))
+        .await
+        .unwrap();
     assert!(String::from_utf8(requests.recv().await.unwrap().1).unwrap().contains("only level"));
 }
 
 #[tokio::test]
 async fn what_a_wire_cannot_carry_is_not_sent() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
-    let asked = support::inquiry(r#"{"model":"m","questions":"private?"}"#);
+    let asked = support::provider_input(r#"{"model":"m","questions":"private?"}"#);
     for wire in [Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions] {
         let failure = decide(wire, settings_of(wire, &upstream), Arc::clone(&asked)).await.unwrap_err();
         assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Refused, 0));
@@ -239,7 +241,7 @@ async fn a_failure_says_how_much_was_sent() {
     ] {
         let upstream = Upstream::answering(answer.clone()).await;
         let settings = settings_of(Wire::SystemOne, &upstream);
-        let failure = decide(Wire::SystemOne, settings, support::inquiry(NOUL)).await.unwrap_err();
+        let failure = decide(Wire::SystemOne, settings, support::provider_input(NOUL)).await.unwrap_err();
         assert_eq!(failure.sent_bytes, sent, "{answer}");
         assert_eq!(failure.usage.map(|usage| (usage.input_tokens, usage.output_tokens)), usage, "{answer}");
     }
@@ -248,22 +250,22 @@ async fn a_failure_says_how_much_was_sent() {
         socket.set_zero_linger().unwrap();
     })
     .await;
-    let failure = decide(Wire::SystemOne, settings_of(Wire::SystemOne, &gone), support::inquiry(NOUL)).await;
+    let failure = decide(Wire::SystemOne, settings_of(Wire::SystemOne, &gone), support::provider_input(NOUL)).await;
     assert_eq!(failure.unwrap_err().sent_bytes, whole);
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let nobody = ProviderSettings::new("acme".parse().unwrap(), base_url, Wire::SystemOne);
-    let failure = decide(Wire::SystemOne, nobody, support::inquiry(NOUL)).await.unwrap_err();
+    let failure = decide(Wire::SystemOne, nobody, support::provider_input(NOUL)).await.unwrap_err();
     assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::ConnectFailed, 0));
 }
 
 struct LeavesAfter(Duration);
 
 #[async_trait]
-impl CallerPresence for LeavesAfter {
-    async fn left(&self) {
+impl ClientConnection for LeavesAfter {
+    async fn disconnected(&self) {
         tokio::time::sleep(self.0).await;
     }
 }
@@ -282,7 +284,7 @@ async fn an_attempt_that_is_cut_short_says_how_much_was_sent(
         closed(&mut socket).await;
     })
     .await;
-    let asked = support::inquiry(NOUL);
+    let asked = support::provider_input(NOUL);
     let attempt = |settings: &HttpClientSettings, base_url: &str| {
         let provider = support::provider_with(settings, base_url);
         let call = call(endpoint_of(Wire::SystemOne), Arc::clone(&asked));
@@ -337,7 +339,7 @@ async fn errors_say_more_than_their_status(
     let upstream = Upstream::answering(answer).await;
     let envelope = if wire == Wire::SystemOne { Envelope::WorkersAi } else { Envelope::None };
     let settings = ProviderSettings { envelope, ..settings_of(wire, &upstream) };
-    let failure = decide(wire, settings, support::inquiry(NOUL)).await.unwrap_err();
+    let failure = decide(wire, settings, support::provider_input(NOUL)).await.unwrap_err();
     assert_eq!((failure.kind, failure.retry_after), (kind, wait.map(Duration::from_millis)));
     assert!(failure.upstream_status.is_some());
     assert!(failure.sent_bytes > 0);
@@ -351,7 +353,7 @@ async fn the_longer_of_two_waits_counts() {
         let answer = error(&format!("429 Slow\r\nretry-after: {header}"), &body);
         let upstream = Upstream::answering(answer).await;
         let settings = ProviderSettings { envelope: Envelope::WorkersAi, ..settings_of(Wire::SystemOne, &upstream) };
-        let failure = decide(Wire::SystemOne, settings, support::inquiry(NOUL)).await.unwrap_err();
+        let failure = decide(Wire::SystemOne, settings, support::provider_input(NOUL)).await.unwrap_err();
         assert_eq!(failure.retry_after, Some(Duration::from_secs(seconds)), "{code} {header}");
     }
 }
@@ -368,7 +370,7 @@ async fn an_error_whose_body_never_comes_counts_by_its_status() {
     })
     .await;
     let settings = settings_of(Wire::OpenAiDecisions, &upstream);
-    let end = decide(Wire::OpenAiDecisions, settings, support::inquiry(NOUL));
+    let end = decide(Wire::OpenAiDecisions, settings, support::provider_input(NOUL));
     let failure = tokio::time::timeout(AMPLE / 4, end).await.unwrap().unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, Some(429)));
     assert_eq!(failure.retry_after, Some(Duration::from_secs(3)));

@@ -12,12 +12,12 @@ use adapters_provider::sglang_decisions::SglangDecisions;
 use adapters_provider::system_one::{self, SystemOne};
 use adapters_provider::wire::WireCodec;
 use adapters_provider::{Envelope, ModelPlace};
-use domain::decision::{AnswerRules, Answers, Inquiry};
+use domain::decision::{AnswerRules, Answers, ProviderInput};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use support::inquiries::{inquiry, text};
+use support::inquiries::{provider_input, text};
 
 fn codecs() -> Vec<Box<dyn WireCodec>> {
     let system_one = |envelope| Box::new(SystemOne { model_in: ModelPlace::Body, envelope }) as Box<dyn WireCodec>;
@@ -36,7 +36,7 @@ fn golden(path: &str) -> String {
 }
 
 /// Reads a body by every wire; where one takes it, what it makes of it is a JSON object that the check can take.
-fn read_by_all(asked: &Inquiry, body: &[u8]) {
+fn read_by_all(asked: &ProviderInput, body: &[u8]) {
     for codec in codecs() {
         let Ok(answer) = codec.read(&asked.questions, body) else { continue };
         assert!(Json::parse(answer.answers.text()).is_ok_and(|answers| answers.members().is_some()));
@@ -50,9 +50,9 @@ fn read_by_all(asked: &Inquiry, body: &[u8]) {
     }
 }
 
-/// The inquiry of the golden case `all`, and a good answer to it in each wire's form.
-fn known() -> (Arc<Inquiry>, Vec<String>) {
-    let asked = support::inquiry(&golden("openai-decisions/all.caller.json"));
+/// The provider input of the golden case `all`, and a good answer to it in each wire's form.
+fn known() -> (Arc<ProviderInput>, Vec<String>) {
+    let asked = support::provider_input(&golden("openai-decisions/all.caller.json"));
     let wires = ["openai-decisions", "gemini-decisions", "sglang-decisions"];
     let mut answers: Vec<String> = wires.iter().map(|wire| golden(&format!("{wire}/all.response.json"))).collect();
     answers.push(golden("system-one/workers_ai.response.json"));
@@ -117,9 +117,9 @@ fn names(wire: &dyn WireCodec, body: &[u8]) -> Vec<String> {
 }
 
 /// A good answer in canonical form to each question.
-fn answered(inquiry: &Inquiry) -> Json {
+fn answered(provider_input: &ProviderInput) -> Json {
     let mut answers = Map::new();
-    for question in inquiry.questions.typed.as_deref().unwrap() {
+    for question in provider_input.questions.typed.as_deref().unwrap() {
         answers.insert(question.name.clone(), json!({"type": "refusal"}));
     }
     Json::from(Value::Object(answers))
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_json_with_every_question_once(asked in inquiry()) {
+    fn request_is_json_with_every_question_once(asked in provider_input()) {
         for codec in codecs() {
             let asked = if codec.refuses_single_outcomes() {
                 let Some(asked) = divide(&asked).asked else { continue };
@@ -183,14 +183,14 @@ proptest! {
             "b": {"type": "noul", "instructions": "?"},
             "c": {"type": "score", "criteria": ["low", "high"]},
         });
-        let asked = support::inquiry(&json!({"model": "m", "state": state, "questions": questions}).to_string());
+        let asked = support::provider_input(&json!({"model": "m", "state": state, "questions": questions}).to_string());
         for codec in codecs() {
             prop_assert!(codec.write("m", &asked).is_ok());
         }
     }
 
     #[test]
-    fn what_is_divided_is_joined_in_order(asked in inquiry()) {
+    fn divided_request_is_joined_in_order(asked in provider_input()) {
         let division = divide(&asked);
         let typed = asked.questions.typed.as_deref().unwrap();
         prop_assert_eq!(division.divided, typed.iter().any(has_single_outcome));

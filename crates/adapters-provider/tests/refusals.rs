@@ -32,7 +32,7 @@ fn asked(questions: &str, rest: &str) -> String {
 }
 
 fn written(wire: &str, body: &str) -> Result<(), Uncarried> {
-    codec(wire).write("m", &support::inquiry(body)).map(drop)
+    codec(wire).write("m", &support::provider_input(body)).map(drop)
 }
 
 fn noul() -> &'static str {
@@ -143,9 +143,9 @@ fn names_that_sglang_takes_for_the_same(#[case] names: &[&str]) {
 
 #[test]
 fn a_boolean_twice() {
-    let mut asked = support::inquiry(&asked(&choice(&["a", "b"]), ""));
-    let inquiry = Arc::make_mut(&mut asked);
-    for question in inquiry.questions.typed.iter_mut().flatten() {
+    let mut asked = support::provider_input(&asked(&choice(&["a", "b"]), ""));
+    let provider_input = Arc::make_mut(&mut asked);
+    for question in provider_input.questions.typed.iter_mut().flatten() {
         let QuestionKind::Choice { options } = &mut question.kind else { panic!() };
         for option in options.iter_mut() {
             option.boolean = Some(false);

@@ -1,6 +1,5 @@
 //! The database: its connections, transactions and schema.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,23 +12,23 @@ use migrations::{Migrator, MigratorTrait};
 use sea_orm::sqlx::pool::PoolConnection;
 use sea_orm::sqlx::{Sqlite, SqlitePool};
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, SqliteTransactionMode, SqlxError,
+    DatabaseConnection, DatabaseTransaction, DbErr, EntityTrait, RuntimeErr, SqliteTransactionMode, SqlxError,
     SqlxSqliteConnector, TransactionOptions, TransactionTrait,
 };
 use sea_orm_migration::MigrationStatus;
+use uuid::Uuid;
 
 use crate::audit_check;
 use crate::audit_state;
-use crate::bell::Bell;
 use crate::change_feed::SeaOrmChangeFeed;
 use crate::checkpoint::Checkpoints;
 use crate::database_file::DatabaseFile;
 use crate::durable::DurableConnection;
+use crate::entities::store_identity;
 use crate::errors::{is_busy, store_error};
 use crate::location::{Access, Location};
 use crate::settings::StorageSettings;
 use crate::sqlite;
-use crate::turns::{Asking, Turns};
 
 /// An open database. Clones share its connections.
 #[derive(Clone)]
@@ -38,33 +37,16 @@ pub struct Database {
 }
 
 struct Shared {
-    /// The one connection that writes. SQLite lets one write at a time anyway; taking turns here is fair and costs
+    /// The one connection that writes. SQLite lets one write at a time anyway; waiting for it here is fair and costs
     /// no polling.
     writer: DatabaseConnection,
-    bell: Arc<Bell>,
-    turns: Turns,
     /// Connections that cannot write.
     readers: DatabaseConnection,
     checkpoints: Checkpoints,
     durable: DurableConnection,
     file: DatabaseFile,
-    patience: Duration,
     /// The machine's, which is the database's as well: every process that opens a SQLite file runs beside it.
     clock: Arc<dyn Clock>,
-}
-
-/// The connection that writes, for a single statement.
-pub(crate) struct Turn<'a> {
-    connection: &'a DatabaseConnection,
-    _asking: Asking<'a>,
-}
-
-impl Deref for Turn<'_> {
-    type Target = DatabaseConnection;
-
-    fn deref(&self) -> &DatabaseConnection {
-        self.connection
-    }
 }
 
 /// A step of the schema.
@@ -92,19 +74,15 @@ impl Database {
         let location = Location::parse(&settings.url).map_err(StoreError::unavailable)?;
         location.prepare().map_err(StoreError::unavailable)?;
         let checkpoints = Checkpoints::new(settings, &location);
-        let bell = Arc::<Bell>::default();
-        let writer = open_writer(settings, &location, &checkpoints, &bell).await?;
+        let writer = open_writer(settings, &location, &checkpoints).await?;
         let readers = SqlxSqliteConnector::from_sqlx_sqlite_pool(sqlite::readers(settings, &location));
         Ok(Self {
             shared: Arc::new(Shared {
                 writer,
-                bell,
-                turns: Turns::default(),
                 readers,
                 checkpoints,
                 durable: DurableConnection::new(settings, &location),
                 file: DatabaseFile::new(&location),
-                patience: settings.busy_timeout,
                 clock,
             }),
         })
@@ -143,9 +121,18 @@ impl Database {
         Ok(steps.iter().map(state).collect())
     }
 
+    /// The identity of the database, which a copy of it shares.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] where it is missing.
+    pub async fn id(&self) -> Result<Uuid, StoreError> {
+        let row = store_identity::Entity::find().one(self.readers()?).await.map_err(store_error)?;
+        let id = row.as_ref().and_then(|row| Uuid::parse_str(&row.store_id).ok());
+        id.ok_or_else(|| StoreError::Corrupt("the database has lost its identity".to_owned()))
+    }
+
     /// Waits for what is being written and closes every connection; what is begun afterwards is unavailable.
     pub async fn close(&self) {
-        let _asking = self.shared.turns.ask();
         for connection in [Some(&self.shared.readers), self.shared.durable.get(), Some(&self.shared.writer)] {
             let Some(connection) = connection else { continue };
             if let Err(error) = connection.close_by_ref().await {
@@ -172,9 +159,8 @@ impl Database {
     ///
     /// # Errors
     /// The database's file was removed or replaced.
-    pub(crate) fn writer(&self) -> Result<Turn<'_>, StoreError> {
-        self.check_file()?;
-        Ok(Turn { connection: &self.shared.writer, _asking: self.shared.turns.ask() })
+    pub(crate) fn writer(&self) -> Result<&DatabaseConnection, StoreError> {
+        self.check_file().map(|()| &self.shared.writer)
     }
 
     /// Fails while the path of the database leads to another file than the one that was opened.
@@ -187,24 +173,9 @@ impl Database {
         &self.shared.durable
     }
 
-    /// What the connection that writes rings.
-    pub(crate) fn bell(&self) -> &Bell {
-        &self.shared.bell
-    }
-
-    /// The pool of the connection that writes, for whoever keeps it and heeds [`Database::turns`].
+    /// The pool of the connection that writes.
     pub(crate) fn writing_pool(&self) -> &SqlitePool {
         self.shared.writer.get_sqlite_connection_pool()
-    }
-
-    /// Who waits for the connection that writes.
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.shared.turns
-    }
-
-    /// What the database is.
-    pub(crate) fn backend(&self) -> DbBackend {
-        self.shared.writer.get_database_backend()
     }
 
     /// The database's clock.
@@ -222,14 +193,8 @@ impl Database {
         &self.shared.checkpoints
     }
 
-    /// How long a caller is made to wait for its turn.
-    pub(crate) fn patience(&self) -> Duration {
-        self.shared.patience
-    }
-
     /// Keeps others of this process from writing for as long as the connection is held.
     pub(crate) async fn take_turn(&self) -> Result<PoolConnection<Sqlite>, SqlxError> {
-        let _asking = self.shared.turns.ask();
         self.shared.writer.get_sqlite_connection_pool().acquire().await
     }
 
@@ -237,7 +202,6 @@ impl Database {
     /// cannot change before it writes. Dropping it undoes it.
     pub(crate) async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
         self.check_file()?;
-        let _asking = self.shared.turns.ask();
         begin_immediate(&self.shared.writer).await
     }
 }
@@ -274,12 +238,11 @@ async fn open_writer(
     settings: &StorageSettings,
     location: &Location,
     checkpoints: &Checkpoints,
-    bell: &Arc<Bell>,
 ) -> Result<DatabaseConnection, StoreError> {
     let attempts = settings.busy_timeout.as_millis() / OPEN_RETRY.as_millis();
     let mut attempt = 0;
     loop {
-        let opened = sqlite::writer(settings, location, &checkpoints.commits, bell).await;
+        let opened = sqlite::writer(settings, location, &checkpoints.commits).await;
         match opened.map_err(|error| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)))) {
             Ok(pool) => return Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool)),
             Err(error) if is_busy(&error) && location.access != Access::ReadOnly && attempt < attempts => {

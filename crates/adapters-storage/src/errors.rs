@@ -1,7 +1,6 @@
 //! From errors of the database to what they mean.
 
 use std::fmt::Display;
-use std::sync::Arc;
 
 use domain::error::StoreError;
 use sea_orm::{DbErr, RuntimeErr, SqlxError};
@@ -65,8 +64,3 @@ fn sqlite_code(error: &SqlxError) -> Option<u32> {
     let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)
 }
-
-/// One failure that several callers are told of.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the batch was not written")]
-pub(crate) struct BatchFailed(#[source] pub(crate) Arc<StoreError>);

@@ -20,11 +20,7 @@ pub struct PoolStanding {
 impl Database {
     /// How its pools stand at this moment. Waits for nothing.
     pub fn pools(&self) -> [PoolStanding; 2] {
-        let mut writer = standing("writer", self.writing_pool());
-        // The ledger keeps it between two batches.
-        let resting = u64::from(self.turns().is_resting()).min(writer.busy);
-        (writer.busy, writer.idle) = (writer.busy - resting, writer.idle + resting);
-        [standing("reader", self.reading_pool()), writer]
+        [standing("reader", self.reading_pool()), standing("writer", self.writing_pool())]
     }
 }
 

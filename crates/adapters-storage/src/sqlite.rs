@@ -6,7 +6,6 @@ use std::time::Duration;
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sea_orm::sqlx::{self, ConnectOptions, Connection, SqliteConnection, SqlitePool};
 
-use crate::bell::{self, Bell};
 use crate::checkpoint::Commits;
 use crate::location::{Access, Location};
 use crate::settings::{StorageSettings, Synchronous};
@@ -19,24 +18,18 @@ const LOG_BYTES: &str = "134217728";
 const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(50);
 /// The writer keeps up to this much of the file in memory, in KiB (negative, as the pragma wants it): a transaction
 /// over 100,000 scattered keys would otherwise write its pages out again and again before it ends.
-const WRITER_CACHE: &str = "-65536";
-/// Texts that the writer keeps prepared: the ledger's, whose numbers of rows are rounded, and those of everybody else.
-const WRITER_TEXTS: usize = 128;
-/// Rows that wait for whoever asked before the writer's thread waits for it: more than a batch of the ledger has.
-const WRITER_ROWS: usize = 2048;
+const WRITER_CACHE: &str = "-16384";
+/// Statements that the writer keeps prepared: those over lists have a few lengths each.
+const WRITER_STATEMENTS: usize = 128;
 
 /// The pool of the one connection that writes, open.
 pub(crate) async fn writer(
     settings: &StorageSettings,
     location: &Location,
     commits: &Arc<Commits>,
-    bell: &Arc<Bell>,
 ) -> Result<SqlitePool, sqlx::Error> {
-    let mut options = options(settings, location)
-        .pragma("cache_size", WRITER_CACHE)
-        .statement_cache_capacity(WRITER_TEXTS)
-        .row_buffer_size(WRITER_ROWS)
-        .collation(bell::ORDER, bell.order());
+    let mut options =
+        options(settings, location).pragma("cache_size", WRITER_CACHE).statement_cache_capacity(WRITER_STATEMENTS);
     if location.access != Access::ReadOnly {
         options = options.journal_mode(SqliteJournalMode::Wal).pragma("journal_size_limit", LOG_BYTES);
     }
@@ -115,5 +108,7 @@ fn options(settings: &StorageSettings, location: &Location) -> SqliteConnectOpti
         .foreign_keys(true)
         .busy_timeout(settings.busy_timeout)
         .synchronous(synchronous)
+        // The undo journal of a statement over many rows would be a file that is made and removed each time.
+        .pragma("temp_store", "MEMORY")
         .disable_statement_logging()
 }

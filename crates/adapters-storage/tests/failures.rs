@@ -9,23 +9,26 @@ use std::task::Poll;
 use std::time::Duration;
 
 use adapters_storage::{
-    Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmDocumentRepository, SeaOrmGuardrailRepository,
-    SeaOrmLedger, SeaOrmModelRepository, SeaOrmWorkspaceRepository, StorageSettings,
+    Database, SeaOrmApiKeyRepository, SeaOrmBudgetStore, SeaOrmChangeFeed, SeaOrmDocumentRepository,
+    SeaOrmGuardrailRepository, SeaOrmModelRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
-use domain::budget::{Claim, Ledger};
+use domain::budget::allowances::{CounterId, CounterPeriod};
+use domain::budget::{
+    Account, BudgetStore, DrawAhead, DrawRequest, FoldRequest, LedgerReports, ProcessState, RemainingAllowances,
+    ReturnRequest,
+};
 use domain::change_feed::ChangeFeed;
-use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use domain::file::{DocumentRepository, Reservation};
 use domain::guardrail::GuardrailRepository;
+use domain::ids::ProcessId;
 use domain::model::{CatalogueChange, ModelRepository};
 use domain::money::Usd;
 use domain::system::HealthProbe;
 use domain::workspace::WorkspaceRepository;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 
 /// Workspace 1 with keys 1 and 2, guardrail 1 and 10 bytes of documents.
 async fn furnish(database: &Database) {
@@ -37,10 +40,23 @@ async fn furnish(database: &Database) {
     assert!(SeaOrmGuardrailRepository::new(database.clone()).insert(&guardrail(1, 1), &common::audit()).await.unwrap());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     assert_eq!(documents.reserve(&pending(1, 1, 10), quota(1000), None).await.unwrap(), Reservation::Reserved);
-    // A reservation whose lease is over at once, so that there is something to expire.
-    let ledger = SeaOrmLedger::start(database.clone(), &TaskTracker::new());
-    let over = Claim { lease: Duration::ZERO, ..claim(9, 5) };
-    ledger.reserve(over).await.unwrap().unwrap();
+    let budget = SeaOrmBudgetStore::new(database.clone());
+    budget.register(process()).await.unwrap();
+    budget.draw(&draw(1)).await.unwrap();
+}
+
+/// A process with an allowance of 5 picodollars.
+fn process() -> ProcessId {
+    ProcessId::from_uuid(uuid::Uuid::from_u128(9))
+}
+
+fn counter() -> CounterId {
+    CounterId { account: Account::Key(hash(1)), period: CounterPeriod::Lifetime }
+}
+
+fn draw(number: u64) -> DrawRequest {
+    let ahead = vec![DrawAhead { counter: counter(), amount: Usd::from_pico(5) }];
+    DrawRequest { process: process(), number, asks: Vec::new(), ahead }
 }
 
 fn unavailable<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
@@ -54,7 +70,7 @@ async fn every_write_is_unavailable(database: &Database) {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let models = SeaOrmModelRepository::new(database.clone());
-    let records = Records::start(database.clone(), &TaskTracker::new());
+    let records = Records::over(database.clone());
     unavailable("workspace", &workspaces.insert(&workspace(2), &common::audit()).await);
     unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &common::audit()).await);
     unavailable("suspend", &workspaces.set_suspended(workspace_id(1), true, &common::audit()).await);
@@ -65,18 +81,17 @@ async fn every_write_is_unavailable(database: &Database) {
     unavailable("ready", &documents.mark_ready(workspace_id(1), &document_id(1), "ab", "text/plain").await);
     unavailable("abandon", &documents.abandon(workspace_id(1), &document_id(1)).await);
     unavailable("models", &models.apply(&CatalogueChange::default(), 0, &common::audit()).await);
-    let (first, second) = tokio::join!(records.record(usage(1, 1)), records.record(usage(2, 1)));
-    unavailable("usage", &first);
-    unavailable("usage of the same batch", &second);
-    let ledger = &records.ledger;
-    let one = Usd::from_pico(1);
-    let (reserved, extended) =
-        tokio::join!(ledger.reserve(claim(3, 1)), async { ledger.extend(&decision_id(9), one, &[]).await });
-    unavailable("money", &reserved);
-    unavailable("more money in the same batch", &extended);
-    unavailable("money back", &ledger.release(&decision_id(9)).await);
-    unavailable("retention", &ledger.prune(Duration::ZERO, 10).await);
-    unavailable("expiry", &ledger.expire(UnknownUsage::Bound, 10).await);
+    unavailable("usage", &records.record(usage(1, 1)).await);
+    let budget = &records.budget;
+    unavailable("process", &budget.register(new_process()).await);
+    unavailable("draw", &budget.draw(&draw(2)).await.map_err(store_failure));
+    let amounts = vec![(counter(), Usd::from_pico(1))];
+    let returned = budget.give_back(&ReturnRequest { process: process(), number: 2, amounts, answered: None }).await;
+    unavailable("return", &returned.map_err(store_failure));
+    let fold = FoldRequest { process: process(), after: 0, up_to: 1, entries: Vec::new() };
+    unavailable("fold", &budget.fold(&fold).await.map_err(store_failure));
+    unavailable("end", &budget.end(process(), RemainingAllowances::Return).await);
+    unavailable("retention", &records.reports.prune(Duration::ZERO, 10).await);
 }
 
 /// What [`furnish`] left, and nothing else. Reads only.
@@ -93,11 +108,13 @@ async fn nothing_has_changed(database: &Database) {
     assert_eq!(documents.unknown(&[document_id(1), document_id(2)]).await.unwrap(), [document_id(2)]);
     let versions = SeaOrmChangeFeed::new(database.clone()).versions().await.unwrap();
     assert_eq!((versions.keys, versions.catalogue), (0, 0));
-    let records = Records::start(database.clone(), &TaskTracker::new());
+    let records = Records::over(database.clone());
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), []);
-    assert_eq!(records.ledger.standing(&payer()).await.unwrap(), []);
-    let audit = records.ledger.audit().await.unwrap();
-    assert_eq!((audit.records, audit.reservations, audit.discrepancies), (0, 1, vec![]));
+    assert_eq!(records.reports.limit_statuses(&payer()).await.unwrap(), []);
+    let audit = records.reports.audit().await.unwrap();
+    assert_eq!((audit.records, audit.allowances, audit.discrepancies), (0, 1, vec![]));
+    let status = records.budget.process(process()).await.unwrap().unwrap();
+    assert_eq!((status.state, status.number, status.folded_sequence), (ProcessState::Live, 1, 0));
 }
 
 #[tokio::test]
@@ -150,13 +167,13 @@ async fn a_database_that_must_be_there_is_not_made() {
 async fn a_full_database_refuses_whole_transactions_and_recovers() {
     let folder = Folder::new();
     folder.open().await.close().await;
-    let settings = StorageSettings { max_page_count: Some(60), ..folder.settings() };
+    let settings = StorageSettings { max_page_count: Some(80), ..folder.settings() };
     let database = open(&settings).await;
     furnish(&database).await;
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
-    let records = Records::start(database.clone(), &TaskTracker::new());
+    let records = Records::over(database.clone());
 
     let mut kept = 2;
     let refused = loop {
@@ -191,7 +208,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
         "exactly what was acknowledged is there"
     );
     assert!(results.iter().any(Result::is_err), "the ledger did not fill");
-    assert_eq!(records.ledger.audit().await.unwrap().discrepancies, [], "and it is counted");
+    assert_eq!(records.reports.audit().await.unwrap().discrepancies, [], "and it is counted");
 
     let all: Vec<_> = keys.list(Some(workspace_id(1))).await.unwrap().iter().map(|key| key.hash).collect();
     assert_eq!(all.len() as u64, kept);
@@ -199,7 +216,7 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     let holders = guardrails.count_keys(guardrail_id(1)).await.unwrap();
     assert_eq!(holders, assigned.map_or(0, |assigned| assigned.unwrap()), "all or nothing");
 
-    let room = "DELETE FROM usage_records; DELETE FROM spend_counters; DELETE FROM documents; DELETE FROM api_keys WHERE rowid > 3";
+    let room = "DELETE FROM usage_records; DELETE FROM spend_counters; DELETE FROM budget_processes; DELETE FROM documents; DELETE FROM api_keys WHERE rowid > 3";
     folder.execute(room).await;
     records.record(usage(1000, 1)).await.unwrap();
     assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &common::audit()).await.unwrap(), Some(3));

@@ -11,7 +11,6 @@ use domain::error::StoreError;
 use domain::file::{DocumentRepository, Reservation};
 use domain::system::HealthProbe;
 use domain::workspace::WorkspaceRepository;
-use tokio_util::task::TaskTracker;
 
 fn unavailable<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::Unavailable(_))), "{what}: {result:?}");
@@ -24,7 +23,7 @@ async fn store_is_unavailable_while_database_file_is_removed_or_replaced() {
     let workspaces = SeaOrmWorkspaceRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let feed = SeaOrmChangeFeed::new(database.clone());
-    let records = Records::start(database.clone(), &TaskTracker::new());
+    let records = Records::over(database.clone());
     workspaces.insert(&workspace(1), &audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
     assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &audit()).await.unwrap());

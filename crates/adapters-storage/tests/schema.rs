@@ -19,7 +19,6 @@ use domain::system::HealthProbe;
 use domain::workspace::WorkspaceRepository;
 use migrations::{Migrator, MigratorTrait};
 use sea_orm::SqlxSqliteConnector;
-use tokio_util::task::TaskTracker;
 
 fn corrupt<T: std::fmt::Debug>(what: &str, result: &Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::Corrupt(_))), "{what}: {result:?}");
@@ -46,6 +45,10 @@ async fn every_step_goes_up_down_and_up_again() {
         "m20261121_000003_limits",
         "m20261122_000004_files_and_audit",
         "m20261122_000005_record_bytes",
+        "m20261122_000006_allowances",
+        "m20261122_000007_compact_records",
+        "m20261122_000008_store_identity",
+        "m20261123_000009_recall_answers",
     ];
     assert_eq!(names, all);
 }
@@ -97,7 +100,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let documents = SeaOrmDocumentRepository::new(database.clone());
     let models = SeaOrmModelRepository::new(database.clone());
-    let records = Records::start(database.clone(), &TaskTracker::new());
+    let records = Records::over(database.clone());
     workspaces.insert(&workspace(1), &common::audit()).await.unwrap();
     assert!(keys.insert(&key(1, ApiKeyScope::Inference(workspace_id(1))), &common::audit()).await.unwrap());
     assert!(guardrails.insert(&guardrail(1, 1), &common::audit()).await.unwrap());

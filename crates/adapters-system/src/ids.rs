@@ -1,6 +1,6 @@
 //! Ids that sort by the time of their making.
 
-use domain::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
+use domain::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId};
 use domain::system::IdGenerator;
 use uuid::Uuid;
 
@@ -28,6 +28,10 @@ impl IdGenerator for UuidV7Ids {
 
     fn decision_id(&self) -> DecisionId {
         DecisionId::from_uuid(fresh())
+    }
+
+    fn process_id(&self) -> ProcessId {
+        ProcessId::from_uuid(fresh())
     }
 
     fn request_id(&self) -> RequestId {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::api_key::Authenticate;
 use domain::audit::Refusals;
+use domain::decision::GetGeneration;
 use domain::decision::{DraftBounds, SubmitDecision};
 use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
@@ -13,7 +14,6 @@ use domain::model::{CountModels, GetModel, ListModels};
 use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{ListModelEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
-use domain::usage::GetGeneration;
 use ipnet::IpNet;
 
 use crate::application::HttpSettings;

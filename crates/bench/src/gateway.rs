@@ -122,7 +122,7 @@ impl Gateway {
     }
 }
 
-/// Everything that is not here is at its default.
+/// Everything that is not here is at its default. The load of one run makes more records than a workspace may by default.
 fn configuration(address: SocketAddr, upstream: SocketAddr, folder: &Path) -> String {
     let data = folder.display();
     let mut text = format!(
@@ -136,6 +136,7 @@ url = "file:{data}/blobs"
 [limits]
 max_file_bytes = 8589934592
 workspace_quota_bytes = 109951162777600
+workspace_record_bytes_per_day = 0
 [broadcast]
 allow_private_targets = true
 "#

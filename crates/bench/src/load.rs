@@ -1,7 +1,8 @@
-//! Load: the same request over and over, on a number of keep-alive connections.
+//! Load: requests over and over, on a number of keep-alive connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -12,7 +13,7 @@ use crate::http::Connection;
 use crate::process;
 use crate::statistics::{figure, percentile_us};
 
-/// A server and the request that is sent to it.
+/// A server and what is sent to it.
 #[derive(Clone)]
 pub struct Target {
     /// What the report calls it.
@@ -21,8 +22,38 @@ pub struct Target {
     pub address: SocketAddr,
     /// Its process.
     pub pid: u32,
-    /// The whole request.
-    pub request: Arc<[u8]>,
+    /// The whole requests, which are sent in turn.
+    pub requests: Requests,
+}
+
+/// Whole requests that all connections send in turn, for as long as the load goes on.
+#[derive(Clone)]
+pub struct Requests {
+    all: Arc<[Vec<u8>]>,
+    next: Arc<AtomicUsize>,
+}
+
+impl Requests {
+    /// At least one.
+    pub fn new(all: Vec<Vec<u8>>) -> Self {
+        assert!(!all.is_empty(), "a load needs a request");
+        Self { all: all.into(), next: Arc::default() }
+    }
+
+    /// The same request over and over.
+    pub fn one(request: Vec<u8>) -> Self {
+        Self::new(vec![request])
+    }
+
+    /// How many were sent.
+    pub fn sent(&self) -> usize {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// The next one.
+    pub fn next(&self) -> &[u8] {
+        &self.all[self.next.fetch_add(1, Ordering::Relaxed) % self.all.len()]
+    }
 }
 
 /// What one run of load saw.
@@ -48,12 +79,12 @@ pub async fn drive(target: &Target, connections: usize, duration: Duration) -> R
     let began = now();
     let mut tasks = JoinSet::new();
     for mut connection in open {
-        let request = Arc::clone(&target.request);
+        let requests = target.requests.clone();
         tasks.spawn(async move {
             let mut latencies = Vec::with_capacity(16 * 1024);
             let mut sent = now();
             while sent.duration_since(began) < duration {
-                let status = connection.exchange(&request).await?;
+                let status = connection.exchange(requests.next()).await?;
                 if status != 200 {
                     bail!("an answer was {status}");
                 }

@@ -11,6 +11,8 @@ pub enum Bound {
     None,
     /// The ratio to the other side must be at least this.
     RatioAtLeast(f64),
+    /// The ratio to the other side must be at most this.
+    RatioAtMost(f64),
     /// The gateway's own value must be at most this.
     AtMost(f64),
 }
@@ -62,6 +64,7 @@ impl Figure {
         match self.bound {
             Bound::None => String::new(),
             Bound::RatioAtLeast(least) => format!(">= {least} x"),
+            Bound::RatioAtMost(most) => format!("<= {most} x"),
             Bound::AtMost(most) => format!("<= {}", shown(most)),
         }
     }
@@ -70,6 +73,7 @@ impl Figure {
         match self.bound {
             Bound::None => None,
             Bound::RatioAtLeast(least) => self.ratio.map(|ratio| ratio >= least),
+            Bound::RatioAtMost(most) => self.ratio.map(|ratio| ratio <= most),
             Bound::AtMost(most) => Some(self.ours <= most),
         }
     }
@@ -181,6 +185,8 @@ mod tests {
         let slow = Figure::beside("x", "1/s", &[50.0, 60.0], ("bare", &[100.0, 100.0]));
         assert_eq!(slow.clone().bounded(Bound::RatioAtLeast(0.6)).met(), Some(false));
         assert_eq!(slow.clone().bounded(Bound::RatioAtLeast(0.55)).met(), Some(true));
+        assert_eq!(slow.clone().bounded(Bound::RatioAtMost(0.5)).met(), Some(false));
+        assert_eq!(slow.clone().bounded(Bound::RatioAtMost(0.6)).met(), Some(true));
         assert_eq!(slow.met(), None);
         let text = table(&CONDITIONS(), &[slow.bounded(Bound::RatioAtLeast(0.6))]);
         let row = text.lines().last().unwrap();

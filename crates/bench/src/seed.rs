@@ -13,8 +13,16 @@ use domain::json::Json;
 use domain::rate::RateLimits;
 use domain::system::{Clock as _, SecretGenerator as _};
 
-/// Adds `count` inference keys to a workspace and returns their hashes, in the order in which they were made.
-pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> Result<Vec<String>> {
+/// A key that was made.
+pub struct SeededKey {
+    /// Its hash.
+    pub hash: String,
+    /// Its secret.
+    pub secret: String,
+}
+
+/// Adds `count` inference keys to a workspace and returns them in the order in which they were made.
+pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> Result<Vec<SeededKey>> {
     let settings = StorageSettings {
         url: database_url.to_owned(),
         synchronous: Synchronous::Normal,
@@ -26,7 +34,7 @@ pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> R
     let name = ApiKeyName::try_new("bench")?;
     let created_at = SystemClock::new().now();
     let audit = AuditDraft::done(&Actor::system(), "key.create", "keys of the benchmark", Json::object([]));
-    let mut hashes = Vec::with_capacity(count);
+    let mut keys = Vec::with_capacity(count);
     for _ in 0..count {
         let secret = OsSecrets.api_key_secret()?;
         let key = ApiKey {
@@ -44,7 +52,7 @@ pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> R
         if !repository.insert(&key, &audit).await? {
             bail!("the workspace of the benchmark is gone");
         }
-        hashes.push(key.hash.to_string());
+        keys.push(SeededKey { hash: key.hash.to_string(), secret: secret.expose().to_owned() });
     }
-    Ok(hashes)
+    Ok(keys)
 }

@@ -11,16 +11,15 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
 use domain::budget::{
-    Backlog, BacklogBounds, Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation,
-    SettleBacklog, Settlement, StandingLimit,
+    ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport, UsageCharge,
 };
 use domain::decision::{
-    DecisionDraft, DecisionProvider, ProviderAnswer, ProviderCall, ReportedUsage, RouterSettings, StaysToTheEnd,
-    SubmitDecision, SubmitDecisionPorts, UnknownUsage,
+    DecisionDraft, DecisionProvider, FilterPorts, NeverDisconnects, ProviderAnswer, ProviderCall, ReportedUsage,
+    RouterSettings, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UnknownUsage, UsagePorts,
 };
 use domain::error::StoreError;
 use domain::guardrail::NoGuardrails;
-use domain::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
+use domain::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
 use domain::money::Usd;
@@ -29,7 +28,7 @@ use domain::rate::RateLimits;
 use domain::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, Wire,
 };
-use domain::system::{Clock, IdGenerator, InPlace, Randomness, Timer};
+use domain::system::{Clock, IdGenerator, InPlace, Randomness, TimeSource, Timer};
 use domain::usage::{AttemptRecord, UsageRecord};
 use uuid::Uuid;
 
@@ -98,6 +97,10 @@ impl IdGenerator for CountedIds {
         RequestId::from_uuid(self.next())
     }
 
+    fn process_id(&self) -> ProcessId {
+        ProcessId::from_uuid(self.next())
+    }
+
     fn destination_id(&self) -> DestinationId {
         DestinationId::from_uuid(self.next())
     }
@@ -132,9 +135,9 @@ struct MoneyJudge;
 #[async_trait]
 impl DecisionProvider for MoneyJudge {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
-        let state = call.inquiry.state.as_ref().map_or("", Json::text);
+        let state = call.provider_input.state.as_ref().map_or("", Json::text);
         let yes = if state.contains("money") { "0.97" } else { "0.04" };
-        let questions = call.inquiry.questions.typed.iter().flatten();
+        let questions = call.provider_input.questions.typed.iter().flatten();
         let answers: Vec<String> =
             questions.map(|question| format!(r#""{}":{{"type":"noul","noul":{yes}}}"#, question.name)).collect();
         let answers = Json::parse(&format!("{{{}}}", answers.join(",")))
@@ -157,16 +160,21 @@ impl UsageList {
 /// Nothing is limited here, so that everything is reserved and nothing is kept of it.
 #[async_trait]
 impl Ledger for UsageList {
-    async fn reserve(&self, claim: Claim) -> Result<Result<Reservation, Overspent>, StoreError> {
-        let Claim { id, payer, amount, .. } = claim;
-        Ok(Ok(Reservation { id, at: DateTime::UNIX_EPOCH, payer, amount }))
+    async fn reserve(&self, claim: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+        let HoldRequest { id, payer, amount, .. } = claim;
+        Ok(Ok(Hold { id, at: DateTime::UNIX_EPOCH, payer, amount }))
     }
 
-    async fn extend(&self, _: &DecisionId, _: Usd, _: &[AttemptRecord]) -> Result<Result<(), Overspent>, StoreError> {
+    async fn extend(
+        &self,
+        _: &DecisionId,
+        _: Usd,
+        _: &[AttemptRecord],
+    ) -> Result<Result<(), LimitExceeded>, StoreError> {
         Ok(Ok(()))
     }
 
-    async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
+    async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError> {
         let mut records = self.records();
         if records.iter().all(|kept| kept.id != settlement.record.id) {
             records.push(settlement.record);
@@ -182,7 +190,7 @@ impl Ledger for UsageList {
         Ok(ExpiryReport::default())
     }
 
-    async fn standing(&self, _: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
+    async fn standing(&self, _: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         Ok(Vec::new())
     }
 
@@ -237,31 +245,27 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ..DecisionDraft::default()
     }
     .check()?;
-    let backlog = Backlog::new(BacklogBounds::new(1));
-    let late =
-        SettleBacklog::new(&backlog, Arc::clone(&usage) as Arc<dyn Ledger>, Arc::new(NoMeter), Arc::new(RuntimeTimer));
+    let health = Arc::new(HealthBoard::new(endpoints.all().len(), HealthPolicy::default()));
     let ports = SubmitDecisionPorts {
-        catalogue,
         provider: Arc::new(MoneyJudge),
-        ledger: Arc::clone(&usage) as Arc<dyn Ledger>,
-        backlog,
-        policies: Arc::new(NoGuardrails),
-        meter: Arc::new(NoMeter),
-        broadcaster: Arc::new(NoBroadcast),
-        clock,
-        timer: Arc::new(RuntimeTimer),
-        // It serves one request; a service would let others wait while it looks through a large one.
-        workers: Arc::new(InPlace),
-        ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
-        random: Arc::new(EvenDraws::default()),
-        health: Arc::new(HealthBoard::new(endpoints.all().len(), HealthPolicy::default())),
+        routing: RoutingPorts { catalogue, endpoints, health, random: Arc::new(EvenDraws::default()) },
+        guardrails: FilterPorts {
+            policies: Arc::new(NoGuardrails),
+            // It serves one request; a service would let others wait while it looks through a large one.
+            workers: Arc::new(InPlace),
+        },
+        usage: UsagePorts {
+            ledger: Arc::clone(&usage) as Arc<dyn Ledger>,
+            ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
+            meter: Arc::new(NoMeter),
+            broadcaster: Arc::new(NoBroadcast),
+        },
+        time: TimeSource { clock, timer: Arc::new(RuntimeTimer) },
     };
-    let submit = SubmitDecision::new(ports, endpoints, RouterSettings::new(Duration::from_secs(30)));
-    let decision = submit.execute(principal.inference()?, ids.request_id(), request, Arc::new(StaysToTheEnd)).await?;
+    let submit = SubmitDecision::new(ports, RouterSettings::new(Duration::from_secs(30)));
+    let decision =
+        submit.execute(principal.inference()?, ids.request_id(), request, Arc::new(NeverDisconnects)).await?;
     println!("{} answered {} for {} USD", decision.provider, decision.answers.json().text(), decision.cost);
-    // A service runs this beside its requests; it ends with what makes them.
-    drop(submit);
-    late.run(std::future::pending(), Duration::from_secs(1)).await;
     let kept = usage.records().pop().ok_or("its usage is on record")?;
     println!("{} is on record with {} input tokens", kept.id, kept.input_tokens);
     Ok(())

@@ -60,6 +60,11 @@ uuid_id!(
     "guardrail"
 );
 uuid_id!(
+    /// Names a process that draws allowances: a UUID that is new with every start.
+    ProcessId,
+    "process"
+);
+uuid_id!(
     /// Names a destination of traces. A bare UUIDv7.
     DestinationId,
     "destination"

@@ -1,5 +1,6 @@
 //! Opaque JSON: text that is known to be JSON and is passed on byte for byte, numbers included.
 
+mod checker;
 mod part;
 mod scan;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+pub use checker::{JsonText, read_object};
 pub(crate) use part::{JsonPart, Member, first_repeated};
 
 /// One JSON value as the text it was written in. Cheap to clone. Its `Debug` does not show the content, which may
@@ -76,6 +78,9 @@ impl Json {
     /// Checks that `text` is one JSON value.
     pub fn parse(text: &str) -> Result<Self, InvalidJson> {
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
+        if checker::is_json(text) {
+            return Ok(Self::checked(text));
+        }
         serde_json::from_str::<&RawValue>(text).map(Self::from).map_err(|_| InvalidJson)
     }
 
@@ -116,6 +121,9 @@ impl Json {
 
     /// A text that was put together from JSON; what is none after all becomes null, which no reader takes for it.
     fn put_together(text: &str) -> Self {
+        if checker::is_json(text) {
+            return Self::checked(text);
+        }
         Self::from(serde_json::from_str(text).unwrap_or(RawValue::NULL))
     }
 
@@ -189,6 +197,12 @@ impl From<Box<RawValue>> for Json {
 impl From<&RawValue> for Json {
     fn from(raw: &RawValue) -> Self {
         Self::checked(raw.get())
+    }
+}
+
+impl From<JsonText<'_>> for Json {
+    fn from(text: JsonText<'_>) -> Self {
+        Self::checked(text.get())
     }
 }
 

@@ -116,6 +116,18 @@ impl Price {
         if self.is_variable() || other.mantissa <= 0 { 0.0 } else { number(self) / number(other) }
     }
 
+    /// The digits as a whole number, and how many of them stand after the point.
+    pub(crate) fn parts(self) -> (i128, u32) {
+        (self.mantissa, self.scale)
+    }
+
+    /// The price of [`Self::parts`]; `None` where there are more digits than a price has.
+    pub(crate) fn from_parts(mantissa: i128, scale: u32) -> Option<Self> {
+        let is_price =
+            scale <= MAX_SCALE && mantissa.unsigned_abs() / pow10(scale).unsigned_abs() < 10_u128.pow(MAX_WHOLE);
+        is_price.then_some(Self { mantissa, scale })
+    }
+
     fn normalised(self) -> (i128, u32) {
         let (mut mantissa, mut scale) = (self.mantissa, self.scale);
         while scale > 0 && mantissa % 10 == 0 {

@@ -10,7 +10,7 @@ use api_actix::wires::Answered;
 use api_actix::wires::dispatch::{Manner, Shape, write};
 use api_actix::wires::openai::request::MadeUp;
 use domain::decision::{
-    Answer, AnswerRules, AnswerValue, Answers, Decision, Inquiry, Question, QuestionKind, Questions,
+    Answer, AnswerRules, AnswerValue, Answers, Decision, ProviderInput, Question, QuestionKind, Questions,
 };
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
@@ -30,27 +30,27 @@ pub fn manners() -> [Manner; 5] {
 ///
 /// # Errors
 /// What does not hold.
-pub fn hold(inquiry: &Arc<Inquiry>, answers: &Answers, rules: AnswerRules) -> Result<()> {
-    in_order(&inquiry.questions, answers)?;
-    let has_box = asked(inquiry).iter().any(|question| question.kind == QuestionKind::Box);
+pub fn hold(provider_input: &Arc<ProviderInput>, answers: &Answers, rules: AnswerRules) -> Result<()> {
+    in_order(&provider_input.questions, answers)?;
+    let has_box = asked(provider_input).iter().any(|question| question.kind == QuestionKind::Box);
     for manner in manners() {
         let form = manner.shape();
         if has_box && form != Shape::SystemOne {
             // No other form can ask for one.
             continue;
         }
-        let body = written(&manner, inquiry, answers)?;
-        let names = match &inquiry.questions.typed {
+        let body = written(&manner, provider_input, answers)?;
+        let names = match &provider_input.questions.typed {
             Some(_) => names(&manner, &body).with_context(|| format!("answered as {form:?}"))?,
             // Opaque questions come in by one wire only and are answered as they were.
             None => continue,
         };
-        let asked: Vec<&str> = asked(inquiry).iter().map(|question| question.name.as_str()).collect();
+        let asked: Vec<&str> = asked(provider_input).iter().map(|question| question.name.as_str()).collect();
         let refused = answers.typed().unwrap_or_default().iter().all(|answer| answer.value == AnswerValue::Refusal);
         if !(refused && form == Shape::Gemini) {
             ensure!(names == asked, "answered as {form:?}, the names are others than those that were asked");
         }
-        reads_back(form, inquiry, answers, rules, &body).with_context(|| format!("answered as {form:?}"))?;
+        reads_back(form, provider_input, answers, rules, &body).with_context(|| format!("answered as {form:?}"))?;
     }
     Ok(())
 }
@@ -59,10 +59,10 @@ pub fn hold(inquiry: &Arc<Inquiry>, answers: &Answers, rules: AnswerRules) -> Re
 ///
 /// # Errors
 /// It is no JSON object, or has a member twice.
-pub fn written(manner: &Manner, inquiry: &Arc<Inquiry>, answers: &Answers) -> Result<Json> {
+pub fn written(manner: &Manner, provider_input: &Arc<ProviderInput>, answers: &Answers) -> Result<Json> {
     let decision = Decision {
         id: "gen-dec-fuzz".parse()?,
-        inquiry: Arc::clone(inquiry),
+        provider_input: Arc::clone(provider_input),
         answers: answers.clone(),
         model: "fuzz/decider".parse()?,
         provider: "Fuzz".to_owned(),
@@ -74,7 +74,7 @@ pub fn written(manner: &Manner, inquiry: &Arc<Inquiry>, answers: &Answers) -> Re
         funnel: Vec::new(),
         findings: Vec::new(),
     };
-    let body = write(manner, &Answered { decision: &decision, questions: asked(inquiry), told: None });
+    let body = write(manner, &Answered { decision: &decision, questions: asked(provider_input), told: None });
     let body = Json::parse(&body).with_context(|| format!("answered as {:?}, it is no JSON", manner.shape()))?;
     unique(&body)?;
     Ok(body)
@@ -139,8 +139,8 @@ fn one(question: &Question, turn: usize) -> Json {
     }
 }
 
-fn asked(inquiry: &Inquiry) -> &[Question] {
-    inquiry.questions.typed.as_deref().unwrap_or_default()
+fn asked(provider_input: &ProviderInput) -> &[Question] {
+    provider_input.questions.typed.as_deref().unwrap_or_default()
 }
 
 /// The questions' names in their order, whether read as values or as JSON.
@@ -176,7 +176,13 @@ pub fn member(json: &Json, name: &str) -> Option<Json> {
 /// What an inbound wire wrote, read by the outbound wire of the same form. Left out is what that form cannot say:
 /// boxes, questions that nobody answered, distributions that were not given, a refusal of one question alone where
 /// the form has none.
-fn reads_back(form: Shape, inquiry: &Arc<Inquiry>, answers: &Answers, rules: AnswerRules, body: &Json) -> Result<()> {
+fn reads_back(
+    form: Shape,
+    provider_input: &Arc<ProviderInput>,
+    answers: &Answers,
+    rules: AnswerRules,
+    body: &Json,
+) -> Result<()> {
     let typed = answers.typed().unwrap_or_default();
     let all_refused = typed.iter().all(|answer| answer.value == AnswerValue::Refusal);
     let can_say = |answer: &Answer| match (&answer.value, form) {
@@ -190,10 +196,10 @@ fn reads_back(form: Shape, inquiry: &Arc<Inquiry>, answers: &Answers, rules: Ans
     if !typed.iter().all(can_say) {
         return Ok(());
     }
-    let read = codecs::of_shape(form).read(&inquiry.questions, body.text().as_bytes());
+    let read = codecs::of_shape(form).read(&provider_input.questions, body.text().as_bytes());
     let read = read.ok().context("it does not read back")?;
     let rules = AnswerRules { confidence: ConfidenceSource::Native, ..rules };
-    let again = Answers::check(&inquiry.questions, &read.answers, rules);
+    let again = Answers::check(&provider_input.questions, &read.answers, rules);
     let again = again.map_err(anyhow::Error::msg).context("what reads back is not believed")?;
     let pairs = again.typed().unwrap_or_default().iter().zip(typed);
     for (again, first) in pairs {

@@ -14,7 +14,7 @@ use adapters_provider::chat_completions::{response, structured};
 use adapters_provider::wire::BadAnswer;
 use adapters_provider::{canonical, chat_completions::response::Reply};
 use anyhow::{Context as _, Result, ensure};
-use domain::decision::{AnswerRules, Answers, Inquiry, Question};
+use domain::decision::{AnswerRules, Answers, ProviderInput, Question};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
 
@@ -33,8 +33,8 @@ const RULES: AnswerRules = AnswerRules { decimals: 4, confidence: ConfidenceSour
 /// # Errors
 /// What does not hold.
 pub fn check(input: &[u8]) -> Result<()> {
-    let Some((inquiry, body)) = parted(input) else { return Ok(()) };
-    let Ok(questions) = request::check(&inquiry) else { return Ok(()) };
+    let Some((provider_input, body)) = parted(input) else { return Ok(()) };
+    let Ok(questions) = request::check(&provider_input) else { return Ok(()) };
     let reply: Reply = match response::read(body) {
         Ok(reply) => reply,
         Err(BadAnswer { fault, .. }) => {
@@ -43,12 +43,13 @@ pub fn check(input: &[u8]) -> Result<()> {
         }
     };
     if let Ok(stated) = structured::read(&reply.content, questions) {
-        believed(&inquiry, questions, &stated, Method::Structured).context("stated")?;
+        believed(&provider_input, questions, &stated, Method::Structured).context("stated")?;
     }
     if let Some(tokens) = &reply.first_token {
         let contested: Result<Option<Vec<_>>> = questions.iter().map(|question| contested(question, tokens)).collect();
         if let Some(weights) = contested? {
-            believed(&inquiry, questions, &weights, Method::Logprobs { label_mass: 0.5 }).context("by labels")?;
+            believed(&provider_input, questions, &weights, Method::Logprobs { label_mass: 0.5 })
+                .context("by labels")?;
         }
     }
     Ok(())
@@ -80,15 +81,20 @@ fn contested(question: &Question, tokens: &[TokenProbability]) -> Result<Option<
     }
 }
 
-fn believed(inquiry: &Arc<Inquiry>, questions: &[Question], weights: &[Vec<f64>], method: Method) -> Result<()> {
+fn believed(
+    provider_input: &Arc<ProviderInput>,
+    questions: &[Question],
+    weights: &[Vec<f64>],
+    method: Method,
+) -> Result<()> {
     for temperature in TEMPERATURES {
         let pairs = questions.iter().zip(weights);
         let made = pairs.map(|(question, weights)| answer(question, weights, temperature, method));
         let made: Vec<Json> = made.collect::<Result<_, _>>().context("weights are no distribution")?;
         let made = canonical::in_order(questions.iter().map(|question| question.name.as_str()).zip(&made));
-        let believed = Answers::check(&inquiry.questions, &made, RULES);
+        let believed = Answers::check(&provider_input.questions, &made, RULES);
         let believed = believed.map_err(anyhow::Error::msg).context("our own answers are not believed")?;
-        hold(inquiry, &believed, RULES)?;
+        hold(provider_input, &believed, RULES)?;
     }
     Ok(())
 }
@@ -97,9 +103,9 @@ fn believed(inquiry: &Arc<Inquiry>, questions: &[Question], weights: &[Vec<f64>]
 ///
 /// # Errors
 /// What does not hold.
-pub fn goes_out(inquiry: &Inquiry) -> Result<()> {
-    let Ok(questions) = request::check(inquiry) else { return Ok(()) };
-    let document = Document::of(inquiry);
+pub fn goes_out(provider_input: &ProviderInput) -> Result<()> {
+    let Ok(questions) = request::check(provider_input) else { return Ok(()) };
+    let document = Document::of(provider_input);
     written(&prompt::stated(&document, questions), &request::stated(questions))?;
     for question in questions {
         let offered: Vec<usize> = (0..outcomes(&question.kind).min(capacity(TOP_LOGPROBS))).collect();

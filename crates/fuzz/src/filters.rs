@@ -35,21 +35,23 @@ pub fn check(body: &[u8]) -> Result<()> {
     let Ok(Asked { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
     let Ok(request) = draft.check() else { return Ok(()) };
     let flagging = FLAGGING.as_ref().context("filters that do not compile")?;
-    let flagged = flagging.apply(&request.inquiry).context("a filter that flags blocks")?;
-    ensure!(flagged.inquiry == request.inquiry, "a filter that flags changes something");
+    let flagged = flagging.apply(&request.provider_input).context("a filter that flags blocks")?;
+    ensure!(flagged.provider_input == request.provider_input, "a filter that flags changes something");
     let redacting = REDACTING.as_ref().context("filters that do not compile")?;
-    let Ok(redacted) = redacting.apply(&request.inquiry) else { return Ok(()) };
+    let Ok(redacted) = redacting.apply(&request.provider_input) else { return Ok(()) };
     if redacted.findings.is_empty() {
-        ensure!(redacted.inquiry == request.inquiry, "something is changed where nothing was found");
+        ensure!(redacted.provider_input == request.provider_input, "something is changed where nothing was found");
     }
-    for json in [Some(&redacted.inquiry.questions.json), redacted.inquiry.state.as_ref()].into_iter().flatten() {
+    for json in
+        [Some(&redacted.provider_input.questions.json), redacted.provider_input.state.as_ref()].into_iter().flatten()
+    {
         Json::parse(json.text()).context("what is redacted is no JSON")?;
     }
-    if redacted.inquiry.questions.typed.is_some() {
-        unique(&redacted.inquiry.questions.json)?;
+    if redacted.provider_input.questions.typed.is_some() {
+        unique(&redacted.provider_input.questions.json)?;
     }
-    let again = redacting.apply(&redacted.inquiry).context("what was redacted is blocked")?;
-    ensure!(again.inquiry == redacted.inquiry, "what was redacted is redacted again");
-    requests::goes_out(&redacted.inquiry)?;
-    requests::is_answered(&redacted.inquiry)
+    let again = redacting.apply(&redacted.provider_input).context("what was redacted is blocked")?;
+    ensure!(again.provider_input == redacted.provider_input, "what was redacted is redacted again");
+    requests::goes_out(&redacted.provider_input)?;
+    requests::is_answered(&redacted.provider_input)
 }

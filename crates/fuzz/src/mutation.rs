@@ -1,5 +1,5 @@
 //! Changes to JSON text that leave it JSON: values put in the place of others, members and elements dropped, doubled
-//! and moved. Bytes at random seldom get past a parser; these do.
+//! and moved. Bytes at random seldom get past a parser; these do. What is no text has its bytes changed.
 
 use std::ops::Range;
 
@@ -77,6 +77,23 @@ pub fn mutated(text: &[u8], seed: u64) -> Vec<u8> {
         }
     }
     text
+}
+
+/// One to four bytes replaced, removed or added, or the end cut off.
+pub fn mutated_bytes(bytes: &[u8], seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut bytes = bytes.to_vec();
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        let [byte, ..] = random.next().to_le_bytes();
+        match random.below(8) {
+            0..=3 if !bytes.is_empty() => bytes[at] = byte,
+            4 if !bytes.is_empty() => drop(bytes.remove(at)),
+            5 => bytes.truncate(at),
+            _ => bytes.insert(at, byte),
+        }
+    }
+    bytes
 }
 
 fn changed(text: &[u8], random: &mut Random) -> Option<Vec<u8>> {
@@ -197,6 +214,16 @@ mod tests {
         let json = all.iter().filter(|text| Json::parse(&String::from_utf8_lossy(text)).is_ok()).count();
         let same = all.iter().filter(|changed| **changed == text).count();
         assert!(json > 1000 && same < 300, "{json} {same}");
+    }
+
+    #[test]
+    fn bytes_are_changed_a_little() {
+        let all: Vec<Vec<u8>> = (0..200).map(|seed| mutated_bytes(&[7; 20], seed)).collect();
+        let changed = all.iter().filter(|bytes| **bytes != [7; 20]).count();
+        let sevens = |bytes: &[u8]| bytes.iter().map(|byte| usize::from(*byte == 7)).sum::<usize>();
+        let kept = all.iter().filter(|bytes| sevens(bytes) > 12).count();
+        assert!(changed > 180 && kept > 80, "{changed} {kept}");
+        assert!(mutated_bytes(&[], 3).len() < 6);
     }
 
     #[test]

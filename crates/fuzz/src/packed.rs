@@ -25,10 +25,10 @@ pub fn check_form(input: &[u8]) -> Result<()> {
         return Ok(());
     };
     let Ok(request) = draft.check() else { return Ok(()) };
-    goes_out(&request.inquiry)?;
-    is_answered(&request.inquiry)?;
-    let Attachments::Assets(assets) = &request.inquiry.attachments else { return Ok(()) };
-    let Ok(payload) = codecs::SYSTEM_ONE.write("upstream/model", &request.inquiry) else { return Ok(()) };
+    goes_out(&request.provider_input)?;
+    is_answered(&request.provider_input)?;
+    let Attachments::Assets(assets) = &request.provider_input.attachments else { return Ok(()) };
+    let Ok(payload) = codecs::SYSTEM_ONE.write("upstream/model", &request.provider_input) else { return Ok(()) };
     let content_type = payload.media_type().to_str()?;
     if content_type == "application/json" {
         return Ok(());
@@ -36,7 +36,7 @@ pub fn check_form(input: &[u8]) -> Result<()> {
     let again = read_form(content_type, &payload.to_bytes()).context("what was written is no form")?;
     let again = again.map_err(|()| anyhow::anyhow!("the form that was written does not read back"))?;
     let again = again.draft.check().context("what comes back is no request")?;
-    let Attachments::Assets(back) = &again.inquiry.attachments else { anyhow::bail!("the files are lost") };
+    let Attachments::Assets(back) = &again.provider_input.attachments else { anyhow::bail!("the files are lost") };
     let same = assets.len() == back.len()
         && assets.iter().zip(back).all(|(one, other)| one.name == other.name && one.data == other.data);
     ensure!(same, "other files come back");

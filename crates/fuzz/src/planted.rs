@@ -8,7 +8,7 @@ use domain::decision::QuestionKind;
 pub fn check(body: &[u8]) -> Result<()> {
     let Ok(Asked { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
     let Ok(request) = draft.check() else { return Ok(()) };
-    for question in request.inquiry.questions.typed.iter().flatten() {
+    for question in request.provider_input.questions.typed.iter().flatten() {
         if let QuestionKind::Score { levels } = &question.kind {
             ensure!((2..=3).contains(&levels.len()), "the planted fault was found");
         }

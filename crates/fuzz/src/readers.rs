@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use adapters_provider::wire::WireCodec;
 use anyhow::{Context as _, Result, ensure};
-use domain::decision::{AnswerRules, Answers, DecisionDraft, Inquiry};
+use domain::decision::{AnswerRules, Answers, DecisionDraft, ProviderInput};
 use domain::json::{Json, JsonKind};
 use domain::routing::ConfidenceSource;
 
@@ -17,8 +17,8 @@ use crate::answers;
 /// # Errors
 /// What does not hold.
 pub fn check(codec: &dyn WireCodec, input: &[u8]) -> Result<()> {
-    let Some((inquiry, body)) = parted(input) else { return Ok(()) };
-    let read = match codec.read(&inquiry.questions, body) {
+    let Some((provider_input, body)) = parted(input) else { return Ok(()) };
+    let read = match codec.read(&provider_input.questions, body) {
         Ok(read) => read,
         Err(bad) => {
             ensure!(!bad.to_string().is_empty(), "a fault without a word");
@@ -30,8 +30,8 @@ pub fn check(codec: &dyn WireCodec, input: &[u8]) -> Result<()> {
     for confidence in [ConfidenceSource::Native, ConfidenceSource::SystemOne, ConfidenceSource::Computed] {
         for decimals in [0, 2, 15] {
             let rules = AnswerRules { decimals, confidence };
-            let Ok(believed) = Answers::check(&inquiry.questions, &read.answers, rules) else { continue };
-            answers::hold(&inquiry, &believed, rules).with_context(|| format!("by {rules:?}"))?;
+            let Ok(believed) = Answers::check(&provider_input.questions, &read.answers, rules) else { continue };
+            answers::hold(&provider_input, &believed, rules).with_context(|| format!("by {rules:?}"))?;
         }
     }
     Ok(())
@@ -49,7 +49,7 @@ fn is_text(json: &Json) -> bool {
 }
 
 /// The questions, where they are typed, and the body.
-pub(crate) fn parted(input: &[u8]) -> Option<(Arc<Inquiry>, &[u8])> {
+pub(crate) fn parted(input: &[u8]) -> Option<(Arc<ProviderInput>, &[u8])> {
     let end = input.iter().position(|byte| *byte == b'\n')?;
     let questions = Json::parse(std::str::from_utf8(&input[..end]).ok()?).ok().filter(is_text)?;
     let draft = DecisionDraft {
@@ -58,7 +58,7 @@ pub(crate) fn parted(input: &[u8]) -> Option<(Arc<Inquiry>, &[u8])> {
         state: Some(Json::string("state")),
         ..DecisionDraft::default()
     };
-    let inquiry = draft.check().ok()?.inquiry;
-    inquiry.questions.typed.as_ref()?;
-    Some((inquiry, &input[end + 1..]))
+    let provider_input = draft.check().ok()?.provider_input;
+    provider_input.questions.typed.as_ref()?;
+    Some((provider_input, &input[end + 1..]))
 }

@@ -8,7 +8,7 @@ use adapters_provider::wire::WireCodec;
 use anyhow::{Context as _, Result, ensure};
 use api_actix::wires::dispatch::{Asked, Entry, Manner, Shape, read_bytes};
 use api_actix::wires::{BodyFault, Place, Refusal, gemini, openai, sglang, system_one};
-use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, Inquiry, InvalidDecision, StateForm};
+use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, InvalidDecision, ProviderInput, StateForm};
 use domain::json::Json;
 
 use crate::answers::{self, member, unique};
@@ -26,9 +26,9 @@ pub fn check(entry: Entry, wanted: Option<Shape>, body: &[u8]) -> Result<()> {
         Ok(Asked { draft, manner }) => match draft.check() {
             Err(fault) => refused(&fault),
             Ok(request) => {
-                goes_out(&request.inquiry)?;
-                stays_itself(&manner, &request.inquiry)?;
-                is_answered(&request.inquiry)
+                goes_out(&request.provider_input)?;
+                stays_itself(&manner, &request.provider_input)?;
+                is_answered(&request.provider_input)
             }
         },
     }
@@ -100,8 +100,8 @@ pub fn check_draft(input: &[u8]) -> Result<()> {
         Err(fault) => refused(&fault),
         Ok(request) => {
             ensure!(!request.model.is_empty(), "a request for no model");
-            goes_out(&request.inquiry)?;
-            is_answered(&request.inquiry)
+            goes_out(&request.provider_input)?;
+            is_answered(&request.provider_input)
         }
     }
 }
@@ -129,16 +129,16 @@ fn refused(fault: &InvalidDecision) -> Result<()> {
 }
 
 /// Each outbound wire writes it as JSON, or refuses it.
-pub(crate) fn goes_out(inquiry: &Arc<Inquiry>) -> Result<()> {
+pub(crate) fn goes_out(provider_input: &Arc<ProviderInput>) -> Result<()> {
     for codec in codecs::ALL {
-        goes_out_by(codec, inquiry).with_context(|| format!("written by {}", codec.wire().as_str()))?;
+        goes_out_by(codec, provider_input).with_context(|| format!("written by {}", codec.wire().as_str()))?;
     }
-    chat::goes_out(inquiry).context("written for a chat model")
+    chat::goes_out(provider_input).context("written for a chat model")
 }
 
-fn goes_out_by(codec: &dyn WireCodec, inquiry: &Arc<Inquiry>) -> Result<()> {
-    let division = divide(inquiry);
-    let asked = if codec.refuses_single_outcomes() { division.asked } else { Some(Arc::clone(inquiry)) };
+fn goes_out_by(codec: &dyn WireCodec, provider_input: &Arc<ProviderInput>) -> Result<()> {
+    let division = divide(provider_input);
+    let asked = if codec.refuses_single_outcomes() { division.asked } else { Some(Arc::clone(provider_input)) };
     let Some(asked) = asked else { return Ok(()) };
     let Ok(payload) = codec.write("upstream/model", &asked) else { return Ok(()) };
     let bytes = payload.to_bytes();
@@ -159,20 +159,20 @@ fn goes_out_by(codec: &dyn WireCodec, inquiry: &Arc<Inquiry>) -> Result<()> {
 
 /// What came in by a wire and goes out by the same wire comes in again. The first time the wire may fold it (what it
 /// writes as text comes back as text); what was folded once stays as it is.
-fn stays_itself(manner: &Manner, inquiry: &Arc<Inquiry>) -> Result<()> {
-    let Some(once) = there_and_back(manner.shape(), inquiry)? else { return Ok(()) };
+fn stays_itself(manner: &Manner, provider_input: &Arc<ProviderInput>) -> Result<()> {
+    let Some(once) = there_and_back(manner.shape(), provider_input)? else { return Ok(()) };
     let Some(twice) = there_and_back(manner.shape(), &once)? else { return Ok(()) };
     ensure!(once == twice, "it comes back as something else each time");
     Ok(())
 }
 
 /// Out by a wire and in by the same; `None` where the wire cannot carry it.
-fn there_and_back(form: Shape, inquiry: &Arc<Inquiry>) -> Result<Option<Arc<Inquiry>>> {
-    if let Attachments::Assets(_) = inquiry.attachments {
+fn there_and_back(form: Shape, provider_input: &Arc<ProviderInput>) -> Result<Option<Arc<ProviderInput>>> {
+    if let Attachments::Assets(_) = provider_input.attachments {
         // They may go as parts of their own; forms are read by another target.
         return Ok(None);
     }
-    let Ok(out) = codecs::of_shape(form).write("upstream/model", inquiry) else { return Ok(None) };
+    let Ok(out) = codecs::of_shape(form).write("upstream/model", provider_input) else { return Ok(None) };
     let entry = match form {
         Shape::SystemOne => Entry::Contract,
         Shape::Gemini => Entry::Gemini,
@@ -185,14 +185,14 @@ fn there_and_back(form: Shape, inquiry: &Arc<Inquiry>) -> Result<Option<Arc<Inqu
         Err((_, fault)) => return Err(fault).context("its own wire does not take it back"),
     };
     ensure!(back.manner.shape() == form, "it comes back by another wire");
-    Ok(Some(back.draft.check().context("it does not come back as a request")?.inquiry))
+    Ok(Some(back.draft.check().context("it does not come back as a request")?.provider_input))
 }
 
 /// Answers can be given to it by every inbound wire.
-pub(crate) fn is_answered(inquiry: &Arc<Inquiry>) -> Result<()> {
-    let Some(questions) = &inquiry.questions.typed else { return Ok(()) };
+pub(crate) fn is_answered(provider_input: &Arc<ProviderInput>) -> Result<()> {
+    let Some(questions) = &provider_input.questions.typed else { return Ok(()) };
     let made = answers::made(questions);
-    let checked = Answers::check(&inquiry.questions, &made, answers::RULES);
+    let checked = Answers::check(&provider_input.questions, &made, answers::RULES);
     let checked = checked.map_err(anyhow::Error::msg).context("good answers are not believed")?;
-    answers::hold(inquiry, &checked, answers::RULES)
+    answers::hold(provider_input, &checked, answers::RULES)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use crate::mutation::mutated;
+use crate::mutation::{mutated, mutated_bytes};
 use crate::random::Random;
 use crate::seeds;
 use crate::targets::Target;
@@ -37,7 +37,8 @@ pub fn run(target: &Target, folder: &Path, seed: u64, goes_on: impl Fn(u64) -> b
     let mut tried = 0;
     while goes_on(tried) {
         tried += 1;
-        let input = mutated(random.pick(&kept).context("no seeds")?, random.next());
+        let from = random.pick(&kept).context("no seeds")?;
+        let input = if target.reads_text() { mutated(from, random.next()) } else { mutated_bytes(from, random.next()) };
         if input.len() > MAX_BYTES {
             continue;
         }

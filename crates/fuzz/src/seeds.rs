@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use adapters_provider::canonical::divide;
 use anyhow::Result;
-use domain::decision::{Answers, Inquiry};
+use domain::decision::{Answers, ProviderInput};
 use domain::json::Json;
 
 use crate::answers::{self, member};
 use crate::targets::Target;
-use crate::{codecs, golden};
+use crate::{codecs, golden, journal};
 
 /// Bodies of every wire that no golden file has.
 const BODIES: &[&str] = &[
@@ -32,6 +32,9 @@ pub fn of(target: &Target) -> Result<Vec<Vec<u8>>> {
         Some(("request", "multipart")) => Ok(forms()),
         Some(("request", "packed")) => Ok(packed()),
         Some(("answer", _)) => answers(),
+        Some(("journal", "entry")) => journal::entries(),
+        #[cfg(fuzzing)]
+        Some(("journal", "segments")) => Ok(crate::segments::seeds()),
         _ => bodies(),
     }
 }
@@ -51,10 +54,10 @@ pub fn write(target: &Target, folder: &Path) -> Result<()> {
 /// Requests by every wire: as callers wrote them, and as the outbound wires write them.
 fn bodies() -> Result<Vec<Vec<u8>>> {
     let mut bodies: Vec<Vec<u8>> = BODIES.iter().map(|body| body.as_bytes().to_vec()).collect();
-    for (_, caller, inquiry) in callers()? {
+    for (_, caller, provider_input) in callers()? {
         bodies.push(caller.into_bytes());
         for codec in codecs::ALL {
-            bodies.extend(codec.write("m", &inquiry).ok().map(|payload| payload.to_bytes().to_vec()));
+            bodies.extend(codec.write("m", &provider_input).ok().map(|payload| payload.to_bytes().to_vec()));
         }
     }
     bodies.sort();
@@ -65,15 +68,15 @@ fn bodies() -> Result<Vec<Vec<u8>>> {
 /// A line of questions and an answer: as providers gave them, and as the inbound wires write them.
 fn answers() -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
-    for (given, _, inquiry) in callers()? {
-        let Some(asked) = divide(&inquiry).asked else { continue };
-        let line = |inquiry: &Inquiry, body: &[u8]| {
-            let mut input = one_line(inquiry.questions.json.text()).into_bytes();
+    for (given, _, provider_input) in callers()? {
+        let Some(asked) = divide(&provider_input).asked else { continue };
+        let line = |provider_input: &ProviderInput, body: &[u8]| {
+            let mut input = one_line(provider_input.questions.json.text()).into_bytes();
             input.push(b'\n');
             input.extend(body);
             input
         };
-        found.extend(given.iter().map(|body| line(&inquiry, body)));
+        found.extend(given.iter().map(|body| line(&provider_input, body)));
         let Some(typed) = &asked.questions.typed else { continue };
         let made = answers::made(typed);
         let Ok(checked) = Answers::check(&asked.questions, &made, answers::RULES) else { continue };
@@ -118,7 +121,7 @@ fn packed() -> Vec<Vec<u8>> {
     vec![[b"g", GZIP].concat(), [b"z", ZSTD].concat(), b"i{}".to_vec()]
 }
 
-type Called = (Vec<Vec<u8>>, String, Arc<Inquiry>);
+type Called = (Vec<Vec<u8>>, String, Arc<ProviderInput>);
 
 /// The golden requests, read, with the answers that were given to them.
 fn callers() -> Result<Vec<Called>> {
@@ -135,7 +138,7 @@ fn callers() -> Result<Vec<Called>> {
             ..Default::default()
         };
         if let Ok(request) = draft.check() {
-            callers.push((answers, caller, request.inquiry));
+            callers.push((answers, caller, request.provider_input));
         }
     }
     Ok(callers)

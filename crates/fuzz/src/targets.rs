@@ -3,7 +3,7 @@
 use anyhow::Result;
 use api_actix::wires::dispatch::{Entry, Shape};
 
-use crate::{chat, codecs, filters, planted, readers, requests};
+use crate::{chat, codecs, filters, journal, planted, readers, requests};
 
 /// One target: what is given bytes and must hold of all of them.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,13 @@ pub struct Target {
     pub name: &'static str,
     /// Fails where something does not hold; never panics on bytes that are merely bad.
     pub check: fn(&[u8]) -> Result<()>,
+}
+
+impl Target {
+    /// True where inputs are text, most of it JSON.
+    pub fn reads_text(&self) -> bool {
+        !self.name.starts_with("journal-")
+    }
 }
 
 /// Every target.
@@ -45,6 +52,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "answer-gemini", check: |input| readers::check(&codecs::GEMINI, input) },
     Target { name: "answer-sglang", check: |input| readers::check(&codecs::SGLANG, input) },
     Target { name: "answer-chat", check: chat::check },
+    Target { name: "journal-entry", check: journal::check_entry },
+    #[cfg(fuzzing)]
+    Target { name: "journal-segments", check: crate::segments::check },
 ];
 
 /// The target with a planted fault; it is not in the list.

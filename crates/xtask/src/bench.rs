@@ -20,9 +20,9 @@ pub struct Options {
     /// One JSON document instead of the table.
     #[arg(long)]
     json: bool,
-    /// Build with the profile that is shipped (fat LTO, one unit) instead of `release`.
+    /// Build with the profile `release` instead of the one that is shipped: built sooner, a third more instructions an answer.
     #[arg(long)]
-    dist: bool,
+    release: bool,
     /// Measure only these parts.
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Options {
 
 /// Builds and measures.
 pub fn run(options: &Options) -> Result<()> {
-    let profile = if options.dist { "dist" } else { "release" };
+    let profile = if options.release { "release" } else { "dist" };
     step::run(&mut step::cargo(&["build", "--profile", profile, "--package", "tollgate", "--package", "bench"]))?;
     let folder = workspace::target().join(profile);
     let binary = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));

@@ -10,7 +10,7 @@ pub const WRITE: &str = "TOLLGATE_WRITE_GOLDEN";
 
 /// The tests that have golden files: package, target, filter.
 const WRITERS: [(&str, &[&str], &str); 4] = [
-    ("domain", &["--lib"], "observability::otlp"),
+    ("adapters-broadcast", &["--lib"], "otlp"),
     ("adapters-provider", &["--test", "golden"], ""),
     ("api-actix", &["--lib"], "openapi"),
     ("api-actix", &["--test", "wires"], ""),

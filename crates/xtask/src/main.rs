@@ -7,6 +7,7 @@ mod deny;
 mod fuzz;
 mod golden;
 mod links;
+mod model;
 mod mutants;
 mod step;
 mod test;
@@ -43,6 +44,8 @@ enum Task {
     /// Plant faults into the modules that must not have any, and see whether a test fails for each; see
     /// docs/TESTING.md.
     Mutants(mutants::Options),
+    /// Try the orders of the threads of the ledger with a model checker.
+    Model,
     /// Check the relative links of the Markdown files.
     Links,
     /// Write the tables of characters that content filters fold, from the Unicode data of the crates in use.
@@ -63,6 +66,7 @@ fn main() -> Result<()> {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Golden => golden::run(),
         Task::Mutants(options) => mutants::run(&options),
+        Task::Model => model::run(),
         Task::Links => links::run(),
         Task::Unicode => unicode::run(),
     }

@@ -1,6 +1,10 @@
 //! Bodies that are no requests, and odd ones that are.
 
-use anyhow::{Result, ensure};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tollgate_tests::{Call, Report, decisions, raw};
 
 use crate::world::{QUESTIONS, World, body, body_with};
@@ -173,6 +177,22 @@ async fn a_body_over_the_limit_is_a_413_however_it_is_sent() -> Result<()> {
     let answer = raw(world.server.address(), &chunked).await?;
     ensure!(answer.starts_with("HTTP/1.1 413"), "{answer:.300}");
     ensure!(answer.contains("\"code\":413"), "{answer:.300}");
+
+    // A client that reads only once it has written everything, long after the answer.
+    let mut client = TcpStream::connect(world.server.address()).await?;
+    let head = format!(
+        "POST /api/v1/api/alpha/decisions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        large.len()
+    );
+    client.write_all(head.as_bytes()).await?;
+    for piece in large.as_bytes().chunks(1 << 20) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        client.write_all(piece).await.context("the connection was reset before the body's end")?;
+    }
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await?;
+    ensure!(answer.starts_with("HTTP/1.1 413") && answer.contains("\"code\":413"), "{answer:.300}");
 
     let hashes = format!(r#"{{"key_hashes":["{}"]}}"#, "a".repeat(9 << 20));
     let assign = Call::post("/api/v1/guardrails/x/assignments/keys").key(&world.management.secret).json(hashes);

@@ -18,7 +18,7 @@ const CALLERS: usize = 16;
 #[tokio::test]
 async fn a_hundred_deaths_under_load_lose_no_answer_and_double_none() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(2), CHEAP.to_owned())).await?;
-    let settings = "[limits]\nrequest_timeout_ms = 4000\n[money]\nreservation_lease_ms = 5000\n";
+    let settings = "[limits]\nrequest_timeout_ms = 4000\n";
     let toml = format!("{settings}{}", providers_toml(&alpha.base_url(), &alpha.base_url(), 3_500));
     let mut instance = Instance::new(&toml)?;
     instance.set_env("ALPHA_API_KEY", "alpha-secret-0001");
@@ -58,14 +58,8 @@ async fn a_hundred_deaths_under_load_lose_no_answer_and_double_none() -> Result<
     // What dead processes had reserved comes to an end by itself.
     let server = instance.serve().await?;
     let hand = SecondHand::open(&instance.database()).await?;
-    for _ in 0..300 {
-        if hand.number("SELECT COUNT(*) FROM reservations").await? == 0 {
-            break;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-    ensure!(hand.number("SELECT COUNT(*) FROM reservations").await? == 0, "dead processes still hold money");
-    let held = hand.number("SELECT COALESCE(SUM(reserved_pico), 0) FROM spend_counters").await?;
+    ensure!(hand.number("SELECT COUNT(*) FROM allowances").await? == 0, "dead processes still hold money");
+    let held = hand.number("SELECT COALESCE(SUM(allotted_pico), 0) FROM spend_counters").await?;
     ensure!(held == 0, "{held} picodollars are reserved by nobody");
     hand.close().await?;
 

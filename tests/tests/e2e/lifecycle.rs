@@ -61,7 +61,7 @@ async fn a_stop_finishes_what_is_in_flight_and_exits_with_0() -> Result<()> {
 
 #[tokio::test]
 async fn an_idle_server_stops_soon_although_connections_are_open() -> Result<()> {
-    let World { server, .. } = World::start("").await?;
+    let World { instance: _instance, server, .. } = World::start("").await?;
     let _idle = tokio::net::TcpStream::connect(server.address()).await?;
     let stopped = tokio::time::timeout(Duration::from_secs(20), server.stop()).await;
     stopped.context("an idle connection keeps it alive")?
@@ -69,7 +69,7 @@ async fn an_idle_server_stops_soon_although_connections_are_open() -> Result<()>
 
 #[tokio::test]
 async fn an_interrupt_stops_it_as_well() -> Result<()> {
-    let World { server, .. } = World::start("").await?;
+    let World { instance: _instance, server, .. } = World::start("").await?;
     server.interrupt().await?;
     let status = server.ended().await?;
     ensure!(status.code() == Some(0), "{status}");

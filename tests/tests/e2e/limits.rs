@@ -6,8 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tollgate_tests::{Behaviour, Instance, Key, Reply, SecondHand, Server, Upstream, decisions};
 
+use crate::stores::unavailable;
 use crate::world::{World, body, providers_toml};
 
 /// What each answer costs: 100 tokens at 0.000000042 USD.
@@ -24,10 +26,10 @@ pub async fn world(latency: Duration, more: &str) -> Result<(World, Upstream)> {
     Ok((World::start(&toml).await?, alpha))
 }
 
-/// Spent and reserved of an account for ever, read at one moment.
+/// Spent and allotted of an account for ever, read at one moment.
 async fn books(hand: &SecondHand, scope: &str, subject: &str) -> Result<i64> {
     let sum = format!(
-        "SELECT COALESCE(SUM(spent_pico + reserved_pico), 0) FROM spend_counters \
+        "SELECT COALESCE(SUM(spent_pico + allotted_pico), 0) FROM spend_counters \
          WHERE scope = '{scope}' AND subject = '{subject}' AND interval = 'total'"
     );
     hand.number(&sum).await
@@ -59,6 +61,9 @@ async fn rush(servers: &[&Server], key: &Key, callers: usize, patience: usize) -
                 let reply = call.send(address).await?;
                 if reply.status == 200 {
                     (answered, refused) = (answered + 1, 0);
+                } else if reply.status == 503 {
+                    // On a busy machine a process may be too slow to say what it has free.
+                    unavailable(&reply)?;
                 } else {
                     reply.envelope(402)?;
                     refused += 1;
@@ -125,7 +130,12 @@ async fn credit_holds_over_processes_and_more_of_it_lets_callers_go_on() -> Resu
     ensure!(refused["error"]["metadata"]["scope"] == "workspace", "{refused}");
     ensure!(refused["error"]["message"].as_str().is_some_and(|text| text.contains("credit")), "{refused}");
     world.instance.json(&["workspace", "credit", "--add-usd", "0.0001"]).await?;
-    world.server.decide(&world.inference.secret, body("acme/alone")).await?.ok()?;
+    // In force within a second; a refusal is repeated for a moment.
+    let began = Instant::now();
+    while let Err(error) = world.server.decide(&world.inference.secret, body("acme/alone")).await?.ok() {
+        ensure!(began.elapsed() < Duration::from_secs(1), "{error}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     ensure_it_adds_up(&world.instance).await?;
     hand.close().await
 }
@@ -199,17 +209,19 @@ async fn a_caller_that_leaves_and_a_provider_that_fails_are_charged_and_nothing_
     world.server.send(&call).await?.envelope(502)?;
     let hand = SecondHand::open(&world.instance.database()).await?;
     for _ in 0..100 {
-        if hand.number("SELECT COUNT(*) FROM reservations").await? == 0 {
+        if hand.number("SELECT COUNT(*) FROM usage_records").await? == 3 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    ensure!(hand.number("SELECT COUNT(*) FROM reservations").await? == 0, "something stays reserved");
     let listed = world.instance.json(&["usage", "list", "--key", &key.hash]).await?;
     let outcomes: Vec<&str> = crate::costs::rows(&listed)?.iter().filter_map(|row| row["outcome"].as_str()).collect();
     ensure!(outcomes.len() == 3 && outcomes.contains(&"cancelled"), "{listed}");
     ensure!(spent(&hand, "key", &key.hash).await? > 0, "what was sent is charged");
     ensure_it_adds_up(&world.instance).await?;
+    world.server.stop().await?;
+    let allotted = hand.number("SELECT COALESCE(SUM(allotted_pico), 0) FROM spend_counters").await?;
+    ensure!(allotted == 0, "{allotted} picodollars stay reserved");
     hand.close().await
 }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use tollgate_tests::{Behaviour, Call, Upstream};
 
 use crate::stores::unavailable;
-use crate::world::{ANSWER, World, body};
+use crate::world::{ANSWER, World, body, providers_toml};
 
 /// How long a change of the files may go unnoticed, and as much for a busy machine.
 const NOTICED: Duration = Duration::from_secs(2);
@@ -89,7 +89,8 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
 #[tokio::test]
 async fn requests_are_unavailable_while_database_file_is_removed_or_replaced() -> Result<()> {
     let alpha = Upstream::start(Behaviour::json(ANSWER)).await?;
-    let world = World::with_providers(&alpha, &alpha, 5_000).await?;
+    let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
+    let world = World::start(&format!("[keys]\nmax_stale_ms = 0\n{providers}")).await?;
     let id = world.instance.put("sess_a", "a", b"content").await?;
     let decide = tollgate_tests::decisions(&world.inference.secret, body("acme/alone"));
     let promote = tollgate_tests::promotion(&world.inference.secret, "sess_a", &id);

@@ -24,7 +24,7 @@ async fn until(world: &World, call: &Call, status: u16) -> Result<Reply> {
 
 #[tokio::test]
 async fn where_it_cannot_be_known_whether_a_key_still_stands_nobody_is_let_in_or_called_a_stranger() -> Result<()> {
-    let world = World::start("").await?;
+    let world = World::start("[keys]\nmax_stale_ms = 0\n").await?;
     let known = Call::get("/api/v1/models/count").key(&world.inference.secret);
     let stranger = Call::get("/api/v1/models/count").key(&format!("sk-tg-v1-{}", "0".repeat(64)));
     world.server.send(&known).await?.ok()?;

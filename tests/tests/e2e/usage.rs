@@ -127,6 +127,8 @@ async fn commands_escape_control_characters_and_json_keeps_the_value() -> Result
 async fn a_table_of_more_records_than_a_page_is_whole() -> Result<()> {
     let world = World::start("").await?;
     world.decide(body("sandbox/decider")).await?;
+    // The command waits until the server has folded the charge.
+    ensure!(csv(&world.instance, &[]).await?.len() == 2);
     let database = SecondHand::open(&world.instance.database()).await?;
     let mut script = String::from("BEGIN; CREATE TEMP TABLE one AS SELECT * FROM usage_records LIMIT 1;");
     for number in 0..2_500 {
@@ -134,7 +136,7 @@ async fn a_table_of_more_records_than_a_page_is_whole() -> Result<()> {
         let at = number / 7;
         write!(
             script,
-            "UPDATE one SET id = 'gen-dec-more-{number}', created_at = created_at + {at} % 2;\
+            "UPDATE one SET id = CAST('gen-dec-more-no-{number}' AS BLOB), created_at = created_at + {at} % 2;\
              INSERT INTO usage_records SELECT * FROM one;"
         )?;
     }

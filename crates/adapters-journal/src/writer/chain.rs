@@ -9,6 +9,7 @@ use std::time::Duration;
 use domain::system::Clock;
 
 use crate::disk::{Disk, SegmentFile};
+use crate::fault_points::reach;
 use crate::format::Origin;
 use crate::segment::{Segment, segment_path};
 use crate::tail::Place;
@@ -117,6 +118,7 @@ impl SegmentChain {
             let number = self.take_number();
             segments.create(number)?
         };
+        reach("rotating");
         let full = std::mem::replace(&mut self.current, next);
         if !std::mem::take(&mut self.is_current_failed) {
             self.unsynced.push(full.file);
@@ -138,19 +140,24 @@ impl SegmentChain {
         self.is_current_failed = true;
     }
 
-    /// The paths of full segments with nothing from `keep_from` on that were full before `full_before`.
+    /// The paths of full segments with nothing from `keep_from` on that were full before `full_before`, or that are more
+    /// than the `max_full` newest.
     pub(super) fn take_removable(
         &mut self,
         first_unfolded: Option<u64>,
         keep_from: u64,
-        full_before: Duration,
+        (full_before, max_full): (Option<Duration>, usize),
         segments: &Segments,
     ) -> Vec<PathBuf> {
         let first_unfolded = first_unfolded.unwrap_or(self.current.number);
         let mut paths = Vec::new();
-        while let Some(full) = self.full.pop_front_if(|full| {
-            full.number < first_unfolded && full.last_sequence < keep_from && full.since <= full_before
-        }) {
+        loop {
+            let too_many = self.full.len() > max_full;
+            let removable = |full: &mut FullSegment| {
+                let is_over = full.number < first_unfolded && full.last_sequence < keep_from;
+                is_over && (too_many || full_before.is_some_and(|before| full.since <= before))
+            };
+            let Some(full) = self.full.pop_front_if(removable) else { break };
             paths.push(segment_path(&segments.folder, full.number));
         }
         paths

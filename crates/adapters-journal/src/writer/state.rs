@@ -99,13 +99,13 @@ impl State {
         self.write_pending(segments)
     }
 
-    /// The paths of segments that may be removed.
+    /// The paths of segments that may be removed: those that were full before a time, or are more than so many.
     pub(super) fn take_removable(
         &mut self,
         keep_from: u64,
-        full_before: Duration,
+        kept: (Option<Duration>, usize),
         segments: &Segments,
     ) -> Vec<PathBuf> {
-        self.chain.take_removable(self.tail.first_segment(), keep_from, full_before, segments)
+        self.chain.take_removable(self.tail.first_segment(), keep_from, kept, segments)
     }
 }

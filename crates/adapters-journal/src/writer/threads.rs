@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use super::Shared;
@@ -15,16 +15,25 @@ pub(super) struct Threads {
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,
     handles: Vec<JoinHandle<()>>,
+    syncs: Option<Thread>,
 }
 
 impl Threads {
     pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Self> {
-        let mut threads = Self { shared: Arc::clone(shared), stop: Arc::default(), handles: Vec::new() };
+        let mut threads = Self { shared: Arc::clone(shared), stop: Arc::default(), handles: Vec::new(), syncs: None };
         threads.spawn("journal-segments", allocate_segments)?;
         if let Some(interval) = shared.settings.sync_interval {
             threads.spawn("journal-sync", move |shared, stop| sync_at_interval(shared, stop, interval))?;
+            threads.syncs = threads.handles.last().map(|handle| handle.thread().clone());
         }
         Ok(threads)
+    }
+
+    /// Ends the pause between two syncs.
+    pub(super) fn request_sync(&self) {
+        if let Some(thread) = &self.syncs {
+            thread.unpark();
+        }
     }
 
     fn spawn(&mut self, name: &str, run: impl FnOnce(&Shared, &AtomicBool) + Send + 'static) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use domain::decision::{Inquiry, Question, QuestionKind};
+use domain::decision::{ProviderInput, Question, QuestionKind};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
 
@@ -33,40 +33,40 @@ pub fn answer_alone(question: &Question, confidence: ConfidenceSource) -> Option
     }
 }
 
-/// An inquiry without the questions that are answered here.
+/// A provider input without the questions that are answered here.
 #[derive(Debug, Clone)]
 pub struct Division {
     /// What is left to ask; `None` is nothing.
-    pub asked: Option<Arc<Inquiry>>,
+    pub asked: Option<Arc<ProviderInput>>,
     /// True where something is answered here.
     pub divided: bool,
 }
 
 /// Takes the questions of a single outcome out. Opaque questions stay as they are.
-pub fn divide(inquiry: &Arc<Inquiry>) -> Division {
-    match left_to_ask(inquiry) {
-        Some(Cow::Borrowed(_)) => Division { asked: Some(Arc::clone(inquiry)), divided: false },
+pub fn divide(provider_input: &Arc<ProviderInput>) -> Division {
+    match left_to_ask(provider_input) {
+        Some(Cow::Borrowed(_)) => Division { asked: Some(Arc::clone(provider_input)), divided: false },
         Some(Cow::Owned(rest)) => Division { asked: Some(Arc::new(rest)), divided: true },
         None => Division { asked: None, divided: true },
     }
 }
 
-/// What of an inquiry is asked by a wire that takes no question of a single outcome; `None` is nothing.
-pub(crate) fn left_to_ask(inquiry: &Inquiry) -> Option<Cow<'_, Inquiry>> {
-    let typed = inquiry.questions.typed.as_deref().unwrap_or_default();
+/// The questions that a wire is asked which takes none with a single outcome; `None` where no question is left.
+pub(crate) fn left_to_ask(provider_input: &ProviderInput) -> Option<Cow<'_, ProviderInput>> {
+    let typed = provider_input.questions.typed.as_deref().unwrap_or_default();
     if !typed.iter().any(has_single_outcome) {
-        return Some(Cow::Borrowed(inquiry));
+        return Some(Cow::Borrowed(provider_input));
     }
     let rest: Vec<Question> = typed.iter().filter(|question| !has_single_outcome(question)).cloned().collect();
-    (!rest.is_empty()).then(|| Cow::Owned(inquiry.with_questions(rest)))
+    (!rest.is_empty()).then(|| Cow::Owned(provider_input.with_questions(rest)))
 }
 
 impl Division {
-    /// The answers to the whole inquiry in the order of its questions: those from here, and in between those that
+    /// The answers to the whole provider input in the order of its questions: those from here, and in between those that
     /// the provider gave, as they came. What is asked and was not answered is left out, for the check to find.
-    pub fn join(inquiry: &Inquiry, given: Option<&Json>, confidence: ConfidenceSource) -> Json {
+    pub fn join(provider_input: &ProviderInput, given: Option<&Json>, confidence: ConfidenceSource) -> Json {
         let mut given = given.and_then(Json::members).unwrap_or_default().into_iter();
-        let typed = inquiry.questions.typed.as_deref().unwrap_or_default();
+        let typed = provider_input.questions.typed.as_deref().unwrap_or_default();
         let mut answers = Vec::with_capacity(typed.len());
         for question in typed {
             match answer_alone(question, confidence) {

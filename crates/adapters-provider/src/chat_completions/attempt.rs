@@ -1,4 +1,4 @@
-//! One attempt: the questions of an inquiry by one method or the other.
+//! One attempt: the questions of a provider input by one method or the other.
 
 use domain::decision::Question;
 use domain::json::Json;

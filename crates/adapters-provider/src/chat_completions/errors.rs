@@ -5,11 +5,11 @@
 //! read, and not in what it repeats of the request. None of its text is kept.
 
 use domain::routing::{AttemptFailure, AttemptFailureKind};
-use serde_json::value::RawValue;
 
 use super::members::Member;
 use crate::http::ErrorMeaning;
 use crate::wire::{Object, as_text, elements, number, string};
+use domain::json::JsonText;
 
 /// Bytes that are searched of each text.
 const SEARCHED_BYTES: usize = 4096;
@@ -100,7 +100,7 @@ pub fn objection(body: &[u8]) -> Option<Objection> {
 }
 
 /// A sentence, or an array of faults with their places and sentences.
-fn faults(detail: &RawValue) -> Vec<String> {
+fn faults(detail: JsonText<'_>) -> Vec<String> {
     if let Some(text) = string(detail) {
         return vec![text];
     }

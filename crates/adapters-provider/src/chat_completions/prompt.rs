@@ -5,7 +5,7 @@
 //! message says that it is data. Questions and options are escaped likewise. The document comes first and is the same
 //! in all calls of a request, so that a server that caches prompts reads it once.
 
-use domain::decision::{Inquiry, Question, QuestionKind};
+use domain::decision::{ProviderInput, Question, QuestionKind};
 use domain::json::Json;
 
 use super::labels::Labels;
@@ -38,9 +38,9 @@ const STATED: &str = "For every question judge how probable each of its options 
 pub struct Document(String);
 
 impl Document {
-    /// That of an inquiry; empty where it has no state.
-    pub fn of(inquiry: &Inquiry) -> Self {
-        let state = inquiry.state.as_ref().map(text).unwrap_or_default();
+    /// That of a provider input; empty where it has no state.
+    pub fn of(provider_input: &ProviderInput) -> Self {
+        let state = provider_input.state.as_ref().map(text).unwrap_or_default();
         Self(format!("<document>\n{}\n</document>", escaped(&state)))
     }
 

@@ -1,7 +1,7 @@
 //! A chat model as a provider of decisions.
 
 use async_trait::async_trait;
-use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, ReportedUsage};
+use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, ReportedUsage};
 use domain::routing::{AttemptFailure, Endpoint, Wire};
 use tokio::time::Instant;
 
@@ -50,13 +50,13 @@ impl DecisionProvider for ChatCompletionsProvider {
         )
     )]
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
-        request::check(&call.inquiry)?;
+        request::check(&call.provider_input)?;
         let confidence = call.endpoint.confidence;
-        let division = divide(&call.inquiry);
+        let division = divide(&call.provider_input);
         let Some(asked) = &division.asked else {
             let usage = Some(ReportedUsage { input_tokens: 0, output_tokens: 0 });
             return Ok(ProviderAnswer {
-                answers: Division::join(&call.inquiry, None, confidence),
+                answers: Division::join(&call.provider_input, None, confidence),
                 usage,
                 sent_bytes: 0,
             });
@@ -69,7 +69,7 @@ impl DecisionProvider for ChatCompletionsProvider {
         let made = made.map_err(|failure| tally.failure(failure))?;
         let answers = in_order(questions.iter().map(|question| question.name.as_str()).zip(&made));
         let answers =
-            if division.divided { Division::join(&call.inquiry, Some(&answers), confidence) } else { answers };
+            if division.divided { Division::join(&call.provider_input, Some(&answers), confidence) } else { answers };
         let usage = match tally.used() {
             Used::Reported(usage) => Some(usage),
             Used::Nothing | Used::Unknown => None,
@@ -79,9 +79,11 @@ impl DecisionProvider for ChatCompletionsProvider {
 
     /// All calls that the method may need by what is known of the model, each as long as it can be, and those that are
     /// made again because the server objects to a member.
-    fn outbound_bytes(&self, endpoint: &Endpoint, inquiry: &Inquiry) -> u64 {
+    fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
         // What cannot be put into a prompt is not sent.
-        let Some(asked) = request::check(inquiry).ok().and_then(|_| left_to_ask(inquiry)) else { return 0 };
+        let Some(asked) = request::check(provider_input).ok().and_then(|_| left_to_ask(provider_input)) else {
+            return 0;
+        };
         let bound = Bound {
             model: self.model_in.in_body(&endpoint.upstream_model),
             chat: endpoint.chat,

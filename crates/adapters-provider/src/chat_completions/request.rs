@@ -1,6 +1,6 @@
 //! Prompts -> request bodies.
 
-use domain::decision::{Attachments, Inquiry, Question, QuestionKind, QuestionType};
+use domain::decision::{Attachments, ProviderInput, Question, QuestionKind, QuestionType};
 use domain::json::Json;
 
 use super::members::{Member, Members};
@@ -28,9 +28,9 @@ pub enum Wanted {
 ///
 /// # Errors
 /// What cannot be put into a prompt.
-pub fn check(inquiry: &Inquiry) -> Result<&[Question], Uncarried> {
-    let typed = inquiry.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
-    if inquiry.attachments != Attachments::None {
+pub fn check(provider_input: &ProviderInput) -> Result<&[Question], Uncarried> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+    if provider_input.attachments != Attachments::None {
         return Err(Uncarried::Attachments);
     }
     let has_box = typed.iter().any(|question| question.kind == QuestionKind::Box);

@@ -1,10 +1,10 @@
 //! Answer body -> what the model said.
 
 use domain::decision::ReportedUsage;
-use serde_json::value::RawValue;
 
 use super::logprobs::TokenProbability;
 use crate::wire::{BadAnswer, MalformedAnswer, Object, UsageNames, as_text, elements, number, string, usage};
+use domain::json::JsonText;
 
 /// What the wire calls its token counts.
 const USAGE: UsageNames = UsageNames { input: "prompt_tokens", output: "completion_tokens" };
@@ -39,7 +39,7 @@ pub fn read(body: &[u8]) -> Result<Reply, BadAnswer> {
 
 fn reply(members: &Object<'_>, usage: Option<ReportedUsage>) -> Result<Reply, MalformedAnswer> {
     let choices = members.get("choices")?.and_then(elements).ok_or(MalformedAnswer::NoAnswers)?;
-    let choice = choices.first().and_then(|choice| Object::of(choice)).ok_or(MalformedAnswer::NoAnswers)?;
+    let choice = choices.first().and_then(|choice| Object::of(*choice)).ok_or(MalformedAnswer::NoAnswers)?;
     let message = choice.get("message")?.and_then(Object::of).ok_or(MalformedAnswer::NoAnswers)?;
     let says = |name| Ok(message.get(name)?.and_then(string).is_some_and(|text| !text.trim().is_empty()));
     let filtered = choice.get("finish_reason")?.and_then(string).as_deref() == Some("content_filter");
@@ -53,7 +53,7 @@ fn reply(members: &Object<'_>, usage: Option<ReportedUsage>) -> Result<Reply, Ma
 }
 
 /// A string, or the texts of an array of parts.
-fn content(content: &RawValue) -> Result<String, MalformedAnswer> {
+fn content(content: JsonText<'_>) -> Result<String, MalformedAnswer> {
     if let Some(text) = string(content) {
         return Ok(text);
     }
@@ -69,7 +69,7 @@ fn content(content: &RawValue) -> Result<String, MalformedAnswer> {
 
 /// `content[0].top_logprobs`, an array of tokens, or as older servers have it `top_logprobs[0]`, a map. `None` where
 /// there is neither.
-fn first_token(logprobs: &RawValue) -> Result<Option<Vec<TokenProbability>>, MalformedAnswer> {
+fn first_token(logprobs: JsonText<'_>) -> Result<Option<Vec<TokenProbability>>, MalformedAnswer> {
     let logprobs = Object::of(logprobs).ok_or(MalformedAnswer::NotOfItsForm)?;
     let first = |name| Ok(logprobs.get(name)?.and_then(elements).and_then(|all| all.first().copied()));
     let told = if let Some(token) = first("content")? {
@@ -77,7 +77,7 @@ fn first_token(logprobs: &RawValue) -> Result<Option<Vec<TokenProbability>>, Mal
         of_array(&token)?
     } else if let Some(map) = first("top_logprobs")? {
         let map = Object::of(map).ok_or(MalformedAnswer::NotOfItsForm)?;
-        let told = map.members().iter().map(|(token, value)| told(token.clone().into_owned(), value));
+        let told = map.members().iter().map(|(token, value)| told(token.clone().into_owned(), *value));
         let told: Result<Vec<_>, _> = told.collect();
         told?.into_iter().flatten().collect()
     } else {
@@ -109,7 +109,7 @@ fn of_array(token: &Object<'_>) -> Result<Vec<TokenProbability>, MalformedAnswer
     Ok(all)
 }
 
-fn told(token: String, value: &RawValue) -> Result<Option<TokenProbability>, MalformedAnswer> {
+fn told(token: String, value: JsonText<'_>) -> Result<Option<TokenProbability>, MalformedAnswer> {
     if value.get() == "null" {
         return Ok(None);
     }

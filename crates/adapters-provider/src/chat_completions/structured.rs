@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use domain::decision::{Question, QuestionKind};
-use serde_json::value::RawValue;
 
 use super::prompt::outcomes;
 use crate::wire::{MalformedAnswer, Object, as_text, is_null, number};
+use domain::json::JsonText;
 
 const NOT_STATED: MalformedAnswer = MalformedAnswer::Answer("its probabilities are not stated");
 const NO_PROBABILITY: MalformedAnswer = MalformedAnswer::Answer("what it states is no probability");
@@ -37,7 +37,7 @@ pub fn read(content: &str, questions: &[Question]) -> Result<Vec<Vec<f64>>, Malf
 
 /// What stands under each key, null being nothing; `None` where a key is there twice. There may be as many questions as a
 /// body holds, so they are not looked for one by one.
-fn by_key<'o>(object: &'o Object<'_>) -> HashMap<&'o str, Option<&'o RawValue>> {
+fn by_key<'o>(object: &'o Object<'_>) -> HashMap<&'o str, Option<JsonText<'o>>> {
     let mut stated = HashMap::with_capacity(object.members().len());
     for (key, value) in object.members() {
         stated.entry(&**key).and_modify(|value| *value = None).or_insert(Some(*value));
@@ -56,7 +56,7 @@ fn object(content: &str) -> Option<Object<'_>> {
 }
 
 /// Exactly the options that there are, each once.
-fn options(stated: &RawValue, count: usize) -> Result<Vec<f64>, MalformedAnswer> {
+fn options(stated: JsonText<'_>, count: usize) -> Result<Vec<f64>, MalformedAnswer> {
     let stated = Object::of(stated).ok_or(NOT_STATED)?;
     if stated.members().len() != count {
         return Err(MalformedAnswer::Answer("its distribution is not over what was asked"));
@@ -71,6 +71,6 @@ fn options(stated: &RawValue, count: usize) -> Result<Vec<f64>, MalformedAnswer>
     }
 }
 
-fn weight(value: &RawValue) -> Result<f64, MalformedAnswer> {
+fn weight(value: JsonText<'_>) -> Result<f64, MalformedAnswer> {
     number(value).map(|(_, number)| number).filter(|number| *number >= 0.0).ok_or(NO_PROBABILITY)
 }

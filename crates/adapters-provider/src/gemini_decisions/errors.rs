@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use domain::routing::AttemptFailureKind;
-use serde_json::value::RawValue;
 
 use crate::http::ErrorMeaning;
 use crate::wire::{Object, as_text, elements, string};
+use domain::json::JsonText;
 
 /// Nobody waits longer than this for one answer.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -18,7 +18,7 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     let error = Object::of(members.get("error").ok()??)?;
     let text = |object: &Object<'_>, name: &str| object.get(name).ok().flatten().and_then(string);
     let details = error.get("details").ok().flatten().and_then(elements).unwrap_or_default();
-    let details: Vec<Object<'_>> = details.into_iter().filter_map(|detail: &RawValue| Object::of(detail)).collect();
+    let details: Vec<Object<'_>> = details.into_iter().filter_map(|detail: JsonText<'_>| Object::of(detail)).collect();
     let named = text(&error, "status").unwrap_or_default();
     let meaning = |kind, retry_after, detail| Some(ErrorMeaning { kind, retry_after, detail });
     match (status, named.as_str()) {

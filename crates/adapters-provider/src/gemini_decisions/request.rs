@@ -1,6 +1,6 @@
 //! Canonical form -> request body.
 
-use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, QuestionType, StateForm};
+use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
 
 use crate::canonical::{instructions, is_blank, text, texts_of_parts};
@@ -17,20 +17,20 @@ const MAX_OUTCOMES: usize = 255;
 ///
 /// # Errors
 /// What the wire cannot carry.
-pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
-    let typed = inquiry.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
     if typed.len() > MAX_QUESTIONS {
         return Err(Uncarried::Questions(MAX_QUESTIONS));
     }
-    match (&inquiry.attachments, inquiry.state_form) {
+    match (&provider_input.attachments, provider_input.state_form) {
         (Attachments::None, _) | (Attachments::InState, StateForm::GeminiParts) => {}
         _ => return Err(Uncarried::Attachments),
     }
     let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
     let named = typed.iter().map(|question| question.name.as_str()).zip(questions.iter().map(Json::text));
     let questions = Json::object(named);
-    let input = match &inquiry.state {
-        Some(state) => input(state, inquiry.state_form),
+    let input = match &provider_input.state {
+        Some(state) => input(state, provider_input.state_form),
         None => Json::string(""),
     };
     Ok(body(model, &[("input", input.text()), ("questions", questions.text())]))

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use domain::decision::CallerPresence;
+use domain::decision::ClientConnection;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 use tokio::time::{Instant, sleep_until};
 
@@ -11,12 +11,12 @@ use tokio::time::{Instant, sleep_until};
 /// with it its connection or stream, so that the other side learns of it.
 pub(crate) async fn within<T>(
     timeout: Duration,
-    caller: &dyn CallerPresence,
+    caller: &dyn ClientConnection,
     work: impl Future<Output = Result<T, AttemptFailure>> + Send,
 ) -> Result<T, AttemptFailure> {
     tokio::select! {
         biased;
-        () = caller.left() => Err(AttemptFailure::new(AttemptFailureKind::CallerGone, "the caller left")),
+        () = caller.disconnected() => Err(AttemptFailure::new(AttemptFailureKind::CallerGone, "the caller left")),
         done = before_deadline(timeout, work) => done.unwrap_or_else(|| {
             Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "the provider did not answer in time"))
         }),
@@ -67,7 +67,7 @@ async fn expiry(deadline: Option<Instant>) {
 mod tests {
     use super::*;
     use async_trait::async_trait;
-    use domain::decision::StaysToTheEnd;
+    use domain::decision::NeverDisconnects;
     use std::future::{pending, ready};
     use std::io::Write;
     use tokio::io::AsyncReadExt;
@@ -76,8 +76,8 @@ mod tests {
     struct Gone;
 
     #[async_trait]
-    impl CallerPresence for Gone {
-        async fn left(&self) {}
+    impl ClientConnection for Gone {
+        async fn disconnected(&self) {}
     }
 
     #[tokio::test]
@@ -88,13 +88,13 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_takes_too_long_is_given_up() {
-        let end = within::<()>(Duration::from_millis(5), &StaysToTheEnd, pending()).await;
+        let end = within::<()>(Duration::from_millis(5), &NeverDisconnects, pending()).await;
         assert_eq!(end.unwrap_err().kind, AttemptFailureKind::TimedOut);
     }
 
     #[tokio::test]
     async fn work_that_is_done_counts_even_without_time() {
-        assert_eq!(within(Duration::ZERO, &StaysToTheEnd, ready(Ok(1))).await.unwrap(), 1);
+        assert_eq!(within(Duration::ZERO, &NeverDisconnects, ready(Ok(1))).await.unwrap(), 1);
     }
 
     /// Reads a byte in a task of its own, as connections are driven, and passes it on.
@@ -115,7 +115,7 @@ mod tests {
         let mut provider = listener.accept().unwrap().0;
         let answer =
             tokio::spawn(
-                async move { within(Duration::from_millis(200), &StaysToTheEnd, read_by_a_task(socket)).await },
+                async move { within(Duration::from_millis(200), &NeverDisconnects, read_by_a_task(socket)).await },
             );
         // So that the deadline runs and the socket is waited for.
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -127,7 +127,7 @@ mod tests {
     /// Nothing has arrived, so that the deadline holds soon after the pause.
     #[tokio::test]
     async fn deadline_that_passed_during_a_pause_holds_where_nothing_arrived() {
-        let waiting = tokio::spawn(within::<()>(Duration::from_millis(50), &StaysToTheEnd, pending()));
+        let waiting = tokio::spawn(within::<()>(Duration::from_millis(50), &NeverDisconnects, pending()));
         tokio::time::sleep(Duration::from_millis(5)).await;
         std::thread::sleep(Duration::from_millis(300));
         let end = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();

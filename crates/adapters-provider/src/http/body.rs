@@ -3,7 +3,6 @@
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 
 /// Why a body was not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,8 +13,8 @@ pub(super) enum BodyFault {
     Broken,
 }
 
-/// The whole body. What is announced as too long is not read at all; what turns out too long is dropped there.
-pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, BodyFault> {
+/// The whole body. The connection can be used again if it is returned. What is announced as too long is not read at all; what turns out too long is dropped there.
+pub(super) async fn read(body: &mut (impl Body<Data = Bytes> + Unpin), limit: usize) -> Result<Bytes, BodyFault> {
     let announced = body.size_hint();
     let limit_u64 = u64::try_from(limit).unwrap_or(u64::MAX);
     if announced.lower() > limit_u64 {

@@ -7,17 +7,15 @@ use bytes::Bytes;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::Scheme;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::capture_connection;
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 
 use super::body::{self, BodyFault};
-use super::call::CallConnection;
-use super::connector::proxies;
-use super::errors::{broken, from_call};
+use super::connector::{Connector, proxies};
+use super::errors::{CallError, broken};
+use super::exchange::{Answer, exchange};
+use super::origin::{Origin, Origins};
 use super::payload::{Payload, Sent};
-use super::pools::Pools;
 use super::retry_after::retry_after;
 use super::tls::Tls;
 use super::{Http2, HttpClientError, HttpClientSettings};
@@ -28,16 +26,21 @@ use super::{Http2, HttpClientError, HttpClientSettings};
 /// redirect is followed. Answers are taken uncompressed.
 #[derive(Clone)]
 pub struct HttpClient {
-    pools: Pools,
+    origins: Origins,
     tls: Tls,
     proxies: Arc<Matcher>,
     user_agent: HeaderValue,
     settings: Arc<HttpClientSettings>,
 }
 
-/// The headers of calls to one host.
+/// The origin of calls to one host, and their headers.
 #[derive(Clone)]
-pub(crate) struct Target(HeaderMap);
+pub(crate) struct Target {
+    origin: Arc<Origin>,
+    headers: HeaderMap,
+    /// The header that names the host over HTTP/1.1.
+    host: Option<HeaderValue>,
+}
 
 /// What an error that a provider answered means, where it says more than its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,13 +75,8 @@ impl HttpClient {
     pub(super) fn with_tls(settings: &HttpClientSettings, tls: Tls) -> Result<Self, HttpClientError> {
         let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| HttpClientError::UserAgent)?;
         let proxies = Arc::new(proxies(&settings.proxy)?);
-        Ok(Self {
-            pools: Pools::new(settings, &tls, &proxies),
-            tls,
-            proxies,
-            user_agent,
-            settings: Arc::new(settings.clone()),
-        })
+        let settings = Arc::new(settings.clone());
+        Ok(Self { origins: origins(&settings, &tls, &proxies), tls, proxies, user_agent, settings })
     }
 
     /// A client with its own pool and changed settings. It shares the certificate authorities, the proxies and the user
@@ -87,8 +85,8 @@ impl HttpClient {
     pub fn reconfigured(&self, change: impl FnOnce(&mut HttpClientSettings)) -> Self {
         let mut settings = (*self.settings).clone();
         change(&mut settings);
-        let pools = Pools::new(&settings, &self.tls, &self.proxies);
-        Self { pools, settings: Arc::new(settings), ..self.clone() }
+        let settings = Arc::new(settings);
+        Self { origins: origins(&settings, &self.tls, &self.proxies), settings, ..self.clone() }
     }
 
     /// False where no certificate authority is known, so that every `https://` call fails.
@@ -103,11 +101,12 @@ impl HttpClient {
         headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
         headers.insert(CONTENT_TYPE, Payload::JSON);
         let plain = uri.scheme() == Some(&Scheme::HTTP) && self.settings.http2 != Http2::PriorKnowledge;
-        // Where it is known that HTTP/1.1 will be spoken; elsewhere the pool adds it to each call that needs it.
+        let host = host(uri);
+        // HTTP/1.1 needs the header; a connection that may be HTTP/2 adds it to each call that needs it.
         if (plain || self.settings.http2 == Http2::Off)
-            && let Some(host) = host(uri)
+            && let Some(host) = &host
         {
-            headers.insert(HOST, host);
+            headers.insert(HOST, host.clone());
         }
         // In a tunnel the connector shows the credentials; a proxy that forwards reads them from the request.
         if plain
@@ -116,7 +115,7 @@ impl HttpClient {
         {
             headers.insert(PROXY_AUTHORIZATION, credentials.clone());
         }
-        Target(headers)
+        Target { origin: self.origins.of(uri), headers, host }
     }
 
     /// Posts a body and returns that of a 200 with JSON in it. Anything else is a failure; of errors the body is read
@@ -134,7 +133,7 @@ impl HttpClient {
             let detail = "https is not possible: no certificate authority is known; configure a file of them";
             return Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, detail));
         }
-        let mut headers = target.0.clone();
+        let mut headers = target.headers.clone();
         if *payload.media_type() != Payload::JSON {
             headers.insert(CONTENT_TYPE, payload.media_type().clone());
         }
@@ -143,36 +142,31 @@ impl HttpClient {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let mut connection = CallConnection::new(capture_connection(&mut request), sent.deadline());
-        let answered = connection.observe(self.pools.own().request(request)).await;
-        let answer = answered.map_err(|error| match connection.violation() {
-            Some(violation) => broken(&violation.to_string()),
-            None => from_call(&error),
-        })?;
-        let _body = connection.begin_body();
-        let status = answer.status().as_u16();
+        let answer = exchange(&target.origin, request, target.host.as_ref(), sent.deadline())
+            .await
+            .map_err(CallError::into_failure)?;
+        let status = answer.status;
         if status != 200 {
             tracing::debug!(status, "a provider answered with a failure");
             return Err(failure(answer, read_error).await);
         }
-        self.read(answer, &connection)
-            .await
-            .map_err(|detail| AttemptFailure { upstream_status: Some(status), ..broken(detail) })
+        self.read(answer).await.map_err(|detail| AttemptFailure { upstream_status: Some(status), ..broken(detail) })
     }
 
-    async fn read(&self, answer: Response<Incoming>, connection: &CallConnection) -> Result<Bytes, &'static str> {
-        if !is_json(answer.headers()) {
+    async fn read(&self, mut answer: Answer) -> Result<Bytes, &'static str> {
+        if !is_json(&answer.headers) {
             // A peer that answers like this is not trusted with another request.
-            connection.retire();
+            answer.body.retire();
             return Err("the provider's answer is not JSON");
         }
-        match body::read(answer.into_body(), self.settings.max_answer_bytes).await {
+        match body::read(&mut answer.body, self.settings.max_answer_bytes).await {
             Ok(body) => {
+                answer.body.release();
                 tracing::debug!(bytes = body.len(), "a provider answered");
                 Ok(body)
             }
             Err(fault) => {
-                connection.retire();
+                answer.body.retire();
                 Err(match fault {
                     BodyFault::TooLong => "the provider's answer is too long",
                     BodyFault::Broken => "the connection broke within the answer",
@@ -182,16 +176,27 @@ impl HttpClient {
     }
 }
 
+fn origins(settings: &Arc<HttpClientSettings>, tls: &Tls, proxies: &Arc<Matcher>) -> Origins {
+    Origins::new(Connector::new(tls.config.clone(), Arc::clone(proxies), settings), settings)
+}
+
 /// What an answer that is no 200 means.
-async fn failure(answer: Response<Incoming>, read_error: Option<ReadError>) -> AttemptFailure {
-    let status = answer.status().as_u16();
-    let by_status = AttemptFailure::from_status(status, retry_after(answer.headers()));
-    let Some(read_error) = read_error else { return by_status };
-    let body = body::read(answer.into_body(), MAX_ERROR_BYTES);
-    match tokio::time::timeout(ERROR_PATIENCE, body).await {
-        Ok(Ok(body)) => read_error(status, &body).map_or_else(|| by_status.clone(), |meaning| meaning.of(&by_status)),
-        _ => by_status,
-    }
+async fn failure(mut answer: Answer, read_error: Option<ReadError>) -> AttemptFailure {
+    let status = answer.status;
+    let by_status = AttemptFailure::from_status(status, retry_after(&answer.headers));
+    let failure = match read_error {
+        None => by_status,
+        Some(read_error) => {
+            let body = body::read(&mut answer.body, MAX_ERROR_BYTES);
+            let meaning = match tokio::time::timeout(ERROR_PATIENCE, body).await {
+                Ok(Ok(body)) => read_error(status, &body),
+                _ => None,
+            };
+            meaning.map_or_else(|| by_status.clone(), |meaning| meaning.of(&by_status))
+        }
+    };
+    answer.body.release();
+    failure
 }
 
 impl ErrorMeaning {
@@ -253,7 +258,7 @@ mod tests {
         let named = |address: &str, http2| {
             let settings = HttpClientSettings { http2, ..HttpClientSettings::default() };
             let client = HttpClient::with_tls(&settings, Tls::trusting(RootCertStore::empty()).unwrap()).unwrap();
-            client.target(&address.parse().unwrap(), HeaderMap::new()).0.contains_key(HOST)
+            client.target(&address.parse().unwrap(), HeaderMap::new()).headers.contains_key(HOST)
         };
         assert!(named("http://a/", Http2::Negotiated) && named("http://a/", Http2::Off));
         assert!(named("https://a/", Http2::Off));

@@ -1,5 +1,6 @@
 //! The way to a host: directly or through a proxy, within the time allowed.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use tower_service::Service;
 
 use super::attempt::before_deadline;
 use super::errors::ConnectTimedOut;
-use super::meter::Metered;
+use super::meter::{Meter, Metered};
 use super::{Http2, HttpClientError, HttpClientSettings, ProxySettings};
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
-/// To a host directly, or to a proxy, plain or over TLS.
-type Link = MaybeHttpsStream<TokioIo<TcpStream>>;
+/// The stream of a connection: plain TCP or TLS.
+pub(super) type Io = TokioIo<Metered<TokioIo<MaybeHttpsStream<Hop>>>>;
 
 /// How often the kernel asks whether a silent peer is still there.
 const TCP_KEEPALIVE: Duration = Duration::from_mins(1);
@@ -81,24 +82,30 @@ impl Connector {
     }
 }
 
-impl Service<Uri> for Connector {
-    type Response = TokioIo<Metered<TokioIo<MaybeHttpsStream<Hop>>>>;
-    type Error = BoxError;
-    type Future = BoxConnecting<Self::Response>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.way.poll_ready(cx)
+impl Connector {
+    /// Makes a connection to the host of an address.
+    pub(super) async fn connect(mut self, address: Uri) -> Result<Link, BoxError> {
+        let (timeout, limit) = (self.timeout, self.max_header_bytes);
+        let connecting = async {
+            poll_fn(|cx| self.way.poll_ready(cx)).await?;
+            self.way.call(address).await
+        };
+        let stream = before_deadline(timeout, connecting).await.ok_or(ConnectTimedOut)??;
+        let connected = stream.connected();
+        let http2 = self.http2_only || connected.is_negotiated_h2();
+        let stream = Metered::new(TokioIo::new(stream), limit, http2);
+        Ok(Link { meter: stream.meter().clone(), io: TokioIo::new(stream), http2, forwarded: connected.is_proxied() })
     }
+}
 
-    fn call(&mut self, target: Uri) -> Self::Future {
-        let (connecting, timeout) = (self.way.call(target), self.timeout);
-        let (max_header_bytes, http2_only) = (self.max_header_bytes, self.http2_only);
-        Box::pin(async move {
-            let stream = before_deadline(timeout, connecting).await.ok_or(ConnectTimedOut)??;
-            let http2 = http2_only || stream.connected().is_negotiated_h2();
-            Ok(TokioIo::new(Metered::new(TokioIo::new(stream), max_header_bytes, http2)))
-        })
-    }
+/// A connection on which no word of HTTP has been said.
+pub(super) struct Link {
+    pub(super) io: Io,
+    pub(super) meter: Meter,
+    /// True for HTTP/2.
+    pub(super) http2: bool,
+    /// True where a proxy reads the requests and passes them on.
+    pub(super) forwarded: bool,
 }
 
 /// To the target's host: directly, by a tunnel, or to a proxy that forwards.
@@ -160,7 +167,7 @@ impl Service<Uri> for FirstHop {
 
 /// The connection that [`FirstHop`] makes.
 pub(super) struct Hop {
-    link: Link,
+    link: MaybeHttpsStream<TokioIo<TcpStream>>,
     /// True where a proxy reads the requests and passes them on; they then name the whole target.
     forwarded: bool,
 }

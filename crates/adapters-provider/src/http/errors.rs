@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 
+use super::connector::BoxError;
+use super::meter::{Meter, TooManyBytes};
+
 /// Settings from which no client can be built.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
@@ -41,17 +44,32 @@ pub(super) fn broken(detail: &str) -> AttemptFailure {
     AttemptFailure::new(AttemptFailureKind::Broken, detail)
 }
 
-/// Our own sentence for a call that ended before its answer began. The libraries' own texts may repeat the provider's
-/// (the debug data of an HTTP/2 GOAWAY, say), so they are not even logged.
-pub(super) fn from_call(error: &hyper_util::client::legacy::Error) -> AttemptFailure {
-    if error.is_connect() {
-        return AttemptFailure::new(AttemptFailureKind::ConnectFailed, not_connected(error));
+/// Why a call has no answer.
+pub(super) enum CallError {
+    /// No connection was made.
+    Connect(BoxError),
+    /// The provider exceeded a limit before its answer.
+    TooManyBytes(TooManyBytes),
+    /// The connection broke.
+    Http(hyper::Error),
+}
+
+impl CallError {
+    /// Of a connection with that meter.
+    pub(super) fn of(error: hyper::Error, meter: &Meter) -> Self {
+        meter.violation().map_or(Self::Http(error), Self::TooManyBytes)
     }
-    let http = Causes(Some(error)).find_map(|cause| cause.downcast_ref::<hyper::Error>());
-    broken(match http {
-        Some(error) if error.is_parse() => "the provider's answer is not HTTP",
-        _ => "the connection broke before the answer",
-    })
+
+    /// In a sentence of our own. The libraries' own texts may repeat the provider's (the debug data of an HTTP/2
+    /// GOAWAY, say), so they are not even logged.
+    pub(super) fn into_failure(self) -> AttemptFailure {
+        match self {
+            Self::Connect(error) => AttemptFailure::new(AttemptFailureKind::ConnectFailed, not_connected(&*error)),
+            Self::TooManyBytes(violation) => broken(&violation.to_string()),
+            Self::Http(error) if error.is_parse() => broken("the provider's answer is not HTTP"),
+            Self::Http(_) => broken("the connection broke before the answer"),
+        }
+    }
 }
 
 fn not_connected(error: &(dyn Error + 'static)) -> &'static str {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::frames::FrameCounter;
@@ -73,18 +72,6 @@ impl Meter {
         }))
     }
 
-    /// The meter of a connection that was made by the client's connector.
-    pub(super) fn of(connected: &Connected) -> Option<Self> {
-        let mut extensions = http::Extensions::new();
-        connected.get_extras(&mut extensions);
-        extensions.remove()
-    }
-
-    /// True for clones of each other.
-    pub(super) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// Bytes of answers that were read; over HTTP/2 without pings and other frames of the connection itself.
     pub(super) fn answer_bytes(&self) -> u64 {
         self.0.answer_bytes.load(Ordering::Acquire)
@@ -138,6 +125,11 @@ impl<S> Metered<S> {
     pub(super) fn new(stream: S, limit: u64, http2: bool) -> Self {
         let frames = http2.then(|| FrameCounter::new(limit));
         Self { stream, meter: Meter::new(limit), frames, unyielded_bytes: 0 }
+    }
+
+    /// The counters.
+    pub(super) fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     fn count(&mut self, read: &[u8]) -> io::Result<()> {
@@ -204,12 +196,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-}
-
-impl<S: Connection> Connection for Metered<S> {
-    fn connected(&self) -> Connected {
-        self.stream.connected().extra(self.meter.clone())
     }
 }
 

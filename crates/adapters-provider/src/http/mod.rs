@@ -1,19 +1,24 @@
-//! The HTTP client that every wire shares: one connection pool, TLS with the platform's roots, proxies, deadlines
+//! The HTTP client that every wire shares: pools of connections, TLS with the platform's roots, proxies, deadlines
 //! and bounded answers.
 
 mod attempt;
 mod body;
-mod call;
 mod client;
 mod connector;
 mod errors;
+mod exchange;
 mod frames;
+mod held;
+mod http1;
+mod http2;
 mod meter;
+mod origin;
 mod payload;
-mod pools;
+mod pool;
 mod retry_after;
 mod settings;
 mod tls;
+mod watcher;
 
 pub(crate) use attempt::within;
 pub(crate) use client::Target;

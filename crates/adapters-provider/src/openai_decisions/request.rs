@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, QuestionType, StateForm};
+use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
 
 use super::parts;
@@ -22,25 +22,25 @@ const MAX_LEVELS: usize = 10;
 ///
 /// # Errors
 /// What the wire cannot carry.
-pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
-    let typed = inquiry.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
     if typed.len() > MAX_QUESTIONS {
         return Err(Uncarried::Questions(MAX_QUESTIONS));
     }
-    let media_in_state = match (&inquiry.attachments, inquiry.state_form) {
+    let media_in_state = match (&provider_input.attachments, provider_input.state_form) {
         (Attachments::None, _) => false,
         (Attachments::InState, StateForm::OpenAiItems) => true,
         _ => return Err(Uncarried::Attachments),
     };
     let questions = typed.iter().map(|asked| question(asked, media_in_state)).collect::<Result<Vec<_>, _>>()?;
     let questions = Json::array(questions.iter().map(Json::text));
-    Ok(body(model, &[("input", &input(inquiry)), ("questions", questions.text())]))
+    Ok(body(model, &[("input", &input(provider_input)), ("questions", questions.text())]))
 }
 
 /// The state: text as it is, structure as one item of one part.
-fn input(inquiry: &Inquiry) -> Cow<'_, str> {
-    let Some(state) = &inquiry.state else { return Cow::Borrowed("\"\"") };
-    let content = match inquiry.state_form {
+fn input(provider_input: &ProviderInput) -> Cow<'_, str> {
+    let Some(state) = &provider_input.state else { return Cow::Borrowed("\"\"") };
+    let content = match provider_input.state_form {
         StateForm::OpenAiItems => return Cow::Borrowed(state.text()),
         StateForm::GeminiParts => parts::of_texts(state),
         StateForm::Plain if state.as_string().is_some() => return Cow::Borrowed(state.text()),

@@ -1,8 +1,7 @@
 //! Answer body -> canonical form.
 
 use domain::decision::{ChoiceOption, Question, QuestionKind, Questions};
-use domain::json::Json;
-use serde_json::value::RawValue;
+use domain::json::{Json, JsonText};
 
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::wire::{
@@ -81,7 +80,7 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
 }
 
 /// The place of the option with that value: `true` is another than `"true"`.
-fn option(options: &[ChoiceOption], value: &RawValue) -> Option<usize> {
+fn option(options: &[ChoiceOption], value: JsonText<'_>) -> Option<usize> {
     let boolean = match value.get() {
         "true" => Some(true),
         "false" => Some(false),
@@ -98,7 +97,7 @@ fn option(options: &[ChoiceOption], value: &RawValue) -> Option<usize> {
 fn of_array<'a>(
     answer: &Object<'a>,
     outcomes: usize,
-    place: impl Fn(&RawValue) -> Option<usize>,
+    place: impl Fn(JsonText<'_>) -> Option<usize>,
 ) -> Result<Vec<&'a str>, MalformedAnswer> {
     let entries = answer.get("probabilities")?.and_then(elements).ok_or(NO_DISTRIBUTION)?;
     let mut read = Vec::with_capacity(entries.len());

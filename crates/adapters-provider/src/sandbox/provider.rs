@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::decision::{
-    Attachments, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, QuestionKind, ReportedUsage,
+    Attachments, DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, QuestionKind, ReportedUsage,
 };
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, SimulatedFailure};
 
@@ -47,13 +47,13 @@ impl DecisionProvider for SandboxProvider {
     }
 
     /// The bytes that it reads, which are those that it counts tokens from.
-    fn outbound_bytes(&self, _: &Endpoint, inquiry: &Inquiry) -> u64 {
-        count(bytes_read(inquiry))
+    fn outbound_bytes(&self, _: &Endpoint, provider_input: &ProviderInput) -> u64 {
+        count(bytes_read(provider_input))
     }
 }
 
-fn bytes_read(inquiry: &Inquiry) -> usize {
-    inquiry.questions.json.text().len() + inquiry.state.as_ref().map_or(0, |state| state.text().len())
+fn bytes_read(provider_input: &ProviderInput) -> usize {
+    provider_input.questions.json.text().len() + provider_input.state.as_ref().map_or(0, |state| state.text().len())
 }
 
 fn count(n: usize) -> u64 {
@@ -62,16 +62,16 @@ fn count(n: usize) -> u64 {
 
 /// Words are all that it reads.
 fn fits(call: &ProviderCall) -> Result<(), Uncarried> {
-    let typed = call.inquiry.questions.typed.as_deref().unwrap_or_default();
+    let typed = call.provider_input.questions.typed.as_deref().unwrap_or_default();
     if let Some(question) = typed.iter().find(|question| question.kind == QuestionKind::Box) {
         return Err(Uncarried::QuestionType(question.kind.question_type()));
     }
-    if call.inquiry.attachments == Attachments::None { Ok(()) } else { Err(Uncarried::Attachments) }
+    if call.provider_input.attachments == Attachments::None { Ok(()) } else { Err(Uncarried::Attachments) }
 }
 
 fn decide(call: &ProviderCall) -> ProviderAnswer {
-    let (questions, state) = (&call.inquiry.questions, call.inquiry.state.as_ref());
-    let bytes = bytes_read(&call.inquiry);
+    let (questions, state) = (&call.provider_input.questions, call.provider_input.state.as_ref());
+    let bytes = bytes_read(&call.provider_input);
     let asked = questions.typed.as_ref().map_or(1, Vec::len);
     ProviderAnswer {
         answers: answers(questions, state),
@@ -95,7 +95,7 @@ fn simulated(failure: SimulatedFailure) -> AttemptFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::decision::{DecisionDraft, SentBytes, StaysToTheEnd};
+    use domain::decision::{DecisionDraft, NeverDisconnects, SentBytes};
     use domain::error::ErrorKind;
     use domain::json::Json;
     use std::sync::Arc;
@@ -111,9 +111,9 @@ mod tests {
         };
         let call = ProviderCall {
             endpoint: Arc::new(endpoint),
-            inquiry: draft.check().unwrap().inquiry,
+            provider_input: draft.check().unwrap().provider_input,
             timeout: Duration::from_secs(1),
-            caller: Arc::new(StaysToTheEnd),
+            caller: Arc::new(NeverDisconnects),
             sent: SentBytes::default(),
         };
         SandboxProvider::new().decide(call).await

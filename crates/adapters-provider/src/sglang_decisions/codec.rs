@@ -1,6 +1,6 @@
 //! The wire as one provider speaks it.
 
-use domain::decision::{Inquiry, Questions};
+use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
 
 use super::{request, response};
@@ -24,8 +24,8 @@ impl WireCodec for SglangDecisions {
         true
     }
 
-    fn write(&self, upstream_model: &str, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
-        request::write(self.model_in.in_body(upstream_model), inquiry)
+    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
+        request::write(self.model_in.in_body(upstream_model), provider_input)
     }
 
     fn read(&self, questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, QuestionType};
+use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType};
 use domain::json::Json;
 
 use crate::canonical::{default_instructions, is_blank};
@@ -20,14 +20,14 @@ const MAX_LEVELS: usize = 10;
 ///
 /// # Errors
 /// What the wire cannot carry.
-pub fn write(model: Option<&str>, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
-    let typed = inquiry.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
-    let images = match &inquiry.attachments {
+pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+    let images = match &provider_input.attachments {
         Attachments::None => None,
         Attachments::Images(images) => Some(images),
         Attachments::Assets(_) | Attachments::InState => return Err(Uncarried::Attachments),
     };
-    let input = inquiry.state.as_ref().filter(|state| !is_blank(state)).ok_or(Uncarried::EmptyState)?;
+    let input = provider_input.state.as_ref().filter(|state| !is_blank(state)).ok_or(Uncarried::EmptyState)?;
     let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
     let questions = Json::array(questions.iter().map(Json::text));
     let mut members = vec![("input", input.text())];

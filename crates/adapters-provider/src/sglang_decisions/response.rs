@@ -1,8 +1,7 @@
 //! Answer body -> canonical form.
 
 use domain::decision::{Question, QuestionKind, Questions, ReportedUsage};
-use domain::json::Json;
-use serde_json::value::RawValue;
+use domain::json::{Json, JsonText};
 
 use crate::canonical::{Extras, choice, in_order, noul, refusal, score};
 use crate::wire::{
@@ -76,7 +75,7 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
 }
 
 /// The text of a sum of probabilities, which floats may carry a little beyond 1.
-fn label_mass(value: &RawValue) -> Result<&str, MalformedAnswer> {
+fn label_mass(value: JsonText<'_>) -> Result<&str, MalformedAnswer> {
     let mass = number(value).filter(|(_, mass)| (0.0..=1.0 + 1e-3).contains(mass));
     mass.map(|(text, _)| text).ok_or(MalformedAnswer::Answer("its label mass is no number from 0 to 1"))
 }

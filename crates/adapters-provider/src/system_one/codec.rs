@@ -1,6 +1,6 @@
 //! The wire as one provider speaks it.
 
-use domain::decision::{Inquiry, Questions};
+use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
 
 use super::{errors, request, response};
@@ -33,12 +33,12 @@ impl WireCodec for SystemOne {
         self.envelope == Envelope::WorkersAi
     }
 
-    fn write(&self, upstream_model: &str, inquiry: &Inquiry) -> Result<Payload, Uncarried> {
+    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
         let model = match self.envelope {
             Envelope::Databricks => None,
             Envelope::None | Envelope::WorkersAi => self.model_in.in_body(upstream_model),
         };
-        request::write(model, inquiry, self.envelope)
+        request::write(model, provider_input, self.envelope)
     }
 
     fn read(&self, _: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {

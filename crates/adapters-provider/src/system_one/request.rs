@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::decision::{Asset, Attachments, Inquiry, QuestionKind};
+use domain::decision::{Asset, Attachments, ProviderInput, QuestionKind};
 use domain::json::Json;
 use http::HeaderValue;
 
@@ -12,25 +12,25 @@ use crate::http::Payload;
 use crate::settings::Envelope;
 use crate::wire::Uncarried;
 
-/// The body: the model's name at the provider, where it has one there, and of the inquiry everything byte for byte as
+/// The body: the model's name at the provider, where it has one there, and of the provider input everything byte for byte as
 /// the caller wrote it. Assets that came as parts of their own go as parts of their own.
 ///
 /// # Errors
 /// Media in a form of another wire, and what the envelope's provider is known to refuse.
-pub fn write(model: Option<&str>, inquiry: &Inquiry, envelope: Envelope) -> Result<Payload, Uncarried> {
+pub fn write(model: Option<&str>, provider_input: &ProviderInput, envelope: Envelope) -> Result<Payload, Uncarried> {
     if envelope == Envelope::WorkersAi {
-        fits_workers_ai(inquiry)?;
+        fits_workers_ai(provider_input)?;
     }
-    let json = json(model, inquiry)?;
-    let parts = match &inquiry.attachments {
+    let json = json(model, provider_input)?;
+    let parts = match &provider_input.attachments {
         Attachments::Assets(assets) => assets.iter().filter_map(part).collect(),
         Attachments::None | Attachments::Images(_) | Attachments::InState => Vec::new(),
     };
     if parts.is_empty() { Ok(Payload::json(json)) } else { multipart(json, &parts) }
 }
 
-fn json(model: Option<&str>, inquiry: &Inquiry) -> Result<String, Uncarried> {
-    let mut body = String::with_capacity(96 + model.map_or(0, str::len) + inquiry.len_bytes());
+fn json(model: Option<&str>, provider_input: &ProviderInput) -> Result<String, Uncarried> {
+    let mut body = String::with_capacity(96 + model.map_or(0, str::len) + provider_input.len_bytes());
     let mut member = |name: &str, value: &str| {
         body.push(if body.is_empty() { '{' } else { ',' });
         body.push('"');
@@ -41,11 +41,11 @@ fn json(model: Option<&str>, inquiry: &Inquiry) -> Result<String, Uncarried> {
     if let Some(model) = model {
         member("model", Json::string(model).text());
     }
-    if let Some(state) = &inquiry.state {
+    if let Some(state) = &provider_input.state {
         member("state", state.text());
     }
-    member("questions", inquiry.questions.json.text());
-    match &inquiry.attachments {
+    member("questions", provider_input.questions.json.text());
+    match &provider_input.attachments {
         Attachments::None => {}
         Attachments::Assets(assets) => {
             let entries = assets.iter().map(|asset| (asset.name.as_str(), asset.entry.text()));
@@ -59,9 +59,9 @@ fn json(model: Option<&str>, inquiry: &Inquiry) -> Result<String, Uncarried> {
 }
 
 /// Names of 1 to 100 characters of a small set, and no outcome alone.
-fn fits_workers_ai(inquiry: &Inquiry) -> Result<(), Uncarried> {
+fn fits_workers_ai(provider_input: &ProviderInput) -> Result<(), Uncarried> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    for question in inquiry.questions.typed.as_deref().unwrap_or_default() {
+    for question in provider_input.questions.typed.as_deref().unwrap_or_default() {
         if !(1..=100).contains(&question.name.len()) || !question.name.bytes().all(plain) {
             return Err(Uncarried::QuestionName);
         }

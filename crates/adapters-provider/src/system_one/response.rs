@@ -1,8 +1,7 @@
 //! Answer body -> canonical form.
 
 use domain::decision::ReportedUsage;
-use domain::json::Json;
-use serde_json::value::RawValue;
+use domain::json::{Json, JsonText};
 
 use crate::settings::Envelope;
 use crate::wire::{BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, string, usage};
@@ -51,11 +50,11 @@ fn of_members(members: &Object<'_>) -> Result<WireAnswer, BadAnswer> {
 fn with_nouls(answers: &Json) -> Result<Json, MalformedAnswer> {
     let members = Object::parse(answers.text()).ok_or(MalformedAnswer::NoAnswers)?;
     let renamed: Vec<(&str, Json)> =
-        members.members().iter().map(|(name, answer)| (&**name, with_noul(answer))).collect();
+        members.members().iter().map(|(name, answer)| (&**name, with_noul(*answer))).collect();
     Ok(Json::object(renamed.iter().map(|(name, answer)| (*name, answer.text()))))
 }
 
-fn with_noul(answer: &RawValue) -> Json {
+fn with_noul(answer: JsonText<'_>) -> Json {
     let as_it_is = || Json::from(answer);
     let Some(members) = Object::of(answer) else { return as_it_is() };
     let has = |name: &str| members.members().iter().any(|(member, _)| member == name);

@@ -1,6 +1,6 @@
 //! What makes a wire a wire.
 
-use domain::decision::{Inquiry, Questions};
+use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
 
 use super::{BadAnswer, Uncarried, WireAnswer};
@@ -19,7 +19,7 @@ pub trait WireCodec: Send + Sync + 'static {
     ///
     /// # Errors
     /// What the wire cannot carry.
-    fn write(&self, upstream_model: &str, inquiry: &Inquiry) -> Result<Payload, Uncarried>;
+    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried>;
 
     /// The answers in a body, to these questions and in their order.
     ///

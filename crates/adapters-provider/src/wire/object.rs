@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use domain::json::{JsonText, read_object};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -69,32 +70,37 @@ fn escape(rest: &[u8]) -> Option<usize> {
 
 /// The members of an object in their order. Names without escapes are those of the text itself.
 #[derive(Debug)]
-pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, JsonText<'a>)>);
 
 impl<'a> Object<'a> {
     /// `None` where the text is no object.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let mut members = Vec::new();
+        match read_object(text, |name, value| members.push((name, value))) {
+            Some(()) => Some(Self(members)),
+            // The scanner leaves the rest to the full parser.
+            None => serde_json::from_str(text).ok(),
+        }
     }
 
     /// `None` where the value is no object.
-    pub(crate) fn of(value: &'a RawValue) -> Option<Self> {
+    pub(crate) fn of(value: JsonText<'a>) -> Option<Self> {
         Self::parse(value.get())
     }
 
     /// The member of that name, null being none. One that is there twice could be read two ways, so it is malformed.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<&'a RawValue>, MalformedAnswer> {
+    pub(crate) fn get(&self, name: &str) -> Result<Option<JsonText<'a>>, MalformedAnswer> {
         let mut found = self.0.iter().filter(|(member, _)| member == name).map(|(_, value)| *value);
         let first = found.next();
         if found.next().is_some() {
             Err(MalformedAnswer::NotOfItsForm)
         } else {
-            Ok(first.filter(|value| !is_null(value)))
+            Ok(first.filter(|value| !is_null(*value)))
         }
     }
 
     /// All members.
-    pub(crate) fn members(&self) -> &[(Cow<'a, str>, &'a RawValue)] {
+    pub(crate) fn members(&self) -> &[(Cow<'a, str>, JsonText<'a>)] {
         &self.0
     }
 }
@@ -111,8 +117,8 @@ impl<'de> Deserialize<'de> for Object<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry()? {
-                    members.push((name, value));
+                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &RawValue>()? {
+                    members.push((name, value.into()));
                 }
                 Ok(Object(members))
             }
@@ -147,22 +153,23 @@ impl<'de> Deserialize<'de> for Name<'de> {
 }
 
 /// The elements of an array; `None` where the value is none.
-pub(crate) fn elements(value: &RawValue) -> Option<Vec<&RawValue>> {
-    serde_json::from_str(value.get()).ok()
+pub(crate) fn elements(value: JsonText<'_>) -> Option<Vec<JsonText<'_>>> {
+    let elements: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+    Some(elements.into_iter().map(JsonText::from).collect())
 }
 
 /// Whether the value is `null`.
-pub(crate) fn is_null(value: &RawValue) -> bool {
+pub(crate) fn is_null(value: JsonText<'_>) -> bool {
     value.get() == "null"
 }
 
 /// The string inside; `None` where the value is none.
-pub(crate) fn string(value: &RawValue) -> Option<String> {
+pub(crate) fn string(value: JsonText<'_>) -> Option<String> {
     value.get().starts_with('"').then(|| serde_json::from_str(value.get()).ok()).flatten()
 }
 
 /// The text of a number, and the number where it is finite: `1e999` is none.
-pub(crate) fn number(value: &RawValue) -> Option<(&str, f64)> {
+pub(crate) fn number(value: JsonText<'_>) -> Option<(&str, f64)> {
     let text = value.get();
     let is_number = text.as_bytes().first().is_some_and(|first| first.is_ascii_digit() || *first == b'-');
     let number: f64 = is_number.then(|| text.parse().ok()).flatten()?;
@@ -170,7 +177,7 @@ pub(crate) fn number(value: &RawValue) -> Option<(&str, f64)> {
 }
 
 /// The text of a number from 0 to 1.
-pub(crate) fn probability(value: &RawValue) -> Option<&str> {
+pub(crate) fn probability(value: JsonText<'_>) -> Option<&str> {
     number(value).filter(|(_, number)| (0.0..=1.0).contains(number)).map(|(text, _)| text)
 }
 
@@ -193,7 +200,7 @@ mod tests {
     #[test]
     fn names_are_read_with_and_without_escapes() {
         let object = Object::parse(r#"{"plain":1,"\u0061b":2,"":3}"#).unwrap();
-        let value = |name: &str| object.get(name).unwrap().map(RawValue::get);
+        let value = |name: &str| object.get(name).unwrap().map(JsonText::get);
         assert_eq!((value("plain"), value("ab"), value(""), value("b")), (Some("1"), Some("2"), Some("3"), None));
         assert!(Object::parse(r#"{"a":1,"\u0061":2}"#).unwrap().get("a").is_err(), "one name, written in two ways");
         assert!(Object::parse("{1:2}").is_none());

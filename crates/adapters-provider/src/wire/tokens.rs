@@ -1,9 +1,9 @@
 //! Token counts.
 
 use domain::decision::ReportedUsage;
-use serde_json::value::RawValue;
 
 use super::{MalformedAnswer, Object};
+use domain::json::JsonText;
 
 /// No decision uses a thousand million tokens; a count beyond is a fault of the provider's.
 const MAX_TOKENS: u64 = 1_000_000_000;
@@ -16,7 +16,7 @@ pub(crate) struct UsageNames {
 }
 
 /// Absent, null and without an input count mean that nothing was reported.
-pub(crate) fn usage(usage: Option<&RawValue>, names: UsageNames) -> Result<Option<ReportedUsage>, MalformedAnswer> {
+pub(crate) fn usage(usage: Option<JsonText<'_>>, names: UsageNames) -> Result<Option<ReportedUsage>, MalformedAnswer> {
     let Some(usage) = usage else { return Ok(None) };
     let members = Object::of(usage).ok_or(MalformedAnswer::Usage)?;
     let count = |name| match members.get(name) {

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use domain::decision::Question;
-use serde_json::value::RawValue;
 
 use super::{MalformedAnswer, Object, number, probability, string};
+use domain::json::JsonText;
 
 const NO_TYPE: MalformedAnswer = MalformedAnswer::Answer("it has no type");
 const INCOMPLETE: MalformedAnswer = MalformedAnswer::Answer("its distribution is not over what was asked");
@@ -13,14 +13,14 @@ const INCOMPLETE: MalformedAnswer = MalformedAnswer::Answer("its distribution is
 /// The answers of a map by their questions' names, in the order of the questions: each once and no other.
 pub(crate) fn by_question<'a>(
     questions: &[Question],
-    answers: &'a RawValue,
+    answers: JsonText<'a>,
 ) -> Result<Vec<Object<'a>>, MalformedAnswer> {
     let answers = Object::of(answers).ok_or(MalformedAnswer::NoAnswers)?;
     let members = answers.members();
     if members.len() != questions.len() {
         return Err(MalformedAnswer::NotAsked);
     }
-    let mut by_name: HashMap<&str, &'a RawValue> = members.iter().map(|(name, answer)| (&**name, *answer)).collect();
+    let mut by_name: HashMap<&str, JsonText<'a>> = members.iter().map(|(name, answer)| (&**name, *answer)).collect();
     let mut found = Vec::with_capacity(questions.len());
     for question in questions {
         let answer = by_name.remove(question.name.as_str()).ok_or(MalformedAnswer::NotAsked)?;
@@ -66,7 +66,7 @@ pub(crate) fn distribution_of_map<'a>(
 /// A probability for each of so many outcomes, each of which is told exactly once.
 pub(crate) fn distribution<'a>(
     outcomes: usize,
-    entries: impl IntoIterator<Item = (Option<usize>, Option<&'a RawValue>)>,
+    entries: impl IntoIterator<Item = (Option<usize>, Option<JsonText<'a>>)>,
 ) -> Result<Vec<&'a str>, MalformedAnswer> {
     let mut told: Vec<Option<&str>> = vec![None; outcomes];
     for (place, value) in entries {

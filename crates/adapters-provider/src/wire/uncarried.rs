@@ -3,7 +3,7 @@
 use domain::decision::QuestionType;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 
-/// Something of an inquiry that a wire cannot carry. Nothing is sent then.
+/// Something of a provider input that a wire cannot carry. Nothing is sent then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Uncarried {
     /// Questions without types.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adapters_provider::chat_completions::answers::{Method, answer};
-use domain::decision::{AnswerRules, AnswerValue, Answers, Inquiry, Questions};
+use domain::decision::{AnswerRules, AnswerValue, Answers, ProviderInput, Questions};
 use domain::json::Json;
 use domain::routing::Wire;
 use proptest::prelude::*;
@@ -11,17 +11,17 @@ use rstest::rstest;
 
 use crate::support;
 
-fn choice_of(options: usize) -> Arc<Inquiry> {
+fn choice_of(options: usize) -> Arc<ProviderInput> {
     let options: Vec<String> = (0..options).map(|option| format!("\"{option}\":null")).collect();
-    support::inquiry(&format!(
+    support::provider_input(&format!(
         r#"{{"model":"m","state":"s","questions":{{"q":{{"type":"choice","criteria":{{{}}}}}}}}}"#,
         options.join(",")
     ))
 }
 
-fn score_of(levels: usize) -> Arc<Inquiry> {
+fn score_of(levels: usize) -> Arc<ProviderInput> {
     let levels = vec!["\"l\""; levels].join(",");
-    support::inquiry(&format!(
+    support::provider_input(&format!(
         r#"{{"model":"m","state":"s","questions":{{"q":{{"type":"score","criteria":[{levels}]}}}}}}"#
     ))
 }
@@ -52,16 +52,16 @@ fn checked(questions: &Questions, answer: &Json) -> AnswerValue {
 
 #[test]
 fn an_answer_tells_how_it_was_made_and_no_confidence() {
-    let inquiry = choice_of(2);
-    let made = made(&inquiry.questions, &[1.0, 3.0], 1000);
+    let provider_input = choice_of(2);
+    let made = made(&provider_input.questions, &[1.0, 3.0], 1000);
     let expected = r#"{"type":"choice","choice":"1","probabilities":{"0":0.25,"1":0.75},"metadata":{"method":"logprobs","label_mass":0.9877,"calibrated":false}}"#;
     assert_eq!(made.text(), expected);
 }
 
 #[test]
 fn a_score_is_the_expectation_of_what_is_shown() {
-    let inquiry = score_of(3);
-    let made = made(&inquiry.questions, &[1.0, 1.0, 1.0], 1000);
+    let provider_input = score_of(3);
+    let made = made(&provider_input.questions, &[1.0, 1.0, 1.0], 1000);
     assert_eq!(member(&made, "probabilities").unwrap().text(), r#"{"0":0.3334,"1":0.3333,"2":0.3333}"#);
     assert_eq!(member(&made, "score").unwrap().text(), "0.9999");
 }
@@ -73,8 +73,8 @@ fn a_score_is_the_expectation_of_what_is_shown() {
 #[case(&[0.0, 0.0])]
 #[case(&[f64::NAN, 1.0])]
 fn what_is_no_distribution_is_no_answer(#[case] weights: &[f64]) {
-    let inquiry = choice_of(2);
-    let question = &inquiry.questions.typed.as_ref().unwrap()[0];
+    let provider_input = choice_of(2);
+    let question = &provider_input.questions.typed.as_ref().unwrap()[0];
     answer(question, weights, 1000, Method::Structured).unwrap_err();
 }
 
@@ -85,13 +85,13 @@ proptest! {
         temperature_milli in 50_u32..20_000,
     ) {
         prop_assume!(weights.iter().any(|weight| *weight > 1e-9));
-        let inquiry = choice_of(weights.len());
-        let made = made(&inquiry.questions, &weights, temperature_milli);
+        let provider_input = choice_of(weights.len());
+        let made = made(&provider_input.questions, &weights, temperature_milli);
         let probabilities = member(&made, "probabilities").unwrap().members().unwrap();
         let probabilities: Vec<u64> = probabilities.iter().map(|(_, value)| units(value)).collect();
         prop_assert_eq!(probabilities.len(), weights.len());
         prop_assert_eq!(probabilities.iter().sum::<u64>(), 10_000);
-        let AnswerValue::Choice { chosen, confidence, .. } = checked(&inquiry.questions, &made) else { panic!() };
+        let AnswerValue::Choice { chosen, confidence, .. } = checked(&provider_input.questions, &made) else { panic!() };
         prop_assert_eq!(probabilities[chosen], *probabilities.iter().max().unwrap());
         prop_assert!(confidence.is_some(), "computed by the domain");
     }
@@ -99,20 +99,20 @@ proptest! {
     #[test]
     fn scores_are_exact(weights in prop::collection::vec(0.0_f64..1.0, 2..=10)) {
         prop_assume!(weights.iter().any(|weight| *weight > 1e-9));
-        let inquiry = score_of(weights.len());
-        let made = made(&inquiry.questions, &weights, 1000);
+        let provider_input = score_of(weights.len());
+        let made = made(&provider_input.questions, &weights, 1000);
         let probabilities = member(&made, "probabilities").unwrap().members().unwrap();
         let expected: u64 = (0..).zip(&probabilities).map(|(level, (_, value))| level * units(value)).sum();
         prop_assert_eq!(units(&member(&made, "score").unwrap()), expected);
-        checked(&inquiry.questions, &made);
+        checked(&provider_input.questions, &made);
     }
 
     #[test]
     fn yes_and_no_are_one(yes in 0.0_f64..1.0, no in 0.0_f64..1.0) {
         prop_assume!(yes + no > 1e-9);
-        let inquiry = support::inquiry(r#"{"model":"m","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#);
-        let made = made(&inquiry.questions, &[yes, no], 1000);
-        let AnswerValue::Noul { probability } = checked(&inquiry.questions, &made) else { panic!() };
+        let provider_input = support::provider_input(r#"{"model":"m","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#);
+        let made = made(&provider_input.questions, &[yes, no], 1000);
+        let AnswerValue::Noul { probability } = checked(&provider_input.questions, &made) else { panic!() };
         prop_assert!((probability - yes / (yes + no)).abs() <= 0.0001);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use domain::decision::Inquiry;
+use domain::decision::ProviderInput;
 use domain::routing::{ChatMethod, ChatSettings};
 use proptest::prelude::*;
 use rstest::rstest;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::model::{Does, Server, by, call, choice_of, error, label_answer, saying, stated_answer};
-use crate::support::inquiries::inquiry;
+use crate::support::inquiries::provider_input;
 use crate::support::{self, AMPLE};
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -34,10 +34,10 @@ fn good(body: &Value) -> Does {
 }
 
 /// What the bound was, and what was sent.
-async fn measure(server: &Server, inquiry: &Arc<Inquiry>, chat: ChatSettings) -> (u64, u64) {
-    let call = call(inquiry, chat, AMPLE);
+async fn measure(server: &Server, provider_input: &Arc<ProviderInput>, chat: ChatSettings) -> (u64, u64) {
+    let call = call(provider_input, chat, AMPLE);
     let sent = call.sent.clone();
-    let bound = server.provider().outbound_bytes(&call.endpoint, inquiry);
+    let bound = server.provider().outbound_bytes(&call.endpoint, provider_input);
     let ended = server.provider().decide(call).await;
     let said = ended.map_or_else(|failure| failure.sent_bytes, |answer| answer.sent_bytes);
     assert_eq!(said, sent.get());
@@ -50,7 +50,7 @@ proptest! {
     /// A server of whims: it takes, objects to this or that, or tells no log-probabilities, as it pleases.
     #[test]
     fn no_server_gets_more_than_the_bound(
-        asked in inquiry(),
+        asked in provider_input(),
         whims in prop::collection::vec(0_usize..14, 1..40),
         method in prop::sample::select(vec![ChatMethod::Logprobs, ChatMethod::Structured, ChatMethod::Probe]),
         top_logprobs in 2_usize..21,
@@ -142,7 +142,7 @@ async fn a_server_that_changes_its_mind_is_followed_within_the_bound() {
 #[tokio::test]
 async fn what_no_prompt_can_hold_is_not_sent() {
     let server = Server::start(|_, body| good(body)).await;
-    let opaque = support::inquiry(r#"{"model":"m","state":"s","questions":"opaque"}"#);
+    let opaque = support::provider_input(r#"{"model":"m","state":"s","questions":"opaque"}"#);
     assert_eq!(measure(&server, &opaque, by(ChatMethod::Probe)).await, (0, 0));
     let alone = choice_of(1);
     assert_eq!(measure(&server, &alone, by(ChatMethod::Probe)).await, (0, 0), "the answer is known");

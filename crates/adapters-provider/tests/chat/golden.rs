@@ -5,7 +5,7 @@ use adapters_provider::chat_completions::labels::Labels;
 use adapters_provider::chat_completions::members::Members;
 use adapters_provider::chat_completions::prompt::{self, Document, outcomes};
 use adapters_provider::chat_completions::{logprobs, request, response, structured};
-use domain::decision::{AnswerRules, Answers, Inquiry, Question};
+use domain::decision::{AnswerRules, Answers, ProviderInput, Question};
 use domain::routing::Wire;
 use rstest::rstest;
 
@@ -16,8 +16,8 @@ fn golden(case: &str, part: &str) -> String {
     std::fs::read_to_string(path).unwrap().trim_end_matches('\n').to_owned()
 }
 
-fn asked(inquiry: &Inquiry) -> &[Question] {
-    request::check(inquiry).unwrap()
+fn asked(provider_input: &ProviderInput) -> &[Question] {
+    request::check(provider_input).unwrap()
 }
 
 fn tokens(reply: &response::Reply) -> String {
@@ -31,10 +31,10 @@ fn tokens(reply: &response::Reply) -> String {
 #[case::choice("choice", 1000)]
 #[case::score("score", 1000)]
 fn a_label_is_asked_for_and_read(#[case] case: &str, #[case] temperature_milli: u32) {
-    let inquiry = support::inquiry(&golden(case, "caller"));
-    let question = &asked(&inquiry)[0];
+    let provider_input = support::provider_input(&golden(case, "caller"));
+    let question = &asked(&provider_input)[0];
     let offered: Vec<usize> = (0..outcomes(&question.kind)).collect();
-    let told = prompt::one_label(&Document::of(&inquiry), question, &offered);
+    let told = prompt::one_label(&Document::of(&provider_input), question, &offered);
     let wanted = request::Wanted::Label { top_logprobs: 20 };
     let body = request::body(Some("judge-1.0"), &told, &wanted, Members::default());
     assert_eq!(body, golden(case, "logprobs.request"));
@@ -50,19 +50,19 @@ fn a_label_is_asked_for_and_read(#[case] case: &str, #[case] temperature_milli: 
 
 #[rstest]
 fn all_are_asked_to_be_stated(#[values("noul", "choice", "score", "all")] case: &str) {
-    let inquiry = support::inquiry(&golden(case, "caller"));
-    let questions = asked(&inquiry);
-    let told = prompt::stated(&Document::of(&inquiry), questions);
+    let provider_input = support::provider_input(&golden(case, "caller"));
+    let questions = asked(&provider_input);
+    let told = prompt::stated(&Document::of(&provider_input), questions);
     let body = request::body(Some("judge-1.0"), &told, &request::stated(questions), Members::default());
     assert_eq!(body, golden(case, "structured.request"));
 }
 
 #[test]
 fn what_is_stated_is_read() {
-    let inquiry = support::inquiry(&golden("all", "caller"));
+    let provider_input = support::provider_input(&golden("all", "caller"));
     let reply = response::read(golden("all", "response").as_bytes()).unwrap();
-    let stated = structured::read(&reply.content, asked(&inquiry)).unwrap();
-    let made: Vec<String> = asked(&inquiry)
+    let stated = structured::read(&reply.content, asked(&provider_input)).unwrap();
+    let made: Vec<String> = asked(&provider_input)
         .iter()
         .zip(&stated)
         .map(|(question, weights)| answer(question, weights, 1000, Method::Structured).unwrap().text().to_owned())
@@ -74,19 +74,19 @@ fn what_is_stated_is_read() {
 /// What is made here passes the check of the domain, which adds the confidence.
 #[test]
 fn what_is_made_is_believed() {
-    let inquiry = support::inquiry(&golden("all", "caller"));
+    let provider_input = support::provider_input(&golden("all", "caller"));
     let reply = response::read(golden("all", "response").as_bytes()).unwrap();
-    let stated = structured::read(&reply.content, asked(&inquiry)).unwrap();
-    let made: Vec<_> = asked(&inquiry)
+    let stated = structured::read(&reply.content, asked(&provider_input)).unwrap();
+    let made: Vec<_> = asked(&provider_input)
         .iter()
         .zip(&stated)
         .map(|(question, weights)| answer(question, weights, 1000, Method::Structured).unwrap())
         .collect();
     let answers = adapters_provider::canonical::in_order(
-        asked(&inquiry).iter().map(|question| question.name.as_str()).zip(&made),
+        asked(&provider_input).iter().map(|question| question.name.as_str()).zip(&made),
     );
     let rules = AnswerRules { decimals: 4, ..AnswerRules::of(&support::endpoint_of(Wire::ChatCompletions)) };
-    let checked = Answers::check(&inquiry.questions, &answers, rules).unwrap();
+    let checked = Answers::check(&provider_input.questions, &answers, rules).unwrap();
     let text = checked.json().text();
     assert!(text.contains(r#""metadata":{"method":"structured","calibrated":false},"confidence":0.5"#), "{text}");
     assert!(!text.contains("native_confidence"), "{text}");

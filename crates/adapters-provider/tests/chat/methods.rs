@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adapters_provider::{ModelPlace, ProviderSettings};
 use async_trait::async_trait;
-use domain::decision::{Attachments, CallerPresence, Inquiry, ProviderCall};
+use domain::decision::{Attachments, ClientConnection, ProviderCall, ProviderInput};
 use domain::json::Json;
 use domain::routing::{AttemptFailureKind, ChatMethod, ChatSettings, Wire};
 use rstest::rstest;
@@ -44,7 +44,7 @@ fn is_label(body: &Value) -> bool {
 #[tokio::test]
 async fn one_call_a_question() {
     let mut server = Server::of_model(likely).await;
-    let answer = server.decide(&support::inquiry(QUESTIONS), by(ChatMethod::Logprobs)).await.unwrap();
+    let answer = server.decide(&support::provider_input(QUESTIONS), by(ChatMethod::Logprobs)).await.unwrap();
     assert_eq!(names(&answer), ["alone", "refund", "queue", "heat"]);
     assert_eq!(
         answer.answers.text(),
@@ -74,7 +74,7 @@ async fn one_call_a_question() {
 async fn one_call_for_all() {
     let mut server = Server::of_model(likely).await;
     let chat = ChatSettings { temperature_milli: 500, ..by(ChatMethod::Structured) };
-    let answer = server.decide(&support::inquiry(QUESTIONS), chat).await.unwrap();
+    let answer = server.decide(&support::provider_input(QUESTIONS), chat).await.unwrap();
     assert_eq!(names(&answer), ["alone", "refund", "queue", "heat"]);
     assert_eq!(
         answer_to(&answer, "refund"),
@@ -153,23 +153,23 @@ async fn a_model_that_says_something_else_is_not_believed() {
         Does::Answer(200, of_tokens(&tokens))
     })
     .await;
-    let inquiry = choice_of(2);
-    let failure = server.decide(&inquiry, by(ChatMethod::Logprobs)).await.unwrap_err();
+    let provider_input = choice_of(2);
+    let failure = server.decide(&provider_input, by(ChatMethod::Logprobs)).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::NotAnswered);
     assert_eq!(failure.detail, "the model was not answering the question");
     assert_eq!(failure.usage.unwrap().input_tokens, 100);
     let enough = ChatSettings { min_label_mass_milli: 350, ..by(ChatMethod::Logprobs) };
-    let answer = server.decide(&inquiry, enough).await.unwrap();
+    let answer = server.decide(&provider_input, enough).await.unwrap();
     assert_eq!(answer_to(&answer, "q")["metadata"]["label_mass"], 0.35);
 }
 
 /// What the probe finds is remembered: the second request goes the right way at once.
 async fn probed(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) -> (Vec<Value>, Vec<Value>, Value) {
     let mut server = Server::start(script).await;
-    let inquiry = support::inquiry(QUESTIONS);
-    let first = server.decide(&inquiry, by(ChatMethod::Probe)).await.unwrap();
+    let provider_input = support::provider_input(QUESTIONS);
+    let first = server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap();
     let before = server.requests();
-    let second = server.decide(&inquiry, by(ChatMethod::Probe)).await.unwrap();
+    let second = server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap();
     assert_eq!(first.answers, second.answers);
     (before, server.requests(), answer_to(&first, "queue")["metadata"]["method"].clone())
 }
@@ -197,10 +197,10 @@ async fn an_answer_without_is_remembered_whatever_comes_of_the_other_way() {
         _ => Does::Answer(200, stated_answer(body)),
     })
     .await;
-    let inquiry = support::inquiry(QUESTIONS);
-    server.decide(&inquiry, by(ChatMethod::Probe)).await.unwrap_err();
+    let provider_input = support::provider_input(QUESTIONS);
+    server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap_err();
     assert_eq!(server.requests().len(), 2);
-    server.decide(&inquiry, by(ChatMethod::Probe)).await.unwrap();
+    server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap();
     assert_eq!(server.requests().iter().map(is_label).collect::<Vec<_>>(), [false]);
 }
 
@@ -241,11 +241,11 @@ async fn an_error_that_the_probe_did_not_settle_is_not_remembered() {
         }
     })
     .await;
-    let inquiry = support::inquiry(QUESTIONS);
-    let failure = server.decide(&inquiry, by(ChatMethod::Probe)).await.unwrap_err();
+    let provider_input = support::provider_input(QUESTIONS);
+    let failure = server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::Refused);
     assert_eq!(server.requests().len(), 2);
-    let answer = server.decide(&inquiry, by(ChatMethod::Probe)).await.unwrap();
+    let answer = server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap();
     assert_eq!(answer_to(&answer, "queue")["metadata"]["method"], "logprobs");
 }
 
@@ -287,10 +287,10 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on(
         None => Does::Answer(200, stated_answer(body)),
     })
     .await;
-    let inquiry = support::inquiry(QUESTIONS);
-    let first = server.decide(&inquiry, by(method)).await.unwrap();
+    let provider_input = support::provider_input(QUESTIONS);
+    let first = server.decide(&provider_input, by(method)).await.unwrap();
     assert_eq!(server.requests().len(), objections + needed, "the others go by what the first has taught");
-    let second = server.decide(&inquiry, by(method)).await.unwrap();
+    let second = server.decide(&provider_input, by(method)).await.unwrap();
     assert_eq!(first.answers, second.answers);
     let requests = server.requests();
     assert_eq!(requests.len(), needed);
@@ -317,7 +317,7 @@ async fn a_refusal_of_one_question_is_carried() {
         Does::Answer(200, if refused { refusal } else { label_answer(body, &likely) })
     })
     .await;
-    let answer = server.decide(&support::inquiry(QUESTIONS), by(ChatMethod::Probe)).await.unwrap();
+    let answer = server.decide(&support::provider_input(QUESTIONS), by(ChatMethod::Probe)).await.unwrap();
     assert_eq!(answer_to(&answer, "refund"), json!({"type":"refusal"}));
     assert_eq!(answer_to(&answer, "queue")["choice"], "hardware");
 }
@@ -329,7 +329,7 @@ async fn a_refusal_of_all_questions_is_one_of_each() {
         Does::Answer(200, filtered)
     })
     .await;
-    let answer = server.decide(&support::inquiry(QUESTIONS), by(ChatMethod::Structured)).await.unwrap();
+    let answer = server.decide(&support::provider_input(QUESTIONS), by(ChatMethod::Structured)).await.unwrap();
     assert_eq!(names(&answer), ["alone", "refund", "queue", "heat"]);
     assert_eq!(answer_to(&answer, "heat"), json!({"type":"refusal"}));
     assert_eq!(answer_to(&answer, "alone")["choice"], "only");
@@ -344,7 +344,7 @@ async fn a_refusal_of_all_questions_is_one_of_each() {
 #[tokio::test]
 async fn what_cannot_be_asked_is_refused_before_the_call(#[case] body: &str) {
     let mut server = Server::of_model(likely).await;
-    let failure = server.decide(&support::inquiry(body), by(ChatMethod::Probe)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(body), by(ChatMethod::Probe)).await.unwrap_err();
     assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::Refused, 0, None));
     assert!(server.requests().is_empty());
 }
@@ -352,7 +352,7 @@ async fn what_cannot_be_asked_is_refused_before_the_call(#[case] body: &str) {
 #[test]
 fn images_are_attachments() {
     let body = r#"{"model":"m","state":"s","images":["data:image/png;base64,AA=="],"questions":{"q":{"type":"noul","instructions":"?"}}}"#;
-    assert_ne!(support::inquiry(body).attachments, Attachments::None);
+    assert_ne!(support::provider_input(body).attachments, Attachments::None);
 }
 
 #[tokio::test]
@@ -383,8 +383,8 @@ async fn all_calls_share_one_deadline() {
 struct LeavesSoon;
 
 #[async_trait]
-impl CallerPresence for LeavesSoon {
-    async fn left(&self) {
+impl ClientConnection for LeavesSoon {
+    async fn disconnected(&self) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -408,7 +408,7 @@ async fn a_model_may_stand_in_the_path() {
         ..ProviderSettings::new("acme".parse().unwrap(), server.base_url(), Wire::ChatCompletions)
     };
     let provider = support::provider_of(&support::settings(), Wire::ChatCompletions, settings);
-    provider.decide(call(&support::inquiry(QUESTIONS), by(ChatMethod::Structured), AMPLE)).await.unwrap();
+    provider.decide(call(&support::provider_input(QUESTIONS), by(ChatMethod::Structured), AMPLE)).await.unwrap();
     assert!(server.requests()[0]["model"].is_null());
 }
 
@@ -426,10 +426,10 @@ async fn what_one_model_does_not_tell_another_may() {
     .await;
     let settings = ProviderSettings::new("acme".parse().unwrap(), server.base_url(), Wire::ChatCompletions);
     let provider = support::provider_of(&support::settings(), Wire::ChatCompletions, settings);
-    let inquiry: Arc<Inquiry> = support::inquiry(QUESTIONS);
+    let provider_input: Arc<ProviderInput> = support::provider_input(QUESTIONS);
     let mut methods = Vec::new();
     for model in ["silent", "teller", "silent"] {
-        let mut call = call(&inquiry, by(ChatMethod::Probe), AMPLE);
+        let mut call = call(&provider_input, by(ChatMethod::Probe), AMPLE);
         Arc::make_mut(&mut call.endpoint).upstream_model = model.to_owned();
         let answer = provider.decide(call).await.unwrap();
         methods.push((answer_to(&answer, "queue")["metadata"]["method"].clone(), server.requests().len()));

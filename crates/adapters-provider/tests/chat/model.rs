@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adapters_provider::ProviderSettings;
-use domain::decision::{DecisionProvider, Inquiry, ProviderAnswer, ProviderCall, SentBytes, StaysToTheEnd};
+use domain::decision::{DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput, SentBytes};
 use domain::json::Json;
 use domain::routing::{AttemptFailure, ChatMethod, ChatSettings, Endpoint, Wire};
 use serde_json::{Value, json};
@@ -82,17 +82,21 @@ impl Server {
         self.upstream.base_url()
     }
 
-    pub async fn decide(&self, inquiry: &Arc<Inquiry>, chat: ChatSettings) -> Result<ProviderAnswer, AttemptFailure> {
-        self.provider.decide(call(inquiry, chat, AMPLE)).await
+    pub async fn decide(
+        &self,
+        provider_input: &Arc<ProviderInput>,
+        chat: ChatSettings,
+    ) -> Result<ProviderAnswer, AttemptFailure> {
+        self.provider.decide(call(provider_input, chat, AMPLE)).await
     }
 
     pub async fn decide_within(
         &self,
-        inquiry: &Arc<Inquiry>,
+        provider_input: &Arc<ProviderInput>,
         chat: ChatSettings,
         timeout: Duration,
     ) -> Result<ProviderAnswer, AttemptFailure> {
-        self.provider.decide(call(inquiry, chat, timeout)).await
+        self.provider.decide(call(provider_input, chat, timeout)).await
     }
 
     /// The bodies that came in since the last time.
@@ -101,13 +105,13 @@ impl Server {
     }
 }
 
-pub fn call(inquiry: &Arc<Inquiry>, chat: ChatSettings, timeout: Duration) -> ProviderCall {
+pub fn call(provider_input: &Arc<ProviderInput>, chat: ChatSettings, timeout: Duration) -> ProviderCall {
     let endpoint = Endpoint { chat, ..support::endpoint_of(Wire::ChatCompletions) };
     ProviderCall {
         endpoint: Arc::new(endpoint),
-        inquiry: Arc::clone(inquiry),
+        provider_input: Arc::clone(provider_input),
         timeout,
-        caller: Arc::new(StaysToTheEnd),
+        caller: Arc::new(NeverDisconnects),
         sent: SentBytes::default(),
     }
 }
@@ -215,10 +219,10 @@ pub fn units(answer: &Value) -> Vec<(String, u32)> {
         .collect()
 }
 
-pub fn choice_of(options: usize) -> Arc<Inquiry> {
+pub fn choice_of(options: usize) -> Arc<ProviderInput> {
     let options: Vec<String> = (0..options).map(|option| format!("\"n{option:03}\":null")).collect();
     let criteria = Json::parse(&format!("{{{}}}", options.join(","))).unwrap();
-    support::inquiry(&format!(
+    support::provider_input(&format!(
         r#"{{"model":"m","state":"s","questions":{{"q":{{"type":"choice","criteria":{}}}}}}}"#,
         criteria.text()
     ))

@@ -43,7 +43,7 @@ async fn one_that_says_nothing_makes_the_sum_unknown() {
         Does::Answer(200, if place == 1 { without_usage(label(body)) } else { label(body) })
     })
     .await;
-    let answer = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap();
+    let answer = server.decide(&support::provider_input(TWO), by(ChatMethod::Logprobs)).await.unwrap();
     assert_eq!(answer.usage, None);
     assert_eq!(answer.sent_bytes, bytes(&server.requests()));
 }
@@ -56,7 +56,7 @@ async fn a_probe_is_paid_for_and_an_objection_is_not() {
         _ => Does::Answer(200, stated_answer(body)),
     })
     .await;
-    let answer = server.decide(&support::inquiry(TWO), by(ChatMethod::Probe)).await.unwrap();
+    let answer = server.decide(&support::provider_input(TWO), by(ChatMethod::Probe)).await.unwrap();
     assert_eq!(answer.usage, Some(of(600, 80)));
 }
 
@@ -67,7 +67,7 @@ async fn a_failure_tells_what_was_used_before() {
         _ => Does::Answer(503, json!({})),
     })
     .await;
-    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, Some(503)));
     assert_eq!(failure.usage, Some(of(100, 1)));
     assert_eq!(failure.sent_bytes, bytes(&server.requests()));
@@ -76,7 +76,7 @@ async fn a_failure_tells_what_was_used_before() {
 #[tokio::test]
 async fn a_failure_that_cost_nothing_says_so() {
     let server = Server::start(|_, _| Does::Answer(503, json!({}))).await;
-    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
     assert_eq!((failure.upstream_status, failure.usage), (Some(503), None));
 }
 
@@ -88,7 +88,7 @@ async fn an_error_does_not_hide_what_others_may_have_cost() {
         _ => Does::Answer(503, json!({})),
     })
     .await;
-    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, None));
     assert_eq!(failure.usage, None);
     assert!(failure.sent_bytes > 0);
@@ -101,7 +101,7 @@ async fn a_broken_connection_may_have_cost() {
         _ => Does::Close,
     })
     .await;
-    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status, failure.usage), (AttemptFailureKind::Broken, None, None));
     assert_eq!(failure.sent_bytes, bytes(&server.requests()));
 }
@@ -109,7 +109,7 @@ async fn a_broken_connection_may_have_cost() {
 #[tokio::test]
 async fn an_answer_that_is_not_believed_is_paid_for() {
     let server = Server::start(|_, _| Does::Answer(200, saying("no JSON"))).await;
-    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Structured)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Structured)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, Some(200)));
     assert_eq!(failure.usage, Some(of(300, 40)));
 }
@@ -118,7 +118,7 @@ async fn an_answer_that_is_not_believed_is_paid_for() {
 async fn an_error_in_the_guise_of_an_answer_is_none() {
     let guised = json!({"error": {"code": 429, "message": "slow down"}});
     let server = Server::start(move |_, _| Does::Answer(200, guised.clone())).await;
-    let failure = server.decide(&support::inquiry(TWO), by(ChatMethod::Probe)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Probe)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, Some(429)));
     assert_eq!(failure.usage, None);
 }
@@ -143,7 +143,7 @@ async fn usage_of_earlier_calls_is_reported_when_a_later_one_never_connects() {
     let wire = domain::routing::Wire::ChatCompletions;
     let settings = adapters_provider::ProviderSettings::new("acme".parse().unwrap(), base_url, wire);
     let provider = support::provider_of(&support::settings(), wire, settings);
-    let call = crate::model::call(&support::inquiry(TWO), by(ChatMethod::Logprobs), support::AMPLE);
+    let call = crate::model::call(&support::provider_input(TWO), by(ChatMethod::Logprobs), support::AMPLE);
     let failure = domain::decision::DecisionProvider::decide(&*provider, call).await.unwrap_err();
     assert_eq!((failure.kind, failure.usage), (AttemptFailureKind::ConnectFailed, Some(of(100, 1))));
     assert_eq!(failure.sent_bytes, bytes(&[answered.await.unwrap()]), "the second body never left");
@@ -160,7 +160,7 @@ async fn nobody_there_costs_nothing() {
     drop(server);
     let wire = domain::routing::Wire::ChatCompletions;
     let provider = support::provider_of(&support::settings(), wire, settings);
-    let call = crate::model::call(&support::inquiry(TWO), by(ChatMethod::Probe), support::AMPLE);
+    let call = crate::model::call(&support::provider_input(TWO), by(ChatMethod::Probe), support::AMPLE);
     let failure = domain::decision::DecisionProvider::decide(&*provider, call).await.unwrap_err();
     assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::ConnectFailed, 0, None));
 }

@@ -3,23 +3,23 @@
 use adapters_provider::chat_completions::labels::MAX_LABELS;
 use adapters_provider::chat_completions::prompt::{self, Document, escaped, outcomes};
 use adapters_provider::chat_completions::request;
-use domain::decision::Inquiry;
+use domain::decision::ProviderInput;
 use domain::json::Json;
 use proptest::prelude::*;
 
 use crate::support;
 
-fn about(state: &str, instructions: &str, option: &str) -> std::sync::Arc<Inquiry> {
+fn about(state: &str, instructions: &str, option: &str) -> std::sync::Arc<ProviderInput> {
     let [state, instructions, option] = [state, instructions, option].map(|text| Json::string(text).text().to_owned());
-    support::inquiry(&format!(
+    support::provider_input(&format!(
         r#"{{"model":"m","state":{state},"questions":{{"private-name":{{"type":"choice","instructions":{instructions},
         "criteria":{{{option}:{option},"x":null}}}},"n":{{"type":"noul","instructions":{instructions}}}}}}}"#
     ))
 }
 
-fn prompts(inquiry: &Inquiry) -> Vec<prompt::Prompt> {
-    let document = Document::of(inquiry);
-    let questions = request::check(inquiry).unwrap();
+fn prompts(provider_input: &ProviderInput) -> Vec<prompt::Prompt> {
+    let document = Document::of(provider_input);
+    let questions = request::check(provider_input).unwrap();
     let mut all = vec![prompt::stated(&document, questions)];
     all.extend(questions.iter().map(|question| {
         let offered: Vec<usize> = (0..outcomes(&question.kind)).collect();
@@ -70,9 +70,10 @@ fn every_label_is_offered() {
         r#"{{"model":"m","state":"s","questions":{{"q":{{"type":"choice","criteria":{{{}}}}}}}}}"#,
         options.join(",")
     );
-    let inquiry = support::inquiry(&body);
+    let provider_input = support::provider_input(&body);
     let offered: Vec<usize> = (0..MAX_LABELS).collect();
-    let prompt = prompt::one_label(&Document::of(&inquiry), &request::check(&inquiry).unwrap()[0], &offered);
+    let prompt =
+        prompt::one_label(&Document::of(&provider_input), &request::check(&provider_input).unwrap()[0], &offered);
     assert!(prompt.user.contains("<option label=\"Z\">option 25</option>\n"), "{}", prompt.user);
     assert!(prompt.user.ends_with(
         "Reply with one letter: A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T, U, V, W, X, Y, Z."

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::decision::Inquiry;
+use domain::decision::ProviderInput;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -27,10 +27,10 @@ fn question() -> impl Strategy<Value = Value> {
     prop_oneof![noul, choice, score]
 }
 
-pub fn inquiry() -> impl Strategy<Value = Arc<Inquiry>> {
+pub fn provider_input() -> impl Strategy<Value = Arc<ProviderInput>> {
     let state = text();
     (prop::collection::btree_map("[a-zA-Z_\"é]{0,6}", question(), 1..6), state).prop_map(|(questions, state)| {
         let body = json!({"model": "m", "state": state, "questions": questions});
-        super::inquiry(&body.to_string())
+        super::provider_input(&body.to_string())
     })
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use adapters_provider::{HttpClient, HttpClientSettings, ProviderSettings, Secret, http_provider};
 use domain::decision::{
-    AssetPart, CallerPresence, DecisionDraft, DecisionProvider, DecisionRequest, Inquiry, ProviderAnswer, ProviderCall,
-    QuestionKind, SentBytes, StateForm, StaysToTheEnd,
+    AssetPart, ClientConnection, DecisionDraft, DecisionProvider, DecisionRequest, NeverDisconnects, ProviderAnswer,
+    ProviderCall, ProviderInput, QuestionKind, SentBytes, StateForm,
 };
 use domain::json::Json;
 use domain::routing::{AttemptFailure, Endpoint, Wire};
@@ -202,8 +202,8 @@ pub fn request_with(body: &str, asset_parts: Vec<AssetPart>) -> DecisionRequest 
     let mut request = draft.check().unwrap();
     let booleans = member("booleans").and_then(|names| names.elements()).unwrap_or_default();
     let booleans: Vec<String> = booleans.iter().map(|name| name.as_string().unwrap()).collect();
-    let inquiry = Arc::make_mut(&mut request.inquiry);
-    for question in inquiry.questions.typed.iter_mut().flatten() {
+    let provider_input = Arc::make_mut(&mut request.provider_input);
+    for question in provider_input.questions.typed.iter_mut().flatten() {
         if let QuestionKind::Choice { options } = &mut question.kind {
             for option in options.iter_mut().filter(|option| booleans.contains(&option.name)) {
                 option.boolean = Some(option.name.starts_with("true"));
@@ -213,17 +213,23 @@ pub fn request_with(body: &str, asset_parts: Vec<AssetPart>) -> DecisionRequest 
     request
 }
 
-pub fn inquiry(body: &str) -> Arc<Inquiry> {
-    request(body).inquiry
+pub fn provider_input(body: &str) -> Arc<ProviderInput> {
+    request(body).provider_input
 }
 
-pub fn call_within(timeout: Duration, caller: Arc<dyn CallerPresence>) -> ProviderCall {
+pub fn call_within(timeout: Duration, caller: Arc<dyn ClientConnection>) -> ProviderCall {
     let body = r#"{"model":"acme/judge","state":"s","questions":{"a":{"type":"noul","instructions":"?"}}}"#;
-    ProviderCall { endpoint: Arc::new(endpoint()), inquiry: inquiry(body), timeout, caller, sent: SentBytes::default() }
+    ProviderCall {
+        endpoint: Arc::new(endpoint()),
+        provider_input: provider_input(body),
+        timeout,
+        caller,
+        sent: SentBytes::default(),
+    }
 }
 
 pub fn call() -> ProviderCall {
-    call_within(AMPLE, Arc::new(StaysToTheEnd))
+    call_within(AMPLE, Arc::new(NeverDisconnects))
 }
 
 pub async fn decide(provider: &Arc<dyn DecisionProvider>) -> Result<ProviderAnswer, AttemptFailure> {

@@ -3,6 +3,7 @@
 pub(crate) mod api_keys;
 pub(crate) mod audit_log;
 pub(crate) mod audit_state;
+pub(crate) mod budget_processes;
 pub(crate) mod change_feed;
 pub(crate) mod destinations;
 pub(crate) mod documents;
@@ -12,7 +13,7 @@ pub(crate) mod idempotency_claims;
 pub(crate) mod models;
 pub(crate) mod outbox;
 pub(crate) mod record_bytes;
-pub(crate) mod reservations;
 pub(crate) mod spend_counters;
+pub(crate) mod store_identity;
 pub(crate) mod usage_records;
 pub(crate) mod workspaces;

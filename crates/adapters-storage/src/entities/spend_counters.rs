@@ -1,4 +1,4 @@
-//! What was spent and is reserved, by account and period.
+//! Spent and allotted amounts by account and period.
 
 use sea_orm::entity::prelude::*;
 
@@ -14,7 +14,12 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub period_start: i64,
     pub spent_pico: i64,
-    pub reserved_pico: i64,
+    /// The sum of its allowances.
+    pub allotted_pico: i64,
+    /// When a process last lacked allowance that others have.
+    pub recalled_at: Option<i64>,
+    /// When the recall that `recalled_at` renewed began.
+    pub recall_began_at: Option<i64>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

@@ -1,4 +1,4 @@
-//! The ledger.
+//! The ledger. Ids are bytes; null stands for what is usual.
 
 use sea_orm::entity::prelude::*;
 
@@ -6,17 +6,19 @@ use sea_orm::entity::prelude::*;
 #[sea_orm(table_name = "usage_records")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
-    pub id: String,
-    pub workspace_id: String,
+    pub id: Vec<u8>,
+    pub workspace_id: Vec<u8>,
     pub api_key: Vec<u8>,
-    pub request_id: String,
-    pub requested_model: String,
+    pub request_id: Vec<u8>,
+    /// Null where it is `model`.
+    pub requested_model: Option<String>,
     pub model: String,
     pub provider: String,
     pub outcome: String,
     pub input_tokens: i64,
     pub output_tokens: i64,
-    pub token_source: String,
+    /// Null where it is `reported`.
+    pub token_source: Option<String>,
     pub cost_pico: i64,
     pub prompt_price: String,
     pub completion_price: String,
@@ -26,9 +28,11 @@ pub struct Model {
     pub user: Option<String>,
     pub created_at: i64,
     pub latency_us: i64,
-    pub share_index: i64,
-    pub share_of: i64,
-    pub guardrails: String,
+    /// Null where the record bears the whole cost.
+    pub share_index: Option<i64>,
+    pub share_of: Option<i64>,
+    /// 16 bytes each.
+    pub guardrails: Option<Vec<u8>>,
     pub charged_at: i64,
     pub findings: Option<String>,
 }

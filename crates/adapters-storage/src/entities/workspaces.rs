@@ -25,6 +25,10 @@ pub struct Model {
     pub default_guardrail_id: Option<String>,
     /// Documents, pending ones included.
     pub document_count: i64,
+    /// When the workspace got credit after having none.
+    pub credit_began_at: Option<i64>,
+    /// The charges of before that time that were folded after it. They are added to the base of the credit.
+    pub credit_late_pico: i64,
     /// The hash of the managed columns, as the last change left them.
     pub audit_hash: Option<Vec<u8>>,
 }

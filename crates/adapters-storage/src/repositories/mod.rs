@@ -18,3 +18,4 @@ pub use guardrails::SeaOrmGuardrailRepository;
 pub use models::SeaOrmModelRepository;
 pub use outbox::SeaOrmOutbox;
 pub use workspaces::SeaOrmWorkspaceRepository;
+pub(crate) use workspaces::credit_base;

@@ -105,7 +105,7 @@ impl Outbox for SeaOrmOutbox {
         for piece in chunks(ids) {
             Entity::delete_many()
                 .filter(Column::Id.is_in(piece.iter().map(ToString::to_string)))
-                .exec(&*self.database.writer()?)
+                .exec(self.database.writer()?)
                 .await
                 .map_err(store_error)?;
         }
@@ -122,7 +122,7 @@ impl Outbox for SeaOrmOutbox {
                 Some(next) => update.col_expr(Column::NextAt, Expr::value(millis(next))),
                 None => update.col_expr(Column::State, Expr::value(DEAD)),
             };
-            update.exec(&*self.database.writer()?).await.map_err(store_error)?;
+            update.exec(self.database.writer()?).await.map_err(store_error)?;
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Outbox for SeaOrmOutbox {
                 .col_expr(Column::NextAt, Expr::value(millis(next)))
                 .filter(Column::Id.is_in(piece.iter().map(ToString::to_string)))
                 .filter(Column::State.eq(PENDING))
-                .exec(&*self.database.writer()?)
+                .exec(self.database.writer()?)
                 .await
                 .map_err(store_error)?;
         }
@@ -200,7 +200,7 @@ impl Outbox for SeaOrmOutbox {
             .to_owned();
         let pruned = Entity::delete_many()
             .filter(Column::Id.in_subquery(old))
-            .exec(&*self.database.writer()?)
+            .exec(self.database.writer()?)
             .await
             .map_err(store_error)?;
         Ok(pruned.rows_affected)

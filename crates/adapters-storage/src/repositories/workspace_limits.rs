@@ -1,11 +1,12 @@
 //! How the credit and the budgets of a workspace stand.
 
 use chrono::{DateTime, Utc};
-use domain::budget::{BudgetScope, SpendLimit, StandingLimit, WorkspaceBudgets};
+use domain::budget::{BudgetScope, LimitStatus, SpendLimit, WorkspaceBudgets};
 use domain::error::StoreError;
 use domain::money::Usd;
 use sea_orm::{ConnectionTrait, EntityTrait};
 
+use super::workspaces::credit_base;
 use crate::convert::millis;
 use crate::entities::{spend_counters, workspaces};
 use crate::errors::{corrupt, store_error};
@@ -15,7 +16,7 @@ pub(super) async fn standing_limits(
     connection: &impl ConnectionTrait,
     row: workspaces::Model,
     at: DateTime<Utc>,
-) -> Result<Vec<StandingLimit>, StoreError> {
+) -> Result<Vec<LimitStatus>, StoreError> {
     let usd = |pico: Option<i64>| pico.map(Usd::from_pico);
     let budgets = WorkspaceBudgets {
         daily: usd(row.budget_daily_pico),
@@ -26,10 +27,10 @@ pub(super) async fn standing_limits(
     let mut limits = Vec::new();
     if let Some(amount) = usd(row.credit_pico) {
         let whole = standing(connection, &row.id, SpendLimit { amount, reset: None }, at).await?;
-        let base = row.credit_base_pico.unwrap_or(0);
-        let spent = whole.spent.pico().checked_sub(base).map(Usd::from_pico);
+        let base = credit_base(&row);
+        let spent = base.and_then(|base| whole.spent.pico().checked_sub(base)).map(Usd::from_pico);
         let spent = spent.ok_or_else(|| corrupt("workspaces.credit_base_pico", &row.id))?;
-        limits.push(StandingLimit { is_credit: true, spent, ..whole });
+        limits.push(LimitStatus { is_credit: true, spent, ..whole });
     }
     for limit in budgets.limits() {
         limits.push(standing(connection, &row.id, limit, at).await?);
@@ -42,14 +43,14 @@ async fn standing(
     workspace_id: &str,
     limit: SpendLimit,
     at: DateTime<Utc>,
-) -> Result<StandingLimit, StoreError> {
+) -> Result<LimitStatus, StoreError> {
     let interval = limit.reset.map_or("total", domain::budget::ResetInterval::as_str);
     let start = limit.reset.map_or(0, |reset| millis(reset.start_of(at)));
     let scope = BudgetScope::Workspace;
     let key = (scope.as_str().to_owned(), workspace_id.to_owned(), interval.to_owned(), start);
     let counter = spend_counters::Entity::find_by_id(key).one(connection).await.map_err(store_error)?;
-    let (spent, reserved) = counter.map_or((0, 0), |counter| (counter.spent_pico, counter.reserved_pico));
-    Ok(StandingLimit {
+    let (spent, reserved) = counter.map_or((0, 0), |counter| (counter.spent_pico, counter.allotted_pico));
+    Ok(LimitStatus {
         scope,
         guardrail_id: None,
         is_credit: false,

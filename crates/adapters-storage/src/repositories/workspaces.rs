@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::api_key::{ApiKey, ApiKeyScope};
 use domain::audit::AuditDraft;
-use domain::budget::{StandingLimit, WorkspaceBudgets};
+use domain::budget::{LimitStatus, WorkspaceBudgets};
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
@@ -103,7 +103,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         Ok(workspaces)
     }
 
-    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<StandingLimit>>, StoreError> {
+    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         // One transaction, so that limits and counters are of the same moment.
         let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
         match Entity::find_by_id(id.to_string()).one(&snapshot).await.map_err(store_error)? {
@@ -176,22 +176,24 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         let out_of_range = || corrupt("workspaces.credit_pico", id);
         let spent = spent_in_all(&transaction, &row.id).await?;
         // Who had none begins now: what was spent before is not taken from it.
-        let base = if row.credit_pico.is_some() { row.credit_base_pico.unwrap_or(0) } else { spent };
+        let base = if row.credit_pico.is_some() { credit_base(&row).ok_or_else(out_of_range)? } else { spent };
         let granted = Usd::from_pico(row.credit_pico.unwrap_or(0)).checked_add(amount).ok_or_else(out_of_range)?;
         let left = left_of(granted.pico(), spent, base).ok_or_else(out_of_range)?;
         if row.credit_pico == Some(granted.pico()) {
             return Ok(Some(left));
         }
-        Entity::update_many()
-            .col_expr(Column::CreditPico, Expr::value(granted.pico()))
-            .col_expr(Column::CreditBasePico, Expr::value(base))
-            .filter(Column::Id.eq(row.id.as_str()))
-            .exec(&transaction)
-            .await
-            .map_err(store_error)?;
+        let mut change = Entity::update_many().col_expr(Column::CreditPico, Expr::value(granted.pico()));
         if row.credit_pico.is_none() {
+            change = change
+                .col_expr(Column::CreditBasePico, Expr::value(base))
+                .col_expr(Column::CreditBeganAt, Expr::value(millis(self.database.now())))
+                .col_expr(Column::CreditLatePico, Expr::value(0_i64));
+        }
+        // Processes return what they have drawn of a limit that was lowered.
+        if row.credit_pico.is_none_or(|before| granted.pico() < before) {
             raise_keys(&transaction).await?;
         }
+        change.filter(Column::Id.eq(row.id.as_str())).exec(&transaction).await.map_err(store_error)?;
         let mut rows = RowChanges::default();
         rows.workspace_changed(&transaction, &row).await?;
         append(&transaction, audit, self.database.now(), &rows).await?;
@@ -228,6 +230,11 @@ async fn spent_in_all(connection: &impl ConnectionTrait, id: &str) -> Result<i64
     let key = ("workspace".to_owned(), id.to_owned(), "total".to_owned(), 0);
     let counter = spend_counters::Entity::find_by_id(key).one(connection).await.map_err(store_error)?;
     Ok(counter.map_or(0, |counter| counter.spent_pico))
+}
+
+/// The amount that a workspace had spent in all when its credit began, with the charges of before that were folded late.
+pub(crate) fn credit_base(row: &Model) -> Option<i64> {
+    row.credit_base_pico.unwrap_or(0).checked_add(row.credit_late_pico)
 }
 
 fn left_of(granted: i64, spent: i64, base: i64) -> Option<Usd> {
@@ -275,6 +282,8 @@ fn to_row(workspace: &Workspace) -> Result<Model, StoreError> {
         tokens_per_minute: workspace.rates.tokens_per_minute.map(i64::from),
         default_guardrail_id: workspace.default_guardrail_id.map(|id| id.to_string()),
         document_count: 0,
+        credit_began_at: workspace.credit.map(|_| millis(workspace.created_at)),
+        credit_late_pico: 0,
         audit_hash: None,
     })
 }
@@ -284,7 +293,7 @@ async fn to_workspace(connection: &impl ConnectionTrait, row: Model) -> Result<W
     let credit = match row.credit_pico {
         Some(granted) => {
             let spent = spent_in_all(connection, &row.id).await?;
-            let left = left_of(granted, spent, row.credit_base_pico.unwrap_or(0));
+            let left = credit_base(&row).and_then(|base| left_of(granted, spent, base));
             Some(left.ok_or_else(|| corrupt("workspaces.credit_pico", id))?)
         }
         None => None,

@@ -1,23 +1,8 @@
-//! Money and usage: records are read one by one; what is reserved and charged is written in batches.
+//! Usage records: their rows, and how they are read. [`crate::budget`] writes them.
 
-mod audit;
-mod batch;
-mod books;
-mod charges;
-mod claims;
-mod counters;
-mod expiry;
-mod held;
-mod job;
-mod known;
-mod ledger;
-mod limits;
-mod pruning;
+pub(crate) mod ids;
 mod repository;
 mod row;
-mod script;
-mod statements;
-mod writer;
 
-pub use ledger::SeaOrmLedger;
 pub use repository::SeaOrmUsageRepository;
+pub(crate) use row::{RECORD_COLUMNS, record_values, to_record};

@@ -6,13 +6,14 @@ use domain::ids::DecisionId;
 use domain::usage::{UsageFilter, UsageRecord, UsageRepository};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
+use super::ids;
 use super::row::to_record;
 use crate::convert::{hash_column, millis};
 use crate::database::Database;
 use crate::entities::usage_records::{Column, Entity};
 use crate::errors::store_error;
 
-/// Reads usage records from the database; [`super::SeaOrmLedger`] writes them.
+/// Reads usage records from the database; [`crate::SeaOrmBudgetStore`] writes them.
 #[derive(Clone)]
 pub struct SeaOrmUsageRepository {
     database: Database,
@@ -28,7 +29,7 @@ impl SeaOrmUsageRepository {
 #[async_trait]
 impl UsageRepository for SeaOrmUsageRepository {
     async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError> {
-        let query = Entity::find_by_id(id.as_str());
+        let query = Entity::find_by_id(ids::decision_column(id));
         let found = query.one(self.database.readers()?).await.map_err(store_error)?;
         found.map(to_record).transpose()
     }
@@ -50,7 +51,7 @@ impl UsageRepository for SeaOrmUsageRepository {
 fn wanted(filter: &UsageFilter) -> Condition {
     let mut wanted = Condition::all();
     if let Some(workspace_id) = filter.workspace_id {
-        wanted = wanted.add(Column::WorkspaceId.eq(workspace_id.to_string()));
+        wanted = wanted.add(Column::WorkspaceId.eq(ids::workspace_column(workspace_id)));
     }
     if let Some(key) = &filter.api_key {
         wanted = wanted.add(Column::ApiKey.eq(hash_column(key)));
@@ -63,7 +64,9 @@ fn wanted(filter: &UsageFilter) -> Condition {
     }
     if let Some((at, id)) = &filter.after {
         let at = millis(*at);
-        let same_moment = Condition::all().add(Column::CreatedAt.eq(at)).add(Column::Id.lt(id.as_str()));
+        let same_moment = Condition::all().add(Column::CreatedAt.eq(at)).add(Column::Id.lt(ids::decision_column(id)));
+        // The first comparison is for the index: it does not begin with what the alternatives have in common.
+        wanted = wanted.add(Column::CreatedAt.lte(at));
         wanted = wanted.add(Condition::any().add(Column::CreatedAt.lt(at)).add(same_moment));
     }
     wanted

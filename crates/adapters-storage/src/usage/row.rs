@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::error::StoreError;
 use domain::guardrail::FilterAction;
 use domain::guardrail::filter::Finding;
-use domain::ids::{DecisionId, GuardrailId, RequestId};
+use domain::ids::DecisionId;
 use domain::json::Json;
 use domain::money::Usd;
 use domain::routing::TokenPrices;
@@ -13,81 +13,50 @@ use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, Usage
 use sea_orm::Value;
 use serde::{Deserialize, Serialize};
 
+use super::ids;
 use crate::convert::{duration, hash, hash_column, micros, millis, moment, parse, signed, unsigned};
 use crate::entities::usage_records::Model;
 use crate::errors::corrupt;
 
-/// One attempt, as it is written into the column of attempts.
-#[derive(Serialize)]
-struct WrittenAttempt<'a> {
-    provider: &'a str,
-    upstream_model: &'a str,
-    outcome: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream_status: Option<u16>,
-    latency_us: i64,
-    model: &'a str,
-    part: u32,
-    began_us: i64,
-    input_tokens: u64,
-    output_tokens: u64,
-    token_source: &'a str,
-    prompt_price: String,
-    completion_price: String,
-}
-
-/// One attempt, as the column of attempts holds it. Older rows have nothing behind `latency_us`.
-#[derive(Deserialize)]
+/// One attempt, as the column of attempts holds it. What is not there follows from the record: see [`to_attempt`].
+/// Older rows have longer names.
+#[derive(Serialize, Deserialize)]
 struct StoredAttempt {
-    provider: String,
-    upstream_model: String,
-    outcome: String,
+    #[serde(rename = "p", alias = "provider", skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
+    #[serde(rename = "u", alias = "upstream_model", skip_serializing_if = "Option::is_none")]
+    upstream_model: Option<String>,
+    #[serde(rename = "r", alias = "outcome", skip_serializing_if = "Option::is_none")]
+    outcome: Option<String>,
+    #[serde(rename = "s", alias = "upstream_status", skip_serializing_if = "Option::is_none")]
     upstream_status: Option<u16>,
+    #[serde(rename = "l", alias = "latency_us")]
     latency_us: i64,
+    #[serde(rename = "m", alias = "model", skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    #[serde(default)]
+    #[serde(rename = "k", alias = "part", default, skip_serializing_if = "is_zero")]
     part: u32,
+    #[serde(rename = "b", alias = "began_us", skip_serializing_if = "Option::is_none")]
     began_us: Option<i64>,
+    #[serde(rename = "i", alias = "input_tokens", skip_serializing_if = "Option::is_none")]
     input_tokens: Option<u64>,
+    #[serde(rename = "o", alias = "output_tokens", skip_serializing_if = "Option::is_none")]
     output_tokens: Option<u64>,
+    #[serde(rename = "t", alias = "token_source", skip_serializing_if = "Option::is_none")]
     token_source: Option<String>,
+    #[serde(rename = "pi", alias = "prompt_price", skip_serializing_if = "Option::is_none")]
     prompt_price: Option<String>,
+    #[serde(rename = "po", alias = "completion_price", skip_serializing_if = "Option::is_none")]
     completion_price: Option<String>,
 }
 
-pub(super) fn to_row(record: UsageRecord) -> Result<Model, StoreError> {
-    let id = &record.id;
-    Ok(Model {
-        workspace_id: record.workspace_id.to_string(),
-        api_key: hash_column(&record.api_key),
-        request_id: record.request_id.as_str().to_owned(),
-        model: record.model.as_str().to_owned(),
-        outcome: record.outcome.as_str().to_owned(),
-        input_tokens: signed(record.input_tokens, "usage_records.input_tokens", id)?,
-        output_tokens: signed(record.output_tokens, "usage_records.output_tokens", id)?,
-        token_source: record.token_source.as_str().to_owned(),
-        cost_pico: record.cost.pico(),
-        prompt_price: record.prices.prompt.to_string(),
-        completion_price: record.prices.completion.to_string(),
-        attempts: write_attempts(&record.attempts).map_err(|_| corrupt("usage_records.attempts", id))?,
-        trace: record.trace.as_ref().map(|trace| trace.text().to_owned()),
-        created_at: millis(record.created_at),
-        latency_us: micros(record.latency),
-        share_index: record.share.index.into(),
-        share_of: record.share.of.into(),
-        guardrails: write_guardrails(&record.guardrails),
-        charged_at: millis(record.charged_at),
-        findings: write_findings(&record.findings).map_err(|_| corrupt("usage_records.findings", id))?,
-        id: id.as_str().to_owned(),
-        requested_model: record.requested_model,
-        provider: record.provider,
-        session_id: record.session_id,
-        user: record.user,
-    })
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
-pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
-    let id: DecisionId = parse(&row.id, "usage_records.id", &row.id)?;
+pub(crate) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
+    let id: DecisionId = ids::decision_id(&row.id)?;
     let prices = TokenPrices {
         prompt: parse(&row.prompt_price, "usage_records.prompt_price", &id)?,
         completion: parse(&row.completion_price, "usage_records.completion_price", &id)?,
@@ -95,22 +64,26 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
     let attempts = row.attempts;
     let trace = row.trace.as_deref().map(Json::parse).transpose().map_err(|_| corrupt("usage_records.trace", &id))?;
     let record = UsageRecord {
-        workspace_id: parse(&row.workspace_id, "usage_records.workspace_id", &id)?,
+        workspace_id: ids::workspace_id(&row.workspace_id).ok_or_else(|| corrupt("usage_records.workspace_id", &id))?,
         api_key: hash(&row.api_key, "usage_records.api_key", &id)?,
-        request_id: parse::<RequestId>(&row.request_id, "usage_records.request_id", &id)?,
-        requested_model: row.requested_model,
+        request_id: ids::request_id(&row.request_id).ok_or_else(|| corrupt("usage_records.request_id", &id))?,
+        requested_model: row.requested_model.unwrap_or_else(|| row.model.clone()),
         model: parse(&row.model, "usage_records.model", &id)?,
         provider: row.provider,
         outcome: UsageOutcome::from_name(&row.outcome).ok_or_else(|| corrupt("usage_records.outcome", &id))?,
         input_tokens: unsigned(row.input_tokens, "usage_records.input_tokens", &id)?,
         output_tokens: unsigned(row.output_tokens, "usage_records.output_tokens", &id)?,
-        token_source: TokenSource::from_name(&row.token_source)
-            .ok_or_else(|| corrupt("usage_records.token_source", &id))?,
+        token_source: match &row.token_source {
+            Some(name) => TokenSource::from_name(name).ok_or_else(|| corrupt("usage_records.token_source", &id))?,
+            None => TokenSource::Reported,
+        },
         cost: Usd::from_pico(row.cost_pico),
         prices,
-        share: share(row.share_index, row.share_of).ok_or_else(|| corrupt("usage_records.share_of", &id))?,
+        share: share(row.share_index.unwrap_or(0), row.share_of.unwrap_or(1))
+            .ok_or_else(|| corrupt("usage_records.share_of", &id))?,
         attempts: std::sync::Arc::default(),
-        guardrails: read_guardrails(&row.guardrails).ok_or_else(|| corrupt("usage_records.guardrails", &id))?,
+        guardrails: ids::guardrails(row.guardrails.as_deref())
+            .ok_or_else(|| corrupt("usage_records.guardrails", &id))?,
         findings: read_findings(row.findings.as_deref()).ok_or_else(|| corrupt("usage_records.findings", &id))?,
         charged_at: moment(row.charged_at, "usage_records.charged_at", &id)?,
         session_id: row.session_id,
@@ -157,29 +130,15 @@ fn read_findings(text: Option<&str>) -> Option<Vec<Finding>> {
     stored.into_iter().map(finding).collect()
 }
 
-/// The guardrails of a payer: an array of ids.
-pub(crate) fn write_guardrails(ids: &[GuardrailId]) -> String {
-    if ids.is_empty() {
-        return "[]".to_owned();
+/// The column of attempts: without what follows from the record.
+fn write_attempts(record: &UsageRecord) -> Result<String, serde_json::Error> {
+    let mut end_of_last = Duration::ZERO;
+    let mut stored = Vec::with_capacity(record.attempts.len());
+    for attempt in &*record.attempts {
+        stored.push(shortened(to_stored(attempt), attempt, record, end_of_last));
+        end_of_last = attempt.began.saturating_add(attempt.latency);
     }
-    let quoted: Vec<String> = ids.iter().map(|id| format!("\"{id}\"")).collect();
-    format!("[{}]", quoted.join(","))
-}
-
-pub(crate) fn read_guardrails(text: &str) -> Option<Vec<GuardrailId>> {
-    let ids: Vec<String> = serde_json::from_str(text).ok()?;
-    ids.iter().map(|id| id.parse().ok()).collect()
-}
-
-/// The column of attempts.
-pub(super) fn write_attempts(attempts: &[AttemptRecord]) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&attempts.iter().map(to_written).collect::<Vec<_>>())
-}
-
-/// What [`write_attempts`] wrote.
-pub(super) fn read_whole_attempts(text: &str) -> Option<Vec<AttemptRecord>> {
-    let stored: Vec<StoredAttempt> = serde_json::from_str(text).ok()?;
-    stored.into_iter().map(whole_attempt).collect()
+    serde_json::to_string(&stored)
 }
 
 fn share(index: i64, of: i64) -> Option<UsageShare> {
@@ -187,22 +146,44 @@ fn share(index: i64, of: i64) -> Option<UsageShare> {
     (share.index < share.of).then_some(share)
 }
 
-fn to_written(attempt: &AttemptRecord) -> WrittenAttempt<'_> {
-    WrittenAttempt {
-        provider: &attempt.provider,
-        upstream_model: &attempt.upstream_model,
-        outcome: &attempt.outcome,
+fn to_stored(attempt: &AttemptRecord) -> StoredAttempt {
+    StoredAttempt {
+        provider: Some(attempt.provider.clone()),
+        upstream_model: Some(attempt.upstream_model.clone()),
+        outcome: Some(attempt.outcome.clone()),
         upstream_status: attempt.upstream_status,
         latency_us: micros(attempt.latency),
-        model: attempt.model.as_str(),
+        model: Some(attempt.model.as_str().to_owned()),
         part: attempt.part,
-        began_us: micros(attempt.began),
-        input_tokens: attempt.input_tokens,
-        output_tokens: attempt.output_tokens,
-        token_source: attempt.token_source.as_str(),
-        prompt_price: attempt.prices.prompt.to_string(),
-        completion_price: attempt.prices.completion.to_string(),
+        began_us: Some(micros(attempt.began)),
+        input_tokens: Some(attempt.input_tokens),
+        output_tokens: Some(attempt.output_tokens),
+        token_source: Some(attempt.token_source.as_str().to_owned()),
+        prompt_price: Some(attempt.prices.prompt.to_string()),
+        completion_price: Some(attempt.prices.completion.to_string()),
     }
+}
+
+/// Without what [`to_attempt`] fills in.
+fn shortened(
+    mut stored: StoredAttempt,
+    attempt: &AttemptRecord,
+    record: &UsageRecord,
+    end_of_last: Duration,
+) -> StoredAttempt {
+    let charged = attempt.outcome == UsageOutcome::Completed.as_str();
+    let of_record = |tokens: u64| if charged { tokens } else { 0 };
+    stored.provider.take_if(|_| attempt.provider == record.provider);
+    stored.upstream_model.take_if(|_| attempt.upstream_model == attempt.model.as_str());
+    stored.outcome.take_if(|_| attempt.outcome == record.outcome.as_str());
+    stored.model.take_if(|_| attempt.model == record.model);
+    stored.began_us.take_if(|began| *began == micros(end_of_last));
+    stored.input_tokens.take_if(|tokens| *tokens == of_record(record.input_tokens));
+    stored.output_tokens.take_if(|tokens| *tokens == of_record(record.output_tokens));
+    stored.token_source.take_if(|_| attempt.token_source == record.token_source);
+    stored.prompt_price.take_if(|price| *price == record.prices.prompt.to_string());
+    stored.completion_price.take_if(|price| *price == record.prices.completion.to_string());
+    stored
 }
 
 /// Fills in the attempts of `record`, which has none yet. What an older row does not say of an attempt follows from
@@ -220,10 +201,15 @@ fn read_attempts(text: &str, record: UsageRecord) -> Result<UsageRecord, StoreEr
 }
 
 fn to_attempt(stored: StoredAttempt, record: &UsageRecord, end_of_last: Duration) -> Option<AttemptRecord> {
-    let charged = stored.outcome == UsageOutcome::Completed.as_str();
+    let outcome = stored.outcome.unwrap_or_else(|| record.outcome.as_str().to_owned());
+    let charged = outcome == UsageOutcome::Completed.as_str();
     let of_record = |tokens: u64| if charged { tokens } else { 0 };
+    let model = stored.model.unwrap_or_else(|| record.model.as_str().to_owned());
     let filled = StoredAttempt {
-        model: stored.model.or_else(|| Some(record.model.as_str().to_owned())),
+        provider: stored.provider.or_else(|| Some(record.provider.clone())),
+        upstream_model: stored.upstream_model.or_else(|| Some(model.clone())),
+        outcome: Some(outcome),
+        model: Some(model),
         began_us: stored.began_us.or_else(|| Some(micros(end_of_last))),
         input_tokens: stored.input_tokens.or_else(|| Some(of_record(record.input_tokens))),
         output_tokens: stored.output_tokens.or_else(|| Some(of_record(record.output_tokens))),
@@ -249,40 +235,73 @@ fn whole_attempt(stored: StoredAttempt) -> Option<AttemptRecord> {
             prompt: stored.prompt_price?.parse().ok()?,
             completion: stored.completion_price?.parse().ok()?,
         },
-        provider: stored.provider,
-        upstream_model: stored.upstream_model,
-        outcome: stored.outcome,
+        provider: stored.provider?,
+        upstream_model: stored.upstream_model?,
+        outcome: stored.outcome?,
         upstream_status: stored.upstream_status,
     })
 }
 
-/// In the order of the columns.
-pub(super) fn values(row: &Model) -> [Value; 25] {
-    [
-        row.id.as_str().into(),
-        row.workspace_id.as_str().into(),
-        row.api_key.as_slice().into(),
-        row.request_id.as_str().into(),
-        row.requested_model.as_str().into(),
-        row.model.as_str().into(),
-        row.provider.as_str().into(),
-        row.outcome.as_str().into(),
-        row.input_tokens.into(),
-        row.output_tokens.into(),
-        row.token_source.as_str().into(),
-        row.cost_pico.into(),
-        row.prompt_price.as_str().into(),
-        row.completion_price.as_str().into(),
-        row.attempts.as_str().into(),
-        row.session_id.as_deref().into(),
-        row.trace.as_deref().into(),
-        row.user.as_deref().into(),
-        row.created_at.into(),
-        row.latency_us.into(),
-        row.share_index.into(),
-        row.share_of.into(),
-        row.guardrails.as_str().into(),
-        row.charged_at.into(),
-        row.findings.as_deref().into(),
-    ]
+/// The columns of [`record_values`].
+pub(crate) const RECORD_COLUMNS: [&str; 25] = [
+    "id",
+    "workspace_id",
+    "api_key",
+    "request_id",
+    "requested_model",
+    "model",
+    "provider",
+    "outcome",
+    "input_tokens",
+    "output_tokens",
+    "token_source",
+    "cost_pico",
+    "prompt_price",
+    "completion_price",
+    "attempts",
+    "session_id",
+    "trace",
+    "\"user\"",
+    "created_at",
+    "latency_us",
+    "share_index",
+    "share_of",
+    "guardrails",
+    "charged_at",
+    "findings",
+];
+
+/// The row of a record, in the order of [`RECORD_COLUMNS`].
+pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 25], StoreError> {
+    let id = &record.id;
+    let attempts = write_attempts(record).map_err(|_| corrupt("usage_records.attempts", id))?;
+    let findings = write_findings(&record.findings).map_err(|_| corrupt("usage_records.findings", id))?;
+    let model = record.model.as_str();
+    Ok([
+        ids::decision_column(id).into(),
+        ids::workspace_column(record.workspace_id).into(),
+        hash_column(&record.api_key).into(),
+        ids::request_column(&record.request_id).into(),
+        (record.requested_model != model).then_some(record.requested_model.as_str()).into(),
+        model.into(),
+        record.provider.as_str().into(),
+        record.outcome.as_str().into(),
+        signed(record.input_tokens, "usage_records.input_tokens", id)?.into(),
+        signed(record.output_tokens, "usage_records.output_tokens", id)?.into(),
+        (record.token_source != TokenSource::Reported).then(|| record.token_source.as_str()).into(),
+        record.cost.pico().into(),
+        record.prices.prompt.to_string().into(),
+        record.prices.completion.to_string().into(),
+        attempts.into(),
+        record.session_id.as_deref().into(),
+        record.trace.as_ref().map(Json::text).into(),
+        record.user.as_deref().into(),
+        millis(record.created_at).into(),
+        micros(record.latency).into(),
+        (record.share.index != 0).then(|| i64::from(record.share.index)).into(),
+        (record.share.of != 1).then(|| i64::from(record.share.of)).into(),
+        ids::guardrails_column(&record.guardrails).into(),
+        millis(record.charged_at).into(),
+        findings.into(),
+    ])
 }

@@ -1,95 +1,103 @@
-//! The ledger as several processes have it, and as a test of single records wants it.
+//! The store of allowances as several processes have it, and records as a test of single ones wants them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
-use adapters_storage::{Database, SeaOrmLedger, SeaOrmUsageRepository};
+use adapters_storage::{Database, SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmUsageRepository};
 use async_trait::async_trait;
 use domain::budget::{
-    Claim, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation, Settlement, StandingLimit,
+    BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, Discrepancy, DrawReply, DrawRequest, FoldEntry,
+    FoldRequest, LedgerReports, LiveProcess, Payer, ProcessStatus, RemainingAllowances, ReturnRequest, UsageCharge,
 };
-use domain::decision::UnknownUsage;
 use domain::error::StoreError;
-use domain::ids::{DecisionId, WorkspaceId};
-use domain::money::Usd;
-use domain::usage::{AttemptRecord, UsageFilter, UsageRecord, UsageRepository};
-use tokio_util::task::TaskTracker;
+use domain::ids::{DecisionId, ProcessId, WorkspaceId};
+use domain::usage::{UsageFilter, UsageRecord, UsageRepository};
+use uuid::Uuid;
 
-/// One ledger a handle, which are asked in turn: whoever reserves at one is settled at another.
-pub struct Ledgers {
-    each: Vec<SeaOrmLedger>,
+/// One store of allowances a handle, which are asked in turn.
+pub struct BudgetStores {
+    each: Vec<SeaOrmBudgetStore>,
     next: AtomicUsize,
 }
 
-impl Ledgers {
-    pub fn start(handles: &[Database], tasks: &TaskTracker) -> Self {
-        let each = handles.iter().map(|database| SeaOrmLedger::start(database.clone(), tasks)).collect();
-        Self { each, next: AtomicUsize::new(0) }
+impl BudgetStores {
+    pub fn over(handles: &[Database]) -> Self {
+        Self { each: handles.iter().cloned().map(SeaOrmBudgetStore::new).collect(), next: AtomicUsize::new(0) }
     }
 
-    fn next(&self) -> &SeaOrmLedger {
+    fn next(&self) -> &SeaOrmBudgetStore {
         &self.each[self.next.fetch_add(1, Ordering::Relaxed) % self.each.len()]
     }
 }
 
 #[async_trait]
-impl Ledger for Ledgers {
-    async fn reserve(&self, claim: Claim) -> Result<Result<Reservation, Overspent>, StoreError> {
-        self.next().reserve(claim).await
+impl BudgetStore for BudgetStores {
+    async fn register(&self, process: ProcessId) -> Result<(), StoreError> {
+        self.next().register(process).await
     }
 
-    async fn extend(
-        &self,
-        id: &DecisionId,
-        more: Usd,
-        attempts: &[AttemptRecord],
-    ) -> Result<Result<(), Overspent>, StoreError> {
-        self.next().extend(id, more, attempts).await
+    async fn process(&self, process: ProcessId) -> Result<Option<ProcessStatus>, StoreError> {
+        self.next().process(process).await
     }
 
-    async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
-        self.next().settle(settlement).await
+    async fn draw(&self, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
+        self.next().draw(request).await
     }
 
-    async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
-        self.next().release(id).await
+    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        self.next().give_back(request).await
     }
 
-    async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
-        self.next().expire(unknown, limit).await
+    async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {
+        self.next().fold(request).await
     }
 
-    async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
-        self.next().standing(payer).await
+    async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
+        self.next().end(process, remaining).await
     }
 
-    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        self.next().recorded_bytes(workspace_id).await
+    async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {
+        self.next().live_processes().await
     }
 
-    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        self.next().audit().await
+    async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError> {
+        self.next().limits(payer).await
     }
 
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
-        self.next().prune(older_than, limit).await
+    async fn signals(&self) -> Result<BudgetSignals, StoreError> {
+        self.next().signals().await
     }
 }
 
 /// Records, written and read.
 #[derive(Clone)]
 pub struct Records {
-    pub ledger: SeaOrmLedger,
+    pub budget: SeaOrmBudgetStore,
+    pub reports: SeaOrmLedgerReports,
     usage: SeaOrmUsageRepository,
 }
 
 impl Records {
-    pub fn start(database: Database, tasks: &TaskTracker) -> Self {
-        Self { ledger: SeaOrmLedger::start(database.clone(), tasks), usage: SeaOrmUsageRepository::new(database) }
+    pub fn over(database: Database) -> Self {
+        Self {
+            budget: SeaOrmBudgetStore::new(database.clone()),
+            reports: SeaOrmLedgerReports::new(database.clone()),
+            usage: SeaOrmUsageRepository::new(database),
+        }
     }
 
+    /// Folds a record, as the only one of a process of its own.
     pub async fn record(&self, record: UsageRecord) -> Result<(), StoreError> {
-        self.ledger.settle(Settlement { record, messages: Vec::new() }).await
+        self.record_all(vec![record]).await
+    }
+
+    /// Folds records in one transaction.
+    pub async fn record_all(&self, records: Vec<UsageRecord>) -> Result<(), StoreError> {
+        let process = new_process();
+        self.budget.register(process).await?;
+        let charge = |record| UsageCharge { record, messages: Vec::new() };
+        let entries = records.into_iter().map(|record| FoldEntry { charge: charge(record), allowances: Vec::new() });
+        let request = FoldRequest { process, after: 0, up_to: 1, entries: entries.collect() };
+        self.budget.fold(&request).await.map_err(store_failure)
     }
 
     pub async fn find(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError> {
@@ -98,5 +106,26 @@ impl Records {
 
     pub async fn list(&self, workspace_id: WorkspaceId, limit: u64) -> Result<Vec<UsageRecord>, StoreError> {
         self.usage.list(&UsageFilter::of(workspace_id), limit).await
+    }
+
+    /// The discrepancies that an audit finds.
+    pub async fn discrepancies(&self) -> Vec<String> {
+        let audit = self.reports.audit().await.unwrap();
+        let line = |found: &Discrepancy| format!("{}: {} for {}", found.what, found.found, found.expected);
+        audit.discrepancies.iter().map(line).collect()
+    }
+}
+
+/// A process of no other test.
+pub fn new_process() -> ProcessId {
+    static PROCESSES: AtomicUsize = AtomicUsize::new(1);
+    ProcessId::from_uuid(Uuid::from_u128((1 << 100) + PROCESSES.fetch_add(1, Ordering::Relaxed) as u128))
+}
+
+/// The failure of the store; every other error is none that a store should return here.
+pub fn store_failure(error: BudgetStoreError) -> StoreError {
+    match error {
+        BudgetStoreError::Store(error) => error,
+        other => StoreError::Corrupt(other.to_string()),
     }
 }

@@ -6,9 +6,10 @@ use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use chrono::SecondsFormat;
 use domain::api_key::Principal;
+use domain::decision::Generation;
 use domain::guardrail::filter::Finding;
 use domain::ids::DecisionId;
-use domain::usage::{AttemptRecord, Generation, GetGenerationError, UsageOutcome};
+use domain::usage::{AttemptRecord, GetGenerationError, UsageOutcome};
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -18,7 +18,8 @@ pub(crate) fn live() -> HttpResponse {
     HttpResponse::Ok().json(json!({"status": "ok"}))
 }
 
-/// Everything that operations need answers, and the server is not about to stop.
+/// Everything that operations need answers, and the server is not about to stop. A server that serves requests although
+/// a store is away is degraded: a load balancer that took all such servers out would make an outage of it.
 pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     if call.gateway.connections.is_draining() {
         return Err(ApiError::of(ErrorKind::Unavailable)
@@ -29,15 +30,18 @@ pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
         let outcome = tokio::time::timeout(PROBE_TIMEOUT, probe.probe())
             .await
             .unwrap_or_else(|_| Err(StoreError::unavailable("the probe did not end")));
-        outcome.err().map(|error| (probe.name(), error))
+        outcome.err().map(|error| (probe, error))
     });
-    let away: Vec<(&'static str, StoreError)> = join_all(probes).await.into_iter().flatten().collect();
+    let away: Vec<_> = join_all(probes).await.into_iter().flatten().collect();
     if away.is_empty() {
         return Ok(live());
     }
-    let names: Vec<&str> = away.iter().map(|(name, _)| *name).collect();
-    for (name, error) in &away {
-        tracing::warn!(store = name, error = error as &dyn std::error::Error, "a store is away");
+    let names: Vec<&str> = away.iter().map(|(probe, _)| probe.name()).collect();
+    for (probe, error) in &away {
+        tracing::warn!(store = probe.name(), error = error as &dyn std::error::Error, "store unavailable");
+    }
+    if away.iter().all(|(probe, _)| probe.is_bridged()) {
+        return Ok(HttpResponse::Ok().json(json!({"status": "degraded", "unavailable": names})));
     }
     Err(ApiError::of(ErrorKind::Unavailable).metadata("unavailable", names))
 }

@@ -12,7 +12,7 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use async_trait::async_trait;
 use domain::api_key::{InferenceKey, Principal};
-use domain::decision::{AssetPart, CallerPresence, Decision, DecisionDraft, DecisionRequest, DraftBounds};
+use domain::decision::{AssetPart, ClientConnection, Decision, DecisionDraft, DecisionRequest, DraftBounds};
 use domain::error::ErrorKind;
 use domain::system::WorkOwner;
 use tokio::time::timeout;
@@ -106,9 +106,9 @@ async fn decide(
     manner: &Manner,
 ) -> Result<HttpResponse, ApiError> {
     let told = call.wants_metadata().then(|| Told::of(&key, &request.model));
-    let inquiry = Arc::clone(&request.inquiry);
+    let provider_input = Arc::clone(&request.provider_input);
     let left = CancellationToken::new();
-    let presence: Arc<dyn CallerPresence> = Arc::new(Presence(left.clone()));
+    let presence: Arc<dyn ClientConnection> = Arc::new(Presence(left.clone()));
     let submit = Arc::clone(&call.gateway.services.submit_decision);
     let (now, request_id) = (call.gateway.services.clock.now(), call.request_id.clone());
     let work = in_place(|| async move {
@@ -122,7 +122,7 @@ async fn decide(
             let told = told.map(|told| (call.gateway.wire_names.service_metadata(), told.of_answer(&decision)));
             let answered = Answered {
                 decision: &decision,
-                questions: inquiry.questions.typed.as_deref().unwrap_or_default(),
+                questions: provider_input.questions.typed.as_deref().unwrap_or_default(),
                 told: told.as_ref().map(|(name, value)| (*name, value)),
             };
             Ok(view(&decision, dispatch::write(manner, &answered)))
@@ -136,8 +136,8 @@ async fn decide(
 struct Presence(CancellationToken);
 
 #[async_trait]
-impl CallerPresence for Presence {
-    async fn left(&self) {
+impl ClientConnection for Presence {
+    async fn disconnected(&self) {
         self.0.cancelled().await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use domain::json::Json;
+use domain::json::{Json, JsonText, read_object as read_object_members};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -16,7 +16,28 @@ use crate::wires::BodyFault;
 pub(crate) fn read_members<'t, const N: usize>(
     text: &'t str,
     names: &'static [&'static str; N],
-) -> Result<[Option<&'t RawValue>; N], BodyFault> {
+) -> Result<[Option<JsonText<'t>>; N], BodyFault> {
+    let mut found = Found { values: [None; N], twice: None };
+    let read = read_object_members(text, |name, value| {
+        if let Some(place) = names.iter().position(|wanted| *wanted == name) {
+            found.put(names, place, value);
+        }
+    });
+    let members = match read {
+        Some(()) => found,
+        None => read_closely(text, names)?,
+    };
+    match members.twice {
+        Some(name) => Err(BodyFault::Twice(name)),
+        None => Ok(members.values.map(|value| value.filter(|value| value.get() != "null"))),
+    }
+}
+
+/// The same by the library, which says where the fault is.
+fn read_closely<'t, const N: usize>(
+    text: &'t str,
+    names: &'static [&'static str; N],
+) -> Result<Found<'t, N>, BodyFault> {
     let mut parser = serde_json::Deserializer::from_str(text);
     if !text.trim_ascii_start().starts_with('{') {
         return Err(match serde_json::from_str::<IgnoredAny>(text) {
@@ -24,14 +45,10 @@ pub(crate) fn read_members<'t, const N: usize>(
             Err(error) => BodyFault::from(&error),
         });
     }
-    let members = Members { names }
+    Members { names }
         .deserialize(&mut parser)
         .and_then(|members| parser.end().map(|()| members))
-        .map_err(|error| BodyFault::from(&error))?;
-    match members.twice {
-        Some(name) => Err(BodyFault::Twice(name)),
-        None => Ok(members.values.map(|value| value.filter(|value| value.get() != "null"))),
-    }
+        .map_err(|error| BodyFault::from(&error))
 }
 
 /// The object that `text` is, whole and byte for byte.
@@ -48,8 +65,16 @@ struct Members<const N: usize> {
 }
 
 struct Found<'t, const N: usize> {
-    values: [Option<&'t RawValue>; N],
+    values: [Option<JsonText<'t>>; N],
     twice: Option<&'static str>,
+}
+
+impl<'t, const N: usize> Found<'t, N> {
+    fn put(&mut self, names: &[&'static str; N], place: usize, value: JsonText<'t>) {
+        if self.values[place].replace(value).is_some() {
+            self.twice = Some(names[place]);
+        }
+    }
 }
 
 impl<'t, const N: usize> DeserializeSeed<'t> for Members<N> {
@@ -76,9 +101,7 @@ impl<'t, const N: usize> Visitor<'t> for Members<N> {
                 }
                 Some(place) => {
                     let value = map.next_value::<&RawValue>()?;
-                    if found.values[place].replace(value).is_some() {
-                        found.twice = Some(self.names[place]);
-                    }
+                    found.put(self.names, place, value.into());
                 }
             }
         }

@@ -308,7 +308,7 @@ pub(super) struct Explanation {
     #[schema(required)]
     sent: Option<ExplainedContent>,
     /// The limits of the key as they stand; empty where no key is named.
-    limits: Vec<StandingLimit>,
+    limits: Vec<LimitStatus>,
     /// What would be reserved, in USD; null where no endpoint may be tried.
     #[schema(required)]
     bound_usd: Option<f64>,
@@ -372,7 +372,7 @@ pub(super) struct ExplainedContent {
 
 /// A limit as it stands.
 #[derive(ToSchema)]
-pub(super) struct StandingLimit {
+pub(super) struct LimitStatus {
     /// `workspace`, `key` or `guardrail`.
     scope: String,
     #[schema(required)]

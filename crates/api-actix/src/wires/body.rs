@@ -1,8 +1,7 @@
 //! The members of a Decisions body, whatever wire it is of, found in one pass and left as they are.
 
 use domain::decision::DecisionDraft;
-use domain::json::Json;
-use serde_json::value::RawValue;
+use domain::json::{Json, JsonText};
 
 use super::fault::BodyFault;
 use crate::http::json_members::read_members;
@@ -11,23 +10,23 @@ use crate::http::json_scan::{ScanFault, scan};
 /// The members that mean something to a wire; `None` for one that is absent or null. Others are skipped.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Body<'t> {
-    pub(super) model: Option<&'t RawValue>,
-    pub(super) models: Option<&'t RawValue>,
-    pub(super) questions: Option<&'t RawValue>,
-    pub(super) state: Option<&'t RawValue>,
-    pub(super) input: Option<&'t RawValue>,
-    pub(super) assets: Option<&'t RawValue>,
-    pub(super) images: Option<&'t RawValue>,
-    provider: Option<&'t RawValue>,
-    session_id: Option<&'t RawValue>,
-    trace: Option<&'t RawValue>,
-    user: Option<&'t RawValue>,
-    partial: Option<&'t RawValue>,
-    pub(super) safety_identifier: Option<&'t RawValue>,
-    pub(super) temperature: Option<&'t RawValue>,
-    pub(super) chat_template_kwargs: Option<&'t RawValue>,
-    pub(super) prompt_format_version: Option<&'t RawValue>,
-    pub(super) return_prompt_token_ids: Option<&'t RawValue>,
+    pub(super) model: Option<JsonText<'t>>,
+    pub(super) models: Option<JsonText<'t>>,
+    pub(super) questions: Option<JsonText<'t>>,
+    pub(super) state: Option<JsonText<'t>>,
+    pub(super) input: Option<JsonText<'t>>,
+    pub(super) assets: Option<JsonText<'t>>,
+    pub(super) images: Option<JsonText<'t>>,
+    provider: Option<JsonText<'t>>,
+    session_id: Option<JsonText<'t>>,
+    trace: Option<JsonText<'t>>,
+    user: Option<JsonText<'t>>,
+    partial: Option<JsonText<'t>>,
+    pub(super) safety_identifier: Option<JsonText<'t>>,
+    pub(super) temperature: Option<JsonText<'t>>,
+    pub(super) chat_template_kwargs: Option<JsonText<'t>>,
+    pub(super) prompt_format_version: Option<JsonText<'t>>,
+    pub(super) return_prompt_token_ids: Option<JsonText<'t>>,
 }
 
 const SYSTEM_ONE: [&str; 11] =
@@ -131,7 +130,7 @@ impl<'t> Body<'t> {
 
     /// A draft with what is the same on every wire.
     pub(super) fn draft(&self) -> DecisionDraft {
-        let own = |value: Option<&RawValue>| value.map(Json::from);
+        let own = |value: Option<JsonText<'_>>| value.map(Json::from);
         DecisionDraft {
             model: own(self.model),
             models: own(self.models),

@@ -1,8 +1,7 @@
 //! Which wire a body is of, told by the path that it came to and, where that leaves it open, by its shape.
 
 use domain::decision::{AssetPart, DecisionDraft, InvalidDecision};
-use domain::json::{Json, JsonKind};
-use serde_json::value::RawValue;
+use domain::json::{Json, JsonKind, JsonText};
 
 use super::answered::Answered;
 use super::body::{self, Body};
@@ -144,13 +143,13 @@ fn shape_of(body: &Body<'_>) -> Option<Shape> {
     }
 }
 
-fn is_object(json: &RawValue) -> bool {
+fn is_object(json: JsonText<'_>) -> bool {
     json.get().starts_with('{')
 }
 
 /// By the words that only one of the wires has, in the first question. A question that has words of both, or of
 /// neither, and a known type, is of the wire that more clients speak.
-fn of_array(questions: &RawValue) -> Option<Shape> {
+fn of_array(questions: JsonText<'_>) -> Option<Shape> {
     if !questions.get().starts_with('[') {
         return None;
     }

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::client::request;
-use super::gateway::{BASE, Caller, Setup, answer, workspace};
+use super::gateway::{BASE, Caller, Setup, answer, granted, workspace};
 use api_actix::WireNames;
 
 const BODY: &str =
@@ -166,6 +166,7 @@ async fn how_it_was_handled_is_told_on_request_only() {
 #[tokio::test]
 async fn no_answer_leaves_without_its_record() {
     let mut ledger = MockLedger::new();
+    ledger.expect_reserve().returning(granted);
     ledger.expect_settle().returning(|_| Err(StoreError::unavailable("full")));
     let gateway = Setup { ledger: Arc::new(ledger), ..Setup::answering([answer(ANSWERS)]).await }.start();
     gateway.decide(BODY).await.refusal(503);
@@ -180,7 +181,7 @@ struct Patient {
 impl DecisionProvider for Patient {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.asked.notify_one();
-        call.caller.left().await;
+        call.caller.disconnected().await;
         Err(AttemptFailure::new(AttemptFailureKind::CallerGone, "the caller left"))
     }
 }

@@ -69,10 +69,11 @@ async fn one_request_by_every_wire_is_one_request_and_gets_the_same_answers() {
     assert_eq!(seen[0].1["heat"], 1.32);
     assert!(seen.iter().all(|answers| *answers == seen[0]), "{seen:#?}");
     let calls = provider.calls();
-    let states: Vec<_> = calls.iter().map(|call| call.inquiry.state.as_ref().unwrap().text().to_owned()).collect();
+    let states: Vec<_> =
+        calls.iter().map(|call| call.provider_input.state.as_ref().unwrap().text().to_owned()).collect();
     assert!(states.iter().all(|state| state == "\"It smokes.\""), "{states:?}");
     let kinds = |index: usize| {
-        let typed = calls[index].inquiry.questions.typed.clone().unwrap();
+        let typed = calls[index].provider_input.questions.typed.clone().unwrap();
         typed.into_iter().map(|question| (question.name, question.instructions, question.kind)).collect::<Vec<_>>()
     };
     for index in 1..calls.len() {

@@ -63,7 +63,9 @@ async fn images_travel_to_an_endpoint_that_takes_them() {
         assert_eq!(reply.header("x-provider-name"), Some("The first"));
     }
     for call in provider.calls() {
-        let Attachments::Assets(assets) = &call.inquiry.attachments else { panic!("{:?}", call.inquiry.attachments) };
+        let Attachments::Assets(assets) = &call.provider_input.attachments else {
+            panic!("{:?}", call.provider_input.attachments)
+        };
         assert_eq!((&*assets[0].name, &*assets[0].data), ("<image:1>", IMAGE));
         assert_eq!(assets[0].media_type.as_deref(), Some("image/png"));
     }

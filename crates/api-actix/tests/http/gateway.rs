@@ -11,15 +11,19 @@ use api_actix::{
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};
 use domain::audit::{Actor, AuditDraft, Refusals};
-use domain::budget::{Backlog, BacklogBounds, Ledger, WorkspaceBudgets};
+use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
+use domain::decision::GetGeneration;
 use domain::decision::{
-    DecisionProvider, DraftBounds, ProviderAnswer, ReportedUsage, RouterSettings, SubmitDecision, SubmitDecisionPorts,
+    DecisionProvider, DraftBounds, FilterPorts, ProviderAnswer, ReportedUsage, RouterSettings, RoutingPorts,
+    SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
+use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts};
+use domain::error::StoreError;
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::{
-    AssignKeysToGuardrail, ExplainGuardrail, ExplainGuardrailPorts, Guardrail, GuardrailAssignments, GuardrailName,
-    GuardrailPolicies, GuardrailPorts, GuardrailRepository, GuardrailRules, KnownNames, NoGuardrails,
+    AssignKeysToGuardrail, Guardrail, GuardrailAssignments, GuardrailName, GuardrailPolicies, GuardrailPorts,
+    GuardrailRepository, GuardrailRules, KnownNames, NoGuardrails,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
@@ -29,12 +33,12 @@ use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{
     AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
 };
-use domain::system::{Clock, HealthProbe, InPlace};
+use domain::system::{Clock, HealthProbe, InPlace, TimeSource};
 use domain::testing::{
     FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
     MemoryRateLimiter, MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
 };
-use domain::usage::{GetGeneration, UsageRepository};
+use domain::usage::{FindRecord, UsageRepository};
 use domain::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 use tokio_util::task::TaskTracker;
 
@@ -167,24 +171,26 @@ impl Setup {
             timer: Arc::new(ManualTimer::new(clock.clone())),
             ids: Arc::new(ids.clone()),
         };
-        let decision_ports = SubmitDecisionPorts {
-            catalogue: Arc::clone(&self.catalogue),
-            provider: self.provider,
-            ledger: Arc::clone(&self.ledger),
-            backlog: Backlog::new(BacklogBounds::new(0)),
-            policies: self.policies,
-            meter: Arc::new(NoMeter),
-            broadcaster: Arc::new(NoBroadcast),
-            clock: Arc::new(clock.clone()),
-            timer: Arc::new(ManualTimer::new(clock.clone())),
-            workers: Arc::new(InPlace),
-            ids: Arc::new(ids.clone()),
-            random: Arc::new(ScriptedRandomness::default()),
-            health: Arc::clone(&self.health),
-        };
         let directory = Arc::new(EndpointDirectory::new(self.endpoints));
+        let decision_ports = SubmitDecisionPorts {
+            provider: self.provider,
+            routing: RoutingPorts {
+                catalogue: Arc::clone(&self.catalogue),
+                endpoints: Arc::clone(&directory),
+                health: Arc::clone(&self.health),
+                random: Arc::new(ScriptedRandomness::default()),
+            },
+            guardrails: FilterPorts { policies: self.policies, workers: Arc::new(InPlace) },
+            usage: UsagePorts {
+                ledger: Arc::clone(&self.ledger),
+                ids: Arc::new(ids.clone()),
+                meter: Arc::new(NoMeter),
+                broadcaster: Arc::new(NoBroadcast),
+            },
+            time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) },
+        };
         let settings = RouterSettings::new(Duration::from_mins(1));
-        let submit_decision = Arc::new(SubmitDecision::new(decision_ports, Arc::clone(&directory), settings));
+        let submit_decision = Arc::new(SubmitDecision::new(decision_ports, settings));
         let destinations = DestinationPorts {
             destinations: Arc::new(self.store.clone()),
             workspaces: Arc::new(self.store.clone()),
@@ -193,13 +199,15 @@ impl Setup {
             clock: Arc::new(clock.clone()),
             ids: Arc::new(ids.clone()),
         };
+        let timer = Arc::new(ManualTimer::new(clock.clone()));
+        let records = FindRecord::new(self.usage, None, Arc::new(clock.clone()), timer);
         let guardrails = guardrail_use_cases(
             &self.store,
             Arc::clone(&self.guardrails),
             &self.assignments,
             self.ledger,
             KnownNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory)),
-            Arc::clone(&submit_decision),
+            &submit_decision,
         );
         let services = Services {
             authenticate: Arc::new(Authenticate::new(self.grants, Arc::new(clock.clone()))),
@@ -218,7 +226,7 @@ impl Setup {
             )),
             list_providers: Arc::new(ListProviders::new(Arc::clone(&directory), self.health, Arc::new(clock.clone()))),
             guardrails,
-            get_generation: Arc::new(GetGeneration::new(self.usage, self.catalogue, directory)),
+            get_generation: Arc::new(GetGeneration::new(records, self.catalogue, directory)),
             probes: self.probes,
             rate_limiter: self.rate_limiter,
             key_rates: RateLimits::default(),
@@ -245,7 +253,7 @@ fn guardrail_use_cases(
     assignments: &Arc<dyn GuardrailAssignments>,
     ledger: Arc<dyn Ledger>,
     names: KnownNames,
-    decisions: Arc<SubmitDecision>,
+    decisions: &SubmitDecision,
 ) -> GuardrailUseCases {
     let clock = Arc::new(FixedClock::default());
     let explain = ExplainGuardrailPorts {
@@ -392,4 +400,10 @@ async fn fill(store: &MemoryStore) {
         updated_at: None,
     };
     assert!(GuardrailRepository::insert(store, &guardrail, &noted()).await.unwrap());
+}
+
+/// The hold of a ledger that grants every request.
+#[expect(clippy::unnecessary_wraps, reason = "as the port returns it")]
+pub fn granted(wanted: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+    Ok(Ok(Hold { id: wanted.id, at: DateTime::UNIX_EPOCH, payer: wanted.payer, amount: wanted.amount }))
 }

@@ -158,7 +158,7 @@ struct First(Arc<Mutex<Vec<ProviderCall>>>);
 #[async_trait]
 impl DecisionProvider for First {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
-        let typed = call.inquiry.questions.typed.iter().flatten();
+        let typed = call.provider_input.questions.typed.iter().flatten();
         let answers: Vec<(String, String)> = typed
             .map(|question| {
                 let answer = match &question.kind {
@@ -205,7 +205,7 @@ async fn every_wire_answers_by_the_names_that_it_was_asked_by_and_the_provider_s
     let calls = provider.0.lock().unwrap();
     assert_eq!(calls.len(), 4);
     for call in calls.iter() {
-        let seen = format!("{:?}", call.inquiry);
+        let seen = format!("{:?}", call.provider_input);
         assert!(!seen.contains("example.com"), "{seen}");
     }
 }

@@ -11,7 +11,7 @@ use super::gateway::{BASE, CONTAINER, Caller, Setup, answer, guardrail, workspac
 #[tokio::test]
 async fn readiness_names_the_store_that_is_away() {
     let (database, blobs) = (SwitchedProbe::new("database"), SwitchedProbe::new("blobs"));
-    let probes = Setup { probes: vec![Arc::new(database.clone()), Arc::new(blobs)], ..Setup::new().await };
+    let probes = Setup { probes: vec![Arc::new(database.clone()), Arc::new(blobs.clone())], ..Setup::new().await };
     let gateway = probes.start();
     let reply = gateway.send("GET", "/health/ready", &[], b"").await;
     assert_eq!((reply.status, reply.json()), (200, serde_json::json!({"status": "ok"})));
@@ -19,6 +19,14 @@ async fn readiness_names_the_store_that_is_away() {
     let reply = gateway.send("GET", "/health/ready", &[], b"").await;
     assert_eq!(reply.refusal(503), "Service temporarily unavailable");
     assert_eq!(reply.json()["error"]["metadata"]["unavailable"], serde_json::json!(["database"]));
+    database.set_bridged(true);
+    let reply = gateway.send("GET", "/health/ready", &[], b"").await;
+    let degraded = serde_json::json!({"status": "degraded", "unavailable": ["database"]});
+    assert_eq!((reply.status, reply.json()), (200, degraded), "requests are served without it");
+    blobs.set_healthy(false);
+    let reply = gateway.send("GET", "/health/ready", &[], b"").await;
+    assert_eq!(reply.status, 503, "nothing bridges the other one");
+    assert_eq!(reply.json()["error"]["metadata"]["unavailable"], serde_json::json!(["database", "blobs"]));
     assert_eq!(gateway.send("GET", "/health/live", &[], b"").await.status, 200);
     assert_eq!(gateway.send("HEAD", "/health/live", &[], b"").await.body, b"");
 }

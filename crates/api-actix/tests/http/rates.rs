@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::client::request;
-use super::gateway::{BASE, Caller, Setup, answer};
+use super::gateway::{BASE, Caller, Setup, answer, granted};
 
 const BODY: &str = r#"{"model":"acme/judge","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#;
 const ANSWERS: &str = r#"{"q":{"type":"noul","noul":0.5}}"#;
@@ -54,6 +54,7 @@ async fn what_is_refused_before_anybody_was_asked_takes_nothing() {
 async fn the_estimate_stands_where_nobody_can_tell() {
     let limiter = MemoryRateLimiter::new(u32::MAX);
     let mut ledger = MockLedger::new();
+    ledger.expect_reserve().returning(granted);
     ledger.expect_settle().returning(|_| Err(StoreError::unavailable("full")));
     let setup = measured(&limiter, vec![answer(ANSWERS)]).await;
     let gateway = Setup { ledger: Arc::new(ledger), ..setup }.start();
@@ -89,7 +90,7 @@ struct Patient(Arc<Notify>);
 impl DecisionProvider for Patient {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.0.notify_one();
-        call.caller.left().await;
+        call.caller.disconnected().await;
         Err(AttemptFailure::new(AttemptFailureKind::CallerGone, "the caller left"))
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use api_actix::wires::Answered;
 use api_actix::wires::dispatch::{Asked, Entry, read_bytes, write};
 use domain::decision::{
-    Answers, Asset, Attachments, ChoiceOption, Decision, DecisionRequest, Inquiry, QuestionKind, Questions,
+    Answers, Asset, Attachments, ChoiceOption, Decision, DecisionRequest, ProviderInput, QuestionKind, Questions,
 };
 use domain::error::ErrorKind;
 use domain::json::Json;
@@ -47,12 +47,18 @@ fn told(fixture: &Json) -> String {
 }
 
 fn canonical(asked: &Asked, request: &DecisionRequest) -> String {
-    let inquiry = &request.inquiry;
+    let provider_input = &request.provider_input;
     let mut text = format!("{:?}\nmodel {} {:?}\n", asked.manner.shape(), request.model, request.fallback_models);
-    writeln!(text, "state {:?} {}", inquiry.state_form, inquiry.state.as_ref().map_or("none", Json::text)).unwrap();
-    writeln!(text, "attachments {}", attachments(&inquiry.attachments)).unwrap();
+    writeln!(
+        text,
+        "state {:?} {}",
+        provider_input.state_form,
+        provider_input.state.as_ref().map_or("none", Json::text)
+    )
+    .unwrap();
+    writeln!(text, "attachments {}", attachments(&provider_input.attachments)).unwrap();
     writeln!(text, "user {:?}, session {:?}, partial {}", request.user, request.session_id, request.partial).unwrap();
-    for question in inquiry.questions.typed.iter().flatten() {
+    for question in provider_input.questions.typed.iter().flatten() {
         writeln!(text, "question {:?} {}", question.name, question.json.text()).unwrap();
         if let QuestionKind::Choice { options } = &question.kind {
             let booleans = |option: &&ChoiceOption| option.boolean.is_some();
@@ -103,9 +109,9 @@ fn a_question_that_nobody_answered_is_told_as_one() {
         .map(|body| {
             let asked = read_bytes(Entry::AnyShape, body.as_bytes()).unwrap();
             let request = asked.draft.clone().check().unwrap();
-            let questions = request.inquiry.questions.typed.clone().unwrap();
-            let first = Inquiry::new(Questions::of_typed(vec![questions[0].clone()]), None);
-            let first = DecisionRequest { inquiry: first.into(), ..request.clone() };
+            let questions = request.provider_input.questions.typed.clone().unwrap();
+            let first = ProviderInput::new(Questions::of_typed(vec![questions[0].clone()]), None);
+            let first = DecisionRequest { provider_input: first.into(), ..request.clone() };
             let part = decision(&first, &Json::parse(r#"{"a":{"type":"noul","noul":0.25}}"#).unwrap());
             let answers = Answers::merge(&questions, vec![part.answers.clone()], ErrorKind::TimedOut);
             let decision = Decision { answers, ..part };

@@ -142,7 +142,7 @@ fn any_request() -> impl Strategy<Value = (Shape, Value)> {
 fn go_through(entry: Entry, bytes: &[u8]) {
     let Ok(asked) = read_bytes(entry, bytes) else { return };
     let Ok(request) = asked.draft.clone().check() else { return };
-    let Some(questions) = &request.inquiry.questions.typed else { return };
+    let Some(questions) = &request.provider_input.questions.typed else { return };
     let body = body(&asked, &request, &answers_to(questions, bytes.len()));
     serde_json::from_str::<Value>(&body).unwrap();
 }
@@ -194,7 +194,7 @@ proptest! {
         };
         prop_assert_eq!(asked.manner.shape(), shape);
         let Ok(checked) = asked.draft.clone().check() else { return Ok(()) };
-        let questions = checked.inquiry.questions.typed.as_deref().unwrap();
+        let questions = checked.provider_input.questions.typed.as_deref().unwrap();
         let body = body(&asked, &checked, &answers_to(questions, seed));
         let expected: Vec<Option<String>> = match &request["questions"] {
             Value::Array(asked) if shape == Shape::OpenAi => {

@@ -14,8 +14,8 @@ pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
     let rules = AnswerRules { decimals: 2, confidence: ConfidenceSource::SystemOne };
     Decision {
         id: "gen-dec-1".parse().unwrap(),
-        inquiry: Arc::clone(&request.inquiry),
-        answers: Answers::check(&request.inquiry.questions, answers, rules).unwrap(),
+        provider_input: Arc::clone(&request.provider_input),
+        answers: Answers::check(&request.provider_input.questions, answers, rules).unwrap(),
         model: "acme/judge".parse().unwrap(),
         provider: "Acme".to_owned(),
         input_tokens: 140,
@@ -31,7 +31,7 @@ pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
 /// The body in which the request is answered.
 pub fn body(asked: &Asked, request: &DecisionRequest, answers: &Json) -> String {
     let decision = decision(request, answers);
-    let questions = request.inquiry.questions.typed.as_deref().unwrap_or_default();
+    let questions = request.provider_input.questions.typed.as_deref().unwrap_or_default();
     write(&asked.manner, &Answered { decision: &decision, questions, told: None })
 }
 

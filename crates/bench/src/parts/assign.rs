@@ -22,7 +22,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
         times.push(took);
         peak = peak.max(most);
     }
-    let count = bench.key_hashes.len();
+    let count = bench.keys.len();
     Ok(vec![
         Figure::alone(format!("bulk assign, {count} hashes, the first call"), "s", times[0])
             .bounded(Bound::AtMost(2.0)),
@@ -38,14 +38,15 @@ async fn guardrail(bench: &Bench, name: &str) -> Result<String> {
 }
 
 async fn assign(bench: &Bench, guardrail: &str) -> Result<f64> {
-    let body = json!({ "key_hashes": bench.key_hashes }).to_string();
+    let hashes: Vec<&str> = bench.keys.iter().map(|key| key.hash.as_str()).collect();
+    let body = json!({ "key_hashes": hashes }).to_string();
     let path = format!("/api/v1/guardrails/{guardrail}/assignments/keys");
     let request = http::request("POST", &path, &bench.gateway.management_key, Some(body.as_bytes()));
     let began = now();
     let answer = call_once(bench.gateway.address, &request).await?;
     let took = began.elapsed().as_secs_f64();
     let answer: Value = serde_json::from_slice(&answer)?;
-    if answer["assigned_count"] != bench.key_hashes.len() {
+    if answer["assigned_count"] != bench.keys.len() {
         bail!("not every key was assigned: {answer}");
     }
     Ok(took)

@@ -1,12 +1,10 @@
 //! Catalogue reads, authenticated, beside a bare handler that answers the same bytes to anybody.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 
 use super::Bench;
 use crate::http::{self, call_once};
-use crate::load::{Target, column, side_by_side};
+use crate::load::{Requests, Target, column, side_by_side};
 use crate::process::Helper;
 use crate::report::{Bound, Figure};
 use crate::wires::OUTBOUND;
@@ -19,7 +17,8 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
 }
 
 async fn read(bench: &Bench, name: &str, path: &str) -> Result<Vec<Figure>> {
-    let request: Arc<[u8]> = Arc::from(http::request("GET", path, &bench.gateway.inference_key, None));
+    let request = http::request("GET", path, &bench.gateway.inference_key, None);
+    let requests = Requests::one(request.clone());
     let body = bench.gateway.folder().join("fixed-body.json");
     tokio::fs::write(&body, call_once(bench.gateway.address, &request).await?).await?;
     let fixed = Helper::start(&["fixed", "--body", &body.to_string_lossy()]).await?;
@@ -28,9 +27,9 @@ async fn read(bench: &Bench, name: &str, path: &str) -> Result<Vec<Figure>> {
             name: "gateway",
             address: bench.gateway.address,
             pid: bench.gateway.pid()?,
-            request: Arc::clone(&request),
+            requests: requests.clone(),
         },
-        Target { name: "bare handler", address: fixed.address, pid: fixed.pid()?, request },
+        Target { name: "bare handler", address: fixed.address, pid: fixed.pid()?, requests },
     ];
     let runs = side_by_side(&targets, 64, bench.rounds, bench.duration).await?;
     let beside = |what: &str, unit, value: fn(&crate::load::Run) -> f64| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use domain::decision::{DecisionDraft, Inquiry};
+use domain::decision::{DecisionDraft, ProviderInput};
 use domain::guardrail::filter::CompiledFilters;
 use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
 use domain::ids::GuardrailId;
@@ -21,8 +21,8 @@ const MEGABYTE: usize = 1_000_000;
 
 /// Each built-in alone, ten patterns of an operator's, and all of it together.
 pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
-    let prose = inquiry("The parcel came on Tuesday, two days late, and the box was torn on one side. ")?;
-    let busy = inquiry("Write to ann@example.com or 10.0.0.7, card 4111 1111 1111 1111, on +1 415 555 0132. ")?;
+    let prose = provider_input("The parcel came on Tuesday, two days late, and the box was torn on one side. ")?;
+    let busy = provider_input("Write to ann@example.com or 10.0.0.7, card 4111 1111 1111 1111, on +1 415 555 0132. ")?;
     let mut figures = Vec::new();
     let mut sets: Vec<(String, GuardrailRules)> = BuiltinFilter::ALL
         .into_iter()
@@ -35,11 +35,11 @@ pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     for (name, rules) in sets {
         let id = GuardrailId::from_uuid(uuid::Uuid::from_u128(1));
         let filters = CompiledFilters::compile([(id, &rules)].into_iter()).with_context(|| name.clone())?;
-        for (text, inquiry) in [("prose", &prose), ("full of matches", &busy)] {
+        for (text, provider_input) in [("prose", &prose), ("full of matches", &busy)] {
             let mut took = Vec::new();
             for _ in 0..bench.rounds.max(3) {
                 let began = now();
-                std::hint::black_box(filters.apply(inquiry).map_err(|blocked| anyhow::anyhow!(blocked.label))?);
+                std::hint::black_box(filters.apply(provider_input).map_err(|blocked| anyhow::anyhow!(blocked.label))?);
                 took.push(milliseconds(began.elapsed()));
             }
             let figure = Figure::alone(format!("1 MB of {text} under {name}"), "ms", median(&took));
@@ -75,7 +75,7 @@ fn patterns() -> Vec<ContentFilter> {
 }
 
 /// A megabyte of a sentence, in a thousand texts.
-fn inquiry(sentence: &str) -> Result<Arc<Inquiry>> {
+fn provider_input(sentence: &str) -> Result<Arc<ProviderInput>> {
     let text = sentence.repeat(1_000 / sentence.len() + 1);
     let texts: Vec<String> = (0..MEGABYTE / text.len()).map(|_| Json::string(&text).text().to_owned()).collect();
     let draft = DecisionDraft {
@@ -84,7 +84,7 @@ fn inquiry(sentence: &str) -> Result<Arc<Inquiry>> {
         state: Some(Json::array(texts.iter().map(String::as_str))),
         ..DecisionDraft::default()
     };
-    Ok(draft.check()?.inquiry)
+    Ok(draft.check()?.provider_input)
 }
 
 fn milliseconds(duration: Duration) -> f64 {

@@ -6,6 +6,7 @@ mod decisions;
 mod filters;
 mod footprint;
 mod governed;
+mod keys;
 mod promote;
 mod recording;
 mod wires;
@@ -20,7 +21,7 @@ use clap::{Args, ValueEnum};
 use crate::gateway::Gateway;
 use crate::process::Helper;
 use crate::report::{self, Conditions, Figure};
-use crate::seed;
+use crate::seed::{self, SeededKey};
 
 /// How to measure.
 #[derive(Args)]
@@ -53,6 +54,8 @@ enum Part {
     Decisions,
     /// Decisions with limits, guardrails, rates and traces beside Decisions without.
     Governed,
+    /// Decisions by many keys beside one key.
+    Keys,
     /// Content filters over a megabyte.
     Filters,
     /// Recording of metrics, and a scrape of them.
@@ -71,8 +74,8 @@ enum Part {
 pub struct Bench {
     gateway: Gateway,
     upstream: Helper,
-    /// Hashes of keys that exist, in the benchmark's workspace.
-    key_hashes: Vec<String>,
+    /// Keys that exist, in the benchmark's workspace.
+    keys: Vec<SeededKey>,
     rounds: usize,
     duration: Duration,
     quick: bool,
@@ -90,9 +93,8 @@ pub async fn run(options: Options) -> Result<()> {
     let upstream = Helper::start(&["upstream"]).await?;
     let gateway = Gateway::install(&options.tollgate, upstream.address).await?;
     let workspace = gateway.workspace_id.parse().context("the workspace's id")?;
-    let key_hashes = seed::keys(&gateway.database_url(), workspace, KEYS).await?;
-    let mut bench =
-        Bench { gateway, upstream, key_hashes, rounds, duration, quick: options.quick, large: options.large };
+    let keys = seed::keys(&gateway.database_url(), workspace, KEYS).await?;
+    let mut bench = Bench { gateway, upstream, keys, rounds, duration, quick: options.quick, large: options.large };
 
     let mut figures: Vec<Figure> = Vec::new();
     say("start-up and idle memory");
@@ -107,6 +109,10 @@ pub async fn run(options: Options) -> Result<()> {
     if wanted(Part::Governed) {
         say("Decisions with everything on");
         figures.extend(governed::measure(&bench).await?);
+    }
+    if wanted(Part::Keys) {
+        say("Decisions by many keys");
+        figures.extend(keys::measure(&bench).await?);
     }
     if wanted(Part::Filters) {
         say("content filters");

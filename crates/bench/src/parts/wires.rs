@@ -1,13 +1,11 @@
 //! Decisions from every kind of client to every kind of provider, beside a bare proxy that forwards one body to one
 //! provider as they are.
 
-use std::sync::Arc;
-
 use anyhow::{Context as _, Result};
 
 use super::Bench;
 use crate::http::{self, call_once};
-use crate::load::{Rounds, Run, Target, column, side_by_side};
+use crate::load::{Requests, Rounds, Run, Target, column, side_by_side};
 use crate::process::Helper;
 use crate::report::Figure;
 use crate::statistics::difference;
@@ -21,7 +19,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
         name: "bare proxy",
         address: proxy.address,
         pid: proxy.pid()?,
-        request: request(bench, "/v1/systemone", &INBOUND[0].body(OUTBOUND[0].model)),
+        requests: request(bench, "/v1/systemone", &INBOUND[0].body(OUTBOUND[0].model)),
     }];
     let mut pairs = Vec::new();
     for inbound in INBOUND {
@@ -31,9 +29,9 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
                 name: "gateway",
                 address: bench.gateway.address,
                 pid: bench.gateway.pid()?,
-                request: request(bench, inbound.path, &inbound.body(outbound.model)),
+                requests: request(bench, inbound.path, &inbound.body(outbound.model)),
             };
-            call_once(target.address, &target.request).await.with_context(|| pair.clone())?;
+            call_once(target.address, target.requests.next()).await.with_context(|| pair.clone())?;
             targets.push(target);
             pairs.push(pair);
         }
@@ -44,8 +42,8 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures(&pairs, &crowded, &alone))
 }
 
-fn request(bench: &Bench, path: &str, body: &str) -> Arc<[u8]> {
-    Arc::from(http::request("POST", path, &bench.gateway.inference_key, Some(body.as_bytes())))
+fn request(bench: &Bench, path: &str, body: &str) -> Requests {
+    Requests::one(http::request("POST", path, &bench.gateway.inference_key, Some(body.as_bytes())))
 }
 
 /// `runs[0]` are those of the bare proxy, `runs[1..]` those of the pairs.

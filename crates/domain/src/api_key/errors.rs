@@ -3,11 +3,6 @@
 use super::ApiKeyHash;
 use crate::error::{ErrorKind, StoreError};
 
-/// Not `sk-tg-v1-` and 64 lower-case hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an API key")]
-pub struct InvalidApiKeySecret;
-
 /// A name that is empty, too long or holds control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key name has 1 to 200 characters and no control characters")]

@@ -7,16 +7,16 @@ mod delete_api_key;
 mod errors;
 mod model;
 mod ports;
-mod secret;
+mod rate_subject;
 mod switch_api_key;
 mod update_api_key;
 
+pub use crate::secret::*;
 pub use authenticate::*;
 pub use create_api_key::*;
 pub use delete_api_key::*;
 pub use errors::*;
 pub use model::*;
 pub use ports::*;
-pub use secret::*;
 pub use switch_api_key::*;
 pub use update_api_key::*;

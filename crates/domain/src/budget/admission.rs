@@ -1,16 +1,20 @@
 //! The rule that keeps limits.
 
-use super::{Overspent, StandingLimit};
+use super::{LimitExceeded, LimitStatus};
 use crate::money::Usd;
 
 /// Whether `amount` more may be reserved: for each limit on its own, what is spent, reserved and wanted must together
 /// not exceed it. Of those that refuse, one that waiting cannot help is told before one that it can, and a narrower
-/// period before a wider one, in the order of `limits` otherwise.
+/// period before a wider one, in the order of `limits` otherwise. An amount of zero is always admitted.
 ///
 /// # Errors
 /// The limit that leaves no room.
-pub fn admit(limits: &[StandingLimit], amount: Usd) -> Result<(), Overspent> {
-    let refusals = limits.iter().filter(|standing| !fits(standing, amount)).map(|found| Overspent::by(found, amount));
+pub fn admit(limits: &[LimitStatus], amount: Usd) -> Result<(), LimitExceeded> {
+    if amount == Usd::ZERO {
+        return Ok(());
+    }
+    let refusals =
+        limits.iter().filter(|standing| !fits(standing, amount)).map(|found| LimitExceeded::by(found, amount));
     match refusals.min_by_key(|refusal| (refusal.waits_for_others(), refusal.reset.is_none())) {
         Some(refusal) => Err(refusal),
         None => Ok(()),
@@ -18,7 +22,7 @@ pub fn admit(limits: &[StandingLimit], amount: Usd) -> Result<(), Overspent> {
 }
 
 /// A sum that leaves the range of money fits nowhere.
-fn fits(standing: &StandingLimit, amount: Usd) -> bool {
+fn fits(standing: &LimitStatus, amount: Usd) -> bool {
     let sum = standing.spent.checked_add(standing.reserved).and_then(|used| used.checked_add(amount));
     sum.is_some_and(|sum| sum <= standing.limit)
 }
@@ -28,8 +32,8 @@ mod tests {
     use super::*;
     use crate::budget::{BudgetScope, ResetInterval};
 
-    fn limit(limit: i64, spent: i64, reserved: i64) -> StandingLimit {
-        StandingLimit {
+    fn limit(limit: i64, spent: i64, reserved: i64) -> LimitStatus {
+        LimitStatus {
             scope: BudgetScope::Key,
             guardrail_id: None,
             is_credit: false,
@@ -65,7 +69,7 @@ mod tests {
     fn a_limit_that_waiting_cannot_help_is_told_first() {
         let (busy, used_up) = (limit(100, 0, 100), limit(50, 50, 0));
         assert_eq!(admit(&[busy, used_up], usd(1)).unwrap_err().limit, usd(50));
-        let daily = StandingLimit { reset: Some(ResetInterval::Daily), ..limit(60, 60, 0) };
+        let daily = LimitStatus { reset: Some(ResetInterval::Daily), ..limit(60, 60, 0) };
         assert_eq!(admit(&[used_up, daily], usd(1)).unwrap_err().limit, usd(60));
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Reservation};
+use super::{Hold, HoldRequest};
 use crate::money::{Charge, Usd};
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 
@@ -36,7 +36,7 @@ fn share_of(whole: Usd, share: UsageShare) -> Usd {
 
 /// The record of a request whose process died: charged as if all that it claimed had been used. `None` where it claimed
 /// for no attempt, so that there is nothing to charge.
-pub fn abandoned_record(claim: &Claim, reservation: &Reservation) -> Option<UsageRecord> {
+pub fn abandoned_record(claim: &HoldRequest, reservation: &Hold) -> Option<UsageRecord> {
     let (first, last) = (claim.attempts.first()?, claim.attempts.last()?);
     let tokens = |count: fn(&AttemptRecord) -> u64| claim.attempts.iter().map(count).fold(0, u64::saturating_add);
     Some(UsageRecord {
@@ -69,11 +69,11 @@ pub fn abandoned_record(claim: &Claim, reservation: &Reservation) -> Option<Usag
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api_key::ApiKeyHash;
     use crate::budget::Payer;
     use crate::ids::{DecisionId, RequestId, WorkspaceId};
     use crate::money::Price;
-    use crate::routing::TokenPrices;
+    use crate::pricing::TokenPrices;
+    use crate::secret::ApiKeyHash;
     use chrono::DateTime;
     use uuid::Uuid;
 
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    fn claim(attempts: Vec<AttemptRecord>) -> (Claim, Reservation) {
+    fn claim(attempts: Vec<AttemptRecord>) -> (HoldRequest, Hold) {
         let id = DecisionId::from_uuid(Uuid::from_u128(1));
         let payer = Payer {
             workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(2)),
@@ -103,11 +103,12 @@ mod tests {
             guardrails: Vec::new(),
         };
         let at = DateTime::UNIX_EPOCH;
-        let reservation = Reservation { id: id.clone(), at, payer: payer.clone(), amount: Usd::from_pico(9) };
-        let claim = Claim {
+        let reservation = Hold { id: id.clone(), at, payer: payer.clone(), amount: Usd::from_pico(9) };
+        let claim = HoldRequest {
             id,
             payer,
             amount: reservation.amount,
+            is_limited: true,
             lease: Duration::ZERO,
             request_id: RequestId::from_uuid(Uuid::from_u128(4)),
             requested_model: "acme/judge".to_owned(),

@@ -2,14 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{BudgetScope, ResetInterval, StandingLimit};
+use super::{BudgetScope, LimitStatus, ResetInterval};
 use crate::ids::GuardrailId;
 use crate::money::Usd;
 
 /// A limit that leaves no room for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the {} limit of {} USD leaves no room for {wanted} USD", scope.as_str(), limit)]
-pub struct Overspent {
+pub struct LimitExceeded {
     /// Whose limit it is.
     pub scope: BudgetScope,
     /// The guardrail, where it is one's budget.
@@ -28,12 +28,15 @@ pub struct Overspent {
     pub wanted: Usd,
     /// When the period ends.
     pub resets_at: Option<DateTime<Utc>>,
+    /// True where another process has money of this limit and has not answered the store's request to return what it
+    /// has free: it is unknown whether there is room.
+    pub is_uncertain: bool,
 }
 
-impl Overspent {
-    pub(super) fn by(standing: &StandingLimit, wanted: Usd) -> Self {
-        let StandingLimit { scope, guardrail_id, is_credit, limit, reset, spent, reserved, resets_at } = *standing;
-        Self { scope, guardrail_id, is_credit, limit, reset, spent, reserved, wanted, resets_at }
+impl LimitExceeded {
+    pub(super) fn by(standing: &LimitStatus, wanted: Usd) -> Self {
+        let LimitStatus { scope, guardrail_id, is_credit, limit, reset, spent, reserved, resets_at } = *standing;
+        Self { scope, guardrail_id, is_credit, limit, reset, spent, reserved, wanted, resets_at, is_uncertain: false }
     }
 
     /// The same refusal of a request that holds so much already, which no other request keeps from it: as if it had

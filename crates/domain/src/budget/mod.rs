@@ -1,25 +1,35 @@
-//! Money that may be spent: limits, what counts against them, and the reservations that keep them.
+//! Money that may be spent: limits, the amounts that count against them, and the holds that keep them.
 //!
-//! Every request that could cost something is bounded before anything is sent, the bound is reserved in every account
-//! that it counts in, and the real cost replaces it afterwards. So what is spent and reserved together never exceeds a
+//! Every request that could cost something is bounded before anything is sent, the bound is held in every account
+//! that it counts in, and the real cost replaces it afterwards. So the spent and the held amount together never exceed a
 //! limit, whatever runs at the same time.
 
 mod admission;
 pub mod allowances;
-mod backlog;
 mod bill;
+mod draw;
+pub mod entries;
 mod errors;
+mod journal;
+mod journaled_ledger;
 mod model;
 mod period;
 mod ports;
-mod settle_backlog;
+mod read_only_ledger;
+mod reports;
+mod store;
 
 pub use admission::*;
-pub use backlog::{Backlog, BacklogBounds, BacklogStanding};
 pub use bill::*;
+pub use draw::*;
 pub use errors::*;
+pub use journal::*;
+pub use journaled_ledger::{
+    ForgetError, ForgetProcesses, ForgetSettings, JournaledLedger, LedgerSettings, RecoverJournals, RecoveryReport,
+};
 pub use model::*;
 pub use period::*;
 pub use ports::*;
-pub use settle_backlog::SettleBacklog;
-pub(crate) use settle_backlog::charged;
+pub use read_only_ledger::ReadOnlyLedger;
+pub use reports::*;
+pub use store::*;

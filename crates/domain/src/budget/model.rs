@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::ResetInterval;
-use crate::api_key::ApiKeyHash;
 use crate::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
 use crate::money::Usd;
+use crate::secret::ApiKeyHash;
 use crate::usage::AttemptRecord;
 
 /// An amount and the period after which it starts anew.
@@ -111,7 +111,7 @@ impl Payer {
 
 /// A limit as it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StandingLimit {
+pub struct LimitStatus {
     /// Whose it is.
     pub scope: BudgetScope,
     /// The guardrail, where it is one's budget.
@@ -133,27 +133,29 @@ pub struct StandingLimit {
 
 /// What a request asks the ledger to keep for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// The request's id, which its usage record will carry: settling by it ends the reservation.
+pub struct HoldRequest {
+    /// The id of the request and of its usage record; settling it ends the hold.
     pub id: DecisionId,
     /// Who pays.
     pub payer: Payer,
-    /// How much, more than zero.
+    /// The amount; zero is granted always.
     pub amount: Usd,
-    /// For how long it outlives a process that dies; longer than any request may take.
+    /// False where no limit applies to the payer: the hold then only accounts for the attempts, should the process die.
+    pub is_limited: bool,
+    /// How long the hold outlives its process in a ledger without a journal; longer than any request may take.
     pub lease: Duration,
     /// The HTTP request.
     pub request_id: RequestId,
     /// The model as the caller named it.
     pub requested_model: String,
-    /// The attempts that `amount` is the bound of, for a record where nobody lives to write it: their tokens times
-    /// their prices come to `amount`. Where there are none, the reservation is given back when its lease is over.
+    /// The attempts that `amount` is the bound of: their tokens times their prices come to it. They are charged if the
+    /// process dies. Without any, the hold is released then.
     pub attempts: Arc<[AttemptRecord]>,
 }
 
-/// A reservation that was made.
+/// Money that is held for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reservation {
+pub struct Hold {
     /// The request's id.
     pub id: DecisionId,
     /// By the store's clock; the charge belongs to the periods that this moment lies in, whenever it is settled.
@@ -217,6 +219,8 @@ pub struct LedgerAudit {
     pub counters: u64,
     /// Reservations that were open.
     pub reservations: u64,
+    /// Allowances of processes.
+    pub allowances: u64,
     /// Everything that does not add up.
     pub discrepancies: Vec<Discrepancy>,
 }

@@ -57,6 +57,9 @@ impl ResetInterval {
     }
 }
 
+/// How long a request may be in flight: retention leaves the periods alone that were running so long ago.
+pub const LONGEST_REQUEST: TimeDelta = TimeDelta::hours(1);
+
 /// Records that were charged before this moment may be removed by retention, where they are to be kept for `older_than`.
 ///
 /// What counts in a day, week or month that runs stays, for limits are kept by it; and so does what counts in one that

@@ -4,69 +4,63 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Claim, ExpiryReport, LedgerAudit, Overspent, Payer, PruneReport, Reservation, StandingLimit};
-use crate::decision::UnknownUsage;
+use super::{ExpiryReport, Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport};
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
-use crate::observability::OutboxMessage;
+use crate::usage::OutboxMessage;
+use crate::usage::UnknownUsage;
 use crate::usage::{AttemptRecord, UsageRecord};
 
-/// A record to be charged, and what is to be told of it.
+/// A record to be charged, and the messages to its destinations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settlement {
-    /// The record. A reservation of its id ends with it.
+pub struct UsageCharge {
+    /// The record. The hold of its id ends with it.
     pub record: UsageRecord,
-    /// What is to be broadcast, put into the outbox in the same transaction.
+    /// The messages, put into the outbox with the record.
     pub messages: Vec<OutboxMessage>,
 }
 
-/// Reserves money and charges it.
+/// Holds the money of requests and charges them.
 ///
 /// # Contract
-/// - Every method is one transaction with every other, over all processes. What fails changes nothing, for nobody else
-///   either.
-/// - `reserve` and `extend` read the limits of the payer (the key's limit, the workspace's credit and budgets, the
-///   budgets of the guardrails) as they stand in that transaction and decide by [`super::admit`]; what is spent and
-///   reserved together never exceeds a limit. Money is counted in every account of [`Payer::accounts`], in total and in
-///   the day, the week and the month of the store's clock; what is added by `extend`, in those of the reservation. A
-///   payer whose key or workspace was never there is [`StoreError::Corrupt`]: nobody knows its limits.
-/// - When `settle` returns, the record is durable: the death of the process does not lose it. In one transaction it
-///   adds the record, its cost to every account in the periods of `charged_at`, and the messages, and it ends the
-///   reservation of that id. Settling the same id again MUST change nothing and be no error. A record that
-///   `expire` wrote in the meantime MUST be replaced by the real one, and the accounts with it. What became of the key
-///   and the workspace in the meantime does not matter: what was used is charged.
-/// - `expire` concerns reservations whose lease is over by the store's clock. One whose record is there already is given
-///   back.
-/// - A sum that leaves the range of money is [`StoreError::Corrupt`], and so is a negative amount.
+/// - Over all processes, the spent and the held amount together do not exceed a limit. Money counts in every account of
+///   [`Payer::accounts`], in total and in the day, week and month of the hold. A payer whose key or workspace never
+///   existed is [`StoreError::Corrupt`].
+/// - When `reserve` returns a hold, a process that dies leaves enough behind for the request to be accounted for.
+/// - When `settle` returns, the charge survives the death of the process. Its record may reach the store a moment later.
+///   A charge that `settle` could not write is written later by the ledger itself: the caller gets the error and does
+///   not try again. An id is charged once, however often it is settled. A record of the outcome `abandoned` is replaced
+///   by the real one, and its cost with it. A key or workspace that was deleted in between is charged all the same.
+/// - A negative amount is [`StoreError::Corrupt`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Keeps the money of a request for it, or says which limit leaves no room. Reserving the same id again returns the
-    /// reservation that is there.
-    async fn reserve(&self, claim: Claim) -> Result<Result<Reservation, Overspent>, StoreError>;
+    /// Holds the money of a request, or returns the limit that leaves no room. An id that has a hold returns that hold.
+    async fn reserve(&self, claim: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError>;
 
-    /// Keeps so much more for it, which is the bound of `attempts`. `Ok(Err(_))` leaves the reservation as it was; a
-    /// reservation that is not there is [`StoreError::Corrupt`].
+    /// Increases a hold by the bound of `attempts`. `Ok(Err(_))` leaves the hold as it was; an id without a hold is
+    /// [`StoreError::Corrupt`].
     async fn extend(
         &self,
         id: &DecisionId,
         more: Usd,
         attempts: &[AttemptRecord],
-    ) -> Result<Result<(), Overspent>, StoreError>;
+    ) -> Result<Result<(), LimitExceeded>, StoreError>;
 
     /// Charges a record.
-    async fn settle(&self, settlement: Settlement) -> Result<(), StoreError>;
+    async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError>;
 
-    /// Gives a reservation back, because nothing was sent; one that is not there is none.
+    /// Releases a hold, because nothing was sent. An id without a hold changes nothing.
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError>;
 
-    /// Ends up to `limit` reservations that outlived their processes: charged in full with a record of the outcome
-    /// [`crate::usage::UsageOutcome::Abandoned`], or given back.
+    /// Ends up to `limit` holds whose lease is over by the clock of the store: charged in full with a record of the outcome
+    /// [`crate::usage::UsageOutcome::Abandoned`], or released. A ledger with a journal has no leases and ends none: see
+    /// [`super::RecoverJournals`].
     async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError>;
 
-    /// The limits of a payer as they stand.
-    async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError>;
+    /// The limits of a payer with their current amounts.
+    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError>;
 
     /// The bytes that records of a workspace took which were added today, a UTC day of the store's clock, by
     /// [`UsageRecord::stored_bytes`]. They are counted in the transaction that adds the record. A ledger that counts

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::budget::Overspent;
+use crate::budget::LimitExceeded;
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::Forbidden;
-use crate::guardrail::filter::{Blocked, Finding};
+use crate::guardrail::filter::Blocked;
 use crate::ids::DecisionId;
 use crate::model::ModelId;
+use crate::routing::RoutingFunnel;
 use crate::routing::{AttemptFailureKind, Incapable, ThrottledEndpoints};
 use crate::system::WorkLost;
 use crate::usage::AttemptRecord;
+use crate::usage::Finding;
 
 /// A Decisions request whose form is at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,9 +33,6 @@ impl InvalidDecision {
         Self { path: path.into(), fault: fault.into() }
     }
 }
-
-/// How many endpoints each step of routing left.
-pub type RoutingFunnel = Vec<(&'static str, usize)>;
 
 /// Attempts that all failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +82,7 @@ pub enum SubmitDecisionError {
     Unpriced(ModelId),
     /// A limit leaves no room for what the request may come to.
     #[error(transparent)]
-    Overspent(Overspent),
+    LimitExceeded(LimitExceeded),
     /// No model of that name.
     #[error("there is no such model")]
     UnknownModel {
@@ -166,7 +165,7 @@ pub struct RecordsFull {
     pub resets_in: Duration,
 }
 
-/// Why content filters did not get to the end of an inquiry.
+/// Why content filters did not get to the end of a provider input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfiltered {
     /// The deadline of the request passed first.
@@ -198,7 +197,7 @@ impl SubmitDecisionError {
             Self::UnknownModel { .. } | Self::NoEndpoint { .. } | Self::NothingWanted { .. } => ErrorKind::NotFound,
             Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Incapable { .. } => ErrorKind::InvalidRequest,
             Self::Blocked(_) | Self::Forbidden { .. } | Self::Unpriced(_) => ErrorKind::Forbidden,
-            Self::Overspent(_) => ErrorKind::InsufficientCredits,
+            Self::LimitExceeded(_) => ErrorKind::InsufficientCredits,
             Self::RecordsFull(_) => ErrorKind::RateLimited,
             Self::Throttled { .. } => ErrorKind::Unavailable,
             Self::Attempts(failed) => failed.kind,

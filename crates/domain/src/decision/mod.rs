@@ -1,20 +1,35 @@
 //! Decisions: questions about a state, answered by a model.
 
-mod answers;
-mod confidence;
+mod broadcast;
+mod client;
+#[expect(clippy::module_inception, reason = "the answer of the area")]
+mod decision;
+mod draft;
 mod errors;
-pub(crate) mod inline_content;
-mod model;
-mod parse;
-mod ports;
+mod explain_guardrail;
+mod get_generation;
+mod metrics;
+mod preview;
+mod provider;
+mod request;
 mod settings;
-mod submit_decision;
+mod submit;
 
-pub use answers::*;
-pub use confidence::*;
+pub use broadcast::*;
+pub use client::*;
+pub use decision::*;
+pub use draft::*;
 pub use errors::*;
-pub use model::*;
-pub use parse::*;
-pub use ports::*;
+pub use explain_guardrail::*;
+pub use get_generation::*;
+pub use metrics::*;
+pub(crate) use preview::RequestPreview;
+pub use provider::*;
+pub use request::*;
 pub use settings::*;
-pub use submit_decision::*;
+pub use submit::*;
+
+pub use crate::pricing::ReportedUsage;
+pub use crate::question::*;
+pub use crate::routing::RoutingFunnel;
+pub use crate::usage::{RequestLabels, UnknownUsage};

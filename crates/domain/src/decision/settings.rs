@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::model::ModelId;
 use crate::money::Price;
+use crate::usage::UnknownUsage;
 
 /// Settings of the router.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +20,6 @@ pub struct RouterSettings {
     pub unpriced: Unpriced,
     /// How long a request waits for others to settle that keep the money which it needs.
     pub budget_wait: Duration,
-    /// For how long a reservation outlives a process that dies; longer than `deadline`.
-    pub reservation_lease: Duration,
     /// Parts of one split request that are asked at a time, at least one.
     pub max_parts_in_flight: usize,
     /// Bytes that the records of a workspace may take in a UTC day; `None` is no bound.
@@ -40,7 +39,6 @@ impl RouterSettings {
             token_factor: TokenFactor::ONE,
             unpriced: Unpriced::Refuse,
             budget_wait: Duration::from_millis(250),
-            reservation_lease: deadline.saturating_add(Duration::from_mins(1)),
             max_parts_in_flight: 4,
             max_record_bytes_per_day: None,
             models: HashMap::new(),
@@ -51,17 +49,6 @@ impl RouterSettings {
     pub fn options(&self, model: &ModelId) -> ModelOptions {
         self.models.get(model).copied().unwrap_or_default()
     }
-}
-
-/// What is charged for an attempt that was sent and of whose usage nothing is known: it timed out, its connection
-/// broke, its answer was unreadable, or the caller left.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum UnknownUsage {
-    /// The bound by the size of what was sent: what the provider can have billed at most.
-    #[default]
-    Bound,
-    /// Nothing; the operator bears it.
-    Free,
 }
 
 /// How many tokens a provider may count where the size of what it is sent explains one: an exact decimal from 1 to
@@ -174,12 +161,5 @@ mod tests {
         {
             assert_eq!(bad.parse::<TokenFactor>(), Err(InvalidTokenFactor), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_lease_outlasts_the_deadline() {
-        let settings = RouterSettings::new(Duration::from_secs(7));
-        assert_eq!(settings.reservation_lease, Duration::from_secs(67));
-        assert!(RouterSettings::new(Duration::MAX).reservation_lease >= Duration::MAX);
     }
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{AssignKeysError, GuardrailRepository};
-use crate::api_key::{ApiKeyHash, ManagementKey};
+use crate::api_key::ManagementKey;
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::GuardrailId;
 use crate::json::Json;
+use crate::secret::ApiKeyHash;
 
 /// How many hashes of one call the audit log names.
 const AUDITED_HASHES: usize = 100;

@@ -5,10 +5,11 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-use crate::api_key::{ApiKeyHash, ApiKeyName};
+use crate::api_key::ApiKeyName;
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::GuardrailId;
+use crate::secret::ApiKeyHash;
 
 /// A key that holds a guardrail.
 #[derive(Debug, Clone, PartialEq, Eq)]

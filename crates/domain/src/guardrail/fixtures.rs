@@ -8,17 +8,18 @@ use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
 use crate::model::{AliasTarget, Model, Pricing};
 use crate::money::Price;
-use crate::routing::{Endpoint, EndpointDirectory, TokenPrices, Wire};
+use crate::pricing::TokenPrices;
+use crate::routing::{Endpoint, EndpointDirectory, Wire};
 use crate::testing::{FixedClock, MemoryCatalogue, MemoryStore, SequentialIds};
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 
-pub(super) fn row(id: &str, canonical: &str) -> Model {
+pub(crate) fn row(id: &str, canonical: &str) -> Model {
     let pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
     Model { canonical_slug: canonical.parse().unwrap(), ..Model::minimal(id.parse().unwrap(), pricing) }
 }
 
 /// Acme's judge with a variant, a former name and an alias; two others; a model that is no decider.
-pub(super) fn rows() -> Vec<Model> {
+pub(crate) fn rows() -> Vec<Model> {
     let mut judge = row("acme/judge", "acme/judge-20260901");
     judge.renamed_from = vec!["acme/judge-next".parse().unwrap()];
     let mut alias = row("~acme/judge-latest", "~acme/judge-latest");
@@ -35,11 +36,11 @@ pub(super) fn rows() -> Vec<Model> {
     ]
 }
 
-pub(super) fn endpoint(model: &str, provider: &str) -> Endpoint {
+pub(crate) fn endpoint(model: &str, provider: &str) -> Endpoint {
     Endpoint::new(model.parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, "m")
 }
 
-pub(super) fn endpoints() -> Vec<Endpoint> {
+pub(crate) fn endpoints() -> Vec<Endpoint> {
     let sandbox = Endpoint::new("sandbox/decider".parse().unwrap(), "sandbox".parse().unwrap(), Wire::Sandbox, "d");
     let free = TokenPrices { prompt: Price::ZERO, completion: Price::ZERO };
     let sandbox = Endpoint { prices: Some(free), ..sandbox };
@@ -53,19 +54,19 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-pub(super) fn names() -> KnownNames {
+pub(crate) fn names() -> KnownNames {
     KnownNames::new(Arc::new(MemoryCatalogue::new(rows())), Arc::new(EndpointDirectory::new(endpoints())))
 }
 
-pub(super) fn workspace_id(number: u64) -> WorkspaceId {
+pub(crate) fn workspace_id(number: u64) -> WorkspaceId {
     WorkspaceId::from_uuid(SequentialIds::uuid(number))
 }
 
-pub(super) fn guardrail_id(number: u64) -> GuardrailId {
+pub(crate) fn guardrail_id(number: u64) -> GuardrailId {
     GuardrailId::from_uuid(SequentialIds::uuid(number))
 }
 
-pub(super) fn guardrail(number: u64) -> Guardrail {
+pub(crate) fn guardrail(number: u64) -> Guardrail {
     Guardrail {
         id: guardrail_id(number),
         workspace_id: workspace_id(900),
@@ -78,16 +79,16 @@ pub(super) fn guardrail(number: u64) -> Guardrail {
     }
 }
 
-pub(super) fn read(text: &str) -> Result<GuardrailDraft, InvalidGuardrail> {
+pub(crate) fn read(text: &str) -> Result<GuardrailDraft, InvalidGuardrail> {
     GuardrailDraft::read(&Json::parse(text).unwrap())
 }
 
 /// What a fresh guardrail is after the change.
-pub(super) fn applied(text: &str) -> Result<Guardrail, InvalidGuardrail> {
+pub(crate) fn applied(text: &str) -> Result<Guardrail, InvalidGuardrail> {
     read(text)?.apply(guardrail(1), &names())
 }
 
-pub(super) fn actor() -> Actor {
+pub(crate) fn actor() -> Actor {
     Actor { name: "user:ada".to_owned(), source: Some("203.0.113.9".to_owned()) }
 }
 
@@ -108,7 +109,7 @@ fn workspace(number: u64) -> Workspace {
 }
 
 /// A store with workspace 900, which is the default one, and 901.
-pub(super) async fn store() -> MemoryStore {
+pub(crate) async fn store() -> MemoryStore {
     let store = MemoryStore::new();
     let audit = AuditDraft::done(&Actor::system(), "test", "s", Json::object([]));
     WorkspaceRepository::default_or_insert(&store, &workspace(900), &audit).await.unwrap();
@@ -119,7 +120,7 @@ pub(super) async fn store() -> MemoryStore {
 /// No two guardrails of a test are one, however often its ports are made.
 static IDS: LazyLock<SequentialIds> = LazyLock::new(SequentialIds::default);
 
-pub(super) fn ports(store: &MemoryStore) -> GuardrailPorts {
+pub(crate) fn ports(store: &MemoryStore) -> GuardrailPorts {
     GuardrailPorts {
         guardrails: Arc::new(store.clone()),
         workspaces: Arc::new(store.clone()),

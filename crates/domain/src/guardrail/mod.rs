@@ -6,10 +6,9 @@ mod create_guardrail;
 mod delete_guardrail;
 mod draft;
 mod errors;
-mod explain_guardrail;
 pub mod filter;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod get_guardrail;
 mod get_guardrail_version;
 mod known_names;
@@ -33,7 +32,6 @@ pub use create_guardrail::*;
 pub use delete_guardrail::*;
 pub use draft::*;
 pub use errors::*;
-pub use explain_guardrail::*;
 pub use get_guardrail::*;
 pub use get_guardrail_version::*;
 pub use known_names::*;
@@ -49,3 +47,5 @@ pub use remove_keys_from_guardrail::*;
 pub use restore_guardrail_version::*;
 pub use set_default_guardrail::*;
 pub use update_guardrail::*;
+
+pub use crate::usage::FilterAction;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::InvalidGuardrailName;
 use crate::budget::SpendLimit;
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::usage::FilterAction;
 
 /// A named set of rules that keys of one workspace can hold, or that a whole workspace is under.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,37 +119,6 @@ impl DataPolicyRules {
             "enable_free_model_training" => &mut self.enable_free_model_training,
             _ => return None,
         })
-    }
-}
-
-/// What happens to a match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FilterAction {
-    /// It is noted in the usage record.
-    Flag,
-    /// It is replaced before anything is sent.
-    Redact,
-    /// The request is refused.
-    Block,
-}
-
-impl FilterAction {
-    /// Every action, the mildest first.
-    pub const ALL: [Self; 3] = [Self::Flag, Self::Redact, Self::Block];
-
-    /// Its name on every surface.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Redact => "redact",
-            Self::Block => "block",
-        }
-    }
-
-    /// The action of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.as_str() == name)
     }
 }
 

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use super::filter::{Blocked, CompiledFilters, Filtered, InvalidFilters};
 use super::permission::{Names, Permission};
 use super::{Forbidden, Guardrail};
-use crate::decision::{Inquiry, RequestLabels};
 use crate::ids::GuardrailId;
 use crate::model::CatalogueSnapshot;
+use crate::question::ProviderInput;
 use crate::routing::Candidate;
 use crate::system::{CancelFlag, Cancelled};
+use crate::usage::RequestLabels;
 
 /// One or two guardrails that apply together.
 #[derive(Debug)]
@@ -74,12 +75,12 @@ impl Policy {
         self.filters.count()
     }
 
-    /// Looks through every text of an inquiry and every name in it. What is returned is what may be sent.
+    /// Looks through every text of a provider input and every name in it. What is returned is what may be sent.
     ///
     /// # Errors
     /// A match of a filter that blocks.
-    pub fn filter(&self, inquiry: &Arc<Inquiry>) -> Result<Filtered, Blocked> {
-        self.filters.apply(inquiry)
+    pub fn filter(&self, provider_input: &Arc<ProviderInput>) -> Result<Filtered, Blocked> {
+        self.filters.apply(provider_input)
     }
 
     /// As [`Self::filter`], until it is cancelled.
@@ -88,10 +89,10 @@ impl Policy {
     /// Cancelled; or a match of a filter that blocks.
     pub fn filter_until(
         &self,
-        inquiry: &Arc<Inquiry>,
+        provider_input: &Arc<ProviderInput>,
         cancel: &CancelFlag,
     ) -> Result<Result<Filtered, Blocked>, Cancelled> {
-        self.filters.apply_until(inquiry, cancel)
+        self.filters.apply_until(provider_input, cancel)
     }
 
     /// Returns the labels of a request as destinations of traces may see them.

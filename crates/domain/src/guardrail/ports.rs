@@ -5,10 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Guardrail, GuardrailVersion, Policy};
-use crate::api_key::{ApiKeyHash, InferenceKey};
+use crate::api_key::InferenceKey;
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
+use crate::secret::ApiKeyHash;
 
 /// Finds what a key is under. Called on every request, so it is usually a cache over the repository.
 ///

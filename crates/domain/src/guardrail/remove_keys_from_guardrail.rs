@@ -41,9 +41,9 @@ impl RemoveKeysFromGuardrail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api_key::ApiKeyHash;
     use crate::error::{ErrorKind, StoreError};
     use crate::guardrail::{ListAssignedKeys, MockGuardrailAssignments};
+    use crate::secret::ApiKeyHash;
 
     const ID: &str = "01990000-0000-7000-8000-000000000001";
 

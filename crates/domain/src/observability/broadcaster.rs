@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Broadcast, Destination, Destinations, Exchange, OutboxMessage, otlp};
+use super::{Broadcast, Destination, Destinations, Exchange, OutboxMessage, SampledGroup, TraceEncoder};
 use crate::ids::WorkspaceId;
 use crate::system::IdGenerator;
 use crate::usage::UsageRecord;
@@ -11,13 +11,19 @@ use crate::usage::UsageRecord;
 pub struct Broadcaster {
     destinations: Arc<dyn Destinations>,
     operators: Option<Destination>,
+    encoder: Arc<dyn TraceEncoder>,
     ids: Arc<dyn IdGenerator>,
 }
 
 impl Broadcaster {
     /// Wires the ports.
-    pub fn new(destinations: Arc<dyn Destinations>, operators: Option<Destination>, ids: Arc<dyn IdGenerator>) -> Self {
-        Self { destinations, operators, ids }
+    pub fn new(
+        destinations: Arc<dyn Destinations>,
+        operators: Option<Destination>,
+        encoder: Arc<dyn TraceEncoder>,
+        ids: Arc<dyn IdGenerator>,
+    ) -> Self {
+        Self { destinations, operators, encoder, ids }
     }
 }
 
@@ -27,7 +33,7 @@ impl Broadcast for Broadcaster {
         if own.is_none() && self.operators.is_none() {
             return Vec::new();
         }
-        let group = otlp::sampled_group(record);
+        let group = SampledGroup::of_request(record);
         let own = own.as_deref().unwrap_or_default();
         // Written once, however many hear of it.
         let (mut whole, mut private) = (None, None);
@@ -36,9 +42,9 @@ impl Broadcast for Broadcaster {
             .filter(|destination| destination.hears_of(&record.api_key, &group))
             .map(|destination| {
                 let payload = if destination.privacy_mode {
-                    private.get_or_insert_with(|| otlp::trace(record, None))
+                    private.get_or_insert_with(|| self.encoder.encode_private(record))
                 } else {
-                    whole.get_or_insert_with(|| otlp::trace(record, Some(exchange)))
+                    whole.get_or_insert_with(|| self.encoder.encode(record, exchange))
                 };
                 OutboxMessage { id: self.ids.outbox_id(), destination_id: destination.id, payload: payload.clone() }
             })

@@ -6,9 +6,10 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::SampledGroup;
-use crate::api_key::ApiKeyHash;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
+use crate::secret::ApiKeyHash;
+use crate::usage::OutboxMessage;
 
 /// Where a workspace's traces are broadcast to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,17 +106,6 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// One request's trace on its way to one destination.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutboxMessage {
-    /// Its id; the receiver can tell a repeated delivery by it.
-    pub id: OutboxId,
-    /// Where to.
-    pub destination_id: DestinationId,
-    /// The body: OTLP in JSON.
-    pub payload: Json,
-}
-
 /// A message that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueMessage {
@@ -132,8 +122,8 @@ pub struct DueMessage {
 pub struct Delivery {
     /// The messages, in their order in the body.
     pub ids: Vec<OutboxId>,
-    /// The body: OTLP in JSON.
-    pub body: Json,
+    /// The traces as [`super::TraceEncoder`] encoded them; none for a test of the connection.
+    pub traces: Vec<Json>,
     /// True for a test of the connection: any 2xx or a 400 will do.
     pub is_test: bool,
 }

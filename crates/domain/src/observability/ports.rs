@@ -6,11 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Delivery, Destination, DueMessage, OutboxStanding, Revival};
+use super::{Delivery, Destination, DueMessage, Exchange, OutboxStanding, Revival};
 use crate::audit::AuditDraft;
-use crate::budget::{BudgetScope, ExpiryReport};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
+use crate::json::Json;
 use crate::usage::UsageRecord;
 
 /// Keeps destinations.
@@ -63,6 +63,23 @@ pub enum DestinationInsert {
 pub trait Destinations: Send + Sync {
     /// Those of a workspace; `None` where it has none.
     fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>>;
+}
+
+/// Encodes the trace of a request as its destinations receive it.
+///
+/// # Contract
+/// - It MUST be a function of its arguments: it does no I/O, and the same request encoded again is the same spans.
+/// - A private trace MUST NOT contain anything of the input, the answers and the caller's `session_id`, `user` and
+///   `trace`, not even in an id.
+/// - Any other trace MUST contain the labels of [`Exchange::labels`] and no others.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[expect(clippy::elidable_lifetime_names, reason = "mockall needs the lifetime's name")]
+pub trait TraceEncoder: Send + Sync {
+    /// Encodes the trace of one request with its input, answers and labels.
+    fn encode<'a>(&self, record: &UsageRecord, exchange: &Exchange<'a>) -> Json;
+
+    /// Encodes the trace of one request without its input, answers and labels.
+    fn encode_private(&self, record: &UsageRecord) -> Json;
 }
 
 /// Messages that wait for delivery. They are put there by [`crate::budget::Ledger::settle`].
@@ -141,43 +158,11 @@ pub enum DeliveryFault {
 /// # Contract
 /// - The target is checked after its name is resolved: loopback, private, link-local and metadata addresses are
 ///   refused unless the operator allows them. Redirects are never followed.
+/// - The traces of a delivery are sent as one body, in their order.
 /// - MUST end within its own deadline.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait MessageSender: Send + Sync {
-    /// Sends a body to a destination.
+    /// Sends a delivery to a destination.
     async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed>;
-}
-
-/// Counts what happens, for the operator. Labels MUST come from configuration or from fixed lists, never from a
-/// caller's text.
-#[cfg_attr(feature = "mock", mockall::automock)]
-pub trait Meter: Send + Sync {
-    /// A Decisions request was charged. Its attempts are in the record.
-    fn settled(&self, record: &UsageRecord);
-
-    /// Money was reserved, or refused by a limit of that scope for good: what is only waited for is not refused. The time
-    /// it took is that of the store.
-    fn reserved(&self, refused_by: Option<BudgetScope>, took: Duration);
-
-    /// A guardrail blocked, redacted or flagged something: `action`.
-    fn filtered(&self, action: &'static str);
-
-    /// A charge went beyond what was reserved for it.
-    fn beyond_bound(&self);
-
-    /// Reservations of dead processes were ended.
-    fn expired(&self, report: &ExpiryReport);
-}
-
-/// Counts nothing: for embedding and for tests.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoMeter;
-
-impl Meter for NoMeter {
-    fn settled(&self, _: &UsageRecord) {}
-    fn reserved(&self, _: Option<BudgetScope>, _: Duration) {}
-    fn filtered(&self, _: &'static str) {}
-    fn beyond_bound(&self) {}
-    fn expired(&self, _: &ExpiryReport) {}
 }

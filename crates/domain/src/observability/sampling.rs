@@ -2,6 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
+use super::TraceMetadata;
+use crate::usage::UsageRecord;
+
 /// The parts that sampling rates are told in: ten-thousandths.
 pub const SAMPLING_PARTS: u16 = 10_000;
 
@@ -19,6 +22,14 @@ impl SampledGroup {
         Self(first % u64::from(SAMPLING_PARTS))
     }
 
+    /// Returns the group that a request is sampled with: its session, else its trace, else itself.
+    pub fn of_request(record: &UsageRecord) -> Self {
+        match &record.session_id {
+            Some(session) => Self::of(session),
+            None => Self::of(&TraceMetadata::parse(record.trace.as_ref()).trace_id(&record.id)),
+        }
+    }
+
     /// True where it is one of so many ten-thousandths.
     pub fn is_among(self, ten_thousandths: u16) -> bool {
         self.0 < u64::from(ten_thousandths)
@@ -28,6 +39,10 @@ impl SampledGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::DecisionId;
+    use crate::json::Json;
+    use crate::testing::SequentialIds;
+    use crate::testing::contract::usage_record;
 
     fn share(ten_thousandths: u16) -> usize {
         (0..20_000).filter(|n| SampledGroup::of(&format!("session {n}")).is_among(ten_thousandths)).count()
@@ -55,5 +70,25 @@ mod tests {
             assert_eq!(group, SampledGroup::of(&number.to_string()), "always alike");
             assert!(!group.is_among(500) || group.is_among(2_500));
         }
+    }
+
+    #[test]
+    fn a_session_is_sampled_as_one_and_else_a_trace() {
+        let in_session = |session: &str, number| UsageRecord {
+            session_id: Some(session.to_owned()),
+            id: DecisionId::from_uuid(SequentialIds::uuid(number)),
+            ..usage_record(1, 7)
+        };
+        assert_eq!(SampledGroup::of_request(&in_session("a", 1)), SampledGroup::of_request(&in_session("a", 2)));
+        let alone = |trace: &str, number| UsageRecord {
+            session_id: None,
+            trace: Some(Json::parse(trace).unwrap()),
+            ..in_session("", number)
+        };
+        assert_eq!(
+            SampledGroup::of_request(&alone(r#"{"trace_id":"t"}"#, 1)),
+            SampledGroup::of_request(&alone(r#"{"trace_id":"t"}"#, 2))
+        );
+        assert_ne!(SampledGroup::of_request(&alone("{}", 1)), SampledGroup::of_request(&alone("{}", 2)));
     }
 }

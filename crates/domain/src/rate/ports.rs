@@ -1,8 +1,8 @@
 //! Who counts.
 
 use super::{RateLimited, RateLimits};
-use crate::api_key::{ApiKeyHash, Principal};
 use crate::ids::WorkspaceId;
+use crate::secret::ApiKeyHash;
 
 /// Whose requests are counted, and by which limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,20 +13,6 @@ pub struct RateSubject {
     pub key: RateLimits,
     /// Its workspace and the workspace's limits; management keys have none.
     pub workspace: Option<(WorkspaceId, RateLimits)>,
-}
-
-impl RateSubject {
-    /// A caller, with the operator's defaults for keys and workspaces.
-    pub fn of(caller: &Principal, key_defaults: RateLimits, workspace_defaults: RateLimits) -> Self {
-        match caller {
-            Principal::Inference(key) => Self {
-                api_key: key.hash(),
-                key: key.rates().or(key_defaults),
-                workspace: Some((key.workspace_id(), key.workspace_rates().or(workspace_defaults))),
-            },
-            Principal::Management(key) => Self { api_key: key.hash(), key: key_defaults, workspace: None },
-        }
-    }
 }
 
 /// Limits how often and how much callers may ask, by token buckets that fill evenly (the generic cell rate algorithm).

@@ -9,11 +9,14 @@ use super::{
     Admission, Endpoint, HealthBoard, Incapable, RoutingPreferences, Sort, ThrottledEndpoint, ThrottledEndpoints,
     TokenPrices,
 };
-use crate::decision::{Inquiry, Question, RoutingFunnel};
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;
 use crate::money::Price;
+use crate::question::{ProviderInput, Question};
 use crate::system::Randomness;
+
+/// How many endpoints each step of routing left.
+pub type RoutingFunnel = Vec<(&'static str, usize)>;
 
 /// An endpoint that may be tried, and what it charges.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub struct Selection<'a> {
     /// What the caller wants.
     pub preferences: &'a RoutingPreferences,
     /// What is to be carried.
-    pub inquiry: &'a Inquiry,
+    pub provider_input: &'a ProviderInput,
     /// What is known of the endpoints.
     pub health: &'a HealthBoard,
     /// The workspace of the request, whose own failures throttle it alone.
@@ -144,7 +147,7 @@ impl Selection<'_> {
         }
         if wanted.require_parameters {
             keep(groups, funnel, "require_parameters", |candidate| {
-                let typed = self.inquiry.questions.typed.iter().flatten();
+                let typed = self.provider_input.questions.typed.iter().flatten();
                 typed.into_iter().all(|question| candidate.endpoint.asks_natively(question))
             });
         }
@@ -175,14 +178,14 @@ impl Selection<'_> {
     }
 
     fn able(&self, endpoint: &Endpoint) -> Result<(), Incapable> {
-        endpoint.takes(self.inquiry)?;
-        let Some(typed) = &self.inquiry.questions.typed else { return Ok(()) };
-        let around = self.inquiry.len_bytes_around();
+        endpoint.takes(self.provider_input)?;
+        let Some(typed) = &self.provider_input.questions.typed else { return Ok(()) };
+        let around = self.provider_input.len_bytes_around();
         let can_ask = |question: &Question| {
             endpoint.can_ask(question)?;
             // A question that is asked alone needs no room for the others.
-            let alone = self.inquiry.questions.count() == 1;
-            let bytes = if alone { self.inquiry.len_bytes() } else { around + question.len_bytes() };
+            let alone = self.provider_input.questions.count() == 1;
+            let bytes = if alone { self.provider_input.len_bytes() } else { around + question.len_bytes() };
             if endpoint.room_for(bytes) { Ok(()) } else { Err(Incapable::Size) }
         };
         if !self.preferences.allow_fallbacks {

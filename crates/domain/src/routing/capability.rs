@@ -1,7 +1,7 @@
 //! What an endpoint can be asked. What it cannot carry is refused before the call, never dropped.
 
 use super::{AttachmentForm, Endpoint, Wire};
-use crate::decision::{Attachments, Inquiry, Question, QuestionKind, QuestionType, StateForm};
+use crate::question::{Attachments, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 
 /// Why an endpoint cannot be asked something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,15 +30,15 @@ pub enum Incapable {
 }
 
 impl Endpoint {
-    /// Whether it takes everything of the inquiry but its questions: media, and the state's size with nothing asked.
+    /// Whether it takes everything of the provider input but its questions: media, and the state's size with nothing asked.
     ///
     /// # Errors
     /// What it does not take.
-    pub fn takes(&self, inquiry: &Inquiry) -> Result<(), Incapable> {
-        if inquiry.questions.typed.is_none() && !self.wire.takes_opaque_questions() {
+    pub fn takes(&self, provider_input: &ProviderInput) -> Result<(), Incapable> {
+        if provider_input.questions.typed.is_none() && !self.wire.takes_opaque_questions() {
             return Err(Incapable::OpaqueQuestions);
         }
-        let form = match (&inquiry.attachments, inquiry.state_form) {
+        let form = match (&provider_input.attachments, provider_input.state_form) {
             (Attachments::None, _) => None,
             (Attachments::Assets(_), _) => Some((AttachmentForm::Assets, self.wire == Wire::SystemOne)),
             (Attachments::Images(_), _) => {
@@ -57,8 +57,9 @@ impl Endpoint {
         {
             return Err(Incapable::Attachments);
         }
-        let state = inquiry.len_bytes_around();
-        let opaque = if inquiry.questions.typed.is_none() { inquiry.questions.json.text().len() } else { 0 };
+        let state = provider_input.len_bytes_around();
+        let opaque =
+            if provider_input.questions.typed.is_none() { provider_input.questions.json.text().len() } else { 0 };
         if self.room_for(state + opaque) { Ok(()) } else { Err(Incapable::Size) }
     }
 

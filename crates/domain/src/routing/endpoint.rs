@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::decision::{QuestionType, ReportedUsage};
 use crate::model::{Model, ModelId, SANDBOX_AUTHOR};
-use crate::money::{Charge, Price};
+use crate::pricing::TokenPrices;
+use crate::question::QuestionType;
+use crate::question::{AnswerRules, ConfidenceSource};
 
 /// The short name of a provider: 1 to 64 characters of `a-z 0-9 -`. Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,29 +119,6 @@ impl Wire {
         match question_type {
             QuestionType::Noul | QuestionType::Choice | QuestionType::Score => true,
             QuestionType::Box => self == Self::SystemOne,
-        }
-    }
-}
-
-/// Which number an answer's `confidence` is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ConfidenceSource {
-    /// The provider's own, which follows the formula of System One.
-    SystemOne,
-    /// Computed by the formula of System One from the distribution; the provider's own is kept beside it as
-    /// `native_confidence`.
-    Computed,
-    /// The provider's own, whatever it means.
-    Native,
-}
-
-impl ConfidenceSource {
-    /// Its name in configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SystemOne => "system-one",
-            Self::Computed => "computed",
-            Self::Native => "native",
         }
     }
 }
@@ -329,36 +307,6 @@ impl ChatMethod {
     }
 }
 
-/// Prices in USD per token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TokenPrices {
-    /// Per input token.
-    pub prompt: Price,
-    /// Per output token.
-    pub completion: Price,
-}
-
-impl TokenPrices {
-    /// Tokens times exact prices, summed and not yet rounded.
-    pub fn charge(self, input_tokens: u64, output_tokens: u64) -> Option<Charge> {
-        Charge::ZERO.checked_add(self.prompt.times(input_tokens)?)?.checked_add(self.completion.times(output_tokens)?)
-    }
-
-    /// So many tokens, in and out, in the direction in which they cost most.
-    pub(crate) fn dearest(self, tokens: u64) -> (u64, u64) {
-        if self.completion > self.prompt { (0, tokens) } else { (tokens, 0) }
-    }
-
-    /// True where a usage costs an amount of money and its tokens can be counted; false where it is beyond any.
-    pub(crate) fn can_charge(self, usage: ReportedUsage) -> bool {
-        usage.input_tokens.max(usage.output_tokens) <= MOST_TOKENS
-            && self.charge(usage.input_tokens, usage.output_tokens).and_then(Charge::round_up).is_some()
-    }
-}
-
-/// Far more than anything uses, and so few that the sum over all attempts of a request can be stored.
-const MOST_TOKENS: u64 = 1 << 48;
-
 /// One model as one provider serves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
@@ -469,5 +417,12 @@ impl EndpointDirectory {
     pub fn sandbox(&self, name: &str) -> Option<&Arc<Endpoint>> {
         let id: ModelId = name.parse().ok()?;
         self.by_model.get(&id)?.iter().find(|endpoint| endpoint.wire == Wire::Sandbox)
+    }
+}
+
+impl AnswerRules {
+    /// The rules of an endpoint.
+    pub fn of(endpoint: &Endpoint) -> Self {
+        Self { decimals: endpoint.decimals, confidence: endpoint.confidence }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::decision::ReportedUsage;
 use crate::error::ErrorKind;
+use crate::pricing::ReportedUsage;
 
 /// How one attempt at one endpoint failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

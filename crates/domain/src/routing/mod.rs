@@ -17,3 +17,6 @@ pub use health::*;
 pub use list_model_endpoints::*;
 pub use list_providers::*;
 pub use preferences::*;
+
+pub use crate::pricing::TokenPrices;
+pub use crate::question::ConfidenceSource;

@@ -3,7 +3,9 @@
 mod cancel;
 mod in_place;
 mod ports;
+mod time;
 
 pub use cancel::*;
 pub use in_place::*;
 pub use ports::*;
+pub use time::*;

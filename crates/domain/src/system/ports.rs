@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::CancelFlag;
-use crate::api_key::ApiKeySecret;
 use crate::error::{ErrorKind, StoreError};
-use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
+use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId};
+use crate::secret::ApiKeySecret;
 
 /// Tells the time.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -130,6 +130,8 @@ pub trait IdGenerator: Send + Sync {
     fn destination_id(&self) -> DestinationId;
     /// A fresh id of a message.
     fn outbox_id(&self) -> OutboxId;
+    /// A fresh id of a process.
+    fn process_id(&self) -> ProcessId;
 }
 
 /// Draws random numbers, for spreading load; never for secrets. A seeded one makes routing repeatable.
@@ -158,6 +160,11 @@ pub trait HealthProbe: Send + Sync {
 
     /// Ends well where the store answers. MUST end within two seconds.
     async fn probe(&self) -> Result<(), StoreError>;
+
+    /// True while requests are served although the store does not answer: the server is then degraded and ready.
+    fn is_bridged(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The ledger in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,23 +9,23 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::MemoryStore;
 use super::memory_store::State;
 use crate::budget::{
-    Account, Claim, Discrepancy, ExpiryReport, Ledger, LedgerAudit, Overspent, Payer, PruneReport, Reservation,
-    ResetInterval, Settlement, SpendLimit, StandingLimit, abandoned_record, admit, cost_of_record, prunable_before,
+    Account, ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport,
+    ResetInterval, SpendLimit, UsageCharge, abandoned_record, admit, prunable_before,
 };
-use crate::decision::UnknownUsage;
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
+use crate::usage::UnknownUsage;
 use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use crate::workspace::Workspace;
 
 /// An account in one period: by the interval's place (0 is for ever) and the period's beginning.
-type CounterKey = (Account, Option<ResetInterval>, DateTime<Utc>);
+pub(super) type CounterKey = (Account, Option<ResetInterval>, DateTime<Utc>);
 
 /// Money in memory.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct Books {
-    counters: BTreeMap<CounterKey, Counter>,
+    pub(super) counters: BTreeMap<CounterKey, Counter>,
     reservations: BTreeMap<DecisionId, Held>,
     /// What records that were pruned had come to.
     archived: BTreeMap<Account, Usd>,
@@ -33,23 +33,27 @@ pub(super) struct Books {
     record_bytes: BTreeMap<(WorkspaceId, DateTime<Utc>), u64>,
     /// What a workspace had spent in all when it was last given credit after having none, by its account.
     credit_bases: BTreeMap<Account, Usd>,
+    /// When that was.
+    credits_began: BTreeMap<Account, DateTime<Utc>>,
 }
 
 #[derive(Default, Clone, Copy)]
-struct Counter {
-    spent: Usd,
-    reserved: Usd,
+pub(super) struct Counter {
+    pub(super) spent: Usd,
+    pub(super) reserved: Usd,
+    /// The sum of its allowances.
+    pub(super) allotted: Usd,
 }
 
 #[derive(Clone)]
 struct Held {
-    reservation: Reservation,
-    claim: Claim,
+    reservation: Hold,
+    claim: HoldRequest,
     expires_at: DateTime<Utc>,
 }
 
 /// What is added to every account of a payer.
-struct Posting {
+pub(super) struct Posting {
     payer: Payer,
     at: DateTime<Utc>,
     spent: Usd,
@@ -57,19 +61,19 @@ struct Posting {
 }
 
 impl Posting {
-    fn spent(record: &UsageRecord) -> Self {
+    pub(super) fn spent(record: &UsageRecord) -> Self {
         Self { payer: payer_of(record), at: record.charged_at, spent: record.cost, reserved: Usd::ZERO }
     }
 
-    fn unspent(record: &UsageRecord) -> Self {
+    pub(super) fn unspent(record: &UsageRecord) -> Self {
         Self { spent: negative(record.cost), ..Self::spent(record) }
     }
 
-    fn reserved(reservation: &Reservation, amount: Usd) -> Self {
+    fn reserved(reservation: &Hold, amount: Usd) -> Self {
         Self { payer: reservation.payer.clone(), at: reservation.at, spent: Usd::ZERO, reserved: amount }
     }
 
-    fn released(reservation: &Reservation) -> Self {
+    fn released(reservation: &Hold) -> Self {
         Self::reserved(reservation, negative(reservation.amount))
     }
 }
@@ -81,11 +85,11 @@ fn period(interval: Option<ResetInterval>, at: DateTime<Utc>) -> DateTime<Utc> {
     interval.map_or(DateTime::UNIX_EPOCH, |interval| interval.start_of(at))
 }
 
-fn negative(amount: Usd) -> Usd {
+pub(super) fn negative(amount: Usd) -> Usd {
     Usd::from_pico(-amount.pico())
 }
 
-fn plus(sum: &mut Usd, amount: Usd) -> Result<(), StoreError> {
+pub(super) fn plus(sum: &mut Usd, amount: Usd) -> Result<(), StoreError> {
     *sum = sum.checked_add(amount).ok_or_else(|| StoreError::Corrupt("a sum leaves the range of money".to_owned()))?;
     Ok(())
 }
@@ -107,12 +111,71 @@ impl Books {
     }
 
     /// From here on what is spent is taken from the credit.
-    pub(super) fn begin_credit(&mut self, account: Account) {
+    pub(super) fn begin_credit(&mut self, account: Account, at: DateTime<Utc>) {
         self.credit_bases.insert(account, self.spent(account));
+        self.credits_began.insert(account, at);
+    }
+
+    /// What an account had spent in all when its credit began.
+    pub(super) fn credit_base(&self, account: Account) -> Usd {
+        self.credit_bases.get(&account).copied().unwrap_or_default()
+    }
+
+    /// What was charged before a credit began is not taken from it.
+    pub(super) fn raise_credit_bases(&mut self, postings: &[Posting]) -> Result<(), StoreError> {
+        for Posting { payer, at, spent, .. } in postings {
+            let account = Account::Workspace(payer.workspace_id);
+            if self.credits_began.get(&account).is_some_and(|began| at < began) {
+                plus(self.credit_bases.entry(account).or_default(), *spent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the counters have to be without records, allowances and adjustments.
+    pub(super) fn expected(&self) -> Result<Self, StoreError> {
+        let mut expected = Self { archived: self.archived.clone(), ..Self::default() };
+        for (account, archived) in &self.archived {
+            let counter = expected.counters.entry((*account, None, DateTime::UNIX_EPOCH)).or_default();
+            plus(&mut counter.spent, *archived)?;
+        }
+        for held in self.reservations.values() {
+            expected.post(&[Posting::reserved(&held.reservation, held.reservation.amount)])?;
+        }
+        Ok(expected)
+    }
+
+    pub(super) fn open_reservations(&self) -> u64 {
+        self.reservations.len() as u64
+    }
+
+    /// Keeps the cost of a record that is removed.
+    pub(super) fn archive(&mut self, account: Account, cost: Usd) -> Result<(), StoreError> {
+        plus(self.archived.entry(account).or_default(), cost)
+    }
+
+    /// Removes counters of nothing whose periods were over.
+    pub(super) fn drop_empty(&mut self, before: DateTime<Utc>) {
+        self.counters.retain(|(_, interval, start), counter| {
+            let over = interval.is_some_and(|interval| interval.end_of(*start) <= before);
+            !over || [counter.spent, counter.reserved, counter.allotted] != [Usd::ZERO; 3]
+        });
+    }
+
+    /// The bytes of the records that a workspace added on the day of `now`.
+    pub(super) fn recorded_bytes(&self, workspace_id: WorkspaceId, now: DateTime<Utc>) -> u64 {
+        let day = (workspace_id, ResetInterval::Daily.start_of(now));
+        self.record_bytes.get(&day).copied().unwrap_or_default()
+    }
+
+    /// Counts the bytes of a record on the day of `now`.
+    pub(super) fn add_bytes(&mut self, record: &UsageRecord, now: DateTime<Utc>) {
+        let day = (record.workspace_id, ResetInterval::Daily.start_of(now));
+        *self.record_bytes.entry(day).or_default() += record.stored_bytes();
     }
 
     /// All or nothing.
-    fn post(&mut self, postings: &[Posting]) -> Result<(), StoreError> {
+    pub(super) fn post(&mut self, postings: &[Posting]) -> Result<(), StoreError> {
         let mut changed: BTreeMap<CounterKey, Counter> = BTreeMap::new();
         for Posting { payer, at, spent, reserved } in postings {
             for account in payer.accounts() {
@@ -129,17 +192,17 @@ impl Books {
     }
 }
 
-fn not_negative(amount: Usd) -> Result<(), StoreError> {
+pub(super) fn not_negative(amount: Usd) -> Result<(), StoreError> {
     let refused = || StoreError::Corrupt("a negative amount is neither reserved nor charged".to_owned());
     if amount < Usd::ZERO { Err(refused()) } else { Ok(()) }
 }
 
-fn payer_of(record: &UsageRecord) -> Payer {
+pub(super) fn payer_of(record: &UsageRecord) -> Payer {
     Payer { workspace_id: record.workspace_id, api_key: record.api_key, guardrails: record.guardrails.clone() }
 }
 
 impl State {
-    fn standing(&self, payer: &Payer, at: DateTime<Utc>) -> Result<Vec<StandingLimit>, StoreError> {
+    pub(super) fn standing(&self, payer: &Payer, at: DateTime<Utc>) -> Result<Vec<LimitStatus>, StoreError> {
         let unknown = || StoreError::Corrupt(format!("the key {} of the workspace is not there", payer.api_key));
         let key = &self.keys.get(&payer.api_key).ok_or_else(unknown)?.key;
         let workspace = self.workspace(payer.workspace_id).ok_or_else(unknown)?;
@@ -156,9 +219,9 @@ impl State {
         Ok(limits)
     }
 
-    fn limit_of(&self, account: Account, limit: SpendLimit, at: DateTime<Utc>) -> StandingLimit {
+    fn limit_of(&self, account: Account, limit: SpendLimit, at: DateTime<Utc>) -> LimitStatus {
         let counter = self.books.counter(account, limit.reset, at);
-        StandingLimit {
+        LimitStatus {
             scope: account.scope(),
             guardrail_id: match account {
                 Account::Guardrail(id, _) => Some(id),
@@ -168,27 +231,27 @@ impl State {
             limit: limit.amount,
             reset: limit.reset,
             spent: counter.spent,
-            reserved: counter.reserved,
+            reserved: Usd::from_pico(counter.reserved.pico().saturating_add(counter.allotted.pico())),
             resets_at: limit.reset.map(|reset| reset.end_of(at)),
         }
     }
 
     /// The workspace's credit and budgets as they stand.
-    pub(super) fn limits_of_workspace(&self, workspace: &Workspace, at: DateTime<Utc>) -> Vec<StandingLimit> {
+    pub(super) fn limits_of_workspace(&self, workspace: &Workspace, at: DateTime<Utc>) -> Vec<LimitStatus> {
         let account = Account::Workspace(workspace.id);
         let mut limits = Vec::new();
         if let Some(granted) = workspace.credit {
             let whole = self.limit_of(account, SpendLimit { amount: granted, reset: None }, at);
             let spent = self.books.spent_of_credit(account);
-            limits.push(StandingLimit { is_credit: true, spent, ..whole });
+            limits.push(LimitStatus { is_credit: true, spent, ..whole });
         }
         limits.extend(workspace.budgets.limits().map(|limit| self.limit_of(account, limit, at)));
         limits
     }
 
     /// Adds a record unless it is there, and ends the reservation of its id.
-    fn charge(&mut self, settlement: Settlement, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        let Settlement { record, messages } = settlement;
+    fn charge(&mut self, settlement: UsageCharge, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        let UsageCharge { record, messages } = settlement;
         let mut postings = Vec::new();
         if let Some(held) = self.books.reservations.get(&record.id) {
             postings.push(Posting::released(&held.reservation));
@@ -204,8 +267,7 @@ impl State {
         self.books.post(&postings)?;
         self.books.reservations.remove(&record.id);
         if !stands {
-            let day = (record.workspace_id, ResetInterval::Daily.start_of(now));
-            *self.books.record_bytes.entry(day).or_default() += record.stored_bytes();
+            self.books.add_bytes(&record, now);
             self.usage.retain(|other| other.id != record.id);
             self.usage.push(record);
             self.enqueue(messages, now);
@@ -216,7 +278,7 @@ impl State {
 
 #[async_trait]
 impl Ledger for MemoryStore {
-    async fn reserve(&self, claim: Claim) -> Result<Result<Reservation, Overspent>, StoreError> {
+    async fn reserve(&self, claim: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
         not_negative(claim.amount)?;
         let at = self.now();
         let mut state = self.state();
@@ -226,7 +288,7 @@ impl Ledger for MemoryStore {
         if let Err(overspent) = admit(&state.standing(&claim.payer, at)?, claim.amount) {
             return Ok(Err(overspent));
         }
-        let reservation = Reservation { id: claim.id.clone(), at, payer: claim.payer.clone(), amount: claim.amount };
+        let reservation = Hold { id: claim.id.clone(), at, payer: claim.payer.clone(), amount: claim.amount };
         state.books.post(&[Posting::reserved(&reservation, claim.amount)])?;
         let expires_at = TimeDelta::from_std(claim.lease).ok().and_then(|lease| at.checked_add_signed(lease));
         let held = Held {
@@ -243,13 +305,13 @@ impl Ledger for MemoryStore {
         id: &DecisionId,
         more: Usd,
         attempts: &[AttemptRecord],
-    ) -> Result<Result<(), Overspent>, StoreError> {
+    ) -> Result<Result<(), LimitExceeded>, StoreError> {
         not_negative(more)?;
         let mut state = self.state();
         let Some(mut held) = state.books.reservations.get(id).cloned() else {
             return Err(StoreError::Corrupt(format!("no money is reserved for {id}")));
         };
-        let Reservation { at, payer, .. } = &held.reservation;
+        let Hold { at, payer, .. } = &held.reservation;
         if let Err(overspent) = admit(&state.standing(payer, *at)?, more) {
             return Ok(Err(overspent));
         }
@@ -260,7 +322,7 @@ impl Ledger for MemoryStore {
         Ok(Ok(()))
     }
 
-    async fn settle(&self, settlement: Settlement) -> Result<(), StoreError> {
+    async fn settle(&self, settlement: UsageCharge) -> Result<(), StoreError> {
         not_negative(settlement.record.cost)?;
         self.state().charge(settlement, self.now()).map(drop)
     }
@@ -282,7 +344,7 @@ impl Ledger for MemoryStore {
         for held in over {
             let record = abandoned_record(&held.claim, &held.reservation).filter(|_| unknown == UnknownUsage::Bound);
             let charged = match record {
-                Some(record) => state.charge(Settlement { record, messages: Vec::new() }, now)?,
+                Some(record) => state.charge(UsageCharge { record, messages: Vec::new() }, now)?,
                 None => false,
             };
             if state.books.reservations.contains_key(&held.reservation.id) {
@@ -294,78 +356,22 @@ impl Ledger for MemoryStore {
         Ok(report)
     }
 
-    async fn standing(&self, payer: &Payer) -> Result<Vec<StandingLimit>, StoreError> {
+    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.state().standing(payer, self.now())
     }
 
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        let day = (workspace_id, ResetInterval::Daily.start_of(self.now()));
-        Ok(self.state().books.record_bytes.get(&day).copied().unwrap_or_default())
+        Ok(self.state().books.recorded_bytes(workspace_id, self.now()))
     }
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        let state = self.state();
-        let mut expected = Books { archived: state.books.archived.clone(), ..Books::default() };
-        for (account, archived) in &state.books.archived {
-            let counter = expected.counters.entry((*account, None, DateTime::UNIX_EPOCH)).or_default();
-            plus(&mut counter.spent, *archived)?;
-        }
-        for record in &state.usage {
-            expected.post(&[Posting::spent(record)])?;
-        }
-        for held in state.books.reservations.values() {
-            expected.post(&[Posting::reserved(&held.reservation, held.reservation.amount)])?;
-        }
-        let mut report = LedgerAudit {
-            records: state.usage.len() as u64,
-            counters: state.books.counters.len() as u64,
-            reservations: state.books.reservations.len() as u64,
-            discrepancies: Vec::new(),
-        };
-        for record in &state.usage {
-            let (expected, found) = (cost_of_record(record).unwrap_or(record.cost), record.cost);
-            if expected != found {
-                report.discrepancies.push(Discrepancy { what: format!("record {}", record.id), expected, found });
-            }
-        }
-        let keys = state.books.counters.keys().chain(expected.counters.keys()).collect::<BTreeSet<_>>();
-        for key in keys {
-            let of = |books: &Books| books.counters.get(key).copied().unwrap_or_default();
-            let (wanted, found) = (of(&expected), of(&state.books));
-            for (what, expected, found) in
-                [("spent", wanted.spent, found.spent), ("reserved", wanted.reserved, found.reserved)]
-            {
-                if expected != found {
-                    report.discrepancies.push(Discrepancy { what: format!("{key:?} {what}"), expected, found });
-                }
-            }
-        }
-        Ok(report)
+        self.state().audit()
     }
 
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
         let now = self.now();
         let mut state = self.state();
         let oldest_reservation = state.books.reservations.values().map(|held| held.reservation.at).min();
-        let before = prunable_before(now, older_than, oldest_reservation);
-        let mut report = PruneReport::default();
-        while report.removed < limit {
-            let Some(place) = state.usage.iter().position(|record| record.charged_at < before) else { break };
-            let record = state.usage.remove(place);
-            for account in payer_of(&record).accounts() {
-                plus(state.books.archived.entry(account).or_default(), record.cost)?;
-                for interval in ResetInterval::ALL {
-                    let key = (account, Some(interval), interval.start_of(record.charged_at));
-                    plus(&mut state.books.counters.entry(key).or_default().spent, negative(record.cost))?;
-                }
-            }
-            report.removed += 1;
-        }
-        // A period that is over and of which nothing is left.
-        state.books.counters.retain(|(_, interval, start), counter| {
-            let over = interval.is_some_and(|interval| interval.end_of(*start) <= before);
-            !over || counter.spent != Usd::ZERO || counter.reserved != Usd::ZERO
-        });
-        Ok(report)
+        state.prune(prunable_before(now, older_than, oldest_reservation), limit)
     }
 }

@@ -9,9 +9,11 @@ use super::MemoryStore;
 use super::memory_store::State;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
-use crate::observability::{DueMessage, Outbox, OutboxMessage, OutboxStanding, Revival};
+use crate::observability::{DueMessage, Outbox, OutboxStanding, Revival};
+use crate::usage::OutboxMessage;
 
 /// A message with where it stands.
+#[derive(Clone)]
 pub(super) struct Kept {
     pub(super) message: OutboxMessage,
     failures: u32,

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::FixedClock;
+use super::memory_budget::Allotments;
 use super::memory_ledger::Books;
 use super::memory_outbox::Kept;
 use super::system::lock;
@@ -30,7 +31,7 @@ pub struct MemoryStore {
     clock: FixedClock,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct State {
     pub(super) versions: ChangeVersions,
     pub(super) workspaces: Vec<Workspace>,
@@ -41,6 +42,7 @@ pub(super) struct State {
     pub(super) models: Vec<Model>,
     pub(super) usage: Vec<UsageRecord>,
     pub(super) books: Books,
+    pub(super) allotments: Allotments,
     pub(super) destinations: Vec<Destination>,
     pub(super) outbox: Vec<Kept>,
     pub(super) guardrail_versions: Vec<GuardrailVersion>,
@@ -58,6 +60,7 @@ impl State {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct StoredKey {
     pub(super) key: ApiKey,
     /// The row stays so that the hash is never given out again.
@@ -66,12 +69,14 @@ pub(super) struct StoredKey {
     pub(super) assigned: Option<(String, DateTime<Utc>)>,
 }
 
+#[derive(Clone)]
 pub(super) enum StoredDocument {
     Pending(PendingDocument),
     /// With its charged bytes.
     Ready(Document, u64),
 }
 
+#[derive(Clone)]
 pub(super) struct StoredClaim {
     pub(super) subject: String,
     pub(super) document: DocumentId,
@@ -88,6 +93,12 @@ impl MemoryStore {
     #[must_use]
     pub fn with_clock(self, clock: FixedClock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// A copy of all that is stored now, with the same clock.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { state: Arc::new(Mutex::new(self.state().clone())), clock: self.clock.clone() }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -6,7 +6,7 @@ use super::MemoryStore;
 use super::memory_store::{State, StoredKey};
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
-use crate::budget::{Account, StandingLimit, WorkspaceBudgets};
+use crate::budget::{Account, LimitStatus, WorkspaceBudgets};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
@@ -88,7 +88,7 @@ impl WorkspaceRepository for MemoryStore {
         Ok(all)
     }
 
-    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<StandingLimit>>, StoreError> {
+    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError> {
         let state = self.state();
         Ok(state.workspace(id).map(|workspace| state.limits_of_workspace(workspace, self.now())))
     }
@@ -167,7 +167,9 @@ impl WorkspaceRepository for MemoryStore {
             return Ok(Some(left));
         }
         if before.is_none() {
-            state.books.begin_credit(account);
+            state.books.begin_credit(account, self.now());
+        }
+        if before.is_none_or(|before| granted < before) {
             state.versions.keys += 1;
         }
         if let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) {

@@ -2,18 +2,24 @@
 //! run alike.
 
 mod catalogue;
+mod faulty_budget_store;
 mod join;
 mod memory_assignments;
 mod memory_blob_store;
+mod memory_budget;
 mod memory_destinations;
 mod memory_documents;
 mod memory_guardrails;
+mod memory_journal;
 mod memory_keys;
 mod memory_ledger;
 mod memory_outbox;
+mod memory_reports;
 mod memory_store;
 mod memory_usage;
 mod memory_workspaces;
+mod plain_trace_encoder;
+mod prompt_ledger;
 mod properties;
 mod provider;
 mod random;
@@ -28,9 +34,13 @@ mod system;
 pub mod contract;
 
 pub use catalogue::*;
+pub use faulty_budget_store::*;
 pub use join::*;
 pub use memory_blob_store::*;
+pub use memory_journal::*;
 pub use memory_store::*;
+pub use plain_trace_encoder::*;
+pub use prompt_ledger::*;
 pub use properties::*;
 pub use provider::*;
 pub use random::*;

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use super::system::lock;
-use crate::decision::{CallerPresence, DecisionProvider, Inquiry, ProviderAnswer, ProviderCall};
+use crate::decision::{ClientConnection, DecisionProvider, ProviderAnswer, ProviderCall};
 use crate::file::MediaTypes;
+use crate::question::ProviderInput;
 use crate::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 
 /// A provider that answers from a list, first to last, and remembers every call. Past the end of the list it is
@@ -38,9 +39,9 @@ impl DecisionProvider for ScriptedProvider {
         next.unwrap_or_else(|| Err(AttemptFailure::new(AttemptFailureKind::Broken, "the script has ended")))
     }
 
-    /// The inquiry as it is, whatever the script says was sent.
-    fn outbound_bytes(&self, _: &Endpoint, inquiry: &Inquiry) -> u64 {
-        u64::try_from(inquiry.len_bytes()).unwrap_or(u64::MAX)
+    /// The provider input as it is, whatever the script says was sent.
+    fn outbound_bytes(&self, _: &Endpoint, provider_input: &ProviderInput) -> u64 {
+        u64::try_from(provider_input.len_bytes()).unwrap_or(u64::MAX)
     }
 }
 
@@ -49,8 +50,8 @@ impl DecisionProvider for ScriptedProvider {
 pub struct LeftAlready;
 
 #[async_trait]
-impl CallerPresence for LeftAlready {
-    async fn left(&self) {}
+impl ClientConnection for LeftAlready {
+    async fn disconnected(&self) {}
 }
 
 /// One media type for everything.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::yield_now;
 use crate::api_key::{ApiKeyHash, ApiKeySecret};
 use crate::error::StoreError;
-use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, RequestId, WorkspaceId};
+use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId};
 use crate::rate::{RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use crate::system::{Clock, HealthProbe, IdGenerator, SecretGenerator, Timer};
 
@@ -119,6 +119,10 @@ impl IdGenerator for SequentialIds {
         DecisionId::from_uuid(self.next())
     }
 
+    fn process_id(&self) -> ProcessId {
+        ProcessId::from_uuid(self.next())
+    }
+
     fn request_id(&self) -> RequestId {
         RequestId::from_uuid(self.next())
     }
@@ -156,17 +160,23 @@ impl SecretGenerator for FixedSecrets {
 pub struct SwitchedProbe {
     name: &'static str,
     healthy: Arc<Mutex<bool>>,
+    bridged: Arc<Mutex<bool>>,
 }
 
 impl SwitchedProbe {
     /// Healthy, until it is switched.
     pub fn new(name: &'static str) -> Self {
-        Self { name, healthy: Arc::new(Mutex::new(true)) }
+        Self { name, healthy: Arc::new(Mutex::new(true)), bridged: Arc::default() }
     }
 
     /// Decides what the next probes answer.
     pub fn set_healthy(&self, healthy: bool) {
         *lock(&self.healthy) = healthy;
+    }
+
+    /// Decides whether requests are served while it is not healthy.
+    pub fn set_bridged(&self, bridged: bool) {
+        *lock(&self.bridged) = bridged;
     }
 }
 
@@ -178,6 +188,10 @@ impl HealthProbe for SwitchedProbe {
 
     async fn probe(&self) -> Result<(), StoreError> {
         if *lock(&self.healthy) { Ok(()) } else { Err(StoreError::unavailable("switched off")) }
+    }
+
+    fn is_bridged(&self) -> bool {
+        *lock(&self.bridged)
     }
 }
 

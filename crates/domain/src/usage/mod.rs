@@ -1,11 +1,19 @@
 //! What was used and what it cost.
 
 mod errors;
-mod get_generation;
+mod find_record;
+mod finding;
+mod labels;
 mod model;
+mod outbox_message;
 mod ports;
+mod unknown_usage;
 
 pub use errors::*;
-pub use get_generation::*;
+pub use find_record::FindRecord;
+pub use finding::*;
+pub use labels::*;
 pub use model::*;
+pub use outbox_message::*;
 pub use ports::*;
+pub use unknown_usage::*;

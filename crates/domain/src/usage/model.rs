@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::api_key::ApiKeyHash;
-use crate::guardrail::filter::Finding;
 use crate::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::Usd;
-use crate::routing::TokenPrices;
+use crate::pricing::TokenPrices;
+use crate::secret::ApiKeyHash;
+use crate::usage::Finding;
 
 /// How a Decisions request that reached a provider ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

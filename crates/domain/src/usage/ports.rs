@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::UsageRecord;
-use crate::api_key::ApiKeyHash;
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
+use crate::secret::ApiKeyHash;
 
 /// Which records are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,4 +48,12 @@ pub trait UsageRepository: Send + Sync {
 
     /// Up to `limit` records, newest first.
     async fn list(&self, filter: &UsageFilter, limit: u64) -> Result<Vec<UsageRecord>, StoreError>;
+}
+
+/// Makes records readable that were charged and are still on their way to the store.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait PendingRecords: Send + Sync {
+    /// Returns once every record that was charged before is in the store.
+    async fn store_pending(&self) -> Result<(), StoreError>;
 }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::Workspace;
 use crate::api_key::ApiKey;
 use crate::audit::AuditDraft;
-use crate::budget::{StandingLimit, WorkspaceBudgets};
+use crate::budget::{LimitStatus, WorkspaceBudgets};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 use crate::money::Usd;
@@ -17,7 +17,7 @@ use crate::rate::RateLimits;
 /// - Every method is one transaction: it happens wholly or not at all. Those that change something write their audit
 ///   entry in it.
 /// - At most one workspace MUST be the default, whatever runs at the same time.
-/// - `set_suspended`, `set_budgets`, `set_rates`, and `add_credit` to an unlimited workspace MUST raise the change feed's key version in the same transaction, because cached keys carry it.
+/// - `set_suspended`, `set_budgets`, `set_rates`, and `add_credit` that begins or lowers the credit MUST raise the change feed's key version in the same transaction, because cached keys carry it.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait WorkspaceRepository: Send + Sync {
@@ -40,7 +40,7 @@ pub trait WorkspaceRepository: Send + Sync {
 
     /// The workspace's credit and budgets as they stand, the credit first and then the budgets from the shortest period
     /// to the longest; `None` where there is no such workspace.
-    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<StandingLimit>>, StoreError>;
+    async fn standing_limits(&self, id: WorkspaceId) -> Result<Option<Vec<LimitStatus>>, StoreError>;
 
     /// Suspends or resumes; false where there is no such workspace.
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError>;

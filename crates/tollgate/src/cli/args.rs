@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::{
     AuditCommand, CatalogueCommand, ContainerCommand, DestinationCommand, EndpointCommand, GuardrailCommand,
-    KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
+    JournalCommand, KeyCommand, MigrateCommand, UsageCommand, WorkspaceCommand,
 };
 
 /// A self-hosted gateway to AI decision models, with the management functions around it.
@@ -70,6 +70,9 @@ pub enum Command {
     /// Read the audit log, and see whether it is whole
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// List processes, and end those whose journals are gone
+    #[command(subcommand)]
+    Journal(JournalCommand),
     /// Bring the database's schema up to date
     #[command(subcommand)]
     Migrate(MigrateCommand),

@@ -10,7 +10,7 @@ use domain::ids::WorkspaceId;
 use crate::cli::GlobalArgs;
 use crate::config::{self, Config, Environment};
 use crate::output::Output;
-use crate::wiring::{Schema, Stores};
+use crate::wiring::{Schema, Stores, settle_journals};
 
 /// What every command has at hand.
 pub struct Context {
@@ -46,6 +46,16 @@ impl Context {
     /// A store cannot be opened.
     pub async fn stores(&self) -> anyhow::Result<Stores> {
         Stores::open(&self.config, Schema::UpToDate).await
+    }
+
+    /// Opens the stores, with the charges of all servers of this machine in them.
+    ///
+    /// # Errors
+    /// A store cannot be opened, or the journals cannot be read.
+    pub async fn settled_stores(&self) -> anyhow::Result<Stores> {
+        let stores = self.stores().await?;
+        settle_journals(&self.config, &stores).await?;
+        Ok(stores)
     }
 
     /// The workspace that an option names, or the default one, which is made where it is missing.

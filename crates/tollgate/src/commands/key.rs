@@ -8,11 +8,10 @@ use chrono::{DateTime, Utc};
 use domain::api_key::{
     ApiKey, ApiKeyChange, ApiKeyHash, ApiKeyScope, DeleteApiKey, NewApiKey, SwitchApiKey, UpdateApiKey,
 };
-use domain::budget::{Payer, ResetInterval, SpendLimit};
+use domain::budget::{LedgerReports as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
 use domain::money::Usd;
 use domain::rate::RateLimits;
-use tokio_util::task::TaskTracker;
 
 use super::Context;
 use crate::cli::{CreateKeyArgs, KeyCommand, LimitReset, UpdateKeyArgs};
@@ -108,7 +107,7 @@ fn expiry(text: &str) -> anyhow::Result<DateTime<Utc>> {
 
 async fn show(context: &Context, hash: &str) -> anyhow::Result<ExitCode> {
     let hash = parse_hash(hash)?;
-    let stores = context.stores().await?;
+    let stores = context.settled_stores().await?;
     let Some(key) = stores.keys.find(&hash).await? else { bail!("there is no key {hash}") };
     let limits = limits(&stores, &key).await?;
     let view = KeyView { limits: Some(limits), ..KeyView::from(&key) };
@@ -123,7 +122,7 @@ async fn limits(stores: &Stores, key: &ApiKey) -> anyhow::Result<Vec<LimitView>>
     let mut guardrails: Vec<_> = workspace.default_guardrail_id.into_iter().chain(key.guardrail_id).collect();
     guardrails.dedup();
     let payer = Payer { workspace_id, api_key: key.hash, guardrails };
-    let standing = stores.ledger(&TaskTracker::new()).standing(&payer).await?;
+    let standing = stores.reports().limit_statuses(&payer).await?;
     Ok(standing.iter().map(LimitView::from).collect())
 }
 

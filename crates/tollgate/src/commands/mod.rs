@@ -10,6 +10,7 @@ mod doctor;
 mod endpoint;
 mod first_start;
 mod guardrail;
+mod journal;
 mod key;
 mod migrate;
 mod misread;

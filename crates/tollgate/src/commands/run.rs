@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::misread::misread;
 use super::{
-    Context, audit, catalogue, container, demo, destination, doctor, endpoint, guardrail, key, migrate, openapi, serve,
-    usage, workspace,
+    Context, audit, catalogue, container, demo, destination, doctor, endpoint, guardrail, journal, key, migrate,
+    openapi, serve, usage, workspace,
 };
 use crate::cli::{Cli, Command};
 use crate::config::Environment;
@@ -76,6 +76,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
         Command::Destination(command) => destination::run(context, command).await,
         Command::Usage(command) => usage::run(context, command).await,
         Command::Audit(command) => audit::run(context, command).await,
+        Command::Journal(command) => journal::run(context, command).await,
         Command::Migrate(command) => migrate::run(context, command).await,
         Command::Doctor { audit: true } => doctor::audit(context).await,
         Command::Doctor { audit: false } => doctor::run(context).await,

@@ -35,7 +35,7 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
         bail!("--until must be later than --since");
     }
     let api_key = args.key.as_deref().map(parse_hash).transpose()?;
-    let stores = context.stores().await?;
+    let stores = context.settled_stores().await?;
     let filter = UsageFilter { since, until, ..whose(context, &stores, args.workspace.as_deref(), api_key).await? };
     if args.csv {
         return stream(context, &stores, filter, args.limit.unwrap_or(u64::MAX)).await;
@@ -111,8 +111,8 @@ fn row(record: &UsageView) -> [String; 7] {
 
 async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let Ok(id) = id.parse::<DecisionId>() else { bail!("{id:?} is not the id of an answer") };
-    let stores = context.stores().await?;
-    let Some(record) = stores.usage.find(&id).await? else { bail!("there is no usage record {id}") };
+    let stores = context.settled_stores().await?;
+    let Some(record) = stores.find_record().execute(&id).await? else { bail!("there is no usage record {id}") };
     let view = UsageView::from(&record);
     let text = serde_json::to_string(&view)?;
     context.output.show(&view, || indent(&text))?;

@@ -14,7 +14,8 @@ use super::admission::admission;
 use super::entries::{Entries, Table};
 use super::{
     BlobsConfig, Config, ConfigError, Environment, LimitsConfig, LogConfig, LogFormat, ProxyConfig, ServerConfig,
-    StorageConfig, WireNamesConfig, broadcast, endpoints, providers, retention, routing, throttling, urls,
+    StorageConfig, WireNamesConfig, broadcast, endpoints, journal::journal, providers, retention, routing, throttling,
+    urls,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -27,10 +28,13 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
     let endpoints = endpoints::endpoints(&entries.repeated("endpoints")?, &providers)?;
     let models = routing::models(&entries.repeated("models")?)?;
     let limits = limits(&entries.single("limits"))?;
+    let storage = storage(&entries.single("storage"))?;
     Ok(Config {
         file: file.map(Path::to_owned),
         server: server(&entries.single("server"), limits.request_timeout)?,
-        storage: storage(&entries.single("storage"))?,
+        journal: journal(&entries.single("journal"), &storage)?,
+        max_stale_keys: max_stale_keys(&entries.single("keys"))?,
+        storage,
         blobs: blobs(&entries.single("blobs"))?,
         sandbox_enabled: entries.single("sandbox").switch("enabled").unwrap_or(true),
         log: LogConfig {
@@ -39,7 +43,7 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
             filter: environment.first(&["RUST_LOG"]),
         },
         unknown_usage: routing::unknown_usage(&entries.single("money"))?,
-        money: routing::money(&entries.single("money"), limits.request_timeout)?,
+        money: routing::money(&entries.single("money"))?,
         limits,
         routing: routing::routing(&entries.single("routing"))?,
         throttling: throttling::throttling(&entries.single("throttling"))?,
@@ -55,6 +59,11 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
             none_for: environment.first(&["NO_PROXY", "no_proxy"]),
         },
     })
+}
+
+/// At most a day: nothing that is revoked elsewhere is revoked here until then.
+fn max_stale_keys(table: &Table) -> Result<Duration, ConfigError> {
+    Ok(Duration::from_millis(within(table, "max_stale_ms", 0..=86_400_000)?.unwrap_or(30_000)))
 }
 
 /// One of several words, the first being the default.
@@ -120,7 +129,7 @@ fn connection(table: &Table) -> Result<ConnectionSettings, ConfigError> {
         keep_alive: Duration::from_millis(table.positive("keep_alive_ms", 75_000)?),
         write_timeout: Duration::from_millis(write_timeout),
         linger_timeout: Duration::from_millis(linger),
-        linger_bytes: table.number("linger_bytes").unwrap_or(64 * 1024),
+        linger_bytes: table.number("linger_bytes").unwrap_or(32 * 1024 * 1024),
         send_buffer_bytes: within(table, "send_buffer_bytes", 16 * 1024..=16 * MIB)?.unwrap_or(512 * 1024),
     })
 }

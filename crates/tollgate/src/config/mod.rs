@@ -9,6 +9,7 @@ mod environment;
 mod error;
 mod file;
 mod headers;
+mod journal;
 mod load;
 mod nearest;
 mod overrides;

@@ -43,16 +43,13 @@ fn model(table: &Table) -> Result<ModelConfig, ConfigError> {
     Ok(ModelConfig { model, options: ModelOptions { hedging, coalescing } })
 }
 
-/// Ten days.
-const LONGEST_LEASE_MS: u64 = 864_000_000;
-
 /// `[money] unknown`
 pub fn unknown_usage(table: &Table) -> Result<UnknownUsage, ConfigError> {
     choice(table, "unknown", &[("bound", UnknownUsage::Bound), ("free", UnknownUsage::Free)])
 }
 
-/// What else `[money]` says of charges; `longest` is how long a request may take.
-pub fn money(table: &Table, longest: Duration) -> Result<MoneyConfig, ConfigError> {
+/// The bounds of charges in `[money]`.
+pub fn money(table: &Table) -> Result<MoneyConfig, ConfigError> {
     let token_factor = match table.text("token_factor") {
         Some(text) => text.parse().map_err(|error: InvalidTokenFactor| table.fault("token_factor", error))?,
         None => TokenFactor::ONE,
@@ -69,11 +66,7 @@ pub fn money(table: &Table, longest: Duration) -> Result<MoneyConfig, ConfigErro
         (_, Some(_)) => return Err(table.fault("cap_price", "needs unpriced = \"cap\" beside it")),
         (other, None) => other,
     };
-    let reservation_lease = within(table, "reservation_lease_ms", 1..=LONGEST_LEASE_MS)?.map(Duration::from_millis);
-    if reservation_lease.is_some_and(|lease| lease <= longest) {
-        return Err(table.fault("reservation_lease_ms", "must be more than limits.request_timeout_ms"));
-    }
-    Ok(MoneyConfig { token_factor, unpriced, reservation_lease })
+    Ok(MoneyConfig { token_factor, unpriced })
 }
 
 /// `[routing]`

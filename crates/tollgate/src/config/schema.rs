@@ -29,7 +29,7 @@ pub struct Section {
 use Kind::{Number, Switch, Text, Texts};
 
 /// The whole schema.
-pub const SECTIONS: [Section; 15] = [
+pub const SECTIONS: [Section; 17] = [
     Section {
         name: "server",
         repeated: false,
@@ -63,6 +63,12 @@ pub const SECTIONS: [Section; 15] = [
             ("max_page_count", Number),
         ],
     },
+    Section {
+        name: "journal",
+        repeated: false,
+        keys: &[("path", Text), ("sync", Text), ("max_bytes", Number), ("keep_ms", Number), ("lost_after_ms", Number)],
+    },
+    Section { name: "keys", repeated: false, keys: &[("max_stale_ms", Number)] },
     Section { name: "blobs", repeated: false, keys: &[("url", Text), ("quiet_period_ms", Number)] },
     Section {
         name: "limits",
@@ -166,13 +172,7 @@ pub const SECTIONS: [Section; 15] = [
     Section {
         name: "money",
         repeated: false,
-        keys: &[
-            ("unknown", Text),
-            ("token_factor", Text),
-            ("unpriced", Text),
-            ("cap_price", Text),
-            ("reservation_lease_ms", Number),
-        ],
+        keys: &[("unknown", Text), ("token_factor", Text), ("unpriced", Text), ("cap_price", Text)],
     },
     Section {
         name: "retention",

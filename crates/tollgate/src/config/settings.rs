@@ -21,6 +21,10 @@ pub struct Config {
     pub server: ServerConfig,
     /// `[storage]`
     pub storage: StorageConfig,
+    /// `[journal]`
+    pub journal: JournalConfig,
+    /// `keys.max_stale_ms`: how long known keys are served while the database cannot be read.
+    pub max_stale_keys: Duration,
     /// `[blobs]`
     pub blobs: BlobsConfig,
     /// `[limits]`
@@ -108,6 +112,21 @@ pub struct StorageConfig {
     pub max_page_count: Option<u64>,
 }
 
+/// `[journal]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// The folder of the journals, one folder in it for each start.
+    pub path: PathBuf,
+    /// True where an answer waits until its charge is synced to disk.
+    pub is_synced: bool,
+    /// The most bytes of charges that wait for the database.
+    pub max_bytes: u64,
+    /// How long folded segments are kept.
+    pub keep: Duration,
+    /// The silence after which a process without a journal on this machine is lost.
+    pub lost_after: Duration,
+}
+
 /// `[blobs]`
 #[derive(Debug, Clone)]
 pub struct BlobsConfig {
@@ -179,8 +198,6 @@ pub struct MoneyConfig {
     pub token_factor: TokenFactor,
     /// What becomes of a model without a price where money is limited.
     pub unpriced: Unpriced,
-    /// For how long money that was reserved outlives a process that dies; `None` is a minute beyond the deadline.
-    pub reservation_lease: Option<Duration>,
 }
 
 /// `[retention]`: for how long rows are kept; `None` is for ever.

@@ -42,6 +42,8 @@ fn nothing_needs_to_be_said() {
     assert_eq!(config.limits.workspace_quota_bytes, 10_737_418_240);
     assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (1_000_000, 1_024));
     assert_eq!(config.blobs.quiet_period, Duration::from_millis(100));
+    assert_eq!(config.max_stale_keys, Duration::from_secs(30));
+    assert_eq!(config.journal.lost_after, Duration::from_hours(1));
     assert_eq!(config.limits.workspace_record_bytes_per_day, Some(1 << 30));
     assert!(config.limits.key_rates.is_none() && config.limits.workspace_rates.is_none());
     assert_eq!(config.server.metrics_listen, None);
@@ -79,6 +81,10 @@ fn every_documented_key_is_read() {
         busy_timeout_ms = 100
         max_readers = 2
         max_page_count = 5000
+        [keys]
+        max_stale_ms = 0
+        [journal]
+        lost_after_ms = 1_001
         [blobs]
         url = "file:/var/lib/tollgate/blobs"
         quiet_period_ms = 21
@@ -137,6 +143,8 @@ fn every_documented_key_is_read() {
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
     assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (12, 0));
     assert_eq!(config.blobs.quiet_period, Duration::from_millis(21));
+    assert_eq!(config.max_stale_keys, Duration::ZERO);
+    assert_eq!(config.journal.lost_after, Duration::from_millis(1_001));
     let rates = |rates: domain::rate::RateLimits| (rates.requests_per_minute, rates.tokens_per_minute);
     assert_eq!(rates(config.limits.key_rates), (Some(60), Some(61)));
     assert_eq!(rates(config.limits.workspace_rates), (Some(62), Some(63)));

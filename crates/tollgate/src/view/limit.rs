@@ -1,6 +1,6 @@
 //! Limits as they stand.
 
-use domain::budget::{ResetInterval, StandingLimit};
+use domain::budget::{LimitStatus, ResetInterval};
 use domain::money::Usd;
 use serde::Serialize;
 
@@ -30,8 +30,8 @@ pub struct LimitView {
     pub resets_at: Option<String>,
 }
 
-impl From<&StandingLimit> for LimitView {
-    fn from(standing: &StandingLimit) -> Self {
+impl From<&LimitStatus> for LimitView {
+    fn from(standing: &LimitStatus) -> Self {
         let used = standing.spent.pico().saturating_add(standing.reserved.pico());
         Self {
             scope: standing.scope.as_str(),
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn what_is_left_is_the_limit_without_what_is_spent_and_reserved() {
         let usd = |text: &str| text.parse::<Usd>().unwrap();
-        let standing = StandingLimit {
+        let standing = LimitStatus {
             scope: BudgetScope::Key,
             guardrail_id: None,
             is_credit: false,
@@ -95,7 +95,7 @@ mod tests {
         let view = LimitView::from(&standing);
         assert_eq!(view.line(), ["key, daily", "2.5", "1.25", "1.5", "-0.25", "2026-01-01T00:00:00.000Z"]);
         let credit =
-            StandingLimit { is_credit: true, scope: BudgetScope::Workspace, reset: None, resets_at: None, ..standing };
+            LimitStatus { is_credit: true, scope: BudgetScope::Workspace, reset: None, resets_at: None, ..standing };
         assert_eq!(LimitView::from(&credit).line()[0], "workspace credit");
     }
 }

@@ -4,11 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{ChangeWatcher, LiveCatalogue};
-use domain::budget::{ExpiryReport, Ledger, SettleBacklog};
-use domain::decision::UnknownUsage;
 use domain::error::StoreError;
 use domain::file::{SweepDocuments, SweepReport};
-use domain::observability::Meter;
 use domain::routing::{EndpointDirectory, HealthBoard};
 use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
@@ -23,14 +20,6 @@ const POLL_EVERY: Duration = Duration::from_millis(250);
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 /// How old something must be to count as left behind: longer than the longest copy.
 const SWEEP_GRACE: Duration = Duration::from_hours(1);
-
-/// How often reservations whose lease is over are looked for.
-const EXPIRE_EVERY: Duration = Duration::from_secs(5);
-/// Reservations that are ended in one transaction: others wait for it no longer than a moment.
-const EXPIRE_BATCH: u64 = 200;
-
-/// How long an instance that ends waits for a store that is away: somewhat less than for everything.
-const SETTLE_WITHIN: Duration = Duration::from_secs(25);
 
 /// Tasks that are counted, and the word that ends them.
 #[derive(Debug, Clone, Default)]
@@ -75,26 +64,6 @@ impl Background {
         });
     }
 
-    /// Ends reservations of processes that are dead, now and every few seconds.
-    pub fn expire_reservations(&self, ledger: Arc<dyn Ledger>, unknown: UnknownUsage, meter: Arc<dyn Meter>) {
-        let cancelled = self.cancelled.clone();
-        self.tasks.spawn(async move {
-            loop {
-                let more = expire(&*ledger, unknown, &*meter).await;
-                tokio::select! {
-                    () = cancelled.cancelled() => return,
-                    () = tokio::time::sleep(if more { Duration::ZERO } else { EXPIRE_EVERY }) => {}
-                }
-            }
-        });
-    }
-
-    /// Charges what the store did not take, until nobody can add to it; at the end for no longer than the stop allows.
-    pub fn settle_late(&self, late: SettleBacklog) {
-        let cancelled = self.cancelled.clone();
-        self.tasks.spawn(async move { late.run(cancelled.cancelled(), SETTLE_WITHIN).await });
-    }
-
     /// Ends the tasks and waits for all of them; false where some did not end in time.
     pub async fn end(self, within: Duration) -> bool {
         self.cancelled.cancel();
@@ -106,25 +75,6 @@ impl Background {
 /// Gives back what a process that is dead had reserved: its place says whether there is nobody else who promotes.
 pub async fn look_after_the_dead(stores: &Stores) {
     tell(sweeper(stores).execute_alone().await);
-}
-
-/// True where there may be more of them.
-async fn expire(ledger: &dyn Ledger, unknown: UnknownUsage, meter: &dyn Meter) -> bool {
-    match ledger.expire(unknown, EXPIRE_BATCH).await {
-        Ok(report) => {
-            let ExpiryReport { charged, released } = report;
-            meter.expired(&report);
-            if charged + released > 0 {
-                tracing::warn!(charged, released, "reservations outlived their requests and were ended");
-            }
-            charged + released == EXPIRE_BATCH
-        }
-        Err(error) => {
-            let error = anyhow::Error::from(error);
-            tracing::warn!(error = format!("{error:#}"), "reservations were not looked after; this is tried again");
-            false
-        }
-    }
 }
 
 fn sweeper(stores: &Stores) -> SweepDocuments {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_broadcast::{BroadcastSettings, HttpMessageSender};
+use adapters_broadcast::{BroadcastSettings, HttpMessageSender, OtlpTraceEncoder};
 use adapters_cache::{ChangeWatcher, LiveDestinations};
 use adapters_storage::{SeaOrmDestinationRepository, SeaOrmOutbox};
 use adapters_system::TokioTimer;
@@ -75,7 +75,8 @@ pub async fn start(
         background.tasks.spawn(async move { deliver.run(cancelled.cancelled()).await });
     }
     let live: Arc<dyn Destinations> = live;
-    Ok(Arc::new(Broadcaster::new(live, operators(config, stores), Arc::clone(&stores.ids))))
+    let encoder = Arc::new(OtlpTraceEncoder);
+    Ok(Arc::new(Broadcaster::new(live, operators(config, stores), encoder, Arc::clone(&stores.ids))))
 }
 
 fn sender(config: &Config, stores: &Stores) -> anyhow::Result<Arc<dyn MessageSender>> {

@@ -10,7 +10,7 @@ use adapters_system::{DescriptorLimit, WorkerStatus, open_descriptors};
 use api_actix::{
     AdmissionBound, AdmissionSettings, Answer, Application, Connections, Exposition, NoRecorder, Recorder,
 };
-use domain::budget::BacklogStanding;
+use domain::budget::JournaledLedger;
 use domain::decision::RecordQuotaStatus;
 use domain::observability::{Meter, NoMeter, Outbox};
 use domain::rate::RateLimited;
@@ -264,20 +264,21 @@ impl Measures {
         });
     }
 
-    /// Shows how many records wait to be written.
-    pub fn watch_ledger(&self, waiting: impl Fn() -> u64 + Send + Sync + 'static) {
-        self.watch(|| Reading::gauge("ledger_queue", "Jobs that wait to be written to the ledger", waiting));
-    }
-
-    /// Shows the settlements that the store did not take at once.
-    pub fn watch_backlog(&self, backlog: impl Fn() -> BacklogStanding + Clone + Send + Sync + 'static) {
-        let (of_written, of_lost) = (backlog.clone(), backlog.clone());
-        let help = "Settlements that wait in memory for the store";
-        self.watch(|| Reading::gauge("settlements_waiting", help, move || backlog().waiting));
-        let help = "Settlements that waited for the store and were charged";
-        self.watch(|| Reading::counter("settlements_written_late", help, move || of_written().written));
-        let help = "Settlements that could not be kept for the store and are not charged";
-        self.watch(|| Reading::counter("settlements_lost", help, move || of_lost().lost));
+    /// Reports the journal. Metrics outlive the server and do not keep the ledger.
+    pub fn watch_journal(&self, ledger: &Arc<JournaledLedger>) {
+        let gauge = |name, help, read: fn(&JournaledLedger) -> u64| {
+            let ledger = Arc::downgrade(ledger);
+            self.watch(|| Reading::gauge(name, help, move || ledger.upgrade().map_or(0, |ledger| read(&ledger))));
+        };
+        gauge("journal_unfolded_entries", "Journal entries that are not in the database", |ledger| {
+            ledger.journal_status().unfolded_entries
+        });
+        gauge("journal_unfolded_bytes", "Bytes of journal entries that are not in the database", |ledger| {
+            ledger.journal_status().unfolded_bytes
+        });
+        gauge("open_calls", "Decisions requests that hold money and have not ended", |ledger| {
+            ledger.open_calls() as u64
+        });
     }
 
     /// Shows what retention cannot remove.

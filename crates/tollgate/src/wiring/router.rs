@@ -21,7 +21,6 @@ const RECORD_SHARE: u32 = 20;
 
 /// The router's settings.
 pub fn settings(config: &Config) -> RouterSettings {
-    let shipped = RouterSettings::new(config.limits.request_timeout);
     let models = config.models.iter().map(|model| (model.model.clone(), model.options));
     let record_time = (config.limits.request_timeout / RECORD_SHARE).min(RECORD_TIME);
     RouterSettings {
@@ -33,7 +32,6 @@ pub fn settings(config: &Config) -> RouterSettings {
         max_parts_in_flight: config.routing.max_parts_in_flight,
         max_record_bytes_per_day: config.limits.workspace_record_bytes_per_day,
         models: models.collect::<HashMap<_, _>>(),
-        reservation_lease: config.money.reservation_lease.unwrap_or(shipped.reservation_lease),
     }
 }
 
@@ -109,7 +107,7 @@ mod tests {
         assert_eq!(shipped, expected);
         let config = read(
             "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\nworkspace_record_bytes_per_day = 0\n\
-             [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\nreservation_lease_ms = 21\n\
+             [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\n\
              [routing]\nmax_parts_in_flight = 2\n\
              [[models]]\nmodel = \"a/b\"\ncoalesce = \"shared\"\n",
         );
@@ -118,7 +116,6 @@ mod tests {
         assert_eq!(set.max_record_bytes_per_day, None, "0 is no bound");
         assert_eq!((set.max_parts_in_flight, set.budget_wait), (2, Duration::from_millis(7)));
         assert_eq!((set.token_factor.times(3), set.unpriced), (6, Unpriced::Free));
-        assert_eq!(set.reservation_lease, Duration::from_millis(21));
         assert_eq!(set.options(&"a/b".parse().unwrap()).coalescing, Coalescing::Shared);
         assert_eq!(set.options(&"a/c".parse().unwrap()).coalescing, Coalescing::Off);
     }

@@ -5,33 +5,34 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use adapters_blob::ContentMediaTypes;
-use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue};
-use adapters_storage::SeaOrmLedger;
+use adapters_cache::{CachedKeyGrants, CachedPolicies, ChangeWatcher, LiveCatalogue, StalenessBounds};
+use adapters_storage::SeaOrmLedgerReports;
 use adapters_system::{FairWorkers, LocalRateLimiter, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
 use domain::api_key::Authenticate;
-use domain::budget::{Backlog, BacklogBounds, Ledger, SettleBacklog};
+use domain::budget::{Ledger, LedgerReports, ReadOnlyLedger};
 use domain::container::BlobStore;
-use domain::decision::{SubmitDecision, SubmitDecisionPorts};
+use domain::decision::GetGeneration;
+use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts};
+use domain::decision::{FilterPorts, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts};
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
-use domain::guardrail::{
-    AssignKeysToGuardrail, ExplainGuardrail, ExplainGuardrailPorts, GuardrailPolicies, KnownNames,
-};
+use domain::guardrail::{AssignKeysToGuardrail, GuardrailPolicies, KnownNames};
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model};
 use domain::routing::{EndpointDirectory, ListModelEndpoints, ListProviders};
-use domain::system::{HealthProbe, Workers};
-use domain::usage::GetGeneration;
+use domain::system::{HealthProbe, TimeSource, Workers};
+use domain::usage::{FindRecord, PendingRecords};
 
-use super::{Background, Measures, Stores, Upstreams, broadcast, minimal_rows, refusals, retention, router};
+use super::probes::{DatabaseProbe, JournalProbe};
+use super::{Background, Measures, Stores, Upstreams, broadcast, ledger, minimal_rows, refusals, retention, router};
 use crate::config::{Config, Environment};
 
 /// How many keys are kept in memory.
 const CACHED_KEYS: u64 = 100_000;
 /// How many pairs of a workspace's guardrail and a key's are kept in memory, compiled.
 const CACHED_POLICIES: u64 = 10_000;
-/// For how long a cached key is trusted when the change feed cannot be read; a second is promised.
-const STALE_AFTER: Duration = Duration::from_millis(900);
+/// The time after which the change feed is read again before a cached key is used; a second is promised.
+const RECHECK_AFTER: Duration = Duration::from_millis(900);
 
 /// Builds every use case, and starts what runs beside requests.
 ///
@@ -55,7 +56,8 @@ pub async fn services(
     warn_of_free_calls(config, &live);
     warn_of_idle_options(config, &live, &endpoints);
     let clock = || Arc::clone(&stores.clock);
-    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), STALE_AFTER));
+    let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
+    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), bounds));
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), Arc::clone(&watcher), CACHED_KEYS));
     let policies = CachedPolicies::new(
@@ -71,51 +73,61 @@ pub async fn services(
     background.watch_endpoints(&endpoints, &health, &stores.clock);
     let live: Arc<dyn Catalogue> = live;
     let catalogue = || Arc::clone(&live);
-    let ledger = SeaOrmLedger::start(stores.database.clone(), &background.tasks);
-    measures.watch_ledger(ledger.waiting());
     measures.watch_outbox(stores, background);
-    let ledger: Arc<dyn Ledger> = Arc::new(ledger);
+    let reports: Arc<dyn LedgerReports> = Arc::new(SeaOrmLedgerReports::new(stores.database.clone()));
+    let journaled = if config.storage.read_only {
+        None
+    } else {
+        let started = ledger::start(config, stores, Arc::clone(&reports), measures.meter(), background);
+        Some(started.await?)
+    };
+    let ledger: Arc<dyn Ledger> = match &journaled {
+        Some(journaled) => Arc::clone(journaled) as Arc<dyn Ledger>,
+        None => Arc::new(ReadOnlyLedger(reports)),
+    };
     let random = router::randomness(config)?;
-    let backlog = backlog(config);
-    measures.watch_backlog(backlog.watch());
     let refusals = (!config.storage.read_only).then(|| refusals::start(stores, background));
     if !config.storage.read_only {
         stores.checkpoint_beside_requests().await?;
-        let timer = Arc::new(TokioTimer);
-        background.settle_late(SettleBacklog::new(&backlog, Arc::clone(&ledger), measures.meter(), timer));
-        background.expire_reservations(Arc::clone(&ledger), config.unknown_usage, measures.meter());
         retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background, measures);
     }
+    let mut probes: Vec<Arc<dyn HealthProbe>> = vec![
+        Arc::new(DatabaseProbe::new(stores.database.clone(), Arc::clone(&watcher))),
+        Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
+    ];
     let broadcaster = broadcast::start(config, stores, watcher, Arc::clone(&random), background).await?;
     let workers = workers(config, measures)?;
+    let directory = || Arc::clone(&endpoints);
     let decide = SubmitDecisionPorts {
-        catalogue: catalogue(),
         provider,
-        ledger: Arc::clone(&ledger),
-        backlog,
-        policies,
-        meter: measures.meter(),
-        broadcaster,
-        clock: clock(),
-        timer: Arc::new(TokioTimer),
-        workers: Arc::clone(&workers),
-        ids: Arc::clone(&stores.ids),
-        random,
-        health: Arc::clone(&health),
+        routing: RoutingPorts { catalogue: catalogue(), endpoints: directory(), health: Arc::clone(&health), random },
+        guardrails: FilterPorts { policies, workers: Arc::clone(&workers) },
+        usage: UsagePorts {
+            ledger: Arc::clone(&ledger),
+            ids: Arc::clone(&stores.ids),
+            meter: measures.meter(),
+            broadcaster,
+        },
+        time: TimeSource { clock: clock(), timer: Arc::new(TokioTimer) },
     };
     measures.watch_throttling(&endpoints, &health, &clock());
     measures.watch_database(stores.database.clone());
     measures.watch_log(stores.database.clone());
-    let directory = || Arc::clone(&endpoints);
-    let submit_decision = Arc::new(SubmitDecision::new(decide, directory(), router::settings(config)));
+    let submit_decision = Arc::new(SubmitDecision::new(decide, router::settings(config)));
     // Metrics outlive the server; a ledger that they held would never end.
     let weak = Arc::downgrade(&submit_decision);
     let records = move || weak.upgrade().map(|decisions| decisions.record_quota_status()).unwrap_or_default();
     measures.watch_records(config.limits.workspace_record_bytes_per_day, records);
+    let pending = journaled.clone().map(|ledger| ledger as Arc<dyn PendingRecords>);
+    let records = FindRecord::new(Arc::clone(&stores.usage), pending, clock(), Arc::new(TokioTimer));
+    if let Some(journaled) = &journaled {
+        measures.watch_journal(journaled);
+        probes.push(Arc::new(JournalProbe(Arc::clone(journaled))));
+    }
     Ok(Services {
         authenticate: Arc::new(Authenticate::new(grants, clock())),
         promote: Arc::new(promote(config, stores)),
-        guardrails: guardrails(stores, KnownNames::new(catalogue(), directory()), ledger, Arc::clone(&submit_decision)),
+        guardrails: guardrails(stores, KnownNames::new(catalogue(), directory()), ledger, &submit_decision),
         destinations: DestinationUseCases::new(&broadcast::destination_ports(config, stores)?),
         submit_decision,
         assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
@@ -124,11 +136,8 @@ pub async fn services(
         list_models: Arc::new(ListModels::new(catalogue())),
         list_model_endpoints: Arc::new(ListModelEndpoints::new(catalogue(), directory(), Arc::clone(&health), clock())),
         list_providers: Arc::new(ListProviders::new(directory(), health, clock())),
-        get_generation: Arc::new(GetGeneration::new(Arc::clone(&stores.usage), catalogue(), directory())),
-        probes: vec![
-            Arc::new(stores.database.clone()) as Arc<dyn HealthProbe>,
-            Arc::clone(&stores.blobs) as Arc<dyn HealthProbe>,
-        ],
+        get_generation: Arc::new(GetGeneration::new(records, catalogue(), directory())),
+        probes,
         rate_limiter: Arc::new(LocalRateLimiter::new(clock())),
         key_rates: config.limits.key_rates,
         workspace_rates: config.limits.workspace_rates,
@@ -150,21 +159,11 @@ fn workers(config: &Config, measures: &Measures) -> anyhow::Result<Arc<dyn Worke
     Ok(Arc::new(workers))
 }
 
-/// Where charges wait for the store; where it is only read, nothing may be sent that would have to be charged.
-fn backlog(config: &Config) -> Backlog {
-    let bounds = if config.storage.read_only {
-        BacklogBounds::nothing()
-    } else {
-        BacklogBounds::new(config.limits.admission.max_in_flight)
-    };
-    Backlog::new(bounds)
-}
-
 fn guardrails(
     stores: &Stores,
     names: KnownNames,
     ledger: Arc<dyn Ledger>,
-    decisions: Arc<SubmitDecision>,
+    decisions: &SubmitDecision,
 ) -> GuardrailUseCases {
     let explain = ExplainGuardrailPorts {
         guardrails: Arc::clone(&stores.guardrails),

@@ -6,22 +6,20 @@ use adapters_blob::LocalBlobStore;
 use adapters_cache::LiveCatalogue;
 use adapters_storage::{
     Database, LogBounds, SeaOrmApiKeyRepository, SeaOrmAuditLog, SeaOrmChangeFeed, SeaOrmDocumentRepository,
-    SeaOrmGuardrailRepository, SeaOrmLedger, SeaOrmModelRepository, SeaOrmUsageRepository, SeaOrmWorkspaceRepository,
-    StorageSettings, Synchronous,
+    SeaOrmGuardrailRepository, SeaOrmLedgerReports, SeaOrmModelRepository, SeaOrmUsageRepository,
+    SeaOrmWorkspaceRepository, StorageSettings, Synchronous,
 };
-use adapters_system::{OsSecrets, SystemClock, UuidV7Ids};
+use adapters_system::{OsSecrets, SystemClock, TokioTimer, UuidV7Ids};
 use anyhow::Context;
 use domain::api_key::{ApiKeyRepository, CreateApiKey, KeyGrants};
 use domain::audit::AuditLog;
-use domain::budget::Ledger;
 use domain::change_feed::ChangeFeed;
 use domain::file::DocumentRepository;
 use domain::guardrail::{GuardrailAssignments, GuardrailPorts, GuardrailRepository, KnownNames};
 use domain::model::{ImportCatalogue, ModelRepository};
 use domain::system::{Clock, IdGenerator, SecretGenerator};
-use domain::usage::UsageRepository;
+use domain::usage::{FindRecord, UsageRepository};
 use domain::workspace::{BootstrapInstance, CreateWorkspace, WorkspaceRepository};
-use tokio_util::task::TaskTracker;
 
 use super::{directory, minimal_rows, starter};
 use crate::config::{Config, StorageConfig};
@@ -122,9 +120,14 @@ impl Stores {
         followed.await.context("the database's log cannot be looked after")
     }
 
-    /// Writes the ledger; its task runs on `tasks`.
-    pub fn ledger(&self, tasks: &TaskTracker) -> Arc<dyn Ledger> {
-        Arc::new(SeaOrmLedger::start(self.database.clone(), tasks))
+    /// Finds records, also those that a server of this machine charged a moment ago.
+    pub fn find_record(&self) -> FindRecord {
+        FindRecord::new(Arc::clone(&self.usage), None, Arc::clone(&self.clock), Arc::new(TokioTimer))
+    }
+
+    /// Reads the amounts of limits, and audits the ledger.
+    pub fn reports(&self) -> SeaOrmLedgerReports {
+        SeaOrmLedgerReports::new(self.database.clone())
     }
 
     /// Makes keys.

@@ -6,7 +6,7 @@ use adapters_provider::canonical::{self, Extras};
 use api_actix::wires::Answered;
 use api_actix::wires::dispatch::write;
 use domain::decision::{
-    Answer, AnswerRules, AnswerValue, Answers, Decision, Inquiry, Question, QuestionKind, choice_confidence,
+    Answer, AnswerRules, AnswerValue, Answers, Decision, ProviderInput, Question, QuestionKind, choice_confidence,
     score_confidence,
 };
 use domain::json::Json;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 
 use crate::form::Form;
-use crate::inquiries::inquiry;
+use crate::inquiries::provider_input;
 
 /// Hundredths that sum to 1, one for each outcome.
 fn hundredths(outcomes: usize) -> impl Strategy<Value = Vec<usize>> {
@@ -48,12 +48,12 @@ fn outcomes(question: &Question) -> usize {
     }
 }
 
-/// An inquiry and what is answered to it.
-pub fn asked_and_given(form: Form) -> impl Strategy<Value = (Inquiry, Vec<Given>)> {
-    inquiry(form).prop_flat_map(|inquiry| {
-        let questions = inquiry.questions.typed.as_deref().unwrap();
+/// A provider input and what is answered to it.
+pub fn asked_and_given(form: Form) -> impl Strategy<Value = (ProviderInput, Vec<Given>)> {
+    provider_input(form).prop_flat_map(|provider_input| {
+        let questions = provider_input.questions.typed.as_deref().unwrap();
         let all: Vec<_> = questions.iter().map(|question| given(outcomes(question))).collect();
-        (Just(inquiry), all)
+        (Just(provider_input), all)
     })
 }
 
@@ -85,8 +85,8 @@ fn answer(question: &Question, given: &Given) -> Json {
 
 const RULES: AnswerRules = AnswerRules { decimals: 2, confidence: ConfidenceSource::Native };
 
-fn checked(inquiry: &Inquiry, answers: &Json) -> Result<Answers, TestCaseError> {
-    Answers::check(&inquiry.questions, answers, RULES).map_err(TestCaseError::fail)
+fn checked(provider_input: &ProviderInput, answers: &Json) -> Result<Answers, TestCaseError> {
+    Answers::check(&provider_input.questions, answers, RULES).map_err(TestCaseError::fail)
 }
 
 /// What a form tells of an answer. A confidence that was not given is computed from the distribution, to four
@@ -112,14 +112,14 @@ fn told(form: Form, value: &AnswerValue) -> AnswerValue {
 }
 
 /// In by the form and out by it.
-pub fn back_and_there(form: Form, inquiry: &Inquiry, given: &[Given]) -> Result<(), TestCaseError> {
-    let questions = inquiry.questions.typed.clone().unwrap();
+pub fn back_and_there(form: Form, provider_input: &ProviderInput, given: &[Given]) -> Result<(), TestCaseError> {
+    let questions = provider_input.questions.typed.clone().unwrap();
     let answers: Vec<Json> = questions.iter().zip(given).map(|(question, given)| answer(question, given)).collect();
     let answers = canonical::in_order(questions.iter().map(|question| question.name.as_str()).zip(&answers));
-    let answers = checked(inquiry, &answers)?;
+    let answers = checked(provider_input, &answers)?;
     let decision = Decision {
         id: "gen-dec-round-trip".parse().unwrap(),
-        inquiry: Arc::new(inquiry.clone()),
+        provider_input: Arc::new(provider_input.clone()),
         answers: answers.clone(),
         model: "acme/judge".parse().unwrap(),
         provider: "Acme".to_owned(),
@@ -132,11 +132,11 @@ pub fn back_and_there(form: Form, inquiry: &Inquiry, given: &[Given]) -> Result<
         findings: Vec::new(),
     };
     let body = write(&form.manner(), &Answered { decision: &decision, questions: &questions, told: None });
-    let read = form.codec().read(&inquiry.questions, body.as_bytes());
+    let read = form.codec().read(&provider_input.questions, body.as_bytes());
     let read = read.map_err(|bad| TestCaseError::fail(format!("{bad}: {body}")))?;
     let usage = read.usage.unwrap();
     prop_assert_eq!((usage.input_tokens, usage.output_tokens), (140, 7), "{}", body);
-    let again = checked(inquiry, &read.answers)?;
+    let again = checked(provider_input, &read.answers)?;
     let all = |answers: &[Answer]| answers.iter().map(|answer| answer.name.clone()).collect::<Vec<_>>();
     let (first, again) = (answers.typed().unwrap(), again.typed().unwrap());
     prop_assert_eq!(all(again), all(first), "{}", &body);

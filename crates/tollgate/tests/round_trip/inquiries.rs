@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use domain::decision::{ChoiceOption, Inquiry, Question, QuestionKind, Questions};
+use domain::decision::{ChoiceOption, ProviderInput, Question, QuestionKind, Questions};
 use domain::json::Json;
 use proptest::prelude::*;
 
@@ -135,7 +135,7 @@ fn question(name: &str, instructions: Option<Json>, kind: QuestionKind) -> Quest
 }
 
 /// What the form can carry.
-pub fn inquiry(form: Form) -> impl Strategy<Value = Inquiry> {
+pub fn provider_input(form: Form) -> impl Strategy<Value = ProviderInput> {
     let questions = names(form, 1..5, false).prop_flat_map(move |names| {
         let asked: Vec<_> = names
             .into_iter()
@@ -146,5 +146,6 @@ pub fn inquiry(form: Form) -> impl Strategy<Value = Inquiry> {
             .collect();
         asked
     });
-    (questions, told_json()).prop_map(|(questions, state)| Inquiry::new(Questions::of_typed(questions), Some(state)))
+    (questions, told_json())
+        .prop_map(|(questions, state)| ProviderInput::new(Questions::of_typed(questions), Some(state)))
 }

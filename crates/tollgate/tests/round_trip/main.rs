@@ -11,7 +11,7 @@ mod requests;
 
 use answers::{asked_and_given, back_and_there};
 use form::Form;
-use inquiries::inquiry;
+use inquiries::provider_input;
 use proptest::prelude::*;
 use requests::there_and_back;
 
@@ -21,13 +21,13 @@ macro_rules! round_trips {
             #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
             $(
                 #[test]
-                fn $requests(inquiry in inquiry(Form::$form)) {
-                    there_and_back(Form::$form, &inquiry)?;
+                fn $requests(provider_input in provider_input(Form::$form)) {
+                    there_and_back(Form::$form, &provider_input)?;
                 }
 
                 #[test]
-                fn $answers((inquiry, given) in asked_and_given(Form::$form)) {
-                    back_and_there(Form::$form, &inquiry, &given)?;
+                fn $answers((provider_input, given) in asked_and_given(Form::$form)) {
+                    back_and_there(Form::$form, &provider_input, &given)?;
                 }
             )*
         }

@@ -2,24 +2,24 @@
 
 use adapters_provider::canonical;
 use api_actix::wires::dispatch::read_bytes;
-use domain::decision::{Attachments, ChoiceOption, Inquiry, Question, QuestionKind, Questions};
+use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, Questions};
 use domain::json::{Json, JsonKind};
 use proptest::prelude::*;
 
 use crate::form::Form;
 
-/// What becomes of an inquiry on its way by a form: all that a form cannot hold, and nothing else.
-fn folded(form: Form, inquiry: &Inquiry) -> Inquiry {
-    let state = inquiry.state.clone().unwrap();
+/// What becomes of a provider input on its way by a form: all that a form cannot hold, and nothing else.
+fn folded(form: Form, provider_input: &ProviderInput) -> ProviderInput {
+    let state = provider_input.state.clone().unwrap();
     let state = match form {
         Form::SystemOne | Form::Sglang => state,
         // An object, or an array of objects, is structure; anything else is text.
         Form::OpenAi if is_structure(&state) => state,
         Form::OpenAi | Form::Gemini => as_text(&state),
     };
-    let questions = inquiry.questions.typed.as_deref().unwrap();
+    let questions = provider_input.questions.typed.as_deref().unwrap();
     let questions = questions.iter().map(|question| folded_question(form, question)).collect();
-    Inquiry::new(Questions::of_typed(questions), Some(state))
+    ProviderInput::new(Questions::of_typed(questions), Some(state))
 }
 
 fn folded_question(form: Form, asked: &Question) -> Question {
@@ -101,10 +101,10 @@ fn with_sides(instructions: &Json, was_text: bool, when_true: Option<&Json>, whe
     }
 }
 
-/// An inquiry that its `Debug` would not show.
-fn shown(inquiry: &Inquiry) -> String {
-    let state = inquiry.state.as_ref().map_or("", Json::text);
-    let booleans: Vec<_> = inquiry
+/// A provider input that its `Debug` would not show.
+fn shown(provider_input: &ProviderInput) -> String {
+    let state = provider_input.state.as_ref().map_or("", Json::text);
+    let booleans: Vec<_> = provider_input
         .questions
         .typed
         .iter()
@@ -114,22 +114,27 @@ fn shown(inquiry: &Inquiry) -> String {
             _ => None,
         })
         .collect();
-    format!("{state}\n{}\n{booleans:?}", inquiry.questions.json.text())
+    format!("{state}\n{}\n{booleans:?}", provider_input.questions.json.text())
 }
 
 /// Out by the form and in by it.
-pub fn there_and_back(form: Form, inquiry: &Inquiry) -> Result<(), TestCaseError> {
-    let body = form.codec().write("acme/judge", inquiry).map_err(|fault| TestCaseError::fail(fault.to_string()))?;
+pub fn there_and_back(form: Form, provider_input: &ProviderInput) -> Result<(), TestCaseError> {
+    let body =
+        form.codec().write("acme/judge", provider_input).map_err(|fault| TestCaseError::fail(fault.to_string()))?;
     let body = body.to_bytes();
     let body = std::str::from_utf8(&body).unwrap();
     let asked = read_bytes(form.entry(), body.as_bytes())
         .map_err(|(_, fault)| TestCaseError::fail(format!("{fault}: {body}")))?;
     prop_assert_eq!(asked.manner.shape(), form.manner().shape(), "{}", body);
     let request = asked.draft.check().map_err(|fault| TestCaseError::fail(format!("{fault}: {body}")))?;
-    let expected = folded(form, inquiry);
+    let expected = folded(form, provider_input);
     prop_assert_eq!(&request.model, "acme/judge");
-    prop_assert_eq!(shown(&request.inquiry), shown(&expected), "{}", body);
-    prop_assert!(*request.inquiry == expected && request.inquiry.attachments == Attachments::None, "{}", body);
+    prop_assert_eq!(shown(&request.provider_input), shown(&expected), "{}", body);
+    prop_assert!(
+        *request.provider_input == expected && request.provider_input.attachments == Attachments::None,
+        "{}",
+        body
+    );
     // What was folded once is folded no further.
     prop_assert_eq!(shown(&folded(form, &expected)), shown(&expected));
     Ok(())

@@ -2,10 +2,12 @@
 //! over `cargo metadata`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod areas;
 mod graph;
 mod nets;
 mod rules;
 
+use areas::{Source, backward_arrows, sources};
 use graph::{Dependency, Graph, Kind};
 use rules::violations;
 
@@ -69,4 +71,25 @@ fn a_crate_that_nobody_placed_in_a_layer_is_named() {
     let mut graph = Graph::of_workspace();
     graph.add("adapters-new", Dependency { name: "domain".to_owned(), kind: Kind::Normal });
     assert_eq!(violations(&graph), ["adapters-new is in no layer: place it in crates/xtask/tests/layers/rules.rs"]);
+}
+
+#[test]
+fn areas_of_the_domain_depend_on_earlier_ones_only() {
+    let found = backward_arrows(&sources());
+    assert!(found.is_empty(), "the order of the domain's areas is broken:\n  {}", found.join("\n  "));
+}
+
+#[test]
+fn backward_arrow_is_caught_when_planted() {
+    let with = |path: &str, text: &str| {
+        let mut all = sources();
+        all.push(Source::new(path, text));
+        backward_arrows(&all)
+    };
+    assert_eq!(with("usage/planted.rs", "use crate::decision::Decision;"), ["usage/planted.rs -> decision"]);
+    assert_eq!(with("money/planted.rs", "fn f(a: crate::usage::UsageRecord) {}"), ["money/planted.rs -> usage"]);
+    assert_eq!(with("new.rs", "").len(), 1, "an area without a place");
+    let allowed = "//! See [`crate::decision`].\nuse crate::ids::KeyId;\n#[cfg(test)]\nmod tests {\n    use crate::decision::*;\n}";
+    assert!(with("usage/planted.rs", allowed).is_empty(), "comments and tests do not count");
+    assert!(with("usage/tests/planted.rs", "use crate::decision::Decision;").is_empty());
 }

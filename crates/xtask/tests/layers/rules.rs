@@ -58,6 +58,13 @@ const LAYERS: &[Layer] = &[
     Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["hyper", "tokio"], others: None },
     // The end-to-end tests hold the binary from outside and look into its database.
     Layer { name: "tollgate-tests", ours: ALL_OF_OURS, technologies: &["hyper", "sea-orm", "tokio"], others: None },
+    // The ledger is tested over the real store and the real journal, which meet in the binary alone.
+    Layer {
+        name: "ledger-tests",
+        ours: &["domain", "adapters-journal", "adapters-storage", "adapters-system"],
+        technologies: &["tokio"],
+        others: None,
+    },
     // The benchmark holds the binary from outside, fills its database by the ports, sets a bare proxy beside it and
     // measures parts in its own process.
     Layer {
@@ -69,7 +76,7 @@ const LAYERS: &[Layer] = &[
     // The fuzz targets read by one side what the other side wrote.
     Layer {
         name: "fuzz",
-        ours: &["domain", "adapters-provider", "api-actix"],
+        ours: &["domain", "adapters-journal", "adapters-provider", "api-actix"],
         technologies: &[],
         others: Some(&["anyhow", "bytes", "libfuzzer-sys", "serde_json"]),
     },
@@ -106,6 +113,7 @@ const DOMAIN_DIRECT: &[&str] = &[
     "serde",
     "serde_json",
     "sha2",
+    "shuttle", // only with `--cfg shuttle`
     "strsim",
     "thiserror",
     "tracing",

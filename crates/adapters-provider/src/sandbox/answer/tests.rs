@@ -11,7 +11,7 @@ fn questions(json: &Value) -> Questions {
         state: Json::parse("\"s\"").ok(),
         ..DecisionDraft::default()
     };
-    draft.check().unwrap().inquiry.questions.clone()
+    draft.check().unwrap().provider_input.questions.clone()
 }
 
 fn answered(asked: &Value, state: &Value) -> String {

@@ -1,15 +1,15 @@
 use super::*;
 use domain::decision::{Question, Questions};
 
-fn inquiry(attachments: Attachments) -> Inquiry {
+fn provider_input(attachments: Attachments) -> ProviderInput {
     let question = Question {
         name: "a".to_owned(),
         json: Json::parse(r#"{"type":"noul", "instructions":"?"}"#).unwrap(),
         instructions: Some(Json::string("?")),
         kind: QuestionKind::Noul { when_true: None, when_false: None },
     };
-    let inquiry = Inquiry::new(Questions::of_typed(vec![question]), Some(Json::string("see pic")));
-    Inquiry { attachments, ..inquiry }
+    let provider_input = ProviderInput::new(Questions::of_typed(vec![question]), Some(Json::string("see pic")));
+    ProviderInput { attachments, ..provider_input }
 }
 
 fn asset(name: &str, entry: &str, data: &[u8], media_type: Option<&str>) -> Asset {
@@ -22,7 +22,7 @@ fn asset(name: &str, entry: &str, data: &[u8], media_type: Option<&str>) -> Asse
 }
 
 fn written(attachments: Attachments) -> (String, Vec<u8>) {
-    let payload = write(Some("m"), &inquiry(attachments), Envelope::None).unwrap();
+    let payload = write(Some("m"), &provider_input(attachments), Envelope::None).unwrap();
     assert_eq!(payload.len_bytes(), payload.to_bytes().len() as u64);
     (payload.media_type().to_str().unwrap().to_owned(), payload.to_bytes().to_vec())
 }
@@ -88,12 +88,12 @@ fn a_boundary_stands_nowhere_in_the_content() {
 fn a_part_whose_name_breaks_its_header_is_refused() {
     for name in ["a\\\"b", "a\\r\\nb", "a\\\\b", ""] {
         let entry = format!(r#"{{"part":"{name}"}}"#);
-        let inquiry = inquiry(Attachments::Assets(vec![asset("pic", &entry, b"x", None)]));
-        assert_eq!(write(None, &inquiry, Envelope::None).unwrap_err(), Uncarried::PartName, "{name}");
+        let provider_input = provider_input(Attachments::Assets(vec![asset("pic", &entry, b"x", None)]));
+        assert_eq!(write(None, &provider_input, Envelope::None).unwrap_err(), Uncarried::PartName, "{name}");
     }
 }
 
 #[test]
 fn media_of_another_wire_are_refused() {
-    assert_eq!(write(None, &inquiry(Attachments::InState), Envelope::None).unwrap_err(), Uncarried::Attachments);
+    assert_eq!(write(None, &provider_input(Attachments::InState), Envelope::None).unwrap_err(), Uncarried::Attachments);
 }

@@ -1,9 +1,8 @@
 //! The body of a destination, or of a change to one.
 
-use domain::json::{Json, JsonKind};
+use domain::json::{Json, JsonKind, JsonText};
 use domain::observability::DestinationFields;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
 use crate::http::error::ApiError;
 use crate::http::json_members::read_members;
@@ -49,7 +48,7 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
     Ok((fields, of("workspace_id", "a string", workspace)?))
 }
 
-fn read_config(config: &RawValue, fields: &mut DestinationFields) -> Result<(), ApiError> {
+fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(), ApiError> {
     if !config.get().starts_with('{') {
         return Err(invalid("config", "must be an object"));
     }
@@ -76,14 +75,14 @@ fn names_all_keys(text: &str) -> bool {
     members.iter().any(|(name, value)| name == "api_key_hashes" && value.kind() == JsonKind::Null)
 }
 
-fn number(value: &RawValue) -> Result<String, ApiError> {
+fn number(value: JsonText<'_>) -> Result<String, ApiError> {
     match Json::from(value).kind() {
         JsonKind::Number => Ok(value.get().to_owned()),
         _ => Err(invalid("sampling_rate", "must be a number")),
     }
 }
 
-fn of<T: DeserializeOwned>(path: &str, what: &str, value: Option<&RawValue>) -> Result<Option<T>, ApiError> {
+fn of<T: DeserializeOwned>(path: &str, what: &str, value: Option<JsonText<'_>>) -> Result<Option<T>, ApiError> {
     let Some(value) = value else { return Ok(None) };
     let read = serde_json::from_str(value.get());
     read.map(Some).map_err(|_| invalid(path, &format!("must be {what}")))

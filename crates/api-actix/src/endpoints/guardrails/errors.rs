@@ -1,7 +1,8 @@
 //! What is told of guardrails that were not read or changed.
 
+use domain::decision::ExplainGuardrailError;
 use domain::decision::Unfiltered;
-use domain::guardrail::{ExplainGuardrailError, GuardrailError, InvalidGuardrail};
+use domain::guardrail::{GuardrailError, InvalidGuardrail};
 
 use crate::http::error::ApiError;
 use crate::wires::Place;

@@ -4,10 +4,11 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Payload;
 use domain::api_key::ManagementKey;
-use domain::budget::StandingLimit;
-use domain::decision::{DecisionRequest, DraftBounds, Inquiry};
+use domain::budget::LimitStatus;
+use domain::decision::{Decider, EndpointVerdict, Explanation, Verdict};
+use domain::decision::{DecisionRequest, DraftBounds, ProviderInput};
 use domain::guardrail::filter::Finding;
-use domain::guardrail::{Decider, EndpointVerdict, Explanation, Verdict};
+use domain::json::JsonText;
 use domain::model::ModelId;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -40,7 +41,7 @@ pub(super) async fn explain(
 }
 
 /// The request, in any form that a path for Decisions takes.
-fn request(body: &RawValue, bounds: DraftBounds) -> Result<DecisionRequest, ApiError> {
+fn request(body: JsonText<'_>, bounds: DraftBounds) -> Result<DecisionRequest, ApiError> {
     if !body.get().starts_with('{') {
         return Err(ApiError::invalid("body must be a JSON object: that of a Decisions request"));
     }
@@ -123,7 +124,7 @@ impl<'a> ExplanationView<'a> {
             model: explanation.model.as_ref().map(ModelId::as_str),
             endpoints: explanation.endpoints.iter().map(EndpointView::of).collect(),
             findings: explanation.findings.iter().map(FindingView::of).collect(),
-            sent: explanation.inquiry.as_deref().map(SentView::of),
+            sent: explanation.provider_input.as_deref().map(SentView::of),
             limits: explanation.limits.iter().map(LimitView::of).collect(),
             bound_usd: explanation.bound.map(usd),
             bound_fits: explanation.bound_fits,
@@ -175,13 +176,13 @@ impl<'a> FindingView<'a> {
 }
 
 impl SentView {
-    fn of(inquiry: &Inquiry) -> Self {
-        Self { questions: opaque(&inquiry.questions.json), state: inquiry.state.as_ref().map(opaque) }
+    fn of(provider_input: &ProviderInput) -> Self {
+        Self { questions: opaque(&provider_input.questions.json), state: provider_input.state.as_ref().map(opaque) }
     }
 }
 
 impl LimitView {
-    fn of(standing: &StandingLimit) -> Self {
+    fn of(standing: &LimitStatus) -> Self {
         Self {
             scope: standing.scope.as_str(),
             guardrail_id: standing.guardrail_id.map(|id| id.to_string()),

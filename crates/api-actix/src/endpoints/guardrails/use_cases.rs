@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use domain::decision::ExplainGuardrail;
 use domain::guardrail::{
-    CreateGuardrail, DeleteGuardrail, ExplainGuardrail, GetGuardrail, GetGuardrailVersion, GuardrailAssignments,
-    GuardrailPorts, ListAssignedKeys, ListGuardrailVersions, ListGuardrails, RemoveKeysFromGuardrail,
-    RestoreGuardrailVersion, UpdateGuardrail,
+    CreateGuardrail, DeleteGuardrail, GetGuardrail, GetGuardrailVersion, GuardrailAssignments, GuardrailPorts,
+    ListAssignedKeys, ListGuardrailVersions, ListGuardrails, RemoveKeysFromGuardrail, RestoreGuardrailVersion,
+    UpdateGuardrail,
 };
 
 /// Everything that is done with guardrails but their assignment, which is an operation of the contract.

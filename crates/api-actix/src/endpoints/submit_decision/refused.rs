@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::http::header::HeaderName;
 use chrono::SecondsFormat;
-use domain::budget::{BudgetScope, Overspent};
+use domain::budget::{BudgetScope, LimitExceeded};
 use domain::decision::{FailedAttempts, RoutingFunnel, SubmitDecisionError, Unfiltered};
 use domain::error::ErrorKind;
 use domain::guardrail::filter::Finding;
@@ -34,7 +34,7 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             .metadata("model", model.as_str())
             .service_metadata("routing_funnel", funnel_view(funnel)),
         SubmitDecisionError::Unpriced(ref model) => plain.metadata("model", model.as_str()).message(error.to_string()),
-        SubmitDecisionError::Overspent(overspent) => beyond_a_limit(plain, &overspent),
+        SubmitDecisionError::LimitExceeded(overspent) => beyond_a_limit(plain, &overspent),
         SubmitDecisionError::UnknownModel { nearest } => {
             let place = Place::Member("model".to_owned());
             plain.message("There is no model of that name").metadata("nearest", nearest).place(place)
@@ -70,7 +70,7 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
 }
 
 /// Which limit it was, how it stands, and what helps.
-fn beyond_a_limit(plain: ApiError, overspent: &Overspent) -> ApiError {
+fn beyond_a_limit(plain: ApiError, overspent: &LimitExceeded) -> ApiError {
     let resets_at = overspent.resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
     let mut error = plain
         .message(insufficient(overspent))
@@ -86,8 +86,8 @@ fn beyond_a_limit(plain: ApiError, overspent: &Overspent) -> ApiError {
     if overspent.waits_for_others() { error.retry_after(Duration::from_secs(1)) } else { error }
 }
 
-fn insufficient(overspent: &Overspent) -> String {
-    let Overspent { limit, spent, reserved, wanted, .. } = overspent;
+fn insufficient(overspent: &LimitExceeded) -> String {
+    let LimitExceeded { limit, spent, reserved, wanted, .. } = overspent;
     let period = overspent.reset.map_or(String::new(), |reset| format!("{} ", reset.as_str()));
     let whose = match (overspent.scope, overspent.guardrail_id) {
         _ if overspent.is_credit => "the workspace's credit".to_owned(),

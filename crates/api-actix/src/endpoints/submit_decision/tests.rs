@@ -1,9 +1,9 @@
 use super::*;
 use std::time::Duration;
 
-use domain::budget::{BudgetScope, Overspent, ResetInterval};
+use domain::budget::{BudgetScope, LimitExceeded, ResetInterval};
 use domain::decision::{
-    AnswerRules, Answers, FailedAttempts, Inquiry, Questions, RecordsFull, SubmitDecisionError, Unfiltered,
+    AnswerRules, Answers, FailedAttempts, ProviderInput, Questions, RecordsFull, SubmitDecisionError, Unfiltered,
 };
 use domain::error::ErrorKind;
 use domain::guardrail::filter::{Blocked, Finding};
@@ -45,7 +45,7 @@ fn decision() -> Decision {
     Decision {
         id: "gen-dec-1".parse().unwrap(),
         answers: Answers::check(&questions, &answers, rules).unwrap(),
-        inquiry: Arc::new(Inquiry::new(questions, None)),
+        provider_input: Arc::new(ProviderInput::new(questions, None)),
         model: "acme/judge".parse().unwrap(),
         provider: "Acmé \"AI\"".to_owned(),
         input_tokens: 429,
@@ -211,8 +211,8 @@ fn simulated_failures_look_like_real_ones_and_say_what_they_are() {
     }
 }
 
-fn overspent(scope: BudgetScope, limit: i64, reserved: i64) -> Overspent {
-    Overspent {
+fn overspent(scope: BudgetScope, limit: i64, reserved: i64) -> LimitExceeded {
+    LimitExceeded {
         scope,
         guardrail_id: None,
         is_credit: false,
@@ -222,18 +222,19 @@ fn overspent(scope: BudgetScope, limit: i64, reserved: i64) -> Overspent {
         reserved: Usd::from_pico(reserved),
         wanted: Usd::from_pico(4),
         resets_at: None,
+        is_uncertain: false,
     }
 }
 
 #[test]
 fn a_limit_is_named_with_how_it_stands_and_what_helps() {
     let id = GuardrailId::from_uuid(SequentialIds::uuid(7));
-    let daily = |overspent| Overspent {
+    let daily = |overspent| LimitExceeded {
         reset: Some(ResetInterval::Daily),
         resets_at: Some("2026-11-22T00:00:00Z".parse().unwrap()),
         ..overspent
     };
-    let told = |overspent| refusal(SubmitDecisionError::Overspent(overspent), 0);
+    let told = |overspent| refusal(SubmitDecisionError::LimitExceeded(overspent), 0);
     let key = told(daily(overspent(BudgetScope::Key, 8, 0)));
     assert_eq!(
         key.view().message,
@@ -247,7 +248,7 @@ fn a_limit_is_named_with_how_it_stands_and_what_helps() {
     let amounts = [("limit_usd", 8), ("spent_usd", 5), ("reserved_usd", 0)].map(|(name, n)| (name, Usd::from_pico(n)));
     assert_eq!((view.amounts, view.retry_after), (&amounts[..], None));
 
-    let credit = told(Overspent { is_credit: true, ..overspent(BudgetScope::Workspace, 8, 0) });
+    let credit = told(LimitExceeded { is_credit: true, ..overspent(BudgetScope::Workspace, 8, 0) });
     assert!(credit.view().message.contains("of the workspace's credit of"));
     assert!(credit.view().message.ends_with("can add more with `tollgate workspace credit`"));
     assert_eq!(credit.view().metadata["resets_at"], Value::Null);
@@ -256,7 +257,7 @@ fn a_limit_is_named_with_how_it_stands_and_what_helps() {
     assert!(
         budget.view().message.ends_with(". The operator of this gateway can raise it with `tollgate workspace budget`")
     );
-    let guardrail = told(daily(Overspent { guardrail_id: Some(id), ..overspent(BudgetScope::Guardrail, 8, 0) }));
+    let guardrail = told(daily(LimitExceeded { guardrail_id: Some(id), ..overspent(BudgetScope::Guardrail, 8, 0) }));
     assert!(guardrail.view().message.contains(&format!("the daily budget of the guardrail {id}")));
     assert_eq!(guardrail.view().metadata["guardrail_id"], id.to_string());
     let busy = told(overspent(BudgetScope::Key, 10, 2));

@@ -14,7 +14,8 @@ pub struct ConnectionSettings {
     pub write_timeout: Duration,
     /// The longest time in which input is discarded before a connection with unread input is closed.
     pub linger_timeout: Duration,
-    /// The most bytes that are discarded in that time.
+    /// The most bytes that are discarded in that time. More than the longest body that is taken, so that a client whose
+    /// body is too long, and who reads only after writing, still gets its 413.
     pub linger_bytes: u64,
     /// The most bytes of an answer that the system is asked to hold for a client that has not acknowledged them; Linux
     /// allows itself twice as many. The rest of an answer waits where it lies.
@@ -37,7 +38,7 @@ impl Default for ConnectionSettings {
             keep_alive: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             linger_timeout: Duration::from_secs(2),
-            linger_bytes: 64 * 1024,
+            linger_bytes: 32 * 1024 * 1024,
             send_buffer_bytes: 512 * 1024,
         }
     }

@@ -243,7 +243,7 @@ async fn unread_bodies_close_the_connection_in_bounded_time() {
         ];
         for (headers, body) in framings {
             for repeated in [false, true] {
-                let mut peer = start(ConnectionSettings::default());
+                let mut peer = start(ConnectionSettings { linger_bytes: 64 * 1024, ..ConnectionSettings::default() });
                 peer.send(request("POST", "/unread", headers, body)).await;
                 let began = Instant::now();
                 peer.read_until("ok").await;
@@ -257,6 +257,21 @@ async fn unread_bodies_close_the_connection_in_bounded_time() {
                 assert!(began.elapsed() <= Duration::from_secs(2), "{headers}{body}: {:?}", began.elapsed());
             }
         }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_that_writes_a_long_unread_body_before_it_reads_gets_the_answer() {
+    run(async {
+        let mut peer = start(ConnectionSettings::default());
+        peer.send(request("POST", "/unread", "content-length: 9437184\r\n", "")).await;
+        for _ in 0..9 {
+            // A pause, so that the answer is long written.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(peer.try_send("a".repeat(1024 * 1024)).await, "the connection was closed before the body's end");
+        }
+        assert_eq!(answers(&peer.read_to_end().await, &[])[0].0, "200");
     })
     .await;
 }

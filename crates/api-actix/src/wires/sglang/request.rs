@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use domain::decision::{ChoiceOption, DecisionDraft, InvalidDecision, Question, QuestionKind};
-use domain::json::{Json, JsonKind};
-use serde_json::value::RawValue;
+use domain::json::{Json, JsonKind, JsonText};
 
 use crate::wires::fields::Fields;
 use crate::wires::{Body, path};
@@ -44,7 +43,7 @@ fn only_defaults(body: &Body<'_>) -> Result<(), InvalidDecision> {
 
 fn only(
     name: &str,
-    given: Option<&RawValue>,
+    given: Option<JsonText<'_>>,
     is_default: impl Fn(&Json) -> bool,
     default: &str,
 ) -> Result<(), InvalidDecision> {

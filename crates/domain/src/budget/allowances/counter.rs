@@ -51,7 +51,7 @@ pub(super) struct CounterState {
     pub(super) charged: i128,
     /// Of the free part: freed by journal entries that are not synced.
     pub(super) unsynced: i128,
-    /// The amount to be returned after a change of a limit.
+    /// The amount that was drawn before a limit was lowered, and is neither charged nor returned.
     pub(super) return_due: i128,
     /// Monotonic. Until then other processes need what is free here.
     pub(super) recalled_until: Option<Duration>,
@@ -63,6 +63,17 @@ pub(super) struct CounterState {
 impl CounterState {
     pub(super) fn free(&self) -> i128 {
         self.amount - self.held - self.charged
+    }
+
+    /// The part of the free amount that goes back after a change of a limit. What is still held goes back as it is
+    /// freed.
+    pub(super) fn free_to_return(&self) -> i128 {
+        (self.return_due - self.held).max(0)
+    }
+
+    /// The free amount that a hold may take.
+    pub(super) fn available(&self) -> i128 {
+        (self.free() - self.free_to_return()).max(0)
     }
 
     /// The free amount that may be returned: freed by synced entries, so that a loss of power cannot undo it.

@@ -81,8 +81,10 @@ pub struct CounterStatus {
     pub held: Usd,
     /// Charged in the journal and not folded.
     pub charged: Usd,
-    /// The amount that a hold may take.
+    /// Neither held nor charged.
     pub free: Usd,
+    /// The free amount that a hold may take: without the part that goes back after a change of a limit.
+    pub available: Usd,
 }
 
 #[derive(Debug)]
@@ -182,7 +184,7 @@ impl WorkspaceAllowances {
             let at = costs.iter().position(|(other, _)| other == counter);
             let cost = at.map_or(0, |at| costs.swap_remove(at).1);
             let state = self.counters.entry(*counter).or_default();
-            let extra = (cost - *held).clamp(0, state.free().max(0));
+            let extra = (cost - *held).clamp(0, state.available());
             state.hold(extra, now);
             *held += extra;
             let borne = cost.min(*held);
@@ -212,6 +214,7 @@ impl WorkspaceAllowances {
             let state = self.counters.entry(counter).or_default();
             state.held -= held;
             state.charged += taken;
+            state.return_due = (state.return_due - taken).max(0);
             let freed = held - taken;
             if freed > 0 {
                 state.unsynced += freed;
@@ -254,8 +257,13 @@ impl WorkspaceAllowances {
         let changed = self.changes.entry(account).or_default();
         *changed = feed.max(*changed);
         for (_, state) in self.counters.iter_mut().filter(|(counter, _)| counter.account == account) {
-            state.return_due = state.free().max(0);
+            state.return_due = state.amount - state.charged;
         }
+    }
+
+    /// The numbers of the feed begin anew: no grant is older than a change.
+    pub fn forget_changes(&mut self) {
+        self.changes.clear();
     }
 
     /// Another process lacks what is free here: until a time it goes back as soon as it is free.
@@ -273,7 +281,7 @@ impl WorkspaceAllowances {
         for (counter, state) in &mut self.counters {
             let is_idle = now.saturating_sub(state.last_used) >= idle;
             let all = is_idle || state.is_recalled(now) || counter.period.is_over(at);
-            let due = if all { state.returnable() } else { state.returnable().min(state.return_due) };
+            let due = if all { state.returnable() } else { state.returnable().min(state.free_to_return()) };
             let amount = usd(due);
             if amount > Usd::ZERO {
                 state.amount -= pico(amount);
@@ -309,7 +317,13 @@ impl WorkspaceAllowances {
             held: usd(state.held),
             charged: usd(state.charged),
             free: usd(state.free()),
+            available: usd(state.available()),
         })
+    }
+
+    /// True where amounts go back after a change of a limit.
+    pub fn has_returns_due(&self) -> bool {
+        self.counters.values().any(|state| state.return_due > 0)
     }
 
     /// All counters with an allowance.
@@ -326,7 +340,7 @@ impl WorkspaceAllowances {
         let lacking: Vec<_> = amounts
             .iter()
             .filter_map(|(counter, amount)| {
-                let free = self.counters.get(counter).map_or(0, CounterState::free);
+                let free = self.counters.get(counter).map_or(0, CounterState::available);
                 (free < *amount).then(|| (*counter, usd(amount - free)))
             })
             .collect();

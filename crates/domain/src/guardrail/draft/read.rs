@@ -3,11 +3,10 @@
 use super::GuardrailDraft;
 use crate::budget::ResetInterval;
 use crate::edit::Edit;
-use crate::guardrail::{
-    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, FilterAction, InvalidGuardrail,
-};
+use crate::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, InvalidGuardrail};
 use crate::json::{Json, JsonKind};
 use crate::money::Usd;
+use crate::usage::FilterAction;
 
 /// Most characters of a description.
 const MAX_DESCRIPTION_CHARS: usize = 1000;

@@ -4,13 +4,14 @@ use super::GuardrailDraft;
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::guardrail::fixtures::{applied, guardrail, names, read, rows, workspace_id};
 use crate::guardrail::{
-    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, FilterAction, Guardrail, GuardrailRules,
-    InvalidGuardrail, KnownNames,
+    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailRules, InvalidGuardrail,
+    KnownNames,
 };
 use crate::model::Model;
 use crate::money::Usd;
 use crate::routing::EndpointDirectory;
 use crate::testing::MemoryCatalogue;
+use crate::usage::FilterAction;
 use std::sync::Arc;
 
 fn fault(text: &str) -> InvalidGuardrail {

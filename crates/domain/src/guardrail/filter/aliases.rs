@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::decision::{Answer, AnswerValue, Answers, Inquiry, Question, QuestionKind, Questions};
 use crate::json::Json;
+use crate::question::{Answer, AnswerValue, Answers, ProviderInput, Question, QuestionKind, Questions};
 
 /// Which names of questions and options were replaced before anything was sent. Holds the names that were sent and the
 /// places of those that were asked, and no name that was redacted.
@@ -54,7 +54,7 @@ impl Aliases {
     /// Answers to what was sent, with the names of what was asked: those of the questions, and those of options in
     /// answers to choices. Everything else in them stays as it is.
     #[must_use]
-    pub fn restore(&self, answers: Answers, asked: &Inquiry) -> Answers {
+    pub fn restore(&self, answers: Answers, asked: &ProviderInput) -> Answers {
         if self.questions.is_empty() {
             return answers;
         }
@@ -81,7 +81,7 @@ impl Aliases {
     }
 
     /// Opaque answers, which are to opaque questions: their names are those of the members.
-    fn renamed(&self, answers: Answers, asked: &Inquiry) -> Answers {
+    fn renamed(&self, answers: Answers, asked: &ProviderInput) -> Answers {
         let (Some(members), Some(asked)) = (answers.json().members(), asked.questions.json.members()) else {
             return answers;
         };
@@ -120,7 +120,7 @@ impl Sent {
     }
 }
 
-fn options(question: &Question) -> &[crate::decision::ChoiceOption] {
+fn options(question: &Question) -> &[crate::question::ChoiceOption] {
     match &question.kind {
         QuestionKind::Choice { options } => options,
         _ => &[],

@@ -8,11 +8,10 @@ use super::compile::Search;
 use super::documents::{self, Body, Document, Place};
 use super::scan::{Form, Found, Node, Scan};
 use super::{Aliases, Blocked, CompiledFilters, paths, rewrite};
-use crate::decision::{Asset, Attachments, Inquiry, Questions};
-use crate::guardrail::FilterAction;
-use crate::ids::GuardrailId;
 use crate::json::Json;
+use crate::question::{Asset, Attachments, ProviderInput, Questions};
 use crate::system::{CancelFlag, Cancelled};
+use crate::usage::{FilterAction, Finding};
 
 /// The label of an image or another medium that no filter can read.
 pub const UNREADABLE_ATTACHMENT: &str = "UNREADABLE_ATTACHMENT";
@@ -21,26 +20,11 @@ pub const UNREADABLE_ATTACHMENT: &str = "UNREADABLE_ATTACHMENT";
 /// may need another turn; one that never ends is refused.
 const MAX_TURNS: usize = 4;
 
-/// What a filter found, without a word of what matched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// Whose filter.
-    pub guardrail_id: GuardrailId,
-    /// The filter's label.
-    pub label: String,
-    /// What was done about it.
-    pub action: FilterAction,
-    /// Where the first match is.
-    pub path: String,
-    /// How many matches there were.
-    pub count: u32,
-}
-
-/// An inquiry that may be sent.
+/// A provider input that may be sent.
 #[derive(Debug, Clone)]
 pub struct Filtered {
-    /// The inquiry: the same one where nothing was redacted.
-    pub inquiry: Arc<Inquiry>,
+    /// The provider input: the same one where nothing was redacted.
+    pub provider_input: Arc<ProviderInput>,
     /// Which names of questions and options travel under another one.
     pub aliases: Aliases,
     /// What was redacted or flagged, in the order of the filters.
@@ -48,14 +32,14 @@ pub struct Filtered {
 }
 
 impl CompiledFilters {
-    /// Looks through an inquiry: every string, every name and every number in it, at any depth, and text that is split
+    /// Looks through a provider input: every string, every name and every number in it, at any depth, and text that is split
     /// over neighbours. What comes back is what may be sent; whatever nothing was found in is in it byte for byte.
     ///
     /// # Errors
     /// As [`Self::apply_until`].
-    pub fn apply(&self, inquiry: &Arc<Inquiry>) -> Result<Filtered, Blocked> {
+    pub fn apply(&self, provider_input: &Arc<ProviderInput>) -> Result<Filtered, Blocked> {
         // A flag that nobody holds is never cancelled. If it were, nothing would be let through.
-        let applied = self.apply_until(inquiry, &CancelFlag::default());
+        let applied = self.apply_until(provider_input, &CancelFlag::default());
         applied.unwrap_or_else(|Cancelled| Err(self.blocked(0, "", "", Node::nowhere(), &[])))
     }
 
@@ -67,20 +51,20 @@ impl CompiledFilters {
     /// it, and what cannot be redacted without becoming something else.
     pub fn apply_until(
         &self,
-        inquiry: &Arc<Inquiry>,
+        provider_input: &Arc<ProviderInput>,
         cancel: &CancelFlag,
     ) -> Result<Result<Filtered, Blocked>, Cancelled> {
-        let applied = self.applied(inquiry, Search::new(self, cancel));
+        let applied = self.applied(provider_input, Search::new(self, cancel));
         // Once cancelled, what was found may be incomplete.
         if cancel.is_cancelled() { Err(Cancelled) } else { Ok(applied) }
     }
 
-    fn applied(&self, inquiry: &Arc<Inquiry>, search: Search<'_>) -> Result<Filtered, Blocked> {
+    fn applied(&self, provider_input: &Arc<ProviderInput>, search: Search<'_>) -> Result<Filtered, Blocked> {
         if self.filters.is_empty() {
-            let (inquiry, aliases) = (Arc::clone(inquiry), Aliases::default());
-            return Ok(Filtered { inquiry, aliases, findings: Vec::new() });
+            let (provider_input, aliases) = (Arc::clone(provider_input), Aliases::default());
+            return Ok(Filtered { provider_input, aliases, findings: Vec::new() });
         }
-        let documents = documents::of(inquiry);
+        let documents = documents::of(provider_input);
         let mut findings = Findings::default();
         let (mut redacted, mut has_medium) = (Vec::new(), false);
         for document in &documents {
@@ -109,11 +93,11 @@ impl CompiledFilters {
                 }
             }
         }
-        if matches!(inquiry.attachments, Attachments::InState) && !has_medium {
+        if matches!(provider_input.attachments, Attachments::InState) && !has_medium {
             self.unreadable("state", None, &mut findings)?;
         }
-        let (inquiry, aliases) = self.rebuilt(inquiry, &redacted)?;
-        Ok(Filtered { inquiry, aliases, findings: findings.told(self) })
+        let (provider_input, aliases) = self.rebuilt(provider_input, &redacted)?;
+        Ok(Filtered { provider_input, aliases, findings: findings.told(self) })
     }
 
     /// Media that nobody can read: refused where something would have to be kept back, else noted.
@@ -163,17 +147,21 @@ impl CompiledFilters {
         Err(refused())
     }
 
-    /// The inquiry with the texts that were redacted.
-    fn rebuilt(&self, inquiry: &Arc<Inquiry>, redacted: &[Redacted<'_>]) -> Result<(Arc<Inquiry>, Aliases), Blocked> {
+    /// The provider input with the texts that were redacted.
+    fn rebuilt(
+        &self,
+        provider_input: &Arc<ProviderInput>,
+        redacted: &[Redacted<'_>],
+    ) -> Result<(Arc<ProviderInput>, Aliases), Blocked> {
         if redacted.is_empty() {
-            return Ok((Arc::clone(inquiry), Aliases::default()));
+            return Ok((Arc::clone(provider_input), Aliases::default()));
         }
-        let (mut new, mut aliases) = (Inquiry::clone(inquiry), Aliases::default());
+        let (mut new, mut aliases) = (ProviderInput::clone(provider_input), Aliases::default());
         for Redacted { document, text, filter } in redacted {
             let put = match document.place {
                 Place::State => Json::parse(text).ok().map(|state| new.state = Some(state)),
-                Place::Questions => questions(&inquiry.questions, text).map(|questions| {
-                    aliases = Aliases::between(&inquiry.questions, &questions);
+                Place::Questions => questions(&provider_input.questions, text).map(|questions| {
+                    aliases = Aliases::between(&provider_input.questions, &questions);
                     new.questions = questions;
                 }),
                 Place::AssetEntry(index) => {

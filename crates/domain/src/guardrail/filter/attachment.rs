@@ -6,9 +6,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::decision::Asset;
-use crate::decision::inline_content::{INLINE_CONTENT, has_data_scheme};
 use crate::json::{Json, JsonKind};
+use crate::question::Asset;
+use crate::question::inline_content::{INLINE_CONTENT, has_data_scheme};
 
 /// Members that name the media type of the content.
 const MEDIA_TYPES: [&str; 3] = ["media_type", "mime_type", "content_type"];

@@ -9,9 +9,10 @@ use super::builtin::{self, Builtins, Hint, Source, Subject};
 use super::pattern::{self, Pattern};
 use super::text::{View, Views};
 use super::{InvalidFilters, label};
-use crate::guardrail::{BuiltinFilter, FilterAction, GuardrailRules};
+use crate::guardrail::{BuiltinFilter, GuardrailRules};
 use crate::ids::GuardrailId;
 use crate::system::CancelFlag;
+use crate::usage::FilterAction;
 
 /// Most patterns of its own that one guardrail has.
 const MAX_PATTERNS: usize = 64;

@@ -1,12 +1,12 @@
-//! The texts of an inquiry, in the order in which they are sent.
+//! The texts of a provider input, in the order in which they are sent.
 
 use super::attachment;
 use super::media::Media;
 use super::scan::Form;
-use crate::decision::{Asset, Attachments, Inquiry};
 use crate::json::Json;
+use crate::question::{Asset, Attachments, ProviderInput};
 
-/// One text of an inquiry.
+/// One text of a provider input.
 #[derive(Debug)]
 pub(super) struct Document<'i> {
     pub(super) place: Place,
@@ -41,19 +41,19 @@ pub(super) enum Body<'i> {
     Unreadable,
 }
 
-/// Every text of an inquiry.
-pub(super) fn of(inquiry: &Inquiry) -> Vec<Document<'_>> {
+/// Every text of a provider input.
+pub(super) fn of(provider_input: &ProviderInput) -> Vec<Document<'_>> {
     let json = |place: Place, root: &str, json: &'_ Json| (place, root.to_owned(), json.text().to_owned());
     let mut documents = Vec::new();
     let mut add = |(place, root, text): (Place, String, String), form| {
         documents.push(Document { place, root, body: Body::Readable(text.into(), form) });
     };
-    if let Some(state) = &inquiry.state {
-        add(json(Place::State, "state", state), Form::Json(Media::of(inquiry.state_form)));
+    if let Some(state) = &provider_input.state {
+        add(json(Place::State, "state", state), Form::Json(Media::of(provider_input.state_form)));
     }
-    let form = inquiry.questions.typed.as_deref().map_or(Form::Json(Media::InPlainJson), Form::Questions);
-    add(json(Place::Questions, "questions", &inquiry.questions.json), form);
-    match &inquiry.attachments {
+    let form = provider_input.questions.typed.as_deref().map_or(Form::Json(Media::InPlainJson), Form::Questions);
+    add(json(Place::Questions, "questions", &provider_input.questions.json), form);
+    match &provider_input.attachments {
         // The scan finds them.
         Attachments::None | Attachments::InState => {}
         Attachments::Images(_) => documents.push(unreadable("images")),

@@ -4,10 +4,10 @@ use super::CompiledFilters;
 use super::compile::Search;
 use super::media::Media;
 use super::scan::{Form, Scan};
-use crate::decision::RequestLabels;
-use crate::guardrail::FilterAction;
 use crate::json::Json;
 use crate::system::CancelFlag;
+use crate::usage::FilterAction;
+use crate::usage::RequestLabels;
 
 /// Members of `trace` that are ids. Two requests must not come to share one because the same was redacted in both, and
 /// a hash of one would tell who guesses right.

@@ -1,7 +1,7 @@
 //! Images and other media within the JSON of a state or of questions.
 
-use crate::decision::StateForm;
-use crate::decision::inline_content::is_data_url;
+use crate::question::StateForm;
+use crate::question::inline_content::is_data_url;
 
 /// Which values of a JSON text are media that no filter can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

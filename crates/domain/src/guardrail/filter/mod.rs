@@ -7,7 +7,7 @@
 //! | `tokens`, `text`, `fold` | a JSON text to the strings in it, as they are read and as they look, with the way back |
 //! | `scan`, `number`, `run` | every string, name and number of a text, and text that is split over neighbours |
 //! | `rewrite`, `paths` | matches to the redacted text, and to the places that are told |
-//! | `apply`, `documents`, `aliases` | an inquiry through all of it, and the names of its answers |
+//! | `apply`, `documents`, `aliases` | a provider input through all of it, and the names of its answers |
 //! | `attachment`, `media` | what of assets and of parts can be read |
 //! | `labels` | session, user and trace for destinations |
 
@@ -35,6 +35,8 @@ pub use aliases::*;
 pub use apply::*;
 pub use compile::CompiledFilters;
 pub use errors::*;
+
+pub use crate::usage::Finding;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use super::builtin::Source;
 use super::compile::Search;
 use super::scan::{Found, Node, Redaction};
 use super::text::{Views, ends};
-use crate::guardrail::FilterAction;
+use crate::usage::FilterAction;
 
 /// Bytes of a string that take part at its beginning and at its end. What spans strings lies at their ends.
 const EDGE: usize = 4096;

@@ -10,8 +10,8 @@ use super::number;
 use super::run::{Piece, Run};
 use super::text::Views;
 use super::tokens::{Token, Tokens, content};
-use crate::decision::{Question, QuestionKind};
-use crate::guardrail::FilterAction;
+use crate::question::{Question, QuestionKind};
+use crate::usage::FilterAction;
 
 /// What a node of a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,10 +15,12 @@ mod speed;
 use std::sync::Arc;
 
 use super::*;
-use crate::decision::{DecisionDraft, Inquiry};
-use crate::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
+use crate::decision::DecisionDraft;
+use crate::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, GuardrailRules};
 use crate::ids::GuardrailId;
 use crate::json::Json;
+use crate::question::ProviderInput;
+use crate::usage::FilterAction;
 
 const ASKED: &str = r#"{"q":{"type":"noul","instructions":"?"}}"#;
 
@@ -59,23 +61,27 @@ fn custom(pattern: &str, action: FilterAction, label: Option<&str>) -> CompiledF
     filters(&[], &[(pattern, action, label)])
 }
 
-fn inquiry(state: &str, questions: &str) -> Arc<Inquiry> {
+fn provider_input(state: &str, questions: &str) -> Arc<ProviderInput> {
     let draft = DecisionDraft {
         model: Json::parse("\"m\"").ok(),
         questions: Json::parse(questions).ok(),
         state: Json::parse(state).ok(),
         ..DecisionDraft::default()
     };
-    draft.check().unwrap().inquiry
+    draft.check().unwrap().provider_input
 }
 
 /// A state as it is sent, questions aside.
 fn sent(filters: &CompiledFilters, state: &str) -> Result<String, Blocked> {
     let json = Json::parse(state).unwrap();
-    let inquiry = Inquiry::new(inquiry("\"s\"", ASKED).questions.clone(), Some(json));
-    filters.apply(&Arc::new(inquiry)).map(|filtered| filtered.inquiry.state.as_ref().unwrap().text().to_owned())
+    let provider_input = ProviderInput::new(provider_input("\"s\"", ASKED).questions.clone(), Some(json));
+    filters
+        .apply(&Arc::new(provider_input))
+        .map(|filtered| filtered.provider_input.state.as_ref().unwrap().text().to_owned())
 }
 
 fn questions_sent(filters: &CompiledFilters, questions: &str) -> Result<String, Blocked> {
-    filters.apply(&inquiry("\"s\"", questions)).map(|filtered| filtered.inquiry.questions.json.text().to_owned())
+    filters
+        .apply(&provider_input("\"s\"", questions))
+        .map(|filtered| filtered.provider_input.questions.json.text().to_owned())
 }

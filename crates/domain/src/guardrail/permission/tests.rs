@@ -8,7 +8,8 @@ use crate::guardrail::fixtures::{applied, endpoint, row, rows};
 use crate::guardrail::{Guardrail, GuardrailRules, Policy};
 use crate::model::CatalogueSnapshot;
 use crate::money::Price;
-use crate::routing::{Candidate, DataPolicy, Endpoint, TokenPrices};
+use crate::pricing::TokenPrices;
+use crate::routing::{Candidate, DataPolicy, Endpoint};
 
 fn candidate(model: &str, provider: &str) -> Candidate {
     let endpoint = Endpoint { data_policy: DataPolicy { zdr: false, collects: false }, ..endpoint(model, provider) };

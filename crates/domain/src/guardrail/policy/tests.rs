@@ -5,9 +5,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::guardrail::fixtures::{applied, endpoint, guardrail_id, row};
-use crate::guardrail::{BuiltinContentFilter, BuiltinFilter, FilterAction, GuardrailRules};
+use crate::guardrail::{BuiltinContentFilter, BuiltinFilter, GuardrailRules};
 use crate::money::Price;
-use crate::routing::{DataPolicy, Endpoint, TokenPrices};
+use crate::pricing::TokenPrices;
+use crate::routing::{DataPolicy, Endpoint};
+use crate::usage::FilterAction;
 
 fn numbered(number: u64, record: &str) -> Guardrail {
     Guardrail { id: guardrail_id(number), ..applied(record).unwrap() }
@@ -82,11 +84,11 @@ fn filters_of_both_apply() {
     let state = crate::json::Json::parse(r#""ada@example.org 536-90-4399""#).ok();
     let model = crate::json::Json::parse(r#""m""#).ok();
     let draft = crate::decision::DecisionDraft { model, questions, state, ..Default::default() };
-    let filtered = policy.unwrap().filter(&draft.check().unwrap().inquiry).unwrap();
+    let filtered = policy.unwrap().filter(&draft.check().unwrap().provider_input).unwrap();
     let found: HashSet<(GuardrailId, String)> =
         filtered.findings.iter().map(|finding| (finding.guardrail_id, finding.label.clone())).collect();
     assert_eq!(found, HashSet::from([(guardrail_id(1), "EMAIL".to_owned()), (guardrail_id(2), "SSN".to_owned())]));
-    assert_eq!(filtered.inquiry.state.as_ref().unwrap().text(), r#""[EMAIL] 536-90-4399""#);
+    assert_eq!(filtered.provider_input.state.as_ref().unwrap().text(), r#""[EMAIL] 536-90-4399""#);
 }
 
 const MODELS: [&str; 4] = ["acme/one", "acme/two", "rival/three", "rival/four"];

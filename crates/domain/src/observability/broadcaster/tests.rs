@@ -1,10 +1,12 @@
 use super::*;
-use crate::api_key::ApiKeyHash;
-use crate::decision::{Inquiry, Questions, RequestLabels};
 use crate::ids::{DestinationId, WorkspaceId};
 use crate::json::Json;
-use crate::observability::{DestinationKind, SampledGroup};
-use crate::testing::SequentialIds;
+use crate::observability::DestinationKind;
+use crate::question::{ProviderInput, Questions};
+use crate::secret::ApiKeyHash;
+use crate::testing::contract::usage_record;
+use crate::testing::{PlainTraceEncoder, SequentialIds};
+use crate::usage::RequestLabels;
 
 struct Fixed(Vec<Destination>);
 
@@ -34,14 +36,19 @@ fn destination(number: u64) -> Destination {
 }
 
 fn record() -> UsageRecord {
-    super::super::otlp::tests::record()
+    usage_record(7, 7)
+}
+
+fn broadcaster(destinations: Vec<Destination>, operators: Option<Destination>) -> Broadcaster {
+    let ids = Arc::new(SequentialIds::default());
+    Broadcaster::new(Arc::new(Fixed(destinations)), operators, Arc::new(PlainTraceEncoder), ids)
 }
 
 fn told(destinations: Vec<Destination>, operators: Option<Destination>, record: &UsageRecord) -> Vec<OutboxMessage> {
     let questions = Questions { json: Json::string("a secret question"), typed: None };
-    let inquiry = Inquiry::new(questions, None);
-    let broadcaster = Broadcaster::new(Arc::new(Fixed(destinations)), operators, Arc::new(SequentialIds::default()));
-    broadcaster.messages(record, &Exchange { inquiry: &inquiry, answers: None, redacted_labels: None })
+    let provider_input = ProviderInput::new(questions, None);
+    let broadcaster = broadcaster(destinations, operators);
+    broadcaster.messages(record, &Exchange { provider_input: &provider_input, answers: None, redacted_labels: None })
 }
 
 #[test]
@@ -87,16 +94,15 @@ fn private_ones_receive_no_labels() {
     for word in ["the session", "the user", "the name", "the span", "the team"] {
         assert!(messages[0].payload.text().contains(word), "{word}");
     }
-    assert_eq!(messages[1].payload, otlp::trace(&bare, None), "not even in an id");
+    assert_eq!(messages[1].payload, PlainTraceEncoder.encode_private(&bare), "not even in an id");
 }
 
 #[test]
 fn others_receive_labels_as_filters_left_them() {
-    let inquiry = Inquiry::new(Questions { json: Json::string("q"), typed: None }, None);
+    let provider_input = ProviderInput::new(Questions { json: Json::string("q"), typed: None }, None);
     let labels = RequestLabels { session_id: Some("[EMAIL]".to_owned()), ..RequestLabels::default() };
-    let exchange = Exchange { inquiry: &inquiry, answers: None, redacted_labels: Some(&labels) };
-    let ids = Arc::new(SequentialIds::default());
-    let broadcaster = Broadcaster::new(Arc::new(Fixed(vec![destination(1)])), None, ids);
+    let exchange = Exchange { provider_input: &provider_input, answers: None, redacted_labels: Some(&labels) };
+    let broadcaster = broadcaster(vec![destination(1)], None);
     let named = |name: &str| UsageRecord {
         session_id: Some(name.to_owned()),
         user: Some(name.to_owned()),
@@ -111,8 +117,7 @@ fn others_receive_labels_as_filters_left_them() {
 #[test]
 fn labels_are_taken_when_a_destination_may_receive_them() {
     let takes = |own: Vec<Destination>, operators: Option<Destination>| {
-        let ids = Arc::new(SequentialIds::default());
-        Broadcaster::new(Arc::new(Fixed(own)), operators, ids).takes_labels(record().workspace_id)
+        broadcaster(own, operators).takes_labels(record().workspace_id)
     };
     let private = || Destination { privacy_mode: true, ..destination(2) };
     let disabled = || Destination { enabled: false, ..destination(3) };
@@ -126,7 +131,7 @@ fn labels_are_taken_when_a_destination_may_receive_them() {
 #[test]
 fn disabled_ones_and_those_for_other_keys_hear_nothing() {
     let disabled = Destination { enabled: false, ..destination(1) };
-    let others = Destination { api_key_hashes: Some(vec![ApiKeyHash::from_bytes([1; 32])]), ..destination(2) };
+    let others = Destination { api_key_hashes: Some(vec![ApiKeyHash::from_bytes([0xee; 32])]), ..destination(2) };
     let this = Destination { api_key_hashes: Some(vec![record().api_key]), ..destination(3) };
     let messages = told(vec![disabled, others, this], None, &record());
     assert_eq!(messages.iter().map(|message| message.destination_id).collect::<Vec<_>>(), [destination(3).id]);

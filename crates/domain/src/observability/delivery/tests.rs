@@ -7,17 +7,19 @@ use chrono::{DateTime, Utc};
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::api_key::ApiKeyHash;
 use crate::audit::{Actor, AuditLog};
-use crate::budget::{Ledger, Settlement};
+use crate::budget::{Ledger, UsageCharge};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::observability::{
     Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationKind, DestinationRepository, DueMessage,
-    MessageSender, MockDestinationRepository, Outbox, OutboxMessage, OutboxStanding, otlp,
+    MessageSender, MockDestinationRepository, Outbox, OutboxStanding,
 };
+use crate::secret::ApiKeyHash;
 use crate::system::{Clock, Randomness};
+use crate::testing::contract::usage_record;
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds};
+use crate::usage::OutboxMessage;
 
 /// What a receiver does, by its destination; those that are not there take everything.
 #[derive(Default)]
@@ -33,7 +35,12 @@ impl MessageSender for Receivers {
     async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed> {
         self.sent.lock().unwrap().push((to.id, delivery.ids.clone()));
         let fault = self.faults.lock().unwrap().get(&to.id).copied();
-        let poisoned = self.poison.lock().unwrap().as_ref().is_some_and(|text| delivery.body.text().contains(text));
+        let poisoned = self
+            .poison
+            .lock()
+            .unwrap()
+            .as_ref()
+            .is_some_and(|text| delivery.traces.iter().any(|trace| trace.text().contains(text)));
         let fault = if poisoned { Some((DeliveryFault::Body, None)) } else { fault };
         fault.map_or(Ok(()), |(kind, retry_after)| Err(DeliveryFailed { reason: "no".to_owned(), kind, retry_after }))
     }
@@ -90,8 +97,8 @@ impl Stage {
     }
 
     async fn put(&self, messages: Vec<OutboxMessage>) {
-        let record = otlp::tests::record();
-        self.store.settle(Settlement { record, messages }).await.unwrap();
+        let record = usage_record(1, 7);
+        self.store.settle(UsageCharge { record, messages }).await.unwrap();
     }
 
     fn deliver(&self, settings: DeliverySettings) -> (DeliverOutbox, ManualTimer) {

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::DeliverOutbox;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
-use crate::observability::{Delivery, DeliveryFailed, DeliveryFault, Destination, DueMessage, otlp};
+use crate::observability::{Delivery, DeliveryFailed, DeliveryFault, Destination, DueMessage};
 
 /// Most bytes of payload that go together.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -63,8 +63,8 @@ impl DeliverOutbox {
             return Ok(Turn::Nothing);
         }
         let ids: Vec<OutboxId> = taken.iter().map(|due| due.message.id).collect();
-        let body = otlp::merged(taken.iter().map(|due| &due.message.payload));
-        let delivery = Delivery { ids, body, is_test: false };
+        let traces = taken.iter().map(|due| due.message.payload.clone()).collect();
+        let delivery = Delivery { ids, traces, is_test: false };
         match self.ports.sender.send(&destination, &delivery).await {
             Ok(()) => {
                 self.ports.outbox.delivered(&delivery.ids).await?;

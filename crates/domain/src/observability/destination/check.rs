@@ -1,8 +1,8 @@
 //! From what a caller says to a destination.
 
 use super::{DestinationFields, InvalidDestination, MASK, headers, sampling_rate, url};
-use crate::api_key::ApiKeyHash;
 use crate::observability::{Destination, Hidden};
+use crate::secret::ApiKeyHash;
 
 /// Most headers of a destination.
 const MOST_HEADERS: usize = 20;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{DestinationError, InvalidDestination};
 use crate::api_key::{ApiKeyRepository, ApiKeyScope};
 use crate::ids::{DestinationId, WorkspaceId};
-use crate::observability::{Delivery, Destination, DestinationRepository, MessageSender, otlp};
+use crate::observability::{Delivery, Destination, DestinationRepository, MessageSender};
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::WorkspaceRepository;
 
@@ -42,9 +42,9 @@ impl DestinationPorts {
         found.map(|workspace| workspace.id).ok_or(DestinationError::UnknownWorkspace)
     }
 
-    /// Sends a body without a span.
+    /// Sends a delivery without a trace.
     pub(super) async fn test(&self, destination: &Destination) -> Result<(), DestinationError> {
-        let delivery = Delivery { ids: vec![self.ids.outbox_id()], body: otlp::nothing(), is_test: true };
+        let delivery = Delivery { ids: vec![self.ids.outbox_id()], traces: Vec::new(), is_test: true };
         let sent = self.sender.send(destination, &delivery).await;
         sent.map_err(|failed| DestinationError::Refused(failed.reason))
     }

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use super::*;
-use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope};
+use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft, AuditLog};
 use crate::budget::WorkspaceBudgets;
 use crate::change_feed::ChangeFeed;
@@ -15,6 +15,7 @@ use crate::observability::{
     MockDestinationRepository,
 };
 use crate::rate::RateLimits;
+use crate::secret::ApiKeyHash;
 use crate::system::Clock;
 use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
@@ -33,7 +34,7 @@ struct Receiver {
 #[async_trait]
 impl MessageSender for Receiver {
     async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed> {
-        assert!(delivery.is_test && delivery.ids.len() == 1);
+        assert!(delivery.is_test && delivery.ids.len() == 1 && delivery.traces.is_empty());
         self.called.lock().unwrap().push(to.clone());
         match *self.refuses.lock().unwrap() {
             Some(kind) => {

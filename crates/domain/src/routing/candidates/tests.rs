@@ -1,6 +1,7 @@
 use super::*;
-use crate::decision::{DecisionDraft, DecisionRequest, QuestionType};
+use crate::decision::{DecisionDraft, DecisionRequest};
 use crate::json::Json;
+use crate::question::QuestionType;
 use crate::routing::{
     AttemptFailure, AttemptReport, DataPolicy, HealthPolicy, MaxPrice, Observation, Quantization, Wire,
 };
@@ -110,7 +111,7 @@ impl Field {
         let random = ScriptedRandomness::new(self.draws.clone());
         let selection = Selection {
             preferences: &self.preferences,
-            inquiry: &self.request.inquiry,
+            provider_input: &self.request.provider_input,
             health: &self.board,
             workspace: self.workspace,
             random: &random,

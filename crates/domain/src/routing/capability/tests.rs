@@ -1,6 +1,7 @@
 use super::*;
-use crate::decision::{DecisionDraft, Questions};
+use crate::decision::DecisionDraft;
 use crate::json::Json;
+use crate::question::Questions;
 use crate::routing::EndpointLimits;
 use rstest::rstest;
 
@@ -12,25 +13,25 @@ fn endpoint(wire: Wire) -> Endpoint {
     Endpoint::new("acme/judge".parse().unwrap(), "acme".parse().unwrap(), wire, "judge")
 }
 
-fn inquiry(questions: &str) -> Inquiry {
+fn provider_input(questions: &str) -> ProviderInput {
     let draft = DecisionDraft {
         model: Json::parse("\"m\"").ok(),
         questions: Json::parse(questions).ok(),
         state: Json::parse("\"s\"").ok(),
         ..DecisionDraft::default()
     };
-    (*draft.check().unwrap().inquiry).clone()
+    (*draft.check().unwrap().provider_input).clone()
 }
 
 fn question(json: &str) -> Question {
-    inquiry(&format!("{{\"q\":{json}}}")).questions.typed.unwrap().remove(0)
+    provider_input(&format!("{{\"q\":{json}}}")).questions.typed.unwrap().remove(0)
 }
 
 #[rstest]
 fn opaque_questions_go_where_they_can_travel_verbatim(
     #[values(SystemOne, Sandbox, OpenAiDecisions, GeminiDecisions, SglangDecisions, ChatCompletions)] wire: Wire,
 ) {
-    let opaque = Inquiry::new(Questions { json: Json::string("?"), typed: None }, None);
+    let opaque = ProviderInput::new(Questions { json: Json::string("?"), typed: None }, None);
     let expected = matches!(wire, SystemOne | Sandbox).then_some(()).ok_or(Incapable::OpaqueQuestions);
     assert_eq!(endpoint(wire).takes(&opaque), expected);
 }
@@ -46,12 +47,13 @@ fn media_go_only_where_they_are_taken_in_their_form(
     #[case] state_form: StateForm,
     #[case] taken: &[(Wire, AttachmentForm)],
 ) {
-    let inquiry = Inquiry { state_form, attachments, ..inquiry(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
+    let provider_input =
+        ProviderInput { state_form, attachments, ..provider_input(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
     for wire in Wire::ALL {
         for form in [NoMedia, Assets, Images, InState] {
             let endpoint = Endpoint { attachments: form, ..endpoint(wire) };
             let expected = if taken.contains(&(wire, form)) { Ok(()) } else { Err(Incapable::Attachments) };
-            assert_eq!(endpoint.takes(&inquiry), expected, "{wire:?} {form:?}");
+            assert_eq!(endpoint.takes(&provider_input), expected, "{wire:?} {form:?}");
         }
     }
 }
@@ -92,8 +94,10 @@ fn own_limits_come_before_those_of_the_wire() {
 #[test]
 fn a_state_needs_room() {
     let media = Attachments::Images(Json::array(["1"]));
-    let inquiry = Inquiry { attachments: media, ..inquiry(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
-    let of = |limits| Endpoint { own_limits: limits, attachments: Images, ..endpoint(SystemOne) }.takes(&inquiry);
+    let provider_input =
+        ProviderInput { attachments: media, ..provider_input(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
+    let of =
+        |limits| Endpoint { own_limits: limits, attachments: Images, ..endpoint(SystemOne) }.takes(&provider_input);
     let bytes = |max| EndpointLimits { max_body_bytes: Some(max), ..EndpointLimits::default() };
     let tokens = |max| EndpointLimits { max_input_tokens: Some(max), ..EndpointLimits::default() };
     // `"s"` and `[1]`

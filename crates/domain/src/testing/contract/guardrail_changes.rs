@@ -10,12 +10,12 @@ use crate::api_key::GrantScope;
 use crate::audit::{Actor, AuditDraft, AuditEntry};
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::guardrail::{
-    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, FilterAction, Guardrail, GuardrailName,
-    GuardrailRules,
+    BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailName, GuardrailRules,
 };
 use crate::ids::GuardrailId;
 use crate::json::Json;
 use crate::money::Usd;
+use crate::usage::FilterAction;
 
 fn by(name: &str, subject: &str) -> AuditDraft {
     let actor = Actor { name: name.to_owned(), source: Some("203.0.113.7".to_owned()) };

@@ -8,13 +8,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::super::{SequentialIds, join_all};
 use super::Stores;
 use super::destinations::{destination, destination_id};
-use super::samples::{add_workspace, audit};
+use super::samples::{add_workspace, audit, fold_charge};
 use super::usage::record;
 use crate::audit::{Actor, AuditEntry};
-use crate::budget::Settlement;
+use crate::budget::UsageCharge;
 use crate::ids::OutboxId;
 use crate::json::Json;
-use crate::observability::{DueMessage, OutboxMessage, Revival};
+use crate::observability::{DueMessage, Revival};
+use crate::usage::OutboxMessage;
 
 suite! {
     /// Every case of the port's contract. What is taken is asked for at moments of the suite's own, all of them long after
@@ -55,7 +56,7 @@ fn message(number: u64, destination: u64) -> OutboxMessage {
 pub(super) async fn put(stores: &Stores, messages: &[(u64, u64)]) {
     let first = messages.first().map_or(0, |(number, _)| *number);
     let messages = messages.iter().map(|(number, destination)| message(*number, *destination)).collect();
-    stores.ledger.settle(Settlement { record: record(first, 1), messages }).await.unwrap();
+    fold_charge(stores, UsageCharge { record: record(first, 1), messages }).await.unwrap();
 }
 
 async fn take(stores: &Stores, destination: u64, now: DateTime<Utc>) -> Vec<DueMessage> {

@@ -1,14 +1,19 @@
 //! Records to store.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::{FixedSecrets, SequentialIds};
 use super::Stores;
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
-use crate::budget::{ResetInterval, SpendLimit, WorkspaceBudgets};
+use crate::budget::{
+    BudgetStoreError, FoldEntry, FoldRequest, ResetInterval, SpendLimit, UsageCharge, WorkspaceBudgets,
+};
+use crate::error::StoreError;
 use crate::guardrail::{Guardrail, GuardrailName, GuardrailRules};
-use crate::ids::{DocumentId, GuardrailId, WorkspaceId};
+use crate::ids::{DocumentId, GuardrailId, ProcessId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
@@ -94,6 +99,19 @@ pub(super) fn guardrail(number: u64, workspace: u64) -> Guardrail {
 pub(super) fn audit() -> AuditDraft {
     let details = Json::object([("after", "{}")]);
     AuditDraft::done(&Actor::system(), "test.change", "subject", details)
+}
+
+/// Folds a charge, as the only one of a process of its own.
+pub(super) async fn fold_charge(stores: &Stores, charge: UsageCharge) -> Result<(), StoreError> {
+    static PROCESSES: AtomicU64 = AtomicU64::new(1 << 40);
+    let process = ProcessId::from_uuid(SequentialIds::uuid(PROCESSES.fetch_add(1, Ordering::Relaxed)));
+    stores.budget.register(process).await?;
+    let entries = vec![FoldEntry { charge, allowances: Vec::new() }];
+    match stores.budget.fold(&FoldRequest { process, after: 0, up_to: 1, entries }).await {
+        Ok(()) => Ok(()),
+        Err(BudgetStoreError::Store(error)) => Err(error),
+        Err(other) => panic!("{other}"),
+    }
 }
 
 pub(super) async fn add_workspace(stores: &Stores, number: u64) {

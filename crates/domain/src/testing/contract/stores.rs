@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::{FixedClock, MemoryBlobStore, MemoryStore};
 use crate::api_key::{ApiKeyRepository, KeyGrants};
 use crate::audit::AuditLog;
-use crate::budget::Ledger;
+use crate::budget::{BudgetStore, Ledger, LedgerReports};
 use crate::change_feed::ChangeFeed;
 use crate::container::BlobStore;
 use crate::file::DocumentRepository;
@@ -40,6 +40,10 @@ pub struct Stores {
     pub usage: Arc<dyn UsageRepository>,
     /// Money and usage, as they are written.
     pub ledger: Arc<dyn Ledger>,
+    /// Allowances, and the charges that are folded.
+    pub budget: Arc<dyn BudgetStore>,
+    /// Reports of the ledger.
+    pub reports: Arc<dyn LedgerReports>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
     /// Destinations of traces.
@@ -75,6 +79,8 @@ impl Stores {
             + ChangeFeed
             + UsageRepository
             + Ledger
+            + BudgetStore
+            + LedgerReports
             + AuditLog
             + DestinationRepository
             + Outbox
@@ -92,6 +98,8 @@ impl Stores {
             changes: Arc::new(store.clone()),
             usage: Arc::new(store.clone()),
             ledger: Arc::new(store.clone()),
+            budget: Arc::new(store.clone()),
+            reports: Arc::new(store.clone()),
             audit: Arc::new(store.clone()),
             destinations: Arc::new(store.clone()),
             outbox: Arc::new(store.clone()),

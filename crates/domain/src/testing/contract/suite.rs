@@ -60,7 +60,8 @@ macro_rules! store_contracts {
         $crate::usage_repository_contract!($(#[$test])+ $make);
         $crate::destination_repository_contract!($(#[$test])+ $make);
         $crate::outbox_contract!($(#[$test])+ $make);
-        $crate::ledger_contract!($(#[$test])+ $make);
-        $crate::ledger_audit_contract!($(#[$test])+ $make);
+        $crate::budget_store_contract!($(#[$test])+ $make);
+        $crate::ledger_reports_contract!($(#[$test])+ $make);
+        $crate::ledger_reports_audit_contract!($(#[$test])+ $make);
     };
 }

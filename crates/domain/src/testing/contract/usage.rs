@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use super::super::{SequentialIds, join_all};
 use super::Stores;
-use super::samples::{add_key, add_workspace, at, guardrail_id, hash, inference_key, workspace_id};
-use crate::budget::Settlement;
+use super::samples::{add_key, add_workspace, at, fold_charge, guardrail_id, hash, inference_key, workspace_id};
+use crate::budget::UsageCharge;
 use crate::error::StoreError;
-use crate::guardrail::FilterAction;
-use crate::guardrail::filter::Finding;
 use crate::ids::{DecisionId, RequestId};
 use crate::json::Json;
 use crate::money::{Price, Usd};
-use crate::routing::TokenPrices;
+use crate::pricing::TokenPrices;
+use crate::usage::FilterAction;
+use crate::usage::Finding;
 use crate::usage::{AttemptRecord, TokenSource, UsageFilter, UsageOutcome, UsageRecord, UsageShare};
 
 suite! {
@@ -29,7 +29,7 @@ suite! {
 }
 
 async fn settle(stores: &Stores, record: UsageRecord) -> Result<(), StoreError> {
-    stores.ledger.settle(Settlement { record, messages: Vec::new() }).await
+    fold_charge(stores, UsageCharge { record, messages: Vec::new() }).await
 }
 
 async fn furnish(stores: &Stores) {

@@ -77,6 +77,7 @@ fn config(folder: &Path) -> anyhow::Result<Config> {
     let path = database.to_str().context("the temporary folder's name is not UTF-8")?;
     config.storage.url = format!("sqlite://{}", path.replace('%', "%25").replace('?', "%3F"));
     config.storage.file = database;
+    config.journal.path = folder.join("journal");
     config.blobs.root = folder.join("blobs");
     Ok(config)
 }
@@ -128,7 +129,7 @@ async fn perform(
 
 /// The record, as `usage show` finds it.
 async fn usage(stores: &Stores, id: &str) -> anyhow::Result<Box<RawValue>> {
-    let found = stores.usage.find(&id.parse()?).await?;
+    let found = stores.find_record().execute(&id.parse()?).await?;
     let record = found.with_context(|| format!("there is no usage record {id}"))?;
     Ok(RawValue::from_string(serde_json::to_string(&UsageView::from(&record))?)?)
 }

@@ -2,21 +2,18 @@
 
 use std::process::ExitCode;
 
-use domain::budget::{Discrepancy, LedgerAudit};
+use domain::budget::{Discrepancy, LedgerAudit, LedgerReports as _};
 use serde::Serialize;
-use tokio_util::task::TaskTracker;
 
 use crate::commands::Context;
 use crate::output::table;
 use crate::view::UsdNumber;
-use crate::wiring::Schema;
-use crate::wiring::Stores;
 
 /// Compares every counter with the ledger and every charge with its tokens and prices; fails where anything does not add
 /// up. Reads one state of the database, beside a running server too.
 pub async fn audit(context: &Context) -> anyhow::Result<ExitCode> {
-    let stores = Stores::open(&context.config, Schema::UpToDate).await?;
-    let found = stores.ledger(&TaskTracker::new()).audit().await?;
+    let stores = context.settled_stores().await?;
+    let found = stores.reports().audit().await?;
     let report = Report::of(&found);
     context.output.show(&report, || report.text())?;
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -77,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_adds_up_is_one_line_and_what_does_not_is_named_to_the_digit() {
-        let sound = LedgerAudit { records: 3, counters: 8, reservations: 1, discrepancies: Vec::new() };
+        let sound = LedgerAudit { records: 3, counters: 8, reservations: 1, ..LedgerAudit::default() };
         let report = Report::of(&sound);
         assert!(report.ok);
         assert_eq!(report.text(), "everything adds up: 3 records, 8 counters, 1 open reservations\n");

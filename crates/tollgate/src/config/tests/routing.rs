@@ -11,10 +11,7 @@ fn options_are_off_until_they_are_set() {
     let expected = ModelConfig { model: "a/b".parse().unwrap(), options: ModelOptions::default() };
     assert_eq!(config.models, [expected]);
     assert_eq!(config.unknown_usage, UnknownUsage::Bound);
-    assert_eq!(
-        config.money,
-        MoneyConfig { token_factor: TokenFactor::ONE, unpriced: Unpriced::Refuse, reservation_lease: None }
-    );
+    assert_eq!(config.money, MoneyConfig { token_factor: TokenFactor::ONE, unpriced: Unpriced::Refuse });
     assert_eq!(config.limits.budget_wait, Duration::from_millis(250));
     assert_eq!(config.routing, RoutingConfig { seed: None, max_parts_in_flight: 4 });
 }
@@ -47,14 +44,9 @@ fn bounds_of_money_are_read() {
     );
     let config = config.unwrap();
     let cap = Unpriced::Cap("0.00001".parse().unwrap());
-    assert_eq!(
-        config.money,
-        MoneyConfig { token_factor: "1.25".parse().unwrap(), unpriced: cap, reservation_lease: None }
-    );
+    assert_eq!(config.money, MoneyConfig { token_factor: "1.25".parse().unwrap(), unpriced: cap });
     assert_eq!(config.limits.budget_wait, Duration::ZERO);
     assert_eq!(read("[money]\nunpriced = \"free\"\n").unwrap().money.unpriced, Unpriced::Free);
-    let lease = read("[limits]\nrequest_timeout_ms = 5\n[money]\nreservation_lease_ms = 6\n").unwrap();
-    assert_eq!(lease.money.reservation_lease, Some(Duration::from_millis(6)));
 }
 
 #[test]
@@ -71,11 +63,6 @@ fn faults_of_options_are_told_with_their_place() {
         ("[models]\nmodel = \"a/b\"\n", "models must be [[models]] tables"),
         ("[money]\nunknown = \"half\"\n", "money.unknown must be bound or free"),
         ("[money]\ntoken_factor = \"0.9\"\n", "money.token_factor must be a decimal number from 1 to 1000"),
-        (
-            "[money]\nreservation_lease_ms = 60000\n",
-            "money.reservation_lease_ms must be more than limits.request_timeout_ms",
-        ),
-        ("[money]\nreservation_lease_ms = 0\n", "money.reservation_lease_ms must be"),
         ("[money]\nunpriced = \"no\"\n", "money.unpriced must be refuse, free or cap"),
         ("[money]\nunpriced = \"cap\"\n", "money.unpriced needs cap_price beside it"),
         ("[money]\ncap_price = \"1\"\n", "money.cap_price needs unpriced = \"cap\" beside it"),

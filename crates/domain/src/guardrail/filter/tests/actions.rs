@@ -4,7 +4,7 @@ use super::*;
 use FilterAction::{Block, Flag, Redact};
 
 fn findings(filters: &CompiledFilters, state: &str) -> Vec<(String, FilterAction, String, u32)> {
-    let filtered = filters.apply(&inquiry(state, ASKED)).unwrap();
+    let filtered = filters.apply(&provider_input(state, ASKED)).unwrap();
     filtered.findings.into_iter().map(|found| (found.label, found.action, found.path, found.count)).collect()
 }
 
@@ -45,7 +45,7 @@ fn a_name_that_matched_is_told_by_its_place() {
 #[test]
 fn state_comes_before_questions() {
     let filters = all(Block);
-    let blocked = |state: &str, questions: &str| filters.apply(&inquiry(state, questions)).unwrap_err().path;
+    let blocked = |state: &str, questions: &str| filters.apply(&provider_input(state, questions)).unwrap_err().path;
     let question = r#"{"tone":{"type":"noul","criteria":{"true":"x@example.com"}}}"#;
     assert_eq!(blocked(r#""y@example.com""#, question), "state");
     assert_eq!(blocked(r#""clean""#, question), "questions.tone.criteria.true");
@@ -57,20 +57,20 @@ fn what_is_flagged_stays_and_is_counted() {
     let state = r#"{"a":"1 and 2","b":["x@example.com",3]}"#;
     assert_eq!(sent(&filters, state).unwrap(), state);
     assert_eq!(findings(&filters, state), [told("Digits", Flag, "state.a", 3), told("EMAIL", Flag, "state.b[0]", 1)]);
-    assert_eq!(filters.apply(&inquiry(state, ASKED)).unwrap().findings[0].guardrail_id, id(1));
+    assert_eq!(filters.apply(&provider_input(state, ASKED)).unwrap().findings[0].guardrail_id, id(1));
 }
 
 #[test]
 fn what_is_clean_is_the_same_inquiry() {
-    let clean = inquiry(r#"{"a":"nothing here"}"#, ASKED);
+    let clean = provider_input(r#"{"a":"nothing here"}"#, ASKED);
     for action in FilterAction::ALL {
         let filtered = all(action).apply(&clean).unwrap();
-        assert!(Arc::ptr_eq(&clean, &filtered.inquiry));
+        assert!(Arc::ptr_eq(&clean, &filtered.provider_input));
         assert!(filtered.aliases.is_empty() && filtered.findings.is_empty());
     }
     let none = CompiledFilters::compile(std::iter::empty()).unwrap();
     assert!(none.is_empty());
-    assert!(Arc::ptr_eq(&clean, &none.apply(&clean).unwrap().inquiry));
+    assert!(Arc::ptr_eq(&clean, &none.apply(&clean).unwrap().provider_input));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn filters_of_several_guardrails_unite() {
     let blocked = |state: &str| sent(&filters, state).unwrap_err();
     assert_eq!((blocked(r#""x@example.com""#).guardrail_id, blocked(r#""123-45-6789""#).guardrail_id), (id(2), id(1)));
     assert_eq!(sent(&filters, r#""aa zebr zebra""#).unwrap(), r#""aa zebr [Z]""#);
-    let found = filters.apply(&inquiry(r#""aa zebr zebra""#, ASKED)).unwrap().findings;
+    let found = filters.apply(&provider_input(r#""aa zebr zebra""#, ASKED)).unwrap().findings;
     assert_eq!((found[0].guardrail_id, found[1].guardrail_id), (id(1), id(2)));
     // The last letter of the other word is in a redaction already.
     assert_eq!((found[0].count, found[1].count), (1, 1));

@@ -1,12 +1,12 @@
 //! Images, texts and other media beside or inside the state.
 
 use super::*;
-use crate::decision::{Asset, Attachments, StateForm};
+use crate::question::{Asset, Attachments, StateForm};
 use FilterAction::{Block, Flag, Redact};
 use rstest::rstest;
 
-fn with(attachments: Attachments, state: &str, form: StateForm) -> Arc<Inquiry> {
-    let mut asked = Inquiry::clone(&inquiry(state, ASKED));
+fn with(attachments: Attachments, state: &str, form: StateForm) -> Arc<ProviderInput> {
+    let mut asked = ProviderInput::clone(&provider_input(state, ASKED));
     (asked.attachments, asked.state_form) = (attachments, form);
     Arc::new(asked)
 }
@@ -20,7 +20,7 @@ fn asset(name: &str, entry: &str, data: &str, media_type: Option<&str>) -> Asset
     }
 }
 
-fn assets(assets: Vec<Asset>) -> Arc<Inquiry> {
+fn assets(assets: Vec<Asset>) -> Arc<ProviderInput> {
     with(Attachments::Assets(assets), "\"s\"", StateForm::Plain)
 }
 
@@ -28,7 +28,7 @@ const GEMINI: &str = r#"[{"type":"text","text":"look"},{"type":"image","data":"e
 const OPENAI: &str =
     r#"[{"role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"x"}]}]"#;
 
-fn unreadable() -> [(Arc<Inquiry>, &'static str); 7] {
+fn unreadable() -> [(Arc<ProviderInput>, &'static str); 7] {
     let images = Attachments::Images(Json::parse(r#"["data:image/png;base64,eA=="]"#).unwrap());
     [
         (with(images, "\"s\"", StateForm::Plain), "images"),
@@ -45,8 +45,8 @@ fn unreadable() -> [(Arc<Inquiry>, &'static str); 7] {
 fn a_medium_that_no_filter_can_read_is_blocked_where_something_would_be_kept_back() {
     for action in [Block, Redact] {
         let filters = super::filters(&[(BuiltinFilter::Ssn, Flag), (BuiltinFilter::Email, action)], &[]);
-        for (inquiry, path) in unreadable() {
-            let blocked = filters.apply(&inquiry).unwrap_err();
+        for (provider_input, path) in unreadable() {
+            let blocked = filters.apply(&provider_input).unwrap_err();
             let expected =
                 Blocked { guardrail_id: id(1), label: UNREADABLE_ATTACHMENT.to_owned(), path: path.to_owned() };
             assert_eq!(blocked, expected);
@@ -56,9 +56,9 @@ fn a_medium_that_no_filter_can_read_is_blocked_where_something_would_be_kept_bac
 
 #[test]
 fn it_is_noted_where_filters_only_flag() {
-    for (inquiry, path) in unreadable() {
-        let filtered = filters(&[(BuiltinFilter::Ssn, Flag)], &[]).apply(&inquiry).unwrap();
-        assert!(Arc::ptr_eq(&inquiry, &filtered.inquiry));
+    for (provider_input, path) in unreadable() {
+        let filtered = filters(&[(BuiltinFilter::Ssn, Flag)], &[]).apply(&provider_input).unwrap();
+        assert!(Arc::ptr_eq(&provider_input, &filtered.provider_input));
         let [finding] = &filtered.findings[..] else { panic!("{:?}", filtered.findings) };
         assert_eq!((finding.label.as_str(), finding.path.as_str()), (UNREADABLE_ATTACHMENT, path));
         assert_eq!((finding.action, finding.count, finding.guardrail_id), (Flag, 1, id(1)));
@@ -68,8 +68,8 @@ fn it_is_noted_where_filters_only_flag() {
 #[test]
 fn without_filters_media_pass() {
     let none = CompiledFilters::compile(std::iter::empty()).unwrap();
-    for (inquiry, _) in unreadable() {
-        assert!(Arc::ptr_eq(&inquiry, &none.apply(&inquiry).unwrap().inquiry));
+    for (provider_input, _) in unreadable() {
+        assert!(Arc::ptr_eq(&provider_input, &none.apply(&provider_input).unwrap().provider_input));
     }
 }
 
@@ -97,7 +97,7 @@ fn what_comes_first_is_told() {
 fn texts_are_looked_through_and_redacted(#[case] media_type: &str, #[case] data: &str, #[case] expected: &str) {
     let asked = assets(vec![asset("doc", r#"{"part":"p","note":"x@example.com"}"#, data, Some(media_type))]);
     let filtered = all(Redact).apply(&asked).unwrap();
-    let Attachments::Assets(sent) = &filtered.inquiry.attachments else { panic!("no assets") };
+    let Attachments::Assets(sent) = &filtered.provider_input.attachments else { panic!("no assets") };
     assert_eq!(std::str::from_utf8(&sent[0].data).unwrap(), expected);
     assert_eq!(sent[0].entry.text(), r#"{"part":"p","note":"[EMAIL]"}"#);
     assert_eq!((sent[0].name.as_str(), sent[0].media_type.as_deref()), ("doc", Some(media_type)));
@@ -110,7 +110,7 @@ fn texts_in_an_entry_are_looked_through_and_redacted() {
     // "mail x@example.com", and the same with its placeholder.
     let entry = r#"{"media_type":"text/plain","data":"bWFpbCB4QGV4YW1wbGUuY29t","note":"x@example.com"}"#;
     let filtered = all(Redact).apply(&assets(vec![asset("doc", entry, "", None)])).unwrap();
-    let Attachments::Assets(sent) = &filtered.inquiry.attachments else { panic!("no assets") };
+    let Attachments::Assets(sent) = &filtered.provider_input.attachments else { panic!("no assets") };
     let expected = r#"{"media_type":"text/plain","data":"bWFpbCBbRU1BSUxd","note":"[EMAIL]"}"#;
     assert_eq!(sent[0].entry.text(), expected);
 }
@@ -136,8 +136,8 @@ fn the_name_of_an_asset_cannot_be_redacted() {
 fn items_and_parts_of_text_are_redacted_like_any_state() {
     let state = r#"[{"type":"text","text":"x@example.com"}]"#;
     let filtered = all(Redact).apply(&with(Attachments::None, state, StateForm::GeminiParts)).unwrap();
-    assert_eq!(filtered.inquiry.state.as_ref().unwrap().text(), r#"[{"type":"text","text":"[EMAIL]"}]"#);
-    assert_eq!(filtered.inquiry.state_form, StateForm::GeminiParts);
+    assert_eq!(filtered.provider_input.state.as_ref().unwrap().text(), r#"[{"type":"text","text":"[EMAIL]"}]"#);
+    assert_eq!(filtered.provider_input.state_form, StateForm::GeminiParts);
 }
 
 #[rstest]
@@ -205,9 +205,9 @@ fn asset_is_readable_when_the_rest_of_it_is_a_description(#[case] entry: &str, #
 #[case::escaped_type(r#"["look",{"t\u0079pe":"imag\u0065_url","image_url":{"url":"x"}}]"#, "state[1]")]
 #[case::nested_url(r#"[{"a":{"url":"data:image/png;base64,eA=="}}]"#, "state[0].a.url")]
 fn medium_in_plain_state_is_unreadable(#[case] state: &str, #[case] path: &str) {
-    let blocked = all(Redact).apply(&inquiry(state, ASKED)).unwrap_err();
+    let blocked = all(Redact).apply(&provider_input(state, ASKED)).unwrap_err();
     assert_eq!((blocked.label.as_str(), blocked.path.as_str()), (UNREADABLE_ATTACHMENT, path));
-    let flagged = all(Flag).apply(&inquiry(state, ASKED)).unwrap().findings;
+    let flagged = all(Flag).apply(&provider_input(state, ASKED)).unwrap().findings;
     assert_eq!(flagged[0].label, UNREADABLE_ATTACHMENT);
 }
 
@@ -217,7 +217,7 @@ fn medium_in_plain_state_is_unreadable(#[case] state: &str, #[case] path: &str) 
 #[case(r#""data: one, two and three""#)]
 #[case(r#"{"html":"<img src='data:image/png;base64,eA=='>"}"#)]
 fn plain_state_is_readable_when_it_only_mentions_media(#[case] state: &str) {
-    assert!(all(Block).apply(&inquiry(state, ASKED)).is_ok());
+    assert!(all(Block).apply(&provider_input(state, ASKED)).is_ok());
 }
 
 #[rstest]
@@ -261,6 +261,6 @@ fn conversation_of_text_is_readable() {
 fn unreadable_attachment_path_leaves_out_names_that_matched() {
     let filters = filters(&[(BuiltinFilter::Email, Redact)], &[("hunter2", Redact, Some("X"))]);
     let image = r#"{"type":"image_url","image_url":"x"}"#;
-    let blocked = filters.apply(&inquiry(&format!(r#"{{"a":{{"hunter2":[{image}]}}}}"#), ASKED)).unwrap_err();
+    let blocked = filters.apply(&provider_input(&format!(r#"{{"a":{{"hunter2":[{image}]}}}}"#), ASKED)).unwrap_err();
     assert_eq!((blocked.label.as_str(), blocked.path.as_str()), (UNREADABLE_ATTACHMENT, "state.a.(key 1)[0]"));
 }

@@ -1,8 +1,8 @@
 //! A scan that nobody waits for ends soon. Work is counted in checks of the flag, not in time.
 
 use super::*;
-use crate::decision::RequestLabels;
 use crate::system::{CancelFlag, Cancelled};
+use crate::usage::RequestLabels;
 use FilterAction::{Block, Flag, Redact};
 
 /// Checks after which a cancelled scan may still be at work: those of one value under all filters, and of the scans
@@ -16,22 +16,22 @@ fn under_64_patterns(action: FilterAction) -> CompiledFilters {
 }
 
 /// Scans until the flag is cancelled after that many checks; returns all checks made.
-fn checks(filters: &CompiledFilters, inquiry: &Arc<Inquiry>, passed: usize) -> (bool, usize) {
+fn checks(filters: &CompiledFilters, provider_input: &Arc<ProviderInput>, passed: usize) -> (bool, usize) {
     let flag = CancelFlag::after_checks(passed);
-    let is_cancelled = matches!(filters.apply_until(inquiry, &flag), Err(Cancelled));
+    let is_cancelled = matches!(filters.apply_until(provider_input, &flag), Err(Cancelled));
     (is_cancelled, flag.checks())
 }
 
 #[test]
 fn cancelled_scan_ends_early_among_many_values() {
     let values = vec!["\"plain text with needle7 and eve@example.com\""; 2_000].join(",");
-    let inquiry = inquiry(&format!("[{values}]"), ASKED);
+    let provider_input = provider_input(&format!("[{values}]"), ASKED);
     for action in [Flag, Redact] {
         let filters = under_64_patterns(action);
-        let (is_cancelled, whole) = checks(&filters, &inquiry, usize::MAX);
+        let (is_cancelled, whole) = checks(&filters, &provider_input, usize::MAX);
         assert!(!is_cancelled && whole > 10_000, "{whole}");
         for passed in [0, 1, 100, 5_000] {
-            let (is_cancelled, made) = checks(&filters, &inquiry, passed);
+            let (is_cancelled, made) = checks(&filters, &provider_input, passed);
             assert!(is_cancelled && made < passed + AFTERWARDS, "{made} checks, cancelled after {passed}");
         }
     }
@@ -39,24 +39,24 @@ fn cancelled_scan_ends_early_among_many_values() {
 
 #[test]
 fn cancelled_scan_ends_early_within_one_value() {
-    let inquiry = inquiry(&format!("\"{}\"", "needle7 needle9 ".repeat(20_000)), ASKED);
+    let provider_input = provider_input(&format!("\"{}\"", "needle7 needle9 ".repeat(20_000)), ASKED);
     let filters = under_64_patterns(Flag);
-    let (is_cancelled, whole) = checks(&filters, &inquiry, usize::MAX);
+    let (is_cancelled, whole) = checks(&filters, &provider_input, usize::MAX);
     assert!(!is_cancelled && whole > 40_000, "each match is a check: {whole}");
-    let (is_cancelled, made) = checks(&filters, &inquiry, 500);
+    let (is_cancelled, made) = checks(&filters, &provider_input, 500);
     // The patterns that match are left one after the other.
     assert!(is_cancelled && made < 500 + 64 + AFTERWARDS, "{made}");
 }
 
 #[test]
 fn cancelled_scan_never_passes_as_complete() {
-    let inquiry = inquiry(r#"["clean","eve@example.com"]"#, ASKED);
+    let provider_input = provider_input(r#"["clean","eve@example.com"]"#, ASKED);
     let filters = under_64_patterns(Block);
-    let (_, whole) = checks(&filters, &inquiry, usize::MAX);
+    let (_, whole) = checks(&filters, &provider_input, usize::MAX);
     for passed in 0..whole {
-        assert!(checks(&filters, &inquiry, passed).0, "cancelled after {passed} of {whole} checks");
+        assert!(checks(&filters, &provider_input, passed).0, "cancelled after {passed} of {whole} checks");
     }
-    let blocked = filters.apply_until(&inquiry, &CancelFlag::default()).unwrap().unwrap_err();
+    let blocked = filters.apply_until(&provider_input, &CancelFlag::default()).unwrap().unwrap_err();
     assert_eq!(blocked.path, "state[1]");
 }
 

@@ -44,9 +44,9 @@ fn cases_hold(#[case] slug: BuiltinFilter, #[case] corpus: &str) {
             }
         }
         let json = Json::parse(state).unwrap();
-        let asked = Inquiry::new(inquiry("\"s\"", ASKED).questions.clone(), Some(json));
+        let asked = ProviderInput::new(provider_input("\"s\"", ASKED).questions.clone(), Some(json));
         let flagged = flag.apply(&Arc::new(asked)).unwrap();
-        if flagged.inquiry.state.as_ref().unwrap().text() != state || flagged.findings.is_empty() == is_hit {
+        if flagged.provider_input.state.as_ref().unwrap().text() != state || flagged.findings.is_empty() == is_hit {
             fault("what is flagged is not what is blocked, or is changed");
         }
         if is_hit { hits += 1 } else { misses += 1 }

@@ -1,7 +1,7 @@
 //! Session, user and trace on their way to destinations.
 
 use super::*;
-use crate::decision::RequestLabels;
+use crate::usage::RequestLabels;
 use FilterAction::{Block, Flag, Redact};
 use rstest::rstest;
 

@@ -1,8 +1,8 @@
 //! Names of questions and options that travel under another one, and their way back.
 
 use super::*;
-use crate::decision::{AnswerRules, AnswerValue, Answers, QuestionKind};
 use crate::error::ErrorKind;
+use crate::question::{AnswerRules, AnswerValue, Answers, QuestionKind};
 use crate::routing::ConfidenceSource;
 use FilterAction::Redact;
 
@@ -14,20 +14,20 @@ const QUESTIONS: &str = r#"{
     "e@f.gg":{"type":"score","criteria":["low","high"]},
     "plain":{"type":"noul","instructions":"?"}}"#;
 
-fn filtered(filters: &CompiledFilters, questions: &str) -> (Arc<Inquiry>, Filtered) {
-    let asked = inquiry("\"s\"", questions);
+fn filtered(filters: &CompiledFilters, questions: &str) -> (Arc<ProviderInput>, Filtered) {
+    let asked = provider_input("\"s\"", questions);
     let filtered = filters.apply(&asked).unwrap();
     (asked, filtered)
 }
 
-fn answered(sent: &Inquiry, answers: &str) -> Answers {
+fn answered(sent: &ProviderInput, answers: &str) -> Answers {
     Answers::check(&sent.questions, &Json::parse(answers).unwrap(), RULES).unwrap()
 }
 
 #[test]
 fn typed_questions_and_their_json_agree() {
     let (_, filtered) = filtered(&all(Redact), QUESTIONS);
-    let questions = &filtered.inquiry.questions;
+    let questions = &filtered.provider_input.questions;
     let typed = questions.typed.as_ref().unwrap();
     let names: Vec<&str> = typed.iter().map(|question| question.name.as_str()).collect();
     assert_eq!(names, ["is [EMAIL] spam", "who", "[EMAIL]", "plain"]);
@@ -44,7 +44,7 @@ fn answers_come_back_under_the_names_that_were_asked() {
     let (asked, filtered) = filtered(&all(Redact), QUESTIONS);
     assert!(!filtered.aliases.is_empty());
     let answers = answered(
-        &filtered.inquiry,
+        &filtered.provider_input,
         r#"{"plain":{"type":"noul","noul":0.50},"[EMAIL]":{"type":"score","score":1,"probabilities":{"0":0.0,"1":1.0}},
             "who":{"type":"choice","choice":"[EMAIL] 2","note":"[EMAIL]","probabilities":{"nobody":0.1,"[EMAIL] 2":0.70,"[EMAIL]":0.2}},
             "is [EMAIL] spam":{"type":"noul","noul":1}}"#,
@@ -66,8 +66,8 @@ fn answers_come_back_under_the_names_that_were_asked() {
 #[test]
 fn refusals_and_missing_answers_come_back_by_name() {
     let (asked, filtered) = filtered(&all(Redact), QUESTIONS);
-    let sent = filtered.inquiry.questions.typed.as_ref().unwrap();
-    let part = filtered.inquiry.with_questions(vec![sent[1].clone()]);
+    let sent = filtered.provider_input.questions.typed.as_ref().unwrap();
+    let part = filtered.provider_input.with_questions(vec![sent[1].clone()]);
     let refused = answered(&part, r#"{"who":{"type":"refusal"}}"#);
     let merged = Answers::merge(sent, vec![refused], ErrorKind::TimedOut);
     let restored = filtered.aliases.restore(merged, &asked);
@@ -85,13 +85,13 @@ fn booleans_among_options_stay_booleans() {
     (options[0].boolean, options[1].boolean) = (Some(true), Some(false));
     let filters = super::filters(&[(BuiltinFilter::Email, Redact)], &[("true", Redact, Some("X"))]);
     let filtered = filters.apply(&asked).unwrap();
-    let QuestionKind::Choice { options } = &filtered.inquiry.questions.typed.as_ref().unwrap()[0].kind else {
+    let QuestionKind::Choice { options } = &filtered.provider_input.questions.typed.as_ref().unwrap()[0].kind else {
         panic!("no choice")
     };
     let shown: Vec<(&str, Option<bool>)> =
         options.iter().map(|option| (option.name.as_str(), option.boolean)).collect();
     assert_eq!(shown, [("[X]", Some(true)), ("false", Some(false)), ("[EMAIL]", None)]);
-    let answers = answered(&filtered.inquiry, r#"{"q":{"type":"choice","choice":"[X]"}}"#);
+    let answers = answered(&filtered.provider_input, r#"{"q":{"type":"choice","choice":"[X]"}}"#);
     let restored = filtered.aliases.restore(answers, &asked);
     assert_eq!(restored.json().text(), r#"{"q":{"type":"choice","choice":"true"}}"#);
 }
@@ -99,7 +99,8 @@ fn booleans_among_options_stay_booleans() {
 #[test]
 fn opaque_questions_get_their_names_back() {
     let (asked, filtered) = filtered(&all(Redact), r#"{"a@b.cc":{"ask":"?"},"c@d.ee":1,"plain":2}"#);
-    let answers = answered(&filtered.inquiry, r#"{"plain":0,"[EMAIL] 2":{"[EMAIL]":1.0},"[EMAIL]":"x","other":null}"#);
+    let answers =
+        answered(&filtered.provider_input, r#"{"plain":0,"[EMAIL] 2":{"[EMAIL]":1.0},"[EMAIL]":"x","other":null}"#);
     let restored = filtered.aliases.restore(answers, &asked);
     assert_eq!(restored.json().text(), r#"{"plain":0,"c@d.ee":{"[EMAIL]":1.0},"a@b.cc":"x","other":null}"#);
 }
@@ -109,7 +110,7 @@ fn answers_without_aliases_are_not_touched() {
     let (asked, filtered) = filtered(&all(Redact), r#"{"q":{"type":"noul","instructions":"is a@b.cc spam?"}}"#);
     assert!(filtered.aliases.is_empty());
     let as_it_came = r#"{ "q" : {"type":"noul","noul":0.10} }"#;
-    let restored = filtered.aliases.restore(answered(&filtered.inquiry, as_it_came), &asked);
+    let restored = filtered.aliases.restore(answered(&filtered.provider_input, as_it_came), &asked);
     assert_eq!(restored.json().text(), as_it_came);
 }
 

@@ -1,7 +1,7 @@
 //! What holds of every text.
 
 use super::*;
-use crate::decision::{AnswerRules, Answers, QuestionKind};
+use crate::question::{AnswerRules, Answers, QuestionKind};
 use crate::routing::ConfidenceSource;
 use FilterAction::Redact;
 use proptest::prelude::*;
@@ -173,9 +173,9 @@ proptest! {
         let question = format!(r#"{{"type":"choice","criteria":{}}}"#, criteria.text());
         let names: Vec<String> = names.into_iter().collect();
         let questions = Json::object(names.iter().map(|name| (name.as_str(), question.as_str())));
-        let asked = inquiry("\"s\"", questions.text());
+        let asked = provider_input("\"s\"", questions.text());
         let filtered = filters.apply(&asked).unwrap();
-        let sent = filtered.inquiry.questions.typed.as_ref().unwrap();
+        let sent = filtered.provider_input.questions.typed.as_ref().unwrap();
         let answers: Vec<(&str, String)> = sent.iter().map(|question| {
             let QuestionKind::Choice { options } = &question.kind else { panic!("no choice") };
             let last = Json::string(&options[options.len() - 1].name);
@@ -183,7 +183,7 @@ proptest! {
         }).collect();
         let answers = Json::object(answers.iter().map(|(name, answer)| (*name, answer.as_str())));
         let rules = AnswerRules { decimals: 2, confidence: ConfidenceSource::SystemOne };
-        let checked = Answers::check(&filtered.inquiry.questions, &answers, rules).unwrap();
+        let checked = Answers::check(&filtered.provider_input.questions, &answers, rules).unwrap();
         let restored = filtered.aliases.restore(checked, &asked);
         let wanted = Json::string(&options[options.len() - 1]);
         let wanted = format!(r#"{{"type":"choice","choice":{}}}"#, wanted.text());

@@ -6,7 +6,7 @@ use super::furniture::{
     LEASE, attempt, audited, claim, furnish, id, limit_key, payer, payer_under, record, reserve, spend, standing, usd,
     used, utc,
 };
-use crate::budget::{BudgetScope, Overspent, Payer, ResetInterval, Settlement, StandingLimit};
+use crate::budget::{BudgetScope, LimitExceeded, LimitStatus, Payer, ResetInterval, UsageCharge};
 use crate::error::StoreError;
 use crate::testing::join_all;
 
@@ -18,7 +18,7 @@ pub(super) async fn what_fits_is_reserved_and_no_more(stores: &Stores) {
     assert_eq!(made.at, utc("2026-07-15T12:00:00Z"));
     reserve(stores, 2, &payer(1), 40).await.unwrap();
     let refused = reserve(stores, 3, &payer(1), 1).await.unwrap_err();
-    let expected = Overspent {
+    let expected = LimitExceeded {
         scope: BudgetScope::Key,
         guardrail_id: None,
         is_credit: false,
@@ -28,6 +28,7 @@ pub(super) async fn what_fits_is_reserved_and_no_more(stores: &Stores) {
         reserved: usd(100),
         wanted: usd(1),
         resets_at: None,
+        is_uncertain: false,
     };
     assert_eq!(refused, expected);
     assert!(refused.waits_for_others());
@@ -92,7 +93,7 @@ pub(super) async fn a_job_at_fault_fails_alone(stores: &Stores) {
     let extending = stores.ledger.extend(&missing, usd(1), &[]);
     let settling = stores
         .ledger
-        .settle(Settlement { record: record(51, payer(1), 3, utc("2026-07-15T12:00:00Z")), messages: Vec::new() });
+        .settle(UsageCharge { record: record(51, payer(1), 3, utc("2026-07-15T12:00:00Z")), messages: Vec::new() });
     let (reserved, (extended, settled)) =
         futures_util::future::join(reserving, futures_util::future::join(extending, settling)).await;
     for (number, result) in (1..).zip(reserved) {
@@ -114,7 +115,7 @@ pub(super) async fn what_leaves_the_range_of_money_fails_alone(stores: &Stores) 
     let now = utc("2026-07-15T12:00:00Z");
     let records = (2..=9).map(|number| {
         let record = record(number, payer(if number == 5 { 1 } else { 2 }), 11, now);
-        stores.ledger.settle(Settlement { record, messages: Vec::new() })
+        stores.ledger.settle(UsageCharge { record, messages: Vec::new() })
     });
     for (number, result) in (2..).zip(join_all(records).await) {
         assert_eq!(matches!(result, Err(StoreError::Corrupt(_))), number == 5, "{number}: {result:?}");
@@ -124,9 +125,10 @@ pub(super) async fn what_leaves_the_range_of_money_fails_alone(stores: &Stores) 
     spend(stores, 5, &payer(1), 10).await;
 
     let below = |pico| crate::usage::UsageRecord { cost: usd(pico), ..record(10, payer(2), 0, now) };
-    let settled = stores.ledger.settle(Settlement { record: below(-1), messages: Vec::new() }).await;
+    let settled = stores.ledger.settle(UsageCharge { record: below(-1), messages: Vec::new() }).await;
     assert!(matches!(settled, Err(StoreError::Corrupt(_))), "nothing is paid out");
-    let reserved = stores.ledger.reserve(crate::budget::Claim { amount: usd(-1), ..claim(11, payer(2), 0) }).await;
+    let reserved =
+        stores.ledger.reserve(crate::budget::HoldRequest { amount: usd(-1), ..claim(11, payer(2), 0) }).await;
     assert!(matches!(reserved, Err(StoreError::Corrupt(_))));
     reserve(stores, 12, &payer(2), 1).await.unwrap();
     let extended = stores.ledger.extend(&id(12), usd(-1), &[]).await;
@@ -141,7 +143,7 @@ pub(super) async fn what_is_standing_is_told(stores: &Stores) {
     limit_key(stores, 1, Some((100, Some(ResetInterval::Weekly)))).await;
     spend(stores, 1, &payer(1), 30).await;
     reserve(stores, 2, &payer(1), 20).await.unwrap();
-    let expected = StandingLimit {
+    let expected = LimitStatus {
         scope: BudgetScope::Key,
         guardrail_id: None,
         is_credit: false,

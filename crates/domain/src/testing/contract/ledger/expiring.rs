@@ -8,8 +8,8 @@ use super::furniture::{
     LEASE, adds_up, attempt, audited, claim, furnish, id, limit_key, payer, payer_under, record, reserve, settle, usd,
     used, utc,
 };
-use crate::budget::{Claim, ExpiryReport};
-use crate::decision::UnknownUsage::{Bound, Free};
+use crate::budget::{ExpiryReport, HoldRequest};
+use crate::usage::UnknownUsage::{Bound, Free};
 use crate::usage::{TokenSource, UsageOutcome, UsageRecord, UsageShare};
 
 fn charged(charged: u64) -> ExpiryReport {
@@ -51,7 +51,7 @@ pub(super) async fn a_lease_that_is_over_is_given_back(stores: &Stores) {
     reserve(stores, 1, &payer(1), 70).await.unwrap();
     stores.clock.advance(LEASE);
     assert_eq!(stores.ledger.expire(Free, 100).await.unwrap(), released(1), "the operator bears it");
-    let nothing_sent = Claim { attempts: Arc::default(), ..claim(2, payer(1), 70) };
+    let nothing_sent = HoldRequest { attempts: Arc::default(), ..claim(2, payer(1), 70) };
     stores.ledger.reserve(nothing_sent).await.unwrap().unwrap();
     stores.clock.advance(LEASE);
     assert_eq!(expire(stores).await, released(1), "it claimed for no attempt");

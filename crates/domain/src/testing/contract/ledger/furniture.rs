@@ -9,31 +9,31 @@ use super::super::Stores;
 use super::super::samples::{add_key, add_workspace, audit, guardrail_id, hash, inference_key, workspace_id};
 use crate::api_key::ApiKey;
 use crate::budget::{
-    Claim, LedgerAudit, Overspent, Payer, Reservation, ResetInterval, Settlement, SpendLimit, StandingLimit,
+    Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer, ResetInterval, SpendLimit, UsageCharge,
     WorkspaceBudgets,
 };
 use crate::ids::{DecisionId, RequestId};
 use crate::money::{Price, Usd};
-use crate::routing::TokenPrices;
+use crate::pricing::TokenPrices;
 use crate::testing::SequentialIds;
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 
-pub(super) const LEASE: Duration = Duration::from_mins(2);
+pub(in super::super) const LEASE: Duration = Duration::from_mins(2);
 
-pub(super) fn usd(pico: i64) -> Usd {
+pub(in super::super) fn usd(pico: i64) -> Usd {
     Usd::from_pico(pico)
 }
 
-pub(super) fn utc(text: &str) -> DateTime<Utc> {
+pub(in super::super) fn utc(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-pub(super) fn id(number: u64) -> DecisionId {
+pub(in super::super) fn id(number: u64) -> DecisionId {
     DecisionId::from_uuid(SequentialIds::uuid(number))
 }
 
 /// Workspaces 1 and 2 with keys 1 and 2, which have no limit; it is noon on a Wednesday.
-pub(super) async fn furnish(stores: &Stores) {
+pub(in super::super) async fn furnish(stores: &Stores) {
     stores.clock.set(utc("2026-07-15T12:00:00Z"));
     for number in [1, 2] {
         add_workspace(stores, number).await;
@@ -42,16 +42,16 @@ pub(super) async fn furnish(stores: &Stores) {
 }
 
 /// Key and workspace of that number, under no guardrail.
-pub(super) fn payer(number: u64) -> Payer {
+pub(in super::super) fn payer(number: u64) -> Payer {
     Payer { workspace_id: workspace_id(number), api_key: hash(number), guardrails: Vec::new() }
 }
 
-pub(super) fn payer_under(number: u64, guardrails: &[u64]) -> Payer {
+pub(in super::super) fn payer_under(number: u64, guardrails: &[u64]) -> Payer {
     Payer { guardrails: guardrails.iter().copied().map(guardrail_id).collect(), ..payer(number) }
 }
 
 /// An attempt that costs so much: a token costs a picodollar.
-pub(super) fn attempt(pico: i64) -> AttemptRecord {
+pub(in super::super) fn attempt(pico: i64) -> AttemptRecord {
     AttemptRecord {
         provider: "acme".to_owned(),
         model: "acme/judge".parse().unwrap(),
@@ -68,11 +68,12 @@ pub(super) fn attempt(pico: i64) -> AttemptRecord {
     }
 }
 
-pub(super) fn claim(number: u64, payer: Payer, pico: i64) -> Claim {
-    Claim {
+pub(in super::super) fn claim(number: u64, payer: Payer, pico: i64) -> HoldRequest {
+    HoldRequest {
         id: id(number),
         payer,
         amount: usd(pico),
+        is_limited: true,
         lease: LEASE,
         request_id: RequestId::from_uuid(SequentialIds::uuid(number)),
         requested_model: "~Acme/Judge 'quoted'".to_owned(),
@@ -80,7 +81,7 @@ pub(super) fn claim(number: u64, payer: Payer, pico: i64) -> Claim {
     }
 }
 
-pub(super) fn record(number: u64, payer: Payer, pico: i64, charged_at: DateTime<Utc>) -> UsageRecord {
+pub(in super::super) fn record(number: u64, payer: Payer, pico: i64, charged_at: DateTime<Utc>) -> UsageRecord {
     UsageRecord {
         id: id(number),
         workspace_id: payer.workspace_id,
@@ -108,49 +109,54 @@ pub(super) fn record(number: u64, payer: Payer, pico: i64, charged_at: DateTime<
     }
 }
 
-pub(super) async fn reserve(stores: &Stores, number: u64, payer: &Payer, pico: i64) -> Result<Reservation, Overspent> {
+pub(in super::super) async fn reserve(
+    stores: &Stores,
+    number: u64,
+    payer: &Payer,
+    pico: i64,
+) -> Result<Hold, LimitExceeded> {
     stores.ledger.reserve(claim(number, payer.clone(), pico)).await.expect("the ledger answers")
 }
 
 /// Charges so much now.
-pub(super) async fn spend(stores: &Stores, number: u64, payer: &Payer, pico: i64) {
+pub(in super::super) async fn spend(stores: &Stores, number: u64, payer: &Payer, pico: i64) {
     use crate::system::Clock;
     settle(stores, record(number, payer.clone(), pico, stores.clock.now())).await;
 }
 
-pub(super) async fn settle(stores: &Stores, record: UsageRecord) {
-    let settled = stores.ledger.settle(Settlement { record, messages: Vec::new() }).await;
+pub(in super::super) async fn settle(stores: &Stores, record: UsageRecord) {
+    let settled = stores.ledger.settle(UsageCharge { record, messages: Vec::new() }).await;
     settled.expect("a record is charged");
 }
 
-pub(super) async fn standing(stores: &Stores, payer: &Payer) -> Vec<StandingLimit> {
+pub(in super::super) async fn standing(stores: &Stores, payer: &Payer) -> Vec<LimitStatus> {
     stores.ledger.standing(payer).await.expect("the ledger answers")
 }
 
 /// What is spent and reserved of the payer's only limit.
-pub(super) async fn used(stores: &Stores, payer: &Payer) -> (i64, i64) {
+pub(in super::super) async fn used(stores: &Stores, payer: &Payer) -> (i64, i64) {
     let standing = standing(stores, payer).await;
     let [limit] = &standing[..] else { panic!("there is one limit: {standing:?}") };
     (limit.spent.pico(), limit.reserved.pico())
 }
 
-pub(super) async fn limit_key(stores: &Stores, number: u64, limit: Option<(i64, Option<ResetInterval>)>) {
+pub(in super::super) async fn limit_key(stores: &Stores, number: u64, limit: Option<(i64, Option<ResetInterval>)>) {
     let before = crate::api_key::ApiKeyRepository::find(&*stores.api_keys, &hash(number)).await.unwrap().unwrap();
     let limit = limit.map(|(pico, reset)| SpendLimit { amount: usd(pico), reset });
     let after = ApiKey { limit, ..before.clone() };
     assert!(stores.api_keys.update(&before, &after, &audit()).await.unwrap(), "the key is there");
 }
 
-pub(super) async fn limit_workspace(stores: &Stores, number: u64, after: WorkspaceBudgets) {
+pub(in super::super) async fn limit_workspace(stores: &Stores, number: u64, after: WorkspaceBudgets) {
     let before = stores.workspaces.find(workspace_id(number)).await.unwrap().unwrap().budgets;
     let changed = stores.workspaces.set_budgets(workspace_id(number), &before, &after, &audit()).await;
     assert!(changed.unwrap(), "the workspace is there");
 }
 
-pub(super) async fn audited(stores: &Stores) -> LedgerAudit {
+pub(in super::super) async fn audited(stores: &Stores) -> LedgerAudit {
     stores.ledger.audit().await.expect("the ledger is audited")
 }
 
-pub(super) async fn adds_up(stores: &Stores, case: &str) {
+pub(in super::super) async fn adds_up(stores: &Stores, case: &str) {
     assert_eq!(audited(stores).await.discrepancies, [], "after {case}");
 }

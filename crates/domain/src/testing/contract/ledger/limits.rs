@@ -8,7 +8,7 @@ use super::furniture::{
     furnish, id, limit_key, limit_workspace, payer, payer_under, reserve, spend, standing, usd, used, utc,
 };
 use crate::api_key::ApiKey;
-use crate::budget::{BudgetScope, Overspent, Payer, ResetInterval, SpendLimit, WorkspaceBudgets};
+use crate::budget::{BudgetScope, LimitExceeded, Payer, ResetInterval, SpendLimit, WorkspaceBudgets};
 use crate::guardrail::Guardrail;
 
 fn guardrail_with(number: u64, pico: i64, reset: Option<ResetInterval>) -> Guardrail {
@@ -27,7 +27,7 @@ const RESETS: [Option<ResetInterval>; 4] =
     [None, Some(ResetInterval::Daily), Some(ResetInterval::Weekly), Some(ResetInterval::Monthly)];
 
 /// Of a limit of 100, 30 are spent and 50 reserved: 20 fit and 21 do not.
-async fn binds(stores: &Stores, payer: &Payer, number: u64, expected: Overspent) {
+async fn binds(stores: &Stores, payer: &Payer, number: u64, expected: LimitExceeded) {
     spend(stores, number, payer, 30).await;
     reserve(stores, number + 1, payer, 50).await.unwrap();
     assert_eq!(reserve(stores, number + 2, payer, 21).await, Err(expected));
@@ -37,8 +37,8 @@ async fn binds(stores: &Stores, payer: &Payer, number: u64, expected: Overspent)
     }
 }
 
-fn refusal(scope: BudgetScope, reset: Option<ResetInterval>) -> Overspent {
-    Overspent {
+fn refusal(scope: BudgetScope, reset: Option<ResetInterval>) -> LimitExceeded {
+    LimitExceeded {
         scope,
         guardrail_id: None,
         is_credit: false,
@@ -48,6 +48,7 @@ fn refusal(scope: BudgetScope, reset: Option<ResetInterval>) -> Overspent {
         reserved: usd(50),
         wanted: usd(21),
         resets_at: resets_at(reset),
+        is_uncertain: false,
     }
 }
 
@@ -62,7 +63,8 @@ pub(super) async fn each_limit_refuses_on_its_own(stores: &Stores) {
     }
     for (number, reset) in (20..).zip(RESETS) {
         add_guardrail(stores, &guardrail_with(number, 100, reset)).await;
-        let expected = Overspent { guardrail_id: Some(guardrail_id(number)), ..refusal(BudgetScope::Guardrail, reset) };
+        let expected =
+            LimitExceeded { guardrail_id: Some(guardrail_id(number)), ..refusal(BudgetScope::Guardrail, reset) };
         binds(stores, &payer_under(1, &[99, number]), number * 10, expected).await;
     }
     for (number, reset) in (30..).zip(RESETS) {
@@ -79,7 +81,7 @@ pub(super) async fn each_limit_refuses_on_its_own(stores: &Stores) {
         binds(stores, &payer(number), number * 10, refusal(BudgetScope::Workspace, reset)).await;
     }
     stores.workspaces.add_credit(workspace_id(2), usd(100), &audit()).await.unwrap();
-    let expected = Overspent { is_credit: true, ..refusal(BudgetScope::Workspace, None) };
+    let expected = LimitExceeded { is_credit: true, ..refusal(BudgetScope::Workspace, None) };
     binds(stores, &payer(2), 400, expected).await;
 }
 

@@ -14,6 +14,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 pub(super) async fn what_is_old_goes_and_the_totals_stay(stores: &Stores) {
     furnish(stores).await;
+    stores.clock.set(utc("2026-02-01T00:00:00Z"));
     stores.workspaces.add_credit(workspace_id(1), usd(1_000), &audit()).await.unwrap();
     limit_key(stores, 1, Some((500, None))).await;
     let days = ["2026-03-01T00:00:00Z", "2026-03-31T23:59:59Z", "2026-05-01T00:00:00Z", "2026-07-01T00:00:00Z"];

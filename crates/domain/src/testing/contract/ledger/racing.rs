@@ -8,8 +8,8 @@ use super::furniture::{
     used, utc,
 };
 use crate::budget::{ExpiryReport, WorkspaceBudgets};
-use crate::decision::UnknownUsage;
 use crate::testing::{join_all, yield_now};
+use crate::usage::UnknownUsage;
 use crate::usage::UsageOutcome;
 
 pub(super) async fn of_sixty_four_at_once_as_many_are_admitted_as_fit(stores: &Stores) {

@@ -15,12 +15,12 @@ use super::furniture::{
 };
 use crate::api_key::ApiKey;
 use crate::budget::{
-    Account, BudgetScope, Overspent, Payer, ResetInterval, SpendLimit, StandingLimit, WorkspaceBudgets,
+    Account, BudgetScope, LimitExceeded, LimitStatus, Payer, ResetInterval, SpendLimit, WorkspaceBudgets,
 };
-use crate::decision::UnknownUsage;
 use crate::guardrail::Guardrail;
 use crate::money::Usd;
 use crate::system::Clock;
+use crate::usage::UnknownUsage;
 
 /// One thing that happens to a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,8 +189,8 @@ impl Model {
         counting.map(|one| one.amount).sum()
     }
 
-    fn standing(&self, payer: &Payer, now: DateTime<Utc>) -> Vec<StandingLimit> {
-        let of = |account: Account, limit: SpendLimit| StandingLimit {
+    fn standing(&self, payer: &Payer, now: DateTime<Utc>) -> Vec<LimitStatus> {
+        let of = |account: Account, limit: SpendLimit| LimitStatus {
             scope: account.scope(),
             guardrail_id: if let Account::Guardrail(id, _) = account { Some(id) } else { None },
             is_credit: false,
@@ -205,7 +205,7 @@ impl Model {
         if payer.workspace_id == workspace_id(1) {
             limits.extend(self.credit.map(|(granted, base)| {
                 let whole = of(workspace, SpendLimit { amount: usd(granted), reset: None });
-                StandingLimit { is_credit: true, spent: usd(whole.spent.pico() - base), ..whole }
+                LimitStatus { is_credit: true, spent: usd(whole.spent.pico() - base), ..whole }
             }));
             limits.extend(self.budgets.limits().map(|limit| of(workspace, limit)));
         }
@@ -218,17 +218,19 @@ impl Model {
         limits
     }
 
-    /// Refused exactly where a limit has no room for it, and by such a one.
-    fn judge(&self, payer: &Payer, at: DateTime<Utc>, pico: i64, refusal: Option<Overspent>) {
+    /// Refused exactly where a limit has no room for it, and by such a one. Zero is always granted.
+    fn judge(&self, payer: &Payer, at: DateTime<Utc>, pico: i64, refusal: Option<LimitExceeded>) {
         let standing = self.standing(payer, at);
-        let full = |limit: &&StandingLimit| limit.spent.pico() + limit.reserved.pico() + pico > limit.limit.pico();
-        let refusing: Vec<&StandingLimit> = standing.iter().filter(full).collect();
+        let full =
+            |limit: &&LimitStatus| pico > 0 && limit.spent.pico() + limit.reserved.pico() + pico > limit.limit.pico();
+        let refusing: Vec<&LimitStatus> = standing.iter().filter(full).collect();
         let Some(refusal) = refusal else {
             assert!(refusing.is_empty(), "{pico} were admitted over {refusing:?}");
             return;
         };
-        let Overspent { scope, guardrail_id, is_credit, limit, reset, spent, reserved, wanted, resets_at } = refusal;
-        let named = StandingLimit { scope, guardrail_id, is_credit, limit, reset, spent, reserved, resets_at };
+        let LimitExceeded { scope, guardrail_id, is_credit, limit, reset, spent, reserved, wanted, resets_at, .. } =
+            refusal;
+        let named = LimitStatus { scope, guardrail_id, is_credit, limit, reset, spent, reserved, resets_at };
         assert_eq!(wanted, usd(pico));
         assert!(refusing.contains(&&named), "{named:?} is none of {refusing:?}");
         assert_eq!(guardrail_id.is_some(), scope == BudgetScope::Guardrail);

@@ -5,12 +5,12 @@ use super::super::samples::{audit, hash, workspace_id};
 use super::furniture::{
     LEASE, attempt, audited, furnish, id, limit_key, payer, record, reserve, settle, spend, usd, used, utc,
 };
-use crate::budget::Settlement;
+use crate::budget::UsageCharge;
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 use crate::money::Usd;
-use crate::observability::OutboxMessage;
 use crate::testing::{SequentialIds, join_all};
+use crate::usage::OutboxMessage;
 use crate::usage::{UsageFilter, UsageOutcome, UsageRecord};
 
 pub(super) async fn a_charge_takes_the_place_of_its_reservation(stores: &Stores) {
@@ -96,7 +96,7 @@ pub(super) async fn messages_are_put_out_once(stores: &Stores) {
     let now = utc("2026-07-15T12:00:00Z");
     let settle = async |number, messages| {
         let record = record(number, payer(1), 1, now);
-        stores.ledger.settle(Settlement { record, messages }).await.unwrap();
+        stores.ledger.settle(UsageCharge { record, messages }).await.unwrap();
     };
     settle(1, vec![message(1), message(2)]).await;
     settle(1, vec![message(3)]).await;
@@ -113,7 +113,7 @@ pub(super) async fn messages_are_put_out_once(stores: &Stores) {
 
     reserve(stores, 5, &payer(1), 1).await.unwrap();
     stores.clock.advance(LEASE);
-    stores.ledger.expire(crate::decision::UnknownUsage::Bound, 9).await.unwrap();
+    stores.ledger.expire(crate::usage::UnknownUsage::Bound, 9).await.unwrap();
     settle(5, vec![message(5)]).await;
     assert_eq!(stores.outbox.standing().await.unwrap().pending, 4, "the real record is told of");
 }

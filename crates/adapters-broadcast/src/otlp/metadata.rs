@@ -1,0 +1,47 @@
+//! The caller's own members of a trace, as attributes.
+
+use domain::json::JsonKind;
+use domain::observability::TraceMetadata;
+
+use super::attributes::{Attributes, cut};
+
+/// Most bytes of one member.
+const MEMBER: usize = 4 * 1024;
+/// Most bytes of all of them.
+const ALL: usize = 64 * 1024;
+
+/// Adds the members without a meaning here.
+pub(super) fn add(attributes: &mut Attributes, metadata: &TraceMetadata) {
+    let (mut size, mut is_cut) = (0, metadata.is_truncated);
+    for (name, value) in &metadata.others {
+        let whole = value.as_string().unwrap_or_else(|| value.text().to_owned());
+        let told = cut(&whole, MEMBER);
+        size += name.len() + told.len();
+        if size > ALL || name.len() > TraceMetadata::MAX_NAME_BYTES {
+            is_cut = true;
+            continue;
+        }
+        is_cut |= told.len() < whole.len();
+        let key = format!("trace.metadata.{name}");
+        match value.kind() {
+            JsonKind::Null => continue,
+            JsonKind::Bool => attributes.flag(&key, told == "true"),
+            JsonKind::Number => number(attributes, &key, told),
+            JsonKind::String | JsonKind::Array | JsonKind::Object => attributes.text(&key, told),
+        };
+    }
+    if is_cut {
+        attributes.flag("tollgate.trace.truncated", true);
+    }
+}
+
+/// As the narrowest kind that holds it exactly, or at least as exactly as its reader would.
+fn number<'a>(attributes: &'a mut Attributes, key: &str, text: &str) -> &'a mut Attributes {
+    if let Ok(whole) = text.parse::<i64>() {
+        return attributes.int(key, whole);
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => attributes.double(key, text),
+        _ => attributes.text(key, text),
+    }
+}

@@ -1,0 +1,299 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::DateTime;
+use domain::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
+use domain::money::Usd;
+use domain::pricing::TokenPrices;
+use domain::question::{ProviderInput, Questions};
+use domain::secret::ApiKeyHash;
+use domain::testing::SequentialIds;
+use domain::usage::{AttemptRecord, FilterAction, Finding, TokenSource, UsageOutcome, UsageShare};
+
+use super::trace::trace;
+use super::*;
+
+fn record() -> UsageRecord {
+    let prices = TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: "0".parse().unwrap() };
+    let completed = AttemptRecord {
+        provider: "acme".to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        upstream_model: "judge-1.0".to_owned(),
+        part: 0,
+        outcome: "completed".to_owned(),
+        upstream_status: None,
+        began: Duration::from_millis(30),
+        latency: Duration::from_millis(80),
+        input_tokens: 429,
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        prices,
+    };
+    let overloaded = AttemptRecord {
+        provider: "slow \"quoted\"".to_owned(),
+        outcome: "overloaded".to_owned(),
+        upstream_status: Some(529),
+        began: Duration::from_millis(1),
+        latency: Duration::from_millis(29),
+        input_tokens: 0,
+        output_tokens: 0,
+        ..completed.clone()
+    };
+    UsageRecord {
+        id: DecisionId::from_uuid(SequentialIds::uuid(7)),
+        workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
+        api_key: ApiKeyHash::from_bytes([0xab; 32]),
+        request_id: RequestId::from_uuid(SequentialIds::uuid(8)),
+        requested_model: "~acme/judge-latest".to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        provider: "acme".to_owned(),
+        outcome: UsageOutcome::Completed,
+        input_tokens: 429,
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        cost: Usd::from_pico(18_018_000),
+        prices,
+        share: UsageShare::WHOLE,
+        attempts: vec![overloaded, completed].into(),
+        guardrails: Vec::new(),
+        findings: vec![Finding {
+            guardrail_id: GuardrailId::from_uuid(SequentialIds::uuid(9)),
+            label: "EMAIL".to_owned(),
+            action: FilterAction::Redact,
+            path: "state.messages[0]".to_owned(),
+            count: 2,
+        }],
+        charged_at: DateTime::from_timestamp(1_790_000_000, 0).unwrap(),
+        session_id: Some("session ✓".to_owned()),
+        trace: Some(json(
+            r#"{"trace_id":"4BF92F3577B34DA6A3CE929D0E0E4736","parent_span_id":"00f067aa0ba902b7","trace_name":"nightly",
+                "span_name":"triage","generation_name":"judge","team":"a \"b\"","retries":3,"weight":0.25,"huge":1e400,
+                "deep":{"x":[1]},"dry":true,"nothing":null}"#,
+        )),
+        user: Some("user-1".to_owned()),
+        created_at: DateTime::from_timestamp(1_790_000_000, 123_456_789).unwrap(),
+        latency: Duration::from_millis(120),
+    }
+}
+
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap()
+}
+
+fn provider_input(state: &str) -> ProviderInput {
+    let questions = Questions { json: json(r#"{"q":{"type":"noul","instructions":"Is it \"so\"?"}}"#), typed: None };
+    ProviderInput::new(questions, Some(Json::string(state)))
+}
+
+/// Read as any receiver reads it.
+fn read(body: &Json) -> serde_json::Value {
+    serde_json::from_str(body.text()).unwrap()
+}
+
+fn spans(body: &Json) -> Vec<serde_json::Value> {
+    read(body)["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
+}
+
+fn attribute<'a>(span: &'a serde_json::Value, key: &str) -> Option<&'a serde_json::Value> {
+    span["attributes"].as_array().unwrap().iter().find(|one| one["key"] == key).map(|one| &one["value"])
+}
+
+/// Compares, or writes the file when `cargo xtask golden` asks for it. A run that writes compares nothing, so it never
+/// counts as a test: `cargo xtask test` removes the variable.
+fn same_as_file(name: &str, body: &Json) {
+    let text = serde_json::to_string_pretty(&read(body)).unwrap();
+    let text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let path = format!("{}/src/otlp/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    #[expect(clippy::disallowed_methods, reason = "a test, not the service: it has no configuration")]
+    if std::env::var_os("TOLLGATE_WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, format!("{text}\n")).unwrap();
+        return;
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap().trim_end(), "{name}");
+}
+
+#[test]
+fn an_answered_request_is_as_on_file() {
+    let (provider_input, answers) = (provider_input("the state"), json(r#"{"q":{"type":"noul","noul":0.50}}"#));
+    let exchange = Exchange { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    same_as_file("completed", &trace(&record(), Some(&exchange)));
+}
+
+#[test]
+fn a_failed_request_that_says_nothing_of_itself_is_as_on_file() {
+    let attempts: Arc<[AttemptRecord]> = record().attempts[..1].into();
+    let bare = UsageRecord {
+        outcome: UsageOutcome::Failed,
+        attempts,
+        findings: Vec::new(),
+        session_id: None,
+        trace: None,
+        user: None,
+        cost: Usd::ZERO,
+        ..record()
+    };
+    same_as_file("failed", &trace(&bare, None));
+}
+
+#[test]
+fn private_trace_has_nothing_of_the_caller_s() {
+    let (provider_input, answers) = (provider_input("the state"), json(r#"{"q":"the answer"}"#));
+    let exchange = Exchange { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    let (whole, private) = (trace(&record(), Some(&exchange)), trace(&record(), None));
+    for word in ["the state", "Is it", "the answer"] {
+        assert!(whole.text().contains(word) && !private.text().contains(word), "{word}");
+    }
+    // The spans that the caller named are not there; the others are the same.
+    let ids = |body: &Json| spans(body).iter().map(|span| span["spanId"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&whole)[2..], ids(&private));
+    for key in ["session.id", "gen_ai.conversation.id", "user.id"] {
+        assert!(attribute(&spans(&whole)[2], key).is_some() && attribute(&spans(&private)[0], key).is_none(), "{key}");
+    }
+    assert!(!private.text().contains("trace.metadata"));
+    let unlabelled = UsageRecord { session_id: None, user: None, trace: None, ..record() };
+    assert_eq!(private, trace(&unlabelled, None));
+}
+
+/// The trace that a destination receives which is not private.
+fn told(record: &UsageRecord) -> Json {
+    trace(
+        record,
+        Some(&Exchange { provider_input: &provider_input("the state"), answers: None, redacted_labels: None }),
+    )
+}
+
+#[test]
+fn the_same_request_is_the_same_spans_and_another_has_others() {
+    let ids = |record: &UsageRecord| {
+        let spans = spans(&told(record));
+        spans.iter().map(|span| span["spanId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&record()), ids(&record()));
+    let other = UsageRecord { id: DecisionId::from_uuid(SequentialIds::uuid(70)), ..record() };
+    assert!(ids(&other).iter().all(|id| !ids(&record()).contains(id)));
+    let mut own = ids(&record());
+    own.sort_unstable();
+    own.dedup();
+    assert_eq!(own.len(), 5, "trace, span, operation and two attempts");
+}
+
+fn with_trace(trace: &str) -> UsageRecord {
+    UsageRecord { trace: Some(json(trace)), ..record() }
+}
+
+#[test]
+fn ids_of_the_caller_are_taken_or_made_of_what_it_wrote() {
+    let trace_id = |text: &str| spans(&told(&with_trace(text)))[0]["traceId"].as_str().unwrap().to_owned();
+    let plain = "4bf92f3577b34da6a3ce929d0e0e4736";
+    assert_eq!(trace_id(&format!(r#"{{"trace_id":"{plain}"}}"#)), plain);
+    // The beginning of the SHA-256 of `abc`.
+    assert_eq!(trace_id(r#"{"trace_id":"abc"}"#), "ba7816bf8f01cfea414140de5dae2223");
+    assert_ne!(trace_id(&format!(r#"{{"trace_id":"{}"}}"#, "0".repeat(32))), "0".repeat(32), "zeros are no id");
+    let own = trace_id("{}");
+    for none in [r#"{"trace_id":null}"#, r#"{"trace_id":""}"#] {
+        assert_eq!(trace_id(none), own, "{none}");
+    }
+    assert_eq!(trace_id(r#"{"trace_id":12}"#), trace_id(r#"{"trace_id":"12"}"#));
+    let parent = |text: &str| spans(&told(&with_trace(text)))[0]["parentSpanId"].clone();
+    assert_eq!(parent(r#"{"parent_span_id":"00F067AA0BA902B7"}"#), "00f067aa0ba902b7");
+    assert_eq!(parent(r#"{"parent_span_id":"abc"}"#), "ba7816bf8f01cfea");
+    assert!(parent("{}").is_null());
+}
+
+#[test]
+fn spans_hang_below_each_other_as_far_as_they_have_names() {
+    for (text, names) in [
+        ("{}", &["decisions ~acme/judge-latest"][..]),
+        (r#"{"generation_name":"g"}"#, &["g"]),
+        (r#"{"span_name":"s","generation_name":"g"}"#, &["s", "g"]),
+        (r#"{"trace_name":"t","generation_name":"g"}"#, &["t", "g"]),
+        (
+            r#"{"trace_name":"t","span_name":"s","generation_name":"g","parent_span_id":"00f067aa0ba902b7"}"#,
+            &["t", "s", "g"],
+        ),
+    ] {
+        let spans = spans(&told(&with_trace(text)));
+        let depth = names.len();
+        assert_eq!(spans.iter().take(depth).map(|span| span["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
+        for place in 1..depth {
+            assert_eq!(spans[place]["parentSpanId"], spans[place - 1]["spanId"], "{text}");
+        }
+        for attempt in &spans[depth..] {
+            assert_eq!(attempt["parentSpanId"], spans[depth - 1]["spanId"], "{text}");
+        }
+        assert_eq!(spans.len(), depth + 2);
+    }
+}
+
+#[test]
+fn long_content_is_cut_at_a_character_and_marked() {
+    let (provider_input, answers) = (provider_input(&"é".repeat(300_000)), Json::string(&"x".repeat(300_000)));
+    let exchange = Exchange { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    let body = trace(&record(), Some(&exchange));
+    assert!(body.text().len() < 700_000, "{}", body.text().len());
+    let span = &spans(&body)[2];
+    for (content, mark) in
+        [("gen_ai.input.messages", "tollgate.input.truncated"), ("gen_ai.output.messages", "tollgate.output.truncated")]
+    {
+        assert_eq!(attribute(span, mark).unwrap()["boolValue"], true);
+        let messages = attribute(span, content).unwrap()["stringValue"].as_str().unwrap();
+        let messages: serde_json::Value = serde_json::from_str(messages).unwrap();
+        let length = messages[0]["parts"][0]["content"].as_str().unwrap().len();
+        assert!((262_143..=262_144).contains(&length), "{length}");
+    }
+    let (short, answers) = (self::provider_input("short"), json("{}"));
+    let exchange = Exchange { provider_input: &short, answers: Some(&answers), redacted_labels: None };
+    assert!(!trace(&record(), Some(&exchange)).text().contains("truncated"));
+}
+
+#[test]
+fn a_callers_metadata_is_bounded_and_marked() {
+    let many: Vec<String> = (0..1_000).map(|n| format!(r#""k{n}":"v""#)).collect();
+    let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(1_000_000));
+    let name = format!(r#"{{"{}":1}}"#, "n".repeat(100_000));
+    for (text, most) in [(format!("{{{}}}", many.join(",")), 64), (long, 1), (name, 0)] {
+        let body = told(&with_trace(&text));
+        assert!(body.text().len() < 100_000, "{}", body.text().len());
+        let span = &spans(&body)[0];
+        assert_eq!(attribute(span, "tollgate.trace.truncated").unwrap()["boolValue"], true);
+        let keys = span["attributes"].as_array().unwrap().iter();
+        assert_eq!(keys.filter(|one| one["key"].as_str().unwrap().starts_with("trace.metadata.")).count(), most);
+    }
+    let twice = told(&with_trace(r#"{"a":1,"a":"two"}"#));
+    assert_eq!(attribute(&spans(&twice)[0], "trace.metadata.a").unwrap()["stringValue"], "two");
+}
+
+#[test]
+fn hostile_names_are_quoted_and_cut() {
+    let text = format!(r#"{{"generation_name":"{}","trace_name":"\"}}]\u0000"}}"#, "n".repeat(1_000));
+    let hostile =
+        UsageRecord { requested_model: "\"}],".repeat(10_000), outcome: UsageOutcome::Cancelled, ..with_trace(&text) };
+    let spans = spans(&told(&hostile));
+    assert_eq!(spans[0]["name"], "\"}]\u{0}");
+    assert_eq!(spans[1]["name"].as_str().unwrap().len(), 256);
+    assert_eq!(spans[1]["status"]["code"], 2);
+    assert_eq!(attribute(&spans[1], "error.type").unwrap()["stringValue"], "cancelled");
+}
+
+#[test]
+fn bodies_are_joined_in_their_order() {
+    let other = UsageRecord { id: DecisionId::from_uuid(SequentialIds::uuid(70)), ..record() };
+    let bodies = [trace(&record(), None), merged([]), trace(&other, None)];
+    let joined = read(&merged(&bodies));
+    let elements = joined["resourceSpans"].as_array().unwrap();
+    assert_eq!(elements.len(), 2);
+    assert_eq!(elements[0], read(&bodies[0])["resourceSpans"][0]);
+    assert_eq!(elements[1], read(&bodies[2])["resourceSpans"][0]);
+    assert_eq!(merged(&bodies[..1]), bodies[0], "one alone stays as it is");
+    assert_eq!(merged([]).text(), r#"{"resourceSpans":[]}"#);
+    assert_eq!(merged(&[json("[]"), json("{}")]).text(), r#"{"resourceSpans":[]}"#);
+}
+
+async fn make() -> Box<dyn TraceEncoder> {
+    Box::new(OtlpTraceEncoder)
+}
+
+domain::trace_encoder_contract!(
+    #[tokio::test]
+    super::make
+);

@@ -1,0 +1,187 @@
+//! From a usage record to spans.
+
+use std::time::Duration;
+
+use domain::json::Json;
+use domain::observability::{Exchange, TraceMetadata, span_id};
+use domain::usage::{AttemptRecord, Finding, RequestLabels, UsageOutcome, UsageRecord};
+
+use super::attributes::{Attributes, cut};
+use super::span::{Kind, Lasting, Span};
+use super::{RESOURCE_SPANS, content, metadata};
+
+/// What every span of ours is called to be the operation of.
+const OPERATION: &str = "decisions";
+/// Most attempts, and most findings, that are told one by one.
+const MOST: usize = 64;
+/// Most bytes of a name.
+const NAME: usize = TraceMetadata::MAX_NAME_BYTES;
+/// Most bytes of a path into a request.
+const PATH: usize = 1024;
+
+/// The trace of a request: a span of the operation with one span an attempt below it, below the spans that the caller
+/// gave names to. Without `exchange` it holds nothing of what was asked and answered, and nothing that the caller said of it.
+pub(super) fn trace(record: &UsageRecord, exchange: Option<&Exchange<'_>>) -> Json {
+    let labels = exchange.map(|exchange| exchange.labels(record)).unwrap_or_default();
+    let metadata = TraceMetadata::parse(labels.trace.as_ref());
+    let trace_id = metadata.trace_id(&record.id);
+    let own = |role: &str| span_id(&format!("{} {role}", record.id));
+    let whole = Lasting::after(record.created_at, Duration::ZERO, record.latency);
+    let error = failure(record);
+    let mut spans = Vec::new();
+    let mut parent = metadata.parent_span_id();
+    let named = [("trace", &metadata.trace_name), ("span", &metadata.span_name)];
+    for (role, name) in named.into_iter().filter_map(|(role, name)| Some((role, name.as_deref()?))) {
+        let id = own(role);
+        let mut attributes = Attributes::default();
+        attributes.maybe("session.id", labels.session_id.as_deref()).maybe("user.id", labels.user.as_deref());
+        let span = Span {
+            trace_id: &trace_id,
+            id: &id,
+            parent: parent.as_deref(),
+            name,
+            kind: Kind::Internal,
+            lasting: whole,
+            attributes,
+            events: Vec::new(),
+            error: error.clone(),
+        };
+        spans.push(span.json());
+        parent = Some(id);
+    }
+    let operation = own("operation");
+    let default_name = format!("{OPERATION} {}", cut(&record.requested_model, NAME));
+    let span = Span {
+        trace_id: &trace_id,
+        id: &operation,
+        parent: parent.as_deref(),
+        name: metadata.generation_name.as_deref().unwrap_or(&default_name),
+        kind: Kind::Client,
+        lasting: whole,
+        attributes: attributes(record, (&labels, &metadata), exchange),
+        events: record.findings.iter().take(MOST).map(finding).collect(),
+        error,
+    };
+    spans.push(span.json());
+    for (number, attempt) in record.attempts.iter().take(MOST).enumerate() {
+        let id = own(&format!("attempt {number}"));
+        spans.push(attempt_span(record, attempt, &trace_id, &id, &operation).json());
+    }
+    wrapped(&spans.join(","))
+}
+
+fn wrapped(spans: &str) -> Json {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut resource = Attributes::default();
+    resource.text("service.name", "tollgate").text("service.version", version);
+    let element = format!(
+        "[{{\"resource\":{{\"attributes\":{}}},\"scopeSpans\":[{{\"scope\":{{\"name\":\"tollgate\",\"version\":\"{version}\"}},\
+         \"spans\":[{spans}]}}]}}]",
+        resource.json()
+    );
+    Json::object([(RESOURCE_SPANS, element.as_str())])
+}
+
+fn attributes(
+    record: &UsageRecord,
+    (labels, caller): (&RequestLabels, &TraceMetadata),
+    exchange: Option<&Exchange<'_>>,
+) -> Attributes {
+    let mut attributes = Attributes::default();
+    let cost = record.cost.to_string();
+    attributes
+        .text("gen_ai.operation.name", OPERATION)
+        .text("gen_ai.provider.name", &record.provider)
+        .text("gen_ai.system", &record.provider)
+        .text("gen_ai.request.model", cut(&record.requested_model, NAME))
+        .text("gen_ai.response.model", record.model.as_str())
+        .text("gen_ai.response.id", record.id.as_str())
+        .int("gen_ai.usage.input_tokens", record.input_tokens)
+        .int("gen_ai.usage.output_tokens", record.output_tokens)
+        .double("gen_ai.usage.cost", &cost)
+        .text("tollgate.cost_usd", &cost)
+        .text("tollgate.token_source", record.token_source.as_str())
+        .text("tollgate.outcome", record.outcome.as_str())
+        .text("tollgate.request_id", record.request_id.as_str())
+        .text("tollgate.workspace_id", &record.workspace_id.to_string())
+        .text("tollgate.api_key_hash", &record.api_key.to_string())
+        .int("tollgate.attempts", i128::try_from(record.attempts.len()).unwrap_or(i128::MAX))
+        .maybe("session.id", labels.session_id.as_deref())
+        .maybe("gen_ai.conversation.id", labels.session_id.as_deref())
+        .maybe("user.id", labels.user.as_deref());
+    if record.outcome != UsageOutcome::Completed {
+        attributes.text("error.type", last_outcome(record));
+    }
+    metadata::add(&mut attributes, caller);
+    if let Some(exchange) = exchange {
+        content::add(&mut attributes, exchange);
+    }
+    attributes
+}
+
+/// Why the request has no answer.
+fn failure(record: &UsageRecord) -> Option<String> {
+    match record.outcome {
+        UsageOutcome::Completed => None,
+        UsageOutcome::Failed => Some(format!("every attempt failed; the last one: {}", last_outcome(record))),
+        UsageOutcome::Cancelled => Some("the caller left before the end".to_owned()),
+        UsageOutcome::Abandoned => Some("the process died before the end".to_owned()),
+    }
+}
+
+fn last_outcome(record: &UsageRecord) -> &str {
+    match record.outcome {
+        UsageOutcome::Failed => record.attempts.last().map_or(record.outcome.as_str(), |attempt| &attempt.outcome),
+        other => other.as_str(),
+    }
+}
+
+fn finding(finding: &Finding) -> (&'static str, Attributes) {
+    let mut attributes = Attributes::default();
+    attributes
+        .text("tollgate.guardrail.id", &finding.guardrail_id.to_string())
+        .text("tollgate.guardrail.label", cut(&finding.label, NAME))
+        .text("tollgate.guardrail.action", finding.action.as_str())
+        .text("tollgate.guardrail.path", cut(&finding.path, PATH))
+        .int("tollgate.guardrail.count", finding.count);
+    ("tollgate.guardrail.finding", attributes)
+}
+
+/// Its tokens have names of their own: those of the conventions are on the operation's span, and whoever adds them up
+/// over all spans counts them once.
+fn attempt_span<'a>(
+    record: &UsageRecord,
+    attempt: &'a AttemptRecord,
+    trace_id: &'a str,
+    id: &'a str,
+    parent: &'a str,
+) -> Span<'a> {
+    let mut attributes = Attributes::default();
+    attributes
+        .text("gen_ai.provider.name", &attempt.provider)
+        .text("gen_ai.request.model", &attempt.upstream_model)
+        .text("tollgate.attempt.model", attempt.model.as_str())
+        .text("tollgate.attempt.outcome", &attempt.outcome)
+        .int("tollgate.attempt.part", attempt.part)
+        .int("tollgate.attempt.input_tokens", attempt.input_tokens)
+        .int("tollgate.attempt.output_tokens", attempt.output_tokens)
+        .text("tollgate.attempt.token_source", attempt.token_source.as_str());
+    if let Some(status) = attempt.upstream_status {
+        attributes.int("http.response.status_code", status);
+    }
+    let failed = attempt.outcome != UsageOutcome::Completed.as_str();
+    if failed {
+        attributes.text("error.type", &attempt.outcome);
+    }
+    Span {
+        trace_id,
+        id,
+        parent: Some(parent),
+        name: &attempt.provider,
+        kind: Kind::Client,
+        lasting: Lasting::after(record.created_at, attempt.began, attempt.latency),
+        attributes,
+        events: Vec::new(),
+        error: failed.then(|| attempt.outcome.clone()),
+    }
+}

@@ -1,0 +1,291 @@
+//! The journal as the domain's port.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use domain::budget::{
+    EntryKind, JournalEntry, JournalGap, OrphanedEntries, OrphanedJournal, OrphanedJournals, UsageJournal,
+    UsageJournalError, UsageJournalStatus,
+};
+use domain::ids::ProcessId;
+use uuid::Uuid;
+
+use crate::error::JournalError;
+use crate::fault_points::reach;
+use crate::folder::{OrphanFolder, find_live, find_orphans};
+use crate::format::Origin;
+use crate::quarantine::quarantine_gaps;
+use crate::reader::{Gap, GapReason, ReadReport, last_sequence, read_folder, trim_folder};
+use crate::settings::JournalSettings;
+use crate::writer::{Journal, JournalPorts};
+
+/// The folder for unreadable parts of journals, beside the folders of processes.
+const QUARANTINE: &str = "quarantine";
+/// The identity of the running machine since its start.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// When an appended entry is durable enough for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Once it is written: the death of the process does not lose it.
+    #[default]
+    Written,
+    /// Once it is synced: the loss of power does not lose it.
+    Synced,
+}
+
+/// The journal of the living process as the domain's port.
+pub struct LocalJournal {
+    journal: Journal,
+    process: ProcessId,
+    durability: Durability,
+    max_bytes: u64,
+    keep: Duration,
+}
+
+/// The settings of a [`LocalJournal`] beside those of its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalJournalSettings {
+    /// The identity of the store that the journal is folded into.
+    pub store: Uuid,
+    /// When an entry is durable enough for an answer.
+    pub durability: Durability,
+    /// For how long folded segments are kept.
+    pub keep: Duration,
+}
+
+impl LocalJournal {
+    /// Creates the folder of a new process under `root`.
+    ///
+    /// # Errors
+    /// [`JournalError::Folder`] and [`JournalError::Write`].
+    pub fn create(
+        root: &Path,
+        process: ProcessId,
+        local: LocalJournalSettings,
+        settings: JournalSettings,
+        ports: &JournalPorts,
+    ) -> Result<Self, JournalError> {
+        let origin = Origin { store: local.store, process: process.uuid(), boot: boot_id() };
+        let max_bytes = settings.max_unfolded_bytes;
+        let journal = Journal::create(root, origin, settings, ports)?;
+        Ok(Self { journal, process, durability: local.durability, max_bytes, keep: local.keep })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.journal.folder()
+    }
+
+    /// Syncs all written entries. Blocks.
+    ///
+    /// # Errors
+    /// As [`Journal::sync`].
+    pub fn sync(&self) -> Result<(), JournalError> {
+        self.journal.sync()
+    }
+}
+
+#[async_trait]
+impl UsageJournal for LocalJournal {
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    fn append_sent(&self, kind: EntryKind, payload: &[u8], reserve: usize) -> Result<u64, UsageJournalError> {
+        self.journal.append_and_reserve(kind as u8, payload, reserve).map_err(port_error)
+    }
+
+    fn append_end(&self, kind: EntryKind, payload: &[u8], reserved: usize) -> Result<u64, UsageJournalError> {
+        self.journal.append_reserved(kind as u8, payload, reserved).map_err(port_error)
+    }
+
+    async fn wait_durable(&self, sequence: u64) -> Result<(), UsageJournalError> {
+        match self.durability {
+            Durability::Written => Ok(()),
+            Durability::Synced => self.wait_synced(sequence).await,
+        }
+    }
+
+    async fn wait_synced(&self, sequence: u64) -> Result<(), UsageJournalError> {
+        self.journal.wait_synced(sequence).await.map_err(port_error)
+    }
+
+    fn unfolded(&self, max_entries: usize, max_bytes: usize) -> Result<Vec<JournalEntry>, UsageJournalError> {
+        let stored = self.journal.unfolded(max_entries, max_bytes).map_err(port_error)?;
+        let entry = |entry: crate::tail::StoredEntry| JournalEntry {
+            sequence: entry.sequence,
+            kind: entry.kind,
+            payload: entry.payload,
+        };
+        Ok(stored.into_iter().map(entry).collect())
+    }
+
+    fn remove_folded(&self, up_to: u64) {
+        self.journal.remove_folded(up_to);
+    }
+
+    fn remove_segments(&self, keep_from: u64) -> Result<usize, UsageJournalError> {
+        self.journal.remove_segments(keep_from, self.keep).map_err(port_error)
+    }
+
+    fn status(&self) -> UsageJournalStatus {
+        let status = self.journal.status();
+        UsageJournalStatus {
+            unfolded_entries: status.unfolded_entries as u64,
+            unfolded_bytes: status.unfolded_bytes,
+            max_bytes: self.max_bytes,
+            last_sequence: status.last_sequence,
+            synced_sequence: status.synced_sequence,
+            is_writable: status.is_writable,
+        }
+    }
+}
+
+/// The journals of dead processes below a folder.
+#[derive(Debug, Clone)]
+pub struct LocalJournals {
+    root: PathBuf,
+    store: Uuid,
+    keep: Duration,
+}
+
+impl LocalJournals {
+    /// The journals below `root` that were written for a store. Recovered ones are kept for `keep`.
+    pub fn new(root: impl Into<PathBuf>, store: Uuid, keep: Duration) -> Self {
+        Self { root: root.into(), store, keep }
+    }
+}
+
+impl LocalJournals {
+    /// The living processes of this machine that write journals, each with the number of its last entry.
+    ///
+    /// # Errors
+    /// [`JournalError::Folder`].
+    pub fn live(&self) -> Result<Vec<(ProcessId, u64)>, JournalError> {
+        let last = |(process, path): (Uuid, PathBuf)| {
+            Ok((ProcessId::from_uuid(process), last_sequence(&path, self.store, process)?))
+        };
+        find_live(&self.root)?.into_iter().map(last).collect()
+    }
+}
+
+impl OrphanedJournals for LocalJournals {
+    fn contains(&self, process: ProcessId) -> Result<bool, UsageJournalError> {
+        let folder = self.root.join(process.to_string());
+        folder.try_exists().map_err(|error| port_error(JournalError::folder(folder)(error)))
+    }
+
+    fn find(&self) -> Result<Vec<Box<dyn OrphanedJournal>>, UsageJournalError> {
+        let found = find_orphans(&self.root).map_err(port_error)?;
+        let orphan = |folder| Box::new(LocalOrphan { folder, journals: self.clone() }) as Box<dyn OrphanedJournal>;
+        Ok(found.into_iter().map(orphan).collect())
+    }
+}
+
+/// A locked journal of a dead process.
+struct LocalOrphan {
+    folder: OrphanFolder,
+    journals: LocalJournals,
+}
+
+impl LocalOrphan {
+    fn path(&self) -> &Path {
+        self.folder.lock.path()
+    }
+
+    fn read_into(&self, entries: &mut Vec<JournalEntry>) -> Result<ReadReport, JournalError> {
+        read_folder(self.path(), self.journals.store, self.folder.process, |entry| {
+            let (sequence, kind, payload) = (entry.sequence, entry.kind, entry.payload.into());
+            entries.push(JournalEntry { sequence, kind, payload });
+            Ok(())
+        })
+    }
+
+    /// The time of the last write to any file.
+    fn last_write(&self) -> Result<SystemTime, JournalError> {
+        let mut newest = SystemTime::UNIX_EPOCH;
+        for file in fs::read_dir(self.path()).map_err(JournalError::folder(self.path()))? {
+            let modified = file.and_then(|file| file.metadata()).and_then(|found| found.modified());
+            newest = newest.max(modified.map_err(JournalError::folder(self.path()))?);
+        }
+        Ok(newest)
+    }
+}
+
+impl OrphanedJournal for LocalOrphan {
+    fn process(&self) -> ProcessId {
+        ProcessId::from_uuid(self.folder.process)
+    }
+
+    fn read(&self) -> Result<OrphanedEntries, UsageJournalError> {
+        let mut entries = Vec::new();
+        let report = self.read_into(&mut entries).map_err(port_error)?;
+        let boot = boot_id();
+        Ok(OrphanedEntries {
+            entries,
+            gaps: report.gaps.iter().map(describe).collect(),
+            is_of_another_boot: report.boots.iter().any(|other| *other != boot),
+        })
+    }
+
+    fn quarantine(&self) -> Result<(), UsageJournalError> {
+        let report = self.read_into(&mut Vec::new()).map_err(port_error)?;
+        let folder = self.journals.root.join(QUARANTINE);
+        let files = quarantine_gaps(&report.gaps, self.folder.process, &folder).map_err(port_error)?;
+        for file in files {
+            tracing::error!(path = %file.display(), "unreadable part of a journal quarantined");
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(), UsageJournalError> {
+        trim_folder(self.path()).map_err(port_error)
+    }
+
+    fn remove_if_old(&self) -> Result<bool, UsageJournalError> {
+        let age = self.last_write().map_err(port_error)?.elapsed().unwrap_or_default();
+        if age < self.journals.keep {
+            return Ok(false);
+        }
+        reach("before removal of a folder");
+        fs::remove_dir_all(self.path()).map_err(|error| port_error(JournalError::folder(self.path())(error)))?;
+        Ok(true)
+    }
+}
+
+fn describe(gap: &Gap) -> JournalGap {
+    let reason = match &gap.reason {
+        GapReason::Damaged => "damaged bytes".to_owned(),
+        GapReason::Missing => "missing entries".to_owned(),
+        GapReason::ForeignStore(store) => format!("segment of the store {store}"),
+        GapReason::ForeignProcess(process) => format!("segment of the process {process}"),
+        GapReason::Version(version) => format!("segment of the format version {version}"),
+    };
+    let place = gap.bytes.as_ref().map(|(path, range)| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        format!(" in {file} at {}..{}", range.start, range.end)
+    });
+    let reason = reason + place.as_deref().unwrap_or_default();
+    JournalGap { reason, first: gap.sequences.start, end: gap.sequences.end }
+}
+
+fn port_error(error: JournalError) -> UsageJournalError {
+    match error {
+        JournalError::Full { unfolded_bytes, max_bytes } => UsageJournalError::Full { unfolded_bytes, max_bytes },
+        JournalError::TooLarge { bytes, max_bytes } => UsageJournalError::TooLarge { bytes, max_bytes },
+        JournalError::Retained { sequence, source } => {
+            UsageJournalError::Retained { sequence, source: Box::new(source) as Box<dyn Error + Send + Sync> }
+        }
+        other => UsageJournalError::Unavailable(Box::new(other)),
+    }
+}
+
+/// The identity of the machine since its start. A system without one counts as started anew every time.
+fn boot_id() -> Uuid {
+    let found = fs::read_to_string(BOOT_ID).ok().and_then(|text| Uuid::parse_str(text.trim()).ok());
+    found.unwrap_or_else(|| Uuid::from_u128(std::process::id().into()))
+}

@@ -1,0 +1,51 @@
+//! The loss of power, after which any of the writes that were not synced may have reached the disk.
+
+use std::time::Duration;
+
+use adapters_journal::testing::LocalMachine;
+use domain::budget::EntryKind;
+use domain::ids::ProcessId;
+use domain::testing::contract::JournalMachine;
+use domain::testing::{FixedClock, JournalBounds};
+use proptest::prelude::*;
+use uuid::Uuid;
+
+const PROCESS: ProcessId = ProcessId::from_uuid(Uuid::from_u128(2));
+const BOUNDS: JournalBounds = JournalBounds { max_bytes: 1 << 20, max_payload_bytes: 300, is_synced_by_hand: true };
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(48, ProptestConfig::default().cases)))]
+
+    /// Whichever of them did: synced entries are there, nothing is invented, and a hole is named.
+    #[test]
+    fn synced_entries_survive_and_holes_are_named(
+        synced in prop::collection::vec(0_usize..300, 0..30),
+        unsynced in prop::collection::vec(0_usize..300, 0..30),
+        survivors in prop::collection::vec(any::<bool>(), 30),
+    ) {
+        let machine = LocalMachine::new(Uuid::from_u128(1), FixedClock::default()).unwrap();
+        let journal = machine.start(PROCESS, BOUNDS);
+        let mut payloads = Vec::new();
+        let mut append = |size: &usize| {
+            let payload = vec![u8::try_from(payloads.len()).unwrap(); *size];
+            journal.append_end(EntryKind::Charged, &payload, 0).unwrap();
+            payloads.push(payload);
+        };
+        synced.iter().for_each(&mut append);
+        machine.sync(PROCESS);
+        unsynced.iter().for_each(&mut append);
+        drop(journal);
+        let mut survivors = survivors.into_iter();
+        machine.disk().lose_power(Uuid::from_u128(9), || survivors.next().unwrap_or(false)).unwrap();
+        let found = machine.orphans(Duration::MAX).find().unwrap().remove(0).read().unwrap();
+        prop_assert!(found.is_of_another_boot);
+        let mut next = 1;
+        for entry in &found.entries {
+            prop_assert_eq!(&*entry.payload, &payloads[usize::try_from(entry.sequence - 1).unwrap()][..]);
+            let is_named = |missing| found.gaps.iter().any(|gap| (gap.first..gap.end).contains(&missing));
+            prop_assert!((next..entry.sequence).all(is_named), "{} to {} of {:?}", next, entry.sequence, found.gaps);
+            next = entry.sequence + 1;
+        }
+        prop_assert!(found.entries.len() >= synced.len() && found.entries.iter().zip(1..).take(synced.len()).all(|(entry, n)| entry.sequence == n));
+    }
+}

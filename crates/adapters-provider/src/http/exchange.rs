@@ -1,0 +1,128 @@
+//! One request and its answer over a connection of the pool.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Request, Uri};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::errors::CallError;
+use super::held::ConnectionInUse;
+use super::meter::BodyPhase;
+use super::origin::Origin;
+use super::payload::Tracked;
+
+/// The head of an answer, and the connection on which the body comes.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: AnswerBody,
+}
+
+/// The body of an answer. It drives the connection.
+pub(super) struct AnswerBody {
+    incoming: Incoming,
+    phase: BodyPhase,
+    held: ConnectionInUse,
+}
+
+/// Sends a request. One that a kept connection did not take, because it was already closed, goes over another one.
+/// `host` names the host over HTTP/1.1 where the headers do not.
+///
+/// # Errors
+/// No connection could be made, or it broke before the head of the answer.
+pub(super) async fn exchange(
+    origin: &Origin,
+    mut request: Request<Tracked>,
+    host: Option<&HeaderValue>,
+    deadline: Option<Instant>,
+) -> Result<Answer, CallError> {
+    let uri = request.uri().clone();
+    loop {
+        let mut held = origin.connection(deadline).await?;
+        prepare(&mut request, &held, &uri, host);
+        let sent = match &mut held {
+            ConnectionInUse::Http1 { connection, .. } => connection.send(request).await,
+            ConnectionInUse::Http2(call) => call.send(request).await,
+        };
+        let mut error = match sent {
+            Ok(response) => {
+                let phase = held.meter().begin_body();
+                let (parts, incoming) = response.into_parts();
+                let body = AnswerBody { incoming, phase, held };
+                return Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body });
+            }
+            Err(error) => error,
+        };
+        match error.take_message() {
+            Some(untouched) if held.is_reused() => request = untouched,
+            _ => return Err(CallError::of(error.into_error(), held.meter())),
+        }
+    }
+}
+
+/// Gives the request the form that the connection's version of HTTP has.
+fn prepare(request: &mut Request<Tracked>, held: &ConnectionInUse, uri: &Uri, host: Option<&HeaderValue>) {
+    match held {
+        ConnectionInUse::Http1 { connection, .. } => {
+            *request.uri_mut() = connection.request_target(uri);
+            if let Some(host) = host {
+                request.headers_mut().entry(HOST).or_insert_with(|| host.clone());
+            }
+        }
+        ConnectionInUse::Http2(_) => {
+            *request.uri_mut() = uri.clone();
+            request.headers_mut().remove(HOST);
+        }
+    }
+}
+
+impl AnswerBody {
+    /// Ends the body. Its connection serves the next call, unless too much of the body is left.
+    pub(super) fn release(self) {
+        let Self { incoming, phase, held } = self;
+        drop(incoming);
+        drop(phase);
+        held.release();
+    }
+
+    /// Ends the body. Its connection serves no other call.
+    pub(super) fn retire(self) {
+        if let ConnectionInUse::Http2(call) = &self.held {
+            call.retire();
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = &mut *self;
+        match &mut this.held {
+            ConnectionInUse::Http1 { connection, .. } => {
+                // A small body is there with its head.
+                let mut no_wake = Context::from_waker(Waker::noop());
+                if let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(&mut no_wake) {
+                    return Poll::Ready(frame);
+                }
+                connection.drive(cx);
+                Pin::new(&mut this.incoming).poll_frame(&mut no_wake)
+            }
+            ConnectionInUse::Http2(_) => Pin::new(&mut this.incoming).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}

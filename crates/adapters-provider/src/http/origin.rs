@@ -1,0 +1,177 @@
+//! One scheme, host and port, and the connections to it.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::Uri;
+use http::uri::{Authority, Scheme};
+use hyper::client::conn::http2::Builder;
+use hyper::rt::Executor;
+use hyper_util::rt::TokioExecutor;
+use tokio::time::Instant;
+
+use super::connector::Connector;
+use super::errors::CallError;
+use super::held::ConnectionInUse;
+use super::http1::Http1Connection;
+use super::http2::{self, Http2Call, Http2Connection};
+use super::pool::{Pool, PooledConnection};
+use super::{Http2, HttpClientSettings};
+
+/// The origins that a client calls.
+#[derive(Clone)]
+pub(super) struct Origins {
+    opener: Opener,
+    settings: Arc<HttpClientSettings>,
+    known: Arc<Mutex<HashMap<OriginKey, Arc<Origin>>>>,
+}
+
+type OriginKey = (Option<Scheme>, Option<Authority>);
+
+impl Origins {
+    pub(super) fn new(connector: Connector, settings: &Arc<HttpClientSettings>) -> Self {
+        let opener = Opener { connector, http2: http2::builder(settings) };
+        Self { opener, settings: Arc::clone(settings), known: Arc::default() }
+    }
+
+    /// The origin of an address. Addresses of the same origin share its connections.
+    pub(super) fn of(&self, uri: &Uri) -> Arc<Origin> {
+        let key = (uri.scheme().cloned(), uri.authority().cloned());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let origin = known.entry(key).or_insert_with(|| Arc::new(Origin::new(uri, &self.opener, &self.settings)));
+        Arc::clone(origin)
+    }
+}
+
+/// An origin and its pools, as many as the settings say. A connection is woken by the thread that opened it, so every
+/// thread keeps to a pool.
+pub(super) struct Origin {
+    address: Uri,
+    opener: Opener,
+    pools: Box<[Arc<Pool>]>,
+    http2_only: bool,
+}
+
+impl Origin {
+    fn new(address: &Uri, opener: &Opener, settings: &HttpClientSettings) -> Self {
+        let pool = |_| Arc::new(Pool::new(settings.pool_idle_timeout, settings.pool_max_idle_per_host));
+        Self {
+            address: address.clone(),
+            opener: opener.clone(),
+            pools: (0..settings.pools.max(1)).map(pool).collect(),
+            http2_only: settings.http2 == Http2::PriorKnowledge,
+        }
+    }
+
+    /// A connection for one call: an idle one, or a new one.
+    pub(super) async fn connection(&self, deadline: Option<Instant>) -> Result<ConnectionInUse, CallError> {
+        let pool = &self.pools[thread_number() % self.pools.len()];
+        if let Some(kept) = pool.take() {
+            return Ok(held(kept, pool, deadline));
+        }
+        if self.http2_only {
+            let _one_at_a_time = pool.opening.lock().await;
+            if let Some(kept) = pool.take() {
+                return Ok(held(kept, pool, deadline));
+            }
+            let opened = self.opener.open(&self.address).await?;
+            return Ok(admit(opened, pool, deadline));
+        }
+        let mut idle = pool.wait();
+        let mut opening = self.opener.open(&self.address);
+        tokio::select! {
+            biased;
+            Ok(connection) = &mut idle => {
+                let pool = Arc::clone(pool);
+                // The handshake goes on, and the connection serves another call.
+                TokioExecutor::new().execute({
+                    let pool = Arc::clone(&pool);
+                    async move { opening.await.map_or((), |opened| keep(opened, &pool)) }
+                });
+                Ok(ConnectionInUse::Http1 { connection, pool })
+            }
+            opened = &mut opening => {
+                idle.close();
+                if let Ok(connection) = idle.try_recv() {
+                    pool.put(connection);
+                }
+                Ok(admit(opened?, pool, deadline))
+            }
+        }
+    }
+}
+
+fn held(kept: PooledConnection, pool: &Arc<Pool>, deadline: Option<Instant>) -> ConnectionInUse {
+    match kept {
+        PooledConnection::Http1(connection) => ConnectionInUse::Http1 { connection, pool: Arc::clone(pool) },
+        PooledConnection::Http2(connection) => ConnectionInUse::Http2(Http2Call::new(connection, true, deadline)),
+    }
+}
+
+/// A new connection, in use.
+fn admit(opened: PooledConnection, pool: &Arc<Pool>, deadline: Option<Instant>) -> ConnectionInUse {
+    match opened {
+        PooledConnection::Http1(connection) => ConnectionInUse::Http1 { connection, pool: Arc::clone(pool) },
+        PooledConnection::Http2(connection) => {
+            let (connection, is_reused) = pool.share(connection);
+            ConnectionInUse::Http2(Http2Call::new(connection, is_reused, deadline))
+        }
+    }
+}
+
+/// A new connection, not in use.
+fn keep(opened: PooledConnection, pool: &Arc<Pool>) {
+    match opened {
+        PooledConnection::Http1(connection) => pool.put(connection),
+        PooledConnection::Http2(connection) => drop(pool.share(connection)),
+    }
+}
+
+/// Opens connections.
+#[derive(Clone)]
+struct Opener {
+    connector: Connector,
+    http2: Builder<TokioExecutor>,
+}
+
+impl Opener {
+    /// Boxed: most calls open no connection and need no room for it.
+    fn open(&self, address: &Uri) -> Pin<Box<dyn Future<Output = Result<PooledConnection, CallError>> + Send>> {
+        let (connector, http2, address) = (self.connector.clone(), self.http2.clone(), address.clone());
+        Box::pin(async move {
+            let link = connector.connect(address).await.map_err(CallError::Connect)?;
+            let meter = link.meter.clone();
+            let opened = if link.http2 {
+                Http2Connection::open(link, &http2).await.map(PooledConnection::Http2)
+            } else {
+                Http1Connection::open(link).await.map(PooledConnection::Http1)
+            };
+            opened.map_err(|error| CallError::of(error, &meter))
+        })
+    }
+}
+
+/// Threads are numbered in the order in which they first ask.
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static OWN: OnceCell<usize> = const { OnceCell::new() };
+    }
+    OWN.with(|own| *own.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_to_its_number_and_another_has_another() {
+        let mine = thread_number();
+        assert_eq!(thread_number(), mine);
+        let other = std::thread::scope(|scope| scope.spawn(thread_number).join().unwrap());
+        assert_ne!(other, mine);
+    }
+}

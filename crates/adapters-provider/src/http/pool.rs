@@ -1,0 +1,174 @@
+//! The idle connections of one thread to one origin.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::http1::Http1Connection;
+use super::http2::Http2Connection;
+use super::watcher::{self, Watched};
+
+/// A connection that can take a request.
+pub(super) enum PooledConnection {
+    Http1(Box<Http1Connection>),
+    Http2(Arc<Http2Connection>),
+}
+
+/// Idle connections. Those of HTTP/1.1 are taken newest first, so that the rest can expire; one of HTTP/2 is shared.
+pub(super) struct Pool {
+    state: Mutex<State>,
+    idle_timeout: Duration,
+    max_idle: usize,
+    /// Held while a connection is opened that all waiting calls will share.
+    pub(super) opening: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Oldest first.
+    idle: VecDeque<Box<Http1Connection>>,
+    shared: Option<Shared>,
+    /// Calls that open a connection and take one that becomes idle before.
+    waiting: VecDeque<oneshot::Sender<Box<Http1Connection>>>,
+    watcher: Option<Watcher>,
+    watchers: u64,
+}
+
+struct Shared {
+    connection: Arc<Http2Connection>,
+    used: Instant,
+}
+
+/// The task that watches the idle connections.
+struct Watcher {
+    number: u64,
+    /// `None` until it runs for the first time.
+    waker: Option<Waker>,
+}
+
+impl Pool {
+    pub(super) fn new(idle_timeout: Duration, max_idle: usize) -> Self {
+        Self { state: Mutex::default(), idle_timeout, max_idle, opening: tokio::sync::Mutex::default() }
+    }
+
+    /// Takes the connection that was used last.
+    pub(super) fn take(&self) -> Option<PooledConnection> {
+        let mut state = self.state();
+        let now = Instant::now();
+        if let Some(shared) = &mut state.shared {
+            if shared.is_usable(now, self.idle_timeout) {
+                shared.used = now;
+                return Some(PooledConnection::Http2(Arc::clone(&shared.connection)));
+            }
+            state.shared = None;
+        }
+        while let Some(connection) = state.idle.pop_back() {
+            if now.duration_since(connection.idle_since) >= self.idle_timeout {
+                // All others have been idle for longer.
+                state.idle.clear();
+            } else if connection.is_usable() {
+                return Some(PooledConnection::Http1(connection));
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection for the next call, or gives it to one that waits. Closes one that cannot take a request.
+    pub(super) fn put(self: &Arc<Self>, mut connection: Box<Http1Connection>) {
+        let mut state = self.state();
+        // Reads the end of the answer and asks to be woken when the peer closes.
+        let waker = state.watcher.as_ref().and_then(|watcher| watcher.waker.as_ref());
+        connection.drive(&mut Context::from_waker(waker.unwrap_or(Waker::noop())));
+        if !connection.is_usable() {
+            return;
+        }
+        connection.is_reused = true;
+        while let Some(waiting) = state.waiting.pop_front() {
+            match waiting.send(connection) {
+                Ok(()) => return,
+                Err(unclaimed) => connection = unclaimed,
+            }
+        }
+        if state.idle.len() < self.max_idle && !self.idle_timeout.is_zero() {
+            connection.idle_since = Instant::now();
+            state.idle.push_back(connection);
+            self.watch(&mut state);
+        }
+    }
+
+    /// Shares a new connection among all calls. Returns the one that is shared already, if there is one, and if so true.
+    pub(super) fn share(self: &Arc<Self>, connection: Arc<Http2Connection>) -> (Arc<Http2Connection>, bool) {
+        let mut state = self.state();
+        let now = Instant::now();
+        if let Some(shared) = &state.shared
+            && shared.is_usable(now, self.idle_timeout)
+        {
+            return (Arc::clone(&shared.connection), true);
+        }
+        state.shared = Some(Shared { connection: Arc::clone(&connection), used: now });
+        self.watch(&mut state);
+        (connection, false)
+    }
+
+    /// A connection that becomes idle before the receiver is dropped.
+    pub(super) fn wait(&self) -> oneshot::Receiver<Box<Http1Connection>> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.state();
+        state.waiting.retain(|waiting| !waiting.is_closed());
+        state.waiting.push_back(sender);
+        receiver
+    }
+
+    fn watch(self: &Arc<Self>, state: &mut State) {
+        if state.watcher.is_none() {
+            state.watchers += 1;
+            state.watcher = Some(Watcher { number: state.watchers, waker: None });
+            watcher::start(Arc::downgrade(self), state.watchers);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched for Pool {
+    fn inspect(&self, cx: &mut Context<'_>, number: u64) -> Option<Instant> {
+        let mut state = self.state();
+        let now = Instant::now();
+        let (timeout, is_fresh) = (self.idle_timeout, |since: Instant| now.duration_since(since) < self.idle_timeout);
+        state.idle.retain_mut(|connection| {
+            connection.drive(cx);
+            connection.is_usable() && is_fresh(connection.idle_since)
+        });
+        state.shared.take_if(|shared| !shared.is_usable(now, timeout));
+        let oldest = state.idle.front().map(|connection| connection.idle_since);
+        let used = state.shared.as_ref().map(|shared| shared.used);
+        let next = oldest.into_iter().chain(used).min().map(|since| since + timeout);
+        state.watcher = next.map(|_| Watcher { number, waker: Some(cx.waker().clone()) });
+        next
+    }
+
+    fn forget_watcher(&self, number: u64) {
+        self.state().watcher.take_if(|watcher| watcher.number == number);
+    }
+}
+
+impl Shared {
+    fn is_usable(&self, now: Instant, idle_timeout: Duration) -> bool {
+        now.duration_since(self.used) < idle_timeout && self.connection.is_usable()
+    }
+}
+
+impl Drop for Pool {
+    /// Wakes the watcher, which then ends.
+    fn drop(&mut self) {
+        if let Some(waker) = self.state().watcher.take().and_then(|watcher| watcher.waker) {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The columns of a record that say what it cost whom.
+
+use chrono::{DateTime, Utc};
+use domain::budget::Payer;
+use domain::error::StoreError;
+use sea_orm::QueryResult;
+
+use super::statements::column;
+use crate::convert::{hash, moment};
+use crate::errors::corrupt;
+use crate::usage::ids;
+
+/// The columns that [`Accounted::read`] reads.
+pub(super) const ACCOUNTED: &str = "id, workspace_id, api_key, guardrails, cost_pico, charged_at";
+
+/// The cost of a record, its payer and the time that it counts at.
+pub(super) struct Accounted {
+    /// As its column holds it.
+    pub(super) id: Vec<u8>,
+    pub(super) payer: Payer,
+    pub(super) at: DateTime<Utc>,
+    pub(super) pico: i64,
+}
+
+impl Accounted {
+    /// Reads a row that begins with the columns of [`ACCOUNTED`].
+    pub(super) fn read(row: &QueryResult) -> Result<Self, StoreError> {
+        let id: Vec<u8> = column(row, 0)?;
+        let workspace_id: Vec<u8> = column(row, 1)?;
+        let api_key: Vec<u8> = column(row, 2)?;
+        let guardrails: Option<Vec<u8>> = column(row, 3)?;
+        let unreadable = |column| corrupt(column, ids::shown(&id));
+        let payer = Payer {
+            workspace_id: ids::workspace_id(&workspace_id).ok_or_else(|| unreadable("usage_records.workspace_id"))?,
+            api_key: hash(&api_key, "usage_records.api_key", ids::shown(&id))?,
+            guardrails: ids::guardrails(guardrails.as_deref()).ok_or_else(|| unreadable("usage_records.guardrails"))?,
+        };
+        let at = moment(column(row, 5)?, "usage_records.charged_at", ids::shown(&id))?;
+        Ok(Self { payer, at, pico: column(row, 4)?, id })
+    }
+
+    /// The id of a row that cannot be read, for people.
+    pub(super) fn id_of(row: &QueryResult) -> String {
+        match column::<Vec<u8>>(row, 0) {
+            Ok(id) => ids::decision_id(&id).map_or_else(|_| ids::shown(&id), |id| id.to_string()),
+            Err(_) => "a record whose id cannot be read".to_owned(),
+        }
+    }
+}

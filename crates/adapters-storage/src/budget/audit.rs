@@ -1,0 +1,270 @@
+//! Whether the ledger adds up.
+//!
+//! The counters are read first, in one short transaction, and then the records that existed at that time, page by page.
+//! So no transaction lasts long. Where an account differs, for records were removed or replaced meanwhile or because it
+//! is wrong, it is compared again in one transaction: only what differs there is named.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use chrono::{DateTime, Utc};
+use domain::budget::{Account, Discrepancy, LedgerAudit, ResetInterval, cost_of_record};
+use domain::error::StoreError;
+use domain::money::Usd;
+use sea_orm::{ConnectionTrait, DatabaseConnection, FromQueryResult, QueryResult, TransactionTrait};
+
+use super::accounted::{ACCOUNTED, Accounted};
+use super::counters::{counters_at, span_of, subject};
+use super::statements::{column, read};
+use crate::convert::hash_column;
+use crate::entities::usage_records::Model;
+use crate::errors::store_error;
+use crate::usage::{ids, to_record};
+
+/// Records of one transaction.
+const PAGE: i64 = 2_000;
+
+/// An account as its columns name it: scope and subject.
+type AccountName = (String, String);
+/// A counter of an account: interval and beginning of the period.
+type Span = (String, i64);
+
+/// The amounts of a counter, found or expected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sums {
+    spent: i128,
+    allotted: i128,
+}
+
+/// The counters of accounts.
+#[derive(Default)]
+struct Book(BTreeMap<AccountName, BTreeMap<Span, Sums>>);
+
+impl Book {
+    fn at(&mut self, account: AccountName, span: Span) -> &mut Sums {
+        self.0.entry(account).or_default().entry(span).or_default()
+    }
+
+    fn of(&self, account: &AccountName) -> BTreeMap<Span, Sums> {
+        self.0.get(account).cloned().unwrap_or_default()
+    }
+}
+
+/// The cost of records by account and day.
+#[derive(Default)]
+struct Days(HashMap<(Account, DateTime<Utc>), i128>);
+
+impl Days {
+    /// Adds to the accounts of the payer of a record, or to one of them.
+    fn add(&mut self, record: &Accounted, pico: i128, wanted: Option<&AccountName>) {
+        let day = ResetInterval::Daily.start_of(record.at);
+        for account in record.payer.accounts() {
+            if wanted.is_none_or(|wanted| name_of(&account) == *wanted) {
+                *self.0.entry((account, day)).or_default() += pico;
+            }
+        }
+    }
+
+    fn add_to(self, book: &mut Book) {
+        for ((account, day), pico) in self.0 {
+            for counter in counters_at(account, day) {
+                let (interval, start) = span_of(&counter);
+                book.at(name_of(&account), (interval.to_owned(), start)).spent += pico;
+            }
+        }
+    }
+}
+
+fn name_of(account: &Account) -> AccountName {
+    (account.scope().as_str().to_owned(), subject(account))
+}
+
+/// An audit as it goes on.
+pub(super) struct Audit<'a> {
+    readers: &'a DatabaseConnection,
+    report: LedgerAudit,
+}
+
+impl<'a> Audit<'a> {
+    pub(super) fn new(readers: &'a DatabaseConnection) -> Self {
+        Self { readers, report: LedgerAudit::default() }
+    }
+
+    pub(super) async fn run(mut self) -> Result<LedgerAudit, StoreError> {
+        let snapshot = self.readers.begin().await.map_err(store_error)?;
+        let end = last_row(&snapshot).await?;
+        let (found, mut expected) = self.books(&snapshot, None).await?;
+        drop(snapshot);
+        let days = self.check_records(end).await?;
+        days.add_to(&mut expected);
+        let accounts: BTreeSet<AccountName> = found.0.keys().chain(expected.0.keys()).cloned().collect();
+        for account in accounts {
+            if found.of(&account) != expected.of(&account) {
+                self.compare_again(&account).await?;
+            }
+        }
+        Ok(self.report)
+    }
+
+    /// The counters as they are, and as they have to be without records; of one account, or of all.
+    async fn books(
+        &mut self,
+        connection: &impl ConnectionTrait,
+        account: Option<&AccountName>,
+    ) -> Result<(Book, Book), StoreError> {
+        let (filter, values) = match account {
+            Some((scope, subject)) => ("WHERE scope = ? AND subject = ?", vec![scope, subject]),
+            None => ("", Vec::new()),
+        };
+        let values = || values.iter().map(|value| value.as_str().into()).collect();
+        let (mut found, mut expected) = (Book::default(), Book::default());
+        let counters = format!(
+            "SELECT scope, subject, \"interval\", period_start, spent_pico, allotted_pico FROM spend_counters {filter}"
+        );
+        for row in read(connection, &counters, values()).await? {
+            let (account, span, pico) = counter(&row)?;
+            if span.0 == ARCHIVED {
+                expected.at(account, (TOTAL.to_owned(), 0)).spent += pico;
+            } else {
+                *found.at(account, span) = Sums { spent: pico, allotted: i128::from(column::<i64>(&row, 5)?) };
+                self.report.counters += 1;
+            }
+        }
+        for (table, is_allowance) in [("allowances", true), ("adjustments", false)] {
+            let amounts =
+                format!("SELECT scope, subject, \"interval\", period_start, amount_pico FROM {table} {filter}");
+            for row in read(connection, &amounts, values()).await? {
+                let (account, span, pico) = counter(&row)?;
+                let sums = expected.at(account, span);
+                if is_allowance {
+                    sums.allotted += pico;
+                    self.report.allowances += 1;
+                } else {
+                    sums.spent += pico;
+                }
+            }
+        }
+        Ok((found, expected))
+    }
+
+    /// Reads the records up to a row, each page in a transaction of its own, and computes their costs again.
+    async fn check_records(&mut self, end: i64) -> Result<Days, StoreError> {
+        let mut days = Days::default();
+        let mut last = i64::MIN;
+        let text = format!(
+            "SELECT {ACCOUNTED}, rowid AS row_number, * FROM usage_records WHERE rowid > ? AND rowid <= ? \
+             ORDER BY rowid LIMIT ?"
+        );
+        while last < end {
+            let rows = read(self.readers, &text, vec![last.into(), end.into(), PAGE.into()]).await?;
+            let Some(row) = rows.last() else { break };
+            last = column(row, 6)?;
+            for row in &rows {
+                // Without its payer the record counts nowhere, so the counters exceed the records.
+                if let Ok(record) = Accounted::read(row) {
+                    days.add(&record, i128::from(record.pico), None);
+                }
+                self.check(row);
+            }
+        }
+        Ok(days)
+    }
+
+    /// Computes the cost of a record again.
+    fn check(&mut self, row: &QueryResult) {
+        self.report.records += 1;
+        let (id, found) = (Accounted::id_of(row), Usd::from_pico(column(row, 4).unwrap_or_default()));
+        let record = Model::from_query_result(row, "").map_err(store_error).and_then(to_record);
+        match record.map(|record| cost_of_record(&record)) {
+            Ok(Some(expected)) if expected == found => {}
+            Ok(Some(expected)) => self.name(format!("record {id}"), expected, found),
+            Ok(None) => self.name(format!("record {id}, whose cost leaves the range of money"), Usd::ZERO, found),
+            Err(_) => self.name(format!("record {id}, which cannot be read"), Usd::ZERO, found),
+        }
+    }
+
+    /// Compares the counters of an account in one transaction.
+    async fn compare_again(&mut self, account: &AccountName) -> Result<(), StoreError> {
+        let snapshot = self.readers.begin().await.map_err(store_error)?;
+        let (counters, allowances) = (self.report.counters, self.report.allowances);
+        let (found, mut expected) = self.books(&snapshot, Some(account)).await?;
+        (self.report.counters, self.report.allowances) = (counters, allowances);
+        let mut days = Days::default();
+        for row in of_account(&snapshot, account).await? {
+            if let Ok(record) = Accounted::read(&row) {
+                let millions = i128::from(column::<i64>(&row, 6)?);
+                days.add(&record, millions * MILLION + i128::from(record.pico), Some(account));
+            }
+        }
+        days.add_to(&mut expected);
+        let (found, expected) = (found.of(account), expected.of(account));
+        for span in found.keys().chain(expected.keys()).collect::<BTreeSet<_>>() {
+            let of = |sums: &BTreeMap<Span, Sums>| sums.get(span).copied().unwrap_or_default();
+            let (expected, found) = (of(&expected), of(&found));
+            let counter = title(account, span);
+            if expected.spent != found.spent {
+                self.name(format!("{counter}: spent"), usd(expected.spent), usd(found.spent));
+            }
+            if expected.allotted != found.allotted {
+                self.name(format!("{counter}: allotted"), usd(expected.allotted), usd(found.allotted));
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, what: String, expected: Usd, found: Usd) {
+        self.report.discrepancies.push(Discrepancy { what, expected, found });
+    }
+}
+
+/// Costs are summed as so many picodollars and the rest.
+const MILLION: i128 = 1_000_000;
+const TOTAL: &str = "total";
+const ARCHIVED: &str = super::counters::ARCHIVED;
+
+/// The number of the newest record; the rows of records that are added later are behind it.
+async fn last_row(connection: &impl ConnectionTrait) -> Result<i64, StoreError> {
+    let rows = read(connection, "SELECT COALESCE(MAX(rowid), 0) FROM usage_records", Vec::new()).await?;
+    rows.first().map_or(Ok(0), |row| column(row, 0))
+}
+
+/// The name of a counter, and the first amount behind it.
+fn counter(row: &QueryResult) -> Result<(AccountName, Span, i128), StoreError> {
+    let account = (column(row, 0)?, column(row, 1)?);
+    Ok((account, (column(row, 2)?, column(row, 3)?), i128::from(column::<i64>(row, 4)?)))
+}
+
+/// The sums of the records of an account; those of a name that is no account's are none.
+async fn of_account(
+    connection: &impl ConnectionTrait,
+    (scope, subject): &AccountName,
+) -> Result<Vec<QueryResult>, StoreError> {
+    let key = subject.rsplit(':').next().and_then(|key| key.parse().ok());
+    let (column, value) = match (scope.as_str(), key) {
+        ("workspace", _) => match subject.parse() {
+            Ok(id) => ("workspace_id", ids::workspace_column(id).into()),
+            Err(_) => return Ok(Vec::new()),
+        },
+        ("key" | "guardrail", Some(key)) => ("api_key", hash_column(&key).into()),
+        _ => return Ok(Vec::new()),
+    };
+    // Summed by the database, for there may be millions, in two parts, so that no sum leaves its range.
+    let text = format!(
+        "SELECT x'', workspace_id, api_key, guardrails, SUM(cost_pico % {MILLION}), MIN(charged_at), \
+         SUM(cost_pico / {MILLION}) FROM usage_records WHERE {column} = ? GROUP BY workspace_id, api_key, guardrails, charged_at / 86400000"
+    );
+    read(connection, &text, vec![value]).await
+}
+
+fn usd(pico: i128) -> Usd {
+    let end = if pico < 0 { i64::MIN } else { i64::MAX };
+    Usd::from_pico(i64::try_from(pico).unwrap_or(end))
+}
+
+/// Such as `workspace 0199… daily 2026-11-21`.
+fn title((scope, subject): &AccountName, (interval, start): &Span) -> String {
+    let name = format!("{scope} {subject} {interval}");
+    match (ResetInterval::from_name(interval), DateTime::from_timestamp_millis(*start)) {
+        (Some(_), Some(start)) => format!("{name} {}", start.date_naive()),
+        _ => name,
+    }
+}

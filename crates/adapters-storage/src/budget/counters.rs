@@ -1,0 +1,343 @@
+//! Counters and amounts by counter, as rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use domain::budget::allowances::{CounterId, CounterPeriod};
+use domain::budget::{Account, ResetInterval};
+use domain::error::StoreError;
+use domain::ids::ProcessId;
+use domain::money::Usd;
+use sea_orm::{ConnectionTrait, QueryResult, Value};
+
+use super::statements::{column, pieces, pieces_of, places, read, run};
+use crate::convert::{millis, moment, parse};
+use crate::errors::corrupt;
+
+/// The interval of the counters of all time.
+const TOTAL: &str = "total";
+
+/// The interval of the amounts of records that retention removed.
+pub(super) const ARCHIVED: &str = "archived";
+
+/// A counter as the database has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct CounterRow {
+    pub(super) spent: i64,
+    pub(super) allotted: i64,
+    pub(super) recalled_at: Option<i64>,
+    pub(super) recall_began_at: Option<i64>,
+}
+
+/// An amount that is added to a counter. Sums of 64-bit amounts do not overflow it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) spent: i128,
+    pub(super) allotted: i128,
+}
+
+/// Compares the columns of `c` with those of a list of counters `a`. `CROSS JOIN` keeps SQLite from reading the whole
+/// table: it looks each counter up.
+const NAMED: &str = "c.scope = a.column1 AND c.subject = a.column2 AND c.\"interval\" = a.column3 \
+                     AND c.period_start = a.column4";
+
+/// Most counters of [`any_of`]; a power of two.
+pub(super) const NAMES: usize = 64;
+
+/// A condition that is true for the rows of so many counters, for statements that change them.
+pub(super) fn any_of(counters: usize) -> String {
+    vec!["(scope = ? AND subject = ? AND \"interval\" = ? AND period_start = ?)"; counters].join(" OR ")
+}
+
+/// Rows of processes and counters: allowances, or adjustments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Amounts {
+    Allowances,
+    Adjustments,
+}
+
+impl Amounts {
+    fn table(self) -> &'static str {
+        match self {
+            Self::Allowances => "allowances",
+            Self::Adjustments => "adjustments",
+        }
+    }
+}
+
+/// The name of a counter in its columns: scope, subject, interval, beginning of the period.
+pub(super) fn columns_of(counter: &CounterId) -> [Value; 4] {
+    let (interval, start) = span_of(counter);
+    [counter.account.scope().as_str().into(), subject(&counter.account).into(), interval.into(), start.into()]
+}
+
+/// The interval and the beginning of the period of a counter.
+pub(super) fn span_of(counter: &CounterId) -> (&'static str, i64) {
+    match counter.period {
+        CounterPeriod::Lifetime => (TOTAL, 0),
+        CounterPeriod::Calendar(interval, start) => (interval.as_str(), millis(start)),
+    }
+}
+
+/// The name of an account in its column.
+pub(super) fn subject(account: &Account) -> String {
+    match account {
+        Account::Workspace(id) => id.to_string(),
+        Account::Key(hash) => hash.to_string(),
+        Account::Guardrail(id, hash) => format!("{id}:{hash}"),
+    }
+}
+
+/// The counter that the first four columns of a row name.
+pub(super) fn counter_of(row: &QueryResult) -> Result<CounterId, StoreError> {
+    let scope: String = column(row, 0)?;
+    let subject: String = column(row, 1)?;
+    let interval: String = column(row, 2)?;
+    counter_named(&scope, &subject, &interval, column(row, 3)?)
+}
+
+/// The counter of that name.
+pub(super) fn counter_named(scope: &str, subject: &str, interval: &str, start: i64) -> Result<CounterId, StoreError> {
+    let unreadable = || corrupt("spend_counters.scope", subject);
+    let account = match (scope, subject.split_once(':')) {
+        ("workspace", None) => Account::Workspace(parse(subject, "spend_counters.subject", subject)?),
+        ("key", None) => Account::Key(parse(subject, "spend_counters.subject", subject)?),
+        ("guardrail", Some((id, key))) => Account::Guardrail(
+            parse(id, "spend_counters.subject", subject)?,
+            parse(key, "spend_counters.subject", subject)?,
+        ),
+        _ => return Err(unreadable()),
+    };
+    let period = match ResetInterval::from_name(interval) {
+        Some(interval) => CounterPeriod::Calendar(interval, moment(start, "spend_counters.period_start", subject)?),
+        None if interval == TOTAL => CounterPeriod::Lifetime,
+        None => return Err(corrupt("spend_counters.interval", subject)),
+    };
+    Ok(CounterId { account, period })
+}
+
+/// The counters that a charge counts in: of each account, all time and the day, week and month of a time.
+pub(super) fn counters_at(account: Account, at: DateTime<Utc>) -> impl Iterator<Item = CounterId> {
+    let intervals = [None, Some(ResetInterval::Daily), Some(ResetInterval::Weekly), Some(ResetInterval::Monthly)];
+    intervals.into_iter().map(move |interval| CounterId { account, period: CounterPeriod::containing(interval, at) })
+}
+
+/// Reads counters. Those without a row are missing.
+pub(super) async fn read_counters(
+    connection: &impl ConnectionTrait,
+    counters: impl IntoIterator<Item = CounterId>,
+) -> Result<BTreeMap<CounterId, CounterRow>, StoreError> {
+    let counters: Vec<CounterId> = counters.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let names: Vec<[Value; 4]> = counters.iter().map(columns_of).collect();
+    let rows = read_rows(connection, &names).await?;
+    Ok(counters.into_iter().zip(rows).filter_map(|(counter, row)| Some((counter, row?))).collect())
+}
+
+/// The rows of the counters of these names, each in the place of its name.
+async fn read_rows(
+    connection: &impl ConnectionTrait,
+    names: &[[Value; 4]],
+) -> Result<Vec<Option<CounterRow>>, StoreError> {
+    let mut found = Vec::with_capacity(names.len());
+    for piece in pieces(names) {
+        let text = format!(
+            "SELECT a.column5, c.spent_pico, c.allotted_pico, c.recalled_at, c.recall_began_at \
+             FROM (VALUES {}) AS a CROSS JOIN spend_counters AS c WHERE {NAMED}",
+            places(piece.len(), 5)
+        );
+        let mut rows = vec![None; piece.len()];
+        for row in read(connection, &text, numbered(piece)).await? {
+            let counter = CounterRow {
+                spent: column(&row, 1)?,
+                allotted: column(&row, 2)?,
+                recalled_at: column(&row, 3)?,
+                recall_began_at: column(&row, 4)?,
+            };
+            rows[place(&row)?] = Some(counter);
+        }
+        found.append(&mut rows);
+    }
+    Ok(found)
+}
+
+/// Names with their places behind them: a row that is found costs less by its place than by its name.
+fn numbered(names: &[[Value; 4]]) -> Vec<Value> {
+    let number = |(name, place): (&[Value; 4], i64)| name.clone().into_iter().chain([place.into()]);
+    names.iter().zip(0_i64..).flat_map(number).collect()
+}
+
+/// The place of a found row among the names.
+fn place(row: &QueryResult) -> Result<usize, StoreError> {
+    let place: i64 = column(row, 0)?;
+    usize::try_from(place).map_err(|_| corrupt("spend_counters", place))
+}
+
+/// Adds to counters, each in its row; part of a transaction that holds the write lock.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] where a sum leaves the range of money.
+pub(super) async fn add_to_counters(
+    transaction: &impl ConnectionTrait,
+    changes: BTreeMap<CounterId, Change>,
+) -> Result<(), StoreError> {
+    let changes = changes.into_iter().filter(|(_, change)| *change != Change::default());
+    add_to_rows(transaction, changes.map(|(counter, change)| (columns_of(&counter), change)).collect()).await
+}
+
+async fn add_to_rows(transaction: &impl ConnectionTrait, changes: Vec<([Value; 4], Change)>) -> Result<(), StoreError> {
+    let (names, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
+    let found = read_rows(transaction, &names).await?;
+    let mut rows: Vec<[Value; 6]> = Vec::with_capacity(changes.len());
+    for ((name, change), before) in names.into_iter().zip(changes).zip(found) {
+        let before = before.unwrap_or_default();
+        let [scope, subject, interval, start] = name;
+        let (spent, allotted) = (sum(before.spent, change.spent)?, sum(before.allotted, change.allotted)?);
+        rows.push([scope, subject, interval, start, spent.into(), allotted.into()]);
+    }
+    for piece in pieces(&rows) {
+        let text = format!(
+            "INSERT INTO spend_counters (scope, subject, \"interval\", period_start, spent_pico, allotted_pico) \
+             VALUES {} ON CONFLICT (scope, subject, \"interval\", period_start) \
+             DO UPDATE SET spent_pico = excluded.spent_pico, allotted_pico = excluded.allotted_pico",
+            places(piece.len(), 6)
+        );
+        run(transaction, &text, piece.iter().flatten().cloned().collect()).await?;
+    }
+    Ok(())
+}
+
+/// Adds the cost of removed records to the archived amounts of their accounts; part of a transaction that holds the write
+/// lock.
+pub(super) async fn archive(
+    transaction: &impl ConnectionTrait,
+    costs: BTreeMap<Account, i128>,
+) -> Result<(), StoreError> {
+    let change = |(account, spent): (Account, i128)| {
+        let name = [account.scope().as_str().into(), subject(&account).into(), ARCHIVED.into(), 0_i64.into()];
+        (name, Change { spent, allotted: 0 })
+    };
+    add_to_rows(transaction, costs.into_iter().map(change).collect()).await
+}
+
+/// The amounts of a process in counters. Those without a row are missing.
+pub(super) async fn read_amounts(
+    connection: &impl ConnectionTrait,
+    amounts: Amounts,
+    process: ProcessId,
+    counters: impl IntoIterator<Item = CounterId>,
+) -> Result<BTreeMap<CounterId, i64>, StoreError> {
+    let counters: Vec<CounterId> = counters.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let names: Vec<[Value; 4]> = counters.iter().map(columns_of).collect();
+    let mut found = BTreeMap::new();
+    for (piece, counters) in pieces(&names).zip(pieces(&counters)) {
+        let text = format!(
+            "SELECT a.column5, c.amount_pico FROM (VALUES {}) AS a CROSS JOIN {} AS c WHERE {NAMED} AND c.process_id = ?",
+            places(piece.len(), 5),
+            amounts.table()
+        );
+        let values = numbered(piece).into_iter().chain([process.to_string().into()]).collect();
+        for row in read(connection, &text, values).await? {
+            found.insert(counters[place(&row)?], column(&row, 1)?);
+        }
+    }
+    Ok(found)
+}
+
+/// For each of the counters that processes beside one have allowances of: when the one of them that has been silent for
+/// longest was last seen.
+pub(super) async fn read_holders(
+    connection: &impl ConnectionTrait,
+    process: ProcessId,
+    counters: &[CounterId],
+) -> Result<BTreeMap<CounterId, i64>, StoreError> {
+    let mut found = BTreeMap::new();
+    for piece in pieces(counters) {
+        let text = format!(
+            "SELECT c.scope, c.subject, c.\"interval\", c.period_start, MIN(p.seen_at) FROM (VALUES {}) AS a \
+             CROSS JOIN allowances AS c CROSS JOIN budget_processes AS p \
+             WHERE {NAMED} AND c.process_id <> ? AND p.id = c.process_id \
+             GROUP BY c.scope, c.subject, c.\"interval\", c.period_start",
+            places(piece.len(), 4)
+        );
+        let values = piece.iter().flat_map(columns_of).chain([process.to_string().into()]).collect();
+        for row in read(connection, &text, values).await? {
+            found.insert(counter_of(&row)?, column(&row, 4)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Every amount of a process.
+pub(super) async fn all_amounts(
+    connection: &impl ConnectionTrait,
+    amounts: Amounts,
+    process: ProcessId,
+) -> Result<BTreeMap<CounterId, i64>, StoreError> {
+    let text = format!(
+        "SELECT scope, subject, \"interval\", period_start, amount_pico FROM {} WHERE process_id = ?",
+        amounts.table()
+    );
+    let rows = read(connection, &text, vec![process.to_string().into()]).await?;
+    rows.iter().map(|row| Ok((counter_of(row)?, column(row, 4)?))).collect()
+}
+
+/// Removes every amount of a process.
+pub(super) async fn clear_amounts(
+    transaction: &impl ConnectionTrait,
+    amounts: Amounts,
+    process: ProcessId,
+) -> Result<(), StoreError> {
+    let text = format!("DELETE FROM {} WHERE process_id = ?", amounts.table());
+    run(transaction, &text, vec![process.to_string().into()]).await.map(drop)
+}
+
+/// Sets amounts of a process; those of nothing are removed.
+pub(super) async fn set_amounts(
+    transaction: &impl ConnectionTrait,
+    amounts: Amounts,
+    process: ProcessId,
+    set: &BTreeMap<CounterId, i64>,
+) -> Result<(), StoreError> {
+    let (gone, kept): (Vec<_>, Vec<_>) = set.iter().partition(|(_, amount)| **amount == 0);
+    for piece in pieces(&kept) {
+        let text = format!(
+            "INSERT INTO {} (process_id, scope, subject, \"interval\", period_start, amount_pico) VALUES {} \
+             ON CONFLICT (process_id, scope, subject, \"interval\", period_start) \
+             DO UPDATE SET amount_pico = excluded.amount_pico",
+            amounts.table(),
+            places(piece.len(), 6)
+        );
+        let rows = piece.iter().flat_map(|(counter, amount)| {
+            let [scope, subject, interval, start] = columns_of(counter);
+            [process.to_string().into(), scope, subject, interval, start, (**amount).into()]
+        });
+        run(transaction, &text, rows.collect()).await?;
+    }
+    let gone: Vec<CounterId> = gone.into_iter().map(|(counter, _)| *counter).collect();
+    for piece in pieces_of(&gone, NAMES) {
+        let text = format!("DELETE FROM {} WHERE process_id = ? AND ({})", amounts.table(), any_of(piece.len()));
+        let names = piece.iter().flat_map(columns_of);
+        run(transaction, &text, std::iter::once(Value::from(process.to_string())).chain(names).collect()).await?;
+    }
+    Ok(())
+}
+
+/// A sum that is stored.
+///
+/// # Errors
+/// It leaves the range of money.
+pub(super) fn sum(before: i64, added: i128) -> Result<i64, StoreError> {
+    i64::try_from(i128::from(before) + added).map_err(|_| out_of_range())
+}
+
+/// An amount that a caller named.
+///
+/// # Errors
+/// It is negative.
+pub(super) fn positive(amount: Usd) -> Result<i64, StoreError> {
+    if amount < Usd::ZERO { Err(StoreError::Corrupt("a negative amount".to_owned())) } else { Ok(amount.pico()) }
+}
+
+pub(super) fn out_of_range() -> StoreError {
+    StoreError::Corrupt("a sum leaves the range of money".to_owned())
+}

@@ -1,0 +1,207 @@
+//! Draws of allowances.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use domain::budget::allowances::CounterId;
+use domain::budget::{
+    BudgetStoreError, CounterBalance, DrawDecision, DrawReply, DrawRequest, decide_draw, has_answered,
+};
+use domain::error::StoreError;
+use domain::money::Usd;
+use sea_orm::{ConnectionTrait, TransactionTrait, Value};
+
+use super::counters::{
+    Amounts, Change, CounterRow, NAMES, add_to_counters, any_of, columns_of, positive, read_amounts, read_counters,
+    read_holders, set_amounts, sum,
+};
+use super::limits::AccountLimits;
+use super::processes::{self, CallNumber};
+use super::reply;
+use super::statements::{pieces_of, run};
+use crate::change_feed;
+use crate::convert::millis;
+use crate::database::Database;
+use crate::errors::store_error;
+
+/// How long a recall lasts, in milliseconds.
+pub(super) const RECALL: i64 = 5_000;
+/// A recall that is older is written anew where it is still needed, in milliseconds.
+const RENEWED_AFTER: i64 = RECALL / 2;
+
+/// The rows that a draw decides by, read in one transaction.
+struct Balances {
+    feed: u64,
+    live_processes: u64,
+    rows: BTreeMap<CounterId, CounterRow>,
+    /// When the most silent of the other holders of a counter was last seen; of counters that keep a request out.
+    holders: BTreeMap<CounterId, i64>,
+    own: BTreeMap<CounterId, i64>,
+    limits: AccountLimits,
+}
+
+/// See the port. It reads first, and takes the write lock only where it would grant or mark something.
+pub(super) async fn draw(database: &Database, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
+    check_amounts(request)?;
+    let snapshot = database.readers()?.begin().await.map_err(store_error)?;
+    if let CallNumber::Repeated(text) = processes::check_number(&snapshot, request.process, request.number).await? {
+        return repeated(text.as_deref(), request);
+    }
+    let now = database.now();
+    let mut balances = Balances::read(&snapshot, request).await?;
+    let decision = balances.decide(&snapshot, request, now).await?;
+    if decision.grants.is_empty() && balances.marks(&decision, now).is_empty() {
+        return Ok(balances.reply(decision));
+    }
+    drop(snapshot);
+    // The rows may have changed since: the final decision is made under the write lock.
+    let transaction = database.begin_durable().await?;
+    if let CallNumber::Repeated(text) = processes::check_number(&*transaction, request.process, request.number).await? {
+        return repeated(text.as_deref(), request);
+    }
+    let now = database.now();
+    let mut balances = Balances::read(&*transaction, request).await?;
+    let decision = balances.decide(&*transaction, request, now).await?;
+    mark(&*transaction, &balances.marks(&decision, now), now).await?;
+    balances.grant(&*transaction, request, &decision).await?;
+    let reply = balances.reply(decision);
+    if !reply.grants.is_empty() {
+        let text = reply::write(&reply, request.process)?;
+        processes::advance(&*transaction, request.process, request.number, Some(text)).await?;
+    }
+    transaction.commit().await?;
+    Ok(reply)
+}
+
+/// The number was used: by a draw whose reply is kept, else by a return.
+fn repeated(text: Option<&str>, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
+    match text {
+        Some(text) => Ok(reply::read(text, request.process)?),
+        None => Err(BudgetStoreError::Number { expected: request.number.saturating_add(1), found: request.number }),
+    }
+}
+
+fn check_amounts(request: &DrawRequest) -> Result<(), StoreError> {
+    for ask in &request.asks {
+        positive(ask.amount)?;
+        for (_, lacking) in &ask.lacking {
+            positive(*lacking)?;
+        }
+    }
+    Ok(())
+}
+
+/// True while processes are to return what they have free of a counter.
+fn is_in_force(row: &CounterRow, now: DateTime<Utc>) -> bool {
+    row.recalled_at.is_some_and(|at| at > millis(now).saturating_sub(RECALL))
+}
+
+impl Balances {
+    async fn read(connection: &impl ConnectionTrait, request: &DrawRequest) -> Result<Self, StoreError> {
+        let asked = request.asks.iter().flat_map(|ask| ask.lacking.iter().map(|(counter, _)| *counter));
+        let counters: Vec<CounterId> = asked.chain(request.ahead.iter().map(|ahead| ahead.counter)).collect();
+        let payers = request.asks.iter().map(|ask| &ask.payer);
+        let limits = AccountLimits::read(connection, counters.iter().map(|counter| counter.account), payers).await?;
+        for ask in &request.asks {
+            limits.check(&ask.payer)?;
+        }
+        let rows = read_counters(connection, counters.iter().copied()).await?;
+        let own = read_amounts(connection, Amounts::Allowances, request.process, counters).await?;
+        let feed = change_feed::versions(connection).await?.keys;
+        Ok(Self {
+            feed,
+            live_processes: processes::count_live(connection).await?,
+            rows,
+            holders: BTreeMap::new(),
+            own,
+            limits,
+        })
+    }
+
+    /// Looks at the other holders of counters only where these keep a request out.
+    async fn decide(
+        &mut self,
+        connection: &impl ConnectionTrait,
+        request: &DrawRequest,
+        now: DateTime<Utc>,
+    ) -> Result<DrawDecision, StoreError> {
+        let decision = self.decide_by_rows(request, now);
+        if decision.recalls.is_empty() {
+            return Ok(decision);
+        }
+        self.holders = read_holders(connection, request.process, &decision.recalls).await?;
+        Ok(self.decide_by_rows(request, now))
+    }
+
+    fn decide_by_rows(&self, request: &DrawRequest, now: DateTime<Utc>) -> DrawDecision {
+        let asked = request.asks.iter().flat_map(|ask| ask.lacking.iter().map(|(counter, _)| *counter));
+        let counters = asked.chain(request.ahead.iter().map(|ahead| ahead.counter));
+        let balances = counters.map(|counter| (counter, self.balance(&counter, now))).collect();
+        decide_draw(&request.asks, &request.ahead, balances, self.live_processes)
+    }
+
+    fn balance(&self, counter: &CounterId, now: DateTime<Utc>) -> CounterBalance {
+        let row = self.rows.get(counter).copied().unwrap_or_default();
+        let is_recalled = is_in_force(&row, now);
+        let time = |at: i64| DateTime::from_timestamp_millis(at);
+        let recall = row.recall_began_at.filter(|_| is_recalled).and_then(time);
+        let answered = |seen_at: &i64| time(*seen_at).is_some_and(|seen_at| has_answered(recall, seen_at, now));
+        CounterBalance {
+            spent: Usd::from_pico(row.spent),
+            allotted: Usd::from_pico(row.allotted),
+            own: Usd::from_pico(self.own.get(counter).copied().unwrap_or_default()),
+            is_recalled,
+            is_unanswered: self.holders.get(counter).is_some_and(|seen_at| !answered(seen_at)),
+            limits: self.limits.of_counter(counter),
+        }
+    }
+
+    /// The recalls that are not written yet, or are to be renewed.
+    fn marks(&self, decision: &DrawDecision, now: DateTime<Utc>) -> Vec<CounterId> {
+        let old = millis(now).saturating_sub(RENEWED_AFTER);
+        let marked_at = |counter: &CounterId| self.rows.get(counter).and_then(|row| row.recalled_at);
+        let due = |counter: &&CounterId| marked_at(counter).is_none_or(|at| at < old);
+        decision.recalls.iter().filter(due).copied().collect()
+    }
+
+    fn reply(&self, decision: DrawDecision) -> DrawReply {
+        DrawReply { feed: self.feed, grants: decision.grants.into_iter().collect(), answers: decision.answers }
+    }
+
+    async fn grant(
+        &self,
+        transaction: &impl ConnectionTrait,
+        request: &DrawRequest,
+        decision: &DrawDecision,
+    ) -> Result<(), StoreError> {
+        let mut allowances = BTreeMap::new();
+        let mut changes = BTreeMap::new();
+        for (counter, amount) in &decision.grants {
+            let own = self.own.get(counter).copied().unwrap_or_default();
+            allowances.insert(*counter, sum(own, amount.pico().into())?);
+            changes.insert(*counter, Change { spent: 0, allotted: amount.pico().into() });
+        }
+        set_amounts(transaction, Amounts::Allowances, request.process, &allowances).await?;
+        add_to_counters(transaction, changes).await
+    }
+}
+
+/// Marks counters whose allowances other processes are to return.
+async fn mark(
+    transaction: &impl ConnectionTrait,
+    counters: &[CounterId],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    for piece in pieces_of(counters, NAMES) {
+        // A recall that is still in force is renewed: answers to it go on counting.
+        let text = format!(
+            "UPDATE spend_counters SET recall_began_at = CASE WHEN recalled_at > ? THEN recall_began_at ELSE ? END, \
+             recalled_at = ? WHERE {}",
+            any_of(piece.len())
+        );
+        let now = millis(now);
+        let times = [now.saturating_sub(RECALL), now, now].map(Value::from);
+        run(transaction, &text, times.into_iter().chain(piece.iter().flat_map(columns_of)).collect()).await?;
+    }
+    Ok(())
+}

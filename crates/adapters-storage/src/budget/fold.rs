@@ -1,0 +1,115 @@
+//! Charges of journals that become records.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::{DateTime, Utc};
+use domain::budget::allowances::CounterId;
+use domain::budget::{Account, BudgetStoreError, FoldEntry, FoldRequest, ProcessState, ResetInterval};
+use domain::error::StoreError;
+use domain::ids::WorkspaceId;
+use sea_orm::{ConnectionTrait, Value};
+
+use super::counters::{Amounts, Change, add_to_counters, counters_at, positive, read_amounts, set_amounts, sum};
+use super::processes;
+use super::records::{Cost, Fresh};
+use super::statements::{column, list, pieces, read, run};
+use crate::convert::millis;
+use crate::database::Database;
+use crate::errors::store_error;
+
+/// See the port. Counters come last, in the order of their keys.
+pub(super) async fn fold(database: &Database, request: &FoldRequest) -> Result<(), BudgetStoreError> {
+    let transaction = database.begin().await?;
+    let row = processes::find(&transaction, request.process).await?.ok_or(BudgetStoreError::NotLive(None))?;
+    let status = processes::status(&row)?;
+    if request.up_to == status.folded_sequence {
+        return Ok(());
+    }
+    if request.after != status.folded_sequence || request.up_to < request.after {
+        return Err(BudgetStoreError::Number { expected: status.folded_sequence, found: request.after });
+    }
+    let fresh = Fresh::choose(&transaction, &request.entries).await?;
+    fresh.insert(&transaction, database.now()).await?;
+    raise_credit_bases(&transaction, &fresh.costs).await?;
+    let mut changes = BTreeMap::new();
+    add_costs(&mut changes, &fresh.costs);
+    take_amounts(&transaction, status.state, request, &mut changes).await?;
+    processes::set_folded(&transaction, request.process, request.up_to).await?;
+    add_to_counters(&transaction, changes).await?;
+    Ok(transaction.commit().await.map_err(store_error)?)
+}
+
+/// Adds costs to every counter of their accounts.
+fn add_costs(changes: &mut BTreeMap<CounterId, Change>, costs: &[Cost]) {
+    // Nearly all are of a few accounts and one day.
+    let mut days: HashMap<(Account, DateTime<Utc>), i128> = HashMap::new();
+    for Cost { payer, at, pico } in costs {
+        let day = ResetInterval::Daily.start_of(*at);
+        for account in payer.accounts() {
+            *days.entry((account, day)).or_default() += pico;
+        }
+    }
+    for ((account, day), pico) in days {
+        for counter in counters_at(account, day) {
+            changes.entry(counter).or_default().spent += pico;
+        }
+    }
+}
+
+/// Takes the part that allowances bear from those of a live process, else from its adjustments, as far as there are any.
+async fn take_amounts(
+    transaction: &impl ConnectionTrait,
+    state: ProcessState,
+    request: &FoldRequest,
+    changes: &mut BTreeMap<CounterId, Change>,
+) -> Result<(), StoreError> {
+    let (amounts, process) = match state {
+        ProcessState::Live => (Amounts::Allowances, request.process),
+        ProcessState::Ended | ProcessState::Lost => (Amounts::Adjustments, request.process),
+    };
+    let borne = sum_borne(&request.entries)?;
+    let mut left = read_amounts(transaction, amounts, process, borne.keys().copied()).await?;
+    for (counter, own) in &mut left {
+        let taken = borne.get(counter).copied().unwrap_or_default().min(i128::from(*own));
+        *own = sum(*own, -taken)?;
+        let change = changes.entry(*counter).or_default();
+        match amounts {
+            Amounts::Allowances => change.allotted -= taken,
+            Amounts::Adjustments => change.spent -= taken,
+        }
+    }
+    set_amounts(transaction, amounts, process, &left).await
+}
+
+fn sum_borne(entries: &[FoldEntry]) -> Result<BTreeMap<CounterId, i128>, StoreError> {
+    let mut borne = BTreeMap::new();
+    for (counter, amount) in entries.iter().flat_map(|entry| &entry.allowances) {
+        *borne.entry(*counter).or_default() += i128::from(positive(*amount)?);
+    }
+    Ok(borne)
+}
+
+/// Raises the base of each credit by the costs that were charged before it began.
+async fn raise_credit_bases(transaction: &impl ConnectionTrait, costs: &[Cost]) -> Result<(), StoreError> {
+    let mut ids: Vec<WorkspaceId> = costs.iter().map(|cost| cost.payer.workspace_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    for piece in pieces(&ids) {
+        let text = format!(
+            "SELECT id, credit_began_at, credit_late_pico FROM workspaces \
+             WHERE credit_pico IS NOT NULL AND credit_began_at IS NOT NULL AND id IN ({})",
+            list(piece.len())
+        );
+        let values = piece.iter().map(|id| Value::from(id.to_string())).collect();
+        for row in read(transaction, &text, values).await? {
+            let (id, began_at, late): (String, i64, i64) = (column(&row, 0)?, column(&row, 1)?, column(&row, 2)?);
+            let is_late = |cost: &&Cost| cost.payer.workspace_id.to_string() == id && millis(cost.at) < began_at;
+            let added: i128 = costs.iter().filter(is_late).map(|cost| cost.pico).sum();
+            if added != 0 {
+                let update = "UPDATE workspaces SET credit_late_pico = ? WHERE id = ?";
+                run(transaction, update, vec![sum(late, added)?.into(), id.into()]).await?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Allowances: what processes draw of limits, return, and fold back as charges.
+
+mod accounted;
+mod audit;
+mod counters;
+mod draw;
+mod ends;
+mod fold;
+mod limits;
+mod processes;
+mod pruning;
+mod records;
+mod reply;
+mod reports;
+mod statements;
+mod store;
+
+pub use reports::SeaOrmLedgerReports;
+pub use store::SeaOrmBudgetStore;

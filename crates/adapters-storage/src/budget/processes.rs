@@ -1,0 +1,160 @@
+//! The rows of processes.
+
+use chrono::{DateTime, Utc};
+use domain::budget::{BudgetStoreError, LiveProcess, ProcessState, ProcessStatus};
+use domain::error::StoreError;
+use domain::ids::ProcessId;
+use sea_orm::sea_query::{Expr, OnConflict};
+use sea_orm::{
+    ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
+    QueryOrder,
+};
+
+use crate::convert::{millis, moment, parse, signed, unsigned};
+use crate::entities::budget_processes::{ActiveModel, Column, Entity, Model};
+use crate::errors::{corrupt, store_error};
+
+/// How the number of a call relates to those before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CallNumber {
+    /// The next one.
+    Next,
+    /// That of the last call, with the reply to it where it was a draw.
+    Repeated(Option<String>),
+}
+
+/// The row of a process.
+pub(super) async fn find(connection: &impl ConnectionTrait, process: ProcessId) -> Result<Option<Model>, StoreError> {
+    Entity::find_by_id(process.to_string()).one(connection).await.map_err(store_error)
+}
+
+/// The status that a row tells.
+pub(super) fn status(row: &Model) -> Result<ProcessStatus, StoreError> {
+    Ok(ProcessStatus {
+        state: ProcessState::from_name(&row.state).ok_or_else(|| corrupt("budget_processes.state", &row.id))?,
+        number: unsigned(row.number, "budget_processes.number", &row.id)?,
+        folded_sequence: unsigned(row.folded_sequence, "budget_processes.folded_sequence", &row.id)?,
+    })
+}
+
+/// The number of live processes.
+pub(super) async fn count_live(connection: &impl ConnectionTrait) -> Result<u64, StoreError> {
+    let live = Entity::find().filter(Column::State.eq(ProcessState::Live.as_str()));
+    live.count(connection).await.map_err(store_error)
+}
+
+/// Adds a process that is not known.
+pub(super) async fn register(
+    connection: &impl ConnectionTrait,
+    process: ProcessId,
+    now: i64,
+) -> Result<(), StoreError> {
+    let row = Model {
+        id: process.to_string(),
+        number: 0,
+        folded_sequence: 0,
+        state: ProcessState::Live.as_str().to_owned(),
+        last_reply: None,
+        registered_at: now,
+        seen_at: now,
+    };
+    let insert =
+        Entity::insert(row.into_active_model()).on_conflict(OnConflict::column(Column::Id).do_nothing().to_owned());
+    insert.exec_without_returning(connection).await.map(drop).map_err(store_error)
+}
+
+/// Compares the number of a draw or return with that of the last one.
+///
+/// # Errors
+/// The process is not live, or the number is neither the next nor the last.
+pub(super) async fn check_number(
+    connection: &impl ConnectionTrait,
+    process: ProcessId,
+    number: u64,
+) -> Result<CallNumber, BudgetStoreError> {
+    let row = find(connection, process).await?.ok_or(BudgetStoreError::NotLive(None))?;
+    let ProcessStatus { state, number: last, .. } = status(&row)?;
+    if state != ProcessState::Live {
+        return Err(BudgetStoreError::NotLive(Some(state)));
+    }
+    match number.checked_sub(last) {
+        Some(0) if number > 0 => Ok(CallNumber::Repeated(row.last_reply)),
+        Some(1) => Ok(CallNumber::Next),
+        _ => Err(BudgetStoreError::Number { expected: last.saturating_add(1), found: number }),
+    }
+}
+
+/// Writes down the number of a draw or return, and the reply to a draw.
+pub(super) async fn advance(
+    transaction: &impl ConnectionTrait,
+    process: ProcessId,
+    number: u64,
+    reply: Option<String>,
+) -> Result<(), StoreError> {
+    let number = signed(number, "budget_processes.number", process)?;
+    let changed = ActiveModel { number: Set(number), last_reply: Set(reply), ..ActiveModel::default() };
+    update(transaction, process, changed).await
+}
+
+/// Writes down that a process answered all recalls up to a time.
+pub(super) async fn set_seen(
+    transaction: &impl ConnectionTrait,
+    process: ProcessId,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    update(transaction, process, ActiveModel { seen_at: Set(millis(at)), ..ActiveModel::default() }).await
+}
+
+/// The processes that are live at a time.
+pub(super) async fn live(
+    connection: &impl ConnectionTrait,
+    now: DateTime<Utc>,
+) -> Result<Vec<LiveProcess>, StoreError> {
+    let live = Entity::find().filter(Column::State.eq(ProcessState::Live.as_str())).order_by_asc(Column::Id);
+    let rows = live.all(connection).await.map_err(store_error)?;
+    let live = rows.into_iter().map(|row| {
+        let seen_at = moment(row.seen_at, "budget_processes.seen_at", &row.id)?;
+        let silent_for = (now - seen_at).to_std().unwrap_or_default();
+        Ok(LiveProcess { process: parse(&row.id, "budget_processes.id", &row.id)?, seen_at, silent_for })
+    });
+    live.collect()
+}
+
+/// Writes down the number of the last folded entry.
+pub(super) async fn set_folded(
+    transaction: &impl ConnectionTrait,
+    process: ProcessId,
+    sequence: u64,
+) -> Result<(), StoreError> {
+    let sequence = signed(sequence, "budget_processes.folded_sequence", process)?;
+    update(transaction, process, ActiveModel { folded_sequence: Set(sequence), ..ActiveModel::default() }).await
+}
+
+/// Ends a process that is live, or one that is lost in order. Returns false where nothing changes.
+pub(super) async fn end(
+    transaction: &impl ConnectionTrait,
+    process: ProcessId,
+    state: ProcessState,
+) -> Result<bool, StoreError> {
+    let before = match state {
+        ProcessState::Ended => vec![ProcessState::Live.as_str(), ProcessState::Lost.as_str()],
+        ProcessState::Live | ProcessState::Lost => vec![ProcessState::Live.as_str()],
+    };
+    let ended = Entity::update_many()
+        .col_expr(Column::State, Expr::value(state.as_str()))
+        .filter(Column::Id.eq(process.to_string()))
+        .filter(Column::State.is_in(before))
+        .exec(transaction)
+        .await
+        .map_err(store_error)?;
+    Ok(ended.rows_affected > 0)
+}
+
+async fn update(
+    transaction: &impl ConnectionTrait,
+    process: ProcessId,
+    changed: ActiveModel,
+) -> Result<(), StoreError> {
+    let update = Entity::update_many().set(changed).filter(Column::Id.eq(process.to_string()));
+    update.exec(transaction).await.map(drop).map_err(store_error)
+}

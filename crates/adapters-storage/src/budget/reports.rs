@@ -1,0 +1,96 @@
+//! The port of administrative reads.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::budget::allowances::{CounterId, CounterPeriod};
+use domain::budget::{
+    CounterLimit, LONGEST_REQUEST, LedgerAudit, LedgerReports, LimitStatus, Payer, PruneReport, ResetInterval,
+    prunable_before,
+};
+use domain::error::StoreError;
+use domain::ids::WorkspaceId;
+use domain::money::Usd;
+use sea_orm::{EntityTrait, TransactionTrait};
+
+use super::audit::Audit;
+use super::counters::{CounterRow, out_of_range, read_counters};
+use super::limits::AccountLimits;
+use super::pruning;
+use crate::convert::millis;
+use crate::database::Database;
+use crate::entities::record_bytes;
+use crate::errors::store_error;
+
+/// Reads the ledger for operators, and removes its old records.
+#[derive(Clone)]
+pub struct SeaOrmLedgerReports {
+    database: Database,
+}
+
+impl SeaOrmLedgerReports {
+    /// Over an open database.
+    pub fn new(database: Database) -> Self {
+        Self { database }
+    }
+}
+
+#[async_trait]
+impl LedgerReports for SeaOrmLedgerReports {
+    async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
+        let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
+        let now = self.database.now();
+        let limits = AccountLimits::read(&snapshot, payer.accounts(), [payer]).await?;
+        limits.check(payer)?;
+        let limits = limits.of_payer(payer);
+        let counters = read_counters(&snapshot, limits.iter().flat_map(|limits| limits.counters(now))).await?;
+        let mut statuses = Vec::new();
+        for of_account in &limits {
+            for limit in &of_account.limits {
+                let period = CounterPeriod::containing(limit.limit.reset, now);
+                let counter = CounterId { account: of_account.account, period };
+                let row = counters.get(&counter).copied().unwrap_or_default();
+                statuses.push(status(counter, limit, row)?);
+            }
+        }
+        Ok(statuses)
+    }
+
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        let found = record_bytes::Entity::find_by_id(workspace_id.to_string()).one(self.database.readers()?).await;
+        let today = millis(ResetInterval::Daily.start_of(self.database.now()));
+        let of_today = found.map_err(store_error)?.filter(|row| row.day >= today);
+        Ok(of_today.map_or(0, |row| u64::try_from(row.bytes).unwrap_or_default()))
+    }
+
+    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
+        Audit::new(self.database.readers()?).run().await
+    }
+
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
+        let now = self.database.now();
+        let before = prunable_before(now, older_than, now.checked_sub_signed(LONGEST_REQUEST));
+        pruning::prune(&self.database, before, limit).await
+    }
+}
+
+fn status(counter: CounterId, limit: &CounterLimit, row: CounterRow) -> Result<LimitStatus, StoreError> {
+    use domain::budget::Account;
+    let spent = row.spent.checked_sub(limit.base.pico()).ok_or_else(out_of_range)?;
+    Ok(LimitStatus {
+        scope: counter.account.scope(),
+        guardrail_id: match counter.account {
+            Account::Guardrail(id, _) => Some(id),
+            Account::Workspace(_) | Account::Key(_) => None,
+        },
+        is_credit: limit.is_credit,
+        limit: limit.limit.amount,
+        reset: limit.limit.reset,
+        spent: Usd::from_pico(spent),
+        reserved: Usd::from_pico(row.allotted),
+        resets_at: match counter.period {
+            CounterPeriod::Lifetime => None,
+            CounterPeriod::Calendar(interval, start) => Some(interval.end_of(start)),
+        },
+    })
+}

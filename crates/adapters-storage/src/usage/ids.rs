@@ -1,0 +1,126 @@
+//! Ids of records as columns: the 16 bytes of a UUID where they are one, else their text.
+
+use domain::error::StoreError;
+use domain::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
+use uuid::Uuid;
+
+use crate::errors::corrupt;
+
+/// Before a text that is as long as a UUID. No id has such a byte.
+const TEXT: u8 = 0xff;
+const UUID_LENGTH: usize = 16;
+
+/// The column of a record's id.
+pub(crate) fn decision_column(id: &DecisionId) -> Vec<u8> {
+    let uuid = id.as_str().strip_prefix(DecisionId::PREFIX).and_then(|digits| Uuid::try_parse(digits).ok());
+    match uuid {
+        Some(uuid) if DecisionId::from_uuid(uuid) == *id => uuid.as_bytes().to_vec(),
+        _ => text_column(id.as_str()),
+    }
+}
+
+/// The id of a record.
+pub(crate) fn decision_id(column: &[u8]) -> Result<DecisionId, StoreError> {
+    let id = match as_uuid(column) {
+        Some(uuid) => Some(DecisionId::from_uuid(uuid)),
+        None => as_text(column).and_then(|text| text.parse().ok()),
+    };
+    id.ok_or_else(|| corrupt("usage_records.id", shown(column)))
+}
+
+/// The column of an HTTP request's id.
+pub(super) fn request_column(id: &RequestId) -> Vec<u8> {
+    match Uuid::try_parse(id.as_str()) {
+        Ok(uuid) if RequestId::from_uuid(uuid) == *id => uuid.as_bytes().to_vec(),
+        _ => text_column(id.as_str()),
+    }
+}
+
+/// The id of an HTTP request.
+pub(super) fn request_id(column: &[u8]) -> Option<RequestId> {
+    match as_uuid(column) {
+        Some(uuid) => Some(RequestId::from_uuid(uuid)),
+        None => as_text(column)?.parse().ok(),
+    }
+}
+
+/// The column of a workspace.
+pub(crate) fn workspace_column(id: WorkspaceId) -> Vec<u8> {
+    id.uuid().as_bytes().to_vec()
+}
+
+/// The workspace of a record.
+pub(crate) fn workspace_id(column: &[u8]) -> Option<WorkspaceId> {
+    as_uuid(column).map(WorkspaceId::from_uuid)
+}
+
+/// The column of the guardrails of a record: their bytes one after the other.
+pub(super) fn guardrails_column(ids: &[GuardrailId]) -> Option<Vec<u8>> {
+    (!ids.is_empty()).then(|| ids.iter().flat_map(|id| *id.uuid().as_bytes()).collect())
+}
+
+/// The guardrails of a record.
+pub(crate) fn guardrails(column: Option<&[u8]>) -> Option<Vec<GuardrailId>> {
+    let column = column.unwrap_or_default();
+    column.chunks(UUID_LENGTH).map(|bytes| as_uuid(bytes).map(GuardrailId::from_uuid)).collect()
+}
+
+/// An id that cannot be read, for people.
+pub(crate) fn shown(column: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
+    column.iter().take(32).flat_map(digits).collect()
+}
+
+fn text_column(text: &str) -> Vec<u8> {
+    let tag = (text.len() == UUID_LENGTH).then_some(TEXT);
+    tag.into_iter().chain(text.bytes()).collect()
+}
+
+fn as_uuid(column: &[u8]) -> Option<Uuid> {
+    Uuid::from_slice(column).ok()
+}
+
+fn as_text(column: &[u8]) -> Option<&str> {
+    std::str::from_utf8(column.strip_prefix(&[TEXT]).unwrap_or(column)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::uuid("gen-dec-01990000000070008000000000000001", 16)]
+    #[case::upper_case("gen-dec-0199000000007000800000000000000A", 40)]
+    #[case::hyphens("gen-dec-01990000-0000-7000-8000-000000000001", 44)]
+    #[case::short("gen-dec-a", 9)]
+    #[case::as_long_as_a_uuid("gen-dec-12345678", 17)]
+    fn decision_ids_are_read_as_they_were_written(#[case] id: &str, #[case] length: usize) {
+        let id: DecisionId = id.parse().unwrap();
+        let column = decision_column(&id);
+        assert_eq!((column.len(), decision_id(&column).unwrap()), (length, id));
+    }
+
+    #[rstest]
+    #[case::uuid("01990000-0000-7000-8000-000000000001", 16)]
+    #[case::digits("01990000000070008000000000000001", 32)]
+    #[case::as_long_as_a_uuid("1234567890123456", 17)]
+    #[case::free("a.b-c_d", 7)]
+    fn request_ids_are_read_as_they_were_written(#[case] id: &str, #[case] length: usize) {
+        let id: RequestId = id.parse().unwrap();
+        let column = request_column(&id);
+        assert_eq!((column.len(), request_id(&column)), (length, Some(id)));
+    }
+
+    #[test]
+    fn ids_that_are_cut_are_not_read() {
+        let ids = [GuardrailId::from_uuid(Uuid::from_u128(1)), GuardrailId::from_uuid(Uuid::from_u128(2))];
+        let column = guardrails_column(&ids).unwrap();
+        assert_eq!((column.len(), guardrails(Some(&column))), (32, Some(ids.to_vec())));
+        assert_eq!(guardrails(Some(&column[..31])), None);
+        assert_eq!((guardrails_column(&[]), guardrails(None)), (None, Some(Vec::new())));
+        assert_eq!(workspace_id(&column[..15]), None);
+        assert!(decision_id(b"\xffgen").is_err() && decision_id(&[]).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Measurements that take long: run with `cargo test --release -p adapters-storage --test growth -- --ignored --nocapture`.
+//! `TOLLGATE_GROWTH_RECORDS` is the number of records, 200,000 without it.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement fails by panicking and prints")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_storage::{SeaOrmBudgetStore, SeaOrmLedgerReports, SeaOrmUsageRepository};
+use chrono::TimeDelta;
+use common::*;
+use domain::budget::{BudgetStore, FoldEntry, FoldRequest, LedgerReports, UsageCharge};
+use domain::ids::{DecisionId, ProcessId, RequestId};
+use domain::money::Price;
+use domain::routing::TokenPrices;
+use domain::testing::FixedClock;
+use domain::usage::{AttemptRecord, TokenSource, UsageFilter, UsageRecord, UsageRepository};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// A record as a request with one attempt leaves it: ids in the order of time, one millisecond apart.
+fn typical(number: u64, keys: u64) -> UsageRecord {
+    let millis = 1_790_000_000_000 + number;
+    let uuid = |salt: u128| Uuid::from_u128((u128::from(millis) << 80) | (7 << 76) | (8 << 60) | salt);
+    let random = u128::from(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let created_at = at(0) + TimeDelta::milliseconds(i64::try_from(number).unwrap());
+    let prices = TokenPrices { prompt: "0.000000042".parse().unwrap(), completion: Price::ZERO };
+    let attempt = AttemptRecord {
+        provider: "typesafe".to_owned(),
+        model: "typesafe/jev-1.14".parse().unwrap(),
+        upstream_model: "jev-1.14.0".to_owned(),
+        outcome: "completed".to_owned(),
+        began: Duration::from_micros(137),
+        latency: Duration::from_micros(5_120),
+        output_tokens: 3,
+        token_source: TokenSource::Reported,
+        prices,
+        ..attempt(429)
+    };
+    let key = number % keys;
+    UsageRecord {
+        id: DecisionId::from_uuid(uuid(random >> 4)),
+        request_id: RequestId::from_uuid(uuid(random >> 5)),
+        workspace_id: workspace_id(u128::from(key % 100) << 64),
+        api_key: hash(key),
+        requested_model: attempt.model.as_str().to_owned(),
+        model: attempt.model.clone(),
+        provider: attempt.provider.clone(),
+        prices: attempt.prices,
+        latency: Duration::from_micros(5_300),
+        charged_at: created_at + TimeDelta::milliseconds(1),
+        created_at,
+        attempts: Arc::new([attempt]),
+        ..usage(1, 1)
+    }
+}
+
+async fn measure(records: u64, keys: u64) {
+    const BATCH: u64 = 512;
+    let folder = Folder::new();
+    let clock = FixedClock::at(at(0));
+    let database = open_by(&folder.settings(), Arc::new(clock.clone())).await;
+    let (store, reports) = (SeaOrmBudgetStore::new(database.clone()), SeaOrmLedgerReports::new(database.clone()));
+    let process = ProcessId::from_uuid(Uuid::from_u128(1));
+    store.register(process).await.unwrap();
+    let (mut after, mut longest, mut folding) = (0, Duration::ZERO, Duration::ZERO);
+    while after < records {
+        let charge = |number| UsageCharge { record: typical(number, keys), messages: Vec::new() };
+        let entries = (after..after + BATCH).map(|number| FoldEntry { charge: charge(number), allowances: Vec::new() });
+        let request = FoldRequest { process, after, up_to: after + BATCH, entries: entries.collect() };
+        let began = Instant::now();
+        store.fold(&request).await.unwrap();
+        longest = longest.max(began.elapsed());
+        folding += began.elapsed();
+        after += BATCH;
+    }
+    let raw = folder.raw().await;
+    let sizes: Vec<(String, i64)> =
+        sea_orm::sqlx::query_as("SELECT name, SUM(pgsize) FROM dbstat WHERE name LIKE '%usage_records%' GROUP BY name")
+            .fetch_all(&raw)
+            .await
+            .unwrap_or_default();
+    raw.close().await;
+    let records = after;
+    println!(
+        "{records} records of {keys} keys: fold {:?} a record, at most {longest:?} a batch",
+        folding / u32::try_from(records).unwrap()
+    );
+    for (name, bytes) in &sizes {
+        println!("  {name}: {} bytes a record", bytes / i64::try_from(records).unwrap());
+    }
+    println!(
+        "  in all {} bytes a record",
+        sizes.iter().map(|(_, bytes)| bytes).sum::<i64>() / i64::try_from(records).unwrap()
+    );
+    let usage = SeaOrmUsageRepository::new(database.clone());
+    for (what, api_key) in [("workspace", None), ("key", Some(hash(0)))] {
+        let filter = UsageFilter { api_key, ..UsageFilter::of(workspace_id(0)) };
+        let began = Instant::now();
+        let page = usage.list(&filter, 100).await.unwrap();
+        let first = began.elapsed();
+        let last = page.last().unwrap();
+        let next = UsageFilter { after: Some((last.created_at, last.id.clone())), ..filter };
+        let began = Instant::now();
+        usage.list(&next, 100).await.unwrap();
+        println!("  list by {what}: {first:?}, the next page {:?}", began.elapsed());
+    }
+    let began = Instant::now();
+    let audit = reports.audit().await.unwrap();
+    println!("  audit: {:?}, {} records, {} counters", began.elapsed(), audit.records, audit.counters);
+    assert_eq!(audit.discrepancies, []);
+    clock.advance(Duration::from_hours(24 * 400));
+    let mut longest = Duration::ZERO;
+    for _ in 0..100 {
+        let began = Instant::now();
+        assert_eq!(reports.prune(Duration::ZERO, 128).await.unwrap().removed, 128);
+        longest = longest.max(began.elapsed());
+    }
+    println!("  retention of 128 records: at most {longest:?}");
+}
+
+#[tokio::test]
+#[ignore = "takes minutes"]
+#[expect(clippy::disallowed_methods, reason = "a measurement has no configuration")]
+async fn records_take_little_space_and_time() {
+    let records = std::env::var("TOLLGATE_GROWTH_RECORDS").map_or(200_000, |records| records.parse().unwrap());
+    measure(records, 1).await;
+    measure(records, 5_000).await;
+}

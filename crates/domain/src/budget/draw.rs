@@ -1,0 +1,192 @@
+//! The decision of a draw: which allowances a store grants.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::allowances::{CounterId, CounterPeriod};
+use super::{Account, BudgetScope, DrawAhead, DrawAsk, LimitExceeded, LimitStatus, SpendLimit, admit};
+use crate::money::Usd;
+
+/// A limit of one counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterLimit {
+    /// The most that may be spent in a period.
+    pub limit: SpendLimit,
+    /// The amount that the account had spent in all when the limit began; of credit alone.
+    pub base: Usd,
+    /// True for the prepaid credit of a workspace.
+    pub is_credit: bool,
+}
+
+/// The limits of one account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CounterLimits {
+    /// The account.
+    pub account: Account,
+    /// Its limits, each with its own period.
+    pub limits: Vec<CounterLimit>,
+}
+
+impl CounterLimits {
+    /// The counters of the account that have limits at a time, each once.
+    pub fn counters(&self, at: DateTime<Utc>) -> Vec<CounterId> {
+        let mut counters = Vec::with_capacity(self.limits.len());
+        for CounterLimit { limit, .. } in &self.limits {
+            let period = CounterPeriod::containing(limit.reset, at);
+            let counter = CounterId { account: self.account, period };
+            if !counters.contains(&counter) {
+                counters.push(counter);
+            }
+        }
+        counters
+    }
+}
+
+/// A counter as a store has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CounterBalance {
+    /// The recorded amount.
+    pub spent: Usd,
+    /// The sum of all allowances.
+    pub allotted: Usd,
+    /// The allowance of the process that draws.
+    pub own: Usd,
+    /// True while a process lacks allowance of the counter: grants are exact.
+    pub is_recalled: bool,
+    /// True where another process has an allowance of it and has not answered the recall: see [`has_answered`].
+    pub is_unanswered: bool,
+    /// The limits of the counter's account and period.
+    pub limits: Vec<CounterLimit>,
+}
+
+impl CounterBalance {
+    /// The least that any limit leaves; `None` without a limit.
+    fn room(&self) -> Option<i128> {
+        let rooms = self.limits.iter().map(|limit| {
+            i128::from(limit.limit.amount.pico()) + i128::from(limit.base.pico())
+                - i128::from(self.spent.pico())
+                - i128::from(self.allotted.pico())
+        });
+        rooms.min()
+    }
+
+    /// The limits as a request sees them that has `free` of the allowance for itself.
+    fn statuses(&self, counter: CounterId, free: Usd, at: DateTime<Utc>) -> impl Iterator<Item = LimitStatus> {
+        let reserved = Usd::from_pico(self.allotted.pico().saturating_sub(free.pico()).max(0));
+        self.limits.iter().map(move |limit| LimitStatus {
+            scope: counter.account.scope(),
+            guardrail_id: match counter.account {
+                Account::Guardrail(id, _) => Some(id),
+                Account::Workspace(_) | Account::Key(_) => None,
+            },
+            is_credit: limit.is_credit,
+            limit: limit.limit.amount,
+            reset: limit.limit.reset,
+            spent: Usd::from_pico(self.spent.pico().saturating_sub(limit.base.pico())),
+            reserved,
+            resets_at: limit.limit.reset.map(|reset| reset.end_of(at)),
+        })
+    }
+}
+
+/// How long the answer of a process to a recall counts; it repeats it every second.
+const ANSWER_LASTS: TimeDelta = TimeDelta::seconds(3);
+
+/// True where a process that answered all recalls up to `seen_at` has answered one that began at a time, and a moment
+/// ago. Without a recall there is no answer to it.
+pub fn has_answered(recall_began_at: Option<DateTime<Utc>>, seen_at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    recall_began_at.is_some_and(|began| seen_at >= began) && now - seen_at < ANSWER_LASTS
+}
+
+/// The result of [`decide_draw`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DrawDecision {
+    /// The granted amounts.
+    pub grants: BTreeMap<CounterId, Usd>,
+    /// For each ask in order: granted, or the limit that leaves no room.
+    pub answers: Vec<Result<(), LimitExceeded>>,
+    /// Counters whose allowances other processes are to return.
+    pub recalls: Vec<CounterId>,
+}
+
+/// Decides a draw. Asks are served in order of arrival, each in all its counters or in none; one that is refused holds
+/// up none behind it. Then counters are filled ahead, with at most the room divided by twice the number of live
+/// processes, and not while another process lacks allowance.
+///
+/// `balances` holds every counter of the asks and of `ahead`.
+pub fn decide_draw(
+    asks: &[DrawAsk],
+    ahead: &[DrawAhead],
+    mut balances: BTreeMap<CounterId, CounterBalance>,
+    live_processes: u64,
+) -> DrawDecision {
+    let mut decision = DrawDecision::default();
+    for ask in asks {
+        let answer = decide_ask(ask, &balances, &mut decision.recalls);
+        if answer.is_ok() {
+            for (counter, lacking) in &ask.lacking {
+                grant(&mut balances, &mut decision.grants, *counter, *lacking);
+            }
+        }
+        decision.answers.push(answer);
+    }
+    for DrawAhead { counter, amount } in ahead {
+        let Some(balance) = balances.get(counter) else { continue };
+        if balance.is_recalled || decision.recalls.contains(counter) {
+            continue;
+        }
+        let share = balance.room().map_or(i128::MAX, |room| room / (2 * i128::from(live_processes.max(1))));
+        let amount = i128::from(amount.pico()).min(share);
+        if let Some(amount) = i64::try_from(amount).ok().filter(|amount| *amount > 0) {
+            grant(&mut balances, &mut decision.grants, *counter, Usd::from_pico(amount));
+        }
+    }
+    decision
+}
+
+fn decide_ask(
+    ask: &DrawAsk,
+    balances: &BTreeMap<CounterId, CounterBalance>,
+    recalls: &mut Vec<CounterId>,
+) -> Result<(), LimitExceeded> {
+    let (mut statuses, mut is_uncertain) = (Vec::new(), false);
+    for (counter, lacking) in &ask.lacking {
+        let free = Usd::from_pico(ask.amount.pico().saturating_sub(lacking.pico()).max(0));
+        let Some(balance) = balances.get(counter) else { continue };
+        let own: Vec<LimitStatus> = balance.statuses(*counter, free, ask.at).collect();
+        let kept_by_others = balance.allotted > balance.own;
+        let waits = admit(&own, ask.amount).is_err_and(|exceeded| exceeded.waits_for_others());
+        if waits && kept_by_others {
+            is_uncertain |= balance.is_unanswered;
+            if !recalls.contains(counter) {
+                recalls.push(*counter);
+            }
+        }
+        statuses.extend(own);
+    }
+    // Limits are reported in the order of today's rule: the workspace's, the key's, the guardrails'.
+    statuses.sort_by_key(|status| match status.scope {
+        BudgetScope::Workspace => 0,
+        BudgetScope::Key => 1,
+        BudgetScope::Guardrail => 2,
+    });
+    admit(&statuses, ask.amount).map_err(|exceeded| {
+        // What no return can help is certain.
+        LimitExceeded { is_uncertain: is_uncertain && exceeded.waits_for_others(), ..exceeded }
+    })
+}
+
+fn grant(
+    balances: &mut BTreeMap<CounterId, CounterBalance>,
+    grants: &mut BTreeMap<CounterId, Usd>,
+    counter: CounterId,
+    amount: Usd,
+) {
+    let add = |to: &mut Usd| *to = to.checked_add(amount).unwrap_or(Usd::from_pico(i64::MAX));
+    if let Some(balance) = balances.get_mut(&counter) {
+        add(&mut balance.allotted);
+        add(&mut balance.own);
+    }
+    add(grants.entry(counter).or_default());
+}

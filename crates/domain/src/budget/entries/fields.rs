@@ -1,0 +1,127 @@
+//! Payers, counters, prices and messages.
+
+use super::reader::Reader;
+use super::writer::Writer;
+use crate::budget::allowances::{CounterId, CounterPeriod};
+use crate::budget::{Account, Payer, ResetInterval};
+use crate::ids::{DecisionId, DestinationId, GuardrailId, OutboxId, WorkspaceId};
+use crate::json::Json;
+use crate::money::Price;
+use crate::pricing::TokenPrices;
+use crate::secret::ApiKeyHash;
+use crate::usage::OutboxMessage;
+
+impl Writer {
+    pub(super) fn id(&mut self, id: &DecisionId) {
+        self.text(id.as_str());
+    }
+
+    pub(super) fn payer(&mut self, payer: &Payer) {
+        self.uuid(payer.workspace_id.uuid());
+        self.raw(payer.api_key.bytes());
+        self.list(&payer.guardrails, |writer, id| writer.uuid(id.uuid()));
+    }
+
+    pub(super) fn counter(&mut self, counter: CounterId) {
+        match counter.account {
+            Account::Workspace(id) => {
+                self.byte(0);
+                self.uuid(id.uuid());
+            }
+            Account::Key(hash) => {
+                self.byte(1);
+                self.raw(hash.bytes());
+            }
+            Account::Guardrail(id, hash) => {
+                self.byte(2);
+                self.uuid(id.uuid());
+                self.raw(hash.bytes());
+            }
+        }
+        match counter.period {
+            CounterPeriod::Lifetime => self.byte(0),
+            CounterPeriod::Calendar(interval, start) => {
+                self.byte(match interval {
+                    ResetInterval::Daily => 1,
+                    ResetInterval::Weekly => 2,
+                    ResetInterval::Monthly => 3,
+                });
+                self.time(start);
+            }
+        }
+    }
+
+    pub(super) fn prices(&mut self, prices: TokenPrices) {
+        for price in [prices.prompt, prices.completion] {
+            let (mantissa, scale) = price.parts();
+            self.byte(u8::try_from(scale).unwrap_or(u8::MAX));
+            // Nearly every price fits into 64 bits.
+            if let Ok(mantissa) = i64::try_from(mantissa) {
+                self.byte(0);
+                self.signed(mantissa);
+            } else {
+                self.byte(1);
+                self.wide(mantissa);
+            }
+        }
+    }
+
+    pub(super) fn message(&mut self, message: &OutboxMessage) {
+        self.uuid(message.id.uuid());
+        self.uuid(message.destination_id.uuid());
+        self.text(message.payload.text());
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn id(&mut self) -> Option<DecisionId> {
+        self.text()?.parse().ok()
+    }
+
+    pub(super) fn payer(&mut self) -> Option<Payer> {
+        Some(Payer {
+            workspace_id: WorkspaceId::from_uuid(self.uuid()?),
+            api_key: ApiKeyHash::from_bytes(self.raw()?),
+            guardrails: self.list(|reader| reader.uuid().map(GuardrailId::from_uuid))?,
+        })
+    }
+
+    pub(super) fn counter(&mut self) -> Option<CounterId> {
+        let account = match self.byte()? {
+            0 => Account::Workspace(WorkspaceId::from_uuid(self.uuid()?)),
+            1 => Account::Key(ApiKeyHash::from_bytes(self.raw()?)),
+            2 => Account::Guardrail(GuardrailId::from_uuid(self.uuid()?), ApiKeyHash::from_bytes(self.raw()?)),
+            _ => return None,
+        };
+        let interval = match self.byte()? {
+            0 => return Some(CounterId { account, period: CounterPeriod::Lifetime }),
+            1 => ResetInterval::Daily,
+            2 => ResetInterval::Weekly,
+            3 => ResetInterval::Monthly,
+            _ => return None,
+        };
+        Some(CounterId { account, period: CounterPeriod::Calendar(interval, self.time()?) })
+    }
+
+    pub(super) fn prices(&mut self) -> Option<TokenPrices> {
+        Some(TokenPrices { prompt: self.price()?, completion: self.price()? })
+    }
+
+    fn price(&mut self) -> Option<Price> {
+        let scale = self.byte()?;
+        let mantissa = match self.byte()? {
+            0 => i128::from(self.signed()?),
+            1 => self.wide()?,
+            _ => return None,
+        };
+        Price::from_parts(mantissa, u32::from(scale))
+    }
+
+    pub(super) fn message(&mut self) -> Option<OutboxMessage> {
+        Some(OutboxMessage {
+            id: OutboxId::from_uuid(self.uuid()?),
+            destination_id: DestinationId::from_uuid(self.uuid()?),
+            payload: Json::parse(self.text()?).ok()?,
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! Reads the primitives of the encoding. Every function returns `None` where the bytes end early or are no such value.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::money::Usd;
+
+/// A payload that is being read.
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    pub(super) fn raw<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte holds one bit.
+            if shift == 63 && bits > 1 {
+                return None;
+            }
+            number |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    pub(super) fn signed(&mut self) -> Option<i64> {
+        let number = self.number()?;
+        Some((number >> 1).cast_signed() ^ -((number & 1).cast_signed()))
+    }
+
+    pub(super) fn wide(&mut self) -> Option<i128> {
+        self.raw().map(i128::from_le_bytes)
+    }
+
+    pub(super) fn small(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
+    }
+
+    fn len(&mut self) -> Option<usize> {
+        // Every item takes a byte at least, so that a length beyond the rest is false.
+        usize::try_from(self.number()?).ok().filter(|len| *len <= self.0.len())
+    }
+
+    pub(super) fn text(&mut self) -> Option<&'a str> {
+        let len = self.len()?;
+        let (text, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        std::str::from_utf8(text).ok()
+    }
+
+    pub(super) fn uuid(&mut self) -> Option<Uuid> {
+        self.raw().map(Uuid::from_bytes)
+    }
+
+    pub(super) fn time(&mut self) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp_micros(self.signed()?)
+    }
+
+    pub(super) fn duration(&mut self) -> Option<Duration> {
+        self.number().map(Duration::from_micros)
+    }
+
+    pub(super) fn usd(&mut self) -> Option<Usd> {
+        self.signed().map(Usd::from_pico)
+    }
+
+    pub(super) fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let len = self.len()?;
+        let mut items = Vec::with_capacity(len.min(64));
+        for _ in 0..len {
+            items.push(read(self)?);
+        }
+        Some(items)
+    }
+
+    #[expect(clippy::option_option, reason = "malformed, absent, present")]
+    pub(super) fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.byte()? {
+            0 => Some(None),
+            1 => Some(Some(read(self)?)),
+            _ => None,
+        }
+    }
+}

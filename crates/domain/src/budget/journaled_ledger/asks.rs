@@ -1,0 +1,111 @@
+//! Requests that wait for a draw.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::calls::lock;
+use super::sync::Mutex;
+use crate::budget::allowances::CounterId;
+use crate::budget::{LimitExceeded, Payer};
+use crate::error::StoreError;
+use crate::ids::DecisionId;
+use crate::money::Usd;
+
+/// The answer to a request that waited.
+pub(super) type Answer = Result<Result<(), LimitExceeded>, StoreError>;
+
+/// A request that lacks allowance.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) id: DecisionId,
+    pub(super) payer: Payer,
+    pub(super) at: DateTime<Utc>,
+    /// The amount to take in each of the counters.
+    pub(super) amount: Usd,
+    pub(super) counters: Vec<CounterId>,
+    /// True where it adds to an open hold.
+    pub(super) is_increase: bool,
+    state: Mutex<AskState>,
+}
+
+#[derive(Debug)]
+enum AskState {
+    Waiting,
+    Answered(Answer),
+    /// The caller is gone, or has its answer.
+    Over,
+}
+
+impl Ask {
+    pub(super) fn new(
+        id: DecisionId,
+        payer: Payer,
+        at: DateTime<Utc>,
+        (amount, counters): (Usd, Vec<CounterId>),
+        is_increase: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self { id, payer, at, amount, counters, is_increase, state: Mutex::new(AskState::Waiting) })
+    }
+
+    pub(super) fn amounts(&self) -> Vec<(CounterId, Usd)> {
+        self.counters.iter().map(|counter| (*counter, self.amount)).collect()
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(*lock(&self.state), AskState::Waiting)
+    }
+
+    /// Answers a request that still waits; false where the caller is gone. `take` holds the money under the lock, so
+    /// that a caller that leaves at the same time either gets the answer or nothing is held for it.
+    pub(super) fn answer(&self, take: impl FnOnce() -> Option<Answer>) -> bool {
+        let mut state = lock(&self.state);
+        if !matches!(*state, AskState::Waiting) {
+            return true;
+        }
+        match take() {
+            Some(answer) => {
+                *state = AskState::Answered(answer);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The answer, once.
+    pub(super) fn take_answer(&self) -> Option<Answer> {
+        let mut state = lock(&self.state);
+        match std::mem::replace(&mut *state, AskState::Over) {
+            AskState::Answered(answer) => Some(answer),
+            AskState::Waiting => {
+                *state = AskState::Waiting;
+                None
+            }
+            AskState::Over => None,
+        }
+    }
+
+    /// The caller leaves. True where it had been granted the money and nobody will use it.
+    pub(super) fn leave(&self) -> bool {
+        let state = std::mem::replace(&mut *lock(&self.state), AskState::Over);
+        matches!(state, AskState::Answered(Ok(Ok(()))))
+    }
+}
+
+/// The queue of requests that wait, in order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct AskQueue(Mutex<VecDeque<Arc<Ask>>>);
+
+impl AskQueue {
+    pub(super) fn push(&self, ask: Arc<Ask>) {
+        lock(&self.0).push_back(ask);
+    }
+
+    /// Those that still wait. They stay in the queue: the request that serves them may leave.
+    pub(super) fn waiting(&self) -> Vec<Arc<Ask>> {
+        let mut all = lock(&self.0);
+        all.retain(|ask| ask.is_waiting());
+        all.iter().cloned().collect()
+    }
+}

@@ -1,0 +1,76 @@
+//! The requests that were sent and have not ended.
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+use super::sync::{Mutex, MutexGuard};
+use crate::budget::Hold;
+use crate::budget::allowances::CounterId;
+use crate::ids::DecisionId;
+use crate::money::Usd;
+
+/// Locks that requests are spread over.
+const SHARDS: usize = 16;
+
+/// A request whose end is not in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OpenCall {
+    pub(super) hold: Hold,
+    /// The counters that it holds in.
+    pub(super) counters: Vec<CounterId>,
+    /// The number of its first journal entry.
+    pub(super) sequence: u64,
+    /// The bytes of payload that the journal keeps free for its end.
+    pub(super) reserved_bytes: usize,
+}
+
+/// The open requests of the process, by id.
+#[derive(Debug)]
+pub(super) struct OpenCalls {
+    shards: [Mutex<HashMap<DecisionId, OpenCall>>; SHARDS],
+}
+
+impl OpenCalls {
+    pub(super) fn new() -> Self {
+        Self { shards: std::array::from_fn(|_| Mutex::default()) }
+    }
+
+    pub(super) fn get(&self, id: &DecisionId) -> Option<OpenCall> {
+        self.shard(id).get(id).cloned()
+    }
+
+    pub(super) fn insert(&self, call: OpenCall) {
+        self.shard(&call.hold.id).insert(call.hold.id.clone(), call);
+    }
+
+    pub(super) fn remove(&self, id: &DecisionId) -> Option<OpenCall> {
+        self.shard(id).remove(id)
+    }
+
+    /// Adds to the held amount of a request.
+    pub(super) fn increase(&self, id: &DecisionId, more: Usd) {
+        if let Some(call) = self.shard(id).get_mut(id) {
+            call.hold.amount = call.hold.amount.checked_add(more).unwrap_or(Usd::from_pico(i64::MAX));
+        }
+    }
+
+    /// The number of the oldest entry of an open request.
+    pub(super) fn oldest_sequence(&self) -> Option<u64> {
+        let oldest = |shard: &Mutex<HashMap<_, OpenCall>>| lock(shard).values().map(|call| call.sequence).min();
+        self.shards.iter().filter_map(oldest).min()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    /// By the last digit, which is random in every id that the process makes.
+    fn shard(&self, id: &DecisionId) -> MutexGuard<'_, HashMap<DecisionId, OpenCall>> {
+        let last = id.as_str().bytes().last().unwrap_or_default();
+        lock(&self.shards[usize::from(last) % SHARDS])
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

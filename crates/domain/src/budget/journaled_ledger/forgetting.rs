@@ -1,0 +1,170 @@
+//! Processes whose journals never come back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::super::{BudgetStore, LiveProcess, OrphanedJournals, ProcessState, RemainingAllowances};
+use super::calls::lock;
+use super::keeper::journal_failed;
+use super::sync::Mutex;
+use crate::error::StoreError;
+use crate::ids::ProcessId;
+use crate::system::Clock;
+use crate::usage::UnknownUsage;
+
+/// The longest time for which a silent process is watched before it counts as lost: two heartbeats.
+const LONGEST_WATCH: Duration = Duration::from_mins(1);
+/// Between two looks that are further apart the store may have been away, and nothing is known of the processes.
+const LONGEST_GAP: Duration = Duration::from_secs(15);
+
+/// When a process counts as lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForgetSettings {
+    /// The silence after which a process without a journal on this machine is lost.
+    pub lost_after: Duration,
+    /// What its requests may have cost.
+    pub unknown: UnknownUsage,
+}
+
+/// A process was not forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    /// The store does not know it.
+    #[error("there is no process {0}")]
+    Unknown(ProcessId),
+    /// It has no allowances any more.
+    #[error("process {0} is not live: it is {state}", state = .1.as_str())]
+    NotLive(ProcessId, ProcessState),
+    /// Its journal is on this machine: it runs, or its journal is recovered.
+    #[error("the journal of process {0} is on this machine: stop the process; its journal is then recovered by itself")]
+    HasJournal(ProcessId),
+    /// It was seen a moment ago.
+    #[error("process {process} lives: the database saw it {} s ago; stop it, then try again {} s later",
+        silent_for.as_secs(), needed.as_secs())]
+    Lives {
+        /// The process.
+        process: ProcessId,
+        /// The time since then.
+        silent_for: Duration,
+        /// The silence after which it can be forgotten.
+        needed: Duration,
+    },
+    /// The store or the journals' folder failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Ends the allowances of processes whose journals are gone with their disks.
+pub struct ForgetProcesses {
+    store: Arc<dyn BudgetStore>,
+    journals: Arc<dyn OrphanedJournals>,
+    clock: Arc<dyn Clock>,
+    settings: ForgetSettings,
+    watched: Mutex<Watched>,
+}
+
+/// The processes that were seen live, and since when nothing was heard from them here.
+#[derive(Debug, Default)]
+struct Watched {
+    processes: HashMap<ProcessId, (DateTime<Utc>, Duration)>,
+    looked_at: Duration,
+}
+
+impl ForgetProcesses {
+    /// Wires the ports.
+    pub fn new(
+        store: Arc<dyn BudgetStore>,
+        journals: Arc<dyn OrphanedJournals>,
+        clock: Arc<dyn Clock>,
+        settings: ForgetSettings,
+    ) -> Self {
+        Self { store, journals, clock, settings, watched: Mutex::default() }
+    }
+
+    /// The processes that are live in the store, and whether their journals are on this machine.
+    pub async fn list(&self) -> Result<Vec<(LiveProcess, bool)>, StoreError> {
+        let live = self.store.live_processes().await?;
+        live.into_iter().map(|found| Ok((found, self.has_journal(found.process)?))).collect()
+    }
+
+    /// Forgets the processes that were silent for [`ForgetSettings::lost_after`] by the store's clock, and for up to a
+    /// minute of that while this process watched: after an outage of the store every process has been silent. Returns
+    /// them.
+    pub async fn execute(&self) -> Result<Vec<ProcessId>, StoreError> {
+        let live = self.store.live_processes().await?;
+        let silent = self.watch(&live);
+        let mut forgotten = Vec::new();
+        for LiveProcess { process, silent_for, .. } in live {
+            let is_lost = silent_for >= self.settings.lost_after && silent.contains(&process);
+            if is_lost && !self.has_journal(process)? {
+                self.end(process, silent_for).await?;
+                forgotten.push(process);
+            }
+        }
+        Ok(forgotten)
+    }
+
+    /// Forgets one process that was silent for two heartbeats.
+    ///
+    /// # Errors
+    /// It is not live, it still runs, or its journal is on this machine.
+    pub async fn forget(&self, process: ProcessId) -> Result<(), ForgetError> {
+        let Some(status) = self.store.process(process).await? else { return Err(ForgetError::Unknown(process)) };
+        if status.state != ProcessState::Live {
+            return Err(ForgetError::NotLive(process, status.state));
+        }
+        if self.has_journal(process)? {
+            return Err(ForgetError::HasJournal(process));
+        }
+        let live = self.store.live_processes().await?;
+        let silent_for = live.iter().find(|found| found.process == process).map(|found| found.silent_for);
+        let silent_for = silent_for.unwrap_or_default();
+        if silent_for < self.longest_watch() {
+            return Err(ForgetError::Lives { process, silent_for, needed: self.longest_watch() });
+        }
+        Ok(self.end(process, silent_for).await?)
+    }
+
+    /// Returns the processes from which nothing was heard while they were watched.
+    fn watch(&self, live: &[LiveProcess]) -> Vec<ProcessId> {
+        let now = self.clock.monotonic();
+        let needed = self.longest_watch();
+        let mut watched = lock(&self.watched);
+        if now.saturating_sub(watched.looked_at) > LONGEST_GAP {
+            watched.processes.clear();
+        }
+        watched.looked_at = now;
+        let since = |found: &LiveProcess| match watched.processes.get(&found.process) {
+            Some((seen_at, since)) if *seen_at == found.seen_at => *since,
+            _ => now,
+        };
+        let processes: HashMap<_, _> =
+            live.iter().map(|found| (found.process, (found.seen_at, since(found)))).collect();
+        let is_silent = |(_, (_, since)): &(&ProcessId, &(_, Duration))| now.saturating_sub(*since) >= needed;
+        let silent = processes.iter().filter(is_silent).map(|(process, _)| *process).collect();
+        watched.processes = processes;
+        silent
+    }
+
+    fn longest_watch(&self) -> Duration {
+        LONGEST_WATCH.min(self.settings.lost_after / 2)
+    }
+
+    fn has_journal(&self, process: ProcessId) -> Result<bool, StoreError> {
+        self.journals.contains(process).map_err(journal_failed)
+    }
+
+    async fn end(&self, process: ProcessId, silent_for: Duration) -> Result<(), StoreError> {
+        let remaining = match self.settings.unknown {
+            UnknownUsage::Bound => RemainingAllowances::Adjust,
+            UnknownUsage::Free => RemainingAllowances::Return,
+        };
+        self.store.end(process, remaining).await?;
+        let adjusted = remaining == RemainingAllowances::Adjust;
+        tracing::warn!(process.id = %process, silent_s = silent_for.as_secs(), adjusted, "process lost with its journal");
+        Ok(())
+    }
+}

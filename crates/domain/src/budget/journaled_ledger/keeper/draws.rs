@@ -1,0 +1,166 @@
+//! Draws of allowances.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::super::asks::{Answer, Ask};
+use super::super::calls::lock;
+use super::{Keeper, PendingCall, store_failed};
+use crate::budget::allowances::{CounterId, HoldError};
+use crate::budget::{DrawAhead, DrawAsk, DrawReply, DrawRequest, LimitExceeded};
+use crate::error::StoreError;
+use crate::ids::WorkspaceId;
+use crate::money::Usd;
+
+/// Draws of one service of the queue: one more after charges were folded, and some where other requests took what was
+/// granted in between.
+const MAX_ROUNDS: usize = 6;
+
+impl Keeper {
+    /// Serves all requests that wait: from memory, else by a draw for all of them.
+    pub(in crate::budget::journaled_ledger) async fn serve_asks(&mut self) {
+        let mut asks = Vec::new();
+        let mut is_flushed = false;
+        for round in 1..=MAX_ROUNDS {
+            asks = self.state.asks.waiting();
+            asks.retain(|ask| !self.try_answer(ask, None));
+            if asks.is_empty() {
+                return;
+            }
+            let drawn = self.draw(&asks).await;
+            self.state.set_store_away(drawn.is_err());
+            let answers = match drawn {
+                Ok(answers) => answers,
+                Err(error) => return Self::fail(&asks, &error),
+            };
+            // An exact 402 needs the charges of this process in the store.
+            let may_flush = !is_flushed && self.progress.folded < self.journal.status().last_sequence;
+            let waits = |answer: &Result<(), LimitExceeded>| answer.is_err_and(|by| by.waits_for_others());
+            if may_flush && answers.iter().any(waits) {
+                is_flushed = true;
+                if let Err(error) = self.flush().await {
+                    return Self::fail(&asks, &error);
+                }
+                for (ask, answer) in asks.iter().zip(&answers) {
+                    let refused = answer.err().filter(|by| !by.waits_for_others());
+                    self.try_answer(ask, refused);
+                }
+            } else {
+                for (ask, answer) in asks.iter().zip(&answers) {
+                    self.try_answer(ask, answer.err());
+                }
+            }
+            asks.retain(|ask| ask.is_waiting());
+            if asks.is_empty() || round == MAX_ROUNDS {
+                break;
+            }
+        }
+        let crowded = StoreError::unavailable("other requests took the allowances that were drawn for this one");
+        Self::fail(&asks, &crowded);
+    }
+
+    /// Answers a request that can be served from memory, or that a limit refuses; false where it waits on.
+    fn try_answer(&self, ask: &Ask, refused: Option<LimitExceeded>) -> bool {
+        let now = self.clock.monotonic();
+        ask.answer(|| match self.state.take_for(ask, now) {
+            Ok(()) => Some(Ok(Ok(()))),
+            Err(HoldError::Short(_)) => refused.map(|by| Ok(Err(by))),
+            Err(HoldError::State(id)) => Some(Err(StoreError::Corrupt(format!("the hold {id} is not open")))),
+        })
+    }
+
+    fn fail(asks: &[Arc<Ask>], error: &StoreError) {
+        for ask in asks {
+            let answer: Answer = Err(match error {
+                StoreError::Corrupt(text) => StoreError::Corrupt(text.clone()),
+                StoreError::Unavailable(source) => StoreError::unavailable(source.to_string()),
+            });
+            ask.answer(|| Some(answer));
+        }
+    }
+
+    /// Draws what requests lack and, behind them, what their workspaces wish for.
+    async fn draw(&mut self, asks: &[Arc<Ask>]) -> Result<Vec<Result<(), LimitExceeded>>, StoreError> {
+        self.register().await?;
+        self.resolve_pending().await?;
+        // Where requests wait all the time, the work beside them comes too late to answer recalls.
+        if self.clock.monotonic() >= self.progress.next_signals {
+            self.follow_signals(false).await?;
+        }
+        if asks.iter().any(|ask| self.has_returns_due(ask.payer.workspace_id)) {
+            self.return_allowances(None).await?;
+        }
+        let mut owners = HashMap::new();
+        let lacking = self.lacking(asks, &mut owners);
+        let request = DrawRequest {
+            process: self.journal.process(),
+            number: self.progress.number + 1,
+            asks: lacking,
+            ahead: Vec::new(),
+        };
+        Ok(self.send_draw(request, owners).await?.answers)
+    }
+
+    fn has_returns_due(&self, workspace: WorkspaceId) -> bool {
+        lock(&self.state.workspaces.get(workspace)).allowances.has_returns_due()
+    }
+
+    /// What each request lacks beside those before it.
+    fn lacking(&self, asks: &[Arc<Ask>], owners: &mut HashMap<CounterId, WorkspaceId>) -> Vec<DrawAsk> {
+        let mut free: HashMap<CounterId, i64> = HashMap::new();
+        let mut lacking = |ask: &Ask| {
+            let money = self.state.workspaces.get(ask.payer.workspace_id);
+            let money = lock(&money);
+            let mut short = Vec::new();
+            for counter in &ask.counters {
+                owners.insert(*counter, ask.payer.workspace_id);
+                let free = free.entry(*counter).or_insert_with(|| money.allowances.status(*counter).available.pico());
+                let taken = ask.amount.pico().min(*free);
+                *free -= taken;
+                if taken < ask.amount.pico() {
+                    short.push((*counter, Usd::from_pico(ask.amount.pico() - taken)));
+                }
+            }
+            DrawAsk { payer: ask.payer.clone(), at: ask.at, amount: ask.amount, lacking: short }
+        };
+        asks.iter().map(|ask| lacking(ask)).collect()
+    }
+
+    /// Draws for counters that are used and nearly empty, so that requests need not wait.
+    pub(super) async fn draw_ahead(&mut self) -> Result<(), StoreError> {
+        let (now, at) = (self.clock.monotonic(), self.clock.now());
+        let mut owners = HashMap::new();
+        let mut ahead = Vec::new();
+        for (workspace, money) in self.state.workspaces.all() {
+            for wish in lock(&money).allowances.wishes(now, at) {
+                let amount = Usd::from_pico(wish.amount.pico().saturating_sub(wish.free.pico()));
+                ahead.push(DrawAhead { counter: wish.counter, amount });
+                owners.insert(wish.counter, workspace);
+            }
+        }
+        if ahead.is_empty() {
+            return Ok(());
+        }
+        self.resolve_pending().await?;
+        let request =
+            DrawRequest { process: self.journal.process(), number: self.progress.number + 1, asks: Vec::new(), ahead };
+        self.send_draw(request, owners).await.map(drop)
+    }
+
+    /// Sends a draw. Where the answer does not arrive, the same draw is sent again before any other.
+    pub(super) async fn send_draw(
+        &mut self,
+        request: DrawRequest,
+        owners: HashMap<CounterId, WorkspaceId>,
+    ) -> Result<DrawReply, StoreError> {
+        // Kept before it is sent: the caller of this draw may leave at any time.
+        self.progress.pending = Some(PendingCall::Draw { request: request.clone(), owners: owners.clone() });
+        let reply = self.store.draw(&request).await.map_err(store_failed)?;
+        self.progress.pending = None;
+        if !reply.grants.is_empty() {
+            self.progress.number = request.number;
+        }
+        self.grant(&reply.grants, &owners, reply.feed);
+        Ok(reply)
+    }
+}

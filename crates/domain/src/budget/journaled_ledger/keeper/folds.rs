@@ -1,0 +1,109 @@
+//! The fold: charges from the journal to the store.
+
+use super::super::calls::lock;
+use super::{Keeper, journal_failed, store_failed};
+use crate::budget::entries::Entry;
+use crate::budget::{BudgetStoreError, EntryKind, FoldEntry, FoldRequest};
+use crate::error::StoreError;
+
+/// The most entries of one transaction. At most half of them are charges.
+pub(in crate::budget::journaled_ledger) const MAX_ENTRIES: usize = 1024;
+/// The most bytes of journal entries of one transaction.
+const MAX_BYTES: usize = 1 << 20;
+/// Attempts to fold one entry that the store takes for corrupt. A table that is missing for a moment reads like that.
+const CORRUPT_TRIES: u32 = 256;
+
+/// Charges that are folded in one transaction, with the numbers of their entries.
+#[derive(Debug)]
+pub(super) struct FoldBatch {
+    request: FoldRequest,
+    sequences: Vec<u64>,
+}
+
+impl Keeper {
+    /// Folds the oldest entries; false where nothing waits. A batch whose answer did not arrive is repeated as it was.
+    pub(super) async fn fold_next(&mut self) -> Result<bool, StoreError> {
+        if self.progress.pending_fold.is_none() {
+            self.progress.pending_fold = self.next_batch()?;
+        }
+        let Some(batch) = &self.progress.pending_fold else { return Ok(false) };
+        match self.store.fold(&batch.request).await {
+            Ok(()) => self.finish_fold(),
+            Err(BudgetStoreError::Store(StoreError::Corrupt(reason))) => self.narrow_fold(reason)?,
+            Err(error) => return Err(store_failed(error)),
+        }
+        Ok(true)
+    }
+
+    fn next_batch(&self) -> Result<Option<FoldBatch>, StoreError> {
+        let waiting = self.journal.unfolded(MAX_ENTRIES, MAX_BYTES).map_err(journal_failed)?;
+        let Some(last) = waiting.last() else { return Ok(None) };
+        let mut batch = FoldBatch {
+            request: FoldRequest {
+                process: self.journal.process(),
+                after: self.progress.folded,
+                up_to: last.sequence,
+                entries: Vec::new(),
+            },
+            sequences: Vec::new(),
+        };
+        // Only charges are folded. The others are for recovery.
+        for entry in waiting.iter().filter(|entry| entry.kind == EntryKind::Charged as u8) {
+            match Entry::decode(entry.kind, &entry.payload) {
+                Ok(Entry::Charged(charged)) => {
+                    batch.request.entries.push(*charged);
+                    batch.sequences.push(entry.sequence);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(sequence = entry.sequence, %error, "journal entry of this process not readable");
+                }
+            }
+        }
+        Ok(Some(batch))
+    }
+
+    fn finish_fold(&mut self) {
+        let Some(FoldBatch { request, .. }) = self.progress.pending_fold.take() else { return };
+        for FoldEntry { charge, allowances } in request.entries {
+            if !allowances.is_empty() {
+                let money = self.state.workspaces.get(charge.record.workspace_id);
+                lock(&money).allowances.folded(allowances);
+            }
+        }
+        self.progress.folded = request.up_to;
+        self.progress.corrupt_folds = 0;
+        self.journal.remove_folded(request.up_to);
+    }
+
+    /// The store takes some entry of the batch for corrupt: the next attempt folds fewer of them, until the one is found.
+    fn narrow_fold(&mut self, reason: String) -> Result<(), StoreError> {
+        let Some(batch) = &mut self.progress.pending_fold else { return Ok(()) };
+        let count = batch.sequences.len();
+        if count > 1 {
+            batch.request.entries.truncate(count / 2);
+            batch.sequences.truncate(count / 2);
+            // The entries behind these are read again.
+            batch.request.up_to = batch.sequences.last().copied().unwrap_or(batch.request.up_to);
+            return Ok(());
+        }
+        self.progress.corrupt_folds += 1;
+        if count == 0 || self.progress.corrupt_folds < CORRUPT_TRIES {
+            return Err(StoreError::Corrupt(reason));
+        }
+        for entry in std::mem::take(&mut batch.request.entries) {
+            let record = &entry.charge.record;
+            tracing::error!(
+                decision.id = %record.id,
+                workspace.id = %record.workspace_id,
+                api_key.hash = %record.api_key,
+                cost_usd = %record.cost,
+                reason,
+                "charge not folded: the stored data do not go with it; charge it by hand"
+            );
+            // The allowance stays with the process until it ends, so that the limit holds.
+        }
+        batch.sequences.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! The one part of a process that writes to the store of allowances: draws, returns and folds, one after the other.
+
+mod answers;
+mod draws;
+mod folds;
+mod returns;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::answers::RecallAnswers;
+use self::folds::FoldBatch;
+use super::state::SharedState;
+use crate::budget::allowances::CounterId;
+use crate::budget::{BudgetStore, BudgetStoreError, DrawRequest, ReturnRequest, UsageJournal, UsageJournalError};
+use crate::error::StoreError;
+use crate::ids::WorkspaceId;
+use crate::money::Usd;
+use crate::system::Clock;
+
+/// For how long a counter stays recalled, by the rule of the store.
+const RECALL: Duration = Duration::from_secs(5);
+/// The time between two reads of signals while requests wait for draws.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+/// The longest time of one turn of folding, beside the batch that it ends with.
+const FOLD_FOR: Duration = Duration::from_millis(50);
+/// The time between two looks at all counters, for returns and draws ahead.
+const SCAN_EVERY: Duration = Duration::from_millis(200);
+/// The time between two looks for segments to remove.
+const SEGMENTS_EVERY: Duration = Duration::from_secs(1);
+
+/// A draw or return whose answer did not arrive. It is repeated with its number before anything else is drawn or
+/// returned.
+#[derive(Debug)]
+enum PendingCall {
+    Draw { request: DrawRequest, owners: HashMap<CounterId, WorkspaceId> },
+    Return(ReturnRequest),
+}
+
+/// Draws, returns and folds for a process.
+pub(super) struct Keeper {
+    store: Arc<dyn BudgetStore>,
+    journal: Arc<dyn UsageJournal>,
+    clock: Arc<dyn Clock>,
+    state: Arc<SharedState>,
+    progress: Progress,
+}
+
+/// The calls to the store so far.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The number of the last draw or return that took effect.
+    number: u64,
+    /// The number of the last folded entry.
+    folded: u64,
+    pending: Option<PendingCall>,
+    pending_fold: Option<FoldBatch>,
+    /// Failed attempts to fold one entry that the store takes for corrupt.
+    corrupt_folds: u32,
+    next_signals: Duration,
+    next_scan: Duration,
+    next_segments: Duration,
+    is_registered: bool,
+    answers: RecallAnswers,
+}
+
+impl Keeper {
+    pub(super) fn new(
+        store: Arc<dyn BudgetStore>,
+        journal: Arc<dyn UsageJournal>,
+        clock: Arc<dyn Clock>,
+        state: Arc<SharedState>,
+    ) -> Self {
+        Self { store, journal, clock, state, progress: Progress::default() }
+    }
+
+    /// Registers the process before its first call.
+    pub(super) async fn register(&mut self) -> Result<(), StoreError> {
+        if !self.progress.is_registered {
+            self.store.register(self.journal.process()).await?;
+            self.progress.is_registered = true;
+            self.progress.answers.registered(self.clock.monotonic());
+        }
+        Ok(())
+    }
+
+    /// One round of the work beside requests. Returns true where more is to be folded: requests that wait for a draw
+    /// come first.
+    pub(super) async fn tick(&mut self) -> Result<bool, StoreError> {
+        self.register().await?;
+        let has_more = self.fold_for(FOLD_FOR).await?;
+        let now = self.clock.monotonic();
+        let is_scan = now >= self.progress.next_scan;
+        if self.follow_signals(is_scan).await? {
+            self.progress.next_scan = now.saturating_add(SCAN_EVERY);
+            self.draw_ahead().await?;
+        }
+        if now >= self.progress.next_segments {
+            self.progress.next_segments = now.saturating_add(SEGMENTS_EVERY);
+            let folded = self.progress.folded;
+            let keep_from = self.state.calls.oldest_sequence().unwrap_or(u64::MAX).min(folded.saturating_add(1));
+            if let Err(error) = self.journal.remove_segments(keep_from) {
+                tracing::warn!(error = &error as &dyn std::error::Error, "old journal segments not removed");
+            }
+        }
+        Ok(has_more)
+    }
+
+    /// Folds until nothing is left, or the time is over. Returns true where it is over.
+    async fn fold_for(&mut self, time: Duration) -> Result<bool, StoreError> {
+        let until = self.clock.monotonic().saturating_add(time);
+        while self.fold_next().await? {
+            if self.clock.monotonic() > until {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Learns of changed limits and of recalls, and answers these. Returns what is due where there is any recall, or
+    /// for a scan; the result is true then.
+    async fn follow_signals(&mut self, is_scan: bool) -> Result<bool, StoreError> {
+        let signals = self.store.signals().await?;
+        self.state.workspaces.follow(signals.feed);
+        let now = self.clock.monotonic();
+        self.progress.next_signals = now.saturating_add(SIGNALS_EVERY);
+        let is_recalled = !signals.recalled.is_empty();
+        let until = now.saturating_add(RECALL);
+        let mut own = signals.recalled;
+        own.retain(|recall| self.state.workspaces.recalled(recall.counter, until));
+        let heartbeat = self.state.workspaces.settings().heartbeat;
+        let answered = self.progress.answers.is_due(&own, now, heartbeat).then_some(signals.at);
+        let is_due = is_recalled || answered.is_some() || is_scan;
+        if is_due {
+            self.return_allowances(answered).await?;
+        }
+        Ok(is_due)
+    }
+
+    /// Folds everything that is in the journal now.
+    pub(super) async fn flush(&mut self) -> Result<(), StoreError> {
+        self.register().await?;
+        let last = self.journal.status().last_sequence;
+        if self.progress.folded >= last {
+            return Ok(());
+        }
+        self.journal.wait_synced(last).await.map_err(journal_failed)?;
+        while self.progress.folded < last {
+            if !self.fold_next().await? {
+                return Err(StoreError::unavailable("the journal returned no entries to fold"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the last folded entry.
+    pub(super) fn folded(&self) -> u64 {
+        self.progress.folded
+    }
+
+    /// Repeats the call whose answer did not arrive.
+    async fn resolve_pending(&mut self) -> Result<(), StoreError> {
+        match self.progress.pending.take() {
+            None => Ok(()),
+            Some(PendingCall::Draw { request, owners }) => self.send_draw(request, owners).await.map(drop),
+            Some(PendingCall::Return(request)) => self.send_return(request).await,
+        }
+    }
+
+    /// Adds granted amounts to the allowances.
+    fn grant(&self, grants: &[(CounterId, Usd)], owners: &HashMap<CounterId, WorkspaceId>, feed: u64) {
+        let now = self.clock.monotonic();
+        for (counter, amount) in grants {
+            if let Some(workspace) = owners.get(counter) {
+                let money = self.state.workspaces.get(*workspace);
+                super::calls::lock(&money).allowances.granted(*counter, *amount, now, feed);
+            }
+        }
+    }
+}
+
+pub(super) fn journal_failed(error: UsageJournalError) -> StoreError {
+    StoreError::unavailable(error)
+}
+
+/// An error of the store as requests see it. A process that is not live in the store, or not with these numbers, can
+/// spend nothing that it has not drawn.
+fn store_failed(error: BudgetStoreError) -> StoreError {
+    match error {
+        BudgetStoreError::Store(error) => error,
+        error @ (BudgetStoreError::NotLive(_) | BudgetStoreError::Number { .. }) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "the store does not know this process");
+            StoreError::unavailable(error)
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The state that requests and the keeper share.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::asks::{Ask, AskQueue};
+use super::calls::{OpenCalls, lock};
+use super::refusals::Refusals;
+use super::sync::AtomicBool;
+use super::workspaces::{LedgerSettings, Workspaces};
+use crate::budget::allowances::{CounterId, HoldError};
+use crate::budget::{LimitExceeded, Payer};
+use crate::ids::{DecisionId, WorkspaceId};
+use crate::money::Usd;
+
+/// The state that requests and the keeper share.
+#[derive(Debug)]
+pub(super) struct SharedState {
+    pub(super) workspaces: Workspaces,
+    pub(super) calls: OpenCalls,
+    pub(super) asks: AskQueue,
+    refusals: Refusals,
+    /// True from a failed call to the store to the next one that succeeds.
+    is_store_away: AtomicBool,
+}
+
+impl SharedState {
+    pub(super) fn new(settings: LedgerSettings) -> Self {
+        Self {
+            workspaces: Workspaces::new(settings),
+            calls: OpenCalls::new(),
+            asks: AskQueue::default(),
+            refusals: Refusals::default(),
+            is_store_away: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn is_store_away(&self) -> bool {
+        self.is_store_away.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_store_away(&self, is_away: bool) {
+        self.is_store_away.store(is_away, Ordering::Relaxed);
+    }
+
+    /// Takes the money of a new request, or more for an open one, out of the allowances.
+    pub(super) fn take(
+        &self,
+        workspace: WorkspaceId,
+        id: &DecisionId,
+        now: Duration,
+        amounts: &[(CounterId, Usd)],
+        is_increase: bool,
+    ) -> Result<(), HoldError> {
+        let money = self.workspaces.get(workspace);
+        let mut money = lock(&money);
+        if is_increase { money.allowances.increase(id, now, amounts) } else { money.allowances.hold(id, now, amounts) }
+    }
+
+    /// Takes the money of a request that waits.
+    pub(super) fn take_for(&self, ask: &Ask, now: Duration) -> Result<(), HoldError> {
+        self.take(ask.payer.workspace_id, &ask.id, now, &ask.amounts(), ask.is_increase)
+    }
+
+    /// The refusal of a request that is known without the store.
+    pub(super) fn refused(&self, payer: &Payer, wanted: Usd, now: (Duration, DateTime<Utc>)) -> Option<LimitExceeded> {
+        self.refusals.find(payer, wanted, self.workspaces.feed(), now)
+    }
+
+    /// Keeps an exact refusal for the requests of the next moment.
+    pub(super) fn keep_refusal(&self, payer: &Payer, by: LimitExceeded, now: Duration) {
+        self.refusals.keep(payer, by, self.workspaces.feed(), now);
+    }
+
+    /// Ends a hold of which the journal says nothing.
+    pub(super) fn cancel(&self, workspace: WorkspaceId, id: &DecisionId) {
+        lock(&self.workspaces.get(workspace)).allowances.cancel(id).ok();
+    }
+}

@@ -1,0 +1,248 @@
+//! The store of allowances: slices of limits that processes draw, and the charges that they fold back.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::allowances::CounterId;
+use super::{CounterLimits, LimitExceeded, Payer, UsageCharge};
+use crate::error::StoreError;
+use crate::ids::ProcessId;
+use crate::money::Usd;
+
+/// A request that lacks allowance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrawAsk {
+    /// The payer.
+    pub payer: Payer,
+    /// The time whose day, week and month the hold counts in.
+    pub at: DateTime<Utc>,
+    /// The amount of the whole hold.
+    pub amount: Usd,
+    /// The counters that lack allowance, and how much each. The process has the rest of `amount` free in each of them.
+    pub lacking: Vec<(CounterId, Usd)>,
+}
+
+/// A counter that is to be filled ahead of need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrawAhead {
+    /// The counter.
+    pub counter: CounterId,
+    /// The most that is to be granted.
+    pub amount: Usd,
+}
+
+/// A draw of allowances.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrawRequest {
+    /// The process.
+    pub process: ProcessId,
+    /// The number of this call among the draws and returns of the process, from 1. A draw that grants nothing does not
+    /// use its number: the next call carries it again.
+    pub number: u64,
+    /// The requests that wait, in order of arrival.
+    pub asks: Vec<DrawAsk>,
+    /// The counters that are filled ahead with what the asks leave.
+    pub ahead: Vec<DrawAhead>,
+}
+
+/// The answer to a draw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrawReply {
+    /// The number of the newest change of limits that the grants were decided by.
+    pub feed: u64,
+    /// The granted amounts, each counter once.
+    pub grants: Vec<(CounterId, Usd)>,
+    /// For each ask in order: granted, or the limit that leaves no room.
+    pub answers: Vec<Result<(), LimitExceeded>>,
+}
+
+/// The return of allowances.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReturnRequest {
+    /// The process.
+    pub process: ProcessId,
+    /// The number of this call among the draws and returns of the process, from 1.
+    pub number: u64,
+    /// The returned amounts, each counter once.
+    pub amounts: Vec<(CounterId, Usd)>,
+    /// The time of the signals that the process answers: what was recalled until then and was free is returned by this
+    /// call or an earlier one. `None` where it answers none.
+    pub answered: Option<DateTime<Utc>>,
+}
+
+/// A charge of the journal that is folded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoldEntry {
+    /// The record and its messages.
+    pub charge: UsageCharge,
+    /// The part of the cost that allowances of the process bear, each counter once.
+    pub allowances: Vec<(CounterId, Usd)>,
+}
+
+/// Charges of a journal that are folded in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoldRequest {
+    /// The process whose journal it is.
+    pub process: ProcessId,
+    /// The number of the last entry that was folded before.
+    pub after: u64,
+    /// The number of the last entry of this batch.
+    pub up_to: u64,
+    /// The charges among the entries, in order.
+    pub entries: Vec<FoldEntry>,
+}
+
+/// The state of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessState {
+    /// It may draw, return and fold.
+    Live,
+    /// It has ended, or was recovered. Its journal may be folded again after the store lost something.
+    Ended,
+    /// It was given up with its disk.
+    Lost,
+}
+
+impl ProcessState {
+    /// Its name in stores and on surfaces.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Ended => "ended",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// The state of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Live, Self::Ended, Self::Lost].into_iter().find(|state| state.as_str() == name)
+    }
+}
+
+/// The row of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessStatus {
+    /// Its state.
+    pub state: ProcessState,
+    /// The number of its last draw or return.
+    pub number: u64,
+    /// The number of its last folded journal entry.
+    pub folded_sequence: u64,
+}
+
+/// A process that is live in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveProcess {
+    /// The process.
+    pub process: ProcessId,
+    /// When it was registered or last answered, by the clock of the store.
+    pub seen_at: DateTime<Utc>,
+    /// How long that is ago, by the same clock.
+    pub silent_for: Duration,
+}
+
+/// What becomes of the allowances of a process that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemainingAllowances {
+    /// They return to the room of their limits: nothing of the journal can be missing.
+    Return,
+    /// They count as spent: charges may be missing from the journal.
+    Adjust,
+}
+
+/// The changes that a process polls for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BudgetSignals {
+    /// The number of the newest change of keys, workspaces and guardrails.
+    pub feed: u64,
+    /// The time of these signals, by the clock of the store.
+    pub at: DateTime<Utc>,
+    /// Counters that a process lacks allowance of.
+    pub recalled: Vec<Recall>,
+}
+
+/// A counter whose free allowances processes are to return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recall {
+    /// The counter.
+    pub counter: CounterId,
+    /// When it was first recalled, by the clock of the store; later ones within five seconds go on with it.
+    pub began_at: DateTime<Utc>,
+}
+
+/// An error of the store of allowances.
+#[derive(Debug, thiserror::Error)]
+pub enum BudgetStoreError {
+    /// The store failed. The call may have taken effect all the same; the caller repeats it with the same number.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The process is not live in the store.
+    #[error("the store has the process as {}", .0.map_or("unknown", ProcessState::as_str))]
+    NotLive(Option<ProcessState>),
+    /// The number of the call is neither the next nor the last: the store is older than the process, or the caller is
+    /// at fault.
+    #[error("the store expects the number {expected} of the process, not {found}")]
+    Number {
+        /// The number that the store expects.
+        expected: u64,
+        /// The number of the call.
+        found: u64,
+    },
+}
+
+/// Grants slices of limits to processes and takes in their charges.
+///
+/// # Contract
+/// - Every method is one transaction with every other, over all processes. A call that fails changes nothing.
+/// - For every counter, `spent` is the sum of its records, archived records and adjustments, and `allotted` the sum of
+///   the allowances of all processes.
+/// - `draw`, `give_back` and `fold` change nothing unless the process is live and the number is the next. A call with
+///   the last number again changes nothing and returns what the first one returned. A draw whose reply grants nothing
+///   does not use its number, so that it needs no write.
+/// - `draw` decides by [`super::decide_draw`] over the rows of the transaction, the limits included, so that
+///   `spent + allotted` never exceeds a limit by a grant. Its commit survives a loss of power. A payer whose key or
+///   workspace never existed is [`StoreError::Corrupt`].
+/// - `fold` inserts each record with a new id, adds its cost to `spent` in every account of [`Payer::accounts`], in
+///   total and in the day, week and month of `charged_at`, and its messages to the outbox; a record that replaces one of
+///   the outcome `abandoned` replaces its cost as well; any other known id adds nothing. Then it takes the allowances of
+///   every entry from the process and sets `folded_sequence`.
+/// - `fold` of a process that is not live is allowed. It takes no allowances but adjustments: where the allowances of
+///   the process became adjustments, the part that an entry bears is no longer counted twice.
+/// - `end` leaves the process [`ProcessState::Ended`] with [`RemainingAllowances::Return`] and [`ProcessState::Lost`]
+///   with [`RemainingAllowances::Adjust`]. A lost process that is ended with [`RemainingAllowances::Return`], because its
+///   whole journal was folded after all, gives up its adjustments.
+/// - A refusal of `draw` is uncertain where another process has an allowance of a counter that keeps the request out and
+///   has not answered its recall, by [`super::has_answered`].
+/// - A record that was charged before the credit of its workspace began raises the base of the credit by its cost.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait BudgetStore: Send + Sync {
+    /// Registers a process as live. A known process stays as it is.
+    async fn register(&self, process: ProcessId) -> Result<(), StoreError>;
+
+    /// The row of a process; `None` where it was never registered.
+    async fn process(&self, process: ProcessId) -> Result<Option<ProcessStatus>, StoreError>;
+
+    /// Draws allowances.
+    async fn draw(&self, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError>;
+
+    /// Returns allowances.
+    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError>;
+
+    /// Folds charges of a journal.
+    async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError>;
+
+    /// Ends a process and its allowances. Ending one that is neither live nor lost changes nothing.
+    async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError>;
+
+    /// The processes that are live, in the order of their ids.
+    async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError>;
+
+    /// The limits of a payer, account by account, and the number of the newest change that they include.
+    async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError>;
+
+    /// The changes that a process polls for. Reads only.
+    async fn signals(&self) -> Result<BudgetSignals, StoreError>;
+}

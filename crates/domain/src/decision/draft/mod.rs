@@ -1,0 +1,212 @@
+//! From the members of a request body to a checked [`DecisionRequest`]: parsed once, with the path of the fault.
+
+mod attachments;
+mod canonical;
+mod path;
+mod preferences;
+mod questions;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use self::path::Path;
+use super::{Attachments, DecisionRequest, InvalidDecision, ProviderInput, Question, Questions, StateForm};
+use crate::json::{Json, JsonKind, JsonPart};
+
+pub use attachments::AssetPart;
+
+/// The members of a request body, unchecked. A member that is null counts as absent. That strings are text (without
+/// half surrogate pairs in escapes) is for whoever took the body in to see to.
+#[derive(Debug, Clone, Default)]
+pub struct DecisionDraft {
+    /// `model`
+    pub model: Option<Json>,
+    /// `models`: more models, to go on with where the first gives no answer.
+    pub models: Option<Json>,
+    /// `questions`
+    pub questions: Option<Json>,
+    /// Questions that a wire of another form has read already, in place of `questions`.
+    pub typed: Option<Vec<Question>>,
+    /// `state`
+    pub state: Option<Json>,
+    /// How the state is to be read; `None` is as plain JSON.
+    pub state_form: Option<StateForm>,
+    /// True where media stand among the items or parts of the state.
+    pub media_in_state: bool,
+    /// `assets`
+    pub assets: Option<Json>,
+    /// The content of assets that came as parts of their own.
+    pub asset_parts: Vec<AssetPart>,
+    /// `images`
+    pub images: Option<Json>,
+    /// `provider`
+    pub provider: Option<Json>,
+    /// `session_id`
+    pub session_id: Option<Json>,
+    /// The `x-session-id` header; the body's `session_id` takes precedence.
+    pub session_id_header: Option<String>,
+    /// `trace`
+    pub trace: Option<Json>,
+    /// `user`
+    pub user: Option<Json>,
+    /// `partial`
+    pub partial: Option<Json>,
+}
+
+/// Bounds of a request that the operator sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DraftBounds {
+    /// Longest `trace`, in bytes of its JSON text.
+    pub max_trace_bytes: usize,
+}
+
+impl Default for DraftBounds {
+    /// 64 KiB of `trace`.
+    fn default() -> Self {
+        Self { max_trace_bytes: 64 << 10 }
+    }
+}
+
+/// Most characters of `session_id` and of `user`.
+const MAX_LABEL_CHARS: usize = 256;
+/// Most models of one request.
+const MAX_MODELS: usize = 16;
+
+impl DecisionDraft {
+    /// As [`Self::check_within`] with the default bounds.
+    ///
+    /// # Errors
+    /// The first fault, with its path.
+    pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
+        self.check_within(DraftBounds::default())
+    }
+
+    /// Checks everything that can be checked without a catalogue.
+    ///
+    /// Questions are *typed* where they are an object and any member is an object with a `type`; then every member is
+    /// checked. Anything else is opaque and passes through, except `{}`.
+    ///
+    /// # Errors
+    /// The first fault, with its path.
+    pub fn check_within(self, bounds: DraftBounds) -> Result<DecisionRequest, InvalidDecision> {
+        let (model, fallback_models) = models(present(self.model).as_ref(), present(self.models).as_ref())?;
+        let questions = match self.typed {
+            Some(typed) if typed.is_empty() => {
+                return Err(InvalidDecision::new("questions", "must have at least one question"));
+            }
+            Some(typed) => Questions::of_typed(typed),
+            None => Questions::read(required(self.questions, "questions")?)?,
+        };
+        let state = present(self.state);
+        if questions.typed.is_some() {
+            let kind = state.as_ref().map(Json::kind);
+            if !matches!(kind, Some(JsonKind::String | JsonKind::Array | JsonKind::Object)) {
+                let fault = kind.map_or("is required with typed questions".to_owned(), |kind| {
+                    format!("must be a string, object or array with typed questions, not {}", kind.described())
+                });
+                return Err(InvalidDecision::new("state", fault));
+            }
+        }
+        let session_id = match label(self.session_id, "session_id")? {
+            Some(id) => Some(id),
+            None => self.session_id_header.map(|id| within_limit(id, "x-session-id")).transpose()?,
+        };
+        let trace = present(self.trace).map(|trace| trace_within(trace, bounds.max_trace_bytes)).transpose()?;
+        let partial = match present(self.partial) {
+            None => false,
+            Some(json) if json.kind() == JsonKind::Bool => json.text() == "true",
+            Some(_) => return Err(InvalidDecision::new("partial", "must be a boolean")),
+        };
+        let attachments =
+            match attachments::read(present(self.assets).as_ref(), self.asset_parts, present(self.images))? {
+                Attachments::None if self.media_in_state => Attachments::InState,
+                Attachments::Assets(_) | Attachments::Images(_) if self.media_in_state => {
+                    return Err(InvalidDecision::new(
+                        "state",
+                        "holds media, and others stand beside it; use one of them",
+                    ));
+                }
+                other => other,
+            };
+        let state_form = self.state_form.unwrap_or(StateForm::Plain);
+        Ok(DecisionRequest {
+            model,
+            fallback_models,
+            provider_input: Arc::new(ProviderInput { questions, state, state_form, attachments }),
+            preferences: preferences::read(present(self.provider))?,
+            partial,
+            session_id,
+            trace,
+            user: label(self.user, "user")?,
+        })
+    }
+}
+
+/// The first model and those after it; one that is named twice is tried once.
+fn models(model: Option<&Json>, more: Option<&Json>) -> Result<(String, Vec<String>), InvalidDecision> {
+    let name = |json: JsonPart<'_>, path: &Path<'_>| {
+        let name = json.as_str().filter(|name| !name.is_empty());
+        name.map(Cow::into_owned).ok_or_else(|| path.fault("must be a non-empty string"))
+    };
+    let mut names = Vec::new();
+    if let Some(model) = model {
+        names.push(name(model.as_part(), &Path::Root("model"))?);
+    }
+    if let Some(more) = more {
+        let root = Path::Root("models");
+        let more = more.as_part().elements().ok_or_else(|| root.fault("must be an array of model names"))?;
+        if more.len() > MAX_MODELS {
+            return Err(root.fault(format!("must have at most {MAX_MODELS} names")));
+        }
+        for (index, json) in more.into_iter().enumerate() {
+            let name = name(json, &Path::Element(&root, index))?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    if names.is_empty() {
+        return Err(InvalidDecision::new("model", "is required"));
+    }
+    let first = names.remove(0);
+    Ok((first, names))
+}
+
+fn present(member: Option<Json>) -> Option<Json> {
+    member.filter(|json| json.kind() != JsonKind::Null)
+}
+
+fn required(member: Option<Json>, path: &str) -> Result<Json, InvalidDecision> {
+    present(member).ok_or_else(|| InvalidDecision::new(path, "is required"))
+}
+
+fn label(member: Option<Json>, path: &str) -> Result<Option<String>, InvalidDecision> {
+    present(member)
+        .map(|json| {
+            let text = json.as_string().ok_or_else(|| InvalidDecision::new(path, "must be a string"))?;
+            within_limit(text, path)
+        })
+        .transpose()
+}
+
+fn trace_within(trace: Json, max_bytes: usize) -> Result<Json, InvalidDecision> {
+    if trace.kind() != JsonKind::Object {
+        return Err(InvalidDecision::new("trace", "must be an object"));
+    }
+    let bytes = trace.text().len();
+    if bytes > max_bytes {
+        let fault = format!("must take at most {max_bytes} bytes as JSON, not {bytes}; send less metadata");
+        return Err(InvalidDecision::new("trace", fault));
+    }
+    Ok(trace)
+}
+
+fn within_limit(text: String, path: &str) -> Result<String, InvalidDecision> {
+    if text.len() > MAX_LABEL_CHARS && text.chars().count() > MAX_LABEL_CHARS {
+        return Err(InvalidDecision::new(path, format!("must have at most {MAX_LABEL_CHARS} characters")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

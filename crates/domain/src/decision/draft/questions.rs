@@ -1,0 +1,155 @@
+//! The member `questions`: typed questions are checked, anything else is opaque.
+
+use super::path::Path;
+use crate::decision::InvalidDecision;
+use crate::json::{Json, JsonKind, JsonPart, Member, first_repeated};
+use crate::question::{ChoiceOption, Question, QuestionKind, Questions};
+
+/// Most options of a `choice`.
+const MAX_OPTIONS: usize = 255;
+/// Most levels of a `score`.
+const MAX_LEVELS: usize = 10;
+
+/// What is said of the second of two members of one name: they could be read two ways.
+pub(super) const TWICE: &str = "stands in the object more than once";
+
+impl Questions {
+    /// Reads questions as they stand in a body.
+    ///
+    /// # Errors
+    /// The first fault, with its path.
+    pub(crate) fn read(json: Json) -> Result<Self, InvalidDecision> {
+        let typed = typed(json.as_part())?;
+        Ok(Self { json, typed })
+    }
+}
+
+/// The questions where they are typed.
+fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
+    let Some(members) = json.members() else { return Ok(None) };
+    let root = Path::Root("questions");
+    if members.is_empty() {
+        return Err(root.fault("must have at least one question"));
+    }
+    let has_type = |question: &Member<'_>| {
+        question.value.members().is_some_and(|members| members.iter().any(|member| member.name == "type"))
+    };
+    if !members.iter().any(has_type) {
+        return Ok(None);
+    }
+    let repeated = first_repeated(&members);
+    let read = |(place, member): (usize, &Member<'_>)| {
+        let path = Path::Member(&root, &member.name);
+        if repeated == Some(place) {
+            return Err(path.fault(TWICE));
+        }
+        question(&member.name, member.value, &path)
+    };
+    let questions: Result<_, _> = members.iter().enumerate().map(read).collect();
+    questions.map(Some)
+}
+
+pub(super) fn question(name: &str, body: JsonPart<'_>, path: &Path<'_>) -> Result<Question, InvalidDecision> {
+    let members = body
+        .members()
+        .ok_or_else(|| path.fault(format!("must be an object with a type, not {}", body.kind().described())))?;
+    let type_path = Path::Member(path, "type");
+    let kind = once(&members, "type", path)?.ok_or_else(|| type_path.fault("is required"))?;
+    let instructions = once(&members, "instructions", path)?;
+    if let Some(instructions) = instructions {
+        described(instructions, &Path::Member(path, "instructions"))?;
+    }
+    let criteria = once(&members, "criteria", path)?;
+    let at = Path::Member(path, "criteria");
+    let kind = match kind.as_str().as_deref() {
+        Some("noul") => noul(criteria, &at, instructions.is_some())?,
+        Some("choice") => choice(criteria, &at)?,
+        Some("score") => score(criteria, &at)?,
+        Some("box") => QuestionKind::Box,
+        _ => return Err(type_path.fault("must be noul, choice, score or box")),
+    };
+    Ok(Question {
+        name: name.to_owned(),
+        json: body.to_json(),
+        instructions: instructions.map(JsonPart::to_json),
+        kind,
+    })
+}
+
+fn noul(criteria: Option<JsonPart<'_>>, path: &Path<'_>, instructed: bool) -> Result<QuestionKind, InvalidDecision> {
+    let (mut when_true, mut when_false) = (None, None);
+    if let Some(criteria) = criteria {
+        let members =
+            criteria.members().ok_or_else(|| path.fault("must be an object with the members true and false"))?;
+        when_true = side(&members, "true", path)?;
+        when_false = side(&members, "false", path)?;
+    }
+    if !instructed && when_true.is_none() && when_false.is_none() {
+        return Err(path.fault("is required where there are no instructions"));
+    }
+    Ok(QuestionKind::Noul { when_true, when_false })
+}
+
+fn side(members: &[Member<'_>], name: &str, path: &Path<'_>) -> Result<Option<Json>, InvalidDecision> {
+    let side = once(members, name, path)?;
+    if let Some(side) = side {
+        described(side, &Path::Member(path, name))?;
+    }
+    Ok(side.map(JsonPart::to_json))
+}
+
+fn choice(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKind, InvalidDecision> {
+    let criteria = criteria.ok_or_else(|| path.fault("is required: an object with an option a member"))?;
+    let members = criteria.members().ok_or_else(|| path.fault("must be an object with an option a member"))?;
+    if !(1..=MAX_OPTIONS).contains(&members.len()) {
+        return Err(path.fault(format!("must have 1 to {MAX_OPTIONS} options, not {}", members.len())));
+    }
+    let repeated = first_repeated(&members);
+    let mut options = Vec::with_capacity(members.len());
+    for (place, member) in members.into_iter().enumerate() {
+        let at = Path::Member(path, &member.name);
+        if repeated == Some(place) {
+            return Err(at.fault(TWICE));
+        }
+        let meaning = Some(member.value).filter(|meaning| !meaning.is_null());
+        if let Some(meaning) = meaning {
+            described(meaning, &at)?;
+        }
+        options.push(ChoiceOption::new(member.name, meaning.map(JsonPart::to_json)));
+    }
+    Ok(QuestionKind::Choice { options })
+}
+
+fn score(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKind, InvalidDecision> {
+    let criteria = criteria.ok_or_else(|| path.fault("is required: an array with a level an element"))?;
+    let levels = criteria.elements().ok_or_else(|| path.fault("must be an array with a level an element"))?;
+    if !(1..=MAX_LEVELS).contains(&levels.len()) {
+        return Err(path.fault(format!("must have 1 to {MAX_LEVELS} levels, not {}", levels.len())));
+    }
+    for (index, level) in levels.iter().enumerate() {
+        described(*level, &Path::Element(path, index))?;
+    }
+    Ok(QuestionKind::Score { levels: levels.into_iter().map(JsonPart::to_json).collect() })
+}
+
+/// Instructions and criteria are a string, an object or an array.
+fn described(json: JsonPart<'_>, path: &Path<'_>) -> Result<(), InvalidDecision> {
+    match json.kind() {
+        JsonKind::String | JsonKind::Object | JsonKind::Array => Ok(()),
+        other => Err(path.fault(format!("must be a string, object or array, not {}", other.described()))),
+    }
+}
+
+/// The member of that name, where it is there and not null. Two of one name could be read two ways, so they are refused.
+pub(super) fn once<'a>(
+    members: &[Member<'a>],
+    name: &str,
+    path: &Path<'_>,
+) -> Result<Option<JsonPart<'a>>, InvalidDecision> {
+    let mut found = members.iter().filter(|member| member.name == name);
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(Path::Member(path, name).fault(TWICE));
+    }
+    Ok(first.map(|member| member.value).filter(|value| !value.is_null()))
+}

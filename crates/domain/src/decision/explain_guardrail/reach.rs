@@ -1,0 +1,126 @@
+//! How far a request gets: filters first, then models and endpoints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::verdict::{Decider, EndpointVerdict, KeyRefusal, Verdict};
+use crate::decision::ExplainGuardrailError;
+use crate::decision::{DecisionRequest, RequestPreview, SubmitDecisionError, Unpriced};
+use crate::guardrail::Policy;
+use crate::ids::WorkspaceId;
+use crate::model::ModelId;
+use crate::money::Usd;
+use crate::question::ProviderInput;
+use crate::routing::{Candidate, Emptied, HealthBoard, HealthPolicy, Selection};
+use crate::system::Randomness;
+use crate::usage::Finding;
+
+/// How far a request gets.
+pub(super) struct Reach {
+    pub(super) model: Option<ModelId>,
+    pub(super) decided_by: Option<Decider>,
+    pub(super) endpoints: Vec<EndpointVerdict>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) provider_input: Option<Arc<ProviderInput>>,
+    /// What would be reserved at first, and what where a limit leaves no room for that; empty where nothing would be.
+    pub(super) bounds: Vec<Usd>,
+}
+
+impl Reach {
+    pub(super) async fn of(
+        request: &DecisionRequest,
+        policy: &Arc<Policy>,
+        decisions: &RequestPreview,
+        (workspace, is_limited): (WorkspaceId, bool),
+        refused: Option<KeyRefusal>,
+    ) -> Result<Self, ExplainGuardrailError> {
+        let (filtered, blocked) = match decisions.filter(policy, &request.provider_input).await? {
+            Ok(filtered) => (Some(filtered), None),
+            Err(blocked) => (None, Some(Decider::Filter(blocked))),
+        };
+        // What a request is refused for before anybody looks for its models.
+        let refused = refused.map(Decider::Key).or(blocked);
+        // What is judged is what would be sent.
+        let provider_input = filtered.as_ref().map_or(&request.provider_input, |filtered| &filtered.provider_input);
+        let request = DecisionRequest { provider_input: Arc::clone(provider_input), ..request.clone() };
+        let findings = filtered.as_ref().map(|filtered| filtered.findings.clone()).unwrap_or_default();
+        let sent = filtered.map(|filtered| filtered.provider_input);
+        let preview = match (decisions.plan(&request, policy, is_limited, workspace), refused.is_some()) {
+            (Ok(preview), _) => preview,
+            (Err(_), true) => {
+                let (endpoints, bounds) = (Vec::new(), Vec::new());
+                return Ok(Self {
+                    model: None,
+                    decided_by: refused,
+                    endpoints,
+                    findings,
+                    provider_input: sent,
+                    bounds,
+                });
+            }
+            (Err(error), false) => return Err(error.into()),
+        };
+        let judge = |candidate: &Candidate| EndpointVerdict {
+            model: candidate.model.clone(),
+            endpoint: Arc::clone(&candidate.endpoint),
+            verdict: match policy.permits(candidate, &preview.catalogue) {
+                Err(forbidden) => Verdict::Forbidden(forbidden),
+                Ok(()) if !candidate.is_priced && preview.unpriced == Unpriced::Refuse => Verdict::Unpriced,
+                Ok(()) => alone(&request, candidate, workspace),
+            },
+        };
+        let endpoints = preview.candidates.iter().map(judge).collect();
+        let (bounds, unroutable) = match preview.outcome {
+            Ok(bounds) => (bounds, None),
+            Err(error) => (Vec::new(), refusal(error)?),
+        };
+        Ok(Self {
+            decided_by: refused.or(unroutable),
+            bounds: sent.as_ref().map(|_| bounds).unwrap_or_default(),
+            findings,
+            provider_input: sent,
+            model: Some(preview.model),
+            endpoints,
+        })
+    }
+}
+
+/// What a refusal of routing means; `None` for one that is over soon, which says nothing of guardrails.
+fn refusal(error: SubmitDecisionError) -> Result<Option<Decider>, ExplainGuardrailError> {
+    Ok(Some(match error {
+        SubmitDecisionError::Throttled { .. } => return Ok(None),
+        SubmitDecisionError::Forbidden { forbidden, .. } => Decider::Rule(forbidden),
+        SubmitDecisionError::Unpriced(_) => Decider::Unpriced,
+        SubmitDecisionError::NothingWanted { .. } => Decider::Preferences,
+        SubmitDecisionError::Incapable { incapable, .. } => Decider::Capability(incapable),
+        SubmitDecisionError::NoEndpoint { .. } => Decider::NoEndpoint,
+        other => return Err(other.into()),
+    }))
+}
+
+/// The result of routing to this endpoint alone, without throttling.
+fn alone(request: &DecisionRequest, candidate: &Candidate, workspace: WorkspaceId) -> Verdict {
+    let health = HealthBoard::new(0, HealthPolicy::default());
+    let selection = Selection {
+        preferences: &request.preferences,
+        provider_input: &request.provider_input,
+        health: &health,
+        workspace,
+        random: &Still,
+        now: Duration::ZERO,
+    };
+    match selection.choose(vec![(vec![candidate.clone()], None)], &mut Vec::new()) {
+        Ok(_) | Err(Emptied::Throttled(_)) => Verdict::Allowed,
+        Err(Emptied::Incapable(incapable)) => Verdict::Incapable(incapable),
+        Err(Emptied::Preferences | Emptied::NoEndpoint) => Verdict::Unwanted,
+    }
+}
+
+/// Nothing is drawn among one.
+struct Still;
+
+impl Randomness for Still {
+    fn next_u64(&self) -> u64 {
+        0
+    }
+}

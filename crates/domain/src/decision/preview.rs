@@ -1,0 +1,79 @@
+//! What would happen to a request: nothing is sent, held or charged.
+
+use std::sync::Arc;
+
+use super::submit::affordable::AffordablePlans;
+use super::submit::bounds::Bounds;
+use super::submit::filter::InputFilter;
+use super::submit::route::RoutePlanner;
+use super::{DecisionRequest, ProviderInput, SubmitDecisionError, Unfiltered, Unpriced};
+use crate::guardrail::Policy;
+use crate::guardrail::filter::{Blocked, Filtered};
+use crate::ids::WorkspaceId;
+use crate::model::{CatalogueSnapshot, ModelId};
+use crate::money::Usd;
+use crate::routing::Candidate;
+
+/// Filters and plans requests without sending them.
+pub(crate) struct RequestPreview {
+    filter: Arc<InputFilter>,
+    planner: Arc<RoutePlanner>,
+    bounds: Bounds,
+}
+
+/// The plan of a request.
+pub(crate) struct PlanPreview {
+    /// The first of its models.
+    pub(crate) model: ModelId,
+    /// Every endpoint of its models, in no order, those included that cannot be used.
+    pub(crate) candidates: Vec<Candidate>,
+    /// The catalogue that the names were resolved in.
+    pub(crate) catalogue: Arc<CatalogueSnapshot>,
+    /// The rule for endpoints without a price.
+    pub(crate) unpriced: Unpriced,
+    /// The cost of each plan, from the preferred one to the cheapest; or why the request would be rejected.
+    pub(crate) outcome: Result<Vec<Usd>, SubmitDecisionError>,
+}
+
+impl RequestPreview {
+    pub(super) fn new(filter: Arc<InputFilter>, planner: Arc<RoutePlanner>, bounds: Bounds) -> Self {
+        Self { filter, planner, bounds }
+    }
+
+    /// Applies a policy's filters to an input. Nothing is counted.
+    ///
+    /// # Errors
+    /// They did not get to their end.
+    pub(crate) async fn filter(
+        &self,
+        policy: &Arc<Policy>,
+        input: &Arc<ProviderInput>,
+    ) -> Result<Result<Filtered, Blocked>, Unfiltered> {
+        self.filter.scan(policy, input).await
+    }
+
+    /// Plans a request whose input is the one that may be sent.
+    ///
+    /// # Errors
+    /// A model that does not exist or does not answer Decisions requests.
+    pub(crate) fn plan(
+        &self,
+        request: &DecisionRequest,
+        policy: &Policy,
+        is_limited: bool,
+        workspace: WorkspaceId,
+    ) -> Result<PlanPreview, SubmitDecisionError> {
+        let catalogue = self.planner.catalogue();
+        let models = self.planner.resolve(&catalogue, request)?;
+        let model = models[0].model.clone();
+        let candidates = models.into_iter().flat_map(|model| model.candidates).collect();
+        let plan = self.planner.plan(request, Some(policy), is_limited, workspace);
+        let unpriced = if is_limited { self.planner.unpriced_rule() } else { Unpriced::Free };
+        let outcome = plan.map(|plan| {
+            let preferred = self.bounds.first_attempts(&plan.sub_requests);
+            let bound = |candidate: &_, number, input: &_| self.bounds.attempt(candidate, number, input);
+            AffordablePlans::new(&plan.sub_requests, &preferred, bound).totals()
+        });
+        Ok(PlanPreview { model, candidates, catalogue, unpriced, outcome })
+    }
+}

@@ -1,0 +1,161 @@
+//! The hold behind each attempt of a call: no attempt is made that it does not cover.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::bounds::{Bounds, charge, round_up};
+use super::hold::{HoldDenied, RequestHold, unknown_room};
+use super::plan::SubRequest;
+use super::wait_budget::WaitBudget;
+use crate::decision::ClientConnection;
+use crate::money::{Charge, Usd};
+use crate::question::ProviderInput;
+use crate::routing::Candidate;
+use crate::usage::AttemptRecord;
+
+/// The money of a call.
+pub(super) enum AttemptBudget {
+    /// Each participant holds the bounds of all attempts that the plan allows.
+    Ceiling,
+    /// The request that makes the call holds what is under way and planned, and more for each further attempt.
+    Increasing(Box<IncreasingHold>),
+}
+
+pub(super) struct IncreasingHold {
+    hold: Arc<RequestHold>,
+    bounds: Bounds,
+    /// The bound of the first attempt of each sub-request that has not begun.
+    planned: Mutex<Vec<AttemptRecord>>,
+    /// The endpoints of these, in the order of the sub-requests.
+    first_endpoints: Vec<usize>,
+    /// Admits one increase at a time.
+    gate: futures_util::lock::Mutex<()>,
+}
+
+/// An attempt that is to be made.
+pub(super) struct NextAttempt<'a> {
+    pub(super) candidate: &'a Candidate,
+    pub(super) input: &'a ProviderInput,
+    /// The number of its sub-request.
+    pub(super) number: u32,
+    /// The client that waits for its answer.
+    pub(super) client: &'a Arc<dyn ClientConnection>,
+    /// True where the request can do without it: then nothing is waited for.
+    pub(super) is_optional: bool,
+}
+
+impl AttemptBudget {
+    /// Begins with a hold of `planned`, the first attempt of each sub-request.
+    pub(super) fn of_hold(
+        hold: Arc<RequestHold>,
+        bounds: Bounds,
+        planned: Vec<AttemptRecord>,
+        sub_requests: &[SubRequest],
+    ) -> Self {
+        let first = |part: &SubRequest| part.candidates.first().map_or(usize::MAX, |first| first.endpoint.index);
+        Self::Increasing(Box::new(IncreasingHold {
+            hold,
+            bounds,
+            planned: Mutex::new(planned),
+            first_endpoints: sub_requests.iter().map(first).collect(),
+            gate: futures_util::lock::Mutex::default(),
+        }))
+    }
+
+    /// Covers an attempt beside all others that were made, which cost `so_far` at most, and those that are planned. A
+    /// rejection that the holds of others cause is waited for. Returns the bound in tokens; the attempt has to begin
+    /// before anything else is awaited.
+    pub(super) async fn cover(
+        &self,
+        next: &NextAttempt<'_>,
+        waits: &mut Option<WaitBudget>,
+        so_far: impl Fn() -> Option<Charge> + Send + Sync,
+    ) -> Result<u64, HoldDenied> {
+        match self {
+            // The log needs no bounds where nothing is increased by them.
+            Self::Ceiling => Ok(0),
+            Self::Increasing(own) => own.cover(next, waits, so_far).await,
+        }
+    }
+
+    /// The cost of an attempt at most; `None` where it is covered in any case.
+    pub(super) fn cost(&self, candidate: &Candidate, number: u32, input: &ProviderInput) -> Option<Usd> {
+        match self {
+            Self::Ceiling => None,
+            Self::Increasing(own) => Some(round_up(charge(&own.bounds.attempt(candidate, number, input)))),
+        }
+    }
+
+    /// Notes that an attempt of a sub-request begins, or that none will: its planned one is not needed any more.
+    pub(super) fn begun(&self, number: u32) {
+        if let Self::Increasing(own) = self {
+            own.planned().retain(|planned| planned.part != number);
+        }
+    }
+}
+
+impl IncreasingHold {
+    async fn cover(
+        &self,
+        next: &NextAttempt<'_>,
+        waits: &mut Option<WaitBudget>,
+        so_far: impl Fn() -> Option<Charge> + Send + Sync,
+    ) -> Result<u64, HoldDenied> {
+        let known = self.known_bound(next.number, next.candidate);
+        let bound = known.unwrap_or_else(|| self.bounds.attempt(next.candidate, next.number, next.input));
+        let tokens = bound.input_tokens.saturating_add(bound.output_tokens);
+        loop {
+            if self.hold.amount() >= self.needed(so_far(), &bound) {
+                return Ok(tokens);
+            }
+            let gate = self.gate.lock().await;
+            // Another sub-request may have increased the hold meanwhile.
+            let increased = self.hold.increase_to(self.needed(so_far(), &bound), std::slice::from_ref(&bound)).await;
+            drop(gate);
+            let exceeded = match increased {
+                Ok(Ok(())) => continue,
+                Ok(Err(exceeded)) => exceeded,
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(error, "hold increase failed; attempt not made");
+                    return Err(HoldDenied::Store);
+                }
+            };
+            if next.is_optional {
+                return Err(HoldDenied::LimitExceeded);
+            }
+            let waits = waits.get_or_insert_with(|| self.hold.wait_budget());
+            if !exceeded.waits_for_others() || !waits.wait(self.hold.time(), next.client).await {
+                if exceeded.waits_for_others() && exceeded.is_uncertain {
+                    let error = unknown_room();
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(error, "hold increase failed; attempt not made");
+                    return Err(HoldDenied::Store);
+                }
+                self.hold.report_rejection();
+                return Err(HoldDenied::LimitExceeded);
+            }
+        }
+    }
+
+    /// The bound of an attempt that was planned: to compute it again, the whole body would be written again.
+    fn known_bound(&self, number: u32, candidate: &Candidate) -> Option<AttemptRecord> {
+        let first = self.first_endpoints.get(usize::try_from(number).ok()?)?;
+        let planned = self.planned();
+        let known = planned.iter().find(|planned| planned.part == number)?;
+        let is_same =
+            *first == candidate.endpoint.index && known.model == candidate.model && known.prices == candidate.prices;
+        is_same.then(|| known.clone())
+    }
+
+    /// The hold that an attempt needs.
+    fn needed(&self, so_far: Option<Charge>, bound: &AttemptRecord) -> Usd {
+        let planned = self.planned();
+        let others = planned.iter().filter(|planned| planned.part != bound.part);
+        let sum = others.chain([bound]).try_fold(so_far, |sum, record| Some(sum?.checked_add(charge(record)?)));
+        round_up(sum.flatten())
+    }
+
+    fn planned(&self) -> MutexGuard<'_, Vec<AttemptRecord>> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

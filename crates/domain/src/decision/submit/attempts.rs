@@ -1,0 +1,190 @@
+//! The attempts of one call, those included that are still under way when it ends.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::decision::{RouterSettings, SentBytes, TokenFactor};
+use crate::ids::WorkspaceId;
+use crate::money::Charge;
+use crate::pricing::ReportedUsage;
+use crate::routing::{AttemptFailure, AttemptReport, Candidate, HealthBoard, Observation};
+use crate::usage::UnknownUsage;
+use crate::usage::{AttemptRecord, TokenSource};
+
+/// The log of one call's attempts.
+pub(super) struct AttemptLog<'a> {
+    health: &'a HealthBoard,
+    unknown: UnknownUsage,
+    factor: TokenFactor,
+    workspace: WorkspaceId,
+    began: Duration,
+    entries: Mutex<Vec<Entry>>,
+}
+
+struct Entry {
+    record: AttemptRecord,
+    /// What has been sent so far, and the tokens that the provider may add to it.
+    sent: SentBytes,
+    overhead: u64,
+    /// The most tokens that it may use, where its cost is covered by an increasing hold.
+    bound: u64,
+    /// The endpoint's index in the configuration.
+    endpoint: usize,
+    is_running: bool,
+}
+
+impl Entry {
+    /// Charges the bound of what was sent.
+    fn charge_bound(&mut self, factor: TokenFactor, sent: u64) {
+        let tokens = bound_tokens(factor, sent, self.overhead);
+        let record = &mut self.record;
+        (record.input_tokens, record.output_tokens) = record.prices.dearest(tokens);
+        record.token_source = TokenSource::Bound;
+    }
+
+    /// Returns its cost, or the most that it may cost while it is under way.
+    fn most(&self) -> Option<Charge> {
+        let AttemptRecord { prices, input_tokens, output_tokens, .. } = self.record;
+        let (input, output) = if self.is_running { prices.dearest(self.bound) } else { (input_tokens, output_tokens) };
+        prices.charge(input, output)
+    }
+}
+
+/// Returns the most tokens that a provider can have counted for so many bytes: no token is shorter than a byte, but for
+/// the factor.
+pub(super) fn bound_tokens(factor: TokenFactor, sent: u64, overhead: u64) -> u64 {
+    factor.times(sent.saturating_add(overhead))
+}
+
+/// Returns the record of an attempt that begins.
+pub(super) fn new_record(candidate: &Candidate, number: u32, began: Duration) -> AttemptRecord {
+    let endpoint = &candidate.endpoint;
+    AttemptRecord {
+        provider: endpoint.provider.as_str().to_owned(),
+        model: candidate.model.clone(),
+        upstream_model: endpoint.upstream_model.clone(),
+        part: number,
+        outcome: "cancelled".to_owned(),
+        upstream_status: None,
+        began,
+        latency: Duration::ZERO,
+        input_tokens: 0,
+        output_tokens: 0,
+        token_source: TokenSource::Reported,
+        prices: candidate.prices,
+    }
+}
+
+/// The position of an attempt in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AttemptIndex(usize);
+
+/// How an attempt ended.
+pub(super) enum AttemptEnd<'a> {
+    Answered { usage: Option<ReportedUsage>, sent_bytes: u64 },
+    Failed(&'a AttemptFailure),
+}
+
+impl<'a> AttemptLog<'a> {
+    pub(super) fn new(
+        health: &'a HealthBoard,
+        settings: &RouterSettings,
+        workspace: WorkspaceId,
+        began: Duration,
+    ) -> Self {
+        let (unknown, factor) = (settings.unknown_usage, settings.token_factor);
+        Self { health, unknown, factor, workspace, began, entries: Mutex::new(Vec::with_capacity(1)) }
+    }
+
+    /// Adds an attempt that begins. `sent` counts its bytes; it may use `bound` tokens.
+    pub(super) fn begin(
+        &self,
+        candidate: &Candidate,
+        number: u32,
+        (sent, bound): (SentBytes, u64),
+        now: Duration,
+    ) -> AttemptIndex {
+        let record = new_record(candidate, number, now.saturating_sub(self.began));
+        let overhead = candidate.endpoint.token_overhead;
+        let mut entries = self.entries();
+        entries.push(Entry { record, sent, overhead, bound, endpoint: candidate.endpoint.index, is_running: true });
+        AttemptIndex(entries.len() - 1)
+    }
+
+    /// Returns the cost of all attempts, with the most for those under way; `None` where it leaves the range of money.
+    pub(super) fn most(&self) -> Option<Charge> {
+        self.entries().iter().try_fold(Charge::ZERO, |sum, entry| sum.checked_add(entry.most()?))
+    }
+
+    /// Ends an attempt. One that was sent and gave no usage back is `unknown`: it may be billed up to its bound. One that
+    /// was answered with an error status is not billed.
+    pub(super) fn end(&self, index: AttemptIndex, end: &AttemptEnd<'_>, now: Duration) {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get_mut(index.0) else { return };
+        let latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
+        let record = &mut entry.record;
+        record.latency = latency;
+        let (usage, unknown, observation) = match end {
+            AttemptEnd::Answered { usage, sent_bytes } => {
+                "completed".clone_into(&mut record.outcome);
+                let tokens = usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
+                // The provider did answer: the bound is charged, whatever is configured for unknown usage.
+                let bound = usage.is_none().then_some(*sent_bytes);
+                (*usage, bound, Observation::Succeeded { latency, tokens })
+            }
+            AttemptEnd::Failed(failure) => {
+                failure.kind.as_str().clone_into(&mut record.outcome);
+                record.upstream_status = failure.upstream_status;
+                // What cannot be charged was not used either.
+                let usage = failure.usage.filter(|usage| record.prices.can_charge(*usage));
+                let told = failure.upstream_status.is_some_and(|status| !(200..300).contains(&status));
+                let unknown = usage.is_none() && failure.sent_bytes > 0 && !told;
+                let charged = unknown && self.unknown == UnknownUsage::Bound;
+                (usage, charged.then_some(failure.sent_bytes), Observation::from(*failure))
+            }
+        };
+        if let Some(usage) = usage {
+            record.input_tokens = usage.input_tokens;
+            record.output_tokens = usage.output_tokens;
+        } else if let Some(sent) = unknown {
+            entry.charge_bound(self.factor, sent);
+        }
+        if std::mem::take(&mut entry.is_running) {
+            let began = self.began.saturating_add(entry.record.began);
+            let (endpoint, workspace) = (entry.endpoint, self.workspace);
+            self.health.report(&AttemptReport { endpoint, workspace, began, observation }, now);
+        }
+    }
+
+    /// Ends an attempt for another one that was quicker.
+    pub(super) fn lose(&self, index: AttemptIndex, now: Duration) {
+        if let Some(entry) = self.entries().get_mut(index.0) {
+            "hedge_lost".clone_into(&mut entry.record.outcome);
+            self.give_up(entry, now);
+        }
+    }
+
+    fn give_up(&self, entry: &mut Entry, now: Duration) {
+        if !std::mem::take(&mut entry.is_running) {
+            return;
+        }
+        entry.record.latency = now.saturating_sub(self.began).saturating_sub(entry.record.began);
+        let sent = entry.sent.get();
+        if self.unknown == UnknownUsage::Bound && sent > 0 {
+            entry.charge_bound(self.factor, sent);
+        }
+    }
+
+    /// Ends the attempts still under way, and returns all.
+    pub(super) fn close(self, now: Duration) -> Arc<[AttemptRecord]> {
+        let mut entries = std::mem::take(&mut *self.entries());
+        for entry in &mut entries {
+            self.give_up(entry, now);
+        }
+        entries.into_iter().map(|entry| entry.record).collect()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,91 @@
+//! The call of a request: its own, or one that it shares with identical requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::attempt_budget::AttemptBudget;
+use super::bounds::{Bounds, total};
+use super::call_key::CallKey;
+use super::cost::CostShare;
+use super::filter::FilteredRequest;
+use super::hold::RequestHold;
+use super::outcome::CallOutcome;
+use super::route::RoutePlan;
+use super::run::{Call, CallRunner};
+use super::shared_call::{Participants, SingleFlight};
+use crate::decision::{ClientConnection, Coalescing, RouterSettings, SubmitDecisionError};
+
+/// Makes calls.
+pub(super) struct Caller {
+    pub(super) runner: Arc<CallRunner>,
+    pub(super) in_flight: SingleFlight<CallKey, CallOutcome>,
+    pub(super) bounds: Bounds,
+    pub(super) settings: Arc<RouterSettings>,
+}
+
+/// A call that has ended, and the share of its cost.
+pub(super) struct EndedCall {
+    pub(super) outcome: Arc<CallOutcome>,
+    pub(super) share: CostShare,
+}
+
+impl Caller {
+    /// Holds the money of the call and makes it. Where the model shares calls, the request holds the ceiling: the bounds
+    /// of all attempts that the plan allows. A request that cannot hold it makes a call of its own.
+    ///
+    /// # Errors
+    /// The money cannot be held: nothing was sent.
+    pub(super) async fn call(
+        &self,
+        request: &FilteredRequest,
+        hold: &Arc<RequestHold>,
+        mut plan: RoutePlan,
+        client: Arc<dyn ClientConnection>,
+        began: Duration,
+    ) -> Result<EndedCall, SubmitDecisionError> {
+        let mode = self.settings.options(&plan.model).coalescing;
+        if mode != Coalescing::Off {
+            let attempts = self.bounds.all_attempts(&plan.sub_requests);
+            let ceiling = total(&attempts);
+            if hold.increase_to(ceiling, &attempts).await?.is_ok() {
+                let workspace = hold.payer().workspace_id;
+                let route = (&plan.model, plan.prices_differ);
+                let key = CallKey::new(workspace, request.policy(), route, ceiling, &request.request);
+                return Ok(self.share(key, mode, new_call(request, hold, plan, began), client).await);
+            }
+        }
+        let planned = hold.acquire(&self.bounds, &mut plan.sub_requests, &client).await?;
+        let bounds = self.bounds.clone();
+        let budget = AttemptBudget::of_hold(Arc::clone(hold), bounds, planned, &plan.sub_requests);
+        let outcome = Arc::clone(&self.runner).run(new_call(request, hold, plan, began), client, budget).await;
+        Ok(EndedCall { outcome: Arc::new(outcome), share: CostShare::WHOLE })
+    }
+
+    async fn share(&self, key: CallKey, mode: Coalescing, call: Call, client: Arc<dyn ClientConnection>) -> EndedCall {
+        let runner = Arc::clone(&self.runner);
+        let run = move |participants| runner.run(call, Arc::new(SharedClient(participants)), AttemptBudget::Ceiling);
+        let result = self.in_flight.join(key, client.disconnected(), run).await;
+        let share = match mode {
+            Coalescing::Shared => CostShare::new(result.index, result.participants),
+            Coalescing::Each | Coalescing::Off => CostShare::WHOLE,
+        };
+        EndedCall { outcome: result.value, share }
+    }
+}
+
+fn new_call(request: &FilteredRequest, hold: &RequestHold, plan: RoutePlan, began: Duration) -> Call {
+    let (is_partial, workspace) = (request.request.partial, hold.payer().workspace_id);
+    Call { sub_requests: plan.sub_requests, is_partial, workspace, began }
+}
+
+/// The clients of a shared call. They count as one, which disconnects when the last of them does.
+struct SharedClient(Arc<Participants>);
+
+#[async_trait]
+impl ClientConnection for SharedClient {
+    async fn disconnected(&self) {
+        self.0.disconnected().await;
+    }
+}

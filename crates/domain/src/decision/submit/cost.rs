@@ -1,0 +1,78 @@
+//! The tokens and the cost of a request. Pure.
+
+use crate::money::{Charge, Usd};
+use crate::usage::{AttemptRecord, TokenSource, UsageShare};
+
+/// The share of a call's cost that one request bears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CostShare {
+    index: usize,
+    of: usize,
+}
+
+impl CostShare {
+    /// The whole cost.
+    pub(super) const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// The share with that index, of so many.
+    pub(super) fn new(index: usize, of: usize) -> Self {
+        Self { index, of }
+    }
+
+    /// Returns this share of a cost. Shares differ by a picodollar at most and sum to the whole.
+    pub(super) fn apply(self, cost: Usd) -> Usd {
+        let of = i64::try_from(self.of.max(1)).unwrap_or(i64::MAX);
+        let index = i64::try_from(self.index).unwrap_or(i64::MAX);
+        let (each, rest) = (cost.pico() / of, cost.pico() % of);
+        Usd::from_pico(each + i64::from(index < rest))
+    }
+
+    /// The share as it is recorded.
+    pub(super) fn recorded(self) -> UsageShare {
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        UsageShare { index: count(self.index), of: count(self.of) }
+    }
+}
+
+/// The tokens and the cost of a request.
+pub(super) struct RequestCost {
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    pub(super) token_source: TokenSource,
+    pub(super) cost: Usd,
+}
+
+impl RequestCost {
+    /// Sums the tokens of all attempts times the prices of each exactly, rounds up once, then takes the share. `None`
+    /// where that leaves the range of money.
+    pub(super) fn of(attempts: &[AttemptRecord], share: CostShare) -> Option<Self> {
+        let mut sum = Charge::ZERO;
+        let (mut input_tokens, mut output_tokens) = (0_u64, 0_u64);
+        let mut token_source = TokenSource::Reported;
+        for attempt in attempts {
+            sum = sum.checked_add(attempt.prices.charge(attempt.input_tokens, attempt.output_tokens)?)?;
+            input_tokens = input_tokens.checked_add(attempt.input_tokens)?;
+            output_tokens = output_tokens.checked_add(attempt.output_tokens)?;
+            if attempt.token_source == TokenSource::Bound {
+                token_source = TokenSource::Bound;
+            }
+        }
+        Some(Self { input_tokens, output_tokens, token_source, cost: share.apply(sum.round_up()?) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn shares_sum_to_the_whole_and_differ_by_one_at_most(cost in 0..i64::MAX, of in 1_usize..300) {
+            let share = |index| CostShare::new(index, of).apply(Usd::from_pico(cost)).pico();
+            let shares: Vec<i64> = (0..of).map(share).collect();
+            prop_assert_eq!(shares.iter().map(|share| i128::from(*share)).sum::<i128>(), i128::from(cost));
+            prop_assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Content filters over an input: a small one on the thread that serves the request, a large one on the workers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+
+use super::labels::LabelFilter;
+use crate::api_key::InferenceKey;
+use crate::budget::Payer;
+use crate::decision::Meter;
+use crate::decision::{ClientConnection, DecisionRequest, SubmitDecisionError, Unfiltered};
+use crate::guardrail::filter::{Aliases, Blocked, Filtered};
+use crate::guardrail::{GuardrailPolicies, Policy};
+use crate::question::ProviderInput;
+use crate::system::{Cancelled, TimeSource, WorkLost, WorkOwner, Workers};
+use crate::usage::FilterAction;
+use crate::usage::RequestLabels;
+
+/// Bytes times filters up to which an input is scanned on the thread that serves the request: prose takes less than a
+/// millisecond under all built-in filters, the worst text that was found, and a pattern that matches everywhere, some
+/// three.
+const INLINE: usize = 128 << 10;
+/// As how many filters fewer ones count: one alone may match everywhere.
+const FEWEST: usize = 8;
+
+/// The filters' result for an input.
+type ScanResult = Result<Filtered, Blocked>;
+
+/// Applies the guardrails of a key to requests.
+pub(in crate::decision) struct InputFilter {
+    pub(super) policies: Arc<dyn GuardrailPolicies>,
+    pub(super) workers: Arc<dyn Workers>,
+    pub(super) metrics: Arc<dyn Meter>,
+    pub(super) labels: LabelFilter,
+    pub(super) time: TimeSource,
+    pub(super) deadline: Duration,
+}
+
+/// A request after content filters.
+pub(super) struct FilteredRequest {
+    pub(super) policy: Option<Arc<Policy>>,
+    /// With the input as it is sent.
+    pub(super) request: Arc<DecisionRequest>,
+    /// The input as it came.
+    pub(super) original: Arc<ProviderInput>,
+    pub(super) filtered: Filtered,
+    /// The labels for the record.
+    pub(super) labels: RequestLabels,
+    /// The labels for destinations; `None` where they are those of the record.
+    pub(super) redacted_labels: Option<RequestLabels>,
+}
+
+impl FilteredRequest {
+    pub(super) fn policy(&self) -> Option<&Policy> {
+        self.policy.as_deref()
+    }
+
+    /// The payer, and whether a limit applies.
+    pub(super) fn payer(&self, key: &InferenceKey) -> (Payer, bool) {
+        let guardrails = self.policy().map(Policy::ids).unwrap_or_default();
+        let is_limited = key.limited() || self.policy().is_some_and(Policy::limits_money);
+        (Payer { workspace_id: key.workspace_id(), api_key: key.hash(), guardrails }, is_limited)
+    }
+}
+
+impl InputFilter {
+    /// Filters a request that began at `began`. Where the client disconnects or the deadline passes, the end is not
+    /// waited for.
+    ///
+    /// # Errors
+    /// A filter blocks the request, the filters did not get to their end, or the guardrails could not be read.
+    pub(super) async fn apply(
+        &self,
+        key: &InferenceKey,
+        mut request: DecisionRequest,
+        client: &Arc<dyn ClientConnection>,
+        began: Duration,
+    ) -> Result<FilteredRequest, SubmitDecisionError> {
+        let policy = self.policies.find(key).await?;
+        let original = Arc::clone(&request.provider_input);
+        let owner = WorkOwner::Workspace(key.workspace_id());
+        let filtered = self.filter(policy.as_ref(), &original, owner, client, began).await?;
+        let labels = RequestLabels {
+            session_id: request.session_id.take(),
+            trace: request.trace.take(),
+            user: request.user.take(),
+        };
+        let redacted_labels = self.labels.redact(policy.as_ref(), key.workspace_id(), &labels, began).await;
+        // From here on there is no other input than the one that may be sent.
+        request.provider_input = Arc::clone(&filtered.provider_input);
+        Ok(FilteredRequest { policy, request: Arc::new(request), original, filtered, labels, redacted_labels })
+    }
+
+    async fn filter(
+        &self,
+        policy: Option<&Arc<Policy>>,
+        input: &Arc<ProviderInput>,
+        owner: WorkOwner,
+        client: &Arc<dyn ClientConnection>,
+        began: Duration,
+    ) -> Result<Filtered, SubmitDecisionError> {
+        let Some(policy) = policy else {
+            return Ok(Filtered {
+                provider_input: Arc::clone(input),
+                aliases: Aliases::default(),
+                findings: Vec::new(),
+            });
+        };
+        let result = if is_inline(policy, input) {
+            policy.filter(input)
+        } else {
+            // Boxed, so that requests which never come here do not carry its state.
+            Box::pin(self.filter_in_time(policy, input, owner, client, began)).await?
+        };
+        let filtered = result.inspect_err(|_| self.metrics.filtered(FilterAction::Block.as_str()))?;
+        filtered.findings.iter().for_each(|finding| self.metrics.filtered(finding.action.as_str()));
+        Ok(filtered)
+    }
+
+    async fn filter_in_time(
+        &self,
+        policy: &Arc<Policy>,
+        input: &Arc<ProviderInput>,
+        owner: WorkOwner,
+        client: &Arc<dyn ClientConnection>,
+        began: Duration,
+    ) -> Result<ScanResult, Unfiltered> {
+        let timeout = self.time.sleep(self.time.time_left(began, self.deadline));
+        // Where the client disconnects or the deadline passes, the scan is dropped, and so cancelled.
+        match select(Box::pin(self.scan_on_workers(owner, policy, input)), select(client.disconnected(), timeout)).await
+        {
+            Either::Left((result, _)) => result.map_err(Unfiltered::Lost),
+            Either::Right((Either::Left(_), _)) => Err(Unfiltered::CallerGone),
+            Either::Right((Either::Right(_), _)) => Err(Unfiltered::TimedOut),
+        }
+    }
+
+    async fn scan_on_workers(
+        &self,
+        owner: WorkOwner,
+        policy: &Arc<Policy>,
+        input: &Arc<ProviderInput>,
+    ) -> Result<ScanResult, WorkLost> {
+        let (policy, input) = (Arc::clone(policy), Arc::clone(input));
+        let result = self.workers.get(owner, move |cancel| policy.filter_until(&input, cancel)).await?;
+        result.map_err(|Cancelled| WorkLost::Stopped)
+    }
+
+    /// Applies a policy's filters to an input. Nothing is counted.
+    ///
+    /// # Errors
+    /// They did not get to their end.
+    pub(in crate::decision) async fn scan(
+        &self,
+        policy: &Arc<Policy>,
+        input: &Arc<ProviderInput>,
+    ) -> Result<ScanResult, Unfiltered> {
+        if is_inline(policy, input) {
+            return Ok(policy.filter(input));
+        }
+        self.scan_on_workers(WorkOwner::System, policy, input).await.map_err(Unfiltered::Lost)
+    }
+}
+
+fn is_inline(policy: &Policy, input: &ProviderInput) -> bool {
+    match policy.filter_count() {
+        0 => true,
+        count => input.len_bytes().saturating_mul(count.max(FEWEST)) <= INLINE,
+    }
+}

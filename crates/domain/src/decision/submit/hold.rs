@@ -1,0 +1,269 @@
+//! The money of one request: held before anything is sent, and more of it before anything more is.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::affordable::AffordablePlans;
+use super::bounds::{Bounds, limit_to, total};
+use super::plan::SubRequest;
+use super::wait_budget::{FIRST_WAIT, WaitBudget};
+use crate::budget::{HoldRequest, Ledger, LimitExceeded, Payer};
+use crate::decision::Meter;
+use crate::decision::{ClientConnection, RouterSettings, SubmitDecisionError};
+use crate::error::StoreError;
+use crate::ids::{DecisionId, RequestId};
+use crate::money::Usd;
+use crate::system::{IdGenerator, TimeSource};
+use crate::usage::AttemptRecord;
+
+/// A request that outlives its deadline by so much has lost its process.
+const AFTER_DEADLINE: Duration = Duration::from_mins(1);
+
+/// The error of a request that the holds of others keep out, where it is unknown whether they need what they hold.
+pub(super) fn unknown_room() -> StoreError {
+    StoreError::unavailable("a process that holds money of the limit does not answer")
+}
+
+/// Holds money in the ledger.
+pub(super) struct Holds {
+    pub(super) ledger: Arc<dyn Ledger>,
+    pub(super) metrics: Arc<dyn Meter>,
+    pub(super) ids: Arc<dyn IdGenerator>,
+    pub(super) time: TimeSource,
+    pub(super) settings: Arc<RouterSettings>,
+}
+
+impl Holds {
+    /// Begins the hold of one request. Nothing is held yet.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        (payer, is_limited): (Payer, bool),
+        request_id: RequestId,
+        requested_model: String,
+    ) -> Arc<RequestHold> {
+        Arc::new(RequestHold {
+            holds: Arc::clone(self),
+            id: self.ids.decision_id(),
+            payer,
+            is_limited,
+            request_id,
+            requested_model,
+            state: Mutex::default(),
+        })
+    }
+}
+
+/// The hold of one request.
+pub(super) struct RequestHold {
+    holds: Arc<Holds>,
+    id: DecisionId,
+    payer: Payer,
+    is_limited: bool,
+    request_id: RequestId,
+    requested_model: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// When it was granted, by the store's clock; `None` where nothing is held.
+    at: Option<DateTime<Utc>>,
+    amount: Usd,
+    /// The limit that rejected the last increase, and how long the ledger took.
+    rejection: Option<(LimitExceeded, Duration)>,
+}
+
+/// Why an attempt was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HoldDenied {
+    /// A limit has no room for it: [`RequestHold::rejection`].
+    LimitExceeded,
+    /// The ledger failed.
+    Store,
+}
+
+impl RequestHold {
+    pub(super) fn id(&self) -> &DecisionId {
+        &self.id
+    }
+
+    pub(super) fn payer(&self) -> &Payer {
+        &self.payer
+    }
+
+    pub(super) fn request_id(&self) -> &RequestId {
+        &self.request_id
+    }
+
+    /// How much is held.
+    pub(super) fn amount(&self) -> Usd {
+        self.state().amount
+    }
+
+    /// How much is held, where a limit applies.
+    pub(super) fn limited_amount(&self) -> Option<Usd> {
+        self.is_limited.then(|| self.amount())
+    }
+
+    /// When it was granted; `None` where nothing is held.
+    pub(super) fn at(&self) -> Option<DateTime<Utc>> {
+        self.state().at
+    }
+
+    /// The limit that rejected the last increase.
+    pub(super) fn rejection(&self) -> Option<LimitExceeded> {
+        self.state().rejection.map(|(exceeded, _)| exceeded)
+    }
+
+    /// Holds the bounds of the first attempts. Where a limit has no room for them, holds those of a cheaper plan, whose
+    /// candidates then come first in `sub_requests`. A rejection that the holds of others cause is waited for. Returns
+    /// the attempts that are held for.
+    pub(super) async fn acquire(
+        &self,
+        bounds: &Bounds,
+        sub_requests: &mut [SubRequest],
+        client: &Arc<dyn ClientConnection>,
+    ) -> Result<Vec<AttemptRecord>, SubmitDecisionError> {
+        let preferred = bounds.first_attempts(sub_requests);
+        let Err(mut rejected) = self.increase_to(total(&preferred), &preferred).await? else { return Ok(preferred) };
+        let bound = |candidate: &_, number, input: &_| bounds.attempt(candidate, number, input);
+        let mut plans = AffordablePlans::new(sub_requests, &preferred, bound);
+        let mut waits = self.wait_budget();
+        loop {
+            let mut last = rejected;
+            // Each plan that is tried costs no more than the last rejection left room for.
+            while plans.fit_into(last.room()) {
+                let cheaper = plans.attempts();
+                let Err(exceeded) = self.increase_to(total(&cheaper), &cheaper).await? else {
+                    plans.apply_to(sub_requests);
+                    return Ok(cheaper);
+                };
+                last = exceeded;
+            }
+            let cheapest = LimitExceeded { wanted: plans.least(), ..last };
+            if !cheapest.waits_for_others() || !waits.wait(self.time(), client).await {
+                if cheapest.waits_for_others() && cheapest.is_uncertain {
+                    return Err(unknown_room().into());
+                }
+                self.count_rejection();
+                return Err(SubmitDecisionError::LimitExceeded(rejected));
+            }
+            plans.reset();
+            match self.increase_to(total(&preferred), &preferred).await? {
+                Ok(()) => return Ok(preferred),
+                Err(exceeded) => rejected = exceeded,
+            }
+        }
+    }
+
+    /// Holds `amount` in all. The first hold is for all of `attempts`, an increase for the first of them.
+    pub(super) async fn increase_to(
+        &self,
+        amount: Usd,
+        attempts: &[AttemptRecord],
+    ) -> Result<Result<(), LimitExceeded>, StoreError> {
+        let (held, is_first) = (self.amount(), self.at().is_none());
+        let more = Usd::from_pico(amount.pico().saturating_sub(held.pico()).max(0));
+        // No account can take an amount beyond the range of money; the hold of an unlimited request goes without it.
+        let is_out_of_range = !self.is_limited && amount == Usd::from_pico(i64::MAX);
+        if !is_first && (more == Usd::ZERO || is_out_of_range) {
+            let mut state = self.state();
+            state.amount = state.amount.max(amount);
+            return Ok(Ok(()));
+        }
+        let began = self.time().monotonic();
+        let granted = if is_first {
+            let (amount, attempts) = if is_out_of_range { (Usd::ZERO, &[][..]) } else { (amount, attempts) };
+            self.holds.ledger.reserve(self.request(amount, attempts)).await?.map(|hold| Some(hold.at))
+        } else {
+            let attempts: Vec<AttemptRecord> = attempts.iter().map(|attempt| limit_to(attempt, more)).take(1).collect();
+            self.holds.ledger.extend(&self.id, more, &attempts).await?.map(|()| None)
+        };
+        let took = self.time().monotonic().saturating_sub(began);
+        if granted.is_ok() && self.is_limited {
+            self.holds.metrics.reserved(None, took);
+        }
+        let granted = granted.map_err(|exceeded| exceeded.beside(held));
+        let mut state = self.state();
+        Ok(match granted {
+            Ok(at) => {
+                state.amount = amount;
+                state.at = state.at.or(at);
+                Ok(())
+            }
+            Err(exceeded) => {
+                state.rejection = Some((exceeded, took));
+                Err(exceeded)
+            }
+        })
+    }
+
+    fn request(&self, amount: Usd, attempts: &[AttemptRecord]) -> HoldRequest {
+        HoldRequest {
+            id: self.id.clone(),
+            payer: self.payer.clone(),
+            amount,
+            lease: self.holds.settings.deadline.saturating_add(AFTER_DEADLINE),
+            is_limited: self.is_limited,
+            request_id: self.request_id.clone(),
+            requested_model: self.requested_model.clone(),
+            attempts: attempts.into(),
+        }
+    }
+
+    /// Counts the last rejection: once for each attempt that is not made, however often the ledger was asked, and not
+    /// where the request can do without.
+    pub(super) fn count_rejection(&self) {
+        let rejection = self.state().rejection;
+        if let Some((exceeded, took)) = rejection {
+            self.holds.metrics.reserved(Some(exceeded.scope), took);
+        }
+    }
+
+    /// Counts and logs that a further attempt is not made: the client receives the failures before it.
+    pub(super) fn report_rejection(&self) {
+        self.count_rejection();
+        if let Some(exceeded) = self.rejection() {
+            tracing::info!(
+                decision.id = %self.id,
+                limit.scope = exceeded.scope.as_str(),
+                limit_usd = %exceeded.limit,
+                wanted_usd = %exceeded.wanted,
+                "attempt not made: limit exceeded"
+            );
+        }
+    }
+
+    /// Releases everything, because nothing was sent.
+    pub(super) async fn release(&self) {
+        if self.at().is_none() || self.holds.ledger.release(&self.id).await.is_ok() {
+            return;
+        }
+        // Its transaction may have failed for another request of the batch. A hold that is not released is charged.
+        self.time().sleep(FIRST_WAIT).await;
+        if let Err(error) = self.holds.ledger.release(&self.id).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(
+                decision.id = %self.id,
+                amount_usd = %self.amount(),
+                error,
+                "hold not released; it ends with the process"
+            );
+        }
+    }
+
+    /// The wait for one attempt.
+    pub(super) fn wait_budget(&self) -> WaitBudget {
+        WaitBudget::new(self.holds.settings.budget_wait)
+    }
+
+    pub(super) fn time(&self) -> &TimeSource {
+        &self.holds.time
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

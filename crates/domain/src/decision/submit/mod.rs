@@ -1,0 +1,149 @@
+//! Submits Decisions requests: filter, resolve, plan, hold, run, settle.
+
+pub(in crate::decision) mod affordable;
+mod attempt;
+mod attempt_budget;
+mod attempts;
+pub(in crate::decision) mod bounds;
+mod call;
+mod call_key;
+mod cost;
+pub(in crate::decision) mod filter;
+mod hold;
+mod labels;
+mod outcome;
+mod plan;
+mod ports;
+mod record_quota;
+mod resolve;
+pub(in crate::decision) mod route;
+mod run;
+mod settle;
+mod shared_call;
+mod sub_request;
+mod wait_budget;
+
+use std::sync::Arc;
+
+use self::attempt::AttemptRunner;
+use self::bounds::Bounds;
+use self::call::Caller;
+use self::filter::InputFilter;
+use self::hold::Holds;
+use self::labels::LabelFilter;
+pub use self::ports::*;
+use self::record_quota::RecordQuota;
+pub use self::record_quota::RecordQuotaStatus;
+use self::route::RoutePlanner;
+use self::run::CallRunner;
+use self::settle::{Settlement, Submission};
+use self::shared_call::SingleFlight;
+use self::sub_request::SubRequestRunner;
+use super::preview::RequestPreview;
+use super::{ClientConnection, Decision, DecisionRequest, RouterSettings, SubmitDecisionError};
+use crate::api_key::InferenceKey;
+use crate::ids::RequestId;
+
+/// Submits a Decisions request: applies the key's guardrails, resolves the models, plans the sub-requests, holds the
+/// money that they may cost, runs them, charges the usage, and answers.
+///
+/// The input that the guardrails' filters return is the only one that is routed and sent. The usage record is durable
+/// before the answer is returned. When the client disconnects, the attempt under way is given up, but the record is still
+/// written; run it in a task that outlives the connection. A record that could not be written is an error for the client;
+/// the ledger writes it later.
+pub struct SubmitDecision {
+    filter: Arc<InputFilter>,
+    planner: Arc<RoutePlanner>,
+    holds: Arc<Holds>,
+    caller: Caller,
+    settlement: Settlement,
+}
+
+impl SubmitDecision {
+    /// Wires the ports.
+    pub fn new(ports: SubmitDecisionPorts, settings: RouterSettings) -> Self {
+        let SubmitDecisionPorts { provider, routing, guardrails, usage, time } = ports;
+        let RoutingPorts { catalogue, endpoints, health, random } = routing;
+        let FilterPorts { policies, workers } = guardrails;
+        let UsagePorts { ledger, ids, meter: metrics, broadcaster } = usage;
+        let (clock, deadline) = (Arc::clone(&time.clock), settings.deadline);
+        let settings = Arc::new(settings);
+        let (limit, max_retry_after) = (settings.max_record_bytes_per_day, health.policy().max_backoff);
+        let bounds = Bounds::new(Arc::clone(&provider), settings.token_factor);
+        let labels = LabelFilter {
+            broadcaster: Arc::clone(&broadcaster),
+            workers: Arc::clone(&workers),
+            time: time.clone(),
+            deadline,
+        };
+        let filter =
+            InputFilter { policies, workers, metrics: Arc::clone(&metrics), labels, time: time.clone(), deadline };
+        let sub_requests = SubRequestRunner {
+            attempts: AttemptRunner { provider, time: time.clone() },
+            health: Arc::clone(&health),
+            time: time.clone(),
+            settings: Arc::clone(&settings),
+        };
+        let planner = RoutePlanner {
+            catalogue,
+            endpoints,
+            health,
+            random,
+            clock: Arc::clone(&clock),
+            settings: Arc::clone(&settings),
+        };
+        let holds = Holds {
+            ledger: Arc::clone(&ledger),
+            metrics: Arc::clone(&metrics),
+            ids,
+            time,
+            settings: Arc::clone(&settings),
+        };
+        let runner = Arc::new(CallRunner { sub_requests });
+        let record_quota = RecordQuota::new(Arc::clone(&ledger), Arc::clone(&clock), limit);
+        Self {
+            filter: Arc::new(filter),
+            planner: Arc::new(planner),
+            holds: Arc::new(holds),
+            caller: Caller { runner, in_flight: SingleFlight::default(), bounds, settings },
+            settlement: Settlement { ledger, metrics, broadcaster, clock, record_quota, max_retry_after },
+        }
+    }
+
+    /// The status of the bound on the bytes of records, for metrics.
+    pub fn record_quota_status(&self) -> RecordQuotaStatus {
+        self.settlement.quota_status()
+    }
+
+    /// Tells what would happen to a request.
+    pub(crate) fn preview(&self) -> RequestPreview {
+        let (filter, planner) = (Arc::clone(&self.filter), Arc::clone(&self.planner));
+        RequestPreview::new(filter, planner, self.caller.bounds.clone())
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn execute(
+        &self,
+        key: &InferenceKey,
+        request_id: RequestId,
+        request: DecisionRequest,
+        client: Arc<dyn ClientConnection>,
+    ) -> Result<Decision, SubmitDecisionError> {
+        let arrival = self.settlement.arrival();
+        let request = self.filter.apply(key, request, &client, arrival.began).await?;
+        let (payer, is_limited) = request.payer(key);
+        let workspace = payer.workspace_id;
+        let mut plan = self.planner.plan(&request.request, request.policy(), is_limited, workspace)?;
+        self.settlement.check_quota(workspace).await?;
+        let hold = self.holds.open((payer, is_limited), request_id, request.request.model.clone());
+        let funnel = std::mem::take(&mut plan.funnel);
+        let call = self.caller.call(&request, &hold, plan, client, arrival.began).await?;
+        self.settlement.settle(Submission { request, hold, arrival, funnel }, call).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

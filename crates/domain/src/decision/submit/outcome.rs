@@ -1,0 +1,178 @@
+//! From the outcomes of sub-requests to the answers of a request, or to its failure. Pure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::hold::HoldDenied;
+use crate::decision::DecisionRequest;
+use crate::error::ErrorKind;
+use crate::model::ModelId;
+use crate::pricing::TokenPrices;
+use crate::question::{Answers, ProviderInput};
+use crate::routing::{AttemptFailure, AttemptFailureKind, Candidate, Endpoint, ThrottledEndpoints, verdict};
+use crate::usage::AttemptRecord;
+
+/// The outcome of a sub-request.
+#[derive(Debug)]
+pub(super) enum SubRequestOutcome {
+    Answered {
+        answers: Answers,
+        candidate: Candidate,
+    },
+    /// Every attempt failed, in this order; none was made where `failures` is empty.
+    Failed {
+        input: Arc<ProviderInput>,
+        failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
+        /// The endpoints that were not tried because of a back-off.
+        throttled: Option<ThrottledEndpoints>,
+        /// Why another attempt was not made.
+        denied: Option<HoldDenied>,
+        /// The candidate that was tried last, or would have been first.
+        candidate: Candidate,
+    },
+}
+
+impl SubRequestOutcome {
+    fn candidate(&self) -> &Candidate {
+        match self {
+            Self::Answered { candidate, .. } | Self::Failed { candidate, .. } => candidate,
+        }
+    }
+}
+
+/// The outcome of a call: of all sub-requests of a request.
+#[derive(Debug)]
+pub(super) struct CallOutcome {
+    /// In the order of the sub-requests; without those that were given up because another one failed.
+    pub(super) outcomes: Vec<SubRequestOutcome>,
+    pub(super) attempts: Arc<[AttemptRecord]>,
+}
+
+/// A sub-request that failed, and with it the request.
+pub(super) struct Failure {
+    pub(super) kind: ErrorKind,
+    pub(super) denied: Option<HoldDenied>,
+    /// True where a provider was called and failed.
+    was_tried: bool,
+    pub(super) last: AttemptFailureKind,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) throttled: Option<ThrottledEndpoints>,
+    pub(super) candidate: Candidate,
+}
+
+impl Failure {
+    fn of(outcome: &SubRequestOutcome) -> Option<Self> {
+        let SubRequestOutcome::Failed { failures, throttled, denied, candidate, .. } = outcome else { return None };
+        let kinds: Vec<AttemptFailureKind> = failures.iter().map(|(_, failure)| failure.kind).collect();
+        Some(Self {
+            denied: *denied,
+            was_tried: !kinds.is_empty(),
+            kind: match (kinds.last(), denied) {
+                (_, Some(HoldDenied::Store)) => ErrorKind::Unavailable,
+                (Some(_), _) => verdict(&kinds),
+                (None, Some(HoldDenied::LimitExceeded)) => ErrorKind::InsufficientCredits,
+                (None, None) if throttled.is_some() => ErrorKind::Unavailable,
+                (None, None) => ErrorKind::TimedOut,
+            },
+            last: kinds.last().copied().unwrap_or(AttemptFailureKind::TimedOut),
+            retry_after: failures
+                .iter()
+                .filter_map(|(_, failure)| failure.retry_after)
+                .min()
+                .or(throttled.as_ref().map(|endpoints| endpoints.retry_in)),
+            throttled: throttled.clone(),
+            candidate: candidate.clone(),
+        })
+    }
+
+    /// Returns true where the denied hold is the error of the request: no provider failed, or the ledger did.
+    pub(super) fn is_denied_hold(&self) -> bool {
+        !self.was_tried || self.denied == Some(HoldDenied::Store)
+    }
+}
+
+/// Returns the answers of a request, and who served it. One sub-request that failed fails the request, unless the client
+/// accepts partial answers. The error is `None` for a call without an answer or a failure.
+pub(super) fn merge(
+    request: &DecisionRequest,
+    call: &mut Arc<CallOutcome>,
+) -> Result<(Answers, Served), Option<Box<Failure>>> {
+    let mut failures: Vec<Failure> = call.outcomes.iter().filter_map(Failure::of).collect();
+    // A client that disconnected accepts no partial answers.
+    let disconnected = failures.iter().position(|failure| failure.kind == ErrorKind::CallerGone);
+    let failure = (!failures.is_empty()).then(|| failures.swap_remove(disconnected.unwrap_or(0)));
+    match (failure, Served::of(call), &request.provider_input.questions.typed) {
+        // The answers of a single sub-request are returned as they came.
+        (None, Some(served), typed) if typed.is_none() || call.outcomes.len() == 1 => {
+            take_answers(call).pop().map(|answers| (answers, served)).ok_or(None)
+        }
+        (None, Some(served), Some(typed)) => {
+            Ok((Answers::merge(typed, take_answers(call), ErrorKind::ProviderFailure), served))
+        }
+        (Some(failure), Some(served), Some(typed)) if request.partial && disconnected.is_none() => {
+            Ok((Answers::merge(typed, take_answers(call), failure.kind), served))
+        }
+        (Some(failure), ..) => Err(Some(Box::new(failure))),
+        // Planning leaves no request without a sub-request, and each of them has an outcome.
+        (None, ..) => Err(None),
+    }
+}
+
+/// Takes the answers out of a call that is not shared; clones them otherwise.
+fn take_answers(call: &mut Arc<CallOutcome>) -> Vec<Answers> {
+    let Some(own) = Arc::get_mut(call) else { return call.outcomes.iter().map(answers_of).collect() };
+    let outcomes = std::mem::take(&mut own.outcomes).into_iter();
+    let take = |outcome| match outcome {
+        SubRequestOutcome::Answered { answers, .. } => answers,
+        failed @ SubRequestOutcome::Failed { .. } => answers_of(&failed),
+    };
+    outcomes.map(take).collect()
+}
+
+/// Returns the answers of a sub-request. Each question of one that failed is unanswered, by its own failure.
+fn answers_of(outcome: &SubRequestOutcome) -> Answers {
+    match outcome {
+        SubRequestOutcome::Answered { answers, .. } => answers.clone(),
+        SubRequestOutcome::Failed { input, .. } => {
+            let kind = Failure::of(outcome).map_or(ErrorKind::ProviderFailure, |failure| failure.kind);
+            Answers::unanswered(input.questions.typed.as_deref().unwrap_or_default(), kind)
+        }
+    }
+}
+
+/// The providers that served a request, or the one that was tried last.
+pub(super) struct Served {
+    pub(super) model: ModelId,
+    /// Display names, each once.
+    pub(super) names: String,
+    /// Slugs, each once, joined by commas, which no slug contains.
+    pub(super) slugs: String,
+    pub(super) prices: TokenPrices,
+}
+
+impl Served {
+    pub(super) fn by_one(candidate: &Candidate) -> Self {
+        Self {
+            model: candidate.model.clone(),
+            names: candidate.endpoint.provider_name.clone(),
+            slugs: candidate.endpoint.provider.as_str().to_owned(),
+            prices: candidate.prices,
+        }
+    }
+
+    fn of(call: &CallOutcome) -> Option<Self> {
+        let answered = call.outcomes.iter().filter(|outcome| matches!(outcome, SubRequestOutcome::Answered { .. }));
+        let mut candidates = answered.map(SubRequestOutcome::candidate);
+        let mut served = Self::by_one(candidates.next()?);
+        for candidate in candidates {
+            let slug = candidate.endpoint.provider.as_str();
+            if served.slugs.split(',').all(|other| other != slug) {
+                served.names.push_str(", ");
+                served.names.push_str(&candidate.endpoint.provider_name);
+                served.slugs.push(',');
+                served.slugs.push_str(slug);
+            }
+        }
+        Some(served)
+    }
+}

@@ -1,0 +1,203 @@
+//! From candidates to sub-requests: which questions are sent to which endpoints. Pure.
+
+use std::sync::Arc;
+
+use crate::model::ModelId;
+use crate::question::{ProviderInput, Question};
+use crate::routing::{AttemptFailure, Candidate, Endpoint, Incapable};
+
+/// The most sub-requests of one request at first. As many again may replace those that fail.
+pub(super) const MAX_SUB_REQUESTS: usize = 64;
+
+/// Questions that are sent together, and the candidates that can answer all of them, in order.
+#[derive(Debug)]
+pub(in crate::decision) struct SubRequest {
+    pub(super) input: Arc<ProviderInput>,
+    pub(super) candidates: Vec<Candidate>,
+    /// Candidates that can answer them in smaller sub-requests only, which are made where all `candidates` failed.
+    pub(super) others: Vec<Candidate>,
+    /// The failures before this sub-request.
+    pub(super) inherited: Vec<(Arc<Endpoint>, AttemptFailure)>,
+}
+
+impl SubRequest {
+    fn new(input: Arc<ProviderInput>, able: &[Candidate]) -> Self {
+        let (candidates, others) = able.iter().cloned().partition(|candidate| fits(&candidate.endpoint, &input));
+        Self { input, candidates, others, inherited: Vec::new() }
+    }
+
+    /// Appends candidates.
+    pub(super) fn then(mut self, candidates: &[Candidate]) -> Self {
+        let after = Self::new(Arc::clone(&self.input), candidates);
+        self.candidates.extend(after.candidates);
+        self.others.extend(after.others);
+        self
+    }
+
+    /// Returns the same questions in smaller sub-requests, for the other candidates. `None` where these cannot answer all
+    /// of them.
+    pub(super) fn smaller(&self, failures: &[(Arc<Endpoint>, AttemptFailure)]) -> Option<Vec<Self>> {
+        if self.others.is_empty() {
+            return None;
+        }
+        let mut smaller = plan(&self.input, &self.others, Precedence::default()).ok()?;
+        for part in &mut smaller {
+            part.inherited = failures.to_vec();
+        }
+        Some(smaller)
+    }
+}
+
+/// Preferences that come before an answer in fewer calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Precedence {
+    /// The client has named the first endpoint: it is tried first even where it takes several calls and another one
+    /// would take one.
+    pub(super) first_endpoint: bool,
+    /// The candidates of all models are in one order; otherwise a model is only tried where those before it cannot
+    /// answer, in one call or in several.
+    pub(super) across_models: bool,
+}
+
+/// Plans one sub-request where any candidate can answer everything. Otherwise splits the questions: each goes to the first
+/// candidate that can answer it, in as many calls as the limits of that one demand.
+///
+/// # Errors
+/// A question that no candidate can answer.
+pub(super) fn plan(
+    provider_input: &Arc<ProviderInput>,
+    candidates: &[Candidate],
+    precedence: Precedence,
+) -> Result<Vec<SubRequest>, Incapable> {
+    let is_one_model = candidates.windows(2).all(|pair| pair[0].model == pair[1].model);
+    if precedence.across_models || is_one_model {
+        return plan_at_once(provider_input, candidates, precedence.first_endpoint);
+    }
+    let mut models: Vec<&ModelId> = Vec::new();
+    for candidate in candidates {
+        if !models.contains(&&candidate.model) {
+            models.push(&candidate.model);
+        }
+    }
+    let mut fault = Incapable::Size;
+    for count in 1..=models.len() {
+        let (near, far): (Vec<Candidate>, Vec<Candidate>) =
+            candidates.iter().cloned().partition(|candidate| models[..count].contains(&&candidate.model));
+        match plan_at_once(provider_input, &near, precedence.first_endpoint) {
+            Ok(parts) => return Ok(parts.into_iter().map(|part| part.then(&far)).collect()),
+            Err(incapable) => fault = incapable,
+        }
+    }
+    Err(fault)
+}
+
+/// Plans as if all candidates were of one model.
+fn plan_at_once(
+    provider_input: &Arc<ProviderInput>,
+    candidates: &[Candidate],
+    keep_first: bool,
+) -> Result<Vec<SubRequest>, Incapable> {
+    let Some(whole) = candidates.iter().position(|candidate| fits(&candidate.endpoint, provider_input)) else {
+        return split(provider_input, candidates);
+    };
+    let first_takes_parts = || {
+        let first = candidates.get(..1).unwrap_or_default();
+        provider_input
+            .questions
+            .typed
+            .as_ref()
+            .is_some_and(|questions| groups(provider_input, questions, first).is_ok())
+    };
+    if whole > 0 && keep_first && first_takes_parts() {
+        // Too many calls are no plan: then the candidate that takes everything comes first.
+        if let Ok(split) = split(provider_input, candidates) {
+            return Ok(split);
+        }
+    }
+    Ok(vec![SubRequest::new(Arc::clone(provider_input), candidates)])
+}
+
+/// Sends each question to the first candidate that can answer it.
+fn split(provider_input: &Arc<ProviderInput>, candidates: &[Candidate]) -> Result<Vec<SubRequest>, Incapable> {
+    let Some(questions) = &provider_input.questions.typed else { return Err(Incapable::Size) };
+    let mut sub_requests = Vec::new();
+    let mut count = 0;
+    for (able, group) in groups(provider_input, questions, candidates)? {
+        let able: Vec<Candidate> = able.into_iter().map(|place| candidates[place].clone()).collect();
+        for questions in chunks(provider_input, group, &able[0].endpoint) {
+            count += 1;
+            // Those above the limit are counted and not built.
+            if count <= MAX_SUB_REQUESTS {
+                sub_requests.push(SubRequest::new(Arc::new(provider_input.with_questions(questions)), &able));
+            }
+        }
+    }
+    if count > MAX_SUB_REQUESTS { Err(Incapable::Parts(count)) } else { Ok(sub_requests) }
+}
+
+/// Returns true if an endpoint can answer everything in one call.
+fn fits(endpoint: &Endpoint, provider_input: &ProviderInput) -> bool {
+    let typed = provider_input.questions.typed.iter().flatten();
+    endpoint.limits().max_questions.is_none_or(|max| provider_input.questions.count() <= max)
+        && endpoint.room_for(provider_input.len_bytes())
+        && endpoint.takes(provider_input).is_ok()
+        && typed.into_iter().all(|question| endpoint.can_ask(question).is_ok())
+}
+
+type Group<'a> = (Vec<usize>, Vec<&'a Question>);
+
+/// Groups questions by the positions of the candidates that can answer them, in the order of the first of each.
+fn groups<'a>(
+    provider_input: &ProviderInput,
+    questions: &'a [Question],
+    candidates: &[Candidate],
+) -> Result<Vec<Group<'a>>, Incapable> {
+    let around = provider_input.len_bytes_around();
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for question in questions {
+        let mut fault = Incapable::Size;
+        let mut able = Vec::new();
+        for (place, Candidate { endpoint, .. }) in candidates.iter().enumerate() {
+            match endpoint.can_ask(question) {
+                // An endpoint that takes no question takes no sub-request either.
+                Ok(()) if endpoint.limits().max_questions == Some(0) => {}
+                Ok(()) if endpoint.room_for(around + question.len_bytes()) => able.push(place),
+                Ok(()) => {}
+                Err(incapable) => fault = incapable,
+            }
+        }
+        if able.is_empty() {
+            return Err(fault);
+        }
+        match groups.iter_mut().find(|(others, _)| *others == able) {
+            Some((_, group)) => group.push(question),
+            None => groups.push((able, vec![question])),
+        }
+    }
+    Ok(groups)
+}
+
+/// Splits a group into pieces that an endpoint takes in one call each.
+fn chunks(provider_input: &ProviderInput, group: Vec<&Question>, endpoint: &Endpoint) -> Vec<Vec<Question>> {
+    let around = provider_input.len_bytes_around();
+    let most = endpoint.limits().max_questions.unwrap_or(usize::MAX).max(1);
+    let mut chunks: Vec<Vec<Question>> = Vec::new();
+    let mut bytes = 0;
+    for question in group {
+        let more = question.len_bytes();
+        match chunks.last_mut() {
+            Some(chunk) if chunk.len() < most && endpoint.room_for(around + bytes + more) => {
+                chunk.push(question.clone());
+                bytes += more;
+            }
+            _ => {
+                chunks.push(vec![question.clone()]);
+                bytes = more;
+            }
+        }
+    }
+    chunks
+}
+
+#[cfg(test)]
+mod tests;

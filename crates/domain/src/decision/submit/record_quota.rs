@@ -1,0 +1,117 @@
+//! The bound on the bytes that the records of a workspace take in a UTC day.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::budget::{Ledger, ResetInterval};
+use crate::decision::RecordsFull;
+use crate::ids::WorkspaceId;
+use crate::system::Clock;
+use crate::usage::UsageRecord;
+
+/// How long a figure of the store is used before it is read again. Records that other processes write meanwhile are
+/// not seen; those of this process are added at once.
+const REFRESH: Duration = Duration::from_secs(1);
+/// Workspaces in memory from which on those of another day are forgotten.
+const MANY: usize = 10_000;
+
+/// Counts the bytes of records that workspaces wrote today, by what the store says and what this process has added since.
+pub(super) struct RecordQuota {
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
+    /// The bound, in bytes; `None` is no bound.
+    limit: Option<u64>,
+    known: Mutex<HashMap<WorkspaceId, Known>>,
+    rejected: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    day: DateTime<Utc>,
+    bytes: u64,
+    read_at: Duration,
+}
+
+/// The status of the bound on records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecordQuotaStatus {
+    /// Bytes of the workspace that wrote most today, as far as this process knows.
+    pub largest_bytes: u64,
+    /// Requests that were rejected.
+    pub rejected: u64,
+}
+
+impl RecordQuota {
+    pub(super) fn new(ledger: Arc<dyn Ledger>, clock: Arc<dyn Clock>, limit: Option<u64>) -> Self {
+        Self { ledger, clock, limit, known: Mutex::default(), rejected: AtomicU64::default() }
+    }
+
+    /// Rejects a request of a workspace whose records take as many bytes today as they may. Where the store does not
+    /// answer, the last known figure counts: the record of the request is written before its answer in any case.
+    pub(super) async fn check(&self, workspace: WorkspaceId) -> Result<(), RecordsFull> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        let (now, elapsed) = (self.clock.now(), self.clock.monotonic());
+        let day = ResetInterval::Daily.start_of(now);
+        if self.is_due(workspace, day, elapsed)
+            && let Ok(bytes) = self.ledger.recorded_bytes(workspace).await
+        {
+            self.set(workspace, day, bytes);
+        }
+        let used = self.lock().get(&workspace).map_or(0, |known| known.bytes);
+        if used < limit {
+            return Ok(());
+        }
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+        let resets_at = ResetInterval::Daily.end_of(now);
+        let resets_in = (resets_at - now).to_std().unwrap_or_default();
+        Err(RecordsFull { limit, used, resets_at, resets_in })
+    }
+
+    /// Adds a record that was written.
+    pub(super) fn add(&self, record: &UsageRecord) {
+        if let Some(known) = self.lock().get_mut(&record.workspace_id) {
+            known.bytes = known.bytes.saturating_add(record.stored_bytes());
+        }
+    }
+
+    pub(super) fn status(&self) -> RecordQuotaStatus {
+        let day = ResetInterval::Daily.start_of(self.clock.now());
+        let known = self.lock();
+        let largest = known.values().filter(|known| known.day == day).map(|known| known.bytes).max();
+        RecordQuotaStatus {
+            largest_bytes: largest.unwrap_or_default(),
+            rejected: self.rejected.load(Ordering::Relaxed),
+        }
+    }
+
+    /// True where the store's figure is to be read; others go on with what is known until it is.
+    fn is_due(&self, workspace: WorkspaceId, day: DateTime<Utc>, elapsed: Duration) -> bool {
+        let mut all = self.lock();
+        if all.len() >= MANY && !all.contains_key(&workspace) {
+            all.retain(|_, known| known.day == day);
+        }
+        let known = all.entry(workspace).or_insert(Known { day: DateTime::UNIX_EPOCH, bytes: 0, read_at: elapsed });
+        if known.day == day && elapsed.saturating_sub(known.read_at) < REFRESH {
+            return false;
+        }
+        if known.day != day {
+            (known.day, known.bytes) = (day, 0);
+        }
+        known.read_at = elapsed;
+        true
+    }
+
+    fn set(&self, workspace: WorkspaceId, day: DateTime<Utc>, bytes: u64) {
+        if let Some(known) = self.lock().get_mut(&workspace).filter(|known| known.day == day) {
+            known.bytes = bytes;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

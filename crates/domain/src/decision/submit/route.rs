@@ -1,0 +1,127 @@
+//! From a request to its plan: which endpoints, which questions where. Nothing is sent.
+
+use std::sync::Arc;
+
+use super::plan::{Precedence, SubRequest, plan};
+use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, resolve_models};
+use crate::decision::{DecisionRequest, RouterSettings, SubmitDecisionError, Unpriced};
+use crate::guardrail::Policy;
+use crate::ids::WorkspaceId;
+use crate::model::{Catalogue, CatalogueSnapshot, ModelId};
+use crate::question::ProviderInput;
+use crate::routing::RoutingFunnel;
+use crate::routing::{Chosen, Emptied, EndpointDirectory, HealthBoard, Selection};
+use crate::system::{Clock, Randomness};
+
+/// Plans requests.
+pub(in crate::decision) struct RoutePlanner {
+    pub(super) catalogue: Arc<dyn Catalogue>,
+    pub(super) endpoints: Arc<EndpointDirectory>,
+    pub(super) health: Arc<HealthBoard>,
+    pub(super) random: Arc<dyn Randomness>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) settings: Arc<RouterSettings>,
+}
+
+/// The plan of a request.
+pub(in crate::decision) struct RoutePlan {
+    /// The first of its models.
+    pub(super) model: ModelId,
+    /// True where the candidates differ from those of an unlimited request, for want of a price.
+    pub(super) prices_differ: bool,
+    pub(in crate::decision) sub_requests: Vec<SubRequest>,
+    pub(super) funnel: RoutingFunnel,
+}
+
+impl RoutePlanner {
+    /// The catalogue of today.
+    pub(in crate::decision) fn catalogue(&self) -> Arc<CatalogueSnapshot> {
+        self.catalogue.snapshot()
+    }
+
+    /// The rule for models without a price.
+    pub(in crate::decision) fn unpriced_rule(&self) -> Unpriced {
+        self.settings.unpriced
+    }
+
+    /// Resolves the models of a request.
+    ///
+    /// # Errors
+    /// A model that does not exist or does not answer Decisions requests.
+    pub(in crate::decision) fn resolve(
+        &self,
+        snapshot: &CatalogueSnapshot,
+        request: &DecisionRequest,
+    ) -> Result<Vec<ResolvedModel>, SubmitDecisionError> {
+        resolve_models(snapshot, &self.endpoints, request)
+    }
+
+    /// Resolves the models, chooses endpoints that the policy permits, and plans the sub-requests.
+    ///
+    /// # Errors
+    /// Why no endpoint is left.
+    pub(in crate::decision) fn plan(
+        &self,
+        request: &DecisionRequest,
+        policy: Option<&Policy>,
+        is_limited: bool,
+        workspace: WorkspaceId,
+    ) -> Result<RoutePlan, SubmitDecisionError> {
+        let snapshot = self.catalogue.snapshot();
+        let mut models = self.resolve(&snapshot, request)?;
+        let model = models[0].model.clone();
+        let configured = models.iter().map(|model| model.configured).sum();
+        let mut funnel: RoutingFunnel = vec![("model", configured), ("price", count(&models))];
+        if let Some(policy) = policy {
+            keep_permitted(&mut models, policy, &snapshot, &mut funnel)?;
+        }
+        let prices_differ = is_limited && apply_unpriced_rule(&mut models, self.settings.unpriced, &mut funnel)?;
+        let selection = Selection {
+            preferences: &request.preferences,
+            provider_input: &request.provider_input,
+            health: &self.health,
+            workspace,
+            random: &*self.random,
+            now: self.clock.monotonic(),
+        };
+        let is_sorted = request.preferences.sort.is_some() || models[0].sort.is_some();
+        let precedence = Precedence {
+            first_endpoint: is_sorted || !request.preferences.order.is_empty(),
+            across_models: request.preferences.sort.is_some_and(|sort| sort.across_models),
+        };
+        let candidates = models.into_iter().map(|model| (model.candidates, model.sort)).collect();
+        let planned = selection
+            .choose(candidates, &mut funnel)
+            .and_then(|chosen| plan_chosen(&request.provider_input, chosen, precedence));
+        match planned {
+            Ok(sub_requests) => Ok(RoutePlan { model, prices_differ, sub_requests, funnel }),
+            Err(Emptied::NoEndpoint) => Err(SubmitDecisionError::NoEndpoint { model, funnel }),
+            Err(Emptied::Preferences) => Err(SubmitDecisionError::NothingWanted { model, funnel }),
+            Err(Emptied::Incapable(incapable)) => Err(SubmitDecisionError::Incapable { model, incapable, funnel }),
+            Err(Emptied::Throttled(endpoints)) => Err(SubmitDecisionError::Throttled { model, endpoints, funnel }),
+        }
+    }
+}
+
+/// Plans with the candidates that are not throttled; the throttled ones come after them, or instead of them where they
+/// cannot answer everything.
+fn plan_chosen(input: &Arc<ProviderInput>, chosen: Chosen, precedence: Precedence) -> Result<Vec<SubRequest>, Emptied> {
+    let Chosen { candidates, throttled, rejected, rejections } = chosen;
+    if throttled.is_empty() || candidates.is_empty() {
+        let candidates = if candidates.is_empty() { throttled } else { candidates };
+        return plan(input, &candidates, precedence).map_err(|incapable| {
+            let Some(rejections) = rejections else { return Emptied::Incapable(incapable) };
+            // A request that a throttled endpoint could answer is not impossible.
+            let all = [&candidates[..], &rejected[..]].concat();
+            match plan(input, &all, precedence) {
+                Ok(_) => Emptied::Throttled(rejections),
+                Err(_) => Emptied::Incapable(incapable),
+            }
+        });
+    }
+    if let Ok(planned) = plan(input, &candidates, precedence) {
+        return Ok(planned.into_iter().map(|part| part.then(&throttled)).collect());
+    }
+    let candidates = [candidates, throttled].concat();
+    plan_chosen(input, Chosen { candidates, throttled: Vec::new(), rejected, rejections }, precedence)
+}

@@ -1,0 +1,246 @@
+//! The end of a request: its record and its charge, and only then its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::call::EndedCall;
+use super::cost::{CostShare, RequestCost};
+use super::filter::FilteredRequest;
+use super::hold::{HoldDenied, RequestHold};
+use super::outcome::{CallOutcome, Failure, Served, merge};
+use super::record_quota::{RecordQuota, RecordQuotaStatus};
+use crate::budget::{Ledger, UsageCharge};
+use crate::decision::{Broadcast, Exchange, Meter};
+use crate::decision::{Decision, FailedAttempts, RecordsFull, SubmitDecisionError};
+use crate::error::{ErrorKind, StoreError};
+use crate::guardrail::Policy;
+use crate::ids::WorkspaceId;
+use crate::json::Json;
+use crate::routing::AttemptFailureKind;
+use crate::routing::RoutingFunnel;
+use crate::system::Clock;
+use crate::usage::{UsageOutcome, UsageRecord};
+
+/// Records and charges requests.
+pub(super) struct Settlement {
+    pub(super) ledger: Arc<dyn Ledger>,
+    pub(super) metrics: Arc<dyn Meter>,
+    pub(super) broadcaster: Arc<dyn Broadcast>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) record_quota: RecordQuota,
+    /// The longest wait that a client is told.
+    pub(super) max_retry_after: Duration,
+}
+
+/// When a request arrived.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) at: DateTime<Utc>,
+    /// On the monotonic clock.
+    pub(super) began: Duration,
+}
+
+/// A request that was planned.
+pub(super) struct Submission {
+    pub(super) request: FilteredRequest,
+    pub(super) hold: Arc<RequestHold>,
+    pub(super) arrival: Arrival,
+    pub(super) funnel: RoutingFunnel,
+}
+
+/// A call with its cost.
+struct CostedCall {
+    outcome: Arc<CallOutcome>,
+    share: CostShare,
+    cost: RequestCost,
+}
+
+impl Settlement {
+    /// Notes the time.
+    pub(super) fn arrival(&self) -> Arrival {
+        Arrival { at: self.clock.now(), began: self.clock.monotonic() }
+    }
+
+    /// Rejects a request of a workspace whose records take as many bytes today as they may.
+    pub(super) async fn check_quota(&self, workspace: WorkspaceId) -> Result<(), RecordsFull> {
+        self.record_quota.check(workspace).await
+    }
+
+    /// The status of the bound on records.
+    pub(super) fn quota_status(&self) -> RecordQuotaStatus {
+        self.record_quota.status()
+    }
+
+    /// Charges the call and returns the answer.
+    ///
+    /// # Errors
+    /// The failure of the call, or of the charge.
+    pub(super) async fn settle(
+        &self,
+        mut submission: Submission,
+        EndedCall { mut outcome, share }: EndedCall,
+    ) -> Result<Decision, SubmitDecisionError> {
+        // A cost beyond the range of money keeps its hold, whose bound is then charged.
+        let cost = RequestCost::of(&outcome.attempts, share).ok_or(SubmitDecisionError::ChargeOutOfRange)?;
+        let merged = merge(&submission.request.request, &mut outcome);
+        let call = CostedCall { outcome, share, cost };
+        let (answers, mut served) = match merged {
+            Ok(merged) => merged,
+            // Boxed, so that requests which succeed do not carry its state.
+            Err(Some(failed)) => return Box::pin(self.settle_failure(submission, call, *failed)).await,
+            Err(None) => {
+                if call.outcome.attempts.is_empty() {
+                    submission.hold.release().await;
+                }
+                return Err(SubmitDecisionError::Defect("a request ended without an answer or a failure"));
+            }
+        };
+        let record = self.record(&mut submission, &call, &mut served, UsageOutcome::Completed);
+        // Destinations receive the answers to what was sent: names that were redacted are the client's alone.
+        self.charge(&submission, record, Some(answers.json())).await?;
+        let Submission { request, hold, funnel, .. } = submission;
+        let answers = request.filtered.aliases.restore(answers, &request.original);
+        Ok(Decision {
+            id: hold.id().clone(),
+            provider_input: request.original,
+            answers,
+            model: served.model,
+            provider: served.names,
+            input_tokens: call.cost.input_tokens,
+            output_tokens: call.cost.output_tokens,
+            token_source: call.cost.token_source,
+            cost: call.cost.cost,
+            attempts: Arc::clone(&call.outcome.attempts),
+            funnel,
+            findings: request.filtered.findings,
+        })
+    }
+
+    async fn settle_failure(
+        &self,
+        mut submission: Submission,
+        call: CostedCall,
+        failed: Failure,
+    ) -> Result<Decision, SubmitDecisionError> {
+        let denied = failed.denied.and_then(|denied| denied_error(&submission.hold, denied));
+        if call.outcome.attempts.is_empty() {
+            // Nothing was sent, so there is nothing to record.
+            submission.hold.release().await;
+            return Err(denied.unwrap_or_else(|| not_tried(submission, failed)));
+        }
+        let is_cancelled = failed.kind == ErrorKind::CallerGone;
+        let outcome = if is_cancelled { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
+        let mut served = Served::by_one(&failed.candidate);
+        let record = self.record(&mut submission, &call, &mut served, outcome);
+        self.charge(&submission, record, None).await?;
+        if let Some(error) = denied.filter(|_| failed.is_denied_hold()) {
+            return Err(error);
+        }
+        Err(SubmitDecisionError::Attempts(Box::new(FailedAttempts {
+            id: submission.hold.id().clone(),
+            kind: failed.kind,
+            provider_name: served.names,
+            attempts: Arc::clone(&call.outcome.attempts),
+            // A mistaken header of a provider must not keep clients away for a day.
+            retry_after: failed.retry_after.map(|wait| wait.min(self.max_retry_after)),
+            last: failed.last,
+            funnel: submission.funnel,
+            findings: submission.request.filtered.findings,
+        })))
+    }
+
+    /// Charges a record. One that the ledger could not write is charged later, and there is no answer.
+    async fn charge(
+        &self,
+        submission: &Submission,
+        record: UsageRecord,
+        answers: Option<&Json>,
+    ) -> Result<(), SubmitDecisionError> {
+        let redacted_labels = submission.request.redacted_labels.as_ref();
+        let exchange =
+            Exchange { provider_input: &submission.request.filtered.provider_input, answers, redacted_labels };
+        let messages = self.broadcaster.messages(&record, &exchange);
+        self.ledger.settle(UsageCharge { record: record.clone(), messages }).await?;
+        self.record_quota.add(&record);
+        let exceeded = submission.hold.limited_amount().filter(|held| record.cost > *held);
+        if let Some(held) = exceeded {
+            tracing::warn!(
+                decision.id = %record.id,
+                hold_usd = %held,
+                cost_usd = %record.cost,
+                "charge exceeds its hold: the provider counts more tokens than money.token_factor allows for"
+            );
+            self.metrics.beyond_bound();
+        }
+        self.metrics.settled(&record);
+        Ok(())
+    }
+
+    /// Takes the values that nothing else needs out of the submission.
+    fn record(
+        &self,
+        submission: &mut Submission,
+        call: &CostedCall,
+        served: &mut Served,
+        outcome: UsageOutcome,
+    ) -> UsageRecord {
+        let Submission { request, hold, arrival, .. } = submission;
+        let payer = hold.payer();
+        UsageRecord {
+            id: hold.id().clone(),
+            workspace_id: payer.workspace_id,
+            api_key: payer.api_key,
+            request_id: hold.request_id().clone(),
+            requested_model: request.request.model.clone(),
+            model: served.model.clone(),
+            provider: std::mem::take(&mut served.slugs),
+            outcome,
+            input_tokens: call.cost.input_tokens,
+            output_tokens: call.cost.output_tokens,
+            token_source: call.cost.token_source,
+            cost: call.cost.cost,
+            prices: served.prices,
+            share: call.share.recorded(),
+            attempts: Arc::clone(&call.outcome.attempts),
+            guardrails: request.policy().map(Policy::ids).unwrap_or_default(),
+            findings: request.filtered.findings.clone(),
+            charged_at: hold.at().unwrap_or(arrival.at),
+            session_id: request.labels.session_id.take(),
+            trace: request.labels.trace.take(),
+            user: request.labels.user.take(),
+            created_at: arrival.at,
+            latency: self.clock.monotonic().saturating_sub(arrival.began),
+        }
+    }
+}
+
+/// The error of a request that has no hold for another attempt.
+fn denied_error(hold: &RequestHold, denied: HoldDenied) -> Option<SubmitDecisionError> {
+    match denied {
+        HoldDenied::LimitExceeded => hold.rejection().map(SubmitDecisionError::LimitExceeded),
+        HoldDenied::Store => {
+            let unavailable = StoreError::unavailable("money for another attempt could not be reserved");
+            Some(SubmitDecisionError::Store(unavailable))
+        }
+    }
+}
+
+/// The error of a request without an attempt: its endpoints are throttled by now, or its time was over.
+fn not_tried(submission: Submission, failed: Failure) -> SubmitDecisionError {
+    let funnel = submission.funnel;
+    if let Some(endpoints) = failed.throttled {
+        return SubmitDecisionError::Throttled { model: failed.candidate.model, endpoints, funnel };
+    }
+    SubmitDecisionError::Attempts(Box::new(FailedAttempts {
+        id: submission.hold.id().clone(),
+        kind: ErrorKind::TimedOut,
+        provider_name: failed.candidate.endpoint.provider_name.clone(),
+        attempts: Arc::default(),
+        retry_after: None,
+        last: AttemptFailureKind::TimedOut,
+        funnel,
+        findings: submission.request.filtered.findings,
+    }))
+}

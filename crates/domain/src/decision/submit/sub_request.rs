@@ -1,0 +1,275 @@
+//! One sub-request: its candidates in turn, and a hedge beside a slow one.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
+
+use super::attempt::{AttemptRunner, Ended, RunningAttempt};
+use super::attempt_budget::{AttemptBudget, NextAttempt};
+use super::attempts::{AttemptIndex, AttemptLog};
+use super::hold::HoldDenied;
+use super::outcome::SubRequestOutcome;
+use super::plan::SubRequest;
+use crate::decision::{ClientConnection, Hedging, ProviderCall, RouterSettings, SentBytes};
+use crate::ids::WorkspaceId;
+use crate::model::ModelId;
+use crate::routing::{
+    AttemptFailure, AttemptFailureKind, Candidate, Endpoint, HealthBoard, ThrottledEndpoint, ThrottledEndpoints,
+};
+use crate::system::TimeSource;
+
+/// Successful answers that must have been measured before their percentiles say when an attempt is slow.
+const ENOUGH_TO_HEDGE: u64 = 20;
+
+/// Runs sub-requests.
+pub(super) struct SubRequestRunner {
+    pub(super) attempts: AttemptRunner,
+    pub(super) health: Arc<HealthBoard>,
+    pub(super) time: TimeSource,
+    pub(super) settings: Arc<RouterSettings>,
+}
+
+/// The parts of a call that all its sub-requests share.
+pub(super) struct CallContext<'a> {
+    pub(super) log: &'a AttemptLog<'a>,
+    pub(super) budget: &'a AttemptBudget,
+    pub(super) client: &'a Arc<dyn ClientConnection>,
+    pub(super) workspace: WorkspaceId,
+    /// When the request began, on the monotonic clock.
+    pub(super) began: Duration,
+}
+
+impl SubRequestRunner {
+    /// Tries the candidates of a sub-request in turn. `None` where it has none, which planning rules out.
+    pub(super) async fn run(
+        &self,
+        sub_request: &SubRequest,
+        number: u32,
+        call: &CallContext<'_>,
+    ) -> Option<SubRequestOutcome> {
+        let mut last = sub_request.candidates.first()?.clone();
+        let mut progress = Progress {
+            runner: self,
+            sub_request,
+            number,
+            call,
+            next: 0,
+            failures: sub_request.inherited.clone(),
+            throttled: None,
+            running: FuturesUnordered::new(),
+            indexes: Vec::new(),
+        };
+        let mut was_hedged = false;
+        loop {
+            if progress.running.is_empty() {
+                match progress.begin_next().await {
+                    Ok(true) => {}
+                    Ok(false) => return Some(progress.failed(last, None)),
+                    Err(denied) => return Some(progress.failed(last, Some(denied))),
+                }
+            }
+            let hedge_delay = if was_hedged { None } else { progress.hedge_delay() };
+            let ended = match hedge_delay {
+                None => progress.running.next().await,
+                Some(delay) => match select(progress.running.next(), self.time.sleep(delay)).await {
+                    Either::Left((ended, _)) => ended,
+                    Either::Right(_) => {
+                        was_hedged = true;
+                        progress.begin_hedge().await
+                    }
+                },
+            };
+            let Some((index, candidate, result)) = ended else { continue };
+            progress.indexes.retain(|running| *running != index);
+            last = candidate.clone();
+            match result {
+                Ok(answers) => {
+                    let now = self.time.monotonic();
+                    // Dropped before their bytes are counted: until then they may send more.
+                    progress.running.clear();
+                    progress.indexes.iter().for_each(|lost| call.log.lose(*lost, now));
+                    return Some(SubRequestOutcome::Answered { answers, candidate });
+                }
+                Err(failure) => {
+                    let is_last =
+                        matches!(failure.kind, AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_));
+                    progress.failures.push((candidate.endpoint, failure));
+                    if is_last {
+                        return Some(progress.failed(last, None));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The attempts of one sub-request.
+struct Progress<'a> {
+    runner: &'a SubRequestRunner,
+    sub_request: &'a SubRequest,
+    number: u32,
+    call: &'a CallContext<'a>,
+    /// The position of the candidate that is tried next.
+    next: usize,
+    failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
+    throttled: Option<ThrottledEndpoints>,
+    running: FuturesUnordered<RunningAttempt<'a>>,
+    indexes: Vec<AttemptIndex>,
+}
+
+impl<'a> Progress<'a> {
+    fn failed(self, candidate: Candidate, denied: Option<HoldDenied>) -> SubRequestOutcome {
+        let input = Arc::clone(&self.sub_request.input);
+        SubRequestOutcome::Failed { input, failures: self.failures, throttled: self.throttled, denied, candidate }
+    }
+
+    /// Begins an attempt at the next candidate that may be tried and that the hold covers; false where there is none, or
+    /// no time.
+    async fn begin_next(&mut self) -> Result<bool, HoldDenied> {
+        let (call, input, number) = (self.call, &*self.sub_request.input, self.number);
+        let mut waits = None;
+        // A candidate that costs as much as one that was denied is denied, too.
+        let mut denied = None;
+        while let Some(candidate) = self.pick(None) {
+            let cost = || call.budget.cost(candidate, number, input);
+            if denied.is_some() && cost() >= denied {
+                continue;
+            }
+            let next = self.next_attempt(candidate, false);
+            match call.budget.cover(&next, &mut waits, || call.log.most()).await {
+                Ok(bound) if self.begin(candidate, bound) => return Ok(true),
+                Ok(_) => {}
+                Err(HoldDenied::LimitExceeded) => denied = cost(),
+                Err(HoldDenied::Store) => return Err(HoldDenied::Store),
+            }
+        }
+        if denied.is_some() { Err(HoldDenied::LimitExceeded) } else { Ok(false) }
+    }
+
+    fn next_attempt(&self, candidate: &'a Candidate, is_optional: bool) -> NextAttempt<'a> {
+        let (input, client) = (&*self.sub_request.input, self.call.client);
+        NextAttempt { candidate, input, number: self.number, client, is_optional }
+    }
+
+    /// The time left of the deadline; `None` where it is over.
+    fn time_left(&self) -> Option<Duration> {
+        let left = self.runner.time.time_left(self.call.began, self.runner.settings.deadline);
+        if left.is_zero() { None } else { Some(left) }
+    }
+
+    /// Returns true if an endpoint is in a back-off by now, which is noted. Chance was consulted when the candidates were
+    /// chosen.
+    fn is_backed_off(&mut self, endpoint: &Endpoint) -> bool {
+        let now = self.runner.time.monotonic();
+        let backoff = self.runner.health.backoff(endpoint.index, self.call.workspace, now);
+        let Some((retry_in, last_error)) = backoff else { return false };
+        let provider = endpoint.provider.as_str().to_owned();
+        ThrottledEndpoints::add(&mut self.throttled, ThrottledEndpoint { provider, last_error }, retry_in);
+        true
+    }
+
+    /// Takes the next candidate that may be tried, of that model if one is given; `None` where there is none, or no time.
+    fn pick(&mut self, model: Option<&ModelId>) -> Option<&'a Candidate> {
+        while let Some(candidate) = self.sub_request.candidates.get(self.next) {
+            if model.is_some_and(|model| candidate.model != *model) {
+                return None;
+            }
+            self.next += 1;
+            let endpoint = &candidate.endpoint;
+            // A provider that rejected the request would reject it again; another one has other limits. Rejections of a
+            // larger sub-request say nothing of this one.
+            let rejected = |(tried, failure): &(Arc<Endpoint>, AttemptFailure)| {
+                tried.provider == endpoint.provider && failure.kind == AttemptFailureKind::Refused
+            };
+            if self.failures.iter().skip(self.sub_request.inherited.len()).any(rejected) {
+                continue;
+            }
+            self.time_left()?;
+            // Nothing is held for an endpoint that would not be tried.
+            if self.is_backed_off(endpoint) {
+                continue;
+            }
+            return Some(candidate);
+        }
+        None
+    }
+
+    /// Begins an attempt that is covered, up to `bound` tokens; false where the endpoint is in a back-off by now, or the
+    /// time is over.
+    fn begin(&mut self, candidate: &'a Candidate, bound: u64) -> bool {
+        let (runner, call, endpoint) = (self.runner, self.call, &candidate.endpoint);
+        let Some(left) = self.time_left() else { return false };
+        if self.is_backed_off(endpoint) {
+            return false;
+        }
+        let sent = SentBytes::default();
+        let index = call.log.begin(candidate, self.number, (sent.clone(), bound), runner.time.monotonic());
+        call.budget.begun(self.number);
+        self.indexes.push(index);
+        let provider_call = ProviderCall {
+            endpoint: Arc::clone(endpoint),
+            provider_input: Arc::clone(&self.sub_request.input),
+            timeout: endpoint.attempt_timeout.min(left),
+            caller: Arc::clone(call.client),
+            sent,
+        };
+        self.running.push(runner.attempts.run(
+            candidate.clone(),
+            index,
+            provider_call,
+            &self.sub_request.input,
+            call.log,
+        ));
+        true
+    }
+
+    /// The candidate whose attempt began last.
+    fn newest(&self) -> Option<&'a Candidate> {
+        self.sub_request.candidates.get(self.next.checked_sub(1)?)
+    }
+
+    /// Begins a hedge at another endpoint of the same model, if its bound can be held at once: a slow attempt is no
+    /// reason to answer by another model, nor to fail. Returns an attempt that ended meanwhile.
+    async fn begin_hedge(&mut self) -> Option<Ended> {
+        let slow = self.newest()?;
+        let before = self.next;
+        let candidate = self.pick(Some(&slow.model))?;
+        let next = self.next_attempt(candidate, true);
+        let call = self.call;
+        let mut waits = None;
+        let covered = pin!(call.budget.cover(&next, &mut waits, || call.log.most()));
+        match select(self.running.next(), covered).await {
+            Either::Left((ended, _)) => {
+                self.next = before;
+                ended
+            }
+            Either::Right((Ok(bound), _)) => {
+                self.begin(candidate, bound);
+                None
+            }
+            Either::Right((Err(_), _)) => {
+                self.next = before;
+                None
+            }
+        }
+    }
+
+    /// The delay of a hedge: only where the model is hedged, its next candidate is known, and so is how long an answer
+    /// usually takes.
+    fn hedge_delay(&self) -> Option<Duration> {
+        let running = self.newest()?;
+        let Hedging { after } = self.runner.settings.options(&running.model).hedging?;
+        let follows = self.sub_request.candidates.get(self.next).is_some_and(|next| next.model == running.model);
+        if self.running.len() != 1 || !follows {
+            return None;
+        }
+        after.or_else(|| {
+            let view = self.runner.health.view(running.endpoint.index, self.runner.time.monotonic());
+            view.p95.filter(|_| view.answers_in_window >= ENOUGH_TO_HEDGE)
+        })
+    }
+}

@@ -1,0 +1,430 @@
+use super::*;
+use crate::budget::{Hold, Ledger, MockLedger, Payer};
+use crate::decision::{Broadcast, Meter, NoBroadcast, NoMeter};
+use crate::decision::{Coalescing, DecisionDraft, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall};
+use crate::error::{ErrorKind, StoreError};
+use crate::guardrail::{GuardrailPolicies, NoGuardrails, Policy};
+use crate::ids::{DecisionId, WorkspaceId};
+use crate::json::Json;
+use crate::model::{Model, Pricing};
+use crate::money::{Price, Usd};
+use crate::pricing::ReportedUsage;
+use crate::pricing::TokenPrices;
+use crate::question::{ProviderInput, Questions};
+use crate::routing::{
+    AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, SimulatedFailure, Wire,
+};
+use crate::secret::ApiKeyHash;
+use crate::system::{Clock, InPlace, TimeSource, Timer, Workers};
+use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
+use crate::usage::RequestLabels;
+use crate::usage::{TokenSource, UsageOutcome, UsageRecord};
+use async_trait::async_trait;
+use chrono::DateTime;
+use rstest::rstest;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Duration;
+
+mod admission;
+mod books;
+mod charges;
+mod coalescing;
+mod extending;
+mod filtering;
+mod guardrails;
+mod health;
+mod hedging;
+mod models;
+mod parts;
+mod racing;
+mod records;
+mod sharing_money;
+mod stage;
+mod thrift;
+mod unpriced;
+mod unwritten;
+
+use AttemptFailureKind::{Broken, CallerGone, ConnectFailed, Overloaded, Refused, TimedOut, Unauthorised};
+
+type Outcome = Result<ProviderAnswer, AttemptFailure>;
+
+/// Answers from a list; every attempt takes some time.
+struct Script {
+    outcomes: Mutex<VecDeque<Outcome>>,
+    calls: Mutex<Vec<ProviderCall>>,
+    clock: FixedClock,
+    takes: Duration,
+}
+
+#[async_trait]
+impl DecisionProvider for Script {
+    async fn decide(&self, call: ProviderCall) -> Outcome {
+        self.calls.lock().unwrap().push(call);
+        self.clock.advance(self.takes);
+        self.outcomes.lock().unwrap().pop_front().expect("an attempt more than the test foresees")
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as the port returns it")]
+fn answer(usage: Option<(u64, u64)>) -> Outcome {
+    Ok(ProviderAnswer {
+        answers: Json::parse(r#"{"q":{"type":"noul","noul":0.5}}"#).unwrap(),
+        usage: usage.map(|(input_tokens, output_tokens)| ReportedUsage { input_tokens, output_tokens }),
+        sent_bytes: 400,
+    })
+}
+
+fn failure(kind: AttemptFailureKind) -> Outcome {
+    Err(AttemptFailure::new(kind, "it failed"))
+}
+
+fn price(text: &str) -> Price {
+    text.parse().unwrap()
+}
+
+fn row(id: &str) -> Model {
+    Model::minimal(id.parse().unwrap(), Pricing::per_token(price("0.000000042"), price("0")))
+}
+
+fn endpoint(model: &str, provider: &str, upstream: &str) -> Endpoint {
+    let wire = if provider == "sandbox" { Wire::Sandbox } else { Wire::SystemOne };
+    Endpoint {
+        provider_name: provider.to_uppercase(),
+        attempt_timeout: Duration::from_secs(10),
+        token_overhead: 20,
+        ..Endpoint::new(model.parse().unwrap(), provider.parse().unwrap(), wire, upstream)
+    }
+}
+
+fn request(model: &str) -> DecisionRequest {
+    let draft = DecisionDraft {
+        model: Json::parse(&format!("\"{model}\"")).ok(),
+        questions: Json::parse(r#"{"q":{"type":"noul","instructions":"?"}}"#).ok(),
+        state: Json::parse("\"s\"").ok(),
+        trace: Json::parse(r#"{"t":1}"#).ok(),
+        user: Json::parse("\"u\"").ok(),
+        session_id: Json::parse("\"s\"").ok(),
+        ..DecisionDraft::default()
+    };
+    draft.check().unwrap()
+}
+
+struct Setup {
+    rows: Vec<Model>,
+    endpoints: Vec<Endpoint>,
+    outcomes: Vec<Outcome>,
+    request: DecisionRequest,
+    takes: Duration,
+    store_fails: bool,
+}
+
+struct Ended {
+    result: Result<Decision, SubmitDecisionError>,
+    calls: Vec<ProviderCall>,
+    records: Vec<UsageRecord>,
+}
+
+impl Setup {
+    /// A model at three endpoints: two of `one`, one of `two`.
+    fn new(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
+        let endpoints = [("one", "a"), ("one", "b"), ("two", "c")];
+        Self {
+            rows: vec![row("acme/judge")],
+            endpoints: endpoints.map(|(provider, upstream)| endpoint("acme/judge", provider, upstream)).into(),
+            outcomes: outcomes.into_iter().collect(),
+            request: request("acme/judge"),
+            takes: Duration::from_secs(1),
+            store_fails: false,
+        }
+    }
+
+    async fn run(self) -> Ended {
+        let clock = FixedClock::default();
+        let records = Arc::new(Mutex::new(Vec::new()));
+        let mut ledger = granting_ledger();
+        let (kept, fails) = (Arc::clone(&records), self.store_fails);
+        ledger.expect_settle().returning(move |settlement| {
+            kept.lock().unwrap().push(settlement.record);
+            if fails { Err(StoreError::unavailable("away")) } else { Ok(()) }
+        });
+        let foreseen = self.outcomes.len();
+        let provider = Arc::new(Script {
+            outcomes: Mutex::new(self.outcomes.into()),
+            calls: Mutex::default(),
+            clock: clock.clone(),
+            takes: self.takes,
+        });
+        let health = Arc::new(HealthBoard::new(self.endpoints.len(), HealthPolicy::default()));
+        let endpoints = Arc::new(EndpointDirectory::new(self.endpoints));
+        let ports = SubmitDecisionPorts {
+            provider: Arc::clone(&provider) as Arc<dyn DecisionProvider>,
+            routing: RoutingPorts {
+                catalogue: Arc::new(MemoryCatalogue::new(self.rows)),
+                endpoints,
+                health,
+                random: Arc::new(ScriptedRandomness::default()),
+            },
+            guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InPlace) },
+            usage: UsagePorts {
+                ledger: Arc::new(ledger),
+                ids: Arc::new(SequentialIds::default()),
+                meter: Arc::new(NoMeter),
+                broadcaster: Arc::new(NoBroadcast),
+            },
+            time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock)) },
+        };
+        let submit = SubmitDecision::new(ports, RouterSettings::new(Duration::from_secs(25)));
+        let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
+        let key = InferenceKey::for_tests(ApiKeyHash::from_bytes([7; 32]), workspace);
+        let request_id = RequestId::from_uuid(SequentialIds::uuid(901));
+        let result = submit.execute(&key, request_id, self.request, Arc::new(NeverDisconnects)).await;
+        let calls = provider.calls.lock().unwrap().clone();
+        assert_eq!(calls.len(), foreseen, "as many attempts as the test foresees");
+        let records = records.lock().unwrap().clone();
+        Ended { result, calls, records }
+    }
+}
+
+/// A ledger that grants every hold and increase, and takes them back.
+fn granting_ledger() -> MockLedger {
+    let mut ledger = MockLedger::new();
+    ledger.expect_reserve().returning(|wanted| {
+        let at = crate::system::Clock::now(&FixedClock::default());
+        Ok(Ok(Hold { id: wanted.id, at, payer: wanted.payer, amount: wanted.amount }))
+    });
+    ledger.expect_extend().returning(|_, _, _| Ok(Ok(())));
+    ledger.expect_release().returning(|_| Ok(()));
+    ledger
+}
+
+impl Ended {
+    fn upstreams(&self) -> Vec<&str> {
+        self.calls.iter().map(|call| call.endpoint.upstream_model.as_str()).collect()
+    }
+
+    fn kind(&self) -> ErrorKind {
+        self.result.as_ref().unwrap_err().kind()
+    }
+}
+
+#[tokio::test]
+async fn the_first_answer_is_charged_to_the_digit_and_recorded() {
+    let ended = Setup::new([answer(Some((429, 7)))]).run().await;
+    let decision = ended.result.as_ref().unwrap();
+    assert_eq!(decision.cost.to_string(), "0.000018018");
+    assert_eq!((decision.provider.as_str(), decision.attempts.len()), ("ONE", 1));
+    let [record] = &ended.records[..] else { panic!("one record, not {}", ended.records.len()) };
+    assert_eq!((&record.id, record.cost, record.outcome), (&decision.id, decision.cost, UsageOutcome::Completed));
+    assert_eq!((record.input_tokens, record.output_tokens, record.token_source), (429, 7, TokenSource::Reported));
+    assert_eq!(record.prices.prompt, price("0.000000042"));
+    assert_eq!((record.session_id.as_deref(), record.user.as_deref()), (Some("s"), Some("u")));
+    assert_eq!(record.trace.as_ref().map(Json::text), Some(r#"{"t":1}"#));
+    assert_eq!(record.latency, Duration::from_secs(1));
+}
+
+#[rstest]
+#[case(Broken)]
+#[case(Unauthorised)]
+#[case(Overloaded)]
+#[case(TimedOut)]
+#[tokio::test]
+async fn what_fails_is_followed_by_the_next(#[case] kind: AttemptFailureKind) {
+    let ended = Setup::new([failure(kind), failure(kind), answer(Some((1, 0)))]).run().await;
+    assert_eq!(ended.upstreams(), ["a", "b", "c"]);
+    assert_eq!(ended.result.unwrap().attempts.len(), 3);
+    let outcomes: Vec<&str> = ended.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
+    assert_eq!(outcomes, [kind.as_str(), kind.as_str(), "completed"]);
+}
+
+#[tokio::test]
+async fn who_refused_is_not_asked_again() {
+    let ended = Setup::new([failure(Refused), answer(Some((1, 0)))]).run().await;
+    assert_eq!(ended.upstreams(), ["a", "c"]);
+    let ended = Setup::new([failure(Refused), failure(Refused)]).run().await;
+    assert_eq!(ended.kind(), ErrorKind::InvalidRequest);
+}
+
+#[tokio::test]
+async fn without_fallbacks_the_first_is_the_only_one() {
+    let mut setup = Setup::new([failure(Broken)]);
+    setup.request.preferences.allow_fallbacks = false;
+    let ended = setup.run().await;
+    assert_eq!((ended.kind(), ended.upstreams()), (ErrorKind::ProviderFailure, vec!["a"]));
+    assert_eq!(ended.records[0].outcome, UsageOutcome::Failed);
+    assert_eq!(ended.records[0].cost, Usd::ZERO);
+}
+
+#[tokio::test]
+async fn all_overloaded_is_overloaded_with_the_shortest_wait() {
+    let wait = |seconds| Err(AttemptFailure::from_status(529, Some(Duration::from_secs(seconds))));
+    let ended = Setup::new([wait(9), wait(3), failure(Overloaded)]).run().await;
+    assert_eq!(ended.kind(), ErrorKind::ProviderOverloaded);
+    let Err(SubmitDecisionError::Attempts(failed)) = ended.result else { panic!("attempts have failed") };
+    assert_eq!(failed.retry_after, Some(Duration::from_secs(3)));
+    assert_eq!((failed.provider_name.as_str(), failed.attempts[0].upstream_status), ("TWO", Some(529)));
+    assert_eq!(failed.id, ended.records[0].id, "its record is found by the id that the caller gets");
+}
+
+#[tokio::test]
+async fn each_attempt_gets_what_is_left_of_the_deadline() {
+    let mut setup = Setup::new([failure(TimedOut), failure(TimedOut), failure(TimedOut)]);
+    setup.takes = Duration::from_secs(10);
+    let ended = setup.run().await;
+    let timeouts: Vec<u64> = ended.calls.iter().map(|call| call.timeout.as_secs()).collect();
+    assert_eq!(timeouts, [10, 10, 5]);
+    assert_eq!(ended.kind(), ErrorKind::TimedOut);
+
+    let mut setup = Setup::new([failure(Broken)]);
+    setup.takes = Duration::from_secs(25);
+    assert_eq!(setup.run().await.upstreams(), ["a"], "nothing is tried after the deadline");
+}
+
+#[tokio::test]
+async fn when_the_caller_is_gone_nothing_more_is_tried() {
+    let ended = Setup::new([failure(Broken), failure(CallerGone)]).run().await;
+    assert_eq!(ended.kind(), ErrorKind::CallerGone);
+    assert_eq!(ended.records[0].outcome, UsageOutcome::Cancelled);
+    assert_eq!(ended.records[0].attempts.len(), 2);
+}
+
+#[tokio::test]
+async fn no_answer_leaves_before_its_record_is_kept() {
+    for outcome in [answer(Some((1, 0))), failure(CallerGone)] {
+        let ended = Setup { store_fails: true, ..Setup::new([outcome]) }.run().await;
+        assert_eq!((ended.kind(), ended.records.len()), (ErrorKind::Unavailable, 1));
+    }
+}
+
+#[tokio::test]
+async fn where_no_usage_is_reported_the_bound_is_charged() {
+    let ended = Setup::new([answer(None)]).run().await;
+    let decision = ended.result.unwrap();
+    assert_eq!((decision.input_tokens, decision.token_source), (420, TokenSource::Bound));
+    assert_eq!(decision.cost.to_string(), "0.00001764");
+}
+
+#[tokio::test]
+async fn attempt_that_never_connected_is_not_charged() {
+    let ended = Setup::new([failure(Broken), failure(TimedOut), answer(Some((10, 0)))]).run().await;
+    assert_eq!(ended.result.unwrap().cost.to_string(), "0.00000042", "ten tokens of the one that answered");
+    let [first, second, _] = &ended.records[0].attempts[..] else { panic!("three attempts") };
+    for attempt in [first, second] {
+        assert_eq!((attempt.input_tokens, attempt.token_source), (0, TokenSource::Reported), "nothing was sent");
+    }
+    // A byte that went out may be billed, with what the provider adds to it.
+    let sent = AttemptFailure { sent_bytes: 1, ..failure(Broken).unwrap_err() };
+    let ended = Setup::new([Err(sent), answer(Some((10, 0)))]).run().await;
+    assert_eq!(ended.records[0].attempts[0].input_tokens, 21);
+}
+
+#[tokio::test]
+async fn a_usage_beyond_all_money_is_not_believed() {
+    let absurd = AttemptFailure {
+        usage: answer(Some((0, u64::MAX))).unwrap().usage,
+        sent_bytes: 5,
+        ..failure(Broken).unwrap_err()
+    };
+    let mut setup = Setup::new([answer(Some((u64::MAX, 0))), Err(absurd), answer(Some((1, 0)))]);
+    setup.rows[0].pricing.completion = price("0.00000001");
+    let ended = setup.run().await;
+    assert_eq!(ended.result.unwrap().cost.to_string(), "0.000018732", "446 tokens: two bounds and an answer");
+    let tokens: Vec<u64> = ended.records[0].attempts.iter().map(|attempt| attempt.input_tokens).collect();
+    assert_eq!(tokens, [420, 25, 1]);
+    assert_eq!(ended.records[0].attempts[0].outcome, "broken");
+}
+
+#[tokio::test]
+async fn a_usage_that_no_store_can_count_is_not_believed_even_where_it_is_free() {
+    let ended = Setup::new([answer(Some((0, u64::MAX))), answer(Some((1, 1 << 48)))]).run().await;
+    assert_eq!(ended.result.unwrap().output_tokens, 1 << 48);
+    let outcomes: Vec<&str> = ended.records[0].attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["broken", "completed"]);
+}
+
+#[tokio::test]
+async fn a_charge_beyond_all_money_is_no_answer() {
+    // Each of them can be charged, and both together cannot.
+    let billed = || {
+        let usage = answer(Some((200_000_000_000_000, 0))).unwrap().usage;
+        Err(AttemptFailure { usage, ..failure(Broken).unwrap_err() })
+    };
+    let ended = Setup::new([billed(), billed(), answer(Some((1, 0)))]).run().await;
+    assert!(matches!(ended.result, Err(SubmitDecisionError::ChargeOutOfRange)));
+}
+
+#[tokio::test]
+async fn an_answer_to_something_else_counts_as_broken() {
+    let wrong = ProviderAnswer { answers: Json::parse(r#"{"x":{}}"#).unwrap(), usage: None, sent_bytes: 1 };
+    let ended = Setup::new([Ok(wrong), answer(Some((1, 0)))]).run().await;
+    assert_eq!(ended.records[0].attempts[0].outcome, "broken");
+    assert_eq!(ended.result.unwrap().attempts.len(), 2);
+}
+
+#[tokio::test]
+async fn a_simulated_failure_ends_at_once() {
+    let ended = Setup::new([failure(AttemptFailureKind::Simulated(SimulatedFailure::RateLimited))]).run().await;
+    assert_eq!(ended.kind(), ErrorKind::RateLimited);
+}
+
+#[tokio::test]
+async fn models_that_cannot_be_used_say_why() {
+    let ended = Setup { request: request("acme/jugde"), ..Setup::new([]) }.run().await;
+    let Err(SubmitDecisionError::UnknownModel { nearest }) = &ended.result else { panic!("it is unknown") };
+    assert_eq!(nearest, &["acme/judge"]);
+    assert!(ended.records.is_empty(), "nothing was used");
+
+    let mut setup = Setup::new([]);
+    setup.rows[0].architecture.output_modalities = vec!["text".to_owned()];
+    assert!(matches!(setup.run().await.result, Err(SubmitDecisionError::NotADecisionModel(_))));
+
+    let mut setup = Setup::new([]);
+    setup.rows[0].pricing.completion = price("-1");
+    assert!(matches!(setup.run().await.result, Err(SubmitDecisionError::VariablePrice(_))));
+
+    let ended = Setup { endpoints: Vec::new(), ..Setup::new([]) }.run().await;
+    let Err(SubmitDecisionError::NoEndpoint { funnel, .. }) = ended.result else { panic!("there is no endpoint") };
+    assert_eq!(funnel, [("model", 0), ("price", 0)]);
+}
+
+#[tokio::test]
+async fn opaque_questions_travel_as_they_are() {
+    let answers = Json::parse(r#"{"anything":[1]}"#).unwrap();
+    let mut setup = Setup::new([Ok(ProviderAnswer { answers: answers.clone(), usage: None, sent_bytes: 1 })]);
+    let questions = Questions { json: Json::parse("\"on fire?\"").unwrap(), typed: None };
+    setup.request.provider_input = Arc::new(ProviderInput::new(questions, None));
+    let ended = setup.run().await;
+    assert_eq!(ended.calls[0].provider_input.questions.json.text(), "\"on fire?\"");
+    assert_eq!(ended.result.unwrap().answers.json(), &answers);
+}
+
+#[tokio::test]
+async fn the_sandbox_answers_to_its_own_name_only() {
+    let prices = TokenPrices { prompt: price("0.00000004"), completion: price("0") };
+    let sandbox = Endpoint { prices: Some(prices), ..endpoint("sandbox/decider", "sandbox", "decider") };
+    let ended = Setup {
+        rows: Vec::new(),
+        endpoints: vec![sandbox.clone()],
+        request: request("Sandbox/Decider"),
+        ..Setup::new([answer(Some((10, 0)))])
+    };
+    assert_eq!(ended.run().await.result.unwrap().model.as_str(), "sandbox/decider", "also without a row");
+
+    let mut disguised = row("acme/judge");
+    disguised.canonical_slug = "sandbox/decider".parse().unwrap();
+    let ended = Setup { rows: vec![disguised], endpoints: vec![sandbox], ..Setup::new([]) }.run().await;
+    assert!(matches!(ended.result, Err(SubmitDecisionError::NoEndpoint { .. })));
+}
+
+#[tokio::test]
+async fn floor_asks_the_cheapest_first() {
+    let mut setup =
+        Setup { request: request("acme/judge:floor"), ..Setup::new([failure(Broken), answer(Some((10, 0)))]) };
+    let at = |prompt| Some(TokenPrices { prompt: price(prompt), completion: price("0") });
+    setup.endpoints[0].prices = at("0.3");
+    setup.endpoints[1].prices = at("0.2");
+    setup.endpoints[2].prices = at("0.1");
+    let ended = setup.run().await;
+    assert_eq!(ended.upstreams(), ["c", "b"]);
+    assert_eq!(ended.result.unwrap().cost.to_string(), "2", "at the price of the endpoint that answered");
+}

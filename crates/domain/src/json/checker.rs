@@ -1,0 +1,371 @@
+//! Checks the whole grammar of JSON in one pass that copies nothing and does not recurse.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+/// Most arrays and objects inside each other that are checked here.
+const MAX_DEPTH: u32 = 128;
+
+/// One JSON value as text, borrowed from a text that was checked. Its `Debug` does not show the content.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct JsonText<'t>(&'t str);
+
+impl<'t> JsonText<'t> {
+    /// The text, without space around it.
+    pub fn get(self) -> &'t str {
+        self.0
+    }
+}
+
+impl<'t> From<&'t RawValue> for JsonText<'t> {
+    fn from(raw: &'t RawValue) -> Self {
+        Self(raw.get())
+    }
+}
+
+impl fmt::Debug for JsonText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JsonText({} bytes)", self.0.len())
+    }
+}
+
+/// Calls `member` with each member of the object that `text` is, in order and duplicates included. `None` where `text`
+/// is no object, and where this cannot be told here: deep nesting, a name that is no text. `serde_json` then says why.
+pub fn read_object<'t>(text: &'t str, mut member: impl FnMut(Cow<'t, str>, JsonText<'t>)) -> Option<()> {
+    let mut checker = Checker { bytes: text.as_bytes(), at: 0 };
+    if checker.next_token()? != b'{' {
+        return None;
+    }
+    if checker.peek_token()? == b'}' {
+        checker.at += 1;
+        return checker.is_at_end().then_some(());
+    }
+    loop {
+        let (start, is_escaped) = checker.name()?;
+        let name = match text.get(start..checker.at)? {
+            quoted if is_escaped => Cow::Owned(serde_json::from_str(quoted).ok()?),
+            quoted => Cow::Borrowed(quoted.get(1..quoted.len() - 1)?),
+        };
+        checker.colon()?;
+        checker.skip_space();
+        let start = checker.at;
+        checker.value()?;
+        member(name, JsonText(text.get(start..checker.at)?));
+        match checker.next_token()? {
+            b',' => {}
+            b'}' => return checker.is_at_end().then_some(()),
+            _ => return None,
+        }
+    }
+}
+
+/// True if `text` is one JSON value with nothing around it. False also where this cannot be told here: deep nesting.
+pub(super) fn is_json(text: &str) -> bool {
+    let mut checker = Checker { bytes: text.as_bytes(), at: 0 };
+    text.bytes().next().is_some_and(|first| !is_space(first))
+        && checker.value().is_some()
+        && checker.at == checker.bytes.len()
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+struct Checker<'t> {
+    bytes: &'t [u8],
+    at: usize,
+}
+
+impl Checker<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while self.peek().is_some_and(is_space) {
+            self.at += 1;
+        }
+    }
+
+    fn peek_token(&mut self) -> Option<u8> {
+        self.skip_space();
+        self.peek()
+    }
+
+    fn next_token(&mut self) -> Option<u8> {
+        let token = self.peek_token()?;
+        self.at += 1;
+        Some(token)
+    }
+
+    fn is_at_end(&mut self) -> bool {
+        self.peek_token().is_none()
+    }
+
+    /// Goes over a value and returns behind it.
+    fn value(&mut self) -> Option<()> {
+        // A bit for each array or object around: 1 for an object.
+        let (mut objects, mut depth) = (0_u128, 0);
+        loop {
+            match self.peek_token()? {
+                open @ (b'{' | b'[') => {
+                    self.at += 1;
+                    let is_object = open == b'{';
+                    if self.peek_token()? == if is_object { b'}' } else { b']' } {
+                        self.at += 1;
+                    } else if depth == MAX_DEPTH {
+                        return None;
+                    } else {
+                        (objects, depth) = (objects << 1 | u128::from(is_object), depth + 1);
+                        if is_object {
+                            self.name()?;
+                            self.colon()?;
+                        }
+                        continue;
+                    }
+                }
+                b'"' => drop(self.string()?),
+                b't' => self.word(b"true")?,
+                b'f' => self.word(b"false")?,
+                b'n' => self.word(b"null")?,
+                _ => self.number()?,
+            }
+            // A value has ended, and maybe those around it do, too.
+            loop {
+                if depth == 0 {
+                    return Some(());
+                }
+                match (self.next_token()?, objects & 1 == 1) {
+                    (b',', false) => break,
+                    (b',', true) => {
+                        self.name()?;
+                        self.colon()?;
+                        break;
+                    }
+                    (b'}', true) | (b']', false) => (objects, depth) = (objects >> 1, depth - 1),
+                    _ => return None,
+                }
+            }
+        }
+    }
+
+    /// Where a member's name begins, with its quote, and whether it has escapes.
+    fn name(&mut self) -> Option<(usize, bool)> {
+        if self.peek_token()? != b'"' {
+            return None;
+        }
+        Some((self.at, self.string()?))
+    }
+
+    fn colon(&mut self) -> Option<()> {
+        (self.next_token()? == b':').then_some(())
+    }
+
+    /// Goes over a string and returns whether it has escapes.
+    fn string(&mut self) -> Option<bool> {
+        let mut is_escaped = false;
+        self.at += 1;
+        loop {
+            self.at = special(self.bytes, self.at);
+            match self.peek()? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(is_escaped);
+                }
+                b'\\' => {
+                    is_escaped = true;
+                    self.escape()?;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<()> {
+        match self.bytes.get(self.at + 1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
+            b'u' => {
+                let digits = self.bytes.get(self.at + 2..self.at + 6)?;
+                if !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return None;
+                }
+                self.at += 6;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn word(&mut self, word: &[u8]) -> Option<()> {
+        let found = self.bytes.get(self.at..)?.starts_with(word);
+        self.at += word.len();
+        found.then_some(())
+    }
+
+    fn number(&mut self) -> Option<()> {
+        if self.peek()? == b'-' {
+            self.at += 1;
+        }
+        if self.peek()? == b'0' {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    /// At least one digit.
+    fn digits(&mut self) -> Option<()> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        (self.at > start).then_some(())
+    }
+}
+
+/// Where the next quote, backslash or control character is, from `at` on; the end of the text where there is none. Most
+/// of a body is strings, so they are gone through eight bytes at a time.
+fn special(bytes: &[u8], mut at: usize) -> usize {
+    const LOWEST: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
+    const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+    const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+    const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
+    // The highest bit of the lowest byte that is below the limit; bits above it mean nothing.
+    let below = |word: u64, limit: u64| word.wrapping_sub(limit) & !word & HIGHEST;
+    let mut rest = bytes.get(at..).unwrap_or_default();
+    while let Some((word, behind)) = rest.split_first_chunk() {
+        let word = u64::from_le_bytes(*word);
+        let found = below(word ^ QUOTES, LOWEST) | below(word ^ BACKSLASHES, LOWEST) | below(word, SPACES);
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        (rest, at) = (behind, at + 8);
+    }
+    at + rest.iter().position(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')).unwrap_or(rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+    use serde_json::{Map, Value};
+    use std::collections::BTreeMap;
+
+    fn members(text: &str) -> Option<Vec<(String, String)>> {
+        let mut members = Vec::new();
+        read_object(text, |name, value| members.push((name.into_owned(), value.get().to_owned())))?;
+        Some(members)
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-z\"\\\\\u{0}-\u{20}é😀]{0,20}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 30, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::vec((".{0,5}", inner), 0..5)
+                    .prop_map(|members| Value::from(members.into_iter().collect::<Map<String, Value>>())),
+            ]
+        })
+    }
+
+    #[test]
+    fn read_object_returns_members_as_they_stand() {
+        let text = " { \"a\" : [1, {\"b\":null}] ,\"\\u0061\":\"x\\n\",\"\":{ } }\n";
+        let expected = [("a", "[1, {\"b\":null}]"), ("a", "\"x\\n\""), ("", "{ }")];
+        assert_eq!(members(text).unwrap(), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(members("{}"), Some(Vec::new()));
+    }
+
+    #[test]
+    fn read_object_rejects_what_is_no_object() {
+        for text in
+            ["", "[]", "1", "{", "{}x", "{} {}", "{\"a\"}", "{\"a\":1,}", "{a:1}", "\u{feff}{}", "{\"\\ud800\":1}"]
+        {
+            assert_eq!(members(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_the_form_of_json() {
+        for number in ["0", "-0", "10", "1.5", "-1.50e+7", "0e0", "1E-2"] {
+            assert!(is_json(number), "{number}");
+        }
+        for other in ["", "-", "01", "1.", ".5", "+1", "1e", "1e+", "0x1", "NaN", "1 ", " 1", "--1"] {
+            assert!(!is_json(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_checked_as_deep_as_bodies_may_be() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(is_json(&nested(128)));
+        assert!(!is_json(&nested(200)));
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_json(value in value()) {
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+                prop_assert!(is_json(&text), "{}", text);
+            }
+        }
+
+        #[test]
+        fn checker_agrees_with_the_parser(
+            value in value(),
+            cut in any::<prop::sample::Index>(),
+            insert in r#"["\\{}\[\],:0-9eE.+\-tfnul \u{1}]{0,3}"#,
+            removed in 0_usize..3,
+        ) {
+            let mut chars: Vec<char> = value.to_string().chars().collect();
+            let at = cut.index(chars.len());
+            let end = (at + removed).min(chars.len());
+            chars.splice(at..end, insert.chars());
+            let text: String = chars.into_iter().collect();
+            let parsed = serde_json::from_str::<IgnoredAny>(&text).is_ok() && !text.starts_with(is_space_char) && !text.ends_with(is_space_char);
+            prop_assert_eq!(is_json(&text), parsed, "{}", text);
+            // As texts: a number may be too large, and a text in a value may have half a surrogate.
+            let expected = serde_json::from_str::<BTreeMap<String, &RawValue>>(&text).ok();
+            if let Some(members) = members(&text) {
+                let expected = expected.expect("an object");
+                // The last of several members with one name.
+                let members: BTreeMap<String, String> = members.into_iter().collect();
+                let expected = expected.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect();
+                prop_assert_eq!(members, expected);
+            } else {
+                prop_assert!(expected.is_none(), "{}", text);
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,60}") {
+            let _ = (is_json(&text), members(&text));
+        }
+    }
+
+    fn is_space_char(c: char) -> bool {
+        matches!(c, ' ' | '\t' | '\n' | '\r')
+    }
+}

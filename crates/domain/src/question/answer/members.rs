@@ -1,0 +1,183 @@
+//! The members of an answer, read one by one.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::AnswerRules;
+use crate::json::{JsonKind, JsonPart, Member, first_repeated};
+use crate::question::{ChoiceOption, expectation};
+
+/// Arithmetic on floats is not exact; this much is forgiven beyond rounding.
+const EPSILON: f64 = 1e-6;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as filters pass it")]
+pub(super) fn is_probability(number: &f64) -> bool {
+    (0.0..=1.0).contains(number)
+}
+
+/// What a distribution is over.
+#[derive(Clone, Copy)]
+pub(super) enum Outcomes<'q> {
+    /// By their names.
+    Options(&'q [ChoiceOption]),
+    /// So many, by their numbers from 0 up.
+    Levels(usize),
+}
+
+impl<'q> Outcomes<'q> {
+    fn count(self) -> usize {
+        match self {
+            Self::Options(options) => options.len(),
+            Self::Levels(count) => count,
+        }
+    }
+
+    /// Whether the outcome at that place, which there is, has that name.
+    fn is_named(self, place: usize, name: &str) -> bool {
+        match self {
+            Self::Options(options) => options[place].name == name,
+            Self::Levels(_) => level(name) == Some(place),
+        }
+    }
+
+    /// The places of all, by name; levels are their own places.
+    fn index(self) -> HashMap<&'q str, usize> {
+        match self {
+            Self::Options(options) => {
+                options.iter().enumerate().map(|(place, option)| (option.name.as_str(), place)).collect()
+            }
+            Self::Levels(_) => HashMap::new(),
+        }
+    }
+
+    /// The place of the outcome of that name.
+    fn place(self, index: &HashMap<&'q str, usize>, name: &str) -> Option<usize> {
+        match self {
+            Self::Options(_) => index.get(name).copied(),
+            Self::Levels(count) => level(name).filter(|level| *level < count),
+        }
+    }
+}
+
+/// The number that a name is, as levels are written: digits without needless zeros.
+fn level(name: &str) -> Option<usize> {
+    let is_written_so = name == "0" || (!name.starts_with(['0', '+']));
+    is_written_so.then(|| name.parse().ok()).flatten()
+}
+
+/// The members of one answer, each once.
+pub(super) struct Members<'a>(Vec<Member<'a>>);
+
+impl<'a> Members<'a> {
+    pub(super) fn of(answer: JsonPart<'a>) -> Result<Self, &'static str> {
+        let members = answer.members().ok_or("an answer is no object")?;
+        if first_repeated(&members).is_some() {
+            return Err("an answer has a member twice");
+        }
+        Ok(Self(members))
+    }
+
+    pub(super) fn all(&self) -> &[Member<'a>] {
+        &self.0
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<JsonPart<'a>> {
+        self.0.iter().find(|member| member.name == name).map(|member| member.value)
+    }
+
+    pub(super) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name).and_then(JsonPart::as_str)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.get(name).and_then(number)
+    }
+
+    /// Absent and null are the same.
+    fn present(&self, name: &str) -> Option<JsonPart<'a>> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn confidence(&self) -> Result<Option<f64>, &'static str> {
+        self.present("confidence")
+            .map(|value| number(value).filter(is_probability).ok_or("an answer's confidence is no number from 0 to 1"))
+            .transpose()
+    }
+
+    /// A probability for each outcome, in their order.
+    pub(super) fn distribution(
+        &self,
+        outcomes: Outcomes<'_>,
+        rules: AnswerRules,
+    ) -> Result<Option<Vec<f64>>, &'static str> {
+        let Some(given) = self.present("probabilities") else { return Ok(None) };
+        let members = given.members().ok_or("an answer's probabilities are no object")?;
+        if members.len() != outcomes.count() {
+            return Err("an answer's distribution is not over what was asked");
+        }
+        let mut index = None;
+        let mut probabilities = vec![f64::NAN; members.len()];
+        for (place, Member { name, value }) in members.iter().enumerate() {
+            // Most come in the order that was asked.
+            let place = if outcomes.is_named(place, name) {
+                place
+            } else {
+                let found = outcomes.place(index.get_or_insert_with(|| outcomes.index()), name);
+                found.ok_or("an answer's distribution is not over what was asked")?
+            };
+            probabilities[place] =
+                number(*value).filter(is_probability).ok_or("an answer's distribution holds what is no probability")?;
+        }
+        if probabilities.iter().any(|probability| probability.is_nan()) {
+            return Err("an answer's distribution names an outcome twice");
+        }
+        let sum: f64 = probabilities.iter().sum();
+        if (sum - 1.0).abs() > as_number(members.len()) * rules.half_step() + EPSILON {
+            return Err("an answer's distribution does not sum to 1");
+        }
+        Ok(Some(probabilities))
+    }
+
+    pub(super) fn score(
+        &self,
+        levels: usize,
+        probabilities: Option<&[f64]>,
+        rules: AnswerRules,
+    ) -> Result<f64, &'static str> {
+        let top = as_number(levels.saturating_sub(1));
+        let score = self.number("score").filter(|score| (0.0..=top).contains(score));
+        let score = score.ok_or("a score answer is off the scale")?;
+        if let Some(probabilities) = probabilities {
+            // Each level's rounding weighs as much as the level, and the score is rounded itself.
+            let slack = rules.half_step() * (1.0 + top * (top + 1.0) / 2.0) + EPSILON;
+            if (score - expectation(probabilities)).abs() > slack {
+                return Err("a score answer is not the expectation of its distribution");
+            }
+        }
+        let legend = self.present("legend").map(JsonPart::kind);
+        if !matches!(legend, None | Some(JsonKind::Object)) {
+            return Err("an answer's legend is no object");
+        }
+        Ok(score)
+    }
+
+    pub(super) fn rectangle(&self) -> Result<(), &'static str> {
+        let rectangle = self.get("box").ok_or("a box answer has no box")?;
+        let sides = Members::of(rectangle).map_err(|_| "a box answer has no box")?;
+        let inside =
+            |name: &str| sides.number(name).filter(is_probability).ok_or("a box answer lies outside the image");
+        let (top, bottom) = (inside("top")?, inside("bottom")?);
+        let (left, right) = (inside("left")?, inside("right")?);
+        if top <= bottom && left <= right { Ok(()) } else { Err("a box answer is turned inside out") }
+    }
+}
+
+/// A finite number; JSON knows no other, but `1e999` becomes infinite when read.
+fn number(value: JsonPart<'_>) -> Option<f64> {
+    value.as_f64().filter(|number| number.is_finite())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "at most 255 outcomes")]
+pub(super) fn as_number(count: usize) -> f64 {
+    count as f64
+}

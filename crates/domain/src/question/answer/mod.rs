@@ -1,0 +1,258 @@
+//! What a provider returns is checked before it is believed.
+
+mod members;
+
+use std::collections::HashMap;
+
+use self::members::{Members, Outcomes, is_probability};
+use super::{ConfidenceSource, Question, QuestionKind, Questions, argmax, choice_confidence, score_confidence};
+use crate::error::ErrorKind;
+use crate::json::{Json, JsonPart};
+
+/// Answers that have been checked against what was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    json: Json,
+    typed: Option<Vec<Answer>>,
+}
+
+/// One checked answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The question's name.
+    pub name: String,
+    /// The answer in canonical form: a JSON object.
+    pub json: Json,
+    /// What it says.
+    pub value: AnswerValue,
+}
+
+/// What an answer says. Options and levels are told by their places in the question.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnswerValue {
+    /// To a yes-or-no question.
+    Noul {
+        /// The probability of yes, 0 to 1.
+        probability: f64,
+    },
+    /// To a choice.
+    Choice {
+        /// The place of the option.
+        chosen: usize,
+        /// A probability an option, where the provider gave them.
+        probabilities: Option<Vec<f64>>,
+        /// 0 to 1.
+        confidence: Option<f64>,
+    },
+    /// To a score.
+    Score {
+        /// From 0 to the number of levels less one.
+        score: f64,
+        /// A probability a level, where the provider gave them.
+        probabilities: Option<Vec<f64>>,
+        /// 0 to 1.
+        confidence: Option<f64>,
+    },
+    /// To a box.
+    Box,
+    /// The model will not answer this question.
+    Refusal,
+    /// Nobody could answer this question, and the caller takes the rest without it.
+    Unanswered(ErrorKind),
+}
+
+/// How answers of an endpoint are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerRules {
+    /// Decimals that numbers are rounded to.
+    pub decimals: u32,
+    /// Which number `confidence` is.
+    pub confidence: ConfidenceSource,
+}
+
+impl AnswerRules {
+    /// Half of the last decimal: how far one number may be off.
+    fn half_step(self) -> f64 {
+        0.5 * 10_f64.powi(-i32::try_from(self.decimals.min(15)).unwrap_or(15))
+    }
+}
+
+impl Answers {
+    /// Checks answers in canonical form against what was asked.
+    ///
+    /// Answers are an object. To typed questions it has exactly the names that were asked, each once, each an object
+    /// of the question's type or a refusal. Numbers are finite and in range; a distribution that is given is complete
+    /// and sums to 1 as far as `n` rounded numbers can; `choice` is its likeliest option (a tie is fine) and `score`
+    /// its expectation. They are kept as they came, in the order of the questions.
+    ///
+    /// # Errors
+    /// A sentence of our own, without a word of the provider's.
+    pub fn check(questions: &Questions, answers: &Json, rules: AnswerRules) -> Result<Self, &'static str> {
+        let members = answers.as_part().members().ok_or("the answers are no object")?;
+        let Some(asked) = &questions.typed else { return Ok(Self { json: answers.clone(), typed: None }) };
+        if members.len() != asked.len() {
+            return Err(NOT_ASKED);
+        }
+        let in_order = asked.iter().zip(&members).all(|(question, member)| member.name == question.name);
+        let mut places: HashMap<&str, JsonPart<'_>> = HashMap::new();
+        if !in_order {
+            places = members.iter().map(|member| (&*member.name, member.value)).collect();
+        }
+        let mut as_it_came = in_order;
+        let mut typed = Vec::with_capacity(asked.len());
+        for (place, question) in asked.iter().enumerate() {
+            let answer =
+                if in_order { members[place].value } else { places.remove(question.name.as_str()).ok_or(NOT_ASKED)? };
+            let (json, value, changed) = check_answer(question, answer, rules)?;
+            as_it_came &= !changed;
+            typed.push(Answer { name: question.name.clone(), json, value });
+        }
+        let json = if as_it_came { answers.clone() } else { Self::written(&typed) };
+        Ok(Self { json, typed: Some(typed) })
+    }
+
+    /// Puts the answers to parts of a request together, in the order of the questions. A question that no part has is
+    /// told as unanswered, by the failure `missing`.
+    pub fn merge(questions: &[Question], parts: Vec<Self>, missing: ErrorKind) -> Self {
+        let answers = parts.into_iter().filter_map(|part| part.typed).flatten();
+        let mut by_name: HashMap<String, Answer> = answers.map(|answer| (answer.name.clone(), answer)).collect();
+        let typed: Vec<Answer> = questions
+            .iter()
+            .map(|question| {
+                let found = by_name.remove(&question.name);
+                found.unwrap_or_else(|| Answer::unanswered(&question.name, missing))
+            })
+            .collect();
+        Self { json: Self::written(&typed), typed: Some(typed) }
+    }
+
+    /// No answer to any of these questions, by that failure.
+    pub(crate) fn unanswered(questions: &[Question], kind: ErrorKind) -> Self {
+        let typed: Vec<Answer> = questions.iter().map(|question| Answer::unanswered(&question.name, kind)).collect();
+        Self { json: Self::written(&typed), typed: Some(typed) }
+    }
+
+    /// From answers that were checked before.
+    pub(crate) fn of_typed(typed: Vec<Answer>) -> Self {
+        Self { json: Self::written(&typed), typed: Some(typed) }
+    }
+
+    /// Answers to opaque questions.
+    pub(crate) fn of_opaque(json: Json) -> Self {
+        Self { json, typed: None }
+    }
+
+    /// The canonical form: an object of an answer a question.
+    pub fn json(&self) -> &Json {
+        &self.json
+    }
+
+    /// The answers in the order of the questions; `None` where the questions are opaque.
+    pub fn typed(&self) -> Option<&[Answer]> {
+        self.typed.as_deref()
+    }
+
+    fn written(answers: &[Answer]) -> Json {
+        Json::object(answers.iter().map(|answer| (answer.name.as_str(), answer.json.text())))
+    }
+}
+
+impl Answer {
+    fn unanswered(name: &str, kind: ErrorKind) -> Self {
+        let json = Json::object([("type", "\"error\""), ("error", Json::string(kind.as_str()).text())]);
+        Self { name: name.to_owned(), json, value: AnswerValue::Unanswered(kind) }
+    }
+}
+
+const NOT_ASKED: &str = "the answers are not to the questions that were asked";
+
+/// The answer in canonical form, what it says, and whether it had to be written anew.
+fn check_answer(
+    question: &Question,
+    answer: JsonPart<'_>,
+    rules: AnswerRules,
+) -> Result<(Json, AnswerValue, bool), &'static str> {
+    let read = Members::of(answer)?;
+    let answered = read.string("type").ok_or("an answer is of no type")?;
+    if answered == "refusal" {
+        return Ok((answer.to_json(), AnswerValue::Refusal, false));
+    }
+    if answered != question.kind.as_str() {
+        return Err("an answer is of another type than its question");
+    }
+    let native = read.confidence()?;
+    let value = match &question.kind {
+        QuestionKind::Noul { .. } => AnswerValue::Noul {
+            probability: read.number("noul").filter(is_probability).ok_or("a noul answer is no probability")?,
+        },
+        QuestionKind::Choice { options } => {
+            let chosen = read.string("choice").ok_or("a choice answer names no option")?;
+            let chosen = options.iter().position(|option| option.name == chosen);
+            let chosen = chosen.ok_or("a choice answer is none of the options")?;
+            let probabilities = read.distribution(Outcomes::Options(options), rules)?;
+            if let Some(probabilities) = &probabilities
+                && argmax(probabilities).is_none_or(|most| probabilities[most] > probabilities[chosen])
+            {
+                return Err("a choice answer is not the likeliest option");
+            }
+            AnswerValue::Choice { chosen, probabilities, confidence: native }
+        }
+        QuestionKind::Score { levels } => {
+            let probabilities = read.distribution(Outcomes::Levels(levels.len()), rules)?;
+            let score = read.score(levels.len(), probabilities.as_deref(), rules)?;
+            AnswerValue::Score { score, probabilities, confidence: native }
+        }
+        QuestionKind::Box => {
+            read.rectangle()?;
+            AnswerValue::Box
+        }
+    };
+    if rules.confidence != ConfidenceSource::Computed || question.kind == QuestionKind::Box {
+        return Ok((answer.to_json(), value, false));
+    }
+    let value = with_computed_confidence(value);
+    let written = with_confidence(answer, &read, &value);
+    let changed = written.text() != answer.text();
+    Ok((written, value, changed))
+}
+
+fn with_computed_confidence(value: AnswerValue) -> AnswerValue {
+    match value {
+        AnswerValue::Choice { chosen, probabilities, .. } => {
+            let confidence = probabilities.as_deref().map(choice_confidence);
+            AnswerValue::Choice { chosen, probabilities, confidence }
+        }
+        AnswerValue::Score { score, probabilities, .. } => {
+            let confidence = probabilities.as_deref().map(score_confidence);
+            AnswerValue::Score { score, probabilities, confidence }
+        }
+        other => other,
+    }
+}
+
+/// The answer with our confidence, and the provider's own as `native_confidence`. A `noul` has no confidence.
+fn with_confidence(answer: JsonPart<'_>, read: &Members<'_>, value: &AnswerValue) -> Json {
+    let computed = match value {
+        AnswerValue::Choice { confidence, .. } | AnswerValue::Score { confidence, .. } => confidence.map(rounded),
+        _ => None,
+    };
+    let native = read.get("confidence").filter(|native| !native.is_null()).map(JsonPart::text);
+    if computed.is_none() && native.is_none() {
+        return answer.to_json();
+    }
+    let kept = read.all().iter().filter(|member| !matches!(&*member.name, "confidence" | "native_confidence"));
+    let mut members: Vec<(&str, &str)> = kept.map(|member| (&*member.name, member.value.text())).collect();
+    members.extend(computed.as_deref().map(|computed| ("confidence", computed)));
+    members.extend(native.map(|native| ("native_confidence", native)));
+    Json::object(members)
+}
+
+/// To four decimals, which is finer than what distributions come in.
+fn rounded(number: f64) -> String {
+    let text = format!("{number:.4}");
+    let text = text.trim_end_matches('0');
+    text.strip_suffix('.').unwrap_or(text).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Cases of [`crate::budget::BudgetStore`].
+
+mod drawing;
+mod ending;
+mod folding;
+mod limits;
+mod racing;
+mod recalling;
+mod reporting;
+mod setup;
+
+use self::setup::adds_up;
+use self::{
+    drawing::{
+        draw_counts_credit_from_its_base, draw_counts_each_period_on_its_own,
+        draw_fills_counters_ahead_within_its_share, draw_grants_all_counters_or_none,
+        draw_grants_no_more_than_each_limit_leaves, draw_is_corrupt_for_unknown_payer,
+        draw_is_corrupt_when_a_sum_leaves_the_range, draw_rejects_processes_that_are_not_live,
+        draw_rejects_unexpected_numbers, draw_returns_first_reply_when_repeated, draw_serves_asks_in_order,
+        return_makes_room_once,
+    },
+    ending::{
+        end_counts_allowances_as_spent_when_adjusted, end_returns_allowances, fold_takes_adjustments_after_end,
+        lost_process_gives_up_its_adjustments_when_its_journal_was_folded,
+    },
+    folding::{
+        fold_adds_messages_and_bytes_once, fold_adds_nothing_for_known_ids, fold_charges_and_takes_allowances,
+        fold_counts_periods_of_the_charge, fold_is_corrupt_when_a_sum_leaves_the_range, fold_is_idempotent,
+        fold_raises_credit_base_for_late_charges, fold_replaces_abandoned_records, fold_takes_many_entries,
+    },
+    limits::{limits_follow_changes, limits_list_every_account},
+    racing::{concurrent_draws_never_exceed_a_limit, concurrent_repetitions_take_effect_once},
+    recalling::{
+        answer_counts_for_three_seconds, draw_exact_while_recalled, draw_recalls_allowances_of_others,
+        live_processes_are_listed_with_their_silence, own_allowances_are_not_recalled, recall_ends_after_five_seconds,
+        refusal_is_uncertain_until_every_holder_has_answered,
+    },
+    reporting::{
+        audit_counts_what_it_compares, audit_names_records_whose_cost_is_not_that_of_their_tokens,
+        concurrent_prunes_remove_each_record_once, prune_keeps_totals, prune_keeps_what_still_counts,
+        prune_removes_adjustments_of_periods_that_are_over, statuses_show_spent_and_allotted_amounts,
+    },
+};
+use super::Stores;
+
+suite! {
+    /// Every case of the port's contract. After each, everything adds up.
+    budget_store_cases as budget_store_contract over Stores then adds_up {
+        // drawing
+        draw_grants_no_more_than_each_limit_leaves,
+        draw_counts_credit_from_its_base,
+        draw_counts_each_period_on_its_own,
+        draw_grants_all_counters_or_none,
+        draw_serves_asks_in_order,
+        draw_fills_counters_ahead_within_its_share,
+        draw_returns_first_reply_when_repeated,
+        draw_rejects_unexpected_numbers,
+        draw_rejects_processes_that_are_not_live,
+        draw_is_corrupt_for_unknown_payer,
+        draw_is_corrupt_when_a_sum_leaves_the_range,
+        return_makes_room_once,
+        // folding
+        fold_charges_and_takes_allowances,
+        fold_counts_periods_of_the_charge,
+        fold_is_idempotent,
+        fold_adds_nothing_for_known_ids,
+        fold_replaces_abandoned_records,
+        fold_raises_credit_base_for_late_charges,
+        fold_adds_messages_and_bytes_once,
+        fold_takes_many_entries,
+        fold_is_corrupt_when_a_sum_leaves_the_range,
+        // ending
+        end_returns_allowances,
+        end_counts_allowances_as_spent_when_adjusted,
+        fold_takes_adjustments_after_end,
+        lost_process_gives_up_its_adjustments_when_its_journal_was_folded,
+        // recalling
+        refusal_is_uncertain_until_every_holder_has_answered,
+        answer_counts_for_three_seconds,
+        live_processes_are_listed_with_their_silence,
+        draw_recalls_allowances_of_others,
+        own_allowances_are_not_recalled,
+        draw_exact_while_recalled,
+        recall_ends_after_five_seconds,
+        // limits
+        limits_list_every_account,
+        limits_follow_changes,
+        // racing
+        concurrent_draws_never_exceed_a_limit,
+        concurrent_repetitions_take_effect_once,
+    }
+}
+
+suite! {
+    /// Every case of [`crate::budget::LedgerReports`].
+    ledger_reports_cases as ledger_reports_contract over Stores then adds_up {
+        statuses_show_spent_and_allotted_amounts,
+        audit_counts_what_it_compares,
+        prune_keeps_totals,
+        prune_keeps_what_still_counts,
+        prune_removes_adjustments_of_periods_that_are_over,
+        concurrent_prunes_remove_each_record_once,
+    }
+}
+
+suite! {
+    /// Cases of [`crate::budget::LedgerReports`] that leave behind what does not add up.
+    ledger_reports_audit_cases as ledger_reports_audit_contract over Stores {
+        audit_names_records_whose_cost_is_not_that_of_their_tokens,
+    }
+}

@@ -1,0 +1,126 @@
+//! Processes whose journals are gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::world::{LedgerMachine, Process, World, process_id, usd};
+use crate::budget::{ForgetError, ForgetProcesses, ForgetSettings, OrphanedJournals, ProcessState};
+use crate::ids::ProcessId;
+use crate::testing::MemoryJournals;
+use crate::usage::UnknownUsage;
+
+/// The journals of another machine: none of these processes'.
+fn elsewhere() -> Arc<dyn OrphanedJournals> {
+    Arc::new(MemoryJournals::default())
+}
+
+const LOST_AFTER: Duration = Duration::from_hours(1);
+const STEP: Duration = Duration::from_secs(10);
+
+/// Watches from a machine with these journals.
+fn watcher(machine: &LedgerMachine, journals: Arc<dyn OrphanedJournals>, unknown: UnknownUsage) -> ForgetProcesses {
+    let settings = ForgetSettings { lost_after: LOST_AFTER, unknown };
+    ForgetProcesses::new(Arc::clone(&machine.stores.budget), journals, Arc::new(machine.stores.clock.clone()), settings)
+}
+
+/// Lets time pass for a living process and the watcher. Returns the lost ones.
+async fn pass(world: &World<'_>, alive: &Process, watcher: &ForgetProcesses, time: Duration) -> Vec<ProcessId> {
+    let (mut passed, mut lost) = (Duration::ZERO, Vec::new());
+    while passed < time {
+        world.advance(STEP);
+        passed += STEP;
+        alive.ledger.tick().await.unwrap();
+        lost.extend(watcher.execute().await.unwrap());
+    }
+    lost
+}
+
+pub(super) async fn silent_process_without_journal_is_lost_and_its_allowances_count_as_spent(machine: &LedgerMachine) {
+    let world = World::limited(machine, 1_000).await;
+    let (dead, alive) = (world.process(1), world.process(2));
+    dead.hold(1, 300).await.unwrap().unwrap();
+    dead.charge(1, 100).await.unwrap();
+    dead.ledger.flush().await.unwrap();
+    drop(dead);
+    let watcher = watcher(machine, elsewhere(), UnknownUsage::Bound);
+    assert_eq!(pass(&world, &alive, &watcher, LOST_AFTER.saturating_sub(STEP)).await, []);
+    assert!(alive.hold(2, 900).await.unwrap().unwrap_err().is_uncertain);
+    assert_eq!(pass(&world, &alive, &watcher, STEP).await, [process_id(1)]);
+    assert_eq!(world.counted().await, (300, 0));
+    world.audit().await;
+    let refused = alive.hold(3, 701).await.unwrap().unwrap_err();
+    assert_eq!((refused.spent, refused.is_uncertain), (usd(300), false));
+    alive.hold(4, 700).await.unwrap().unwrap();
+    assert_eq!(pass(&world, &alive, &watcher, LOST_AFTER).await, [], "once, and never the living one");
+}
+
+/// The journal of a lost process turns up, with a charge of 100 of 300.
+async fn turns_up(machine: &LedgerMachine, unknown: UnknownUsage, counted_as_spent: i64) {
+    let world = World::limited(machine, 1_000).await;
+    let (dead, alive) = (world.process(1), world.process(2));
+    dead.hold(1, 300).await.unwrap().unwrap();
+    dead.charge(1, 100).await.unwrap();
+    drop(dead);
+    let watcher = watcher(machine, elsewhere(), unknown);
+    assert_eq!(pass(&world, &alive, &watcher, LOST_AFTER + STEP).await, [process_id(1)]);
+    assert_eq!(world.counted().await, (counted_as_spent, 0));
+    assert_eq!(world.recover(unknown).await.folded, 1);
+    assert_eq!(world.counted().await, (100, 0));
+}
+
+pub(super) async fn journal_of_a_lost_process_that_turns_up_is_folded_and_the_rest_returns(machine: &LedgerMachine) {
+    turns_up(machine, UnknownUsage::Bound, 300).await;
+}
+
+pub(super) async fn allowances_of_a_lost_process_return_where_unknown_usage_is_free(machine: &LedgerMachine) {
+    turns_up(machine, UnknownUsage::Free, 0).await;
+}
+
+pub(super) async fn journal_of_a_lost_process_without_unfolded_charges_returns_everything(machine: &LedgerMachine) {
+    let world = World::limited(machine, 1_000).await;
+    let dead = world.process(1);
+    dead.hold(1, 300).await.unwrap().unwrap();
+    dead.charge(1, 100).await.unwrap();
+    dead.ledger.flush().await.unwrap();
+    drop(dead);
+    world.advance(LOST_AFTER);
+    let elsewhere = watcher(machine, elsewhere(), UnknownUsage::Bound);
+    elsewhere.forget(process_id(1)).await.unwrap();
+    assert_eq!(world.counted().await, (300, 0));
+    world.recover(UnknownUsage::Bound).await;
+    assert_eq!(world.counted().await, (100, 0));
+    world.audit().await;
+}
+
+pub(super) async fn process_is_not_lost_because_the_store_was_away(machine: &LedgerMachine) {
+    let world = World::limited(machine, 1_000).await;
+    let (other, alive) = (world.process(1), world.process(2));
+    other.hold(1, 300).await.unwrap().unwrap();
+    let watcher = watcher(machine, elsewhere(), UnknownUsage::Bound);
+    pass(&world, &alive, &watcher, STEP).await;
+    // The store is away for all of them.
+    world.advance(2 * LOST_AFTER);
+    assert_eq!(pass(&world, &alive, &watcher, Duration::from_secs(50)).await, []);
+    other.ledger.tick().await.unwrap();
+    assert_eq!(pass(&world, &alive, &watcher, Duration::from_mins(2)).await, []);
+}
+
+pub(super) async fn command_forgets_only_processes_that_are_silent_and_have_no_journal(machine: &LedgerMachine) {
+    let world = World::limited(machine, 1_000).await;
+    let process = world.process(1);
+    process.hold(1, 300).await.unwrap().unwrap();
+    let elsewhere = watcher(machine, elsewhere(), UnknownUsage::Bound);
+    let here = watcher(machine, machine.journals.orphans(Duration::from_hours(1)), UnknownUsage::Bound);
+    assert!(matches!(elsewhere.forget(process_id(9)).await, Err(ForgetError::Unknown(_))));
+    world.advance(Duration::from_secs(59));
+    assert!(matches!(elsewhere.forget(process_id(1)).await, Err(ForgetError::Lives { .. })));
+    world.advance(Duration::from_secs(1));
+    assert!(matches!(here.forget(process_id(1)).await, Err(ForgetError::HasJournal(_))));
+    let listed = elsewhere.list().await.unwrap();
+    assert_eq!(listed.iter().map(|(found, here)| (found.process, *here)).collect::<Vec<_>>(), [(process_id(1), false)]);
+    elsewhere.forget(process_id(1)).await.unwrap();
+    assert_eq!(world.counted().await, (300, 0));
+    let again = elsewhere.forget(process_id(1)).await;
+    assert!(matches!(again, Err(ForgetError::NotLive(_, ProcessState::Lost))), "{again:?}");
+    assert_eq!(elsewhere.list().await.unwrap(), []);
+}

@@ -1,0 +1,329 @@
+//! A store, processes that fold into it, and what is sent to them.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::super::{JournalMachine, Stores};
+use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
+use crate::audit::{Actor, AuditDraft};
+use crate::budget::allowances::{AllowanceSettings, CounterId, CounterPeriod};
+use crate::budget::{
+    Account, BudgetStore, Hold, HoldRequest, JournaledLedger, Ledger, LedgerSettings, LimitExceeded, LimitStatus,
+    Payer, RecoverJournals, RecoveryReport, SpendLimit, UsageCharge, WorkspaceBudgets,
+};
+use crate::error::StoreError;
+use crate::ids::{DecisionId, ProcessId, RequestId, WorkspaceId};
+use crate::json::Json;
+use crate::money::{Price, Usd};
+use crate::pricing::TokenPrices;
+use crate::rate::RateLimits;
+use crate::system::Clock;
+use crate::testing::{FaultyBudgetStore, FixedClock, JournalBounds, MemoryJournals, MemoryStore};
+use crate::usage::{AttemptRecord, TokenSource, UnknownUsage, UsageOutcome, UsageRecord, UsageShare};
+use crate::workspace::{Workspace, WorkspaceName};
+
+/// Copies a store.
+#[async_trait]
+pub trait StoreBackup: Send + Sync {
+    /// The store as it is now, as a store of its own.
+    async fn copy(&self) -> Stores;
+}
+
+/// A fresh, empty store, and a machine whose processes fold into it.
+pub struct LedgerMachine {
+    /// The store. Its clock is that of the processes, too.
+    pub stores: Stores,
+    /// The machine.
+    pub journals: Arc<dyn JournalMachine>,
+    /// Backups of the store.
+    pub backup: Arc<dyn StoreBackup>,
+    /// Whatever must live as long, such as a temporary folder.
+    pub keep: Box<dyn Any + Send + Sync>,
+}
+
+struct MemoryBackup(MemoryStore, FixedClock);
+
+#[async_trait]
+impl StoreBackup for MemoryBackup {
+    async fn copy(&self) -> Stores {
+        Stores::over(&self.0.copy(), self.1.clone())
+    }
+}
+
+impl LedgerMachine {
+    /// The fakes.
+    pub fn memory() -> Self {
+        let clock = FixedClock::at(chrono::DateTime::from_timestamp(1_784_116_800, 0).unwrap_or_default());
+        let store = MemoryStore::new().with_clock(clock.clone());
+        Self {
+            stores: Stores::over(&store, clock.clone()),
+            journals: Arc::new(MemoryJournals::default()),
+            backup: Arc::new(MemoryBackup(store, clock)),
+            keep: Box::new(()),
+        }
+    }
+}
+
+/// One key in one workspace of a store, and the processes that it asks.
+pub(super) struct World<'a> {
+    pub(super) machine: &'a LedgerMachine,
+    /// Those of the machine, or of a copy.
+    stores: &'a Stores,
+}
+
+/// A process. It dies when this is dropped.
+pub(super) struct Process {
+    pub(super) ledger: JournaledLedger,
+    pub(super) store: Arc<FaultyBudgetStore>,
+}
+
+pub(super) fn usd(pico: i64) -> Usd {
+    Usd::from_pico(pico)
+}
+
+pub(super) fn id(number: u128) -> DecisionId {
+    DecisionId::from_uuid(Uuid::from_u128(number))
+}
+
+pub(super) fn process_id(number: u128) -> ProcessId {
+    ProcessId::from_uuid(Uuid::from_u128(number))
+}
+
+fn audit() -> AuditDraft {
+    AuditDraft::done(&Actor::system(), "test", "test", Json::object([]))
+}
+
+/// The one payer of these cases.
+pub fn payer() -> Payer {
+    Payer {
+        workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(1)),
+        api_key: ApiKeyHash::from_bytes([1; 32]),
+        guardrails: Vec::new(),
+    }
+}
+
+/// Inserts the workspace and the key of [`payer`], which nothing limits.
+///
+/// # Panics
+/// The store fails.
+pub async fn insert_payer(stores: &Stores) {
+    let workspace = Workspace {
+        id: payer().workspace_id,
+        name: WorkspaceName::try_new("one").unwrap(),
+        owner_id: None,
+        is_default: false,
+        suspended: false,
+        credit: None,
+        budgets: WorkspaceBudgets::default(),
+        rates: RateLimits::default(),
+        default_guardrail_id: None,
+        storage_used_bytes: 0,
+        created_at: stores.clock.now(),
+    };
+    stores.workspaces.insert(&workspace, &audit()).await.unwrap();
+    let key = ApiKey {
+        hash: payer().api_key,
+        label: "sk-tg-v1-a…z".to_owned(),
+        name: ApiKeyName::try_new("one").unwrap(),
+        scope: ApiKeyScope::Inference(workspace.id),
+        disabled: false,
+        expires_at: None,
+        limit: None,
+        rates: RateLimits::default(),
+        guardrail_id: None,
+        created_at: stores.clock.now(),
+    };
+    stores.api_keys.insert(&key, &audit()).await.unwrap();
+}
+
+/// Changes the limit of the key of [`payer`], in picodollars.
+///
+/// # Panics
+/// The store fails.
+pub async fn limit_payer(stores: &Stores, pico: Option<i64>) {
+    let before = stores.api_keys.find(&payer().api_key).await.unwrap().unwrap();
+    let limit = pico.map(|pico| SpendLimit { amount: usd(pico), reset: None });
+    let after = ApiKey { limit, ..before.clone() };
+    assert!(stores.api_keys.update(&before, &after, &audit()).await.unwrap());
+}
+
+/// The counter of the key's limit.
+pub(super) fn key_counter() -> CounterId {
+    CounterId { account: Account::Key(payer().api_key), period: CounterPeriod::Lifetime }
+}
+
+impl<'a> World<'a> {
+    /// With one key that may spend so much in all.
+    pub(super) async fn limited(machine: &'a LedgerMachine, pico: i64) -> Self {
+        let world = Self::unlimited(machine).await;
+        world.limit_key(Some(pico)).await;
+        world
+    }
+
+    /// The same machine over another store.
+    pub(super) fn over(&self, stores: &'a Stores) -> Self {
+        World { machine: self.machine, stores }
+    }
+
+    /// Changes the limit of the key.
+    pub(super) async fn limit_key(&self, pico: Option<i64>) {
+        limit_payer(self.stores, pico).await;
+    }
+
+    /// With one key that nothing limits.
+    pub(super) async fn unlimited(machine: &'a LedgerMachine) -> Self {
+        insert_payer(&machine.stores).await;
+        World { machine, stores: &machine.stores }
+    }
+
+    /// Moves all clocks on.
+    pub(super) fn advance(&self, duration: Duration) {
+        self.stores.clock.advance(duration);
+    }
+
+    /// A new process.
+    pub(super) fn process(&self, number: u128) -> Process {
+        self.process_with(number, JournalBounds::default())
+    }
+
+    pub(super) fn process_with(&self, number: u128, bounds: JournalBounds) -> Process {
+        let store = Arc::new(FaultyBudgetStore::new(Arc::clone(&self.stores.budget)));
+        let settings = LedgerSettings {
+            allowances: AllowanceSettings::default(),
+            limits_recheck: Duration::ZERO,
+            ..LedgerSettings::default()
+        };
+        let ledger = JournaledLedger::new(
+            Arc::clone(&store) as Arc<dyn BudgetStore>,
+            self.machine.journals.start(process_id(number), bounds),
+            Arc::new(self.stores.clock.clone()),
+            Arc::clone(&self.stores.reports),
+            settings,
+        );
+        Process { ledger, store }
+    }
+
+    /// Recovers the journals of dead processes. A second recovery changes nothing.
+    pub(super) async fn recover(&self, unknown: UnknownUsage) -> RecoveryReport {
+        let report = self.recover_by(Arc::clone(&self.stores.budget), unknown).await;
+        self.audit().await;
+        let again = self.recover_by(Arc::clone(&self.stores.budget), unknown).await;
+        assert_eq!(again, RecoveryReport::default(), "a second time changes nothing");
+        self.audit().await;
+        report
+    }
+
+    pub(super) async fn recover_by(&self, store: Arc<dyn BudgetStore>, unknown: UnknownUsage) -> RecoveryReport {
+        let journals = self.machine.journals.orphans(Duration::from_hours(1));
+        RecoverJournals::new(store, journals, unknown).execute().await.unwrap()
+    }
+
+    /// Removes the journals of dead processes.
+    pub(super) fn remove_recovered(&self) {
+        for orphan in self.machine.journals.orphans(Duration::ZERO).find().unwrap() {
+            assert!(orphan.remove_if_old().unwrap());
+        }
+    }
+
+    /// A store whose calls can fail.
+    pub(super) fn faulty_store(&self) -> Arc<FaultyBudgetStore> {
+        Arc::new(FaultyBudgetStore::new(Arc::clone(&self.stores.budget)))
+    }
+
+    /// The record of a request.
+    pub(super) async fn record(&self, number: u128) -> Option<UsageRecord> {
+        self.stores.usage.find(&id(number)).await.unwrap()
+    }
+
+    /// The amounts of the key's limit in the store: spent and allotted.
+    pub(super) async fn counted(&self) -> (i64, i64) {
+        let found = self.stores.reports.limit_statuses(&payer()).await.unwrap();
+        let [LimitStatus { spent, reserved, .. }] = found[..] else { panic!("one limit: {found:?}") };
+        (spent.pico(), reserved.pico())
+    }
+
+    pub(super) async fn audit(&self) {
+        assert_eq!(self.stores.reports.audit().await.unwrap().discrepancies, []);
+    }
+}
+
+impl Process {
+    pub(super) async fn hold(&self, number: u128, pico: i64) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+        self.ledger.reserve(hold_request(number, pico)).await
+    }
+
+    pub(super) async fn charge(&self, number: u128, pico: i64) -> Result<(), StoreError> {
+        self.ledger.settle(UsageCharge { record: usage_record(number, pico), messages: Vec::new() }).await
+    }
+}
+
+pub(super) fn attempt(pico: i64) -> AttemptRecord {
+    AttemptRecord {
+        provider: "acme".to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        upstream_model: "judge".to_owned(),
+        part: 0,
+        outcome: "completed".to_owned(),
+        upstream_status: None,
+        began: Duration::ZERO,
+        latency: Duration::from_millis(3),
+        input_tokens: u64::try_from(pico).unwrap(),
+        output_tokens: 0,
+        token_source: TokenSource::Bound,
+        prices: TokenPrices { prompt: "0.000000000001".parse().unwrap(), completion: Price::ZERO },
+    }
+}
+
+/// A request of [`payer`] that holds an amount, in picodollars.
+///
+/// # Panics
+/// The amount is negative.
+pub fn hold_request(number: u128, pico: i64) -> HoldRequest {
+    HoldRequest {
+        id: id(number),
+        payer: payer(),
+        amount: usd(pico),
+        lease: Duration::ZERO,
+        is_limited: true,
+        request_id: RequestId::from_uuid(Uuid::from_u128(number)),
+        requested_model: "acme/judge".to_owned(),
+        attempts: Arc::new([attempt(pico)]),
+    }
+}
+
+/// The record of that request, which cost an amount, in picodollars.
+///
+/// # Panics
+/// The amount is negative.
+pub fn usage_record(number: u128, pico: i64) -> UsageRecord {
+    let at = "2026-07-15T12:00:00Z".parse().unwrap();
+    UsageRecord {
+        id: id(number),
+        workspace_id: payer().workspace_id,
+        api_key: payer().api_key,
+        request_id: RequestId::from_uuid(Uuid::from_u128(number)),
+        requested_model: "acme/judge".to_owned(),
+        model: "acme/judge".parse().unwrap(),
+        provider: "acme".to_owned(),
+        outcome: UsageOutcome::Completed,
+        input_tokens: u64::try_from(pico).unwrap(),
+        output_tokens: 0,
+        token_source: TokenSource::Reported,
+        cost: usd(pico),
+        prices: attempt(0).prices,
+        share: UsageShare::WHOLE,
+        attempts: Arc::new([attempt(pico)]),
+        guardrails: Vec::new(),
+        findings: Vec::new(),
+        charged_at: at,
+        session_id: None,
+        trace: None,
+        user: None,
+        created_at: at,
+        latency: Duration::from_millis(4),
+    }
+}

@@ -1,0 +1,124 @@
+//! Journals of dead processes.
+
+use std::time::Duration;
+
+use super::Journals;
+use super::setup::{append_requests, find, orphan, plain, process, read, start, start_unsynced};
+use crate::budget::EntryKind;
+use crate::testing::JournalBounds;
+
+pub(super) async fn orphan_holds_every_appended_entry(journals: &Journals) {
+    let journal = start_unsynced(journals);
+    let mut written = append_requests(&*journal, 0..100);
+    for kind in [EntryKind::Sent, EntryKind::Increased] {
+        written.push((journal.append_sent(kind, b"x", 9).unwrap(), kind as u8, b"x".to_vec()));
+    }
+    for kind in [EntryKind::Released, EntryKind::Charged, EntryKind::Closed] {
+        written.push((journal.append_end(kind, b"", 0).unwrap(), kind as u8, Vec::new()));
+    }
+    drop(journal);
+    let orphan = orphan(journals);
+    let found = read(&*orphan);
+    assert_eq!(plain(&found.entries), written, "although nothing was synced");
+    assert_eq!((&found.gaps[..], found.is_of_another_boot), (&[][..], false));
+    orphan.quarantine().expect("there is nothing to quarantine");
+    orphan.finish().unwrap();
+    assert_eq!(read(&*orphan), found, "after its space was given back, too");
+    orphan.finish().expect("a second time changes nothing");
+    assert_eq!(read(&*orphan), found);
+}
+
+pub(super) async fn journal_is_found_after_its_process(journals: &Journals) {
+    assert!(find(journals).is_empty());
+    let contains = |number| journals.machine.orphans(Duration::from_hours(1)).contains(process(number)).unwrap();
+    assert!(!contains(1));
+    let journal = start(journals);
+    append_requests(&*journal, 0..1);
+    let other = std::sync::Arc::clone(&journal);
+    drop(journal);
+    assert!(find(journals).is_empty(), "the process lives");
+    assert!(contains(1) && !contains(2));
+    drop(other);
+    let orphan = orphan(journals);
+    assert_eq!(orphan.process(), process(1));
+    assert!(contains(1), "a dead one's journal, too");
+    assert_eq!(read(&*orphan).entries.len(), 2);
+}
+
+pub(super) async fn journal_is_recovered_by_one_finder_at_a_time(journals: &Journals) {
+    drop(start(journals));
+    let first = orphan(journals);
+    assert!(find(journals).is_empty(), "another recovery has it");
+    assert_eq!(read(&*first).entries, [], "a journal may be empty");
+    drop(first);
+    assert_eq!(find(journals).len(), 1, "a recovery that failed is repeated");
+}
+
+pub(super) async fn journals_of_several_processes_are_kept_apart(journals: &Journals) {
+    let living = journals.machine.start(process(9), JournalBounds::default());
+    let mut written = Vec::new();
+    for number in [3, 1, 2_u8] {
+        let journal = journals.machine.start(process(number.into()), JournalBounds::default());
+        append_requests(&*living, 0..1);
+        written.push((process(number.into()), append_requests(&*journal, 0..usize::from(number))));
+    }
+    let mut found: Vec<_> =
+        find(journals).iter().map(|orphan| (orphan.process(), plain(&read(&**orphan).entries))).collect();
+    found.sort_unstable();
+    written.sort_unstable();
+    assert_eq!(found, written);
+    assert_eq!(living.status().last_sequence, 6);
+}
+
+pub(super) async fn folded_entries_are_read_back_while_they_are_kept(journals: &Journals) {
+    let journal = start(journals);
+    let written = append_requests(&*journal, 0..5);
+    journal.wait_synced(10).await.unwrap();
+    journal.remove_folded(10);
+    drop(journal);
+    // A store that is restored from a backup lacks what was folded since.
+    assert_eq!(plain(&read(&*orphan(journals)).entries), written);
+}
+
+pub(super) async fn recovered_journal_is_removed_once_it_is_old(journals: &Journals) {
+    append_requests(&*start(journals), 0..3);
+    let orphan = orphan(journals);
+    orphan.finish().unwrap();
+    assert!(!orphan.remove_if_old().unwrap(), "it was written a moment ago");
+    assert_eq!(read(&*orphan).entries.len(), 6);
+    drop(orphan);
+    for orphan in journals.machine.orphans(Duration::ZERO).find().unwrap() {
+        assert!(orphan.remove_if_old().unwrap());
+    }
+    assert!(find(journals).is_empty());
+}
+
+pub(super) async fn damaged_entry_is_a_named_gap(journals: &Journals) {
+    let journal = start(journals);
+    let mut written = append_requests(&*journal, 0..5);
+    drop(journal);
+    journals.machine.damage(process(1), 4);
+    let orphan = orphan(journals);
+    let found = read(&*orphan);
+    written.remove(3);
+    assert_eq!(plain(&found.entries), written, "what lies behind the damage is read");
+    let [gap] = &found.gaps[..] else { panic!("{:?}", found.gaps) };
+    assert_eq!((gap.first, gap.end), (4, 5));
+    assert!(!gap.reason.is_empty());
+    orphan.quarantine().unwrap();
+    orphan.quarantine().expect("a second time changes nothing");
+    assert_eq!(read(&*orphan), found);
+}
+
+pub(super) async fn power_loss_takes_unsynced_entries_alone(journals: &Journals) {
+    let journal = start_unsynced(journals);
+    let written = append_requests(&*journal, 0..20);
+    journals.machine.sync(process(1));
+    append_requests(&*journal, 20..40);
+    drop(journal);
+    journals.machine.lose_power();
+    let found = read(&*orphan(journals));
+    assert_eq!(plain(&found.entries), written);
+    assert!(found.is_of_another_boot, "entries may be missing at the end");
+    assert_eq!(found.gaps, []);
+}

@@ -1,0 +1,143 @@
+//! A store of allowances whose calls fail.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use super::yield_now;
+use crate::budget::{
+    BudgetSignals, BudgetStore, BudgetStoreError, CounterLimits, DrawReply, DrawRequest, FoldRequest, LiveProcess,
+    Payer, ProcessStatus, RemainingAllowances, ReturnRequest,
+};
+use crate::error::StoreError;
+use crate::ids::ProcessId;
+
+/// The way in which calls to a store fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFault {
+    /// They succeed.
+    None,
+    /// They do nothing.
+    Away,
+    /// They take effect, and their answers are lost.
+    LostAnswer,
+    /// As the last, but for one call: that many succeed before it, and all behind it.
+    LostAnswerAfter(u32),
+    /// There is no answer.
+    Hangs,
+    /// Other tasks have their turn before and after each call takes effect.
+    Slow,
+}
+
+/// Decorates a store: its calls can fail, and another store can take its place.
+pub struct FaultyBudgetStore {
+    store: Mutex<Arc<dyn BudgetStore>>,
+    fault: Mutex<StoreFault>,
+    draws: AtomicU32,
+}
+
+impl FaultyBudgetStore {
+    /// Over a store, without faults.
+    pub fn new(store: Arc<dyn BudgetStore>) -> Self {
+        Self { store: Mutex::new(store), fault: Mutex::new(StoreFault::None), draws: AtomicU32::new(0) }
+    }
+
+    /// How calls fail from now on.
+    pub fn set(&self, fault: StoreFault) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    /// The fault of the calls that follow.
+    pub fn fault(&self) -> StoreFault {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts another store in place of this one.
+    pub fn replace(&self, store: Arc<dyn BudgetStore>) {
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
+    }
+
+    /// Draws that reached the decorator.
+    pub fn draws(&self) -> u32 {
+        self.draws.load(Ordering::Relaxed)
+    }
+
+    fn store(&self) -> Arc<dyn BudgetStore> {
+        Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The fault of the next call.
+    fn next_fault(&self) -> StoreFault {
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        match *fault {
+            StoreFault::LostAnswerAfter(0) => {
+                *fault = StoreFault::None;
+                StoreFault::LostAnswer
+            }
+            StoreFault::LostAnswerAfter(calls) => {
+                *fault = StoreFault::LostAnswerAfter(calls - 1);
+                StoreFault::None
+            }
+            other => other,
+        }
+    }
+
+    async fn call<T, E: From<StoreError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let away = || Err(StoreError::unavailable("away").into());
+        match self.next_fault() {
+            StoreFault::None => call.await,
+            StoreFault::Away => away(),
+            StoreFault::Slow => {
+                yield_now().await;
+                let answer = call.await;
+                yield_now().await;
+                answer
+            }
+            StoreFault::Hangs => std::future::pending().await,
+            StoreFault::LostAnswer | StoreFault::LostAnswerAfter(_) => {
+                drop(call.await);
+                away()
+            }
+        }
+    }
+}
+#[async_trait]
+impl BudgetStore for FaultyBudgetStore {
+    async fn register(&self, process: ProcessId) -> Result<(), StoreError> {
+        self.call(self.store().register(process)).await
+    }
+
+    async fn process(&self, process: ProcessId) -> Result<Option<ProcessStatus>, StoreError> {
+        self.call(self.store().process(process)).await
+    }
+
+    async fn draw(&self, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
+        self.draws.fetch_add(1, Ordering::Relaxed);
+        self.call(self.store().draw(request)).await
+    }
+
+    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        self.call(self.store().give_back(request)).await
+    }
+
+    async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {
+        self.call(self.store().fold(request)).await
+    }
+
+    async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
+        self.call(self.store().end(process, remaining)).await
+    }
+
+    async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {
+        self.call(self.store().live_processes()).await
+    }
+
+    async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError> {
+        self.call(self.store().limits(payer)).await
+    }
+
+    async fn signals(&self) -> Result<BudgetSignals, StoreError> {
+        self.call(self.store().signals()).await
+    }
+}

@@ -1,0 +1,378 @@
+//! The store of allowances in memory.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::MemoryStore;
+use super::memory_ledger::{Books, Posting, negative, not_negative, plus};
+use super::memory_store::State;
+use crate::budget::allowances::{CounterId, CounterPeriod};
+use crate::budget::{
+    Account, BudgetSignals, BudgetStore, BudgetStoreError, CounterBalance, CounterLimit, CounterLimits, DrawReply,
+    DrawRequest, FoldEntry, FoldRequest, LiveProcess, Payer, ProcessState, ProcessStatus, Recall, RemainingAllowances,
+    ReturnRequest, SpendLimit, decide_draw, has_answered,
+};
+use crate::error::StoreError;
+use crate::ids::ProcessId;
+use crate::money::Usd;
+use crate::usage::UsageOutcome;
+
+/// How long a recall lasts.
+const RECALL: TimeDelta = TimeDelta::seconds(5);
+
+/// Processes and the amounts that they have.
+#[derive(Default, Clone)]
+pub(super) struct Allotments {
+    processes: BTreeMap<ProcessId, Process>,
+    pub(super) allowances: Amounts,
+    pub(super) adjustments: Amounts,
+    recalled: BTreeMap<CounterId, Recalled>,
+}
+
+/// When a counter was first and last recalled.
+#[derive(Clone, Copy)]
+struct Recalled {
+    began_at: DateTime<Utc>,
+    renewed_at: DateTime<Utc>,
+}
+
+pub(super) type Amounts = BTreeMap<(ProcessId, CounterId), Usd>;
+
+#[derive(Clone)]
+struct Process {
+    status: ProcessStatus,
+    seen_at: DateTime<Utc>,
+    /// The reply to the last call where it was a draw.
+    last_reply: Option<DrawReply>,
+}
+
+impl Process {
+    /// True where the number is that of the last call.
+    fn is_repeated(&self, number: u64) -> Result<bool, BudgetStoreError> {
+        let ProcessStatus { state, number: last, .. } = self.status;
+        if state != ProcessState::Live {
+            return Err(BudgetStoreError::NotLive(Some(state)));
+        }
+        match number.checked_sub(last) {
+            Some(0) if number > 0 => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(BudgetStoreError::Number { expected: last + 1, found: number }),
+        }
+    }
+}
+
+fn used_by_another_call(number: u64) -> BudgetStoreError {
+    BudgetStoreError::Number { expected: number + 1, found: number }
+}
+
+impl Allotments {
+    fn process(&self, id: ProcessId) -> Result<&Process, BudgetStoreError> {
+        self.processes.get(&id).ok_or(BudgetStoreError::NotLive(None))
+    }
+
+    /// The beginning of the recall that is in force.
+    fn recall(&self, counter: &CounterId, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.recalled.get(counter).filter(|recalled| now - recalled.renewed_at < RECALL).map(|found| found.began_at)
+    }
+
+    fn set_recalled(&mut self, counter: CounterId, now: DateTime<Utc>) {
+        let began_at = self.recall(&counter, now).unwrap_or(now);
+        self.recalled.insert(counter, Recalled { began_at, renewed_at: now });
+    }
+
+    /// True where a process beside `asking` has some of a counter and has not answered its recall.
+    fn is_unanswered(&self, asking: ProcessId, counter: &CounterId, now: DateTime<Utc>) -> bool {
+        let recall = self.recall(counter, now);
+        let mut holders = self.allowances.keys().filter(|(process, held)| *process != asking && held == counter);
+        holders.any(|(holder, _)| {
+            self.processes.get(holder).is_none_or(|process| !has_answered(recall, process.seen_at, now))
+        })
+    }
+
+    fn live_processes(&self) -> u64 {
+        self.processes.values().filter(|process| process.status.state == ProcessState::Live).count() as u64
+    }
+}
+
+/// The amount of a process; 0 where it has none.
+fn amount(amounts: &Amounts, process: ProcessId, counter: CounterId) -> Usd {
+    amounts.get(&(process, counter)).copied().unwrap_or_default()
+}
+
+/// Adds to the amount of a process; an amount of nothing is removed.
+fn add_amount(amounts: &mut Amounts, process: ProcessId, counter: CounterId, added: Usd) -> Result<(), StoreError> {
+    plus(amounts.entry((process, counter)).or_default(), added)?;
+    amounts.retain(|_, amount| *amount != Usd::ZERO);
+    Ok(())
+}
+
+impl Books {
+    pub(super) fn add_to_counter(&mut self, counter: CounterId, spent: Usd, allotted: Usd) -> Result<(), StoreError> {
+        let key = match counter.period {
+            CounterPeriod::Lifetime => (counter.account, None, DateTime::UNIX_EPOCH),
+            CounterPeriod::Calendar(interval, start) => (counter.account, Some(interval), start),
+        };
+        let counter = self.counters.entry(key).or_default();
+        plus(&mut counter.spent, spent)?;
+        plus(&mut counter.allotted, allotted)
+    }
+}
+
+impl State {
+    /// The limits of an account.
+    fn limits_of(&self, account: Account) -> Vec<CounterLimit> {
+        let plain = |limit: SpendLimit| CounterLimit { limit, base: Usd::ZERO, is_credit: false };
+        match account {
+            Account::Workspace(id) => {
+                let Some(workspace) = self.workspace(id) else { return Vec::new() };
+                let credit = workspace.credit.map(|amount| CounterLimit {
+                    limit: SpendLimit { amount, reset: None },
+                    base: self.books.credit_base(account),
+                    is_credit: true,
+                });
+                credit.into_iter().chain(workspace.budgets.limits().map(plain)).collect()
+            }
+            Account::Key(key) => {
+                self.keys.get(&key).and_then(|stored| stored.key.limit).map(plain).into_iter().collect()
+            }
+            Account::Guardrail(id, _) => {
+                let budget = self.guardrails.iter().find(|stored| stored.id == id).and_then(|found| found.budget);
+                budget.map(plain).into_iter().collect()
+            }
+        }
+    }
+
+    fn check_payer(&self, payer: &Payer) -> Result<(), StoreError> {
+        let key = self.keys.get(&payer.api_key).and_then(|stored| stored.key.scope.workspace_id());
+        if key == Some(payer.workspace_id) && self.workspace(payer.workspace_id).is_some() {
+            return Ok(());
+        }
+        Err(StoreError::Corrupt(format!("the limits of the unknown key {}", payer.api_key)))
+    }
+
+    fn balance(&self, process: ProcessId, counter: CounterId, now: DateTime<Utc>) -> CounterBalance {
+        let (interval, start) = match counter.period {
+            CounterPeriod::Lifetime => (None, DateTime::UNIX_EPOCH),
+            CounterPeriod::Calendar(interval, start) => (Some(interval), start),
+        };
+        let row = self.books.counters.get(&(counter.account, interval, start)).copied().unwrap_or_default();
+        let limits = self.limits_of(counter.account);
+        CounterBalance {
+            spent: row.spent,
+            allotted: row.allotted,
+            own: amount(&self.allotments.allowances, process, counter),
+            is_recalled: self.allotments.recall(&counter, now).is_some(),
+            is_unanswered: self.allotments.is_unanswered(process, &counter, now),
+            limits: limits.into_iter().filter(|limit| limit.limit.reset == interval).collect(),
+        }
+    }
+
+    fn draw(&mut self, request: &DrawRequest, now: DateTime<Utc>) -> Result<DrawReply, BudgetStoreError> {
+        let process = self.allotments.process(request.process)?;
+        if process.is_repeated(request.number)? {
+            return process.last_reply.clone().ok_or_else(|| used_by_another_call(request.number));
+        }
+        let mut balances = BTreeMap::new();
+        for ask in &request.asks {
+            self.check_payer(&ask.payer)?;
+            not_negative(ask.amount)?;
+            for (counter, lacking) in &ask.lacking {
+                not_negative(*lacking)?;
+                balances.insert(*counter, self.balance(request.process, *counter, now));
+            }
+        }
+        for ahead in &request.ahead {
+            balances.insert(ahead.counter, self.balance(request.process, ahead.counter, now));
+        }
+        let decision = decide_draw(&request.asks, &request.ahead, balances, self.allotments.live_processes());
+        let (mut books, mut allotments) = (self.books.clone(), self.allotments.clone());
+        for counter in decision.recalls {
+            allotments.set_recalled(counter, now);
+        }
+        for (counter, amount) in &decision.grants {
+            add_amount(&mut allotments.allowances, request.process, *counter, *amount)?;
+            books.add_to_counter(*counter, Usd::ZERO, *amount)?;
+        }
+        let grants: Vec<_> = decision.grants.into_iter().collect();
+        let reply = DrawReply { feed: self.versions.keys, grants, answers: decision.answers };
+        if !reply.grants.is_empty()
+            && let Some(process) = allotments.processes.get_mut(&request.process)
+        {
+            process.status.number = request.number;
+            process.last_reply = Some(reply.clone());
+        }
+        (self.books, self.allotments) = (books, allotments);
+        Ok(reply)
+    }
+
+    fn give_back(&mut self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        let process = self.allotments.process(request.process)?;
+        if process.is_repeated(request.number)? {
+            let is_same = process.last_reply.is_none();
+            return if is_same { Ok(()) } else { Err(used_by_another_call(request.number)) };
+        }
+        let (mut books, mut allotments) = (self.books.clone(), self.allotments.clone());
+        for (counter, returned) in &request.amounts {
+            not_negative(*returned)?;
+            let returned = negative((*returned).min(amount(&allotments.allowances, request.process, *counter)));
+            add_amount(&mut allotments.allowances, request.process, *counter, returned)?;
+            books.add_to_counter(*counter, Usd::ZERO, returned)?;
+        }
+        if let Some(process) = allotments.processes.get_mut(&request.process) {
+            process.status.number = request.number;
+            process.last_reply = None;
+            process.seen_at = process.seen_at.max(request.answered.unwrap_or(process.seen_at));
+        }
+        (self.books, self.allotments) = (books, allotments);
+        Ok(())
+    }
+
+    fn fold(&mut self, request: &FoldRequest, now: DateTime<Utc>) -> Result<(), BudgetStoreError> {
+        let ProcessStatus { state, folded_sequence, .. } = self.allotments.process(request.process)?.status;
+        if request.up_to == folded_sequence {
+            return Ok(());
+        }
+        if request.after != folded_sequence || request.up_to < request.after {
+            return Err(BudgetStoreError::Number { expected: folded_sequence, found: request.after });
+        }
+        let (mut books, mut allotments) = (self.books.clone(), self.allotments.clone());
+        let fresh = self.fresh(&request.entries)?;
+        let mut postings: Vec<Posting> = fresh.iter().map(|entry| Posting::spent(&entry.charge.record)).collect();
+        for entry in &fresh {
+            let replaced = self.usage.iter().find(|stored| stored.id == entry.charge.record.id);
+            postings.extend(replaced.map(Posting::unspent));
+            books.add_bytes(&entry.charge.record, now);
+        }
+        books.post(&postings)?;
+        books.raise_credit_bases(&postings)?;
+        let is_live = state == ProcessState::Live;
+        for (counter, borne) in request.entries.iter().flat_map(|entry| &entry.allowances) {
+            not_negative(*borne)?;
+            let amounts = if is_live { &mut allotments.allowances } else { &mut allotments.adjustments };
+            let taken = negative((*borne).min(amount(amounts, request.process, *counter)));
+            add_amount(amounts, request.process, *counter, taken)?;
+            let (spent, allotted) = if is_live { (Usd::ZERO, taken) } else { (taken, Usd::ZERO) };
+            books.add_to_counter(*counter, spent, allotted)?;
+        }
+        if let Some(process) = allotments.processes.get_mut(&request.process) {
+            process.status.folded_sequence = request.up_to;
+        }
+        (self.books, self.allotments) = (books, allotments);
+        for entry in fresh {
+            self.usage.retain(|stored| stored.id != entry.charge.record.id);
+            self.usage.push(entry.charge.record.clone());
+            self.enqueue(entry.charge.messages.clone(), now);
+        }
+        Ok(())
+    }
+
+    /// The entries whose records count, each id once.
+    fn fresh<'a>(&self, entries: &'a [FoldEntry]) -> Result<Vec<&'a FoldEntry>, StoreError> {
+        let is_abandoned = |entry: &FoldEntry| entry.charge.record.outcome == UsageOutcome::Abandoned;
+        let mut fresh: Vec<&FoldEntry> = Vec::new();
+        for entry in entries {
+            let id = &entry.charge.record.id;
+            not_negative(entry.charge.record.cost)?;
+            let stored = self.usage.iter().find(|stored| stored.id == *id);
+            if stored.is_some_and(|stored| stored.outcome != UsageOutcome::Abandoned || is_abandoned(entry)) {
+                continue;
+            }
+            match fresh.iter_mut().find(|other| other.charge.record.id == *id) {
+                Some(other) if is_abandoned(other) && !is_abandoned(entry) => *other = entry,
+                Some(_) => {}
+                None => fresh.push(entry),
+            }
+        }
+        Ok(fresh)
+    }
+
+    fn end(&mut self, id: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
+        let (mut books, mut allotments) = (self.books.clone(), self.allotments.clone());
+        let Some(process) = allotments.processes.get_mut(&id) else { return Ok(()) };
+        match (process.status.state, remaining) {
+            (ProcessState::Live, _) | (ProcessState::Lost, RemainingAllowances::Return) => {}
+            _ => return Ok(()),
+        }
+        process.status.state = match remaining {
+            RemainingAllowances::Return => ProcessState::Ended,
+            RemainingAllowances::Adjust => ProcessState::Lost,
+        };
+        if remaining == RemainingAllowances::Return {
+            let adjusted: Vec<_> = allotments.adjustments.extract_if(.., |(process, _), _| *process == id).collect();
+            for ((_, counter), amount) in adjusted {
+                books.add_to_counter(counter, negative(amount), Usd::ZERO)?;
+            }
+        }
+        let own: Vec<_> = allotments.allowances.extract_if(.., |(process, _), _| *process == id).collect();
+        for ((_, counter), amount) in own {
+            let spent = match remaining {
+                RemainingAllowances::Return => Usd::ZERO,
+                RemainingAllowances::Adjust => amount,
+            };
+            add_amount(&mut allotments.adjustments, id, counter, spent)?;
+            books.add_to_counter(counter, spent, negative(amount))?;
+        }
+        (self.books, self.allotments) = (books, allotments);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl BudgetStore for MemoryStore {
+    async fn register(&self, process: ProcessId) -> Result<(), StoreError> {
+        let status = ProcessStatus { state: ProcessState::Live, number: 0, folded_sequence: 0 };
+        let new = Process { status, seen_at: self.now(), last_reply: None };
+        self.state().allotments.processes.entry(process).or_insert(new);
+        Ok(())
+    }
+
+    async fn process(&self, process: ProcessId) -> Result<Option<ProcessStatus>, StoreError> {
+        Ok(self.state().allotments.processes.get(&process).map(|found| found.status))
+    }
+
+    async fn live_processes(&self) -> Result<Vec<LiveProcess>, StoreError> {
+        let now = self.now();
+        let state = self.state();
+        let live = state.allotments.processes.iter().filter(|(_, found)| found.status.state == ProcessState::Live);
+        let live = live.map(|(process, Process { seen_at, .. })| LiveProcess {
+            process: *process,
+            seen_at: *seen_at,
+            silent_for: (now - *seen_at).to_std().unwrap_or_default(),
+        });
+        Ok(live.collect())
+    }
+
+    async fn draw(&self, request: &DrawRequest) -> Result<DrawReply, BudgetStoreError> {
+        self.state().draw(request, self.now())
+    }
+
+    async fn give_back(&self, request: &ReturnRequest) -> Result<(), BudgetStoreError> {
+        self.state().give_back(request)
+    }
+
+    async fn fold(&self, request: &FoldRequest) -> Result<(), BudgetStoreError> {
+        self.state().fold(request, self.now())
+    }
+
+    async fn end(&self, process: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
+        self.state().end(process, remaining)
+    }
+
+    async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError> {
+        let state = self.state();
+        state.check_payer(payer)?;
+        let limits = payer.accounts().map(|account| CounterLimits { account, limits: state.limits_of(account) });
+        Ok((limits.filter(|found| !found.limits.is_empty()).collect(), state.versions.keys))
+    }
+
+    async fn signals(&self) -> Result<BudgetSignals, StoreError> {
+        let (state, now) = (self.state(), self.now());
+        let recalls = state.allotments.recalled.keys().filter_map(|counter| {
+            let began_at = state.allotments.recall(counter, now)?;
+            Some(Recall { counter: *counter, began_at })
+        });
+        Ok(BudgetSignals { feed: state.versions.keys, at: now, recalled: recalls.collect() })
+    }
+}

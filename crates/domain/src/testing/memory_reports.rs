@@ -1,0 +1,107 @@
+//! Reports of the ledger in memory.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::MemoryStore;
+use super::memory_ledger::{Books, Posting, negative, payer_of, plus};
+use super::memory_store::State;
+use crate::budget::allowances::CounterPeriod;
+use crate::budget::{
+    Discrepancy, LONGEST_REQUEST, LedgerAudit, LedgerReports, LimitStatus, Payer, PruneReport, ResetInterval,
+    cost_of_record, prunable_before,
+};
+use crate::error::StoreError;
+use crate::ids::WorkspaceId;
+use crate::money::Usd;
+
+impl State {
+    /// See the port.
+    pub(super) fn audit(&self) -> Result<LedgerAudit, StoreError> {
+        let mut expected = self.books.expected()?;
+        let postings: Vec<Posting> = self.usage.iter().map(Posting::spent).collect();
+        expected.post(&postings)?;
+        for ((_, counter), amount) in &self.allotments.allowances {
+            expected.add_to_counter(*counter, Usd::ZERO, *amount)?;
+        }
+        for ((_, counter), amount) in &self.allotments.adjustments {
+            expected.add_to_counter(*counter, *amount, Usd::ZERO)?;
+        }
+        let mut report = LedgerAudit {
+            records: self.usage.len() as u64,
+            counters: self.books.counters.len() as u64,
+            reservations: self.books.open_reservations(),
+            allowances: self.allotments.allowances.len() as u64,
+            discrepancies: Vec::new(),
+        };
+        for record in &self.usage {
+            let (expected, found) = (cost_of_record(record).unwrap_or(record.cost), record.cost);
+            if expected != found {
+                report.discrepancies.push(Discrepancy { what: format!("record {}", record.id), expected, found });
+            }
+        }
+        let keys = self.books.counters.keys().chain(expected.counters.keys()).collect::<BTreeSet<_>>();
+        for key in keys {
+            let of = |books: &Books| books.counters.get(key).copied().unwrap_or_default();
+            let (wanted, found) = (of(&expected), of(&self.books));
+            for (what, expected, found) in [
+                ("spent", wanted.spent, found.spent),
+                ("reserved", wanted.reserved, found.reserved),
+                ("allotted", wanted.allotted, found.allotted),
+            ] {
+                if expected != found {
+                    report.discrepancies.push(Discrepancy { what: format!("{key:?} {what}"), expected, found });
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// Removes records that were charged before a time.
+    pub(super) fn prune(&mut self, before: DateTime<Utc>, limit: u64) -> Result<PruneReport, StoreError> {
+        let mut report = PruneReport::default();
+        while report.removed < limit {
+            let Some(place) = self.usage.iter().position(|record| record.charged_at < before) else { break };
+            let record = self.usage.remove(place);
+            for account in payer_of(&record).accounts() {
+                self.books.archive(account, record.cost)?;
+                for interval in ResetInterval::ALL {
+                    let key = (account, Some(interval), interval.start_of(record.charged_at));
+                    plus(&mut self.books.counters.entry(key).or_default().spent, negative(record.cost))?;
+                }
+            }
+            report.removed += 1;
+        }
+        let is_over = |period: CounterPeriod| period.is_over(before);
+        let over: Vec<_> =
+            self.allotments.adjustments.extract_if(.., |(_, counter), _| is_over(counter.period)).collect();
+        for ((_, counter), amount) in over {
+            self.books.add_to_counter(counter, negative(amount), Usd::ZERO)?;
+        }
+        self.books.drop_empty(before);
+        Ok(report)
+    }
+}
+
+#[async_trait]
+impl LedgerReports for MemoryStore {
+    async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
+        self.state().standing(payer, self.now())
+    }
+
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        Ok(self.state().books.recorded_bytes(workspace_id, self.now()))
+    }
+
+    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
+        self.state().audit()
+    }
+
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
+        let now = self.now();
+        self.state().prune(prunable_before(now, older_than, now.checked_sub_signed(LONGEST_REQUEST)), limit)
+    }
+}

@@ -1,0 +1,30 @@
+//! Traces in an encoding of no receiver.
+
+use crate::json::Json;
+use crate::observability::{Exchange, TraceEncoder};
+use crate::usage::UsageRecord;
+
+/// Encodes a trace as one JSON object: the request's id and, unless it is private, its input, answers and labels.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlainTraceEncoder;
+
+impl TraceEncoder for PlainTraceEncoder {
+    fn encode(&self, record: &UsageRecord, exchange: &Exchange<'_>) -> Json {
+        let labels = exchange.labels(record);
+        let input = exchange.provider_input;
+        let members = [
+            ("id", Some(Json::string(record.id.as_str()))),
+            ("questions", Some(input.questions.json.clone())),
+            ("state", input.state.clone()),
+            ("answers", exchange.answers.cloned()),
+            ("session_id", labels.session_id.as_deref().map(Json::string)),
+            ("user", labels.user.as_deref().map(Json::string)),
+            ("trace", labels.trace),
+        ];
+        Json::object(members.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?.text()))))
+    }
+
+    fn encode_private(&self, record: &UsageRecord) -> Json {
+        Json::object([("id", Json::string(record.id.as_str()).text())])
+    }
+}

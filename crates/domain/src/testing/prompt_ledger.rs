@@ -1,0 +1,67 @@
+//! A ledger whose work beside requests is done before every request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::budget::{
+    ExpiryReport, Hold, HoldRequest, JournaledLedger, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer,
+    PruneReport, UsageCharge,
+};
+use crate::error::StoreError;
+use crate::ids::{DecisionId, WorkspaceId};
+use crate::money::Usd;
+use crate::usage::AttemptRecord;
+use crate::usage::UnknownUsage;
+
+/// A [`JournaledLedger`] without a task of its own: it reads changes of limits before every hold, and charges are in
+/// the store when a charge returns. For contract suites, which read the store at once.
+pub struct PromptLedger(pub Arc<JournaledLedger>);
+
+#[async_trait]
+impl Ledger for PromptLedger {
+    async fn reserve(&self, request: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
+        self.0.tick().await?;
+        self.0.reserve(request).await
+    }
+
+    async fn extend(
+        &self,
+        id: &DecisionId,
+        more: Usd,
+        attempts: &[AttemptRecord],
+    ) -> Result<Result<(), LimitExceeded>, StoreError> {
+        self.0.tick().await?;
+        self.0.extend(id, more, attempts).await
+    }
+
+    async fn settle(&self, charge: UsageCharge) -> Result<(), StoreError> {
+        self.0.settle(charge).await?;
+        self.0.flush().await
+    }
+
+    async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
+        self.0.release(id).await
+    }
+
+    async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
+        self.0.expire(unknown, limit).await
+    }
+
+    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
+        self.0.standing(payer).await
+    }
+
+    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
+        self.0.recorded_bytes(workspace_id).await
+    }
+
+    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
+        self.0.audit().await
+    }
+
+    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
+        self.0.prune(older_than, limit).await
+    }
+}

@@ -1,0 +1,141 @@
+//! The check of the ledger after a crash.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_journal::LocalJournals;
+use domain::budget::{
+    Account, DrawAsk, DrawRequest, RecoverJournals, RecoveryReport,
+    allowances::{CounterId, CounterPeriod},
+};
+use domain::ids::DecisionId;
+use domain::money::Usd;
+use domain::testing::contract::{Stores, payer};
+use domain::usage::{UnknownUsage, UsageFilter, UsageOutcome, UsageRecord};
+use uuid::Uuid;
+
+use crate::child::{COST, HOLD};
+use crate::machine::{clock, open_database, stores};
+use crate::points;
+use crate::scene::{DEAD_COST, DEAD_HOLD, LIMIT, Scene, counted, process};
+
+/// The requests of a child as it wrote them down.
+#[derive(Default)]
+pub struct Books {
+    /// It may have been sent.
+    tried: BTreeSet<u128>,
+    /// It was sent.
+    held: BTreeSet<u128>,
+    /// Its end without a charge may have been written.
+    released: BTreeSet<u128>,
+    /// Its charge was acknowledged.
+    charged: BTreeSet<u128>,
+}
+
+impl Books {
+    /// Recovers the journals in the folder of a child, and compares the ledger with what the child wrote down.
+    pub async fn check(scene: &Scene, output: &str, point: &str) {
+        let books = Self::read(output);
+        let clock = clock();
+        let database = open_database(&scene.work().join("tollgate.db"), &clock).await;
+        let stores = stores(&database, &clock);
+        let root = scene.work().join("journals");
+        let journals = LocalJournals::new(&root, database.id().await.unwrap(), Duration::from_hours(1));
+        let recover =
+            || RecoverJournals::new(Arc::clone(&stores.budget), Arc::new(journals.clone()), UnknownUsage::Bound);
+        recover().execute().await.unwrap();
+        assert_eq!(recover().execute().await.unwrap(), RecoveryReport::default(), "{point}: recovered twice");
+        let unfinished =
+            std::fs::read_dir(&root).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+        assert_eq!(unfinished.filter(|name| name.starts_with('.')).count(), 0, "{point}: an unfinished folder is left");
+        assert_eq!(stores.reports.audit().await.unwrap().discrepancies, [], "{point}");
+        let records = stores.usage.list(&UsageFilter::of(payer().workspace_id), 1000).await.unwrap();
+        books.check_records(&records, point);
+        check_dead(&records, point);
+        // The damaged journal's allowances count as spent in full, every other journal's records alone.
+        let of_damaged = |record: &&UsageRecord| (200..300).any(|number| record.id == id(number));
+        let others = records.iter().filter(|record| !of_damaged(record)).map(|record| record.cost.pico()).sum::<i64>();
+        let spent = others + scene.damaged_allotment;
+        assert_eq!(counted(&stores).await, (spent, 0), "{point}: nothing is left with the dead");
+        check_room(&stores, LIMIT - spent, point).await;
+        database.close().await;
+    }
+
+    fn read(output: &str) -> Self {
+        let mut books = Self::default();
+        for (word, number) in points::events(output).filter_map(|event| event.split_once(' ')) {
+            let set = match word {
+                "holds" => &mut books.tried,
+                "held" => &mut books.held,
+                "releases" => &mut books.released,
+                "charged" => &mut books.charged,
+                _ => continue,
+            };
+            set.insert(number.parse().unwrap());
+        }
+        books
+    }
+
+    fn check_records(&self, records: &[UsageRecord], point: &str) {
+        for number in 1000..1100 {
+            let found: Vec<&UsageRecord> = records.iter().filter(|record| record.id == id(number)).collect();
+            assert!(found.len() <= 1, "{point}: {number} is charged twice");
+            let Some(record) = found.first() else {
+                assert!(
+                    !self.charged.contains(&number),
+                    "{point}: the charge of {number} was acknowledged and is lost"
+                );
+                let may_be_missing = !self.held.contains(&number) || self.released.contains(&number);
+                assert!(may_be_missing, "{point}: {number} was sent and is not accounted for");
+                continue;
+            };
+            assert!(self.tried.contains(&number), "{point}: {number} was never sent");
+            let cost = record.cost.pico();
+            if self.charged.contains(&number) || record.outcome == UsageOutcome::Completed {
+                assert_eq!((record.outcome, cost), (UsageOutcome::Completed, COST), "{point}: {number}");
+            } else {
+                assert_eq!(record.outcome, UsageOutcome::Abandoned, "{point}: {number}");
+                assert!(cost == HOLD || (number % 10 == 1 && cost == 2 * HOLD), "{point}: {number} came to {cost}");
+            }
+        }
+    }
+}
+
+/// The requests of the two processes that were dead before.
+fn check_dead(records: &[UsageRecord], point: &str) {
+    let outcomes = [
+        (100, UsageOutcome::Completed, DEAD_COST),
+        (101, UsageOutcome::Abandoned, DEAD_HOLD),
+        (102, UsageOutcome::Completed, DEAD_COST),
+        // Its charge is unreadable.
+        (200, UsageOutcome::Abandoned, DEAD_HOLD),
+        (201, UsageOutcome::Abandoned, DEAD_HOLD),
+        (202, UsageOutcome::Completed, DEAD_COST),
+    ];
+    for (number, outcome, cost) in outcomes {
+        let found: Vec<_> = records.iter().filter(|record| record.id == id(number)).collect();
+        let found: Vec<_> = found.iter().map(|record| (record.outcome, record.cost.pico())).collect();
+        assert_eq!(found, [(outcome, cost)], "{point}: {number}");
+    }
+}
+
+/// All the room can be drawn, and no more.
+async fn check_room(stores: &Stores, room: i64, point: &str) {
+    stores.budget.register(process(9)).await.unwrap();
+    let counter = CounterId { account: Account::Key(payer().api_key), period: CounterPeriod::Lifetime };
+    let at = domain::system::Clock::now(&stores.clock);
+    let ask = |pico| {
+        let amount = Usd::from_pico(pico);
+        DrawAsk { payer: payer(), at, amount, lacking: vec![(counter, amount)] }
+    };
+    let request =
+        DrawRequest { process: process(9), number: 1, asks: vec![ask(room + 1), ask(room)], ahead: Vec::new() };
+    let reply = stores.budget.draw(&request).await.unwrap();
+    let granted: Vec<bool> = reply.answers.iter().map(Result::is_ok).collect();
+    assert_eq!(granted, [false, true], "{point}: {room}");
+}
+
+fn id(number: u128) -> DecisionId {
+    DecisionId::from_uuid(Uuid::from_u128(number))
+}

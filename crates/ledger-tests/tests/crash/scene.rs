@@ -1,0 +1,110 @@
+//! The files that each child finds: a database, and journals of two dead processes, one of them damaged.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adapters_journal::testing::LocalMachine;
+use domain::budget::{JournaledLedger, Ledger, LedgerSettings, UsageCharge};
+use domain::ids::ProcessId;
+use domain::testing::JournalBounds;
+use domain::testing::contract::{JournalMachine, Stores, hold_request, insert_payer, limit_payer, payer, usage_record};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::machine::{clock, open_database, stores};
+
+/// The limit of the one key, in picodollars.
+pub const LIMIT: i64 = 100_000;
+/// The cost of each charge of the dead processes, and the amount of each of their holds.
+pub const DEAD_COST: i64 = 7;
+pub const DEAD_HOLD: i64 = 50;
+
+/// The files as they are before a child starts, and the copy that it works in.
+pub struct Scene {
+    folder: TempDir,
+    /// The allowances of the process whose journal is damaged.
+    pub damaged_allotment: i64,
+}
+
+impl Scene {
+    pub async fn prepare() -> Self {
+        let folder = TempDir::new().unwrap();
+        let template = folder.path().join("template");
+        fs::create_dir(&template).unwrap();
+        let clock = clock();
+        let database = open_database(&template.join("tollgate.db"), &clock).await;
+        database.migrate().await.unwrap();
+        let stores = stores(&database, &clock);
+        insert_payer(&stores).await;
+        limit_payer(&stores, Some(LIMIT)).await;
+        let machine = LocalMachine::new(database.id().await.unwrap(), clock).unwrap();
+        die(&stores, &machine, 1).await;
+        let (_, before) = counted(&stores).await;
+        die(&stores, &machine, 2).await;
+        let (_, after) = counted(&stores).await;
+        // The charge of its first request.
+        machine.damage(process(2), 4);
+        copy_folder(&machine.root(), &template.join("journals")).unwrap();
+        // A start that died half-way.
+        fs::create_dir(template.join(format!("journals/.new-{}", process(8)))).unwrap();
+        database.close().await;
+        Self { folder, damaged_allotment: after - before }
+    }
+
+    /// The folder of the child.
+    pub fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// Copies the files anew.
+    pub fn reset(&self) {
+        if self.work().exists() {
+            fs::remove_dir_all(self.work()).unwrap();
+        }
+        copy_folder(&self.folder.path().join("template"), &self.work()).unwrap();
+    }
+}
+
+pub fn process(number: u128) -> ProcessId {
+    ProcessId::from_uuid(Uuid::from_u128(number))
+}
+
+/// The spent and the allotted amount of the key.
+pub async fn counted(stores: &Stores) -> (i64, i64) {
+    let found = stores.reports.limit_statuses(&payer()).await.unwrap();
+    (found[0].spent.pico(), found[0].reserved.pico())
+}
+
+/// A process that dies with three requests, of which it charged the first and the last: numbers from 100 or 200 on.
+async fn die(stores: &Stores, machine: &LocalMachine, number: u128) {
+    let ledger = JournaledLedger::new(
+        Arc::clone(&stores.budget),
+        machine.start(process(number), JournalBounds::default()),
+        Arc::new(stores.clock.clone()),
+        Arc::clone(&stores.reports),
+        LedgerSettings::default(),
+    );
+    for request in 100 * number..100 * number + 3 {
+        ledger.reserve(hold_request(request, DEAD_HOLD)).await.unwrap().unwrap();
+    }
+    for request in [100 * number, 100 * number + 2] {
+        let charge = UsageCharge { record: usage_record(request, DEAD_COST), messages: Vec::new() };
+        ledger.settle(charge).await.unwrap();
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! `tollgate journal …`
+
+use std::process::ExitCode;
+
+use domain::ids::ProcessId;
+
+use super::Context;
+use crate::cli::JournalCommand;
+use crate::output::table;
+use crate::view::{ForgottenView, List, ProcessView};
+use crate::wiring::forget_processes;
+
+/// Runs one of the commands on journals.
+pub async fn run(context: &Context, command: JournalCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        JournalCommand::List => list(context).await,
+        JournalCommand::Forget { process } => forget(context, process).await,
+    }
+}
+
+async fn list(context: &Context) -> anyhow::Result<ExitCode> {
+    let stores = context.settled_stores().await?;
+    let processes = forget_processes(&context.config, &stores).await?.list().await?;
+    let list = List { data: processes.iter().map(ProcessView::from).collect::<Vec<_>>() };
+    context
+        .output
+        .show(&list, || table(["PROCESS", "SEEN AT", "JOURNAL"], &list.data.iter().map(row).collect::<Vec<_>>()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(process: &ProcessView) -> [String; 3] {
+    let journal = if process.has_journal { "here" } else { "elsewhere or gone" };
+    [process.id.clone(), process.seen_at.clone(), journal.to_owned()]
+}
+
+async fn forget(context: &Context, process: ProcessId) -> anyhow::Result<ExitCode> {
+    let stores = context.settled_stores().await?;
+    forget_processes(&context.config, &stores).await?.forget(process).await?;
+    let view = ForgottenView { id: process.to_string(), forgotten: true };
+    context.output.show(&view, || format!("Forgot the process {}.", view.id))?;
+    Ok(ExitCode::SUCCESS)
+}

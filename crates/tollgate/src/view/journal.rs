@@ -1,0 +1,39 @@
+//! Processes and their journals.
+
+use domain::budget::LiveProcess;
+use serde::Serialize;
+
+use super::time;
+
+/// A process that has allowances.
+#[derive(Serialize)]
+pub struct ProcessView {
+    /// Its id.
+    pub id: String,
+    /// When the database last saw it.
+    pub seen_at: String,
+    /// The time since then, in seconds.
+    pub silent_seconds: u64,
+    /// True where its journal is on this machine.
+    pub has_journal: bool,
+}
+
+impl From<&(LiveProcess, bool)> for ProcessView {
+    fn from((found, has_journal): &(LiveProcess, bool)) -> Self {
+        Self {
+            id: found.process.to_string(),
+            seen_at: time(found.seen_at),
+            silent_seconds: found.silent_for.as_secs(),
+            has_journal: *has_journal,
+        }
+    }
+}
+
+/// A process that was forgotten.
+#[derive(Serialize)]
+pub struct ForgottenView {
+    /// Its id.
+    pub id: String,
+    /// True.
+    pub forgotten: bool,
+}

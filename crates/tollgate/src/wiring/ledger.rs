@@ -1,0 +1,160 @@
+//! The ledger of this process: its journal, its allowances, and the journals of dead processes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adapters_journal::{
+    Durability, JournalPorts, JournalSettings, LocalDisk, LocalJournal, LocalJournalSettings, LocalJournals,
+};
+use adapters_storage::SeaOrmBudgetStore;
+use adapters_system::TokioTimer;
+use anyhow::Context;
+use domain::budget::{
+    BudgetStore, ExpiryReport, ForgetProcesses, ForgetSettings, JournaledLedger, LedgerReports, LedgerSettings,
+    RecoverJournals, RecoveryReport, UsageJournal,
+};
+use domain::observability::Meter;
+
+use super::{Background, Stores};
+use crate::config::Config;
+
+/// The time between two looks for journals of processes that died.
+const RECOVER_EVERY: Duration = Duration::from_secs(1);
+/// The longest time between two signs of life, and their least number before a process counts as lost.
+const LONGEST_HEARTBEAT: Duration = Duration::from_secs(30);
+const HEARTBEATS: u32 = 8;
+/// How long an instance that ends waits for a store that is away: somewhat less than for everything.
+const CLOSE_WITHIN: Duration = Duration::from_secs(25);
+/// How long a command waits for charges of running servers, and how often it looks.
+const SETTLE_WITHIN: Duration = Duration::from_secs(1);
+const SETTLE_STEP: Duration = Duration::from_millis(10);
+/// The size of a segment, and the largest entry: a record with the messages to its destinations.
+const SEGMENT_BYTES: u64 = 16 << 20;
+const MAX_PAYLOAD_BYTES: usize = 2 << 20;
+/// The same under a limit on the size of files.
+const SMALL_SEGMENT_BYTES: u64 = 128 << 10;
+const SMALL_PAYLOAD_BYTES: usize = 24 << 10;
+
+/// Recovers the journals of dead processes, creates the journal of this one and starts the work beside requests.
+///
+/// # Errors
+/// The journal's folder cannot be created, or the store cannot be written.
+pub async fn start(
+    config: &Config,
+    stores: &Stores,
+    reports: Arc<dyn LedgerReports>,
+    meter: Arc<dyn Meter>,
+    background: &Background,
+) -> anyhow::Result<Arc<JournaledLedger>> {
+    let path = &config.journal.path;
+    let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
+    let store: Arc<dyn BudgetStore> = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
+    let orphans = LocalJournals::new(path, store_id, config.journal.keep);
+    let recover = RecoverJournals::new(Arc::clone(&store), Arc::new(orphans), config.unknown_usage);
+    // Nothing is served before the charges of those that died count.
+    let report = recover.execute().await.context("the journals of earlier processes cannot be read")?;
+    count(&*meter, &report);
+    let local = LocalJournalSettings {
+        store: store_id,
+        durability: if config.journal.is_synced { Durability::Synced } else { Durability::Written },
+        keep: config.journal.keep,
+    };
+    let ports = JournalPorts { disk: Arc::new(LocalDisk), clock: Arc::clone(&stores.clock) };
+    let create = |segment_bytes: u64, max_payload_bytes: usize| {
+        let max_unfolded_bytes = config.journal.max_bytes;
+        let settings =
+            JournalSettings { segment_bytes, max_payload_bytes, max_unfolded_bytes, ..JournalSettings::default() };
+        LocalJournal::create(path, stores.ids.process_id(), local, settings, &ports)
+    };
+    // The process may be forbidden to write files of the usual size.
+    let journal =
+        create(SEGMENT_BYTES, MAX_PAYLOAD_BYTES).or_else(|_| create(SMALL_SEGMENT_BYTES, SMALL_PAYLOAD_BYTES));
+    let journal = journal.with_context(|| format!("the journal folder {} cannot be created", path.display()))?;
+    let journal: Arc<dyn UsageJournal> = Arc::new(journal);
+    let heartbeat = LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS);
+    let settings = LedgerSettings { heartbeat, ..LedgerSettings::default() };
+    let ledger = Arc::new(JournaledLedger::new(store, journal, Arc::clone(&stores.clock), reports, settings));
+    run(Arc::clone(&ledger), background);
+    look_after_others(recover, forget_processes(config, stores).await?, meter, background);
+    Ok(ledger)
+}
+
+/// Lists and forgets processes whose journals are gone.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_processes(config: &Config, stores: &Stores) -> anyhow::Result<ForgetProcesses> {
+    let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
+    let journals = LocalJournals::new(&config.journal.path, store_id, config.journal.keep);
+    let settings = ForgetSettings { lost_after: config.journal.lost_after, unknown: config.unknown_usage };
+    let store = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
+    Ok(ForgetProcesses::new(store, Arc::new(journals), Arc::clone(&stores.clock), settings))
+}
+
+/// Brings the store up to date for a command that shows money or usage: folds the journals of dead processes, and waits
+/// a moment for the living ones of this machine to fold what is in theirs.
+///
+/// # Errors
+/// The journals or the store cannot be read.
+pub async fn settle_journals(config: &Config, stores: &Stores) -> anyhow::Result<()> {
+    if config.storage.read_only {
+        return Ok(());
+    }
+    let store_id = stores.database.id().await.context("the identity of the database cannot be read")?;
+    let store: Arc<dyn BudgetStore> = Arc::new(SeaOrmBudgetStore::new(stores.database.clone()));
+    let journals = LocalJournals::new(&config.journal.path, store_id, config.journal.keep);
+    let live = journals.live().context("the journals cannot be read")?;
+    RecoverJournals::new(Arc::clone(&store), Arc::new(journals), config.unknown_usage).execute().await?;
+    let began = stores.clock.monotonic();
+    for (process, last) in live {
+        while store.process(process).await?.is_some_and(|status| status.folded_sequence < last) {
+            if stores.clock.monotonic().saturating_sub(began) >= SETTLE_WITHIN {
+                tracing::debug!(process.id = %process, "a running server has charges that are not in the database yet");
+                return Ok(());
+            }
+            tokio::time::sleep(SETTLE_STEP).await;
+        }
+    }
+    Ok(())
+}
+
+fn run(ledger: Arc<JournaledLedger>, background: &Background) {
+    let cancelled = background.cancelled.clone();
+    background.tasks.spawn(async move { ledger.run(cancelled.cancelled(), &TokioTimer, CLOSE_WITHIN).await });
+}
+
+/// Another process may die at any time, on this machine or with another one.
+fn look_after_others(
+    recover: RecoverJournals,
+    forget: ForgetProcesses,
+    meter: Arc<dyn Meter>,
+    background: &Background,
+) {
+    let cancelled = background.cancelled.clone();
+    background.tasks.spawn(async move {
+        loop {
+            tokio::select! {
+                () = cancelled.cancelled() => return,
+                () = tokio::time::sleep(RECOVER_EVERY) => {}
+            }
+            match recover.execute().await {
+                Ok(report) => count(&*meter, &report),
+                Err(error) => {
+                    let error = anyhow::Error::from(error);
+                    tracing::warn!(error = format!("{error:#}"), "journals of dead processes not read, retrying");
+                }
+            }
+            if let Err(error) = forget.execute().await {
+                let error = anyhow::Error::from(error);
+                tracing::debug!(error = format!("{error:#}"), "processes not read, retrying");
+            }
+        }
+    });
+}
+
+fn count(meter: &dyn Meter, report: &RecoveryReport) {
+    let ended = ExpiryReport { released: report.released, charged: report.abandoned };
+    if ended != ExpiryReport::default() {
+        meter.expired(&ended);
+    }
+}

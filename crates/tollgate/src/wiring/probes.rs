@@ -1,0 +1,59 @@
+//! The probes of readiness.
+
+use std::sync::Arc;
+
+use adapters_cache::ChangeWatcher;
+use adapters_storage::Database;
+use async_trait::async_trait;
+use domain::budget::JournaledLedger;
+use domain::error::StoreError;
+use domain::system::HealthProbe;
+
+/// Probes the database. It is bridged while known keys are served from memory.
+pub struct DatabaseProbe {
+    database: Database,
+    watcher: Arc<ChangeWatcher>,
+}
+
+impl DatabaseProbe {
+    /// `watcher` knows how long ago the database was read.
+    pub fn new(database: Database, watcher: Arc<ChangeWatcher>) -> Self {
+        Self { database, watcher }
+    }
+}
+
+#[async_trait]
+impl HealthProbe for DatabaseProbe {
+    fn name(&self) -> &'static str {
+        self.database.name()
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.database.probe().await
+    }
+
+    fn is_bridged(&self) -> bool {
+        self.watcher.is_usable()
+    }
+}
+
+/// Whether the journal takes entries.
+pub struct JournalProbe(pub Arc<JournaledLedger>);
+
+#[async_trait]
+impl HealthProbe for JournalProbe {
+    fn name(&self) -> &'static str {
+        "journal"
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        let status = self.0.journal_status();
+        if !status.is_writable {
+            return Err(StoreError::unavailable("the disk of the journal takes no entries"));
+        }
+        if status.unfolded_bytes >= status.max_bytes {
+            return Err(StoreError::unavailable("the journal is full: the database takes no charges"));
+        }
+        Ok(())
+    }
+}

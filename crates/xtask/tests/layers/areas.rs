@@ -1,0 +1,109 @@
+//! The order of the areas inside the domain: each area builds on those before it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::graph::root;
+
+/// The areas in their order. Areas of one line do not depend on each other, but for the first line: the foundation is
+/// one area.
+const ORDER: &[&[&str]] = &[
+    &["edit", "error", "ids", "json", "money", "secret", "system"],
+    &["audit", "change_feed"],
+    &["model", "question"],
+    &["pricing"],
+    &["usage"],
+    &["budget"],
+    &["rate"],
+    &["api_key", "container"],
+    &["file", "routing", "workspace"],
+    &["guardrail"],
+    &["decision"],
+    &["observability"],
+];
+
+/// Arrows that still run back. The list may only shrink: one that is not needed any more fails the test.
+const EXCEPTIONS: &[(&str, &str)] = &[];
+
+/// A source file of the domain: its path below `src`, and its text.
+pub struct Source {
+    pub path: String,
+    pub text: String,
+}
+
+impl Source {
+    pub fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    /// The area of a file: its first folder, or its own name.
+    fn area(&self) -> &str {
+        let first = self.path.split('/').next().unwrap_or_default();
+        first.strip_suffix(".rs").unwrap_or(first)
+    }
+
+    /// Returns true for a file that only tests are built from.
+    fn is_test(&self) -> bool {
+        let is_test = |part: &str| matches!(part, "tests" | "tests.rs" | "fixtures.rs" | "testing");
+        self.path.split('/').any(is_test)
+    }
+
+    /// The areas that it names in code, those of other lines of a `use` included.
+    fn uses(&self) -> BTreeSet<&str> {
+        let code = self.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let names = lines.flat_map(|line| line.split("crate::").skip(1));
+        names.map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()).collect()
+    }
+}
+
+/// Every file of the domain.
+pub fn sources() -> Vec<Source> {
+    let folder = root().join("crates/domain/src");
+    let mut files = Vec::new();
+    collect(&folder, &folder, &mut files);
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut Vec<Source>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path: PathBuf = entry.unwrap().path();
+        if path.is_dir() {
+            collect(root, &path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            files.push(Source { path: name, text: std::fs::read_to_string(&path).unwrap() });
+        }
+    }
+}
+
+/// The arrows that run back and are no exceptions, and the exceptions that are not needed.
+pub fn backward_arrows(sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut needed = BTreeSet::new();
+    for source in sources.iter().filter(|source| !source.is_test() && source.path != "lib.rs") {
+        let area = source.area();
+        let Some(level) = level_of(area) else {
+            found.push(format!("{area} has no place in the order: add it to crates/xtask/tests/layers/areas.rs"));
+            continue;
+        };
+        for used in source.uses() {
+            if used == area || level_of(used).is_some_and(|below| below < level || below == 0 && level == 0) {
+                continue;
+            }
+            match EXCEPTIONS.iter().find(|(path, to)| *path == source.path && *to == used) {
+                Some(exception) => drop(needed.insert(*exception)),
+                None => found.push(format!("{} -> {used}", source.path)),
+            }
+        }
+    }
+    found.extend(EXCEPTIONS.iter().filter(|exception| !needed.contains(*exception)).map(|(path, to)| {
+        format!("the exception {path} -> {to} is not needed: remove it from crates/xtask/tests/layers/areas.rs")
+    }));
+    found
+}
+
+fn level_of(area: &str) -> Option<usize> {
+    ORDER.iter().position(|line| line.contains(&area))
+}

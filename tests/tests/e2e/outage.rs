@@ -1,0 +1,315 @@
+//! Load while the database is away: it takes no writes, or it cannot be read either.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tollgate_tests::{Behaviour, Call, Instance, Key, SecondHand, Server, Upstream, decisions};
+
+use crate::limits::{CHEAP, ensure_it_adds_up};
+use crate::stores::unavailable;
+use crate::world::{World, body, providers_toml};
+
+/// The callers of each key.
+const CALLERS: usize = 6;
+/// The time between an answer and the next request of a caller.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The load before an outage and after it.
+const AROUND: Duration = Duration::from_millis(1_500);
+/// The time in which a limited key is answered again after an outage.
+const RECOVERED: Duration = Duration::from_secs(10);
+const SHORT: Duration = Duration::from_secs(6);
+const LONG: Duration = Duration::from_mins(1);
+
+/// The way in which the database is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outage {
+    /// Another process holds the lock of the writer.
+    NoWrites,
+    /// Its file is not at its path, as after the loss of a volume.
+    NoReads,
+}
+
+/// An outage that has begun.
+enum Begun {
+    Locked(SecondHand),
+    Moved { file: PathBuf, away: PathBuf },
+}
+
+impl Outage {
+    async fn begin(self, instance: &Instance) -> Result<Begun> {
+        match self {
+            Self::NoWrites => {
+                let hand = SecondHand::open(&instance.database()).await?;
+                hand.execute("BEGIN IMMEDIATE").await?;
+                Ok(Begun::Locked(hand))
+            }
+            Self::NoReads => {
+                let (file, away) = (instance.database(), instance.path().join("away.db"));
+                std::fs::rename(&file, &away)?;
+                Ok(Begun::Moved { file, away })
+            }
+        }
+    }
+}
+
+impl Begun {
+    async fn end(self) -> Result<()> {
+        match self {
+            Self::Locked(hand) => {
+                hand.execute("ROLLBACK").await?;
+                hand.close().await
+            }
+            Self::Moved { file, away } => Ok(std::fs::rename(away, file)?),
+        }
+    }
+}
+
+/// The result of a call.
+struct Answered {
+    limited: bool,
+    sent: Instant,
+    took: Duration,
+    status: u16,
+    has_retry_after: bool,
+    id: Option<String>,
+}
+
+/// Callers that go on until they are stopped or the server is gone.
+struct Load {
+    stopped: Arc<AtomicBool>,
+    callers: JoinSet<Result<Vec<Answered>>>,
+}
+
+impl Load {
+    fn start(server: &Server, unlimited: &Key, limited: &Key) -> Self {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let mut callers = JoinSet::new();
+        for number in 0..2 * CALLERS {
+            let limited_caller = number % 2 == 1;
+            let key = if limited_caller { limited } else { unlimited };
+            let (call, address) = (decisions(&key.secret, body("acme/alone")), server.address());
+            let stopped = Arc::clone(&stopped);
+            callers.spawn(async move {
+                let mut answers = Vec::new();
+                while !stopped.load(Ordering::Relaxed) {
+                    let sent = Instant::now();
+                    // A server that was killed is no answer.
+                    let Ok(reply) = call.send(address).await else { break };
+                    let id = reply.ok().ok().and_then(|answer| answer["id"].as_str().map(str::to_owned));
+                    answers.push(Answered {
+                        limited: limited_caller,
+                        sent,
+                        took: sent.elapsed(),
+                        status: reply.status,
+                        has_retry_after: reply.header("retry-after").parse::<u64>().is_ok(),
+                        id,
+                    });
+                    sleep(PAUSE).await;
+                }
+                Ok(answers)
+            });
+        }
+        Self { stopped, callers }
+    }
+
+    async fn stop(mut self) -> Result<Vec<Answered>> {
+        self.stopped.store(true, Ordering::Relaxed);
+        let mut all = Vec::new();
+        while let Some(answers) = self.callers.join_next().await {
+            all.extend(answers??);
+        }
+        Ok(all)
+    }
+}
+
+/// A gateway that goes on for two minutes without its database, a provider and a limited key.
+async fn world() -> Result<(World, Upstream, Key)> {
+    let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(2), CHEAP.to_owned())).await?;
+    let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
+    let world =
+        World::start(&format!("[keys]\nmax_stale_ms = 120000\n[storage]\nbusy_timeout_ms = 1000\n{providers}")).await?;
+    let limited = world.instance.key(&["--name", "limited", "--limit-usd", "1000"]).await?;
+    Ok((world, alpha, limited))
+}
+
+/// Statuses and their counts.
+fn statuses<'a>(answers: impl Iterator<Item = &'a Answered>) -> BTreeMap<u16, usize> {
+    let mut counts = BTreeMap::new();
+    for answer in answers {
+        *counts.entry(answer.status).or_default() += 1;
+    }
+    counts
+}
+
+/// Checks what callers got in an outage, and prints the figures.
+#[expect(clippy::print_stderr, reason = "the figures of a run are worth reading")]
+fn ensure_served(outage: Outage, answers: &[Answered], (began, ended): (Instant, Instant)) -> Result<()> {
+    let during: Vec<&Answered> =
+        answers.iter().filter(|one| one.sent >= began && one.sent + one.took <= ended).collect();
+    let of = |limited: bool| during.iter().copied().filter(move |answer| answer.limited == limited);
+    let (unlimited, limited) = (statuses(of(false)), statuses(of(true)));
+    let mut took: Vec<Duration> = of(false).map(|answer| answer.took).collect();
+    took.sort_unstable();
+    let p99 = took.get(took.len() * 99 / 100).copied().unwrap_or_default();
+    eprintln!(
+        "{outage:?} for {:?}: unlimited {unlimited:?} (p99 {p99:?}), limited {limited:?}",
+        ended.saturating_duration_since(began)
+    );
+    let (all, answered) = (took.len(), unlimited.get(&200).copied().unwrap_or_default());
+    ensure!(all > 50, "{all} calls are no load");
+    ensure!(answered * 100 >= all * 99, "{answered} of {all} calls of the unlimited key were answered");
+    ensure!(unlimited.keys().all(|status| matches!(status, 200 | 503)), "{unlimited:?}");
+    ensure!(limited.keys().all(|status| matches!(status, 200 | 503)), "{limited:?}");
+    ensure!(limited.contains_key(&200), "the limited key had an allowance: {limited:?}");
+    ensure!(limited.contains_key(&503), "the limited key's allowance never ended: {limited:?}");
+    ensure!(during.iter().all(|answer| answer.status == 200 || answer.has_retry_after), "a 503 without Retry-After");
+    Ok(())
+}
+
+/// Repeats a request until it is answered.
+async fn ensure_recovers(server: &Server, key: &Key) -> Result<()> {
+    let since = Instant::now();
+    loop {
+        let reply = server.decide(&key.secret, body("acme/alone")).await?;
+        if reply.status == 200 {
+            return Ok(());
+        }
+        ensure!(reply.status == 503, "{}: {}", reply.status, reply.text());
+        ensure!(since.elapsed() < RECOVERED, "still {}: {}", reply.status, reply.text());
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Checks that every answer is on record once and that the ledger adds up.
+async fn ensure_recorded(world: &World, alpha: &Upstream, answers: &[Answered]) -> Result<()> {
+    let answered: BTreeSet<&str> = answers.iter().filter_map(|answer| answer.id.as_deref()).collect();
+    ensure!(!answered.is_empty());
+    // Commands wait for the charges of running servers.
+    let listed = world.instance.run(&["usage", "list", "--csv"]).await?;
+    let table = String::from_utf8(listed.stdout)?;
+    let mut lines = table.lines();
+    let columns: Vec<&str> = lines.next().context("a table without a head")?.split(',').collect();
+    let at = columns.iter().position(|column| *column == "id").context("no ids")?;
+    let ids: Vec<&str> = lines.filter_map(|line| line.split(',').nth(at)).collect();
+    let recorded: BTreeSet<&str> = ids.iter().copied().collect();
+    ensure!(recorded.len() == ids.len(), "{} records of {} requests", ids.len(), recorded.len());
+    let lost = answered.difference(&recorded).count();
+    ensure!(lost == 0, "{lost} of {} answers are not on record", answered.len());
+    let sent = alpha.take_requests().len();
+    ensure!(sent <= recorded.len(), "{sent} calls of the provider, {} records", recorded.len());
+    ensure_it_adds_up(&world.instance).await.map(drop)
+}
+
+async fn answers_through(outage: Outage, length: Duration) -> Result<()> {
+    let (world, alpha, limited) = world().await?;
+    let load = Load::start(&world.server, &world.inference, &limited);
+    sleep(AROUND).await;
+    let away = outage.begin(&world.instance).await?;
+    let began = Instant::now();
+    sleep(length / 2).await;
+    if outage == Outage::NoReads {
+        let stranger = Call::get("/api/v1/models/count").key(&format!("sk-tg-v1-{}", "0".repeat(64)));
+        unavailable(&world.server.send(&stranger).await?)?;
+        let ready = world.server.send(&Call::get("/health/ready")).await?.ok()?;
+        ensure!(ready["status"] == "degraded", "{ready}");
+    }
+    sleep(length / 2).await;
+    let ended = Instant::now();
+    away.end().await?;
+    ensure_recovers(&world.server, &limited).await?;
+    sleep(AROUND).await;
+    let answers = load.stop().await?;
+    ensure_served(outage, &answers, (began, ended))?;
+    ensure_recorded(&world, &alpha, &answers).await?;
+    world.server.ensure_healthy().await?;
+    world.server.stop().await
+}
+
+/// Dies in the middle of the outage; the next start finds the database as it was.
+async fn dies_in(outage: Outage, length: Duration) -> Result<()> {
+    let (mut world, alpha, limited) = world().await?;
+    let load = Load::start(&world.server, &world.inference, &limited);
+    sleep(AROUND).await;
+    let away = outage.begin(&world.instance).await?;
+    let began = Instant::now();
+    sleep(length / 2).await;
+    let ended = Instant::now();
+    world.server.kill().await?;
+    let answers = load.stop().await?;
+    away.end().await?;
+    ensure_served(outage, &answers, (began, ended))?;
+    world.server = world.instance.serve().await?;
+    ensure_recovers(&world.server, &limited).await?;
+    ensure_recorded(&world, &alpha, &answers).await?;
+    let hand = SecondHand::open(&world.instance.database()).await?;
+    let dead =
+        "SELECT COUNT(*) FROM allowances WHERE process_id IN (SELECT id FROM budget_processes WHERE state <> 'live')";
+    ensure!(hand.number(dead).await? == 0, "a dead process has allowances");
+    hand.close().await?;
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn requests_are_answered_while_the_database_takes_no_writes() -> Result<()> {
+    answers_through(Outage::NoWrites, SHORT).await
+}
+
+#[tokio::test]
+async fn requests_are_answered_while_the_database_cannot_be_read() -> Result<()> {
+    answers_through(Outage::NoReads, SHORT).await
+}
+
+#[tokio::test]
+async fn death_without_writes_loses_no_answer() -> Result<()> {
+    dies_in(Outage::NoWrites, SHORT).await
+}
+
+#[tokio::test]
+async fn death_without_reads_loses_no_answer() -> Result<()> {
+    dies_in(Outage::NoReads, SHORT).await
+}
+
+#[tokio::test]
+#[ignore = "takes four minutes"]
+async fn requests_are_answered_through_a_minute_without_database() -> Result<()> {
+    for outage in [Outage::NoWrites, Outage::NoReads] {
+        answers_through(outage, LONG).await?;
+        dies_in(outage, LONG).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn known_keys_are_unavailable_once_max_stale_is_over() -> Result<()> {
+    let alpha = Upstream::start(Behaviour::json(CHEAP)).await?;
+    let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 5_000);
+    let world = World::start(&format!("[keys]\nmax_stale_ms = 3000\n{providers}")).await?;
+    world.decide(body("acme/alone")).await?;
+    let away = Outage::NoReads.begin(&world.instance).await?;
+    let (began, mut last) = (Instant::now(), Duration::ZERO);
+    loop {
+        let reply = world.server.decide(&world.inference.secret, body("acme/alone")).await?;
+        if reply.status != 200 {
+            unavailable(&reply)?;
+            break;
+        }
+        last = began.elapsed();
+        ensure!(last < Duration::from_secs(10), "served for {last:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+    ensure!(last > Duration::from_secs(2), "served for {last:?} alone");
+    ensure!(world.server.send(&Call::get("/health/ready")).await?.status == 503);
+    alpha.take_requests();
+    unavailable(&world.server.decide(&world.inference.secret, body("acme/alone")).await?)?;
+    ensure!(alpha.take_requests().is_empty(), "a provider was called");
+    away.end().await?;
+    ensure_recovers(&world.server, &world.inference).await?;
+    ensure_it_adds_up(&world.instance).await?;
+    world.server.stop().await
+}

@@ -1,0 +1,177 @@
+//! Limits from one request to ten thousand requests wide, two processes and 64 callers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tollgate_tests::{Instance, Key, SecondHand, Server, decisions};
+
+use crate::limits::{COST_PICO, ensure_it_adds_up, world};
+use crate::stores::unavailable;
+use crate::world::body;
+
+const CALLERS: usize = 64;
+/// A caller leaves after so many refusals in a row.
+const PATIENCE: usize = 3;
+/// The time that a request may wait for the holds of others, and as much for a busy machine.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// The result of a call.
+struct Asked {
+    sent: Instant,
+    done: Instant,
+    status: u16,
+}
+
+/// The most that a request may come to, in picodollars: as a refusal says.
+async fn bound_of_request(server: &Server, instance: &Instance) -> Result<i64> {
+    let key = key_with_limit(instance, 1).await?;
+    let refused = server.decide(&key.secret, body("acme/alone")).await?.envelope(402)?;
+    let message = refused["error"]["message"].as_str().context("no message")?.to_owned();
+    let (_, amount) = message.split_once("may come to ").with_context(|| message.clone())?;
+    let usd = amount.split(' ').next().context("no amount")?;
+    let (whole, decimals) = usd.split_once('.').unwrap_or((usd, ""));
+    Ok(format!("{whole}{decimals:0<12}").parse()?)
+}
+
+async fn key_with_limit(instance: &Instance, pico: i64) -> Result<Key> {
+    let usd = format!("{}.{:012}", pico / 1_000_000_000_000, pico % 1_000_000_000_000);
+    instance.key(&["--name", "limited", "--limit-usd", &usd]).await
+}
+
+/// Callers ask until each was refused several times, or until they are stopped.
+async fn ask_all(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> Result<Vec<Asked>> {
+    let mut callers = JoinSet::new();
+    for number in 0..CALLERS {
+        let address = servers[number % servers.len()].address();
+        let (call, stopped) = (decisions(&key.secret, body("acme/alone")), Arc::clone(stopped));
+        callers.spawn(async move {
+            let (mut asked, mut refused) = (Vec::new(), 0);
+            while refused < PATIENCE && !stopped.load(Ordering::Relaxed) {
+                let sent = Instant::now();
+                let reply = call.send(address).await?;
+                asked.push(Asked { sent, done: Instant::now(), status: reply.status });
+                match reply.status {
+                    200 => refused = 0,
+                    402 => refused += 1,
+                    _ => unavailable(&reply)?,
+                }
+            }
+            anyhow::Ok(asked)
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(asked) = callers.join_next().await {
+        all.extend(asked??);
+    }
+    Ok(all)
+}
+
+/// Asks while the amounts in the database are watched: spent and allotted never exceed the limit.
+async fn ask_watched(
+    servers: &[&Server],
+    instance: &Instance,
+    (key, limit): (&Key, i64),
+    most: Duration,
+) -> Result<Vec<Asked>> {
+    let hand = SecondHand::open(&instance.database()).await?;
+    let used = format!(
+        "SELECT COALESCE(SUM(spent_pico + allotted_pico), 0) FROM spend_counters \
+         WHERE scope = 'key' AND subject = '{}' AND interval = 'total'",
+        key.hash
+    );
+    let (stopped, began, mut samples) = (Arc::new(AtomicBool::new(false)), Instant::now(), 0);
+    let asking = ask_all(servers, key, &stopped);
+    tokio::pin!(asking);
+    let asked = loop {
+        tokio::select! {
+            asked = &mut asking => break asked?,
+            () = sleep(Duration::from_millis(3)) => {
+                let used = hand.number(&used).await?;
+                ensure!(used <= limit, "{used} picodollars are spent and allotted of {limit}");
+                samples += 1;
+                stopped.store(began.elapsed() > most, Ordering::Relaxed);
+            }
+        }
+    };
+    ensure!(samples > 2, "the amounts were looked at {samples} times");
+    hand.close().await?;
+    Ok(asked)
+}
+
+/// Checks that no request was refused while the limit had room for it, whatever all other requests came to.
+fn ensure_no_needless_refusal(asked: &[Asked], limit: i64, bound: i64) -> Result<()> {
+    let mut answered: Vec<&Asked> = asked.iter().filter(|one| one.status != 402).collect();
+    answered.sort_by_key(|one| one.done);
+    for refused in asked.iter().filter(|one| one.status == 402) {
+        let took = refused.done - refused.sent;
+        ensure!(took < SLOW, "refused after {took:?}");
+        let over = answered.partition_point(|one| one.done < refused.sent);
+        let paid = answered[..over].iter().filter(|one| one.status == 200).count();
+        let open = answered[over..].iter().filter(|one| one.sent <= refused.done).count();
+        let most = i64::try_from(paid)? * COST_PICO + i64::try_from(open)? * bound;
+        ensure!(
+            most + bound > limit,
+            "refused after {took:?} although {paid} answers and {open} open requests come to {most} of {limit}"
+        );
+    }
+    Ok(())
+}
+
+fn count(asked: &[Asked], status: u16) -> usize {
+    asked.iter().filter(|one| one.status == status).count()
+}
+
+/// Uses limits of these widths up.
+#[expect(clippy::print_stderr, reason = "the figures of a run are worth reading")]
+async fn use_up(widths: &[i64]) -> Result<()> {
+    let (world, _alpha) = world(Duration::from_millis(5), "").await?;
+    let beside = world.instance.serve_beside().await?;
+    let servers = [&world.server, &beside];
+    let bound = bound_of_request(&world.server, &world.instance).await?;
+    for width in widths {
+        let limit = bound * width;
+        let began = Instant::now();
+        let key = key_with_limit(&world.instance, limit).await?;
+        let asked = ask_watched(&servers, &world.instance, (&key, limit), Duration::from_mins(5)).await?;
+        let (answered, refused, away) = (count(&asked, 200), count(&asked, 402), count(&asked, 503));
+        eprintln!("{width} wide: {answered} answered, {refused} times 402, {away} times 503 in {:?}", began.elapsed());
+        ensure_no_needless_refusal(&asked, limit, bound)?;
+        // Each answer leaves room for the next until a bound does not fit any more.
+        let all = usize::try_from((limit - bound) / COST_PICO + 1)?;
+        ensure!(answered == all, "{answered} answers of {all} that fit into {width} bounds");
+        for server in servers {
+            server.decide(&key.secret, body("acme/alone")).await?.envelope(402)?;
+        }
+    }
+    ensure_it_adds_up(&world.instance).await?;
+    beside.stop().await?;
+    world.server.stop().await
+}
+
+#[tokio::test]
+async fn limits_of_one_to_ten_thousand_requests_are_used_up_and_never_exceeded() -> Result<()> {
+    // An answer costs about a third of its bound.
+    use_up(&[1, 2, 10, 100, 3_700]).await
+}
+
+#[tokio::test]
+async fn nobody_is_refused_by_a_limit_that_has_room() -> Result<()> {
+    let (world, _alpha) = world(Duration::from_millis(5), "").await?;
+    let beside = world.instance.serve_beside().await?;
+    let bound = bound_of_request(&world.server, &world.instance).await?;
+    for width in [1_000, 10_000] {
+        let servers = [&world.server, &beside];
+        let key = key_with_limit(&world.instance, bound * width).await?;
+        let asked = ask_watched(&servers, &world.instance, (&key, bound * width), Duration::from_secs(2)).await?;
+        ensure!(count(&asked, 200) > 100, "{} answers are no load", count(&asked, 200));
+        ensure_no_needless_refusal(&asked, bound * width, bound)?;
+        ensure!(count(&asked, 402) == 0, "{} of {} were refused", count(&asked, 402), asked.len());
+    }
+    ensure_it_adds_up(&world.instance).await?;
+    beside.stop().await?;
+    world.server.stop().await
+}
