@@ -26,15 +26,7 @@ impl Accounted {
     /// Reads a row that begins with the columns of [`ACCOUNTED`].
     pub(super) fn read(row: &QueryResult) -> Result<Self, StoreError> {
         let id: Vec<u8> = column(row, 0)?;
-        let workspace_id: Vec<u8> = column(row, 1)?;
-        let api_key: Vec<u8> = column(row, 2)?;
-        let guardrails: Option<Vec<u8>> = column(row, 3)?;
-        let unreadable = |column| corrupt(column, ids::shown(&id));
-        let payer = Payer {
-            workspace_id: ids::workspace_id(&workspace_id).ok_or_else(|| unreadable("usage_records.workspace_id"))?,
-            api_key: hash(&api_key, "usage_records.api_key", ids::shown(&id))?,
-            guardrails: ids::guardrails(guardrails.as_deref()).ok_or_else(|| unreadable("usage_records.guardrails"))?,
-        };
+        let payer = PayerColumns::read(row, 1)?.decode(&id)?;
         let at = moment(column(row, 5)?, "usage_records.charged_at", ids::shown(&id))?;
         Ok(Self { payer, at, pico: column(row, 4)?, id })
     }
@@ -45,5 +37,36 @@ impl Accounted {
             Ok(id) => ids::decision_id(&id).map_or_else(|_| ids::shown(&id), |id| id.to_string()),
             Err(_) => "a record whose id cannot be read".to_owned(),
         }
+    }
+}
+
+/// The columns that name the payer of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PayerColumns {
+    workspace_id: Vec<u8>,
+    api_key: Vec<u8>,
+    guardrails: Option<Vec<u8>>,
+}
+
+impl PayerColumns {
+    /// Reads `workspace_id, api_key, guardrails` from a place of a row on.
+    pub(super) fn read(row: &QueryResult, first: usize) -> Result<Self, StoreError> {
+        Ok(Self {
+            workspace_id: column(row, first)?,
+            api_key: column(row, first + 1)?,
+            guardrails: column(row, first + 2)?,
+        })
+    }
+
+    /// Decodes them; `id` is the column of the record's id, for errors.
+    pub(super) fn decode(&self, id: &[u8]) -> Result<Payer, StoreError> {
+        let unreadable = |column| corrupt(column, ids::shown(id));
+        let workspace_id = ids::workspace_id(&self.workspace_id);
+        let guardrails = ids::guardrails(self.guardrails.as_deref());
+        Ok(Payer {
+            workspace_id: workspace_id.ok_or_else(|| unreadable("usage_records.workspace_id"))?,
+            api_key: hash(&self.api_key, "usage_records.api_key", ids::shown(id))?,
+            guardrails: guardrails.ok_or_else(|| unreadable("usage_records.guardrails"))?,
+        })
     }
 }

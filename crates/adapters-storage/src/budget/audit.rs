@@ -4,21 +4,21 @@
 //! So no transaction lasts long. Where an account differs, for records were removed or replaced meanwhile or because it
 //! is wrong, it is compared again in one transaction: only what differs there is named.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
-use domain::budget::{Account, Discrepancy, LedgerAudit, ResetInterval, cost_of_record};
+use domain::budget::{Account, Discrepancy, LedgerAudit, Payer, ResetInterval};
 use domain::error::StoreError;
 use domain::money::Usd;
-use sea_orm::{ConnectionTrait, DatabaseConnection, FromQueryResult, QueryResult, TransactionTrait};
+use sea_orm::{ConnectionTrait, DatabaseConnection, QueryResult, TransactionTrait};
 
-use super::accounted::{ACCOUNTED, Accounted};
+use super::accounted::{Accounted, PayerColumns};
 use super::counters::{counters_at, span_of, subject};
 use super::statements::{column, read};
-use crate::convert::hash_column;
-use crate::entities::usage_records::Model;
+use crate::convert::{hash_column, moment};
 use crate::errors::store_error;
-use crate::usage::{ids, to_record};
+use crate::usage::{COST_COLUMNS, StoredCosts, ids};
 
 /// Records of one transaction.
 const PAGE: i64 = 2_000;
@@ -54,10 +54,10 @@ impl Book {
 struct Days(HashMap<(Account, DateTime<Utc>), i128>);
 
 impl Days {
-    /// Adds to the accounts of the payer of a record, or to one of them.
-    fn add(&mut self, record: &Accounted, pico: i128, wanted: Option<&AccountName>) {
-        let day = ResetInterval::Daily.start_of(record.at);
-        for account in record.payer.accounts() {
+    /// Adds to the accounts of a payer on the day of a time, or to one of them.
+    fn add(&mut self, payer: &Payer, at: DateTime<Utc>, pico: i128, wanted: Option<&AccountName>) {
+        let day = ResetInterval::Daily.start_of(at);
+        for account in payer.accounts() {
             if wanted.is_none_or(|wanted| name_of(&account) == *wanted) {
                 *self.0.entry((account, day)).or_default() += pico;
             }
@@ -71,6 +71,40 @@ impl Days {
                 book.at(name_of(&account), (interval.to_owned(), start)).spent += pico;
             }
         }
+    }
+}
+
+/// The cost of records by payer and day. Few payers stand behind many records, so that each is decoded once.
+#[derive(Default)]
+struct PayerSums(HashMap<(PayerColumns, i64), PayerDay>);
+
+/// A payer and a time of the day, and the cost of the records of both.
+struct PayerDay {
+    payer: Payer,
+    at: DateTime<Utc>,
+    pico: i128,
+}
+
+impl PayerSums {
+    /// Adds the cost of a record; `id` is the column of its id, for errors.
+    fn add(&mut self, columns: PayerColumns, charged_at: i64, pico: i128, id: &[u8]) -> Result<(), StoreError> {
+        match self.0.entry((columns, charged_at.div_euclid(MILLIS_OF_DAY))) {
+            Entry::Occupied(mut entry) => entry.get_mut().pico += pico,
+            Entry::Vacant(entry) => {
+                let payer = entry.key().0.decode(id)?;
+                let at = moment(charged_at, "usage_records.charged_at", ids::shown(id))?;
+                entry.insert(PayerDay { payer, at, pico });
+            }
+        }
+        Ok(())
+    }
+
+    fn into_days(self) -> Days {
+        let mut days = Days::default();
+        for PayerDay { payer, at, pico } in self.0.into_values() {
+            days.add(&payer, at, pico, None);
+        }
+        days
     }
 }
 
@@ -148,37 +182,41 @@ impl<'a> Audit<'a> {
 
     /// Reads the records up to a row, each page in a transaction of its own, and computes their costs again.
     async fn check_records(&mut self, end: i64) -> Result<Days, StoreError> {
-        let mut days = Days::default();
+        let (mut sums, mut costs) = (PayerSums::default(), StoredCosts::default());
         let mut last = i64::MIN;
         let text = format!(
-            "SELECT {ACCOUNTED}, rowid AS row_number, * FROM usage_records WHERE rowid > ? AND rowid <= ? \
-             ORDER BY rowid LIMIT ?"
+            "SELECT id, rowid, workspace_id, api_key, guardrails, charged_at, cost_pico, {COST_COLUMNS} \
+             FROM usage_records WHERE rowid > ? AND rowid <= ? ORDER BY rowid LIMIT ?"
         );
         while last < end {
             let rows = read(self.readers, &text, vec![last.into(), end.into(), PAGE.into()]).await?;
             let Some(row) = rows.last() else { break };
-            last = column(row, 6)?;
+            last = column(row, 1)?;
             for row in &rows {
-                // Without its payer the record counts nowhere, so the counters exceed the records.
-                if let Ok(record) = Accounted::read(row) {
-                    days.add(&record, i128::from(record.pico), None);
-                }
-                self.check(row);
+                self.check(row, &mut sums, &mut costs);
             }
         }
-        Ok(days)
+        Ok(sums.into_days())
     }
 
-    /// Computes the cost of a record again.
-    fn check(&mut self, row: &QueryResult) {
+    /// Adds the cost of a record to the sums of its payer, and computes it again.
+    fn check(&mut self, row: &QueryResult, sums: &mut PayerSums, costs: &mut StoredCosts) {
         self.report.records += 1;
-        let (id, found) = (Accounted::id_of(row), Usd::from_pico(column(row, 4).unwrap_or_default()));
-        let record = Model::from_query_result(row, "").map_err(store_error).and_then(to_record);
-        match record.map(|record| cost_of_record(&record)) {
+        let found = Usd::from_pico(column(row, 6).unwrap_or_default());
+        // Without its payer the record counts nowhere, so the counters exceed the records.
+        let mut check = || {
+            let id: Vec<u8> = column(row, 0)?;
+            ids::decision_id(&id)?;
+            let payer = sums.add(PayerColumns::read(row, 2)?, column(row, 5)?, i128::from(found.pico()), &id);
+            let cost = costs.read(row, 7, &id);
+            payer.and(cost)
+        };
+        let id = || Accounted::id_of(row);
+        match check() {
             Ok(Some(expected)) if expected == found => {}
-            Ok(Some(expected)) => self.name(format!("record {id}"), expected, found),
-            Ok(None) => self.name(format!("record {id}, whose cost leaves the range of money"), Usd::ZERO, found),
-            Err(_) => self.name(format!("record {id}, which cannot be read"), Usd::ZERO, found),
+            Ok(Some(expected)) => self.name(format!("record {}", id()), expected, found),
+            Ok(None) => self.name(format!("record {}, whose cost leaves the range of money", id()), Usd::ZERO, found),
+            Err(_) => self.name(format!("record {}, which cannot be read", id()), Usd::ZERO, found),
         }
     }
 
@@ -192,7 +230,7 @@ impl<'a> Audit<'a> {
         for row in of_account(&snapshot, account).await? {
             if let Ok(record) = Accounted::read(&row) {
                 let millions = i128::from(column::<i64>(&row, 6)?);
-                days.add(&record, millions * MILLION + i128::from(record.pico), Some(account));
+                days.add(&record.payer, record.at, millions * MILLION + i128::from(record.pico), Some(account));
             }
         }
         days.add_to(&mut expected);
@@ -218,6 +256,7 @@ impl<'a> Audit<'a> {
 
 /// Costs are summed as so many picodollars and the rest.
 const MILLION: i128 = 1_000_000;
+const MILLIS_OF_DAY: i64 = 86_400_000;
 const TOTAL: &str = "total";
 const ARCHIVED: &str = super::counters::ARCHIVED;
 

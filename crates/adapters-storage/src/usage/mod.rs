@@ -3,6 +3,8 @@
 pub(crate) mod ids;
 mod repository;
 mod row;
+mod stored_cost;
 
 pub use repository::SeaOrmUsageRepository;
-pub(crate) use row::{RECORD_COLUMNS, record_values, to_record};
+pub(crate) use row::{RECORD_COLUMNS, record_values};
+pub(crate) use stored_cost::{COST_COLUMNS, StoredCosts};

@@ -55,7 +55,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-pub(crate) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
+pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
     let id: DecisionId = ids::decision_id(&row.id)?;
     let prices = TokenPrices {
         prompt: parse(&row.prompt_price, "usage_records.prompt_price", &id)?,
@@ -141,7 +141,7 @@ fn write_attempts(record: &UsageRecord) -> Result<String, serde_json::Error> {
     serde_json::to_string(&stored)
 }
 
-fn share(index: i64, of: i64) -> Option<UsageShare> {
+pub(super) fn share(index: i64, of: i64) -> Option<UsageShare> {
     let share = UsageShare { index: index.try_into().ok()?, of: of.try_into().ok()? };
     (share.index < share.of).then_some(share)
 }

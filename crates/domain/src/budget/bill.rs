@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Hold, HoldRequest};
 use crate::money::{Charge, Usd};
+use crate::pricing::TokenPrices;
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 
 /// What attempts cost together: tokens times prices, summed exactly, rounded up once. `None` where that leaves the range
@@ -25,6 +26,15 @@ pub fn cost_of_record(record: &UsageRecord) -> Option<Usd> {
         cost_of_attempts(&record.attempts)?
     };
     Some(share_of(whole, record.share))
+}
+
+/// The cost of attempts of which only prices and tokens, input and output, are known; otherwise as [`cost_of_record`].
+pub fn cost_of_tokens(attempts: impl IntoIterator<Item = (TokenPrices, u64, u64)>, share: UsageShare) -> Option<Usd> {
+    let mut sum = Charge::ZERO;
+    for (prices, input_tokens, output_tokens) in attempts {
+        sum = sum.checked_add(prices.charge(input_tokens, output_tokens)?)?;
+    }
+    Some(share_of(sum.round_up()?, share))
 }
 
 /// Shares differ by a picodollar at most and sum to the whole; the first ones bear what does not divide.
@@ -72,7 +82,6 @@ mod tests {
     use crate::budget::Payer;
     use crate::ids::{DecisionId, RequestId, WorkspaceId};
     use crate::money::Price;
-    use crate::pricing::TokenPrices;
     use crate::secret::ApiKeyHash;
     use chrono::DateTime;
     use uuid::Uuid;
@@ -153,5 +162,8 @@ mod tests {
         assert_eq!([share(0), share(1), share(2)], [4, 3, 3].map(|pico| Some(Usd::from_pico(pico))));
         let older = UsageRecord { attempts: std::sync::Arc::default(), ..record };
         assert_eq!(cost_of_record(&older), Some(Usd::from_pico(10)));
+        let tokens = [(attempt(0, 0).prices, 30, 0)];
+        assert_eq!(cost_of_tokens(tokens, UsageShare { index: 0, of: 3 }), Some(Usd::from_pico(4)));
+        assert_eq!(cost_of_tokens([(attempt(0, 0).prices, u64::MAX, 0); 2], UsageShare::WHOLE), None);
     }
 }
