@@ -64,6 +64,8 @@ pub struct Run {
     pub p50_us: f64,
     /// 99 of 100 answers came within this.
     pub p99_us: f64,
+    /// The longest answer took this.
+    pub max_us: f64,
     /// Processor time that the server used for an answer.
     pub cpu_us: f64,
 }
@@ -107,6 +109,7 @@ pub async fn drive(target: &Target, connections: usize, duration: Duration) -> R
         per_second: answers / took,
         p50_us: percentile_us(&latencies, 50),
         p99_us: percentile_us(&latencies, 99),
+        max_us: percentile_us(&latencies, 100),
         cpu_us: cpu * 1e6 / answers,
     })
 }

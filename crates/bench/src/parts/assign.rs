@@ -6,9 +6,16 @@ use serde_json::{Value, json};
 use super::{Bench, mib};
 use crate::clock::now;
 use crate::http::{self, call_once};
+use crate::load::{Requests, Run, Target, column, drive};
 use crate::process::{peak_while, rss_kib};
 use crate::report::{Bound, Figure};
 use crate::statistics::median;
+use crate::wires::{INBOUND, OUTBOUND};
+
+/// Connections of the load beside which keys are assigned.
+const CONNECTIONS: usize = 8;
+/// Keys that the load uses; all of them are assigned meanwhile.
+const LOADED_KEYS: usize = 64;
 
 /// Assigns to two guardrails in turn, so that every call but the first replaces all assignments.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
@@ -22,6 +29,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
         times.push(took);
         peak = peak.max(most);
     }
+    let (alone, beside) = longest_answers(bench, &guardrails).await?;
     let count = bench.keys.len();
     Ok(vec![
         Figure::alone(format!("bulk assign, {count} hashes, the first call"), "s", times[0])
@@ -29,7 +37,37 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
         Figure::alone(format!("bulk assign, {count} hashes, replacing"), "s", median(&times[1..]))
             .bounded(Bound::AtMost(2.0)),
         Figure::alone("bulk assign, resident memory added at most", "MiB", mib(peak) - mib(before)),
+        Figure::alone(format!("Decisions, c={CONNECTIONS}, the longest answer"), "ms", median(&alone)),
+        Figure::alone(
+            format!("Decisions, c={CONNECTIONS}, the longest answer beside a bulk assign"),
+            "ms",
+            median(&beside),
+        )
+        .bounded(Bound::AtMost(50.0)),
     ])
+}
+
+/// The longest answer of each round in milliseconds: of Decisions alone, and beside an assignment of all keys.
+async fn longest_answers(bench: &Bench, guardrails: &[String; 2]) -> Result<(Vec<f64>, Vec<f64>)> {
+    let body = INBOUND[0].body(OUTBOUND[0].model);
+    let request = |key: &str| http::request("POST", "/api/v1/api/alpha/decisions", key, Some(body.as_bytes()));
+    let target = Target {
+        name: "beside a bulk assign",
+        address: bench.gateway.address,
+        pid: bench.gateway.pid()?,
+        requests: Requests::new(bench.keys[..LOADED_KEYS].iter().map(|key| request(&key.secret)).collect()),
+    };
+    drive(&target, CONNECTIONS, bench.duration).await?;
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    for round in 0..bench.rounds {
+        alone.push(drive(&target, CONNECTIONS, bench.duration).await?);
+        let assigned = assign(bench, &guardrails[round % 2]);
+        let (run, assigned) = tokio::join!(drive(&target, CONNECTIONS, bench.duration), assigned);
+        assigned?;
+        beside.push(run?);
+    }
+    let millis = |runs: &[Run]| column(runs, |run| run.max_us / 1e3);
+    Ok((millis(&alone), millis(&beside)))
 }
 
 async fn guardrail(bench: &Bench, name: &str) -> Result<String> {
