@@ -10,7 +10,9 @@ use adapters_storage::{Database, SeaOrmApiKeyRepository, SeaOrmBudgetStore, SeaO
 use common::*;
 use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope};
 use domain::budget::allowances::{CounterId, CounterPeriod};
-use domain::budget::{Account, BudgetStore, DrawAsk, DrawRequest, LedgerReports, LimitStatus, PruneReport, SpendLimit};
+use domain::budget::{
+    Account, BudgetStore, DrawAsk, DrawRequest, LedgerReports, LimitStatus, PruneReport, SpendLimit, UsagePruner,
+};
 use domain::ids::ProcessId;
 use domain::money::Usd;
 use domain::testing::FixedClock;

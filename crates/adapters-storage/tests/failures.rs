@@ -17,7 +17,7 @@ use domain::api_key::{ApiKeyRepository, ApiKeyScope};
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
     Account, BudgetStore, DrawAhead, DrawRequest, FoldRequest, LedgerReports, ProcessState, RemainingAllowances,
-    ReturnRequest,
+    ReturnRequest, UsagePruner,
 };
 use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;

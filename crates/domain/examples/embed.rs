@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
 use domain::budget::{
-    ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport, UsageCharge,
+    ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer, UsageCharge,
 };
 use domain::decision::{
     DecisionDraft, DecisionProvider, FilterPorts, NeverDisconnects, ProviderAnswer, ProviderCall, ReportedUsage,
@@ -196,10 +196,6 @@ impl Ledger for UsageList {
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         Ok(LedgerAudit::default())
-    }
-
-    async fn prune(&self, _: Duration, _: u64) -> Result<PruneReport, StoreError> {
-        Ok(PruneReport::default())
     }
 }
 

@@ -34,6 +34,7 @@ pub mod observability;
 pub mod pricing;
 pub mod question;
 pub mod rate;
+pub mod retention;
 pub mod routing;
 pub mod secret;
 pub mod system;

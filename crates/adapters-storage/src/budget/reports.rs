@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    CounterLimit, LONGEST_REQUEST, LedgerAudit, LedgerReports, LimitStatus, Payer, PruneReport, ResetInterval,
+    CounterLimit, LedgerAudit, LedgerReports, LimitStatus, Payer, PruneReport, ResetInterval, UsagePruner,
     prunable_before,
 };
 use domain::error::StoreError;
@@ -66,11 +66,12 @@ impl LedgerReports for SeaOrmLedgerReports {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         Audit::new(self.database.readers()?).run().await
     }
+}
 
+#[async_trait]
+impl UsagePruner for SeaOrmLedgerReports {
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
-        let now = self.database.now();
-        let before = prunable_before(now, older_than, now.checked_sub_signed(LONGEST_REQUEST));
-        pruning::prune(&self.database, before, limit).await
+        pruning::prune(&self.database, prunable_before(self.database.now(), older_than), limit).await
     }
 }
 

@@ -115,6 +115,7 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
         ledger: Arc::new(MemoryStore::new()),
         budget: Arc::new(BudgetStores::over(handles)),
         reports: Arc::new(SeaOrmLedgerReports::new(database(1))),
+        pruner: Arc::new(SeaOrmLedgerReports::new(database(1))),
         audit: Arc::new(SeaOrmAuditLog::new(database(1))),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database(0))),
         outbox: Arc::new(SeaOrmOutbox::new(database(1))),

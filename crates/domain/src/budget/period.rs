@@ -58,19 +58,15 @@ impl ResetInterval {
 }
 
 /// How long a request may be in flight: retention leaves the periods alone that were running so long ago.
-pub const LONGEST_REQUEST: TimeDelta = TimeDelta::hours(1);
+const LONGEST_REQUEST: TimeDelta = TimeDelta::hours(1);
 
 /// Records that were charged before this moment may be removed by retention, where they are to be kept for `older_than`.
 ///
-/// What counts in a day, week or month that runs stays, for limits are kept by it; and so does what counts in one that
-/// an open reservation was made in, for that reservation may still be extended and then needs what was spent beside it.
-pub fn prunable_before(
-    now: DateTime<Utc>,
-    older_than: Duration,
-    oldest_reservation: Option<DateTime<Utc>>,
-) -> DateTime<Utc> {
+/// Records of a day, week or month that runs stay, because limits are kept by them; and so do those of one that was
+/// running an hour ago, because a request of that time may still increase its hold.
+pub fn prunable_before(now: DateTime<Utc>, older_than: Duration) -> DateTime<Utc> {
     let old = TimeDelta::from_std(older_than).ok().and_then(|age| now.checked_sub_signed(age));
-    let needed = oldest_reservation.map_or(now, |at| at.min(now));
+    let needed = now.checked_sub_signed(LONGEST_REQUEST).unwrap_or(now);
     let running = ResetInterval::ALL.map(|interval| interval.start_of(needed));
     running.into_iter().fold(old.unwrap_or(DateTime::<Utc>::MIN_UTC), DateTime::min)
 }

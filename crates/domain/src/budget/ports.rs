@@ -1,10 +1,8 @@
 //! Where money is counted.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 
-use super::{ExpiryReport, Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport};
+use super::{ExpiryReport, Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer};
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
@@ -72,11 +70,4 @@ pub trait Ledger: Send + Sync {
 
     /// Compares every counter with the ledger and every record with its tokens and prices.
     async fn audit(&self) -> Result<LedgerAudit, StoreError>;
-
-    /// Removes records that were charged more than `older_than` ago, up to `limit`, and counters of periods that are
-    /// over since then; what they came to is kept in the accounts' totals. What was charged in a day, week or month
-    /// that is not over, or that an open reservation was made in, stays, however short `older_than` is: limits are kept
-    /// by it. See [`super::prunable_before`]. A record that cannot be read stays and is named, and the others go all the
-    /// same; where fewer than `limit` went, no other is left.
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError>;
 }

@@ -1,13 +1,11 @@
 //! The ledger of a process whose store is opened for reading only.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::{
-    ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LedgerReports, LimitExceeded, LimitStatus, Payer,
-    PruneReport, UsageCharge,
+    ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LedgerReports, LimitExceeded, LimitStatus, Payer, UsageCharge,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
@@ -59,9 +57,5 @@ impl Ledger for ReadOnlyLedger {
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         self.0.audit().await
-    }
-
-    async fn prune(&self, _: Duration, _: u64) -> Result<PruneReport, StoreError> {
-        Err(read_only())
     }
 }

@@ -1,4 +1,4 @@
-//! Administrative reads of the ledger, and its retention.
+//! Administrative reads of the ledger, and the removal of old records.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{LedgerAudit, LimitStatus, Payer, PruneReport};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 
-/// Reports what was spent, and removes old records.
+/// Reports what was spent.
 ///
 /// # Contract
 /// - Each limit status, and each discrepancy of an audit, is of one transaction. Figures may be as old as the last fold.
@@ -28,7 +28,12 @@ pub trait LedgerReports: Send + Sync {
     /// Compares every counter with the records, archived records, adjustments and allowances, and every record with its
     /// tokens and prices.
     async fn audit(&self) -> Result<LedgerAudit, StoreError>;
+}
 
+/// Removes old usage records.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait UsagePruner: Send + Sync {
     /// Removes records that were charged more than `older_than` ago, up to `limit`, and counters and adjustments of
     /// periods that are over since then; the cost of the records is kept in the totals of the accounts. What was charged
     /// in a day, week or month that has not been over for an hour stays, however short `older_than` is: requests in

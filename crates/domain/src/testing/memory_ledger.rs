@@ -1,7 +1,6 @@
 //! The ledger in memory.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,8 +8,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::MemoryStore;
 use super::memory_store::State;
 use crate::budget::{
-    Account, ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer, PruneReport,
-    ResetInterval, SpendLimit, UsageCharge, abandoned_record, admit, prunable_before,
+    Account, ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer, ResetInterval,
+    SpendLimit, UsageCharge, abandoned_record, admit,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
@@ -366,12 +365,5 @@ impl Ledger for MemoryStore {
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         self.state().audit()
-    }
-
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
-        let now = self.now();
-        let mut state = self.state();
-        let oldest_reservation = state.books.reservations.values().map(|held| held.reservation.at).min();
-        state.prune(prunable_before(now, older_than, oldest_reservation), limit)
     }
 }

@@ -11,7 +11,7 @@ use super::memory_ledger::{Books, Posting, negative, payer_of, plus};
 use super::memory_store::State;
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
-    Discrepancy, LONGEST_REQUEST, LedgerAudit, LedgerReports, LimitStatus, Payer, PruneReport, ResetInterval,
+    Discrepancy, LedgerAudit, LedgerReports, LimitStatus, Payer, PruneReport, ResetInterval, UsagePruner,
     cost_of_record, prunable_before,
 };
 use crate::error::StoreError;
@@ -99,9 +99,12 @@ impl LedgerReports for MemoryStore {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         self.state().audit()
     }
+}
 
+#[async_trait]
+impl UsagePruner for MemoryStore {
     async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
-        let now = self.now();
-        self.state().prune(prunable_before(now, older_than, now.checked_sub_signed(LONGEST_REQUEST)), limit)
+        let before = prunable_before(self.now(), older_than);
+        self.state().prune(before, limit)
     }
 }

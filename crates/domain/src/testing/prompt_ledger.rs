@@ -1,13 +1,12 @@
 //! A ledger whose work beside requests is done before every request.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::budget::{
     ExpiryReport, Hold, HoldRequest, JournaledLedger, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer,
-    PruneReport, UsageCharge,
+    UsageCharge,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
@@ -59,9 +58,5 @@ impl Ledger for PromptLedger {
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         self.0.audit().await
-    }
-
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
-        self.0.prune(older_than, limit).await
     }
 }

@@ -62,6 +62,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         ledger: Arc::new(MemoryStore::new()),
         budget: Arc::new(SeaOrmBudgetStore::new(database())),
         reports: Arc::new(SeaOrmLedgerReports::new(database())),
+        pruner: Arc::new(SeaOrmLedgerReports::new(database())),
         audit: Arc::new(SeaOrmAuditLog::new(database())),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database())),
         outbox: Arc::new(SeaOrmOutbox::new(database())),

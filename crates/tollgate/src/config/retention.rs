@@ -2,24 +2,21 @@
 
 use std::time::Duration;
 
+use domain::retention::RetentionPolicy;
+
+use super::ConfigError;
 use super::build::within;
 use super::entries::Table;
-use super::{ConfigError, RetentionConfig};
 
-/// A hundred years.
-const LONGEST: u64 = 36_525;
-/// Records count in the month that they were charged in, so that a whole one must be there.
-const SHORTEST_USAGE: u64 = 32;
-
-/// For how many days rows are kept; a key that is not there is for ever.
-pub fn retention(table: &Table) -> Result<RetentionConfig, ConfigError> {
+/// Parses the days that rows are kept; an absent key is for ever.
+pub fn retention(table: &Table) -> Result<RetentionPolicy, ConfigError> {
     let days = |key: &str, least: u64| -> Result<Option<Duration>, ConfigError> {
-        let days: Option<u64> = within(table, key, least..=LONGEST)?;
+        let days: Option<u64> = within(table, key, least..=RetentionPolicy::MAX_DAYS)?;
         Ok(days.map(|days| Duration::from_hours(24 * days)))
     };
-    Ok(RetentionConfig {
-        usage: days("usage_days", SHORTEST_USAGE)?,
-        audit: days("audit_days", 1)?,
+    Ok(RetentionPolicy {
+        usage_records: days("usage_days", RetentionPolicy::MIN_USAGE_DAYS)?,
+        audit_entries: days("audit_days", 1)?,
         dead_letters: days("dead_letter_days", 1)?,
     })
 }

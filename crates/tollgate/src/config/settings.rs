@@ -7,6 +7,7 @@ use std::time::Duration;
 use api_actix::{AdmissionSettings, ConnectionSettings};
 use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, Unpriced};
 use domain::rate::RateLimits;
+use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
 use ipnet::IpNet;
 
@@ -42,7 +43,7 @@ pub struct Config {
     /// `[throttling]`
     pub throttling: ThrottlingConfig,
     /// `[retention]`
-    pub retention: RetentionConfig,
+    pub retention: RetentionPolicy,
     /// `[broadcast]`
     pub broadcast: BroadcastConfig,
     /// `[telemetry]`, where a collector is named.
@@ -198,17 +199,6 @@ pub struct MoneyConfig {
     pub token_factor: TokenFactor,
     /// What becomes of a model without a price where money is limited.
     pub unpriced: Unpriced,
-}
-
-/// `[retention]`: for how long rows are kept; `None` is for ever.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RetentionConfig {
-    /// Usage records.
-    pub usage: Option<Duration>,
-    /// Entries of the audit log.
-    pub audit: Option<Duration>,
-    /// Messages that were given up.
-    pub dead_letters: Option<Duration>,
 }
 
 /// `[routing]`

@@ -89,7 +89,7 @@ pub async fn services(
     let refusals = (!config.storage.read_only).then(|| refusals::start(stores, background));
     if !config.storage.read_only {
         stores.checkpoint_beside_requests().await?;
-        retention::start(config.retention, stores, Arc::clone(&ledger), Arc::clone(&random), background, measures);
+        retention::start(config.retention, stores, Arc::clone(&random), background, measures);
     }
     let mut probes: Vec<Arc<dyn HealthProbe>> = vec![
         Arc::new(DatabaseProbe::new(stores.database.clone(), Arc::clone(&watcher))),

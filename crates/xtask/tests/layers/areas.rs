@@ -20,6 +20,7 @@ const ORDER: &[&[&str]] = &[
     &["guardrail"],
     &["decision"],
     &["observability"],
+    &["retention"],
 ];
 
 /// Arrows that still run back. The list may only shrink: one that is not needed any more fails the test.

@@ -32,7 +32,7 @@ use super::allowances::{CounterId, CounterPeriod, HoldError};
 use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_charged, encode_closed, encode_released};
 use super::{
     Account, BudgetStore, CounterLimits, EntryKind, ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit,
-    LedgerReports, LimitExceeded, LimitStatus, Payer, PruneReport, RemainingAllowances, UsageCharge, UsageJournal,
+    LedgerReports, LimitExceeded, LimitStatus, Payer, RemainingAllowances, UsageCharge, UsageJournal,
     UsageJournalError, UsageJournalStatus,
 };
 use crate::error::StoreError;
@@ -388,10 +388,6 @@ impl Ledger for JournaledLedger {
         self.flush().await?;
         let found = self.reports.audit().await?;
         Ok(LedgerAudit { reservations: self.state.calls.count() as u64, ..found })
-    }
-
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
-        self.reports.prune(older_than, limit).await
     }
 }
 

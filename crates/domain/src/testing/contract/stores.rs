@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::{FixedClock, MemoryBlobStore, MemoryStore};
 use crate::api_key::{ApiKeyRepository, KeyGrants};
 use crate::audit::AuditLog;
-use crate::budget::{BudgetStore, Ledger, LedgerReports};
+use crate::budget::{BudgetStore, Ledger, LedgerReports, UsagePruner};
 use crate::change_feed::ChangeFeed;
 use crate::container::BlobStore;
 use crate::file::DocumentRepository;
@@ -44,6 +44,8 @@ pub struct Stores {
     pub budget: Arc<dyn BudgetStore>,
     /// Reports of the ledger.
     pub reports: Arc<dyn LedgerReports>,
+    /// The removal of old records.
+    pub pruner: Arc<dyn UsagePruner>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
     /// Destinations of traces.
@@ -81,6 +83,7 @@ impl Stores {
             + Ledger
             + BudgetStore
             + LedgerReports
+            + UsagePruner
             + AuditLog
             + DestinationRepository
             + Outbox
@@ -100,6 +103,7 @@ impl Stores {
             ledger: Arc::new(store.clone()),
             budget: Arc::new(store.clone()),
             reports: Arc::new(store.clone()),
+            pruner: Arc::new(store.clone()),
             audit: Arc::new(store.clone()),
             destinations: Arc::new(store.clone()),
             outbox: Arc::new(store.clone()),

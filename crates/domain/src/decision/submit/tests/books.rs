@@ -4,8 +4,7 @@ use super::*;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::{
-    ExpiryReport, Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, PruneReport, SpendLimit, UsageCharge,
-    WorkspaceBudgets,
+    ExpiryReport, Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, SpendLimit, UsageCharge, WorkspaceBudgets,
 };
 use crate::rate::RateLimits;
 use crate::testing::{FixedSecrets, MemoryStore};
@@ -176,10 +175,6 @@ impl Ledger for Books {
 
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         Ledger::audit(&self.store).await
-    }
-
-    async fn prune(&self, older_than: Duration, limit: u64) -> Result<PruneReport, StoreError> {
-        Ledger::prune(&self.store, older_than, limit).await
     }
 }
 

@@ -17,7 +17,7 @@ async fn audited(stores: &Stores) -> LedgerAudit {
 }
 
 async fn prune(stores: &Stores, older_than: Duration, limit: u64) -> u64 {
-    stores.reports.prune(older_than, limit).await.expect("records are pruned").removed
+    stores.pruner.prune(older_than, limit).await.expect("records are pruned").removed
 }
 
 /// The spent and reserved amounts of the payer's limits.

@@ -33,10 +33,7 @@ use self::{
         a_charge_belongs_to_the_period_of_its_reservation, a_day_ends_at_midnight, a_month_begins_on_its_first,
         a_week_begins_on_monday,
     },
-    pruning::{
-        what_counts_beside_an_open_reservation_stays, what_is_old_goes_and_the_totals_stay,
-        what_is_pruned_is_pruned_once, what_still_counts_stays,
-    },
+    pruning::{what_is_old_goes_and_the_totals_stay, what_is_pruned_is_pruned_once, what_still_counts_stays},
     racing::{
         extensions_share_what_is_left, nobody_sees_more_than_the_limit,
         of_sixty_four_at_once_as_many_are_admitted_as_fit, rivals_of_one_id_are_one,
@@ -99,7 +96,6 @@ suite! {
         // pruning
         what_is_old_goes_and_the_totals_stay,
         what_still_counts_stays,
-        what_counts_beside_an_open_reservation_stays,
         what_is_pruned_is_pruned_once,
     }
 }

@@ -23,10 +23,10 @@ pub(super) async fn what_is_old_goes_and_the_totals_stay(stores: &Stores) {
     }
     let counters = audited(stores).await.counters;
     stores.clock.set(utc("2026-07-15T12:00:00Z"));
-    assert_eq!(stores.ledger.prune(DAY * 60, 1).await.unwrap().removed, 1, "no more than are wanted");
+    assert_eq!(stores.pruner.prune(DAY * 60, 1).await.unwrap().removed, 1, "no more than are wanted");
     adds_up(stores, "one was pruned").await;
-    assert_eq!(stores.ledger.prune(DAY * 60, 100).await.unwrap().removed, 2);
-    assert_eq!(stores.ledger.prune(DAY * 60, 100).await.unwrap().removed, 0);
+    assert_eq!(stores.pruner.prune(DAY * 60, 100).await.unwrap().removed, 2);
+    assert_eq!(stores.pruner.prune(DAY * 60, 100).await.unwrap().removed, 0);
     for number in 1..=3 {
         assert_eq!(stores.usage.find(&id(number)).await.unwrap(), None);
     }
@@ -52,29 +52,12 @@ pub(super) async fn what_still_counts_stays(stores: &Stores) {
         settle(stores, record(number, payer(1), 20, utc(day))).await;
     }
     reserve(stores, 5, &payer(1), 10).await.unwrap();
-    assert_eq!(stores.ledger.prune(Duration::ZERO, 100).await.unwrap().removed, 1, "of the week before alone");
+    assert_eq!(stores.pruner.prune(Duration::ZERO, 100).await.unwrap().removed, 1, "of the week before alone");
     let spent: Vec<i64> = standing(stores, &payer(1)).await.iter().map(|limit| limit.spent.pico()).collect();
     assert_eq!(spent, [60, 40, 20], "by week, month and day");
-    assert_eq!(stores.ledger.prune(Duration::MAX, 100).await.unwrap().removed, 0, "for ever");
+    assert_eq!(stores.pruner.prune(Duration::MAX, 100).await.unwrap().removed, 0, "for ever");
     spend(stores, 5, &payer(1), 10).await;
     assert!(reserve(stores, 6, &payer(1), 1).await.is_err());
-}
-
-/// A reservation may be extended when its day is over, and then what was spent on that day still counts.
-pub(super) async fn what_counts_beside_an_open_reservation_stays(stores: &Stores) {
-    furnish(stores).await;
-    limit_key(stores, 1, Some((100, Some(ResetInterval::Daily)))).await;
-    stores.clock.set(utc("2026-07-31T23:59:00Z"));
-    spend(stores, 1, &payer(1), 60).await;
-    reserve(stores, 2, &payer(1), 10).await.unwrap();
-    stores.clock.set(utc("2026-08-04T00:00:30Z"));
-    assert_eq!(stores.ledger.prune(Duration::ZERO, 100).await.unwrap().removed, 0, "a reservation of that day is open");
-    let refused = stores.ledger.extend(&id(2), usd(31), &[]).await.unwrap().unwrap_err();
-    assert_eq!((refused.spent, refused.reserved), (usd(60), usd(10)));
-    stores.ledger.extend(&id(2), usd(30), &[]).await.unwrap().unwrap();
-    stores.ledger.release(&id(2)).await.unwrap();
-    assert_eq!(stores.ledger.prune(Duration::ZERO, 100).await.unwrap().removed, 1, "nothing asks for it any more");
-    audited(stores).await;
 }
 
 pub(super) async fn what_is_pruned_is_pruned_once(stores: &Stores) {
@@ -83,13 +66,13 @@ pub(super) async fn what_is_pruned_is_pruned_once(stores: &Stores) {
     for number in 1..=100 {
         settle(stores, record(number, payer(1), 3, utc("2026-01-05T00:00:00Z"))).await;
     }
-    let pruned = crate::testing::join_all((0..8).map(|_| stores.ledger.prune(DAY * 32, 17))).await;
+    let pruned = crate::testing::join_all((0..8).map(|_| stores.pruner.prune(DAY * 32, 17))).await;
     assert_eq!(pruned.into_iter().map(|pruned| pruned.unwrap().removed).sum::<u64>(), 100);
     assert_eq!(used(stores, &payer(1)).await, (300, 0));
     assert_eq!(audited(stores).await.records, 0);
     // What comes late, of a time that was pruned before, is charged and pruned in its turn.
     settle(stores, record(200, payer(1), 5, utc("2026-01-05T00:00:00Z"))).await;
     adds_up(stores, "a late charge").await;
-    assert_eq!(stores.ledger.prune(DAY * 32, 17).await.unwrap().removed, 1);
+    assert_eq!(stores.pruner.prune(DAY * 32, 17).await.unwrap().removed, 1);
     assert_eq!(used(stores, &payer(1)).await, (305, 0));
 }

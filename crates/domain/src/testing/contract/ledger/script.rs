@@ -180,7 +180,9 @@ impl Model {
     }
 
     fn spent(&self, account: Account, reset: Option<ResetInterval>, now: DateTime<Utc>) -> i64 {
-        let counting = self.charged.iter().filter(|one| counts(&one.payer, one.at, account, reset, now));
+        // Removed records count in the total alone.
+        let known = self.charged.iter().filter(|one| one.id.is_some() || reset.is_none());
+        let counting = known.filter(|one| counts(&one.payer, one.at, account, reset, now));
         counting.map(|one| one.cost).sum()
     }
 
@@ -278,9 +280,9 @@ impl Model {
                 self.credit = None;
             }
             LedgerStep::Prune(days) => {
-                let pruned = stores.ledger.prune(Duration::from_hours(24 * days), u64::MAX).await.unwrap();
-                // Of an open reservation's day, week and month what was spent is still asked for.
-                let needed = self.open.iter().map(|open| open.at).fold(now, DateTime::min);
+                let pruned = stores.pruner.prune(Duration::from_hours(24 * days), u64::MAX).await.unwrap();
+                // A request that began an hour ago may still increase its hold.
+                let needed = now - TimeDelta::hours(1);
                 let running = ResetInterval::ALL.map(|interval| interval.start_of(needed));
                 let old = now - TimeDelta::days(i64::try_from(days).unwrap());
                 let before = running.into_iter().fold(old, DateTime::min);

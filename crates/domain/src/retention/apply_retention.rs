@@ -1,0 +1,149 @@
+//! One round of retention over all kinds of rows.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::FutureExt;
+use futures_util::future::{Either, Fuse, FusedFuture, ready, select};
+
+use super::{RetainedRows, RetentionPolicy, RetentionReport};
+use crate::audit::AuditLog;
+use crate::budget::{PruneReport, UsagePruner};
+use crate::error::StoreError;
+use crate::observability::Outbox;
+use crate::system::TimeSource;
+
+/// The most rows of one step: other writes wait for no more than that.
+const STEP: u64 = 500;
+/// The pause between two steps, in which other writes have their turn.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The ports of [`ApplyRetention`].
+pub struct ApplyRetentionPorts {
+    /// Usage records.
+    pub usage: Arc<dyn UsagePruner>,
+    /// The audit log.
+    pub audit: Arc<dyn AuditLog>,
+    /// Dead letters.
+    pub outbox: Arc<dyn Outbox>,
+    /// The clock that rows are old by, and the timer of the pauses.
+    pub time: TimeSource,
+}
+
+/// Removes rows that were kept long enough, a bounded number at a time. Several processes may do so on one database.
+pub struct ApplyRetention {
+    ports: ApplyRetentionPorts,
+    policy: RetentionPolicy,
+    /// Old usage records that the last complete look could not read.
+    unreadable: AtomicU64,
+}
+
+/// The removed rows of one kind, and the error that ended the round for it.
+struct Progress {
+    report: PruneReport,
+    error: Option<StoreError>,
+}
+
+impl ApplyRetention {
+    /// Wires the ports.
+    pub fn new(ports: ApplyRetentionPorts, policy: RetentionPolicy) -> Self {
+        Self { ports, policy, unreadable: AtomicU64::new(0) }
+    }
+
+    /// The number of old usage records that the last round could not read.
+    pub fn unreadable_records(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Removes every row that is old now, kind by kind, until all are gone or `stopped` resolves. A step that has begun
+    /// is always finished. A kind whose store fails is logged and left for the next round; the other kinds go on.
+    pub async fn execute(&self, stopped: impl Future<Output = ()>) -> RetentionReport {
+        let mut stopped = pin!(stopped.fuse());
+        let mut report = RetentionReport::default();
+        for rows in RetainedRows::ALL {
+            let Some(kept) = self.policy.kept(rows) else { continue };
+            let Progress { report: pruned, error } = self.remove(rows, kept, stopped.as_mut()).await;
+            log(rows, &pruned);
+            if let Some(error) = error {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(rows = rows.as_str(), error, "old rows not removed, retrying later");
+                report.failed.push(rows);
+            } else if rows == RetainedRows::UsageRecords {
+                self.unreadable.store(pruned.unreadable, Ordering::Relaxed);
+            }
+            match rows {
+                RetainedRows::UsageRecords => report.usage_records = pruned,
+                RetainedRows::AuditEntries => report.audit_entries = pruned.removed,
+                RetainedRows::DeadLetters => report.dead_letters = pruned.removed,
+            }
+        }
+        report
+    }
+
+    async fn remove(
+        &self,
+        rows: RetainedRows,
+        kept: Duration,
+        mut stopped: Pin<&mut Fuse<impl Future<Output = ()>>>,
+    ) -> Progress {
+        let mut report = PruneReport::default();
+        // Asked before the first step, too: the step of another kind may have taken long.
+        let mut pause = ready(()).boxed();
+        loop {
+            let is_stopped = stopped.is_terminated() || matches!(select(&mut stopped, pause).await, Either::Left(_));
+            if is_stopped {
+                return Progress { report, error: None };
+            }
+            match self.step(rows, kept).await {
+                // Each step meets every unreadable row again, so that the last one has met all of them.
+                Ok(step) => {
+                    let removed = report.removed.saturating_add(step.removed);
+                    let is_last = step.removed < STEP;
+                    report = PruneReport { removed, ..step };
+                    if is_last {
+                        return Progress { report, error: None };
+                    }
+                }
+                Err(error) => return Progress { report, error: Some(error) },
+            }
+            pause = self.ports.time.sleep(PAUSE);
+        }
+    }
+
+    async fn step(&self, rows: RetainedRows, kept: Duration) -> Result<PruneReport, StoreError> {
+        let removed = match rows {
+            RetainedRows::UsageRecords => return self.ports.usage.prune(kept, STEP).await,
+            RetainedRows::AuditEntries => match self.before(kept) {
+                Some(before) => self.ports.audit.prune(before, STEP).await?,
+                None => 0,
+            },
+            RetainedRows::DeadLetters => match self.before(kept) {
+                Some(before) => self.ports.outbox.prune(before, STEP).await?,
+                None => 0,
+            },
+        };
+        Ok(PruneReport { removed, ..PruneReport::default() })
+    }
+
+    /// The time before which rows are old; `None` where no row is that old.
+    fn before(&self, kept: Duration) -> Option<DateTime<Utc>> {
+        TimeDelta::from_std(kept).ok().and_then(|kept| self.ports.time.now().checked_sub_signed(kept))
+    }
+}
+
+fn log(rows: RetainedRows, PruneReport { removed, unreadable, named }: &PruneReport) {
+    let rows = rows.as_str();
+    if *removed > 0 {
+        tracing::info!(rows, removed, "old rows removed");
+    }
+    if *unreadable > 0 {
+        let ids = named.join(" ");
+        tracing::error!(rows, unreadable, ids, "old rows cannot be read and stay; see doctor --audit");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Retention over fakes.
+
+use std::future::{pending, ready};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, PoisonError};
+
+use super::*;
+use crate::audit::{Actor, AuditDraft, MockAuditLog, VerifyAuditLog};
+use crate::budget::{Ledger, MockUsagePruner, UsageCharge};
+use crate::ids::{DestinationId, OutboxId};
+use crate::json::Json;
+use crate::observability::MockOutbox;
+use crate::system::{Clock, Timer};
+use crate::testing::contract::usage_record;
+use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds, join_all, yield_now};
+use crate::usage::OutboxMessage;
+
+const DAY: Duration = Duration::from_hours(24);
+
+const AUDIT: RetentionPolicy = RetentionPolicy { usage_records: None, audit_entries: Some(DAY), dead_letters: None };
+const USAGE: RetentionPolicy = RetentionPolicy { usage_records: Some(DAY), audit_entries: None, dead_letters: None };
+
+/// A store whose entries are two days old, its clock, and the timer of the pauses.
+struct Fixture {
+    store: MemoryStore,
+    clock: FixedClock,
+    timer: ManualTimer,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let clock = FixedClock::default();
+        let store = MemoryStore::new().with_clock(clock.clone());
+        Self { store, timer: ManualTimer::new(clock.clone()), clock }
+    }
+
+    async fn with_audit_entries(count: u64) -> Self {
+        let fixture = Self::new();
+        for _ in 0..count {
+            fixture.append_audit_entry().await;
+        }
+        fixture.clock.advance(2 * DAY);
+        fixture
+    }
+
+    async fn append_audit_entry(&self) {
+        let draft = AuditDraft::done(&Actor::system(), "key.create", "key", Json::object([]));
+        self.store.append(&draft).await.unwrap();
+    }
+
+    async fn audit_entries(&self) -> usize {
+        AuditLog::read(&self.store, 0, 10_000).await.unwrap().len()
+    }
+
+    fn ports(&self) -> ApplyRetentionPorts {
+        ApplyRetentionPorts {
+            usage: Arc::new(self.store.clone()),
+            audit: Arc::new(self.store.clone()),
+            outbox: Arc::new(self.store.clone()),
+            time: TimeSource { clock: Arc::new(self.clock.clone()), timer: Arc::new(self.timer.clone()) },
+        }
+    }
+
+    fn retention(&self, policy: RetentionPolicy) -> ApplyRetention {
+        ApplyRetention::new(self.ports(), policy)
+    }
+}
+
+fn pruned(removed: u64, unreadable: u64) -> PruneReport {
+    let named = ["a", "b"].into_iter().take(usize::try_from(unreadable).unwrap()).map(str::to_owned).collect();
+    PruneReport { removed, unreadable, named }
+}
+
+/// A pruner that gives these answers, one a step.
+fn pruner(answers: Vec<Result<PruneReport, StoreError>>) -> Arc<MockUsagePruner> {
+    let mut pruner = MockUsagePruner::new();
+    let count = answers.len();
+    let answers = Mutex::new(answers.into_iter());
+    pruner.expect_prune().times(count).returning(move |kept, limit| {
+        assert_eq!((kept, limit), (DAY, STEP));
+        answers.lock().unwrap_or_else(PoisonError::into_inner).next().unwrap()
+    });
+    Arc::new(pruner)
+}
+
+#[tokio::test]
+async fn execute_keeps_every_kind_without_a_policy() {
+    let fixture = Fixture::with_audit_entries(3).await;
+    let none = RetentionPolicy::default();
+    assert!(none.is_none() && !AUDIT.is_none() && !USAGE.is_none());
+    assert_eq!(fixture.retention(none).execute(pending()).await, RetentionReport::default());
+    assert_eq!(fixture.audit_entries().await, 3);
+}
+
+#[tokio::test]
+async fn execute_removes_old_rows_in_bounded_steps_with_a_pause_after_each() {
+    let fixture = Fixture::with_audit_entries(2 * STEP + 3).await;
+    let (store, timer) = (fixture.store.clone(), fixture.timer.clone());
+    let mut audit = MockAuditLog::new();
+    let steps = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&steps);
+    audit.expect_prune().times(3).returning(move |before, limit| {
+        assert_eq!(limit, STEP);
+        let step = counted.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(timer.slept(), vec![PAUSE; step], "one pause between two steps");
+        AuditLog::prune(&store, before, limit).now_or_never().expect("the fake never waits")
+    });
+    let ports = ApplyRetentionPorts { audit: Arc::new(audit), ..fixture.ports() };
+    fixture.append_audit_entry().await;
+    let report = ApplyRetention::new(ports, AUDIT).execute(pending()).await;
+    assert_eq!(report, RetentionReport { audit_entries: 2 * STEP + 3, ..RetentionReport::default() });
+    assert_eq!((fixture.audit_entries().await, steps.load(Ordering::SeqCst)), (1, 3));
+    let verified = VerifyAuditLog::new(Arc::new(fixture.store)).execute(None).await.unwrap();
+    assert_eq!((verified.oldest, verified.fault), (Some(2 * STEP + 4), None));
+}
+
+/// Another writer that waits for its turn gets it after at most one step.
+#[tokio::test]
+async fn execute_lets_other_writers_run_between_two_steps() {
+    let fixture = Fixture::with_audit_entries(4 * STEP).await;
+    let retention = fixture.retention(AUDIT);
+    let other = async {
+        let mut left = Vec::new();
+        loop {
+            let count = fixture.audit_entries().await;
+            if left.last() == Some(&count) {
+                return left;
+            }
+            left.push(count);
+            yield_now().await;
+        }
+    };
+    let (_, left) = futures_util::future::join(retention.execute(pending()), other).await;
+    // The newest entry of a log always stays.
+    assert_eq!(left, [1_500, 1_000, 500, 1]);
+}
+
+#[tokio::test]
+async fn execute_goes_on_behind_unreadable_records_and_counts_them() {
+    let fixture = Fixture::new();
+    let answers = vec![
+        Ok(pruned(STEP, 2)),
+        Ok(pruned(3, 2)),
+        // The next round.
+        Ok(pruned(0, 1)),
+        Ok(pruned(0, 0)),
+    ];
+    let retention = ApplyRetention::new(ApplyRetentionPorts { usage: pruner(answers), ..fixture.ports() }, USAGE);
+    assert_eq!(retention.unreadable_records(), 0);
+    assert_eq!(retention.execute(pending()).await.usage_records, pruned(STEP + 3, 2));
+    assert_eq!(retention.unreadable_records(), 2);
+    for left in [1, 0] {
+        retention.execute(pending()).await;
+        assert_eq!(retention.unreadable_records(), left);
+    }
+}
+
+#[tokio::test]
+async fn execute_goes_on_with_other_kinds_when_a_store_fails() {
+    let fixture = Fixture::with_audit_entries(3).await;
+    let answers = vec![Ok(pruned(STEP, 1)), Err(StoreError::unavailable("away")), Ok(pruned(7, 0))];
+    let mut outbox = MockOutbox::new();
+    outbox.expect_prune().times(2).returning(|_, _| Err(StoreError::unavailable("away")));
+    let ports = ApplyRetentionPorts { usage: pruner(answers), outbox: Arc::new(outbox), ..fixture.ports() };
+    let policy = RetentionPolicy { usage_records: Some(DAY), audit_entries: Some(DAY), dead_letters: Some(DAY) };
+    let retention = ApplyRetention::new(ports, policy);
+    let first = RetentionReport {
+        usage_records: pruned(STEP, 1),
+        audit_entries: 2,
+        dead_letters: 0,
+        failed: vec![RetainedRows::UsageRecords, RetainedRows::DeadLetters],
+    };
+    assert_eq!(retention.execute(pending()).await, first);
+    assert_eq!(retention.unreadable_records(), 0, "a round that failed has not met all of them");
+    let second = retention.execute(pending()).await;
+    assert_eq!((second.usage_records, second.failed), (pruned(7, 0), vec![RetainedRows::DeadLetters]));
+}
+
+#[tokio::test]
+async fn execute_removes_dead_letters_and_no_pending_messages() {
+    let fixture = Fixture::new();
+    let message = |number| OutboxMessage {
+        id: OutboxId::from_uuid(SequentialIds::uuid(number)),
+        destination_id: DestinationId::from_uuid(SequentialIds::uuid(9)),
+        payload: Json::object([]),
+    };
+    let charge = UsageCharge { record: usage_record(1, 7), messages: vec![message(1), message(2)] };
+    Ledger::settle(&fixture.store, charge).await.unwrap();
+    fixture.store.failed(&[message(1).id], None, "given up").await.unwrap();
+    let policy = RetentionPolicy { dead_letters: Some(DAY), ..RetentionPolicy::default() };
+    let standing = async || Outbox::standing(&fixture.store).await.map(|found| (found.pending, found.dead)).unwrap();
+    assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 0, "it is not old");
+    assert_eq!(standing().await, (1, 1));
+    fixture.clock.advance(2 * DAY);
+    assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 1);
+    assert_eq!(standing().await, (1, 0));
+}
+
+/// Two processes on one database remove each row once, and neither fails.
+#[tokio::test]
+async fn concurrent_rounds_remove_each_row_once() {
+    let fixture = Fixture::with_audit_entries(5 * STEP).await;
+    fixture.append_audit_entry().await;
+    let processes = [fixture.retention(AUDIT), fixture.retention(AUDIT)];
+    let reports = join_all(processes.iter().map(|process| process.execute(pending()))).await;
+    let removed: Vec<u64> = reports.iter().map(|report| report.audit_entries).collect();
+    assert_eq!(removed.iter().sum::<u64>(), 5 * STEP);
+    assert!(removed.iter().all(|removed| *removed > 0), "both took part: {removed:?}");
+    assert!(reports.iter().all(|report| report.failed.is_empty()));
+    assert_eq!(fixture.audit_entries().await, 1);
+}
+
+#[tokio::test]
+async fn execute_begins_no_step_when_stopped() {
+    let fixture = Fixture::with_audit_entries(3).await;
+    assert_eq!(fixture.retention(AUDIT).execute(ready(())).await, RetentionReport::default());
+    assert_eq!(fixture.audit_entries().await, 3);
+}
+
+/// A timer whose first pause never ends.
+struct EndlessPause;
+
+#[async_trait::async_trait]
+impl Timer for EndlessPause {
+    async fn sleep(&self, _: Duration) {
+        pending().await;
+    }
+}
+
+#[tokio::test]
+async fn execute_stops_between_two_steps_and_keeps_what_was_removed() {
+    let fixture = Fixture::with_audit_entries(3 * STEP).await;
+    let clock: Arc<dyn Clock> = Arc::new(fixture.clock.clone());
+    // Neither the second step of this kind nor the first one of the next may begin.
+    let mut outbox = MockOutbox::new();
+    outbox.expect_prune().never();
+    let time = TimeSource { clock, timer: Arc::new(EndlessPause) };
+    let ports = ApplyRetentionPorts { outbox: Arc::new(outbox), time, ..fixture.ports() };
+    let retention = ApplyRetention::new(ports, RetentionPolicy { dead_letters: Some(DAY), ..AUDIT });
+    let (stopped, stop) = futures_util::future::abortable(pending::<()>());
+    let stopping = async {
+        yield_now().await;
+        assert_eq!(fixture.audit_entries().await, 1_000, "the first step is done");
+        stop.abort();
+    };
+    let (report, ()) = futures_util::future::join(retention.execute(stopped.map(drop)), stopping).await;
+    assert_eq!(report, RetentionReport { audit_entries: STEP, ..RetentionReport::default() });
+    assert_eq!(fixture.audit_entries().await, 1_000);
+}
+
+#[tokio::test]
+async fn execute_keeps_everything_when_the_time_leaves_the_calendar() {
+    let fixture = Fixture::with_audit_entries(3).await;
+    let policy = RetentionPolicy { audit_entries: Some(Duration::MAX), ..RetentionPolicy::default() };
+    assert_eq!(fixture.retention(policy).execute(pending()).await.audit_entries, 0);
+    assert_eq!(fixture.audit_entries().await, 3);
+}
