@@ -223,7 +223,7 @@ struct EndlessPause;
 #[async_trait::async_trait]
 impl Timer for EndlessPause {
     async fn sleep(&self, _: Duration) {
-        pending().await;
+        pending::<()>().await;
     }
 }
 
