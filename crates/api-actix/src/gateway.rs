@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::api_key::Authenticate;
+use domain::api_key::{Authenticate, CountRequest};
 use domain::audit::Refusals;
-use domain::decision::GetGeneration;
-use domain::decision::{DraftBounds, SubmitDecision};
+use domain::decision::{DraftBounds, GetGeneration, MeterTokens, SubmitDecision};
 use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
 use domain::model::{CountModels, GetModel, ListModels};
-use domain::rate::{RateLimiter, RateLimits};
 use domain::routing::{ListModelEndpoints, ListProviders};
 use domain::system::{Clock, HealthProbe, IdGenerator, Workers};
 use ipnet::IpNet;
@@ -57,12 +55,10 @@ pub struct Services {
     pub get_generation: Arc<GetGeneration>,
     /// What must answer for the service to be ready.
     pub probes: Vec<Arc<dyn HealthProbe>>,
-    /// Limits requests and tokens per minute.
-    pub rate_limiter: Arc<dyn RateLimiter>,
-    /// Rates of keys that have none of their own.
-    pub key_rates: RateLimits,
-    /// Rates of workspaces that have none of their own.
-    pub workspace_rates: RateLimits,
+    /// Limits requests per minute.
+    pub count_request: Arc<CountRequest>,
+    /// Limits tokens per minute.
+    pub meter_tokens: Arc<MeterTokens>,
     /// Counts what happens at the edge.
     pub recorder: Arc<dyn Recorder>,
     /// Hears of refused changes to what is managed; `None` where nobody writes them down.

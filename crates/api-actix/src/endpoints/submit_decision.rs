@@ -12,7 +12,9 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use async_trait::async_trait;
 use domain::api_key::{InferenceKey, Principal};
-use domain::decision::{AssetPart, ClientConnection, Decision, DecisionDraft, DecisionRequest, DraftBounds};
+use domain::decision::{
+    AssetPart, ClientConnection, Decision, DecisionDraft, DecisionRequest, DraftBounds, TakenTokens,
+};
 use domain::error::ErrorKind;
 use domain::system::WorkOwner;
 use tokio::time::timeout;
@@ -25,7 +27,7 @@ use crate::http::edge::Call;
 use crate::http::error::{ApiError, SESSION_ID};
 use crate::http::format::ErrorFormat;
 use crate::http::outlive::in_place;
-use crate::http::rate::{self, TakenTokens};
+use crate::http::rate;
 use crate::wires::Answered;
 use crate::wires::Place;
 use crate::wires::dispatch::{self, Entry, Manner};

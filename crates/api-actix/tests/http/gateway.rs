@@ -9,14 +9,13 @@ use api_actix::{
     NoRecorder, Services, Stopper, WireNames,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, KeyGrants};
+use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, KeyGrants};
 use domain::audit::{Actor, AuditDraft, Refusals};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
-use domain::decision::GetGeneration;
 use domain::decision::{
-    DecisionProvider, DraftBounds, FilterPorts, ProviderAnswer, ReportedUsage, RouterSettings, RoutingPorts,
-    SubmitDecision, SubmitDecisionPorts, UsagePorts,
+    DecisionProvider, DraftBounds, FilterPorts, GetGeneration, MeterTokens, ProviderAnswer, ReportedUsage,
+    RouterSettings, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts};
 use domain::error::StoreError;
@@ -29,7 +28,7 @@ use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model, Pricing};
 use domain::observability::{DestinationPorts, MessageSender, MockMessageSender, NoBroadcast, NoMeter};
-use domain::rate::{RateLimiter, RateLimits};
+use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{
     AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
 };
@@ -228,9 +227,8 @@ impl Setup {
             guardrails,
             get_generation: Arc::new(GetGeneration::new(records, self.catalogue, directory)),
             probes: self.probes,
-            rate_limiter: self.rate_limiter,
-            key_rates: RateLimits::default(),
-            workspace_rates: RateLimits::default(),
+            count_request: Arc::new(CountRequest::new(Arc::clone(&self.rate_limiter), DefaultRates::default())),
+            meter_tokens: Arc::new(MeterTokens::new(self.rate_limiter, DefaultRates::default())),
             refusals: self.refusals,
             recorder: Arc::new(NoRecorder),
             ids: Arc::new(ids),

@@ -2,6 +2,7 @@
 
 mod audited;
 mod authenticate;
+mod count_request;
 mod create_api_key;
 mod delete_api_key;
 mod errors;
@@ -13,6 +14,7 @@ mod update_api_key;
 
 pub use crate::secret::*;
 pub use authenticate::*;
+pub use count_request::*;
 pub use create_api_key::*;
 pub use delete_api_key::*;
 pub use errors::*;

@@ -1,18 +1,18 @@
 //! The subject of a caller's rate limits.
 
 use super::Principal;
-use crate::rate::{RateLimits, RateSubject};
+use crate::rate::{DefaultRates, RateSubject};
 
 impl RateSubject {
     /// A caller, with the operator's defaults for keys and workspaces.
-    pub fn of(caller: &Principal, key_defaults: RateLimits, workspace_defaults: RateLimits) -> Self {
+    pub fn of(caller: &Principal, defaults: DefaultRates) -> Self {
         match caller {
             Principal::Inference(key) => Self {
                 api_key: key.hash(),
-                key: key.rates().or(key_defaults),
-                workspace: Some((key.workspace_id(), key.workspace_rates().or(workspace_defaults))),
+                key: key.rates().or(defaults.key),
+                workspace: Some((key.workspace_id(), key.workspace_rates().or(defaults.workspace))),
             },
-            Principal::Management(key) => Self { api_key: key.hash(), key: key_defaults, workspace: None },
+            Principal::Management(key) => Self { api_key: key.hash(), key: defaults.key, workspace: None },
         }
     }
 }

@@ -37,6 +37,15 @@ impl RateLimits {
     }
 }
 
+/// The limits of callers that have none of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DefaultRates {
+    /// Of each key.
+    pub key: RateLimits,
+    /// Of each workspace, over all of its keys.
+    pub workspace: RateLimits,
+}
+
 /// Whose rate it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateScope {

@@ -10,15 +10,15 @@ use adapters_storage::SeaOrmLedgerReports;
 use adapters_system::{FairWorkers, LocalRateLimiter, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
-use domain::api_key::Authenticate;
+use domain::api_key::{Authenticate, CountRequest};
 use domain::budget::{Ledger, LedgerReports, ReadOnlyLedger};
 use domain::container::BlobStore;
-use domain::decision::GetGeneration;
-use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts};
+use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts, GetGeneration, MeterTokens};
 use domain::decision::{FilterPorts, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts};
 use domain::file::{DocumentQuota, PromoteContainerFile, PromoteContainerFilePorts, StorageLimits};
 use domain::guardrail::{AssignKeysToGuardrail, GuardrailPolicies, KnownNames};
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model};
+use domain::rate::{DefaultRates, RateLimiter};
 use domain::routing::{EndpointDirectory, ListModelEndpoints, ListProviders};
 use domain::system::{HealthProbe, TimeSource, Workers};
 use domain::usage::{FindRecord, PendingRecords};
@@ -124,6 +124,8 @@ pub async fn services(
         measures.watch_journal(journaled);
         probes.push(Arc::new(JournalProbe(Arc::clone(journaled))));
     }
+    let limiter: Arc<dyn RateLimiter> = Arc::new(LocalRateLimiter::new(clock()));
+    let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
     Ok(Services {
         authenticate: Arc::new(Authenticate::new(grants, clock())),
         promote: Arc::new(promote(config, stores)),
@@ -138,9 +140,8 @@ pub async fn services(
         list_providers: Arc::new(ListProviders::new(directory(), health, clock())),
         get_generation: Arc::new(GetGeneration::new(records, catalogue(), directory())),
         probes,
-        rate_limiter: Arc::new(LocalRateLimiter::new(clock())),
-        key_rates: config.limits.key_rates,
-        workspace_rates: config.limits.workspace_rates,
+        count_request: Arc::new(CountRequest::new(Arc::clone(&limiter), default_rates)),
+        meter_tokens: Arc::new(MeterTokens::new(limiter, default_rates)),
         recorder: measures.recorder(),
         refusals,
         ids: Arc::clone(&stores.ids),
