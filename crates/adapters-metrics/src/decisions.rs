@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::budget::{BudgetScope, ExpiryReport};
+use domain::budget::BudgetScope;
 use domain::observability::Meter;
 use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -306,7 +306,7 @@ impl Meter for Metrics {
         self.decisions.beyond_bound.inc();
     }
 
-    fn expired(&self, report: &ExpiryReport) {
-        self.decisions.settled.abandoned.inc_by(report.charged);
+    fn abandoned(&self, requests: u64) {
+        self.decisions.settled.abandoned.inc_by(requests);
     }
 }

@@ -16,8 +16,8 @@ use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    Account, BudgetStore, DrawAhead, DrawRequest, FoldRequest, LedgerReports, ProcessState, RemainingAllowances,
-    ReturnRequest, UsagePruner,
+    Account, BudgetStore, DrawAhead, DrawRequest, FoldRequest, LedgerAuditor, LimitStatusReader, ProcessState,
+    RemainingAllowances, ReturnRequest, UsagePruner,
 };
 use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;

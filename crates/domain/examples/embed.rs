@@ -10,12 +10,10 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::{ApiKeyHash, ApiKeySecret, Authenticate, GrantScope, KeyGrant, KeyGrants};
-use domain::budget::{
-    ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer, UsageCharge,
-};
+use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, RecordVolumeReader, UsageCharge};
 use domain::decision::{
     DecisionDraft, DecisionProvider, FilterPorts, NeverDisconnects, ProviderAnswer, ProviderCall, ReportedUsage,
-    RouterSettings, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UnknownUsage, UsagePorts,
+    RouterSettings, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts,
 };
 use domain::error::StoreError;
 use domain::guardrail::NoGuardrails;
@@ -185,17 +183,13 @@ impl Ledger for UsageList {
     async fn release(&self, _: &DecisionId) -> Result<(), StoreError> {
         Ok(())
     }
+}
 
-    async fn expire(&self, _: UnknownUsage, _: u64) -> Result<ExpiryReport, StoreError> {
-        Ok(ExpiryReport::default())
-    }
-
-    async fn standing(&self, _: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        Ok(LedgerAudit::default())
+/// No workspace has a bound on its records here.
+#[async_trait]
+impl RecordVolumeReader for UsageList {
+    async fn recorded_bytes(&self, _: WorkspaceId) -> Result<u64, StoreError> {
+        Ok(0)
     }
 }
 
@@ -252,6 +246,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         },
         usage: UsagePorts {
             ledger: Arc::clone(&usage) as Arc<dyn Ledger>,
+            volumes: Arc::clone(&usage) as Arc<dyn RecordVolumeReader>,
             ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
             meter: Arc::new(NoMeter),
             broadcaster: Arc::new(NoBroadcast),

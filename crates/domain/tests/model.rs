@@ -52,7 +52,7 @@ impl Model {
                 Arc::clone(&store) as Arc<dyn BudgetStore>,
                 journal,
                 Arc::new(stores.clock.clone()),
-                Arc::clone(&stores.reports),
+                Arc::clone(&stores.limits),
                 LedgerSettings { limits_recheck: Duration::ZERO, ..LedgerSettings::default() },
             );
             Process { ledger: Arc::new(ledger), store }
@@ -63,7 +63,7 @@ impl Model {
 
     /// The spent and the allotted amount in the store, which never exceed the limit.
     fn counted(&self, limit: i64) -> (i64, i64) {
-        let found = block_on(self.stores.reports.limit_statuses(&payer())).unwrap();
+        let found = block_on(self.stores.limits.limit_statuses(&payer())).unwrap();
         let (spent, allotted) = (found[0].spent.pico(), found[0].reserved.pico());
         assert!(spent + allotted <= limit, "{spent} + {allotted} of {limit}");
         (spent, allotted)
@@ -90,7 +90,7 @@ impl Model {
             block_on(process.ledger.close()).unwrap();
         }
         assert_eq!(self.counted(limit), (charged, 0));
-        assert_eq!(block_on(self.stores.reports.audit()).unwrap().discrepancies, []);
+        assert_eq!(block_on(self.stores.auditor.audit()).unwrap().discrepancies, []);
     }
 }
 

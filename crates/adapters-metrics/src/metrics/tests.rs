@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use domain::api_key::ApiKeyHash;
-use domain::budget::{BudgetScope, ExpiryReport};
+use domain::budget::BudgetScope;
 use domain::ids::{DecisionId, WorkspaceId};
 use domain::money::{Price, Usd};
 use domain::observability::{Meter, OutboxStanding};
@@ -140,9 +140,9 @@ fn money_that_was_reserved_and_refused_is_told_apart() {
 }
 
 #[test]
-fn what_the_dead_left_behind_is_counted() {
+fn abandoned_requests_are_counted() {
     let metrics = metrics();
-    metrics.expired(&ExpiryReport { charged: 3, released: 4 });
+    metrics.abandoned(3);
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="abandoned"}"#, "3");
 }
 

@@ -1,12 +1,12 @@
-//! The port of administrative reads.
+//! The ports that read the ledger and remove old records.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    CounterLimit, LedgerAudit, LedgerReports, LimitStatus, Payer, PruneReport, ResetInterval, UsagePruner,
-    prunable_before,
+    CounterLimit, LedgerAudit, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport, RecordVolumeReader,
+    ResetInterval, UsagePruner, prunable_before,
 };
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
@@ -36,7 +36,7 @@ impl SeaOrmLedgerReports {
 }
 
 #[async_trait]
-impl LedgerReports for SeaOrmLedgerReports {
+impl LimitStatusReader for SeaOrmLedgerReports {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
         let now = self.database.now();
@@ -55,14 +55,20 @@ impl LedgerReports for SeaOrmLedgerReports {
         }
         Ok(statuses)
     }
+}
 
+#[async_trait]
+impl RecordVolumeReader for SeaOrmLedgerReports {
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
         let found = record_bytes::Entity::find_by_id(workspace_id.to_string()).one(self.database.readers()?).await;
         let today = millis(ResetInterval::Daily.start_of(self.database.now()));
         let of_today = found.map_err(store_error)?.filter(|row| row.day >= today);
         Ok(of_today.map_or(0, |row| u64::try_from(row.bytes).unwrap_or_default()))
     }
+}
 
+#[async_trait]
+impl LedgerAuditor for SeaOrmLedgerReports {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         Audit::new(self.database.readers()?).run().await
     }

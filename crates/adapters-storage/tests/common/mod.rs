@@ -114,7 +114,9 @@ pub fn stores(handles: &[Database], clock: FixedClock, keep: Folder) -> Stores {
         // Its suite runs where a ledger is: none of these suites asks it.
         ledger: Arc::new(MemoryStore::new()),
         budget: Arc::new(BudgetStores::over(handles)),
-        reports: Arc::new(SeaOrmLedgerReports::new(database(1))),
+        limits: Arc::new(SeaOrmLedgerReports::new(database(1))),
+        volumes: Arc::new(SeaOrmLedgerReports::new(database(1))),
+        auditor: Arc::new(SeaOrmLedgerReports::new(database(1))),
         pruner: Arc::new(SeaOrmLedgerReports::new(database(1))),
         audit: Arc::new(SeaOrmAuditLog::new(database(1))),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database(0))),

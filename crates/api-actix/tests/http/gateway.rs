@@ -181,7 +181,8 @@ impl Setup {
             },
             guardrails: FilterPorts { policies: self.policies, workers: Arc::new(InPlace) },
             usage: UsagePorts {
-                ledger: Arc::clone(&self.ledger),
+                ledger: self.ledger,
+                volumes: Arc::new(self.store.clone()),
                 ids: Arc::new(ids.clone()),
                 meter: Arc::new(NoMeter),
                 broadcaster: Arc::new(NoBroadcast),
@@ -204,7 +205,6 @@ impl Setup {
             &self.store,
             Arc::clone(&self.guardrails),
             &self.assignments,
-            self.ledger,
             KnownNames::new(Arc::clone(&self.catalogue), Arc::clone(&directory)),
             &submit_decision,
         );
@@ -249,7 +249,6 @@ fn guardrail_use_cases(
     store: &MemoryStore,
     guardrails: Arc<dyn GuardrailRepository>,
     assignments: &Arc<dyn GuardrailAssignments>,
-    ledger: Arc<dyn Ledger>,
     names: KnownNames,
     decisions: &SubmitDecision,
 ) -> GuardrailUseCases {
@@ -258,7 +257,7 @@ fn guardrail_use_cases(
         guardrails: Arc::clone(&guardrails),
         workspaces: Arc::new(store.clone()),
         api_keys: Arc::new(store.clone()),
-        ledger,
+        limits: Arc::new(store.clone()),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
     };
     let explain = ExplainGuardrail::new(explain, decisions);

@@ -118,7 +118,6 @@ mod tests {
             payer,
             amount: reservation.amount,
             is_limited: true,
-            lease: Duration::ZERO,
             request_id: RequestId::from_uuid(Uuid::from_u128(4)),
             requested_model: "acme/judge".to_owned(),
             attempts: attempts.into(),

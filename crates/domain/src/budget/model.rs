@@ -1,7 +1,6 @@
 //! Who pays, where it is counted, and what may be spent.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -142,8 +141,6 @@ pub struct HoldRequest {
     pub amount: Usd,
     /// False where no limit applies to the payer: the hold then only accounts for the attempts, should the process die.
     pub is_limited: bool,
-    /// How long the hold outlives its process in a ledger without a journal; longer than any request may take.
-    pub lease: Duration,
     /// The HTTP request.
     pub request_id: RequestId,
     /// The model as the caller named it.
@@ -164,15 +161,6 @@ pub struct Hold {
     pub payer: Payer,
     /// How much is reserved.
     pub amount: Usd,
-}
-
-/// What the sweeper did about reservations whose processes are dead.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ExpiryReport {
-    /// Given back.
-    pub released: u64,
-    /// Charged in full, with a record each.
-    pub charged: u64,
 }
 
 /// What retention did.
@@ -217,9 +205,7 @@ pub struct LedgerAudit {
     pub records: u64,
     /// Counters that were compared.
     pub counters: u64,
-    /// Reservations that were open.
-    pub reservations: u64,
-    /// Allowances of processes.
+    /// Allowances of processes that were compared with the counters.
     pub allowances: u64,
     /// Everything that does not add up.
     pub discrepancies: Vec<Discrepancy>,

@@ -1,14 +1,12 @@
-//! Where money is counted.
+//! Holds and charges.
 
 use async_trait::async_trait;
 
-use super::{ExpiryReport, Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer};
+use super::{Hold, HoldRequest, LimitExceeded};
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::DecisionId;
 use crate::money::Usd;
-use crate::usage::OutboxMessage;
-use crate::usage::UnknownUsage;
-use crate::usage::{AttemptRecord, UsageRecord};
+use crate::usage::{AttemptRecord, OutboxMessage, UsageRecord};
 
 /// A record to be charged, and the messages to its destinations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +21,7 @@ pub struct UsageCharge {
 ///
 /// # Contract
 /// - Over all processes, the spent and the held amount together do not exceed a limit. Money counts in every account of
-///   [`Payer::accounts`], in total and in the day, week and month of the hold. A payer whose key or workspace never
+///   [`super::Payer::accounts`], in total and in the day, week and month of the hold. A payer whose key or workspace never
 ///   existed is [`StoreError::Corrupt`].
 /// - When `reserve` returns a hold, a process that dies leaves enough behind for the request to be accounted for.
 /// - When `settle` returns, the charge survives the death of the process. Its record may reach the store a moment later.
@@ -51,23 +49,4 @@ pub trait Ledger: Send + Sync {
 
     /// Releases a hold, because nothing was sent. An id without a hold changes nothing.
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError>;
-
-    /// Ends up to `limit` holds whose lease is over by the clock of the store: charged in full with a record of the outcome
-    /// [`crate::usage::UsageOutcome::Abandoned`], or released. A ledger with a journal has no leases and ends none: see
-    /// [`super::RecoverJournals`].
-    async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError>;
-
-    /// The limits of a payer with their current amounts.
-    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError>;
-
-    /// The bytes that records of a workspace took which were added today, a UTC day of the store's clock, by
-    /// [`UsageRecord::stored_bytes`]. They are counted in the transaction that adds the record. A ledger that counts
-    /// none returns zero, and no bound holds.
-    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        let _ = workspace_id;
-        Ok(0)
-    }
-
-    /// Compares every counter with the ledger and every record with its tokens and prices.
-    async fn audit(&self) -> Result<LedgerAudit, StoreError>;
 }

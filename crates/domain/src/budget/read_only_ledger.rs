@@ -1,20 +1,16 @@
 //! The ledger of a process whose store is opened for reading only.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
-use super::{
-    ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LedgerReports, LimitExceeded, LimitStatus, Payer, UsageCharge,
-};
+use super::{Hold, HoldRequest, Ledger, LimitExceeded, UsageCharge};
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::DecisionId;
 use crate::money::Usd;
 use crate::usage::AttemptRecord;
-use crate::usage::UnknownUsage;
 
-/// Rejects every hold, so that nothing is sent that could not be charged, and reads what is in the store.
-pub struct ReadOnlyLedger(pub Arc<dyn LedgerReports>);
+/// Rejects every hold, so that nothing is sent that could not be charged.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOnlyLedger;
 
 fn read_only() -> StoreError {
     StoreError::unavailable("the database is opened for reading only")
@@ -41,21 +37,5 @@ impl Ledger for ReadOnlyLedger {
 
     async fn release(&self, _: &DecisionId) -> Result<(), StoreError> {
         Ok(())
-    }
-
-    async fn expire(&self, _: UnknownUsage, _: u64) -> Result<ExpiryReport, StoreError> {
-        Ok(ExpiryReport::default())
-    }
-
-    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
-        self.0.limit_statuses(payer).await
-    }
-
-    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        self.0.recorded_bytes(workspace_id).await
-    }
-
-    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        self.0.audit().await
     }
 }

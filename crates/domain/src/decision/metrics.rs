@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::budget::{BudgetScope, ExpiryReport};
+use crate::budget::BudgetScope;
 use crate::usage::UsageRecord;
 
 /// Counts what happens, for the operator. Labels MUST come from configuration or from fixed lists, never from a
@@ -22,8 +22,8 @@ pub trait Meter: Send + Sync {
     /// A charge went beyond what was reserved for it.
     fn beyond_bound(&self);
 
-    /// Reservations of dead processes were ended.
-    fn expired(&self, report: &ExpiryReport);
+    /// So many requests of dead processes were charged by their bounds.
+    fn abandoned(&self, requests: u64);
 }
 
 /// Counts nothing: for embedding and for tests.
@@ -35,5 +35,5 @@ impl Meter for NoMeter {
     fn reserved(&self, _: Option<BudgetScope>, _: Duration) {}
     fn filtered(&self, _: &'static str) {}
     fn beyond_bound(&self) {}
-    fn expired(&self, _: &ExpiryReport) {}
+    fn abandoned(&self, _: u64) {}
 }

@@ -30,8 +30,7 @@ pub struct RouterSettings {
 
 impl RouterSettings {
     /// Shipped values: unknown usage is charged by its bound, a byte is a token at most, what has no price is refused
-    /// where money is limited, a quarter of a second of waiting for money, a minute of lease beyond the deadline, four
-    /// parts at a time, no bound on records, no options.
+    /// where money is limited, a quarter of a second of waiting for money, four parts at a time, no bound on records, no options.
     pub fn new(deadline: Duration) -> Self {
         Self {
             deadline,

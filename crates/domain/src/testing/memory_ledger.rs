@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::MemoryStore;
 use super::memory_store::State;
 use crate::budget::{
-    Account, ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer, ResetInterval,
-    SpendLimit, UsageCharge, abandoned_record, admit,
+    Account, Hold, HoldRequest, Ledger, LimitExceeded, LimitStatus, Payer, ResetInterval, SpendLimit, UsageCharge,
+    admit,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
-use crate::usage::UnknownUsage;
 use crate::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use crate::workspace::Workspace;
 
@@ -25,7 +24,7 @@ pub(super) type CounterKey = (Account, Option<ResetInterval>, DateTime<Utc>);
 #[derive(Default, Clone)]
 pub(super) struct Books {
     pub(super) counters: BTreeMap<CounterKey, Counter>,
-    reservations: BTreeMap<DecisionId, Held>,
+    holds: BTreeMap<DecisionId, Hold>,
     /// What records that were pruned had come to.
     archived: BTreeMap<Account, Usd>,
     /// Bytes of records by workspace and the day on which they were added.
@@ -42,13 +41,6 @@ pub(super) struct Counter {
     pub(super) reserved: Usd,
     /// The sum of its allowances.
     pub(super) allotted: Usd,
-}
-
-#[derive(Clone)]
-struct Held {
-    reservation: Hold,
-    claim: HoldRequest,
-    expires_at: DateTime<Utc>,
 }
 
 /// What is added to every account of a payer.
@@ -138,14 +130,10 @@ impl Books {
             let counter = expected.counters.entry((*account, None, DateTime::UNIX_EPOCH)).or_default();
             plus(&mut counter.spent, *archived)?;
         }
-        for held in self.reservations.values() {
-            expected.post(&[Posting::reserved(&held.reservation, held.reservation.amount)])?;
+        for hold in self.holds.values() {
+            expected.post(&[Posting::reserved(hold, hold.amount)])?;
         }
         Ok(expected)
-    }
-
-    pub(super) fn open_reservations(&self) -> u64 {
-        self.reservations.len() as u64
     }
 
     /// Keeps the cost of a record that is removed.
@@ -252,8 +240,8 @@ impl State {
     fn charge(&mut self, settlement: UsageCharge, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let UsageCharge { record, messages } = settlement;
         let mut postings = Vec::new();
-        if let Some(held) = self.books.reservations.get(&record.id) {
-            postings.push(Posting::released(&held.reservation));
+        if let Some(hold) = self.books.holds.get(&record.id) {
+            postings.push(Posting::released(hold));
         }
         let stored = self.usage.iter().position(|stored| stored.id == record.id);
         let stands = stored.is_some_and(|place| {
@@ -264,7 +252,7 @@ impl State {
             postings.push(Posting::spent(&record));
         }
         self.books.post(&postings)?;
-        self.books.reservations.remove(&record.id);
+        self.books.holds.remove(&record.id);
         if !stands {
             self.books.add_bytes(&record, now);
             self.usage.retain(|other| other.id != record.id);
@@ -281,43 +269,35 @@ impl Ledger for MemoryStore {
         not_negative(claim.amount)?;
         let at = self.now();
         let mut state = self.state();
-        if let Some(held) = state.books.reservations.get(&claim.id) {
-            return Ok(Ok(held.reservation.clone()));
+        if let Some(hold) = state.books.holds.get(&claim.id) {
+            return Ok(Ok(hold.clone()));
         }
         if let Err(overspent) = admit(&state.standing(&claim.payer, at)?, claim.amount) {
             return Ok(Err(overspent));
         }
-        let reservation = Hold { id: claim.id.clone(), at, payer: claim.payer.clone(), amount: claim.amount };
-        state.books.post(&[Posting::reserved(&reservation, claim.amount)])?;
-        let expires_at = TimeDelta::from_std(claim.lease).ok().and_then(|lease| at.checked_add_signed(lease));
-        let held = Held {
-            reservation: reservation.clone(),
-            claim,
-            expires_at: expires_at.unwrap_or(DateTime::<Utc>::MAX_UTC),
-        };
-        state.books.reservations.insert(reservation.id.clone(), held);
-        Ok(Ok(reservation))
+        let hold = Hold { id: claim.id, at, payer: claim.payer, amount: claim.amount };
+        state.books.post(&[Posting::reserved(&hold, hold.amount)])?;
+        state.books.holds.insert(hold.id.clone(), hold.clone());
+        Ok(Ok(hold))
     }
 
     async fn extend(
         &self,
         id: &DecisionId,
         more: Usd,
-        attempts: &[AttemptRecord],
+        _: &[AttemptRecord],
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         not_negative(more)?;
         let mut state = self.state();
-        let Some(mut held) = state.books.reservations.get(id).cloned() else {
+        let Some(mut hold) = state.books.holds.get(id).cloned() else {
             return Err(StoreError::Corrupt(format!("no money is reserved for {id}")));
         };
-        let Hold { at, payer, .. } = &held.reservation;
-        if let Err(overspent) = admit(&state.standing(payer, *at)?, more) {
+        if let Err(overspent) = admit(&state.standing(&hold.payer, hold.at)?, more) {
             return Ok(Err(overspent));
         }
-        plus(&mut held.reservation.amount, more)?;
-        state.books.post(&[Posting::reserved(&held.reservation, more)])?;
-        held.claim.attempts = held.claim.attempts.iter().chain(attempts).cloned().collect();
-        state.books.reservations.insert(id.clone(), held);
+        plus(&mut hold.amount, more)?;
+        state.books.post(&[Posting::reserved(&hold, more)])?;
+        state.books.holds.insert(id.clone(), hold);
         Ok(Ok(()))
     }
 
@@ -328,42 +308,9 @@ impl Ledger for MemoryStore {
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
         let mut state = self.state();
-        let Some(held) = state.books.reservations.get(id).cloned() else { return Ok(()) };
-        state.books.post(&[Posting::released(&held.reservation)])?;
-        state.books.reservations.remove(id);
+        let Some(hold) = state.books.holds.get(id).cloned() else { return Ok(()) };
+        state.books.post(&[Posting::released(&hold)])?;
+        state.books.holds.remove(id);
         Ok(())
-    }
-
-    async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
-        let now = self.now();
-        let mut state = self.state();
-        let over = state.books.reservations.values().filter(|held| held.expires_at <= now);
-        let over: Vec<Held> = over.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect();
-        let mut report = ExpiryReport::default();
-        for held in over {
-            let record = abandoned_record(&held.claim, &held.reservation).filter(|_| unknown == UnknownUsage::Bound);
-            let charged = match record {
-                Some(record) => state.charge(UsageCharge { record, messages: Vec::new() }, now)?,
-                None => false,
-            };
-            if state.books.reservations.contains_key(&held.reservation.id) {
-                state.books.post(&[Posting::released(&held.reservation)])?;
-                state.books.reservations.remove(&held.reservation.id);
-            }
-            *(if charged { &mut report.charged } else { &mut report.released }) += 1;
-        }
-        Ok(report)
-    }
-
-    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
-        self.state().standing(payer, self.now())
-    }
-
-    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        Ok(self.state().books.recorded_bytes(workspace_id, self.now()))
-    }
-
-    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        self.state().audit()
     }
 }

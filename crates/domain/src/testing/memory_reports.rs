@@ -11,8 +11,8 @@ use super::memory_ledger::{Books, Posting, negative, payer_of, plus};
 use super::memory_store::State;
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
-    Discrepancy, LedgerAudit, LedgerReports, LimitStatus, Payer, PruneReport, ResetInterval, UsagePruner,
-    cost_of_record, prunable_before,
+    Discrepancy, LedgerAudit, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport, RecordVolumeReader,
+    ResetInterval, UsagePruner, cost_of_record, prunable_before,
 };
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
@@ -33,7 +33,6 @@ impl State {
         let mut report = LedgerAudit {
             records: self.usage.len() as u64,
             counters: self.books.counters.len() as u64,
-            reservations: self.books.open_reservations(),
             allowances: self.allotments.allowances.len() as u64,
             discrepancies: Vec::new(),
         };
@@ -87,15 +86,21 @@ impl State {
 }
 
 #[async_trait]
-impl LedgerReports for MemoryStore {
+impl LimitStatusReader for MemoryStore {
     async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.state().standing(payer, self.now())
     }
+}
 
+#[async_trait]
+impl RecordVolumeReader for MemoryStore {
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
         Ok(self.state().books.recorded_bytes(workspace_id, self.now()))
     }
+}
 
+#[async_trait]
+impl LedgerAuditor for MemoryStore {
     async fn audit(&self) -> Result<LedgerAudit, StoreError> {
         self.state().audit()
     }

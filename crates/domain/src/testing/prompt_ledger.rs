@@ -5,17 +5,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::budget::{
-    ExpiryReport, Hold, HoldRequest, JournaledLedger, Ledger, LedgerAudit, LimitExceeded, LimitStatus, Payer,
-    UsageCharge,
+    Hold, HoldRequest, JournaledLedger, Ledger, LimitExceeded, LimitStatus, LimitStatusReader, Payer, UsageCharge,
 };
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
+use crate::ids::DecisionId;
 use crate::money::Usd;
 use crate::usage::AttemptRecord;
-use crate::usage::UnknownUsage;
 
 /// A [`JournaledLedger`] without a task of its own: it reads changes of limits before every hold, and charges are in
 /// the store when a charge returns. For contract suites, which read the store at once.
+#[derive(Clone)]
 pub struct PromptLedger(pub Arc<JournaledLedger>);
 
 #[async_trait]
@@ -43,20 +42,11 @@ impl Ledger for PromptLedger {
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
         self.0.release(id).await
     }
+}
 
-    async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
-        self.0.expire(unknown, limit).await
-    }
-
-    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
-        self.0.standing(payer).await
-    }
-
-    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        self.0.recorded_bytes(workspace_id).await
-    }
-
-    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        self.0.audit().await
+#[async_trait]
+impl LimitStatusReader for PromptLedger {
+    async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
+        self.0.limit_statuses(payer).await
     }
 }

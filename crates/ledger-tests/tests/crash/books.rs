@@ -49,7 +49,7 @@ impl Books {
         let unfinished =
             std::fs::read_dir(&root).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
         assert_eq!(unfinished.filter(|name| name.starts_with('.')).count(), 0, "{point}: an unfinished folder is left");
-        assert_eq!(stores.reports.audit().await.unwrap().discrepancies, [], "{point}");
+        assert_eq!(stores.auditor.audit().await.unwrap().discrepancies, [], "{point}");
         let records = stores.usage.list(&UsageFilter::of(payer().workspace_id), 1000).await.unwrap();
         books.check_records(&records, point);
         check_dead(&records, point);

@@ -54,7 +54,7 @@ pub async fn run(folder: &Path) {
         Arc::clone(&store),
         Arc::new(MortalJournal(journal)),
         Arc::new(clock.clone()),
-        Arc::clone(&stores.reports),
+        Arc::clone(&stores.limits),
         LedgerSettings { limits_recheck: Duration::ZERO, ..LedgerSettings::default() },
     );
     for round in 0..3 {

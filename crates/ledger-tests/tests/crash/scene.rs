@@ -73,7 +73,7 @@ pub fn process(number: u128) -> ProcessId {
 
 /// The spent and the allotted amount of the key.
 pub async fn counted(stores: &Stores) -> (i64, i64) {
-    let found = stores.reports.limit_statuses(&payer()).await.unwrap();
+    let found = stores.limits.limit_statuses(&payer()).await.unwrap();
     (found[0].spent.pico(), found[0].reserved.pico())
 }
 
@@ -83,7 +83,7 @@ async fn die(stores: &Stores, machine: &LocalMachine, number: u128) {
         Arc::clone(&stores.budget),
         machine.start(process(number), JournalBounds::default()),
         Arc::new(stores.clock.clone()),
-        Arc::clone(&stores.reports),
+        Arc::clone(&stores.limits),
         LedgerSettings::default(),
     );
     for request in 100 * number..100 * number + 3 {

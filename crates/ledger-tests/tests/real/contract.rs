@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::budget::{JournaledLedger, Ledger, LedgerSettings};
+use domain::budget::{JournaledLedger, LedgerSettings};
 use domain::ids::ProcessId;
 use domain::testing::contract::{LedgerMachine, Stores};
 use domain::testing::{JournalBounds, PromptLedger};
@@ -16,11 +16,12 @@ async fn prompt() -> Stores {
         Arc::clone(&stores.budget),
         journals.start(process, JournalBounds::default()),
         Arc::new(stores.clock.clone()),
-        Arc::clone(&stores.reports),
+        Arc::clone(&stores.limits),
         LedgerSettings { limits_recheck: Duration::ZERO, ..LedgerSettings::default() },
     );
-    let ledger: Arc<dyn Ledger> = Arc::new(PromptLedger(Arc::new(ledger)));
-    Stores { ledger, keep: Box::new((keep, journals)), ..stores }
+    let ledger = PromptLedger(Arc::new(ledger));
+    let (limits, ledger) = (Arc::new(ledger.clone()), Arc::new(ledger));
+    Stores { ledger, limits, keep: Box::new((keep, journals)), ..stores }
 }
 
 domain::journaled_ledger_contract!(

@@ -61,7 +61,9 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         // Replaced by the ledger that is tested.
         ledger: Arc::new(MemoryStore::new()),
         budget: Arc::new(SeaOrmBudgetStore::new(database())),
-        reports: Arc::new(SeaOrmLedgerReports::new(database())),
+        limits: Arc::new(SeaOrmLedgerReports::new(database())),
+        volumes: Arc::new(SeaOrmLedgerReports::new(database())),
+        auditor: Arc::new(SeaOrmLedgerReports::new(database())),
         pruner: Arc::new(SeaOrmLedgerReports::new(database())),
         audit: Arc::new(SeaOrmAuditLog::new(database())),
         destinations: Arc::new(SeaOrmDestinationRepository::new(database())),

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::api_key::{
     ApiKey, ApiKeyChange, ApiKeyHash, ApiKeyScope, DeleteApiKey, NewApiKey, SwitchApiKey, UpdateApiKey,
 };
-use domain::budget::{LedgerReports as _, Payer, ResetInterval, SpendLimit};
+use domain::budget::{LimitStatusReader as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
 use domain::money::Usd;
 use domain::rate::RateLimits;

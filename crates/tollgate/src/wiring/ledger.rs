@@ -10,8 +10,8 @@ use adapters_storage::SeaOrmBudgetStore;
 use adapters_system::TokioTimer;
 use anyhow::Context;
 use domain::budget::{
-    BudgetStore, ExpiryReport, ForgetProcesses, ForgetSettings, JournaledLedger, LedgerReports, LedgerSettings,
-    RecoverJournals, RecoveryReport, UsageJournal,
+    BudgetStore, ForgetProcesses, ForgetSettings, JournaledLedger, LedgerSettings, LimitStatusReader, RecoverJournals,
+    RecoveryReport, UsageJournal,
 };
 use domain::observability::Meter;
 
@@ -42,7 +42,7 @@ const SMALL_PAYLOAD_BYTES: usize = 24 << 10;
 pub async fn start(
     config: &Config,
     stores: &Stores,
-    reports: Arc<dyn LedgerReports>,
+    limits: Arc<dyn LimitStatusReader>,
     meter: Arc<dyn Meter>,
     background: &Background,
 ) -> anyhow::Result<Arc<JournaledLedger>> {
@@ -73,7 +73,7 @@ pub async fn start(
     let journal: Arc<dyn UsageJournal> = Arc::new(journal);
     let heartbeat = LONGEST_HEARTBEAT.min(config.journal.lost_after / HEARTBEATS);
     let settings = LedgerSettings { heartbeat, ..LedgerSettings::default() };
-    let ledger = Arc::new(JournaledLedger::new(store, journal, Arc::clone(&stores.clock), reports, settings));
+    let ledger = Arc::new(JournaledLedger::new(store, journal, Arc::clone(&stores.clock), limits, settings));
     run(Arc::clone(&ledger), background);
     look_after_others(recover, forget_processes(config, stores).await?, meter, background);
     Ok(ledger)
@@ -153,8 +153,5 @@ fn look_after_others(
 }
 
 fn count(meter: &dyn Meter, report: &RecoveryReport) {
-    let ended = ExpiryReport { released: report.released, charged: report.abandoned };
-    if ended != ExpiryReport::default() {
-        meter.expired(&ended);
-    }
+    meter.abandoned(report.abandoned);
 }

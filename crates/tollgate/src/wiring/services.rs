@@ -11,7 +11,7 @@ use adapters_system::{FairWorkers, LocalRateLimiter, TokioTimer, WorkerSettings}
 use anyhow::Context;
 use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
 use domain::api_key::{Authenticate, CountRequest};
-use domain::budget::{Ledger, LedgerReports, ReadOnlyLedger};
+use domain::budget::{Ledger, LimitStatusReader, ReadOnlyLedger};
 use domain::container::BlobStore;
 use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts, GetGeneration, MeterTokens};
 use domain::decision::{FilterPorts, RoutingPorts, SubmitDecision, SubmitDecisionPorts, UsagePorts};
@@ -74,16 +74,16 @@ pub async fn services(
     let live: Arc<dyn Catalogue> = live;
     let catalogue = || Arc::clone(&live);
     measures.watch_outbox(stores, background);
-    let reports: Arc<dyn LedgerReports> = Arc::new(SeaOrmLedgerReports::new(stores.database.clone()));
+    let reports = Arc::new(SeaOrmLedgerReports::new(stores.database.clone()));
     let journaled = if config.storage.read_only {
         None
     } else {
-        let started = ledger::start(config, stores, Arc::clone(&reports), measures.meter(), background);
+        let started = ledger::start(config, stores, reports.clone(), measures.meter(), background);
         Some(started.await?)
     };
-    let ledger: Arc<dyn Ledger> = match &journaled {
-        Some(journaled) => Arc::clone(journaled) as Arc<dyn Ledger>,
-        None => Arc::new(ReadOnlyLedger(reports)),
+    let (ledger, limits): (Arc<dyn Ledger>, Arc<dyn LimitStatusReader>) = match &journaled {
+        Some(journaled) => (journaled.clone(), journaled.clone()),
+        None => (Arc::new(ReadOnlyLedger), reports.clone()),
     };
     let random = router::randomness(config)?;
     let refusals = (!config.storage.read_only).then(|| refusals::start(stores, background));
@@ -103,7 +103,8 @@ pub async fn services(
         routing: RoutingPorts { catalogue: catalogue(), endpoints: directory(), health: Arc::clone(&health), random },
         guardrails: FilterPorts { policies, workers: Arc::clone(&workers) },
         usage: UsagePorts {
-            ledger: Arc::clone(&ledger),
+            ledger,
+            volumes: reports,
             ids: Arc::clone(&stores.ids),
             meter: measures.meter(),
             broadcaster,
@@ -129,7 +130,7 @@ pub async fn services(
     Ok(Services {
         authenticate: Arc::new(Authenticate::new(grants, clock())),
         promote: Arc::new(promote(config, stores)),
-        guardrails: guardrails(stores, KnownNames::new(catalogue(), directory()), ledger, &submit_decision),
+        guardrails: guardrails(stores, KnownNames::new(catalogue(), directory()), limits, &submit_decision),
         destinations: DestinationUseCases::new(&broadcast::destination_ports(config, stores)?),
         submit_decision,
         assign_keys: Arc::new(AssignKeysToGuardrail::new(Arc::clone(&stores.guardrails))),
@@ -163,14 +164,14 @@ fn workers(config: &Config, measures: &Measures) -> anyhow::Result<Arc<dyn Worke
 fn guardrails(
     stores: &Stores,
     names: KnownNames,
-    ledger: Arc<dyn Ledger>,
+    limits: Arc<dyn LimitStatusReader>,
     decisions: &SubmitDecision,
 ) -> GuardrailUseCases {
     let explain = ExplainGuardrailPorts {
         guardrails: Arc::clone(&stores.guardrails),
         workspaces: Arc::clone(&stores.workspaces),
         api_keys: Arc::clone(&stores.keys),
-        ledger,
+        limits,
         clock: Arc::clone(&stores.clock),
     };
     let explain = ExplainGuardrail::new(explain, decisions);

@@ -31,15 +31,13 @@ pub use self::workspaces::LedgerSettings;
 use super::allowances::{CounterId, CounterPeriod, HoldError};
 use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_charged, encode_closed, encode_released};
 use super::{
-    Account, BudgetStore, CounterLimits, EntryKind, ExpiryReport, Hold, HoldRequest, Ledger, LedgerAudit,
-    LedgerReports, LimitExceeded, LimitStatus, Payer, RemainingAllowances, UsageCharge, UsageJournal,
-    UsageJournalError, UsageJournalStatus,
+    Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, Ledger, LimitExceeded, LimitStatus,
+    LimitStatusReader, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
 };
 use crate::error::StoreError;
 use crate::ids::{DecisionId, WorkspaceId};
 use crate::money::Usd;
 use crate::system::{Clock, Timer};
-use crate::usage::UnknownUsage;
 use crate::usage::{AttemptRecord, PendingRecords};
 
 /// The time between two rounds of the work beside requests.
@@ -56,22 +54,22 @@ pub struct JournaledLedger {
     clock: Arc<dyn Clock>,
     state: Arc<SharedState>,
     keeper: AsyncMutex<Keeper>,
-    reports: Arc<dyn LedgerReports>,
+    limits: Arc<dyn LimitStatusReader>,
 }
 
 impl JournaledLedger {
     /// Without any allowance. The process is registered in the store with the first call that needs the store.
-    /// `reports` reads what is in the store.
+    /// `limits` reads the amounts in the store.
     pub fn new(
         store: Arc<dyn BudgetStore>,
         journal: Arc<dyn UsageJournal>,
         clock: Arc<dyn Clock>,
-        reports: Arc<dyn LedgerReports>,
+        limits: Arc<dyn LimitStatusReader>,
         settings: LedgerSettings,
     ) -> Self {
         let state = Arc::new(SharedState::new(settings));
         let keeper = Keeper::new(Arc::clone(&store), Arc::clone(&journal), Arc::clone(&clock), Arc::clone(&state));
-        Self { store, journal, clock, state, keeper: AsyncMutex::new(keeper), reports }
+        Self { store, journal, clock, state, keeper: AsyncMutex::new(keeper), limits }
     }
 
     fn append_charge(&self, mut charge: UsageCharge) -> Result<u64, StoreError> {
@@ -357,16 +355,15 @@ impl Ledger for JournaledLedger {
         }
         Ok(())
     }
+}
 
-    async fn expire(&self, _: UnknownUsage, _: u64) -> Result<ExpiryReport, StoreError> {
-        Ok(ExpiryReport::default())
-    }
-
+#[async_trait]
+impl LimitStatusReader for JournaledLedger {
     /// The amounts of the store with the charges of this process. What this process has free counts as room.
-    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
+    async fn limit_statuses(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
         self.flush().await?;
         let at = self.clock.now();
-        let mut statuses = self.reports.limit_statuses(payer).await?;
+        let mut statuses = self.limits.limit_statuses(payer).await?;
         for status in &mut statuses {
             let account = payer.accounts().find(|account| match account {
                 Account::Guardrail(id, _) => status.guardrail_id == Some(*id),
@@ -378,16 +375,6 @@ impl Ledger for JournaledLedger {
             status.reserved = Usd::from_pico(status.reserved.pico().saturating_sub(free.pico()).max(0));
         }
         Ok(statuses)
-    }
-
-    async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        self.reports.recorded_bytes(workspace_id).await
-    }
-
-    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        self.flush().await?;
-        let found = self.reports.audit().await?;
-        Ok(LedgerAudit { reservations: self.state.calls.count() as u64, ..found })
     }
 }
 

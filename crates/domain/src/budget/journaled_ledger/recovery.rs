@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::super::entries::{Entry, SentEntry};
 use super::super::{
@@ -261,7 +260,6 @@ fn abandoned(sent: SentEntry) -> Option<FoldEntry> {
         id: sent.id,
         payer: sent.payer,
         amount: sent.amount,
-        lease: Duration::ZERO,
         is_limited: !sent.counters.is_empty(),
         request_id: sent.request_id,
         requested_model: sent.requested_model,

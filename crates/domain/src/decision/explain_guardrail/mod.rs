@@ -10,7 +10,7 @@ pub use self::errors::ExplainGuardrailError;
 use self::reach::Reach;
 pub use self::verdict::{Decider, EndpointVerdict, Explanation, KeyRefusal, Verdict};
 use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, ManagementKey};
-use crate::budget::{Ledger, Payer, admit};
+use crate::budget::{LimitStatusReader, Payer, admit};
 use crate::decision::{DecisionRequest, RequestPreview, SubmitDecision};
 use crate::guardrail::{Guardrail, GuardrailRepository, Policy};
 use crate::ids::{GuardrailId, WorkspaceId};
@@ -27,8 +27,8 @@ pub struct ExplainGuardrailPorts {
     pub workspaces: Arc<dyn WorkspaceRepository>,
     /// Which keys there are.
     pub api_keys: Arc<dyn ApiKeyRepository>,
-    /// How limits stand.
-    pub ledger: Arc<dyn Ledger>,
+    /// The current amounts of limits.
+    pub limits: Arc<dyn LimitStatusReader>,
     /// Time.
     pub clock: Arc<dyn Clock>,
 }
@@ -69,7 +69,7 @@ impl ExplainGuardrail {
         let limits = match &key {
             Some(key) => {
                 let payer = Payer { workspace_id, api_key: key.hash, guardrails: policy.ids() };
-                self.ports.ledger.standing(&payer).await?
+                self.ports.limits.limit_statuses(&payer).await?
             }
             None => Vec::new(),
         };

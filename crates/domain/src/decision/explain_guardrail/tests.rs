@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::api_key::ApiKeyName;
 use crate::audit::{AuditDraft, AuditLog};
-use crate::budget::{BudgetScope, HoldRequest, MockLedger, SpendLimit};
+use crate::budget::{BudgetScope, HoldRequest, Ledger, MockLedger, SpendLimit};
 use crate::decision::{
     DecisionDraft, FilterPorts, MockDecisionProvider, RouterSettings, RoutingPorts, SubmitDecisionPorts, Unpriced,
     UsagePorts,
@@ -90,7 +90,7 @@ impl Stage {
             guardrails,
             workspaces: Arc::new(self.store.clone()),
             api_keys: Arc::new(self.store.clone()),
-            ledger: Arc::new(self.store.clone()),
+            limits: Arc::new(self.store.clone()),
             clock: Arc::new(FixedClock::default()),
         }
     }
@@ -112,6 +112,7 @@ impl Stage {
             guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::clone(&self.workers) },
             usage: UsagePorts {
                 ledger: Arc::new(ledger),
+                volumes: Arc::new(self.store.clone()),
                 ids: Arc::new(SequentialIds::default()),
                 meter: Arc::new(NoMeter),
                 broadcaster: Arc::new(NoBroadcast),
@@ -326,7 +327,6 @@ async fn a_key_s_limits_are_told_as_they_stand() {
         payer: Payer { workspace_id: workspace_id(900), api_key: key.parse().unwrap(), guardrails: Vec::new() },
         amount: usd("0.003"),
         is_limited: true,
-        lease: std::time::Duration::from_mins(1),
         request_id: crate::ids::RequestId::from_uuid(uuid::Uuid::from_u128(6)),
         requested_model: "m".to_owned(),
         attempts: Arc::default(),

@@ -18,9 +18,6 @@ use crate::money::Usd;
 use crate::system::{IdGenerator, TimeSource};
 use crate::usage::AttemptRecord;
 
-/// A request that outlives its deadline by so much has lost its process.
-const AFTER_DEADLINE: Duration = Duration::from_mins(1);
-
 /// The error of a request that the holds of others keep out, where it is unknown whether they need what they hold.
 pub(super) fn unknown_room() -> StoreError {
     StoreError::unavailable("a process that holds money of the limit does not answer")
@@ -205,7 +202,6 @@ impl RequestHold {
             id: self.id.clone(),
             payer: self.payer.clone(),
             amount,
-            lease: self.holds.settings.deadline.saturating_add(AFTER_DEADLINE),
             is_limited: self.is_limited,
             request_id: self.request_id.clone(),
             requested_model: self.requested_model.clone(),

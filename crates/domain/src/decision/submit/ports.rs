@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::budget::Ledger;
+use crate::budget::{Ledger, RecordVolumeReader};
 use crate::decision::DecisionProvider;
 use crate::decision::{Broadcast, Meter};
 use crate::guardrail::GuardrailPolicies;
@@ -48,6 +48,8 @@ pub struct FilterPorts {
 pub struct UsagePorts {
     /// Holds money and charges usage.
     pub ledger: Arc<dyn Ledger>,
+    /// Bounds the bytes of records.
+    pub volumes: Arc<dyn RecordVolumeReader>,
     /// Names requests.
     pub ids: Arc<dyn IdGenerator>,
     /// Counts.

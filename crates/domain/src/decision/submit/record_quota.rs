@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::budget::{Ledger, ResetInterval};
+use crate::budget::{RecordVolumeReader, ResetInterval};
 use crate::decision::RecordsFull;
 use crate::ids::WorkspaceId;
 use crate::system::Clock;
@@ -21,7 +21,7 @@ const MANY: usize = 10_000;
 
 /// Counts the bytes of records that workspaces wrote today, by what the store says and what this process has added since.
 pub(super) struct RecordQuota {
-    ledger: Arc<dyn Ledger>,
+    volumes: Arc<dyn RecordVolumeReader>,
     clock: Arc<dyn Clock>,
     /// The bound, in bytes; `None` is no bound.
     limit: Option<u64>,
@@ -46,8 +46,8 @@ pub struct RecordQuotaStatus {
 }
 
 impl RecordQuota {
-    pub(super) fn new(ledger: Arc<dyn Ledger>, clock: Arc<dyn Clock>, limit: Option<u64>) -> Self {
-        Self { ledger, clock, limit, known: Mutex::default(), rejected: AtomicU64::default() }
+    pub(super) fn new(volumes: Arc<dyn RecordVolumeReader>, clock: Arc<dyn Clock>, limit: Option<u64>) -> Self {
+        Self { volumes, clock, limit, known: Mutex::default(), rejected: AtomicU64::default() }
     }
 
     /// Rejects a request of a workspace whose records take as many bytes today as they may. Where the store does not
@@ -57,7 +57,7 @@ impl RecordQuota {
         let (now, elapsed) = (self.clock.now(), self.clock.monotonic());
         let day = ResetInterval::Daily.start_of(now);
         if self.is_due(workspace, day, elapsed)
-            && let Ok(bytes) = self.ledger.recorded_bytes(workspace).await
+            && let Ok(bytes) = self.volumes.recorded_bytes(workspace).await
         {
             self.set(workspace, day, bytes);
         }

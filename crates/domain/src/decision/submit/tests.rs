@@ -1,5 +1,5 @@
 use super::*;
-use crate::budget::{Hold, Ledger, MockLedger, Payer};
+use crate::budget::{Hold, Ledger, MockLedger, MockRecordVolumeReader, Payer};
 use crate::decision::{Broadcast, Meter, NoBroadcast, NoMeter};
 use crate::decision::{Coalescing, DecisionDraft, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall};
 use crate::error::{ErrorKind, StoreError};
@@ -168,6 +168,7 @@ impl Setup {
             guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InPlace) },
             usage: UsagePorts {
                 ledger: Arc::new(ledger),
+                volumes: Arc::new(MockRecordVolumeReader::new()),
                 ids: Arc::new(SequentialIds::default()),
                 meter: Arc::new(NoMeter),
                 broadcaster: Arc::new(NoBroadcast),

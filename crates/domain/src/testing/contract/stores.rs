@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::{FixedClock, MemoryBlobStore, MemoryStore};
 use crate::api_key::{ApiKeyRepository, KeyGrants};
 use crate::audit::AuditLog;
-use crate::budget::{BudgetStore, Ledger, LedgerReports, UsagePruner};
+use crate::budget::{BudgetStore, Ledger, LedgerAuditor, LimitStatusReader, RecordVolumeReader, UsagePruner};
 use crate::change_feed::ChangeFeed;
 use crate::container::BlobStore;
 use crate::file::DocumentRepository;
@@ -38,12 +38,16 @@ pub struct Stores {
     pub changes: Arc<dyn ChangeFeed>,
     /// Usage, as it is read.
     pub usage: Arc<dyn UsageRepository>,
-    /// Money and usage, as they are written.
+    /// Holds and charges.
     pub ledger: Arc<dyn Ledger>,
     /// Allowances, and the charges that are folded.
     pub budget: Arc<dyn BudgetStore>,
-    /// Reports of the ledger.
-    pub reports: Arc<dyn LedgerReports>,
+    /// The current amounts of limits.
+    pub limits: Arc<dyn LimitStatusReader>,
+    /// The bytes of records.
+    pub volumes: Arc<dyn RecordVolumeReader>,
+    /// The audit of the ledger.
+    pub auditor: Arc<dyn LedgerAuditor>,
     /// The removal of old records.
     pub pruner: Arc<dyn UsagePruner>,
     /// The audit log.
@@ -82,7 +86,9 @@ impl Stores {
             + UsageRepository
             + Ledger
             + BudgetStore
-            + LedgerReports
+            + LimitStatusReader
+            + RecordVolumeReader
+            + LedgerAuditor
             + UsagePruner
             + AuditLog
             + DestinationRepository
@@ -102,7 +108,9 @@ impl Stores {
             usage: Arc::new(store.clone()),
             ledger: Arc::new(store.clone()),
             budget: Arc::new(store.clone()),
-            reports: Arc::new(store.clone()),
+            limits: Arc::new(store.clone()),
+            volumes: Arc::new(store.clone()),
+            auditor: Arc::new(store.clone()),
             pruner: Arc::new(store.clone()),
             audit: Arc::new(store.clone()),
             destinations: Arc::new(store.clone()),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use domain::budget::{Discrepancy, LedgerAudit, LedgerReports as _};
+use domain::budget::{Discrepancy, LedgerAudit, LedgerAuditor as _};
 use serde::Serialize;
 
 use crate::commands::Context;
@@ -24,7 +24,7 @@ struct Report {
     ok: bool,
     records: u64,
     counters: u64,
-    reservations: u64,
+    allowances: u64,
     discrepancies: Vec<Row>,
 }
 
@@ -47,15 +47,15 @@ impl Report {
             ok: found.discrepancies.is_empty(),
             records: found.records,
             counters: found.counters,
-            reservations: found.reservations,
+            allowances: found.allowances,
             discrepancies: found.discrepancies.iter().map(row).collect(),
         }
     }
 
     /// For reading.
     fn text(&self) -> String {
-        let Self { records, counters, reservations, .. } = self;
-        let looked_at = format!("{records} records, {counters} counters, {reservations} open reservations");
+        let Self { records, counters, allowances, .. } = self;
+        let looked_at = format!("{records} records, {counters} counters, {allowances} allowances of processes");
         if self.ok {
             return format!("everything adds up: {looked_at}\n");
         }
@@ -74,10 +74,10 @@ mod tests {
 
     #[test]
     fn what_adds_up_is_one_line_and_what_does_not_is_named_to_the_digit() {
-        let sound = LedgerAudit { records: 3, counters: 8, reservations: 1, ..LedgerAudit::default() };
+        let sound = LedgerAudit { records: 3, counters: 8, allowances: 1, ..LedgerAudit::default() };
         let report = Report::of(&sound);
         assert!(report.ok);
-        assert_eq!(report.text(), "everything adds up: 3 records, 8 counters, 1 open reservations\n");
+        assert_eq!(report.text(), "everything adds up: 3 records, 8 counters, 1 allowances of processes\n");
 
         let wrong = Discrepancy {
             what: "key ab daily 2026-11-21: spent".to_owned(),
@@ -94,7 +94,7 @@ mod tests {
         let json = serde_json::to_string(&report).unwrap();
         assert_eq!(
             json,
-            "{\"ok\":false,\"records\":3,\"counters\":8,\"reservations\":1,\"discrepancies\":[{\"what\":\
+            "{\"ok\":false,\"records\":3,\"counters\":8,\"allowances\":1,\"discrepancies\":[{\"what\":\
              \"key ab daily 2026-11-21: spent\",\"expected_usd\":0.000000000001,\"found_usd\":-0.000000000002}]}"
         );
     }

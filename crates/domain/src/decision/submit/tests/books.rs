@@ -4,11 +4,10 @@ use super::*;
 use crate::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::{
-    ExpiryReport, Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, SpendLimit, UsageCharge, WorkspaceBudgets,
+    Hold, HoldRequest, LedgerAuditor, LimitExceeded, LimitStatusReader, SpendLimit, UsageCharge, WorkspaceBudgets,
 };
 use crate::rate::RateLimits;
 use crate::testing::{FixedSecrets, MemoryStore};
-use crate::usage::UnknownUsage;
 use crate::usage::{AttemptRecord, UsageFilter, UsageRepository};
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 
@@ -105,13 +104,13 @@ impl Books {
             api_key: FixedSecrets::secret(number).hash(),
             guardrails: Vec::new(),
         };
-        let limits = Ledger::standing(&self.store, &payer).await.unwrap();
+        let limits = self.store.limit_statuses(&payer).await.unwrap();
         (limits[0].spent.pico(), limits[0].reserved.pico())
     }
 
     /// Every record, newest first, after the books have been found to add up.
     pub(super) async fn records(&self) -> Vec<UsageRecord> {
-        assert_eq!(Ledger::audit(&self.store).await.unwrap().discrepancies, []);
+        assert_eq!(self.store.audit().await.unwrap().discrepancies, []);
         UsageRepository::list(&self.store, &UsageFilter::of(workspace_id()), 1_000).await.unwrap()
     }
 
@@ -163,18 +162,6 @@ impl Ledger for Books {
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
         self.note(Entry::Released);
         self.store.release(id).await
-    }
-
-    async fn expire(&self, unknown: UnknownUsage, limit: u64) -> Result<ExpiryReport, StoreError> {
-        self.store.expire(unknown, limit).await
-    }
-
-    async fn standing(&self, payer: &Payer) -> Result<Vec<LimitStatus>, StoreError> {
-        Ledger::standing(&self.store, payer).await
-    }
-
-    async fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        Ledger::audit(&self.store).await
     }
 }
 

@@ -46,6 +46,7 @@ async fn nobody_gets_more_than_there_is_and_nobody_less() {
         guardrails: FilterPorts { policies: Arc::new(NoGuardrails), workers: Arc::new(InPlace) },
         usage: UsagePorts {
             ledger: Arc::clone(&books) as Arc<dyn Ledger>,
+            volumes: Arc::new(books.store.clone()),
             ids: Arc::new(SequentialIds::default()),
             meter: Arc::new(NoMeter),
             broadcaster: Arc::new(NoBroadcast),

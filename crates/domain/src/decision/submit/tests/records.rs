@@ -19,8 +19,8 @@ struct Figures {
 fn world(figures: &Arc<Figures>) -> World {
     let mut ledger = granting_ledger();
     ledger.expect_settle().returning(|_| Ok(()));
-    let read = Arc::clone(figures);
-    ledger.expect_recorded_bytes().returning(move |_| {
+    let (mut volumes, read) = (MockRecordVolumeReader::new(), Arc::clone(figures));
+    volumes.expect_recorded_bytes().returning(move |_| {
         read.read.fetch_add(1, Ordering::SeqCst);
         if read.is_away.load(Ordering::SeqCst) {
             return Err(StoreError::unavailable("away"));
@@ -30,6 +30,7 @@ fn world(figures: &Arc<Figures>) -> World {
     let mut plan = Plan::new(vec![endpoint("acme/judge", "one", "a")]);
     plan.settings.max_record_bytes_per_day = Some(LIMIT);
     plan.ledger = Some(Arc::new(ledger));
+    plan.volumes = Arc::new(volumes);
     plan.build()
 }
 

@@ -1,9 +1,11 @@
 //! A world in which attempts, sleeps and callers end when the test says so.
 
 use super::*;
+use crate::budget::RecordVolumeReader;
 use crate::decision::SentBytes;
 use crate::money::Charge;
 use crate::routing::{AttemptReport, Observation};
+use crate::testing::MemoryStore;
 use crate::usage::AttemptRecord;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{oneshot, watch};
@@ -92,6 +94,7 @@ pub(super) struct Plan {
     pub(super) settings: RouterSettings,
     /// Where money is; without one, a ledger that only takes records.
     pub(super) ledger: Option<Arc<dyn Ledger>>,
+    pub(super) volumes: Arc<dyn RecordVolumeReader>,
     pub(super) policies: Arc<dyn GuardrailPolicies>,
     pub(super) meter: Arc<dyn Meter>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
@@ -121,6 +124,7 @@ impl Plan {
             endpoints,
             settings: RouterSettings::new(Duration::from_secs(25)),
             ledger: None,
+            volumes: Arc::new(MemoryStore::new()),
             policies: Arc::new(NoGuardrails),
             meter: Arc::new(NoMeter),
             broadcaster: Arc::new(NoBroadcast),
@@ -151,6 +155,7 @@ impl Plan {
             guardrails: FilterPorts { policies: self.policies, workers: self.workers },
             usage: UsagePorts {
                 ledger: self.ledger.unwrap_or(Arc::new(ledger)),
+                volumes: self.volumes,
                 ids: Arc::new(SequentialIds::default()),
                 meter: self.meter,
                 broadcaster: self.broadcaster,

@@ -92,7 +92,8 @@ suite! {
 }
 
 suite! {
-    /// Every case of [`crate::budget::LedgerReports`].
+    /// Every case of the ports that read the ledger: [`crate::budget::LimitStatusReader`],
+    /// [`crate::budget::LedgerAuditor`] and [`crate::budget::UsagePruner`].
     ledger_reports_cases as ledger_reports_contract over Stores then adds_up {
         statuses_show_spent_and_allotted_amounts,
         audit_counts_what_it_compares,
@@ -104,7 +105,7 @@ suite! {
 }
 
 suite! {
-    /// Cases of [`crate::budget::LedgerReports`] that leave behind what does not add up.
+    /// Cases of [`crate::budget::LedgerAuditor`] that leave behind what does not add up.
     ledger_reports_audit_cases as ledger_reports_audit_contract over Stores {
         audit_names_records_whose_cost_is_not_that_of_their_tokens,
     }

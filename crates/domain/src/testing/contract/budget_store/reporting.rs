@@ -13,7 +13,7 @@ use crate::usage::{UsageFilter, UsageOutcome, UsageRecord, UsageShare};
 const DAY: Duration = Duration::from_hours(24);
 
 async fn audited(stores: &Stores) -> LedgerAudit {
-    stores.reports.audit().await.expect("the ledger is audited")
+    stores.auditor.audit().await.expect("the ledger is audited")
 }
 
 async fn prune(stores: &Stores, older_than: Duration, limit: u64) -> u64 {
@@ -22,7 +22,7 @@ async fn prune(stores: &Stores, older_than: Duration, limit: u64) -> u64 {
 
 /// The spent and reserved amounts of the payer's limits.
 async fn statuses(stores: &Stores, payer: &Payer) -> Vec<(i64, i64)> {
-    let statuses = stores.reports.limit_statuses(payer).await.expect("the store answers");
+    let statuses = stores.limits.limit_statuses(payer).await.expect("the store answers");
     statuses.iter().map(|status| (status.spent.pico(), status.reserved.pico())).collect()
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn statuses_show_spent_and_allotted_amounts(stores: &Stores) {
     let counter = period(Account::Key(payer.api_key), ResetInterval::Daily, noon());
     process.draw_one(stores, &payer, 30, &[counter]).await.unwrap();
     process.fold(stores, vec![entry(record(2, payer.clone(), 5, noon()), &[(counter, 5)])]).await;
-    let found = stores.reports.limit_statuses(&payer).await.unwrap();
+    let found = stores.limits.limit_statuses(&payer).await.unwrap();
     let kinds: Vec<_> = found.iter().map(|status| (status.is_credit, status.limit, status.reset)).collect();
     assert_eq!(kinds, [(true, usd(50), None), (false, usd(100), Some(ResetInterval::Daily))]);
     assert_eq!(statuses(stores, &payer).await, [(5, 0), (12, 25)], "of credit, what was spent of it");
@@ -43,7 +43,7 @@ pub(super) async fn statuses_show_spent_and_allotted_amounts(stores: &Stores) {
     stores.clock.set(utc("2026-07-16T00:00:00Z"));
     assert_eq!(statuses(stores, &payer).await, [(5, 0), (0, 0)]);
     let unknown = Payer { workspace_id: workspace_id(2), ..payer };
-    assert!(stores.reports.limit_statuses(&unknown).await.is_err());
+    assert!(stores.limits.limit_statuses(&unknown).await.is_err());
 }
 
 pub(super) async fn audit_counts_what_it_compares(stores: &Stores) {

@@ -201,7 +201,7 @@ impl<'a> World<'a> {
             Arc::clone(&store) as Arc<dyn BudgetStore>,
             self.machine.journals.start(process_id(number), bounds),
             Arc::new(self.stores.clock.clone()),
-            Arc::clone(&self.stores.reports),
+            Arc::clone(&self.stores.limits),
             settings,
         );
         Process { ledger, store }
@@ -241,13 +241,13 @@ impl<'a> World<'a> {
 
     /// The amounts of the key's limit in the store: spent and allotted.
     pub(super) async fn counted(&self) -> (i64, i64) {
-        let found = self.stores.reports.limit_statuses(&payer()).await.unwrap();
+        let found = self.stores.limits.limit_statuses(&payer()).await.unwrap();
         let [LimitStatus { spent, reserved, .. }] = found[..] else { panic!("one limit: {found:?}") };
         (spent.pico(), reserved.pico())
     }
 
     pub(super) async fn audit(&self) {
-        assert_eq!(self.stores.reports.audit().await.unwrap().discrepancies, []);
+        assert_eq!(self.stores.auditor.audit().await.unwrap().discrepancies, []);
     }
 }
 
@@ -287,7 +287,6 @@ pub fn hold_request(number: u128, pico: i64) -> HoldRequest {
         id: id(number),
         payer: payer(),
         amount: usd(pico),
-        lease: Duration::ZERO,
         is_limited: true,
         request_id: RequestId::from_uuid(Uuid::from_u128(number)),
         requested_model: "acme/judge".to_owned(),

@@ -18,8 +18,6 @@ use crate::pricing::TokenPrices;
 use crate::testing::SequentialIds;
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 
-pub(in super::super) const LEASE: Duration = Duration::from_mins(2);
-
 pub(in super::super) fn usd(pico: i64) -> Usd {
     Usd::from_pico(pico)
 }
@@ -74,7 +72,6 @@ pub(in super::super) fn claim(number: u64, payer: Payer, pico: i64) -> HoldReque
         payer,
         amount: usd(pico),
         is_limited: true,
-        lease: LEASE,
         request_id: RequestId::from_uuid(SequentialIds::uuid(number)),
         requested_model: "~Acme/Judge 'quoted'".to_owned(),
         attempts: Arc::new([attempt(pico)]),
@@ -130,7 +127,7 @@ pub(in super::super) async fn settle(stores: &Stores, record: UsageRecord) {
 }
 
 pub(in super::super) async fn standing(stores: &Stores, payer: &Payer) -> Vec<LimitStatus> {
-    stores.ledger.standing(payer).await.expect("the ledger answers")
+    stores.limits.limit_statuses(payer).await.expect("the ledger answers")
 }
 
 /// What is spent and reserved of the payer's only limit.
@@ -154,7 +151,7 @@ pub(in super::super) async fn limit_workspace(stores: &Stores, number: u64, afte
 }
 
 pub(in super::super) async fn audited(stores: &Stores) -> LedgerAudit {
-    stores.ledger.audit().await.expect("the ledger is audited")
+    stores.auditor.audit().await.expect("the ledger is audited")
 }
 
 pub(in super::super) async fn adds_up(stores: &Stores, case: &str) {

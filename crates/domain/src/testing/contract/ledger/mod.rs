@@ -1,7 +1,6 @@
 //! Cases of [`crate::budget::Ledger`].
 
 mod admitting;
-mod expiring;
 pub(super) mod furniture;
 mod limits;
 mod periods;
@@ -19,11 +18,6 @@ use self::{
         what_fits_is_reserved_and_no_more, what_is_standing_is_told, what_leaves_the_range_of_money_fails_alone,
         who_pays_has_to_be_there,
     },
-    expiring::{
-        a_lease_that_is_over_is_charged, a_lease_that_is_over_is_given_back,
-        a_record_takes_the_place_of_one_made_for_the_dead, no_more_expire_than_are_wanted,
-        what_is_settled_does_not_expire, what_was_extended_is_charged_too,
-    },
     limits::{
         a_limit_binds_only_whom_it_is_for, a_limit_may_be_changed_at_any_time,
         a_limit_may_be_lowered_below_what_is_reserved, budgets_of_guardrails_count_for_each_key,
@@ -36,14 +30,13 @@ use self::{
     pruning::{what_is_old_goes_and_the_totals_stay, what_is_pruned_is_pruned_once, what_still_counts_stays},
     racing::{
         extensions_share_what_is_left, nobody_sees_more_than_the_limit,
-        of_sixty_four_at_once_as_many_are_admitted_as_fit, rivals_of_one_id_are_one,
-        settling_and_expiring_at_once_charge_once, what_is_settled_makes_room,
+        of_sixty_four_at_once_as_many_are_admitted_as_fit, rivals_of_one_id_are_one, what_is_settled_makes_room,
     },
     settling::{
         a_charge_takes_the_place_of_its_reservation, a_cost_that_is_not_that_of_its_tokens_is_told,
         bytes_of_records_are_counted_by_workspace_and_day, messages_are_put_out_once,
-        more_than_was_reserved_is_charged_all_the_same, settling_again_changes_nothing,
-        what_is_released_is_there_again, whoever_is_gone_is_charged_all_the_same,
+        more_than_was_reserved_is_charged_all_the_same, real_charge_replaces_an_abandoned_one,
+        settling_again_changes_nothing, what_is_released_is_there_again, whoever_is_gone_is_charged_all_the_same,
     },
 };
 use super::Stores;
@@ -74,24 +67,17 @@ suite! {
         whoever_is_gone_is_charged_all_the_same,
         messages_are_put_out_once,
         bytes_of_records_are_counted_by_workspace_and_day,
+        real_charge_replaces_an_abandoned_one,
         // periods
         a_day_ends_at_midnight,
         a_week_begins_on_monday,
         a_month_begins_on_its_first,
         a_charge_belongs_to_the_period_of_its_reservation,
-        // expiring
-        a_lease_that_is_over_is_charged,
-        a_lease_that_is_over_is_given_back,
-        what_was_extended_is_charged_too,
-        no_more_expire_than_are_wanted,
-        a_record_takes_the_place_of_one_made_for_the_dead,
-        what_is_settled_does_not_expire,
         // racing
         of_sixty_four_at_once_as_many_are_admitted_as_fit,
         nobody_sees_more_than_the_limit,
         what_is_settled_makes_room,
         extensions_share_what_is_left,
-        settling_and_expiring_at_once_charge_once,
         rivals_of_one_id_are_one,
         // pruning
         what_is_old_goes_and_the_totals_stay,
@@ -124,6 +110,7 @@ suite! {
         whoever_is_gone_is_charged_all_the_same,
         messages_are_put_out_once,
         bytes_of_records_are_counted_by_workspace_and_day,
+        real_charge_replaces_an_abandoned_one,
         // periods
         a_day_ends_at_midnight,
         a_week_begins_on_monday,
@@ -142,7 +129,7 @@ suite! {
 }
 
 suite! {
-    /// Cases of [`crate::budget::Ledger::audit`] that leave behind what does not add up.
+    /// Cases of [`crate::budget::LedgerAuditor`] that leave behind what does not add up.
     ledger_audit_cases as ledger_audit_contract over Stores {
         a_cost_that_is_not_that_of_its_tokens_is_told,
     }

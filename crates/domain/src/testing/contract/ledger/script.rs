@@ -10,8 +10,8 @@ use super::super::samples::{
     add_guardrail, add_key, audit, guardrail, guardrail_id, hash, inference_key, workspace_id,
 };
 use super::furniture::{
-    LEASE, adds_up, attempt, furnish, id, limit_key, limit_workspace, payer, payer_under, record, reserve, settle,
-    standing, usd, utc,
+    adds_up, attempt, furnish, id, limit_key, limit_workspace, payer, payer_under, record, reserve, settle, standing,
+    usd, utc,
 };
 use crate::api_key::ApiKey;
 use crate::budget::{
@@ -20,7 +20,7 @@ use crate::budget::{
 use crate::guardrail::Guardrail;
 use crate::money::Usd;
 use crate::system::Clock;
-use crate::usage::UnknownUsage;
+use crate::usage::{UsageOutcome, UsageRecord};
 
 /// One thing that happens to a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub enum LedgerStep {
     Settle(u64, usize, i64),
     /// It is given back.
     Release(u64),
-    /// The sweeper passes.
-    Expire(UnknownUsage),
+    /// Its process died: it is charged its bound.
+    Abandon(u64),
     /// So many seconds pass.
     Wait(i64),
     /// A key's limit changes.
@@ -71,8 +71,7 @@ impl LedgerStep {
             10..=12 => Self::Extend(id, pico / 4),
             13..=18 => Self::Settle(id, payer, pico / 3),
             19..=20 => Self::Release(id),
-            21 => Self::Expire(UnknownUsage::Bound),
-            22 => Self::Expire(UnknownUsage::Free),
+            21..=22 => Self::Abandon(id),
             23..=24 => Self::Wait([1, 60, 121, HOUR, 7 * HOUR, 24 * HOUR, 5 * 24 * HOUR][usize::from(what) % 7]),
             25..=26 => Self::LimitKey(payer, limit),
             27 => Self::LimitWorkspace(WorkspaceBudgets {
@@ -134,7 +133,6 @@ struct Open {
     id: u64,
     payer: Payer,
     at: DateTime<Utc>,
-    expires_at: DateTime<Utc>,
     amount: i64,
 }
 
@@ -248,7 +246,7 @@ impl Model {
                 stores.ledger.release(&id(number)).await.unwrap();
                 self.open.retain(|open| open.id != number);
             }
-            LedgerStep::Expire(unknown) => self.expire(stores, unknown).await,
+            LedgerStep::Abandon(number) => self.abandon(stores, number).await,
             LedgerStep::Wait(seconds) => stores.clock.advance(Duration::from_secs(seconds.unsigned_abs())),
             LedgerStep::LimitKey(who, limit) => {
                 // Two of the payers have one key.
@@ -305,8 +303,7 @@ impl Model {
         self.judge(&payer, at, pico, made.as_ref().err().copied());
         if let Ok(made) = made {
             assert_eq!((made.at, &made.payer, made.amount), (at, &payer, usd(pico)));
-            let expires_at = at + TimeDelta::from_std(LEASE).unwrap();
-            self.open.push(Open { id: number, payer, at, expires_at, amount: pico });
+            self.open.push(Open { id: number, payer, at, amount: pico });
         }
     }
 
@@ -341,20 +338,13 @@ impl Model {
         self.charged.push(Charged { id: Some(number), payer, at, cost: pico, abandoned: false });
     }
 
-    async fn expire(&mut self, stores: &Stores, unknown: UnknownUsage) {
-        let now = stores.clock.now();
-        let report = stores.ledger.expire(unknown, u64::MAX).await.unwrap();
-        let (over, open) = std::mem::take(&mut self.open).into_iter().partition(|open: &Open| open.expires_at <= now);
-        self.open = open;
-        let (mut charged, mut released) = (0, 0);
-        for Open { id, payer, at, amount, .. } in over {
-            if unknown == UnknownUsage::Free || self.charged.iter().any(|one| one.id == Some(id)) {
-                released += 1;
-            } else {
-                charged += 1;
-                self.charged.push(Charged { id: Some(id), payer, at, cost: amount, abandoned: true });
-            }
+    async fn abandon(&mut self, stores: &Stores, number: u64) {
+        let Some(place) = self.open.iter().position(|open| open.id == number) else { return };
+        let Open { id, payer, at, amount } = self.open.remove(place);
+        let bound = record(id, payer.clone(), amount, at);
+        settle(stores, UsageRecord { outcome: UsageOutcome::Abandoned, ..bound }).await;
+        if self.charged.iter().all(|one| one.id != Some(id)) {
+            self.charged.push(Charged { id: Some(id), payer, at, cost: amount, abandoned: true });
         }
-        assert_eq!((report.charged, report.released), (charged, released));
     }
 }
