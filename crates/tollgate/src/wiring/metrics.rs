@@ -279,6 +279,10 @@ impl Measures {
         gauge("open_calls", "Decisions requests that hold money and have not ended", |ledger| {
             ledger.open_calls() as u64
         });
+        let help = "Usage records without their trace, because the journal was half full or they were too large";
+        let weak = Arc::downgrade(ledger);
+        let omitted = move || weak.upgrade().map_or(0, |ledger| ledger.omitted_traces());
+        self.watch(|| Reading::counter("journal_omitted_traces", help, omitted));
     }
 
     /// Shows what retention cannot remove.

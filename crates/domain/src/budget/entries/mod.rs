@@ -156,10 +156,15 @@ pub fn encode_closed() -> Vec<u8> {
     Writer::new(VERSION).finish()
 }
 
-/// The bytes to keep free for the charge of a request, without what its destinations are sent.
-pub fn charge_bytes(record_bytes: usize) -> usize {
+/// The bytes to keep free for the charge of a request with so many attempts, counters and guardrails, without its trace,
+/// its findings and what its destinations are sent. With no attempts, the bytes of a charge that has only its sum left.
+pub fn charge_bytes(attempts: usize, counters: usize, guardrails: usize) -> usize {
     const FRAME: usize = 2048;
-    FRAME.saturating_add(record_bytes)
+    const ATTEMPT: usize = 512;
+    const COUNTER: usize = 80;
+    const GUARDRAIL: usize = 16;
+    let parts = [(attempts, ATTEMPT), (counters, COUNTER), (guardrails, GUARDRAIL)];
+    parts.into_iter().fold(FRAME, |sum, (count, bytes)| sum.saturating_add(count.saturating_mul(bytes)))
 }
 
 impl Reader<'_> {

@@ -175,8 +175,9 @@ fn charge_with_one_attempt_takes_fewer_bytes_than_are_reserved() {
     let mut charge = charge();
     charge.messages.clear();
     let bytes = encode_charged(&charge, &allowances()).len();
-    let stored = usize::try_from(charge.record.stored_bytes()).unwrap();
-    assert!(bytes <= charge_bytes(stored), "{bytes} bytes");
+    let UsageRecord { attempts, guardrails, .. } = &charge.record;
+    let reserved = charge_bytes(attempts.len(), allowances().len(), guardrails.len());
+    assert!(bytes <= reserved, "{bytes} bytes of {reserved}");
 }
 
 proptest! {

@@ -5,8 +5,11 @@
 
 mod asks;
 mod calls;
+mod charging;
 mod forgetting;
 mod keeper;
+mod omission;
+mod omitted_traces;
 mod recovery;
 mod refusals;
 mod state;
@@ -29,7 +32,7 @@ pub use self::recovery::{RecoverJournals, RecoveryReport};
 use self::state::SharedState;
 pub use self::workspaces::LedgerSettings;
 use super::allowances::{CounterId, CounterPeriod, HoldError};
-use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_charged, encode_closed, encode_released};
+use super::entries::{IncreasedEntry, SentEntry, charge_bytes, encode_closed};
 use super::{
     Account, BudgetStore, CounterLimits, EntryKind, Hold, HoldRequest, Ledger, LimitExceeded, LimitStatus,
     LimitStatusReader, Payer, RemainingAllowances, UsageCharge, UsageJournal, UsageJournalError, UsageJournalStatus,
@@ -70,58 +73,6 @@ impl JournaledLedger {
         let state = Arc::new(SharedState::new(settings));
         let keeper = Keeper::new(Arc::clone(&store), Arc::clone(&journal), Arc::clone(&clock), Arc::clone(&state));
         Self { store, journal, clock, state, keeper: AsyncMutex::new(keeper), limits }
-    }
-
-    fn append_charge(&self, mut charge: UsageCharge) -> Result<u64, StoreError> {
-        let (id, cost) = (charge.record.id.clone(), charge.record.cost);
-        let open = self.state.calls.remove(&id);
-        let money = self.state.workspaces.get(charge.record.workspace_id);
-        let mut money = lock(&money);
-        let mut allowances = Vec::new();
-        if let Some(open) = &open {
-            let costs = amounts(&open.counters, cost);
-            let parts = money.allowances.begin_charge(&id, self.clock.monotonic(), &costs);
-            let parts = parts.map_err(|error| StoreError::Corrupt(error.to_string()))?;
-            let borne = parts.iter().filter(|part| part.from_allowance > Usd::ZERO);
-            allowances.extend(borne.map(|part| (part.counter, part.from_allowance)));
-        }
-        let reserved = open.as_ref().map_or(0, |open| open.reserved_bytes);
-        let append = |charge: &UsageCharge| {
-            self.journal.append_end(EntryKind::Charged, &encode_charged(charge, &allowances), reserved)
-        };
-        let mut appended = append(&charge);
-        if let Err(UsageJournalError::TooLarge { bytes, max_bytes }) = appended {
-            // The charge is worth more than its trace.
-            tracing::warn!(decision.id = %id, bytes, max_bytes, "charge recorded without its trace and messages");
-            charge.messages.clear();
-            charge.record.trace = None;
-            appended = append(&charge);
-        }
-        let sequence = match &appended {
-            Ok(sequence) | Err(UsageJournalError::Retained { sequence, .. }) => Some(*sequence),
-            Err(_) => None,
-        };
-        if let (Some(sequence), Some(_)) = (sequence, &open) {
-            money.allowances.finish_charge(&id, sequence).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        }
-        appended.map_err(journal_failed)
-    }
-
-    /// Writes the end of a request without a charge.
-    fn end(&self, workspace: WorkspaceId, id: &DecisionId, sent: u64, reserved_bytes: usize) {
-        let money = self.state.workspaces.get(workspace);
-        let mut money = lock(&money);
-        if money.allowances.begin_charge(id, self.clock.monotonic(), &[]).is_err() {
-            return;
-        }
-        let sequence = match self.journal.append_end(EntryKind::Released, &encode_released(id), reserved_bytes) {
-            Ok(sequence) | Err(UsageJournalError::Retained { sequence, .. }) => sequence,
-            Err(error) => {
-                tracing::warn!(decision.id = %id, sent, error = &error as &dyn std::error::Error, "release not recorded");
-                return;
-            }
-        };
-        money.allowances.finish_charge(id, sequence).ok();
     }
 
     /// Takes money out of the allowances of a request, or returns false where they lack some.
@@ -298,7 +249,7 @@ impl Ledger for JournaledLedger {
                 return Ok(Err(exceeded));
             }
         }
-        let reserved_bytes = charge_bytes(attempts.len().saturating_mul(512));
+        let reserved_bytes = charge_bytes(attempts.len(), counters.len(), payer.guardrails.len());
         let entry =
             SentEntry { id, payer, at, request_id, requested_model, amount, counters: counters.clone(), attempts };
         let appended = self.journal.append_sent(EntryKind::Sent, &entry.encode(), reserved_bytes);
@@ -312,7 +263,7 @@ impl Ledger for JournaledLedger {
             }
             Err(error) => {
                 if let UsageJournalError::Retained { sequence, .. } = error {
-                    self.end(workspace, &hold.id, sequence, reserved_bytes);
+                    self.append_release(workspace, &hold.id, sequence, reserved_bytes);
                 } else {
                     self.state.cancel(workspace, &hold.id);
                 }
@@ -351,7 +302,7 @@ impl Ledger for JournaledLedger {
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
         if let Some(open) = self.state.calls.remove(id) {
-            self.end(open.hold.payer.workspace_id, id, open.sequence, open.reserved_bytes);
+            self.append_release(open.hold.payer.workspace_id, id, open.sequence, open.reserved_bytes);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::asks::{Ask, AskQueue};
 use super::calls::{OpenCalls, lock};
+use super::omitted_traces::OmittedTraces;
 use super::refusals::Refusals;
 use super::sync::AtomicBool;
 use super::workspaces::{LedgerSettings, Workspaces};
@@ -21,6 +22,7 @@ pub(super) struct SharedState {
     pub(super) workspaces: Workspaces,
     pub(super) calls: OpenCalls,
     pub(super) asks: AskQueue,
+    pub(super) omitted_traces: OmittedTraces,
     refusals: Refusals,
     /// True from a failed call to the store to the next one that succeeds.
     is_store_away: AtomicBool,
@@ -32,6 +34,7 @@ impl SharedState {
             workspaces: Workspaces::new(settings),
             calls: OpenCalls::new(),
             asks: AskQueue::default(),
+            omitted_traces: OmittedTraces::default(),
             refusals: Refusals::default(),
             is_store_away: AtomicBool::new(false),
         }

@@ -5,6 +5,7 @@ mod folding;
 mod forgetting;
 mod recovering;
 mod sharing;
+mod shortening;
 mod world;
 
 pub use world::{LedgerMachine, StoreBackup, hold_request, insert_payer, limit_payer, payer, usage_record};
@@ -47,6 +48,10 @@ use self::{
         request_behind_one_that_does_not_fit_is_not_held_up, request_is_answered_when_the_one_that_draws_for_it_leaves,
         sixty_four_requests_at_once_get_exactly_what_fits,
     },
+    shortening::{
+        charge_of_any_size_is_recorded_and_ends_its_hold, hold_is_rejected_when_its_end_cannot_fit_into_the_journal,
+        records_go_without_their_trace_above_half_of_the_journal,
+    },
 };
 
 suite! {
@@ -67,6 +72,10 @@ suite! {
         request_in_flight_when_a_limit_begins_counts_when_it_is_charged,
         any_lost_answer_is_made_up_for,
         folding_of_a_long_journal_leaves_turns_to_requests,
+        // shortening
+        records_go_without_their_trace_above_half_of_the_journal,
+        charge_of_any_size_is_recorded_and_ends_its_hold,
+        hold_is_rejected_when_its_end_cannot_fit_into_the_journal,
         // recovering
         charges_of_a_dead_process_are_folded_once_and_open_requests_charged_by_their_bounds,
         open_requests_are_free_where_unknown_usage_is,
