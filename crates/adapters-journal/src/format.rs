@@ -19,6 +19,8 @@ const MAGIC: [u8; 8] = *b"TGJOURNL";
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 72;
 pub(crate) const ENTRY_HEADER_BYTES: usize = 17;
+/// The largest payload that is looked for; settings bound what is written far below.
+pub(crate) const MAX_READ_PAYLOAD_BYTES: usize = 16 << 20;
 
 /// The ids in the header of every segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,24 +108,46 @@ pub(crate) fn entry_bytes(payload: usize) -> usize {
     ENTRY_HEADER_BYTES + payload
 }
 
-/// Reads the entry at the beginning of some bytes, if there is a whole one whose checksum holds.
-pub(crate) fn decode_entry(process: Uuid, bytes: &[u8], max_payload: usize) -> Option<Entry<'_>> {
-    let (header, rest) = bytes.split_first_chunk::<ENTRY_HEADER_BYTES>()?;
+/// The header of an entry, which may be damaged.
+pub(crate) struct EntryHeader {
+    pub(crate) length: usize,
+    pub(crate) checksum: u32,
+    pub(crate) sequence: u64,
+    pub(crate) kind: u8,
+}
+
+/// Reads the header of an entry at the beginning of some bytes, if it may be one.
+pub(crate) fn read_entry_header(bytes: &[u8], max_payload: usize) -> Option<EntryHeader> {
+    let header: &[u8; ENTRY_HEADER_BYTES] = bytes.first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(array(&header[..]))).ok()?;
     let kind = header[16];
-    if length > max_payload || kind == 0 {
-        return None;
-    }
-    let entry = Entry { sequence: u64::from_le_bytes(array(&header[8..])), kind, payload: rest.get(..length)? };
-    (checksum(process, entry) == u32::from_le_bytes(array(&header[4..]))).then_some(entry)
+    (length <= max_payload && kind != 0).then(|| EntryHeader {
+        length,
+        checksum: u32::from_le_bytes(array(&header[4..])),
+        sequence: u64::from_le_bytes(array(&header[8..])),
+        kind,
+    })
+}
+
+/// Reads the entry at the beginning of some bytes, if there is a whole one whose checksum holds.
+pub(crate) fn decode_entry(process: Uuid, bytes: &[u8], max_payload: usize) -> Option<Entry<'_>> {
+    let header = read_entry_header(bytes, max_payload)?;
+    let payload = bytes[ENTRY_HEADER_BYTES..].get(..header.length)?;
+    let entry = Entry { sequence: header.sequence, kind: header.kind, payload };
+    (checksum(process, entry) == header.checksum).then_some(entry)
 }
 
 fn checksum(process: Uuid, entry: Entry<'_>) -> u32 {
+    let before = checksum_before_payload(process, entry.sequence, entry.kind, entry.payload.len());
+    crc32c::crc32c_append(before, entry.payload)
+}
+
+/// The checksum of everything in an entry but its payload, which comes last.
+pub(crate) fn checksum_before_payload(process: Uuid, sequence: u64, kind: u8, length: usize) -> u32 {
     let mut checksum = crc32c::crc32c(process.as_bytes());
-    checksum = crc32c::crc32c_append(checksum, &entry.sequence.to_le_bytes());
-    checksum = crc32c::crc32c_append(checksum, &[entry.kind]);
-    checksum = crc32c::crc32c_append(checksum, &u64::try_from(entry.payload.len()).unwrap_or(u64::MAX).to_le_bytes());
-    crc32c::crc32c_append(checksum, entry.payload)
+    checksum = crc32c::crc32c_append(checksum, &sequence.to_le_bytes());
+    checksum = crc32c::crc32c_append(checksum, &[kind]);
+    crc32c::crc32c_append(checksum, &u64::try_from(length).unwrap_or(u64::MAX).to_le_bytes())
 }
 
 /// The first `N` bytes; zeros where there are fewer, which callers rule out.

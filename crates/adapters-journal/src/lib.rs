@@ -12,6 +12,7 @@ mod format;
 pub mod fuzzing;
 mod quarantine;
 mod reader;
+mod search;
 mod segment;
 mod settings;
 mod tail;

@@ -8,13 +8,9 @@ use uuid::Uuid;
 
 use crate::error::JournalError;
 use crate::fault_points::reach;
-use crate::format::{Entry, HEADER_BYTES, Header, HeaderFault, decode_entry, entry_bytes};
+use crate::format::{Entry, HEADER_BYTES, Header, HeaderFault, MAX_READ_PAYLOAD_BYTES, decode_entry, entry_bytes};
+use crate::search::EntrySearch;
 use crate::segment::list_segments;
-
-/// The largest payload that is looked for; settings bound what is written far below.
-const MAX_PAYLOAD_BYTES: usize = 16 << 20;
-/// The farthest jump of the sequence across damaged bytes that is believed.
-const MAX_JUMP: u64 = 1 << 32;
 
 /// The result of reading a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -189,7 +185,8 @@ impl Reader {
         visit: &mut impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut offset = HEADER_BYTES.min(bytes.len());
-        while let Some((start, entry)) = self.next_entry(bytes, offset) {
+        let mut search = None;
+        while let Some((start, entry)) = self.next_entry(bytes, offset, &mut search) {
             self.note_unread(path, bytes, offset..start);
             self.note_sequence(entry.sequence);
             if self.report.last_sequence.is_none_or(|last| entry.sequence > last) {
@@ -204,22 +201,24 @@ impl Reader {
         Ok(())
     }
 
-    /// Finds the entry at an offset or, where the bytes there are none, the next one with a higher number.
-    fn next_entry<'a>(&self, bytes: &'a [u8], offset: usize) -> Option<(usize, Entry<'a>)> {
-        let decode = |at: usize| decode_entry(self.process, bytes.get(at..)?, MAX_PAYLOAD_BYTES);
+    /// Finds the entry at an offset or, where the bytes there are none, the next one with a higher number. From the first
+    /// damaged bytes of a segment on, `search` reads all of its entries.
+    fn next_entry<'a>(
+        &self,
+        bytes: &'a [u8],
+        offset: usize,
+        search: &mut Option<EntrySearch<'a>>,
+    ) -> Option<(usize, Entry<'a>)> {
+        let entry = match search {
+            None => bytes.get(offset..).and_then(|rest| decode_entry(self.process, rest, MAX_READ_PAYLOAD_BYTES)),
+            Some(search) => search.decode(offset),
+        };
         // An entry that was written again after a failed sync is known already; the reader goes past it.
-        if let Some(entry) = decode(offset) {
+        if let Some(entry) = entry {
             return Some((offset, entry));
         }
         let last = self.report.last_sequence.unwrap_or(0);
-        (offset + 1..bytes.len()).find_map(|at| {
-            let sequence = u64::from_le_bytes(*bytes.get(at + 8..)?.first_chunk()?);
-            // Most bytes are ruled out before a checksum is computed over what they take for a length.
-            if sequence <= last || sequence - last > MAX_JUMP {
-                return None;
-            }
-            decode(at).map(|entry| (at, entry))
-        })
+        search.get_or_insert_with(|| EntrySearch::new(self.process, bytes)).find(offset + 1, last)
     }
 
     /// Remembers bytes that are no entry, without the zeros behind them.
@@ -249,5 +248,40 @@ impl Reader {
 
     fn gap(&mut self, reason: GapReason, sequences: Range<u64>, bytes: Option<(PathBuf, Range<u64>)>) {
         self.report.gaps.push(Gap { reason, sequences, bytes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Origin, encode_entry};
+
+    #[test]
+    fn entries_behind_several_damaged_parts_of_a_segment_are_read_and_each_part_is_named() {
+        let id = Uuid::from_u128;
+        let origin = Origin { store: id(1), process: id(2), boot: id(3) };
+        let mut bytes = Header { number: 1, origin }.encode().to_vec();
+        let mut damaged = Vec::new();
+        for sequence in 1..=200 {
+            let start = bytes.len();
+            // Payloads of 0 to 1,194 bytes, so that borders of the search's steps lie everywhere.
+            let payload = vec![0x5a; usize::try_from(sequence % 200).unwrap() * 6];
+            encode_entry(id(2), Entry { sequence, kind: 1, payload: &payload }, &mut bytes);
+            if sequence % 3 == 0 {
+                let last = bytes.len() - 1;
+                bytes[last] ^= 1;
+                damaged.push((sequence, start as u64..bytes.len() as u64));
+            }
+        }
+        let mut read = Vec::new();
+        let segments = [Ok((PathBuf::from("1"), bytes))].into_iter();
+        let report = read_segments::<JournalError>(id(1), id(2), segments, |entry| {
+            read.push(entry.sequence);
+            Ok(())
+        });
+        assert_eq!(read, (1..=200).filter(|sequence| sequence % 3 != 0).collect::<Vec<u64>>());
+        let gaps: Vec<_> =
+            report.unwrap().gaps.into_iter().map(|gap| (gap.sequences.start, gap.bytes.unwrap().1)).collect();
+        assert_eq!(gaps, damaged);
     }
 }
