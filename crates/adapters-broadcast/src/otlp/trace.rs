@@ -7,8 +7,9 @@ use domain::observability::{Exchange, TraceMetadata, span_id};
 use domain::usage::{AttemptRecord, Finding, RequestLabels, UsageOutcome, UsageRecord};
 
 use super::attributes::{Attributes, cut};
+use super::body::RESOURCE_SPANS;
 use super::span::{Kind, Lasting, Span};
-use super::{RESOURCE_SPANS, content, metadata};
+use super::{content, metadata};
 
 /// What every span of ours is called to be the operation of.
 const OPERATION: &str = "decisions";
