@@ -9,6 +9,7 @@ mod m20261122_000006_allowances;
 mod m20261122_000007_compact_records;
 mod m20261122_000008_store_identity;
 mod m20261123_000009_recall_answers;
+mod m20261123_000010_changes;
 
 mod migrator;
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::observability::{Destination, DestinationRepository, Destinations};
@@ -24,13 +23,12 @@ pub struct LiveDestinations {
 }
 
 impl LiveDestinations {
-    /// Loads the destinations.
+    /// Loads the destinations. `version` is that of the watcher, read before ([`ChangeWatcher::destinations_version`]).
     ///
     /// # Errors
     /// They cannot be read.
-    pub async fn load(repository: Arc<dyn DestinationRepository>, feed: &dyn ChangeFeed) -> Result<Self, StoreError> {
+    pub async fn load(repository: Arc<dyn DestinationRepository>, version: u64) -> Result<Self, StoreError> {
         let loaded = Self { repository, snapshot: ArcSwap::default(), version: AtomicU64::new(0) };
-        let version = feed.versions().await?.observability;
         loaded.reload(version).await?;
         Ok(loaded)
     }
@@ -40,9 +38,8 @@ impl LiveDestinations {
     pub async fn follow(&self, watcher: &ChangeWatcher, every: Duration, cancelled: CancellationToken) {
         let mut away = false;
         loop {
-            let known = self.version.load(Ordering::Acquire);
-            // Another counter, not a higher one: the database may have been restored from a backup.
-            if let Some(version) = watcher.observability_version().filter(|version| *version != known) {
+            let version = watcher.destinations_version();
+            if version != self.version.load(Ordering::Acquire) {
                 match self.reload(version).await {
                     Ok(()) => away = false,
                     Err(error) if !away => {

@@ -1,9 +1,12 @@
-//! Decorators over ports: what is read on every request is kept in memory, and given up when the change feed says so.
+//! Decorators over ports: what is read on every request is kept in memory, and dropped when a change of the feed names
+//! it.
 
+mod changed;
 mod destinations;
 mod key_grants;
 mod live_catalogue;
 mod policies;
+mod shared_fills;
 mod standing;
 mod watcher;
 
@@ -12,4 +15,4 @@ pub use key_grants::CachedKeyGrants;
 pub use live_catalogue::LiveCatalogue;
 pub use policies::CachedPolicies;
 pub use standing::CacheStanding;
-pub use watcher::{ChangeWatcher, KeysVersion, StalenessBounds};
+pub use watcher::{ChangeWatcher, Freshness, StalenessBounds};

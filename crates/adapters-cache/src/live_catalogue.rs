@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, ModelRepository, SANDBOX_AUTHOR};
 
@@ -21,14 +20,15 @@ pub struct LiveCatalogue {
 impl LiveCatalogue {
     /// Loads the catalogue.
     ///
-    /// `overlay` are rows for models that endpoints are configured for; each is added where the stored rows lack it.
+    /// `version` is that of the watcher, read before ([`crate::ChangeWatcher::catalogue_version`]); any where none
+    /// follows the feed. `overlay` are rows for models that endpoints are configured for; each is added where the stored rows lack it.
     /// With `hide_sandbox` the sandbox's rows are left out.
     ///
     /// # Errors
     /// The stored rows cannot be read.
     pub async fn load(
         models: Arc<dyn ModelRepository>,
-        feed: &dyn ChangeFeed,
+        version: u64,
         overlay: Vec<Model>,
         hide_sandbox: bool,
     ) -> Result<Self, StoreError> {
@@ -39,7 +39,6 @@ impl LiveCatalogue {
             snapshot: ArcSwap::from_pointee(CatalogueSnapshot::default()),
             version: AtomicU64::new(0),
         };
-        let version = feed.versions().await?.catalogue;
         catalogue.reload(version).await?;
         Ok(catalogue)
     }

@@ -1,18 +1,17 @@
 //! What keys are under, from memory and compiled.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::api_key::{GrantScope, InferenceKey, KeyGrants};
 use domain::error::StoreError;
 use domain::guardrail::{Guardrail, GuardrailPolicies, GuardrailRepository, Policy};
 use domain::ids::GuardrailId;
-use moka::future::Cache;
-use moka::policy::EvictionPolicy;
 
+use crate::changed::{Changed, DropChanged};
+use crate::shared_fills::SharedFills;
 use crate::standing::{CacheStanding, Lookups};
-use crate::{ChangeWatcher, KeysVersion};
+use crate::{ChangeWatcher, Freshness};
 
 /// How often a key is read anew because its guardrail was gone.
 const TRIES: usize = 3;
@@ -23,17 +22,17 @@ type Pair = (Option<GuardrailId>, Option<GuardrailId>);
 /// Finds policies in memory, else makes them of what the repository holds; many askers of one pair of guardrails ask
 /// the repository once.
 ///
-/// Entries are filed under the change feed's key counter, as those of [`crate::CachedKeyGrants`] are: a change anywhere
-/// makes all of them unreachable at once. The counter moves for changes of keys as well, so what was compiled is kept
-/// beside them and taken again where the guardrails turn out to be the same.
+/// A change of a guardrail drops the policies of every pair with it, and those that are being made and began before it.
+/// Changes of keys drop none.
 pub struct CachedPolicies {
     guardrails: Arc<dyn GuardrailRepository>,
     grants: Arc<dyn KeyGrants>,
     watcher: Arc<ChangeWatcher>,
-    current: Cache<(u64, Pair), Arc<Policy>>,
-    compiled: Cache<Pair, Arc<Policy>>,
+    policies: Arc<Policies>,
     lookups: Lookups,
 }
+
+type Policies = SharedFills<Pair, Arc<Policy>, Miss>;
 
 /// Why there is no policy to keep.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +41,18 @@ enum Miss {
     Gone,
     #[error("the look-up failed")]
     Store(#[source] StoreError),
+}
+
+impl DropChanged for Policies {
+    fn drop_changed(&self, changed: &Changed) {
+        match changed {
+            Changed::Everything => self.drop_where(|_, _| true),
+            Changed::Named { guardrails, .. } if guardrails.is_empty() => {}
+            Changed::Named { guardrails, .. } => {
+                self.drop_where(|pair, _| [pair.0, pair.1].iter().flatten().any(|id| guardrails.contains(id)));
+            }
+        }
+    }
 }
 
 impl CachedPolicies {
@@ -53,34 +64,30 @@ impl CachedPolicies {
         watcher: Arc<ChangeWatcher>,
         capacity: u64,
     ) -> Self {
-        let current = Cache::builder()
-            .max_capacity(capacity)
-            // Entries under an old counter are dead however often they were used, so age decides, not frequency.
-            .eviction_policy(EvictionPolicy::lru())
-            .time_to_idle(Duration::from_mins(5))
-            .build();
-        let compiled = Cache::builder().max_capacity(capacity).time_to_idle(Duration::from_mins(5)).build();
-        Self { guardrails, grants, watcher, current, compiled, lookups: Lookups::default() }
+        let policies = Arc::new(Policies::new(capacity));
+        watcher.attach(Arc::clone(&policies) as Arc<dyn DropChanged>);
+        Self { guardrails, grants, watcher, policies, lookups: Lookups::default() }
     }
 
     /// How it stands.
     pub fn standing(&self) -> CacheStanding {
-        self.lookups.standing(self.current.entry_count())
+        self.lookups.standing(self.policies.count())
     }
 
     async fn policy(&self, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
-        let version = self.watcher.keys_version().await.map_err(Miss::Store)?;
-        if let Some(policy) = self.lookups.count(self.current.get(&(version.number, pair)).await) {
+        let freshness = self.watcher.freshness().await.map_err(Miss::Store)?;
+        if let Some(policy) = self.lookups.count(self.policies.get(&pair)) {
             return Ok(policy);
         }
         // Boxed, so that the many that are found do not carry the room of the few that are not.
-        Box::pin(self.look_up(version, pair)).await
+        Box::pin(self.look_up(freshness, pair)).await
     }
 
-    async fn look_up(&self, version: KeysVersion, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
-        let number =
-            if version.is_stale { self.watcher.refresh_keys().await.map_err(Miss::Store)? } else { version.number };
-        self.current.try_get_with((number, pair), self.make(pair)).await
+    async fn look_up(&self, freshness: Freshness, pair: Pair) -> Result<Arc<Policy>, Arc<Miss>> {
+        if freshness == Freshness::Stale {
+            self.watcher.refresh().await.map_err(Miss::Store)?;
+        }
+        self.policies.fill(pair, self.make(pair)).await
     }
 
     async fn make(&self, pair: Pair) -> Result<Arc<Policy>, Miss> {
@@ -90,19 +97,12 @@ impl CachedPolicies {
                 guardrails.push(self.guardrails.find(id).await.map_err(Miss::Store)?.ok_or(Miss::Gone)?);
             }
         }
-        if let Some(policy) = self.compiled.get(&pair).await
-            && policy.guardrails() == guardrails
-        {
-            return Ok(policy);
-        }
         let ids: Vec<String> = guardrails.iter().map(|guardrail| guardrail.id.to_string()).collect();
         let policy = Policy::compile(guardrails).map_err(|fault| {
             let what = format!("the filters of guardrail {} cannot be used: {fault}", ids.join(" and "));
             Miss::Store(StoreError::Corrupt(what))
         })?;
-        let policy = Arc::new(policy);
-        self.compiled.insert(pair, Arc::clone(&policy)).await;
-        Ok(policy)
+        Ok(Arc::new(policy))
     }
 
     /// What the key is under now; a key that is gone is under nothing that anybody knows.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How a cache stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheStanding {
-    /// Entries, about; those included that nobody can reach any more.
+    /// Entries, about.
     pub entries: u64,
     /// Look-ups that were answered from memory, since the start.
     pub hits: u64,

@@ -1,16 +1,17 @@
 //! Follows the change feed.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use domain::change_feed::{ChangeFeed, ChangeVersions};
+use domain::change_feed::{ChangeFeed, ChangePosition, Changes};
 use domain::error::StoreError;
 use domain::system::Clock;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::LiveCatalogue;
+use crate::changed::{Changed, DropChanged};
 
 /// The longest time that a read of the feed may take, the wait for a read of another task included.
 const READ_WITHIN: Duration = Duration::from_secs(1);
@@ -27,34 +28,34 @@ pub struct StalenessBounds {
     pub max_stale: Duration,
 }
 
-/// The version of keys that the process knows, and whether it may be behind.
+/// Whether caches may lack changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeysVersion {
-    /// Another one after every change of the key counter, also where it fell: a store that was restored from a backup
-    /// counts on from where the backup was.
-    pub number: u64,
-    /// True where the feed cannot be read: changes since the last read are unknown.
-    pub is_stale: bool,
+pub enum Freshness {
+    /// Changes of up to `recheck_after` ago were dropped.
+    Current,
+    /// The feed cannot be read: changes since the last read are unknown.
+    Stale,
 }
 
-/// Knows the newest counters of the change feed, and their age.
+/// Follows the change feed, and drops from the attached caches what changes name.
 ///
-/// The contents of caches are used for `recheck_after` since the counters were last read. Beyond that the counters are
-/// read again before an answer is given; where that fails, caches are used until `max_stale`, then there is no answer.
+/// Caches are used for `recheck_after` since the feed was last read. Beyond that the feed is read again before an answer
+/// is given; where that fails, caches are used until `max_stale`, then there is no answer.
 pub struct ChangeWatcher {
     feed: Arc<dyn ChangeFeed>,
     clock: Arc<dyn Clock>,
     bounds: StalenessBounds,
-    keys: AtomicU64,
-    /// Changes of `keys` that this process saw.
-    keys_number: AtomicU64,
-    observability: AtomicU64,
+    caches: std::sync::Mutex<Vec<Arc<dyn DropChanged>>>,
+    /// The changes of the catalogue that this process saw.
+    catalogue: AtomicU64,
+    /// The changes of destinations that this process saw.
+    destinations: AtomicU64,
     /// Nanoseconds of the monotonic clock at which the last successful read began; 0 means never.
     read_at: AtomicU64,
     /// Nanoseconds of the monotonic clock at which the last failed read ended; 0 means never.
     failed_at: AtomicU64,
-    /// Held by whoever reads the feed, so that a crowd reads it once.
-    reading: Mutex<()>,
+    /// The newest change that was dropped. Held by whoever reads the feed, so that a crowd reads it once.
+    reading: Mutex<Option<ChangePosition>>,
 }
 
 impl ChangeWatcher {
@@ -65,39 +66,36 @@ impl ChangeWatcher {
             feed,
             clock,
             bounds,
-            keys: never(),
-            keys_number: never(),
-            observability: never(),
+            caches: std::sync::Mutex::default(),
+            catalogue: never(),
+            destinations: never(),
             read_at: never(),
             failed_at: never(),
-            reading: Mutex::new(()),
+            reading: Mutex::default(),
         }
     }
 
-    /// The key counter: not older than `recheck_after`, or stale and not older than `max_stale`.
-    ///
-    /// # Errors
-    /// The counters are too old and cannot be read now.
-    pub async fn keys_version(&self) -> Result<KeysVersion, StoreError> {
-        let mut is_stale = false;
-        if !self.is_within(self.bounds.recheck_after) {
-            let has_failed = self.has_failed_recently() && self.is_usable();
-            let read = if has_failed { None } else { Some(self.read_if_old().await) };
-            match read {
-                Some(Ok(())) => {}
-                Some(Err(error)) if !self.is_usable() => return Err(error),
-                _ => is_stale = true,
-            }
-        }
-        Ok(KeysVersion { number: self.keys_number.load(Ordering::Acquire), is_stale })
+    /// Has an empty cache drop changes from now on.
+    pub(crate) fn attach(&self, cache: Arc<dyn DropChanged>) {
+        self.caches.lock().unwrap_or_else(PoisonError::into_inner).push(cache);
     }
 
-    /// The version of keys, read now.
+    /// Whether caches lack changes of more than `recheck_after` ago; reads the feed where that is not known.
     ///
     /// # Errors
-    /// The counters cannot be read.
-    pub async fn refresh_keys(&self) -> Result<u64, StoreError> {
-        self.refresh().await.map(|_| self.keys_number.load(Ordering::Acquire))
+    /// The last read is too old, and the feed cannot be read now.
+    pub async fn freshness(&self) -> Result<Freshness, StoreError> {
+        if self.is_within(self.bounds.recheck_after) {
+            return Ok(Freshness::Current);
+        }
+        if self.has_failed_recently() && self.is_usable() {
+            return Ok(Freshness::Stale);
+        }
+        match self.read_if_old().await {
+            Ok(()) => Ok(Freshness::Current),
+            Err(error) if !self.is_usable() => Err(error),
+            Err(_) => Ok(Freshness::Stale),
+        }
     }
 
     /// True while requests of known keys are served: the counters were read at most `max_stale` ago.
@@ -105,21 +103,22 @@ impl ChangeWatcher {
         self.is_within(self.bounds.max_stale)
     }
 
-    /// The counter of destinations as it was last read; `None` before the first read.
-    pub fn observability_version(&self) -> Option<u64> {
-        let was_read = self.read_at.load(Ordering::Acquire) != 0;
-        was_read.then(|| self.observability.load(Ordering::Acquire))
+    /// The version of the catalogue in this process: another one after every change that was seen.
+    pub fn catalogue_version(&self) -> u64 {
+        self.catalogue.load(Ordering::Acquire)
     }
 
-    /// Reads the counters now.
+    /// The version of destinations in this process: another one after every change that was seen.
+    pub fn destinations_version(&self) -> u64 {
+        self.destinations.load(Ordering::Acquire)
+    }
+
+    /// Reads the feed now.
     ///
     /// # Errors
-    /// They cannot be read.
-    pub async fn refresh(&self) -> Result<ChangeVersions, StoreError> {
-        let read = async {
-            let _reading = self.reading.lock().await;
-            self.read().await
-        };
+    /// It cannot be read.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        let read = async { self.read(&mut *self.reading.lock().await).await };
         self.bounded(read).await
     }
 
@@ -129,8 +128,8 @@ impl ChangeWatcher {
         let mut away = false;
         loop {
             let turn = async {
-                let versions = self.refresh().await?;
-                catalogue.reload_if_changed(versions.catalogue).await
+                self.refresh().await?;
+                catalogue.reload_if_changed(self.catalogue_version()).await
             };
             match turn.await {
                 Ok(()) if away => {
@@ -151,11 +150,11 @@ impl ChangeWatcher {
         }
     }
 
-    /// Reads the counters, unless another task did in between.
+    /// Reads the feed, unless another task did in between.
     async fn read_if_old(&self) -> Result<(), StoreError> {
         let read = async {
-            let _reading = self.reading.lock().await;
-            if self.is_within(self.bounds.recheck_after) { Ok(()) } else { self.read().await.map(drop) }
+            let mut last = self.reading.lock().await;
+            if self.is_within(self.bounds.recheck_after) { Ok(()) } else { self.read(&mut last).await }
         };
         self.bounded(read).await
     }
@@ -185,21 +184,40 @@ impl ChangeWatcher {
         at != 0 && nanos(self.clock.monotonic()).saturating_sub(at) <= nanos(bound)
     }
 
-    /// To be called by one task at a time: with the lock of `reading`.
-    async fn read(&self) -> Result<ChangeVersions, StoreError> {
+    /// Drops the changes after `last`, and moves it on.
+    async fn read(&self, last: &mut Option<ChangePosition>) -> Result<(), StoreError> {
         let began = nanos(self.clock.monotonic()).max(1);
-        let versions = self.feed.versions().await?;
-        // Counters before the time: whoever sees the new time sees the new counters.
-        let before = self.keys.swap(versions.keys, Ordering::AcqRel);
-        if before != versions.keys {
-            self.keys_number.fetch_add(1, Ordering::AcqRel);
+        let changes = self.feed.changes_since(*last).await?;
+        // Nothing waits from here on, so that changes are dropped and counted as seen together.
+        match changes {
+            Changes::These(changes) => {
+                if let Some(newest) = changes.last() {
+                    self.drop_changed(&Changed::of(&changes));
+                    *last = Some(newest.position);
+                }
+            }
+            Changes::StartOver(newest) => {
+                if let Some(last) = last {
+                    tracing::warn!(last.number, newest.number, "change feed does not continue: caches dropped");
+                }
+                self.drop_changed(&Changed::Everything);
+                *last = Some(newest);
+            }
         }
-        if versions.keys < before {
-            tracing::warn!(before, now = versions.keys, "the database is older than it was: keys are read anew");
-        }
-        self.observability.store(versions.observability, Ordering::Release);
+        // Caches before the time: whoever sees the new time finds nothing that changed before it.
         self.read_at.fetch_max(began, Ordering::AcqRel);
-        Ok(versions)
+        Ok(())
+    }
+
+    fn drop_changed(&self, changed: &Changed) {
+        for cache in &*self.caches.lock().unwrap_or_else(PoisonError::into_inner) {
+            cache.drop_changed(changed);
+        }
+        for (is_changed, version) in
+            [(changed.has_catalogue(), &self.catalogue), (changed.has_destinations(), &self.destinations)]
+        {
+            version.fetch_add(u64::from(is_changed), Ordering::AcqRel);
+        }
     }
 }
 

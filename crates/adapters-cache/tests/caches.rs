@@ -1,29 +1,33 @@
 //! What is cached dies when it must.
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use adapters_cache::{CachedKeyGrants, ChangeWatcher, LiveCatalogue, StalenessBounds};
+use adapters_cache::{CachedKeyGrants, ChangeWatcher, Freshness, LiveCatalogue, StalenessBounds};
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyHash, GrantScope, KeyGrant, KeyGrants};
 use domain::audit::AuditDraft;
-use domain::change_feed::{ChangeFeed, ChangeVersions};
+use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
+use domain::ids::{GuardrailId, WorkspaceId};
 use domain::model::{Catalogue, CatalogueChange, Model, ModelRepository, Pricing};
 use domain::money::Price;
+use domain::rate::RateLimits;
 use domain::system::Clock;
+use domain::testing::SequentialIds;
 
 /// One store that stands for key repository, model repository, change feed and clock.
 #[derive(Default)]
 struct World {
-    keys: AtomicU64,
-    catalogue: AtomicU64,
+    changes: Mutex<Vec<Change>>,
     disabled: Mutex<bool>,
+    /// Keys of this first byte belong to a workspace, all others are management keys.
+    workspaces: Mutex<HashMap<u8, WorkspaceId>>,
     away: Mutex<bool>,
-    look_ups: AtomicUsize,
+    look_ups: Mutex<Vec<ApiKeyHash>>,
     slow: Mutex<Duration>,
     feed_reads: AtomicUsize,
     feed_hangs: Mutex<bool>,
@@ -39,12 +43,33 @@ impl World {
     fn pass(&self, time: Duration) {
         *self.now.lock().unwrap() += time;
     }
+
+    /// Writes a change to the feed.
+    fn change(&self, subject: ChangeSubject) {
+        let mut changes = self.changes.lock().unwrap();
+        let number = changes.len() as u64 + 1;
+        changes.push(Change { position: ChangePosition { number, mark: 7 }, subject });
+    }
+
+    /// Puts a feed of so many other changes in place of this one.
+    fn restore(&self, count: usize, mark: i64) {
+        self.changes.lock().unwrap().clear();
+        for _ in 0..count {
+            self.change(ChangeSubject::Destinations);
+        }
+        self.changes.lock().unwrap().iter_mut().for_each(|change| change.position.mark = mark);
+    }
+
+    /// The keys that were looked up since the last call.
+    fn take_look_ups(&self) -> Vec<ApiKeyHash> {
+        std::mem::take(&mut *self.look_ups.lock().unwrap())
+    }
 }
 
 #[async_trait]
 impl KeyGrants for World {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
-        self.look_ups.fetch_add(1, Ordering::SeqCst);
+        self.look_ups.lock().unwrap().push(*hash);
         self.check()?;
         let disabled = *self.disabled.lock().unwrap();
         let slow = *self.slow.lock().unwrap();
@@ -52,21 +77,38 @@ impl KeyGrants for World {
         if hash.bytes()[0] == 0 {
             return Ok(None);
         }
-        Ok(Some(Arc::new(KeyGrant { hash: *hash, disabled, expires_at: None, scope: GrantScope::Management })))
+        let scope = match self.workspaces.lock().unwrap().get(&hash.bytes()[0]) {
+            None => GrantScope::Management,
+            Some(workspace_id) => GrantScope::Inference {
+                workspace_id: *workspace_id,
+                workspace_suspended: false,
+                owner_id: None,
+                guardrail_id: None,
+                workspace_guardrail_id: None,
+                limited: false,
+                rates: RateLimits::default(),
+                workspace_rates: RateLimits::default(),
+            },
+        };
+        Ok(Some(Arc::new(KeyGrant { hash: *hash, disabled, expires_at: None, scope })))
     }
 }
 
 #[async_trait]
 impl ChangeFeed for World {
-    async fn versions(&self) -> Result<ChangeVersions, StoreError> {
+    async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
         self.feed_reads.fetch_add(1, Ordering::SeqCst);
         let hangs = *self.feed_hangs.lock().unwrap();
         if hangs {
             std::future::pending::<()>().await;
         }
         self.check()?;
-        let (keys, catalogue) = (self.keys.load(Ordering::SeqCst), self.catalogue.load(Ordering::SeqCst));
-        Ok(ChangeVersions { keys, catalogue, ..ChangeVersions::default() })
+        let first = Change { position: ChangePosition { number: 0, mark: 0 }, subject: ChangeSubject::Everything };
+        let all: Vec<Change> = [first].into_iter().chain(self.changes.lock().unwrap().iter().copied()).collect();
+        let newest = all[all.len() - 1].position;
+        let after = |last: ChangePosition| all.into_iter().filter(|row| row.position.number >= last.number).collect();
+        let continued = last.and_then(|last| Changes::continued(last, after(last)));
+        Ok(continued.unwrap_or(Changes::StartOver(newest)))
     }
 }
 
@@ -75,6 +117,10 @@ impl ModelRepository for World {
     async fn list(&self) -> Result<Vec<Model>, StoreError> {
         self.check()?;
         Ok(self.rows.lock().unwrap().clone())
+    }
+
+    async fn version(&self) -> Result<u64, StoreError> {
+        Ok(0)
     }
 
     async fn apply(&self, _: &CatalogueChange, _: u64, _: &AuditDraft) -> Result<bool, StoreError> {
@@ -108,7 +154,7 @@ fn cached_for(max_stale: Duration) -> (Arc<World>, Arc<ChangeWatcher>, CachedKey
     world.pass(Duration::from_secs(1));
     let bounds = StalenessBounds { recheck_after: STALE, max_stale };
     let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&world) as _, Arc::clone(&world) as _, bounds));
-    let grants = CachedKeyGrants::new(Arc::clone(&world) as _, Arc::clone(&watcher), 100);
+    let grants = CachedKeyGrants::new(Arc::clone(&world) as _, Arc::clone(&watcher), 1_000);
     (world, watcher, grants)
 }
 
@@ -119,27 +165,27 @@ async fn a_key_is_looked_up_once_while_nothing_changes() {
         assert!(grants.find(&KEY).await.unwrap().is_some());
         watcher.refresh().await.unwrap();
     }
-    assert_eq!(world.look_ups.load(Ordering::SeqCst), 1);
+    assert_eq!(world.take_look_ups().len(), 1);
 }
 
 #[tokio::test]
-async fn a_change_elsewhere_is_seen_after_a_poll_or_at_the_latest_when_the_counters_are_stale() {
+async fn change_elsewhere_is_seen_after_a_poll_or_when_the_last_one_is_too_old() {
     let (world, watcher, grants) = cached();
     grants.find(&KEY).await.unwrap();
     *world.disabled.lock().unwrap() = true;
-    world.keys.fetch_add(1, Ordering::SeqCst);
+    world.change(ChangeSubject::Key(KEY));
     assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled, "not polled yet");
     watcher.refresh().await.unwrap();
     assert!(grants.find(&KEY).await.unwrap().unwrap().disabled);
 
     *world.disabled.lock().unwrap() = false;
-    world.keys.fetch_add(1, Ordering::SeqCst);
+    world.change(ChangeSubject::Key(KEY));
     world.pass(STALE + Duration::from_millis(1));
     assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled, "read again without a poll");
 }
 
 #[tokio::test]
-async fn a_feed_that_cannot_be_read_is_an_error_once_the_counters_are_stale_and_not_before() {
+async fn feed_that_cannot_be_read_is_an_error_once_the_last_read_is_too_old_and_not_before() {
     let (world, _, grants) = cached_for(Duration::ZERO);
     grants.find(&KEY).await.unwrap();
     *world.away.lock().unwrap() = true;
@@ -167,7 +213,7 @@ async fn known_key_is_served_until_max_stale_while_the_feed_cannot_be_read() {
     assert_eq!(grants.find(&KEY).await.unwrap_err().kind(), ErrorKind::Unavailable);
     *world.away.lock().unwrap() = false;
     *world.disabled.lock().unwrap() = true;
-    world.keys.fetch_add(1, Ordering::SeqCst);
+    world.change(ChangeSubject::Key(KEY));
     assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "the changes of the outage count at once");
     assert!(grants.find(&UNKNOWN).await.unwrap().is_none());
 }
@@ -179,9 +225,9 @@ async fn key_that_is_not_known_is_looked_up_only_once_the_feed_is_read_again() {
     *world.away.lock().unwrap() = true;
     world.pass(STALE + Duration::from_millis(1));
     grants.find(&KEY).await.unwrap();
-    let look_ups = world.look_ups.load(Ordering::SeqCst);
+    world.take_look_ups();
     assert!(grants.find(&OTHER).await.is_err());
-    assert_eq!(world.look_ups.load(Ordering::SeqCst), look_ups, "a store that is half away says nothing of keys");
+    assert_eq!(world.take_look_ups(), [], "a store that is half away says nothing of keys");
     *world.away.lock().unwrap() = false;
     assert!(grants.find(&OTHER).await.unwrap().is_some(), "at once, without a poll");
 }
@@ -200,10 +246,10 @@ async fn requests_leave_a_feed_that_failed_a_moment_ago_to_the_poll() {
     // A process that was paused does not go by what it met before.
     *world.away.lock().unwrap() = false;
     *world.disabled.lock().unwrap() = true;
-    world.keys.fetch_add(1, Ordering::SeqCst);
+    world.change(ChangeSubject::Key(KEY));
     world.pass(Duration::from_secs(3));
     assert!(grants.find(&KEY).await.unwrap().unwrap().disabled);
-    assert!(!watcher.keys_version().await.unwrap().is_stale);
+    assert_eq!(watcher.freshness().await.unwrap(), Freshness::Current);
 }
 
 #[tokio::test(start_paused = true)]
@@ -219,24 +265,91 @@ async fn feed_that_hangs_is_one_that_cannot_be_read() {
     assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
+/// Many keys of two workspaces, all of them cached.
+async fn many_cached(world: &World, grants: &CachedKeyGrants) -> [Vec<ApiKeyHash>; 2] {
+    let of = |first: u8| (0..100).map(|number| key(first, number)).collect::<Vec<_>>();
+    let keys = [of(1), of(2)];
+    for first in [1, 2] {
+        world.workspaces.lock().unwrap().insert(first, workspace_id(first.into()));
+    }
+    for key in keys.iter().flatten() {
+        grants.find(key).await.unwrap();
+    }
+    assert_eq!(world.take_look_ups().len(), 200);
+    keys
+}
+
+fn key(first: u8, number: u8) -> ApiKeyHash {
+    let mut bytes = [number; 32];
+    bytes[0] = first;
+    ApiKeyHash::from_bytes(bytes)
+}
+
+fn workspace_id(number: u64) -> WorkspaceId {
+    WorkspaceId::from_uuid(SequentialIds::uuid(number))
+}
+
 #[tokio::test]
-async fn store_that_was_restored_from_a_backup_is_followed_although_its_counters_fell() {
+async fn only_keys_that_a_change_names_are_read_again() {
     let (world, watcher, grants) = cached();
-    world.keys.store(10, Ordering::SeqCst);
+    let [ours, theirs] = many_cached(&world, &grants).await;
+    let named = |subjects: &[ChangeSubject]| subjects.iter().for_each(|subject| world.change(*subject));
+    let cases: [(&str, Vec<ChangeSubject>, Vec<ApiKeyHash>); 5] = [
+        ("a key is created", vec![ChangeSubject::Key(OTHER)], vec![]),
+        ("a key is disabled", vec![ChangeSubject::Key(ours[7])], vec![ours[7]]),
+        ("two keys change at once", [ours[3], theirs[4]].map(ChangeSubject::Key).into(), vec![ours[3], theirs[4]]),
+        (
+            "other caches change",
+            vec![
+                ChangeSubject::Catalogue,
+                ChangeSubject::Destinations,
+                ChangeSubject::Guardrail(GuardrailId::from_uuid(SequentialIds::uuid(5))),
+                ChangeSubject::Workspace(workspace_id(3)),
+            ],
+            vec![],
+        ),
+        ("a workspace changes", vec![ChangeSubject::Workspace(workspace_id(2))], theirs.clone()),
+    ];
+    for (what, subjects, expected) in cases {
+        named(&subjects);
+        watcher.refresh().await.unwrap();
+        for _ in 0..2 {
+            for key in ours.iter().chain(&theirs) {
+                grants.find(key).await.unwrap();
+            }
+        }
+        assert_eq!(world.take_look_ups(), expected, "{what}");
+    }
+    world.change(ChangeSubject::Everything);
     watcher.refresh().await.unwrap();
-    grants.find(&KEY).await.unwrap();
-    world.keys.store(7, Ordering::SeqCst);
-    *world.disabled.lock().unwrap() = true;
+    for key in ours.iter().chain(&theirs) {
+        grants.find(key).await.unwrap();
+    }
+    assert_eq!(world.take_look_ups().len(), 200);
+}
+
+#[tokio::test]
+async fn store_that_was_restored_from_a_backup_drops_everything_once() {
+    let (world, watcher, grants) = cached();
+    world.restore(10, 1);
     watcher.refresh().await.unwrap();
-    assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "the backup says so");
-    *world.disabled.lock().unwrap() = false;
-    world.keys.store(8, Ordering::SeqCst);
+    let [ours, _] = many_cached(&world, &grants).await;
+    for (count, mark, what) in [(7, 1, "fewer changes"), (10, 2, "as many"), (12, 3, "more")] {
+        world.restore(count, mark);
+        for _ in 0..3 {
+            watcher.refresh().await.unwrap();
+            for key in &ours {
+                grants.find(key).await.unwrap();
+            }
+        }
+        assert_eq!(world.take_look_ups(), ours, "{what}");
+    }
+    world.change(ChangeSubject::Key(ours[1]));
     watcher.refresh().await.unwrap();
-    assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled, "a change below the highest counter");
-    world.keys.store(10, Ordering::SeqCst);
-    *world.disabled.lock().unwrap() = true;
-    watcher.refresh().await.unwrap();
-    assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "nothing from before the restore is found again");
+    for key in &ours {
+        grants.find(key).await.unwrap();
+    }
+    assert_eq!(world.take_look_ups(), ours[1..2], "the feed continues");
 }
 
 #[tokio::test]
@@ -244,29 +357,43 @@ async fn unknown_keys_and_failures_are_not_kept() {
     let (world, _, grants) = cached();
     assert!(grants.find(&UNKNOWN).await.unwrap().is_none());
     assert!(grants.find(&UNKNOWN).await.unwrap().is_none());
-    assert_eq!(world.look_ups.load(Ordering::SeqCst), 2);
+    assert_eq!(world.take_look_ups().len(), 2);
     *world.away.lock().unwrap() = true;
     assert!(grants.find(&KEY).await.is_err());
     *world.away.lock().unwrap() = false;
     assert!(grants.find(&KEY).await.unwrap().is_some());
 }
 
+/// The change is made while the key is being looked up, and the look-up ends after it was seen.
 #[tokio::test(start_paused = true)]
-async fn many_askers_ask_once_and_a_look_up_overtaken_by_a_change_is_not_kept() {
+async fn look_up_that_began_before_a_change_of_its_subject_is_not_kept() {
     let (world, watcher, grants) = cached();
+    world.workspaces.lock().unwrap().insert(KEY.bytes()[0], workspace_id(1));
+    watcher.refresh().await.unwrap();
     *world.slow.lock().unwrap() = Duration::from_millis(100);
-    let (first, second, ()) = tokio::join!(grants.find(&KEY), grants.find(&KEY), async {
+    for subject in [ChangeSubject::Key(KEY), ChangeSubject::Workspace(workspace_id(1)), ChangeSubject::Everything] {
+        *world.disabled.lock().unwrap() = false;
+        let (first, second, ()) = tokio::join!(grants.find(&KEY), grants.find(&KEY), async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            *world.disabled.lock().unwrap() = true;
+            world.change(subject);
+            watcher.refresh().await.unwrap();
+        });
+        assert!(!first.unwrap().unwrap().disabled && !second.unwrap().unwrap().disabled, "read before the change");
+        assert_eq!(world.take_look_ups().len(), 1, "both by one look");
+        assert!(grants.find(&KEY).await.unwrap().unwrap().disabled, "{subject:?}");
+        world.change(ChangeSubject::Key(KEY));
+        watcher.refresh().await.unwrap();
+        world.take_look_ups();
+    }
+    let (found, ()) = tokio::join!(grants.find(&KEY), async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        *world.disabled.lock().unwrap() = true;
-        world.keys.fetch_add(1, Ordering::SeqCst);
+        world.change(ChangeSubject::Key(OTHER));
         watcher.refresh().await.unwrap();
     });
-    assert!(!first.unwrap().unwrap().disabled && !second.unwrap().unwrap().disabled, "read before the change");
-    assert_eq!(world.look_ups.load(Ordering::SeqCst), 1);
-    assert!(
-        grants.find(&KEY).await.unwrap().unwrap().disabled,
-        "what was read before the change is not served after it"
-    );
+    found.unwrap().unwrap();
+    grants.find(&KEY).await.unwrap().unwrap();
+    assert_eq!(world.take_look_ups(), [KEY], "a change of another key discards nothing");
 }
 
 fn row(id: &str) -> Model {
@@ -278,11 +405,11 @@ fn ids(catalogue: &LiveCatalogue) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_catalogue_is_swapped_whole_when_its_counter_moves() {
+async fn the_catalogue_is_swapped_whole_when_its_version_changes() {
     let world = Arc::new(World::default());
     *world.rows.lock().unwrap() = vec![row("a/one"), row("sandbox/x")];
     let overlay = vec![row("a/one"), row("a/own")];
-    let catalogue = LiveCatalogue::load(Arc::clone(&world) as _, &*world, overlay.clone(), false).await.unwrap();
+    let catalogue = LiveCatalogue::load(Arc::clone(&world) as _, 0, overlay.clone(), false).await.unwrap();
     assert_eq!(
         ids(&catalogue),
         ["a/one", "sandbox/x", "a/own"],
@@ -303,6 +430,28 @@ async fn the_catalogue_is_swapped_whole_when_its_counter_moves() {
 
     *world.away.lock().unwrap() = false;
     *world.rows.lock().unwrap() = vec![row("sandbox/x")];
-    let without = LiveCatalogue::load(Arc::clone(&world) as _, &*world, Vec::new(), true).await.unwrap();
+    let without = LiveCatalogue::load(Arc::clone(&world) as _, 0, Vec::new(), true).await.unwrap();
     assert!(ids(&without).is_empty());
+}
+
+#[tokio::test]
+async fn watcher_counts_changes_of_the_catalogue_and_of_destinations() {
+    let (world, watcher, _) = cached();
+    watcher.refresh().await.unwrap();
+    let versions = || (watcher.catalogue_version(), watcher.destinations_version());
+    let mut before = versions();
+    for (subject, catalogue, destinations) in [
+        (ChangeSubject::Key(KEY), false, false),
+        (ChangeSubject::Catalogue, true, false),
+        (ChangeSubject::Destinations, false, true),
+        (ChangeSubject::Everything, true, true),
+    ] {
+        world.change(subject);
+        assert_eq!(versions(), before, "not read yet");
+        watcher.refresh().await.unwrap();
+        assert_eq!((versions().0 != before.0, versions().1 != before.1), (catalogue, destinations), "{subject:?}");
+        before = versions();
+        watcher.refresh().await.unwrap();
+        assert_eq!(versions(), before);
+    }
 }

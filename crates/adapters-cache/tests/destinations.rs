@@ -46,7 +46,7 @@ async fn a_change_is_seen_at_the_next_look_and_only_by_its_workspace() {
     let make = CreateWorkspace::new(Arc::new(store.clone()), Arc::new(clock.clone()), Arc::new(ids));
     let workspace = make.execute(&Actor::system(), "one", None).await.unwrap().id;
     let other = make.execute(&Actor::system(), "two", None).await.unwrap().id;
-    let live = Arc::new(LiveDestinations::load(Arc::new(store.clone()), &store).await.unwrap());
+    let live = Arc::new(LiveDestinations::load(Arc::new(store.clone()), 0).await.unwrap());
     assert!(live.of(workspace).is_none());
 
     let bounds = StalenessBounds { recheck_after: Duration::from_millis(900), max_stale: Duration::ZERO };

@@ -1,7 +1,7 @@
 //! A change of a guardrail is in force when it must be, and a guardrail is never lost on the way.
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use chrono::DateTime;
 use domain::api_key::{ApiKeyHash, GrantScope, InferenceKey, KeyGrant, KeyGrants};
 use domain::audit::AuditDraft;
-use domain::change_feed::{ChangeFeed, ChangeVersions};
+use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
 use domain::guardrail::{
     ContentFilter, FilterAction, Guardrail, GuardrailName, GuardrailPolicies, GuardrailRepository, GuardrailRules,
@@ -28,7 +28,7 @@ const KEY: ApiKeyHash = ApiKeyHash::from_bytes([7; 32]);
 /// What stands for guardrails, grants, change feed and clock.
 #[derive(Default)]
 struct World {
-    keys: AtomicU64,
+    changes: Mutex<Vec<Change>>,
     guardrails: Mutex<Vec<Guardrail>>,
     /// What the key holds now: `None` is that there is no such key.
     grant: Mutex<Option<(Option<GuardrailId>, Option<GuardrailId>)>>,
@@ -43,10 +43,17 @@ impl World {
         if *self.away.lock().unwrap() { Err(StoreError::unavailable("away")) } else { Ok(()) }
     }
 
-    /// A change of the store, in the same transaction as the counter.
-    fn change(&self, change: impl FnOnce(&mut Vec<Guardrail>)) {
+    /// Changes a guardrail, and writes that to the feed.
+    fn change(&self, number: u64, change: impl FnOnce(&mut Vec<Guardrail>)) {
         change(&mut self.guardrails.lock().unwrap());
-        self.keys.fetch_add(1, Ordering::SeqCst);
+        self.write(ChangeSubject::Guardrail(id(number)));
+    }
+
+    /// Writes a change to the feed.
+    fn write(&self, subject: ChangeSubject) {
+        let mut changes = self.changes.lock().unwrap();
+        let number = changes.len() as u64 + 1;
+        changes.push(Change { position: ChangePosition { number, mark: 7 }, subject });
     }
 
     fn reads(&self) -> usize {
@@ -60,9 +67,12 @@ impl World {
 
 #[async_trait]
 impl ChangeFeed for World {
-    async fn versions(&self) -> Result<ChangeVersions, StoreError> {
+    async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
         self.check()?;
-        Ok(ChangeVersions { keys: self.keys.load(Ordering::SeqCst), ..ChangeVersions::default() })
+        let changes = self.changes.lock().unwrap();
+        let newest = changes.last().map_or(ChangePosition { number: 0, mark: 0 }, |change| change.position);
+        let since = |last: ChangePosition| changes.iter().filter(move |row| row.position.number > last.number);
+        Ok(last.map_or(Changes::StartOver(newest), |last| Changes::These(since(last).copied().collect())))
     }
 }
 
@@ -222,31 +232,55 @@ async fn each_pair_has_a_policy_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_change_is_in_force_after_a_poll_or_at_the_latest_when_the_counters_are_stale() {
+async fn change_is_in_force_after_a_poll_or_when_the_last_one_is_too_old() {
     let (world, watcher, policies) = cached();
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"]);
-    world.change(|stored| stored[1] = guardrail(2, "changed"));
+    world.change(2, |stored| stored[1] = guardrail(2, "changed"));
     assert_eq!(names(&policies, &key()).await, ["workspace", "own"], "not polled yet");
     watcher.refresh().await.unwrap();
     assert_eq!(names(&policies, &key()).await, ["workspace", "changed"]);
-    world.change(|stored| stored[0] = guardrail(1, "changed as well"));
+    world.change(1, |stored| stored[0] = guardrail(1, "changed as well"));
     world.pass(STALE + Duration::from_millis(1));
     assert_eq!(names(&policies, &key()).await, ["changed as well", "changed"], "read again without a poll");
 }
 
 #[tokio::test]
-async fn what_did_not_change_is_not_compiled_again() {
+async fn only_policies_of_changed_guardrails_are_made_again() {
     let (world, watcher, policies) = cached();
-    let first = policies.find(&key()).await.unwrap().unwrap();
-    world.change(|_| {});
+    let keys = [key(), key().under(Some(id(1)), None), key().under(Some(id(3)), None)];
+    let find = async || {
+        let mut found = Vec::new();
+        for key in &keys {
+            found.push(policies.find(key).await.unwrap().unwrap());
+        }
+        found
+    };
+    let same = |one: &[Arc<Policy>], two: &[Arc<Policy>]| -> Vec<bool> {
+        one.iter().zip(two).map(|(one, two)| Arc::ptr_eq(one, two)).collect()
+    };
+    let first = find().await;
+    for subject in [
+        ChangeSubject::Key(KEY),
+        ChangeSubject::Workspace(WorkspaceId::from_uuid(SequentialIds::uuid(1))),
+        ChangeSubject::Catalogue,
+        ChangeSubject::Guardrail(id(9)),
+    ] {
+        world.write(subject);
+    }
     watcher.refresh().await.unwrap();
-    let second = policies.find(&key()).await.unwrap().unwrap();
-    assert!(Arc::ptr_eq(&first, &second), "some key has changed, and no guardrail");
-    assert_eq!(world.reads(), 4, "which took a look");
-    world.change(|stored| stored[1].rules.description = Some("of the same version".to_owned()));
+    assert_eq!(same(&first, &find().await), [true, true, true]);
+    world.change(2, |stored| stored[1].rules.description = Some("of the same version".to_owned()));
     watcher.refresh().await.unwrap();
-    let third = policies.find(&key()).await.unwrap().unwrap();
-    assert!(third.guardrails()[1].rules.description.is_some());
+    let second = find().await;
+    assert_eq!(same(&first, &second), [false, true, true]);
+    assert!(second[0].guardrails()[1].rules.description.is_some());
+    world.change(1, |_| {});
+    watcher.refresh().await.unwrap();
+    let third = find().await;
+    assert_eq!(same(&second, &third), [false, false, true]);
+    world.write(ChangeSubject::Everything);
+    watcher.refresh().await.unwrap();
+    assert_eq!(same(&third, &find().await), [false, false, false]);
 }
 
 #[tokio::test]
@@ -265,7 +299,7 @@ async fn a_store_that_is_away_is_an_error_and_never_no_policy() {
     world.pass(Duration::from_millis(1));
     assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "until it is too old");
     *world.away.lock().unwrap() = false;
-    world.change(|_| {});
+    world.change(2, |_| {});
     watcher.refresh().await.unwrap();
     *world.away.lock().unwrap() = true;
     assert_eq!(policies.find(&key()).await.unwrap_err().kind(), ErrorKind::Unavailable, "a change cannot be read");
@@ -274,7 +308,7 @@ async fn a_store_that_is_away_is_an_error_and_never_no_policy() {
 #[tokio::test]
 async fn a_guardrail_that_is_gone_is_looked_for_again_by_its_key() {
     let (world, watcher, policies) = cached();
-    world.change(|stored| stored.retain(|found| found.id != id(2)));
+    world.change(2, |stored| stored.retain(|found| found.id != id(2)));
     watcher.refresh().await.unwrap();
     // The key was looked up before its guardrail was deleted; by now it holds another one, or none.
     *world.grant.lock().unwrap() = Some((Some(id(1)), Some(id(3))));
@@ -294,7 +328,7 @@ async fn a_guardrail_that_is_gone_is_looked_for_again_by_its_key() {
 #[tokio::test]
 async fn filters_that_cannot_be_used_let_nobody_through() {
     let (world, watcher, policies) = cached();
-    world.change(|stored| {
+    world.change(2, |stored| {
         let broken = ContentFilter { pattern: "(".to_owned(), action: FilterAction::Block, label: None };
         stored[1].rules.content_filters = vec![broken];
     });
@@ -311,7 +345,7 @@ async fn many_askers_ask_once_and_what_a_change_overtakes_is_not_kept() {
     let (asker, other) = (key(), key());
     let (first, second, ()) = tokio::join!(names(&policies, &asker), names(&policies, &other), async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        world.change(|stored| stored[0] = guardrail(1, "changed"));
+        world.change(1, |stored| stored[0] = guardrail(1, "changed"));
         watcher.refresh().await.unwrap();
     });
     assert_eq!((first, world.reads()), (second, 2), "both by one look");

@@ -1,72 +1,210 @@
-//! The counters of changes.
+//! The change feed.
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use domain::change_feed::{ChangeFeed, ChangeVersions};
+use chrono::{DateTime, Utc};
+use domain::change_feed::{
+    CHANGES_KEPT, Change, ChangeFeed, ChangePosition, ChangeSubject, Changes, MAX_CHANGES, MAX_NAMED_KEYS,
+};
 use domain::error::StoreError;
 use sea_orm::sea_query::{Expr, ExprTrait};
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter};
+use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
-use crate::convert::unsigned;
+use crate::chunks::chunks_of;
+use crate::convert::{millis, signed, unsigned};
+use crate::data_version::DataVersion;
 use crate::database::Database;
-use crate::entities::change_feed;
+use crate::entities::change_feed::{self, Column as Counter};
+use crate::entities::changes::{ActiveModel, Column, Entity, Model};
 use crate::errors::store_error;
 
-/// Reads the counters from the database.
+/// Reads the feed from the database.
 #[derive(Clone)]
 pub struct SeaOrmChangeFeed {
     database: Database,
+    /// The version of the database at which the newest change was read, and that change. While the version stays, there
+    /// is no newer one.
+    newest: Arc<Mutex<Option<(DataVersion, ChangePosition)>>>,
 }
 
 impl SeaOrmChangeFeed {
     /// Over an open database.
     pub fn new(database: Database) -> Self {
-        Self { database }
+        Self { database, newest: Arc::default() }
     }
 }
 
-/// The only row's id.
+/// The id of the row of counters.
 const ONLY: i32 = 1;
+/// Rows that one statement writes; a power of two.
+const ROWS: usize = 64;
+/// The oldest rows that are looked at with every change: more than a change writes, so that pruning keeps up.
+const PRUNED: u64 = 4 * MAX_NAMED_KEYS as u64;
 
 #[async_trait]
 impl ChangeFeed for SeaOrmChangeFeed {
-    async fn versions(&self) -> Result<ChangeVersions, StoreError> {
-        versions(self.database.readers()?).await
+    async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
+        self.database.check_file()?;
+        // Before the rows: a commit in between is read again.
+        let version = self.database.data_version().read().await?;
+        let is_newest = |last| *self.newest.lock().unwrap_or_else(PoisonError::into_inner) == Some((version, last));
+        if last.is_some_and(is_newest) {
+            return Ok(Changes::These(Vec::new()));
+        }
+        let changes = read(self.database.readers()?, last).await?;
+        let newest = match (&changes, last) {
+            (Changes::StartOver(newest), _) => Some(*newest),
+            (Changes::These(changes), last) => changes.last().map(|change| change.position).or(last),
+        };
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = newest.map(|newest| (version, newest));
+        Ok(changes)
     }
 }
 
-pub(crate) async fn versions(connection: &impl ConnectionTrait) -> Result<ChangeVersions, StoreError> {
-    let row = change_feed::Entity::find_by_id(ONLY).one(connection).await.map_err(store_error)?;
-    let row = row.ok_or_else(missing)?;
-    Ok(ChangeVersions {
-        keys: unsigned(row.keys, "change_feed.keys", ONLY)?,
+async fn read(connection: &impl ConnectionTrait, last: Option<ChangePosition>) -> Result<Changes, StoreError> {
+    // A number that is no column's was never given out.
+    if let Some((last, number)) = last.and_then(|last| i64::try_from(last.number).ok().map(|number| (last, number))) {
+        let rows = Entity::find()
+            .filter(Column::Number.gte(number))
+            .order_by_asc(Column::Number)
+            .limit(MAX_CHANGES as u64 + 2)
+            .all(connection)
+            .await
+            .map_err(store_error)?;
+        let changes = rows.iter().map(to_change).collect::<Result<_, _>>()?;
+        if let Some(continued) = Changes::continued(last, changes) {
+            return Ok(continued);
+        }
+    }
+    let newest = Entity::find().order_by_desc(Column::Number).one(connection).await.map_err(store_error)?;
+    let newest = newest.ok_or_else(|| StoreError::Corrupt("the change feed has lost its rows".to_owned()))?;
+    Ok(Changes::StartOver(to_change(&newest)?.position))
+}
+
+/// The numbers of the newest changes.
+pub(crate) struct Counters {
+    /// Of limits.
+    pub(crate) limits: u64,
+    /// Of the catalogue.
+    pub(crate) catalogue: u64,
+}
+
+pub(crate) async fn counters(connection: &impl ConnectionTrait) -> Result<Counters, StoreError> {
+    let row = counter_row(connection).await?;
+    Ok(Counters {
+        limits: unsigned(row.limits, "change_feed.limits", ONLY)?,
         catalogue: unsigned(row.catalogue, "change_feed.catalogue", ONLY)?,
-        observability: unsigned(row.observability, "change_feed.observability", ONLY)?,
     })
 }
 
-/// Raises the counter of keys; part of the transaction that changes one.
-pub(crate) async fn raise_keys(transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
-    raise(transaction, change_feed::Column::Keys).await
+async fn counter_row(connection: &impl ConnectionTrait) -> Result<change_feed::Model, StoreError> {
+    let row = change_feed::Entity::find_by_id(ONLY).one(connection).await.map_err(store_error)?;
+    row.ok_or_else(missing)
 }
 
-/// Raises the counter of the catalogue; part of the transaction that changes it.
-pub(crate) async fn raise_catalogue(transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
-    raise(transaction, change_feed::Column::Catalogue).await
+/// Whether limits of money changed with the subjects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LimitChange {
+    None,
+    Changed,
 }
 
-/// Raises the counter of destinations; part of the transaction that changes one.
-pub(crate) async fn raise_observability(transaction: &impl ConnectionTrait) -> Result<(), StoreError> {
-    raise(transaction, change_feed::Column::Observability).await
+impl LimitChange {
+    pub(crate) fn of(is_changed: bool) -> Self {
+        if is_changed { Self::Changed } else { Self::None }
+    }
 }
 
-async fn raise(transaction: &impl ConnectionTrait, counter: change_feed::Column) -> Result<(), StoreError> {
-    let raised = change_feed::Entity::update_many()
-        .col_expr(counter, Expr::col(counter).add(1))
-        .filter(change_feed::Column::Id.eq(ONLY))
-        .exec(transaction)
+/// Writes changes to the feed; part of the transaction that makes them. Removes changes that are too old.
+pub(crate) async fn record_changes(
+    transaction: &impl ConnectionTrait,
+    at: DateTime<Utc>,
+    subjects: &[ChangeSubject],
+    limits: LimitChange,
+) -> Result<(), StoreError> {
+    if subjects.is_empty() {
+        return Ok(());
+    }
+    let count = signed(subjects.len() as u64, "change_feed.number", ONLY)?;
+    let number = || Expr::col(Counter::Number).add(count);
+    let mut raise =
+        change_feed::Entity::update_many().filter(Counter::Id.eq(ONLY)).col_expr(Counter::Number, number());
+    if limits == LimitChange::Changed {
+        raise = raise.col_expr(Counter::Limits, number());
+    }
+    if subjects.contains(&ChangeSubject::Catalogue) {
+        raise = raise.col_expr(Counter::Catalogue, number());
+    }
+    if raise.exec(transaction).await.map_err(store_error)?.rows_affected != 1 {
+        return Err(missing());
+    }
+    let newest = counter_row(transaction).await?.number;
+    let mut rows = Vec::with_capacity(subjects.len());
+    for (number, subject) in (newest - count + 1..).zip(subjects) {
+        let (area, subject) = columns(subject);
+        rows.push(ActiveModel {
+            number: ActiveValue::Set(number),
+            mark: ActiveValue::Set(mark()?),
+            area: ActiveValue::Set(area.to_owned()),
+            subject: ActiveValue::Set(subject),
+            created_at: ActiveValue::Set(millis(at)),
+        });
+    }
+    for piece in chunks_of(&rows, ROWS) {
+        Entity::insert_many(piece.iter().cloned()).exec_without_returning(transaction).await.map_err(store_error)?;
+    }
+    prune(transaction, at).await
+}
+
+/// Removes changes that were followed by another one more than [`CHANGES_KEPT`] ago. What readers know as the newest
+/// change is kept with that: it may be of any age.
+async fn prune(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<(), StoreError> {
+    let oldest: Vec<(i64, i64)> = Entity::find()
+        .select_only()
+        .columns([Column::Number, Column::CreatedAt])
+        .order_by_asc(Column::Number)
+        .limit(PRUNED)
+        .into_tuple()
+        .all(transaction)
         .await
         .map_err(store_error)?;
-    if raised.rows_affected == 1 { Ok(()) } else { Err(missing()) }
+    let kept_since = millis(at - CHANGES_KEPT);
+    let old = oldest.iter().rev().find(|(_, created_at)| *created_at < kept_since);
+    let Some((newest_old, _)) = old else { return Ok(()) };
+    let followed = Entity::delete_many().filter(Column::Number.lt(*newest_old));
+    followed.exec(transaction).await.map_err(store_error).map(drop)
+}
+
+fn mark() -> Result<i64, StoreError> {
+    getrandom::u64().map(u64::cast_signed).map_err(StoreError::unavailable)
+}
+
+fn columns(subject: &ChangeSubject) -> (&'static str, Option<String>) {
+    match subject {
+        ChangeSubject::Key(hash) => ("key", Some(hash.to_string())),
+        ChangeSubject::Workspace(id) => ("workspace", Some(id.to_string())),
+        ChangeSubject::Guardrail(id) => ("guardrail", Some(id.to_string())),
+        ChangeSubject::Catalogue => ("catalogue", None),
+        ChangeSubject::Destinations => ("destinations", None),
+        ChangeSubject::Everything => ("everything", None),
+    }
+}
+
+fn to_change(row: &Model) -> Result<Change, StoreError> {
+    let subject = row.subject.as_deref().unwrap_or_default();
+    let subject = match row.area.as_str() {
+        "key" => subject.parse().ok().map(ChangeSubject::Key),
+        "workspace" => subject.parse().ok().map(ChangeSubject::Workspace),
+        "guardrail" => subject.parse().ok().map(ChangeSubject::Guardrail),
+        "catalogue" => Some(ChangeSubject::Catalogue),
+        "destinations" => Some(ChangeSubject::Destinations),
+        _ => None,
+    };
+    // A subject that this version cannot read may be anything.
+    let subject = subject.unwrap_or(ChangeSubject::Everything);
+    let number = unsigned(row.number, "changes.number", row.number)?;
+    Ok(Change { position: ChangePosition { number, mark: row.mark }, subject })
 }
 
 fn missing() -> StoreError {

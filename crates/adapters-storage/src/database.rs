@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::change_feed::ChangeFeed;
 use domain::error::StoreError;
 use domain::system::{Clock, HealthProbe};
 use migrations::{Migrator, MigratorTrait};
@@ -20,8 +19,9 @@ use uuid::Uuid;
 
 use crate::audit_check;
 use crate::audit_state;
-use crate::change_feed::SeaOrmChangeFeed;
+use crate::change_feed;
 use crate::checkpoint::Checkpoints;
+use crate::data_version::DataVersionReader;
 use crate::database_file::DatabaseFile;
 use crate::durable::DurableConnection;
 use crate::entities::store_identity;
@@ -44,6 +44,7 @@ struct Shared {
     readers: DatabaseConnection,
     checkpoints: Checkpoints,
     durable: DurableConnection,
+    data_version: DataVersionReader,
     file: DatabaseFile,
     /// The machine's, which is the database's as well: every process that opens a SQLite file runs beside it.
     clock: Arc<dyn Clock>,
@@ -82,6 +83,7 @@ impl Database {
                 readers,
                 checkpoints,
                 durable: DurableConnection::new(settings, &location),
+                data_version: DataVersionReader::new(settings, &location),
                 file: DatabaseFile::new(&location),
                 clock,
             }),
@@ -133,6 +135,9 @@ impl Database {
 
     /// Waits for what is being written and closes every connection; what is begun afterwards is unavailable.
     pub async fn close(&self) {
+        if let Err(error) = self.shared.data_version.close().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a database connection did not close");
+        }
         for connection in [Some(&self.shared.readers), self.shared.durable.get(), Some(&self.shared.writer)] {
             let Some(connection) = connection else { continue };
             if let Err(error) = connection.close_by_ref().await {
@@ -171,6 +176,11 @@ impl Database {
     /// The connection of [`Database::begin_durable`].
     pub(crate) fn durable(&self) -> &DurableConnection {
         &self.shared.durable
+    }
+
+    /// Reads whether anything was committed.
+    pub(crate) fn data_version(&self) -> &DataVersionReader {
+        &self.shared.data_version
     }
 
     /// The pool of the connection that writes.
@@ -227,8 +237,8 @@ impl HealthProbe for Database {
 
     /// Reads a row that every schema has.
     async fn probe(&self) -> Result<(), StoreError> {
-        let feed = SeaOrmChangeFeed::new(self.clone());
-        tokio::time::timeout(PROBE_TIMEOUT, feed.versions()).await.map_err(StoreError::unavailable)?.map(drop)
+        let read = async { change_feed::counters(self.readers()?).await.map(drop) };
+        tokio::time::timeout(PROBE_TIMEOUT, read).await.map_err(StoreError::unavailable)?
     }
 }
 

@@ -13,6 +13,7 @@ mod change_feed;
 mod checkpoint;
 mod chunks;
 mod convert;
+mod data_version;
 mod database;
 mod database_file;
 mod durable;

@@ -77,6 +77,14 @@ pub(crate) fn readers(settings: &StorageSettings, location: &Location) -> Sqlite
         .connect_lazy_with(options(settings, location).pragma("query_only", "ON"))
 }
 
+/// A connection that sees commits of all others, outside of any pool.
+pub(crate) async fn data_version_reader(
+    settings: &StorageSettings,
+    location: &Location,
+) -> Result<SqliteConnection, sqlx::Error> {
+    options(settings, location).pragma("query_only", "ON").connect().await
+}
+
 /// A connection that copies the log into the database, outside of any pool.
 pub(crate) async fn checkpointer(
     settings: &StorageSettings,

@@ -19,7 +19,7 @@ use domain::budget::{
     Account, BudgetStore, DrawAhead, DrawRequest, FoldRequest, LedgerAuditor, LimitStatusReader, ProcessState,
     RemainingAllowances, ReturnRequest, UsagePruner,
 };
-use domain::change_feed::ChangeFeed;
+use domain::change_feed::{ChangeFeed, ChangePosition, Changes};
 use domain::error::StoreError;
 use domain::file::{DocumentRepository, Reservation};
 use domain::guardrail::GuardrailRepository;
@@ -106,8 +106,8 @@ async fn nothing_has_changed(database: &Database) {
     assert_eq!(keys.list(None).await.unwrap().len(), 0);
     assert_eq!(SeaOrmGuardrailRepository::new(database.clone()).count_keys(guardrail_id(1)).await.unwrap(), 0);
     assert_eq!(documents.unknown(&[document_id(1), document_id(2)]).await.unwrap(), [document_id(2)]);
-    let versions = SeaOrmChangeFeed::new(database.clone()).versions().await.unwrap();
-    assert_eq!((versions.keys, versions.catalogue), (0, 0));
+    let changes = SeaOrmChangeFeed::new(database.clone()).changes_since(None).await.unwrap();
+    assert!(matches!(changes, Changes::StartOver(ChangePosition { number: 0, .. })), "{changes:?}");
     let records = Records::over(database.clone());
     assert_eq!(records.list(workspace_id(1), 10).await.unwrap(), []);
     assert_eq!(records.reports.limit_statuses(&payer()).await.unwrap(), []);

@@ -36,7 +36,7 @@ async fn store_is_unavailable_while_database_file_is_removed_or_replaced() {
             std::fs::copy(&aside, folder.path()).unwrap();
         }
         unavailable("probe", &database.probe().await);
-        unavailable("feed", &feed.versions().await);
+        unavailable("feed", &feed.changes_since(None).await);
         unavailable("read", &workspaces.list().await);
         unavailable("write", &workspaces.insert(&workspace(9), &audit()).await);
         unavailable("record", &records.record(usage(1, 1)).await);

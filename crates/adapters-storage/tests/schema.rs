@@ -49,6 +49,7 @@ async fn every_step_goes_up_down_and_up_again() {
         "m20261122_000007_compact_records",
         "m20261122_000008_store_identity",
         "m20261123_000009_recall_answers",
+        "m20261123_000010_changes",
     ];
     assert_eq!(names, all);
 }
@@ -133,8 +134,10 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
     folder.execute("PRAGMA ignore_check_constraints = ON; UPDATE api_keys SET scope = 'management'").await;
     corrupt("a key whose kind is in doubt grants nothing", &KeyGrants::find(&keys, &hash(1)).await);
     folder.execute("DELETE FROM change_feed").await;
-    corrupt("change feed", &SeaOrmChangeFeed::new(database.clone()).versions().await);
-    corrupt("a change that cannot be told", &keys.delete(&hash(1), &common::audit()).await);
+    corrupt("version of the catalogue", &models.version().await);
+    corrupt("a change that cannot be numbered", &keys.delete(&hash(1), &common::audit()).await);
+    folder.execute("DELETE FROM changes").await;
+    corrupt("change feed", &SeaOrmChangeFeed::new(database.clone()).changes_since(None).await);
     folder.execute("DROP TABLE usage_records").await;
     corrupt("a table that is not there", &records.find(&decision_id(1)).await);
 }

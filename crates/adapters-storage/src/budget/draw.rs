@@ -107,7 +107,7 @@ impl Balances {
         }
         let rows = read_counters(connection, counters.iter().copied()).await?;
         let own = read_amounts(connection, Amounts::Allowances, request.process, counters).await?;
-        let feed = change_feed::versions(connection).await?.keys;
+        let feed = change_feed::counters(connection).await?.limits;
         Ok(Self {
             feed,
             live_processes: processes::count_live(connection).await?,

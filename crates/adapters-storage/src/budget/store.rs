@@ -67,7 +67,7 @@ impl BudgetStore for SeaOrmBudgetStore {
 
     async fn limits(&self, payer: &Payer) -> Result<(Vec<CounterLimits>, u64), StoreError> {
         let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
-        let feed = change_feed::versions(&snapshot).await?.keys;
+        let feed = change_feed::counters(&snapshot).await?.limits;
         let limits = AccountLimits::read(&snapshot, payer.accounts(), [payer]).await?;
         limits.check(payer)?;
         Ok((limits.of_payer(payer), feed))
@@ -77,7 +77,7 @@ impl BudgetStore for SeaOrmBudgetStore {
         let readers = self.database.readers()?;
         // Before the reads: what is marked later is not answered by who answers these.
         let now = self.database.now();
-        let feed = change_feed::versions(readers).await?.keys;
+        let feed = change_feed::counters(readers).await?.limits;
         let since = millis(now).saturating_sub(RECALL);
         let text = "SELECT scope, subject, \"interval\", period_start, recall_began_at FROM spend_counters \
                     WHERE recalled_at > ?";

@@ -1,4 +1,4 @@
-//! One row of counters.
+//! One row: the numbers of the newest changes.
 
 use sea_orm::entity::prelude::*;
 
@@ -7,9 +7,12 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: i32,
-    pub keys: i64,
+    /// The newest change.
+    pub number: i64,
+    /// The newest change of the catalogue.
     pub catalogue: i64,
-    pub observability: i64,
+    /// The newest change of limits.
+    pub limits: i64,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

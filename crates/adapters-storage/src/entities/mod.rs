@@ -5,6 +5,7 @@ pub(crate) mod audit_log;
 pub(crate) mod audit_state;
 pub(crate) mod budget_processes;
 pub(crate) mod change_feed;
+pub(crate) mod changes;
 pub(crate) mod destinations;
 pub(crate) mod documents;
 pub(crate) mod guardrail_versions;

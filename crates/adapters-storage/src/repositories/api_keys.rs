@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants};
 use domain::audit::AuditDraft;
 use domain::budget::{ResetInterval, SpendLimit};
+use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
@@ -18,7 +19,7 @@ use sea_orm::{
 
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges};
-use crate::change_feed::raise_keys;
+use crate::change_feed::{LimitChange, record_changes};
 use crate::convert::{hash, hash_column, millis, moment, parse};
 use crate::database::Database;
 use crate::entities::api_keys::{Column, Entity, Model};
@@ -37,11 +38,12 @@ impl SeaOrmApiKeyRepository {
         Self { database }
     }
 
-    /// Makes one change to a live key and raises the counter of keys.
+    /// Makes one change to a live key and writes it to the change feed.
     async fn change(
         &self,
         hash: &ApiKeyHash,
         change: UpdateMany<Entity>,
+        limits: LimitChange,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
@@ -58,8 +60,9 @@ impl SeaOrmApiKeyRepository {
         }
         let mut rows = RowChanges::default();
         rows.key_changed(&transaction, &before).await?;
-        raise_keys(&transaction).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
+        let now = self.database.now();
+        record_changes(&transaction, now, &[ChangeSubject::Key(*hash)], limits).await?;
+        append(&transaction, audit, now, &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -108,7 +111,8 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
 
     async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let other = Entity::update_many().filter(Column::Disabled.ne(disabled));
-        let changed = self.change(hash, other.col_expr(Column::Disabled, Expr::value(disabled)), audit).await?;
+        let change = other.col_expr(Column::Disabled, Expr::value(disabled));
+        let changed = self.change(hash, change, LimitChange::None, audit).await?;
         // What is so already is not changed.
         Ok(changed || ApiKeyRepository::find(self, hash).await?.is_some())
     }
@@ -131,7 +135,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
             .col_expr(Column::ExpiresAt, Expr::value(row.expires_at))
             .col_expr(Column::RequestsPerMinute, Expr::value(row.requests_per_minute))
             .col_expr(Column::TokensPerMinute, Expr::value(row.tokens_per_minute));
-        self.change(&after.hash, change, audit).await
+        self.change(&after.hash, change, LimitChange::of(before.limit != after.limit), audit).await
     }
 
     async fn delete(&self, hash: &ApiKeyHash, audit: &AuditDraft) -> Result<bool, StoreError> {
@@ -139,7 +143,7 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
             .col_expr(Column::Deleted, Expr::value(true))
             // A key that is gone holds nothing, so that guardrails count and change only live ones.
             .col_expr(Column::GuardrailId, Expr::value(None::<String>));
-        self.change(hash, deletion, audit).await
+        self.change(hash, deletion, LimitChange::None, audit).await
     }
 }
 

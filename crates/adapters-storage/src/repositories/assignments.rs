@@ -3,23 +3,24 @@
 use async_trait::async_trait;
 use domain::api_key::{ApiKeyHash, ApiKeyName};
 use domain::audit::AuditDraft;
+use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment};
 use domain::ids::GuardrailId;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
+    ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
     TransactionTrait,
 };
 
 use super::SeaOrmGuardrailRepository;
+use super::guardrails::find;
 use crate::audit::append;
 use crate::audit_rows::RowChanges;
-use crate::change_feed::raise_keys;
+use crate::change_feed::{LimitChange, record_changes};
 use crate::chunks::chunks;
-use crate::convert::{hash, hash_column, moment};
+use crate::convert::{hash, hash_column, moment, parse};
 use crate::entities::api_keys::{Column, Entity, Model};
-use crate::entities::guardrails;
 use crate::errors::{corrupt, store_error};
 
 #[async_trait]
@@ -27,7 +28,7 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
     async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError> {
         // One transaction, so that the page and the count are of the same moment.
         let transaction = self.database.readers()?.begin().await.map_err(store_error)?;
-        if !exists(&transaction, id).await? {
+        if find(&transaction, id).await?.is_none() {
             return Ok(None);
         }
         let total = holding(id).count(&transaction).await.map_err(store_error)?;
@@ -50,10 +51,8 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
         audit: &AuditDraft,
     ) -> Result<Option<u64>, StoreError> {
         let transaction = self.database.begin().await?;
-        if !exists(&transaction, id).await? {
-            return Ok(None);
-        }
-        let mut removed = 0;
+        let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
+        let (mut removed, mut changed) = (0, Vec::new());
         let mut rows = RowChanges::default();
         for piece in chunks(hashes) {
             let holders: Vec<Vec<u8>> = holding(id)
@@ -66,6 +65,7 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
                 .map_err(store_error)?;
             for key in &holders {
                 rows.assignment(key, Some(&id.to_string()), None);
+                changed.push(hash(key, "api_keys.hash", id)?);
             }
             let freed = Entity::update_many()
                 .col_expr(Column::GuardrailId, Expr::value(None::<String>))
@@ -80,17 +80,15 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
             removed += freed.rows_affected;
         }
         if removed > 0 {
-            raise_keys(&transaction).await?;
-            append(&transaction, audit, self.database.now(), &rows).await?;
+            let now = self.database.now();
+            let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
+            let subjects = ChangeSubject::keys_of(workspace_id, &changed);
+            record_changes(&transaction, now, &subjects, LimitChange::None).await?;
+            append(&transaction, audit, now, &rows).await?;
             transaction.commit().await.map_err(store_error)?;
         }
         Ok(Some(removed))
     }
-}
-
-async fn exists(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<bool, StoreError> {
-    let found = guardrails::Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)?;
-    Ok(found.is_some())
 }
 
 fn holding(id: GuardrailId) -> Select<Entity> {

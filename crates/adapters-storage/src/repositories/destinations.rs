@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::api_key::ApiKeyHash;
 use domain::audit::AuditDraft;
+use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{DestinationId, WorkspaceId};
 use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository, Hidden};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::outbox;
 use crate::audit::append;
 use crate::audit_rows::RowChanges;
-use crate::change_feed::raise_observability;
+use crate::change_feed::{LimitChange, record_changes};
 use crate::convert::{millis, moment, parse};
 use crate::database::Database;
 use crate::entities::destinations::{Column, Entity, Model};
@@ -56,8 +57,9 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             return Ok(DestinationInsert::TooMany);
         }
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
-        raise_observability(&transaction).await?;
-        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
+        let now = self.database.now();
+        record_changes(&transaction, now, &[ChangeSubject::Destinations], LimitChange::None).await?;
+        append(&transaction, audit, now, &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(DestinationInsert::Added)
     }
@@ -87,8 +89,9 @@ impl DestinationRepository for SeaOrmDestinationRepository {
         if updated.rows_affected == 0 {
             return Ok(false);
         }
-        raise_observability(&transaction).await?;
-        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
+        let now = self.database.now();
+        record_changes(&transaction, now, &[ChangeSubject::Destinations], LimitChange::None).await?;
+        append(&transaction, audit, now, &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -100,8 +103,9 @@ impl DestinationRepository for SeaOrmDestinationRepository {
             return Ok(false);
         }
         outbox::forget(&transaction, id).await?;
-        raise_observability(&transaction).await?;
-        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
+        let now = self.database.now();
+        record_changes(&transaction, now, &[ChangeSubject::Destinations], LimitChange::None).await?;
+        append(&transaction, audit, now, &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }

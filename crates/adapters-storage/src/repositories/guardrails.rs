@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use domain::api_key::ApiKeyHash;
 use domain::audit::AuditDraft;
 use domain::budget::{ResetInterval, SpendLimit};
+use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::guardrail::{Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion};
 use domain::ids::{GuardrailId, WorkspaceId};
@@ -17,9 +18,9 @@ use sea_orm::{
 use super::default_guardrails::{displace, place};
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges};
-use crate::change_feed::raise_keys;
+use crate::change_feed::{LimitChange, record_changes};
 use crate::chunks::chunks;
-use crate::convert::{hash_column, millis, moment, parse};
+use crate::convert::{hash, hash_column, millis, moment, parse};
 use crate::database::Database;
 use crate::entities::guardrails::{Column, Entity, Model};
 use crate::entities::{api_keys, guardrail_versions};
@@ -48,11 +49,12 @@ impl SeaOrmGuardrailRepository {
         keep_version(&transaction, &row, row.created_at, audit).await?;
         let (id, workspace_id) = (row.id.clone(), row.workspace_id.clone());
         Entity::insert(row.into_active_model()).exec_without_returning(&transaction).await.map_err(store_error)?;
-        if default {
-            place(&transaction, &workspace_id, Some(&id), &mut rows).await?;
-            raise_keys(&transaction).await?;
+        let now = self.database.now();
+        if default && place(&transaction, &workspace_id, Some(&id), &mut rows).await? == Some(true) {
+            let subjects = [ChangeSubject::Workspace(guardrail.workspace_id)];
+            record_changes(&transaction, now, &subjects, LimitChange::None).await?;
         }
-        append(&transaction, audit, self.database.now(), &rows).await?;
+        append(&transaction, audit, now, &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -85,13 +87,17 @@ impl SeaOrmGuardrailRepository {
         let mut rows = RowChanges::default();
         rows.guardrail_changed(&transaction, &before).await?;
         keep_version(&transaction, &row, changed_at, audit).await?;
-        match default {
-            Some(true) => drop(place(&transaction, &row.workspace_id, Some(&row.id), &mut rows).await?),
-            Some(false) => drop(displace(&transaction, &row.id, &mut rows).await?),
-            None => {}
-        }
-        raise_keys(&transaction).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
+        let is_moved = match default {
+            Some(true) => place(&transaction, &row.workspace_id, Some(&row.id), &mut rows).await? == Some(true),
+            Some(false) => !displace(&transaction, &row.id, &mut rows).await?.is_empty(),
+            None => false,
+        };
+        let workspace = is_moved.then_some(ChangeSubject::Workspace(guardrail.workspace_id));
+        let subjects: Vec<_> = workspace.into_iter().chain([ChangeSubject::Guardrail(guardrail.id)]).collect();
+        let limits = (&before.limit_pico, &before.limit_reset) != (&row.limit_pico, &row.limit_reset);
+        let now = self.database.now();
+        record_changes(&transaction, now, &subjects, LimitChange::of(limits)).await?;
+        append(&transaction, audit, now, &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -146,11 +152,14 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         }
         let guardrail = guardrail.map(|id| id.to_string());
         let mut rows = RowChanges::default();
-        if place(&transaction, &workspace_id.to_string(), guardrail.as_deref(), &mut rows).await? == 0 {
-            return Ok(false);
+        let placed = place(&transaction, &workspace_id.to_string(), guardrail.as_deref(), &mut rows).await?;
+        let Some(is_changed) = placed else { return Ok(false) };
+        let now = self.database.now();
+        if is_changed {
+            let subjects = [ChangeSubject::Workspace(workspace_id)];
+            record_changes(&transaction, now, &subjects, LimitChange::None).await?;
         }
-        raise_keys(&transaction).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
+        append(&transaction, audit, now, &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -175,11 +184,13 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let transaction = self.database.begin().await?;
         let Some(before) = find(&transaction, id).await? else { return Ok(false) };
         let mut rows = RowChanges::default();
+        let mut freed = Vec::new();
         for key in holders(&transaction, &before.id).await? {
             rows.assignment(&key, Some(&before.id), None);
+            freed.push(hash(&key, "api_keys.hash", id)?);
         }
         rows.guardrail(Some(&before), None);
-        let freed = api_keys::Entity::update_many()
+        api_keys::Entity::update_many()
             .col_expr(api_keys::Column::GuardrailId, Expr::value(None::<String>))
             .filter(api_keys::Column::GuardrailId.eq(id.to_string()))
             .exec(&transaction)
@@ -195,10 +206,15 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         if deleted.rows_affected == 0 {
             return Ok(false);
         }
-        if freed.rows_affected + displaced > 0 {
-            raise_keys(&transaction).await?;
+        let mut subjects = vec![ChangeSubject::Guardrail(id)];
+        for workspace_id in displaced {
+            subjects.push(ChangeSubject::Workspace(parse(&workspace_id, "workspaces.id", id)?));
         }
-        append(&transaction, audit, self.database.now(), &rows).await?;
+        let workspace_id = parse(&before.workspace_id, "guardrails.workspace_id", id)?;
+        subjects.extend(ChangeSubject::keys_of(workspace_id, &freed));
+        let now = self.database.now();
+        record_changes(&transaction, now, &subjects, LimitChange::of(before.limit_pico.is_some())).await?;
+        append(&transaction, audit, now, &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }
@@ -211,7 +227,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
     ) -> Result<Option<u64>, StoreError> {
         let transaction = self.database.begin().await?;
         let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
-        let (mut holding, mut changed) = (0, 0);
+        let (mut holding, mut changed) = (0, Vec::new());
         let mut rows = RowChanges::default();
         for piece in chunks(hashes) {
             let keys = assignable(&transaction, &guardrail.workspace_id, piece).await?;
@@ -222,14 +238,19 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
                 .inspect(|key| rows.assignment(&key.hash, key.guardrail_id.as_deref(), Some(&guardrail.id)))
                 .map(|key| key.hash)
                 .collect();
-            changed += others.len();
+            for key in &others {
+                changed.push(hash(key, "api_keys.hash", id)?);
+            }
             for piece in chunks(&others) {
                 assign(&transaction, &guardrail.id, piece, millis(self.database.now()), audit).await?;
             }
         }
-        if changed > 0 {
-            raise_keys(&transaction).await?;
-            append(&transaction, audit, self.database.now(), &rows).await?;
+        if !changed.is_empty() {
+            let now = self.database.now();
+            let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
+            let subjects = ChangeSubject::keys_of(workspace_id, &changed);
+            record_changes(&transaction, now, &subjects, LimitChange::None).await?;
+            append(&transaction, audit, now, &rows).await?;
             transaction.commit().await.map_err(store_error)?;
         }
         Ok(Some(holding))
@@ -245,7 +266,7 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
     }
 }
 
-async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<Option<Model>, StoreError> {
+pub(super) async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> Result<Option<Model>, StoreError> {
     Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
 }
 

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use domain::audit::AuditDraft;
+use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::model::{CatalogueChange, Model as CatalogueModel, ModelRepository};
 use sea_orm::sea_query::OnConflict;
@@ -11,7 +12,7 @@ use sea_orm::{
 
 use crate::audit::append;
 use crate::audit_rows::RowChanges;
-use crate::change_feed::{raise_catalogue, versions};
+use crate::change_feed::{LimitChange, counters, record_changes};
 use crate::chunks::{chunks, chunks_of};
 use crate::database::Database;
 use crate::entities::models::{ActiveModel, Column, Entity};
@@ -45,6 +46,10 @@ impl ModelRepository for SeaOrmModelRepository {
         rows.iter().map(read).collect()
     }
 
+    async fn version(&self) -> Result<u64, StoreError> {
+        Ok(counters(self.database.readers()?).await?.catalogue)
+    }
+
     async fn apply(
         &self,
         change: &CatalogueChange,
@@ -52,7 +57,7 @@ impl ModelRepository for SeaOrmModelRepository {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
-        if versions(&transaction).await?.catalogue != expected_version {
+        if counters(&transaction).await?.catalogue != expected_version {
             return Ok(false);
         }
         let removed: Vec<&str> = change.remove.iter().map(domain::model::ModelId::as_str).collect();
@@ -61,8 +66,9 @@ impl ModelRepository for SeaOrmModelRepository {
             Entity::delete_many().filter(gone).exec(&transaction).await.map_err(store_error)?;
         }
         upsert(&transaction, &change.upsert).await?;
-        raise_catalogue(&transaction).await?;
-        append(&transaction, audit, self.database.now(), &RowChanges::default()).await?;
+        let now = self.database.now();
+        record_changes(&transaction, now, &[ChangeSubject::Catalogue], LimitChange::None).await?;
+        append(&transaction, audit, now, &RowChanges::default()).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use domain::api_key::{ApiKey, ApiKeyScope};
 use domain::audit::AuditDraft;
 use domain::budget::{LimitStatus, WorkspaceBudgets};
+use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::WorkspaceId;
 use domain::money::Usd;
@@ -19,7 +20,7 @@ use super::api_keys;
 use super::workspace_limits::standing_limits;
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges, workspace_before};
-use crate::change_feed::raise_keys;
+use crate::change_feed::{LimitChange, record_changes};
 use crate::convert::{millis, moment, parse, signed, unsigned};
 use crate::database::Database;
 use crate::entities::spend_counters;
@@ -114,7 +115,8 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 
     async fn set_suspended(&self, id: WorkspaceId, suspended: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let other = Entity::update_many().filter(Column::Suspended.ne(suspended));
-        let changed = self.change(id, other.col_expr(Column::Suspended, Expr::value(suspended)), audit).await?;
+        let change = other.col_expr(Column::Suspended, Expr::value(suspended));
+        let changed = self.change(id, change, LimitChange::None, audit).await?;
         // What is so already is not changed.
         Ok(changed || self.find(id).await?.is_some())
     }
@@ -139,7 +141,7 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             let (was, is) = (was.map(Usd::pico), is.map(Usd::pico));
             change = change.filter(api_keys::unchanged(column, was)).col_expr(column, Expr::value(is));
         }
-        self.change(id, change, audit).await
+        self.change(id, change, LimitChange::Changed, audit).await
     }
 
     async fn set_rates(
@@ -160,12 +162,13 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
             let (was, is) = (was.map(i64::from), is.map(i64::from));
             change = change.filter(api_keys::unchanged(column, was)).col_expr(column, Expr::value(is));
         }
-        self.change(id, change, audit).await
+        self.change(id, change, LimitChange::None, audit).await
     }
 
     async fn clear_credit(&self, id: WorkspaceId, audit: &AuditDraft) -> Result<bool, StoreError> {
         let limited = Entity::update_many().filter(Column::CreditPico.is_not_null());
-        let changed = self.change(id, limited.col_expr(Column::CreditPico, Expr::value(None::<i64>)), audit).await?;
+        let change = limited.col_expr(Column::CreditPico, Expr::value(None::<i64>));
+        let changed = self.change(id, change, LimitChange::Changed, audit).await?;
         Ok(changed || self.find(id).await?.is_some())
     }
 
@@ -191,7 +194,8 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
         }
         // Processes return what they have drawn of a limit that was lowered.
         if row.credit_pico.is_none_or(|before| granted.pico() < before) {
-            raise_keys(&transaction).await?;
+            let subjects = [ChangeSubject::Workspace(id)];
+            record_changes(&transaction, self.database.now(), &subjects, LimitChange::Changed).await?;
         }
         change.filter(Column::Id.eq(row.id.as_str())).exec(&transaction).await.map_err(store_error)?;
         let mut rows = RowChanges::default();
@@ -203,11 +207,12 @@ impl WorkspaceRepository for SeaOrmWorkspaceRepository {
 }
 
 impl SeaOrmWorkspaceRepository {
-    /// Makes one change to a workspace and raises the counter of keys.
+    /// Makes one change to a workspace and writes it to the change feed.
     async fn change(
         &self,
         id: WorkspaceId,
         change: UpdateMany<Entity>,
+        limits: LimitChange,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
@@ -218,8 +223,9 @@ impl SeaOrmWorkspaceRepository {
         }
         let mut rows = RowChanges::default();
         rows.workspace_changed(&transaction, &before).await?;
-        raise_keys(&transaction).await?;
-        append(&transaction, audit, self.database.now(), &rows).await?;
+        let now = self.database.now();
+        record_changes(&transaction, now, &[ChangeSubject::Workspace(id)], limits).await?;
+        append(&transaction, audit, now, &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
     }

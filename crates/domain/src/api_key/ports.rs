@@ -28,7 +28,8 @@ pub trait KeyGrants: Send + Sync {
 ///
 /// # Contract
 /// - Every method is one transaction; those that change something write their audit entry in it.
-/// - `update`, `set_disabled` and `delete` MUST raise the change feed's key version in the same transaction.
+/// - `update`, `set_disabled` and `delete` MUST write the key to the change feed in the same transaction. `insert` need
+///   not: no cache keeps unknown keys.
 /// - A deleted key is gone for every method but keeps its hash: `insert` of the same hash again is
 ///   [`StoreError::Corrupt`].
 #[cfg_attr(feature = "mock", mockall::automock)]

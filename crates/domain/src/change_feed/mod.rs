@@ -1,29 +1,143 @@
-//! How one process learns that another changed something that it keeps in memory.
+//! The change feed: how a process learns what other processes changed, so that it drops only that from memory.
 
 use async_trait::async_trait;
 
 use crate::error::StoreError;
+use crate::ids::{GuardrailId, WorkspaceId};
+use crate::secret::ApiKeyHash;
 
-/// How often each kind of cached thing has changed since the database was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ChangeVersions {
-    /// Keys, guardrails and their assignments, and their workspaces' state.
-    pub keys: u64,
+/// The most keys that one transaction names one by one. A transaction that changes more keys names their workspace.
+pub const MAX_NAMED_KEYS: usize = 64;
+/// The most changes that one read returns. A process that is further behind starts over.
+pub const MAX_CHANGES: usize = 10_000;
+/// The time for which a change is kept after a newer one was written.
+pub const CHANGES_KEPT: chrono::TimeDelta = chrono::TimeDelta::hours(1);
+
+/// The subject of a change: what a cache drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChangeSubject {
+    /// A key.
+    Key(ApiKeyHash),
+    /// A workspace. Its keys carry parts of it, so they count as changed.
+    Workspace(WorkspaceId),
+    /// The rules or the budget of a guardrail. Keys that hold another guardrail than before are named themselves.
+    Guardrail(GuardrailId),
     /// The catalogue.
-    pub catalogue: u64,
-    /// Destinations of traces.
-    pub observability: u64,
+    Catalogue,
+    /// The destinations of traces.
+    Destinations,
+    /// Anything: a migration, or a change by a newer version that this version cannot name.
+    Everything,
 }
 
-/// Reads the counters.
+impl ChangeSubject {
+    /// The subjects of a change of several keys of one workspace: the keys in the order of their digests, or the
+    /// workspace where they are more than [`MAX_NAMED_KEYS`].
+    pub fn keys_of(workspace_id: WorkspaceId, keys: &[ApiKeyHash]) -> Vec<Self> {
+        if keys.len() > MAX_NAMED_KEYS {
+            return vec![Self::Workspace(workspace_id)];
+        }
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        keys.into_iter().map(Self::Key).collect()
+    }
+}
+
+/// The place of a change in the feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangePosition {
+    /// The number of the change. Numbers have no gaps.
+    pub number: u64,
+    /// A random number. The change of the same number carries another one in a feed that was restored from a backup
+    /// and then went on.
+    pub mark: i64,
+}
+
+/// A change of the feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Its place.
+    pub position: ChangePosition,
+    /// What changed.
+    pub subject: ChangeSubject,
+}
+
+/// The answer to a read of the feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Changes {
+    /// All changes since the last one that the reader knew, in order.
+    These(Vec<Change>),
+    /// The feed does not continue from the reader's position, or too far from it: the reader drops everything once
+    /// and continues from this position, the newest one.
+    StartOver(ChangePosition),
+}
+
+impl Changes {
+    /// The changes after `last`, where `rows` is the feed from the number of `last` on, in order. `None` where the
+    /// feed does not continue from `last`: the change is missing or another one, changes are missing, or they are
+    /// more than [`MAX_CHANGES`].
+    pub fn continued(last: ChangePosition, rows: Vec<Change>) -> Option<Self> {
+        let mut rows = rows.into_iter();
+        if rows.next()?.position != last || rows.len() > MAX_CHANGES {
+            return None;
+        }
+        let changes: Vec<Change> = rows.collect();
+        let is_complete = (last.number + 1..).zip(&changes).all(|(number, change)| change.position.number == number);
+        is_complete.then_some(Self::These(changes))
+    }
+}
+
+/// Reads the feed.
 ///
 /// # Contract
-/// - A counter is raised in the transaction of the change itself, so that whoever reads the new counter reads the
-///   change as well.
-/// - Counters MUST never fall.
+/// - A change is written in the transaction that makes it: who reads the change in the feed reads its effect as well.
+/// - Numbers are taken from one counter that is raised in the same transaction, so that they commit in order and
+///   without gaps, over all processes. A transaction that changes nothing writes nothing.
+/// - A change is kept for [`CHANGES_KEPT`] after a newer one was written. The newest is always kept.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ChangeFeed: Send + Sync {
-    /// The counters now.
-    async fn versions(&self) -> Result<ChangeVersions, StoreError>;
+    /// The changes after `last`, the newest position that the reader knows; [`Changes::StartOver`] where it is `None`.
+    async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(number: u64, mark: i64) -> Change {
+        Change { position: ChangePosition { number, mark }, subject: ChangeSubject::Catalogue }
+    }
+
+    #[test]
+    fn feed_continues_only_from_the_same_change_and_without_gaps() {
+        let last = ChangePosition { number: 4, mark: 7 };
+        let continued = |rows: &[(u64, i64)]| {
+            Changes::continued(last, rows.iter().map(|(number, mark)| change(*number, *mark)).collect())
+        };
+        assert_eq!(continued(&[(4, 7)]), Some(Changes::These(Vec::new())));
+        assert_eq!(continued(&[(4, 7), (5, 1), (6, 2)]), Some(Changes::These(vec![change(5, 1), change(6, 2)])));
+        assert_eq!(continued(&[]), None, "it is missing");
+        assert_eq!(continued(&[(5, 1), (6, 2)]), None, "it was pruned");
+        assert_eq!(continued(&[(4, 8), (5, 1)]), None, "it is another change");
+        assert_eq!(continued(&[(4, 7), (6, 2)]), None, "a change is missing");
+    }
+
+    #[test]
+    fn reader_that_is_too_far_behind_starts_over() {
+        let last = ChangePosition { number: 0, mark: 0 };
+        let rows = |count: u64| (0..=count).map(|number| change(number, 0)).collect::<Vec<_>>();
+        let most = MAX_CHANGES as u64;
+        assert!(matches!(Changes::continued(last, rows(most)), Some(Changes::These(all)) if all.len() == MAX_CHANGES));
+        assert_eq!(Changes::continued(last, rows(most + 1)), None);
+    }
+
+    #[test]
+    fn many_keys_are_named_by_their_workspace() {
+        let id = WorkspaceId::from_uuid(uuid::Uuid::from_u128(1));
+        let keys: Vec<ApiKeyHash> = (0..=64).map(|number| ApiKeyHash::from_bytes([number; 32])).collect();
+        assert_eq!(ChangeSubject::keys_of(id, &[keys[1], keys[0]]), [keys[0], keys[1]].map(ChangeSubject::Key));
+        assert_eq!(ChangeSubject::keys_of(id, &keys[..64]).len(), 64);
+        assert_eq!(ChangeSubject::keys_of(id, &keys), [ChangeSubject::Workspace(id)]);
+    }
 }

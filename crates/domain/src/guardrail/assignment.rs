@@ -54,7 +54,7 @@ pub struct AssignmentPage {
 /// # Contract
 /// - Only live (not deleted; disabled and expired ones count) keys hold anything.
 /// - Every method is one transaction; `remove` MUST be all or nothing however many hashes it takes, writes its audit
-///   entry in it, and raises the change feed's key version in it, both where it changes something.
+///   entry and the changed keys ([`crate::change_feed::ChangeSubject::keys_of`]) in it, both where it changes something.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GuardrailAssignments: Send + Sync {

@@ -40,8 +40,9 @@ impl GuardrailPolicies for NoGuardrails {
 /// - Every method is one transaction; `assign_keys` MUST be all or nothing however many hashes it takes. Those that
 ///   change something write their audit entry in it.
 /// - Of changes to one guardrail that run at the same time from the same version, exactly one happens.
-/// - `update`, `delete`, `set_default` and `assign_keys`, and what does one of them on the way, MUST raise the change
-///   feed's key version in the same transaction when they change something.
+/// - In the same transaction, changes are written to the change feed ([`crate::change_feed::ChangeSubject`]): the
+///   guardrail by `update`, `update_default` and `delete`, the workspace whose default changed, and the keys that hold
+///   another guardrail than before or none, by name or by their workspace.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GuardrailRepository: Send + Sync {

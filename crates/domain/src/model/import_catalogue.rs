@@ -7,14 +7,12 @@ use super::{
     CatalogueChange, CatalogueFault, CatalogueSnapshot, ImportCatalogueError, Model, ModelId, ModelRepository,
 };
 use crate::audit::{Actor, AuditDraft};
-use crate::change_feed::ChangeFeed;
 use crate::error::StoreError;
 use crate::json::Json;
 
 /// Imports rows, all or nothing.
 pub struct ImportCatalogue {
     models: Arc<dyn ModelRepository>,
-    feed: Arc<dyn ChangeFeed>,
     served: HashSet<ModelId>,
 }
 
@@ -42,9 +40,9 @@ pub struct ImportReport {
 const ATTEMPTS: usize = 5;
 
 impl ImportCatalogue {
-    /// Wires the ports.
-    pub fn new(models: Arc<dyn ModelRepository>, feed: Arc<dyn ChangeFeed>) -> Self {
-        Self { models, feed, served: HashSet::new() }
+    /// Wires the port.
+    pub fn new(models: Arc<dyn ModelRepository>) -> Self {
+        Self { models, served: HashSet::new() }
     }
 
     /// Names the models that endpoints are configured for. A replacement leaves their rows alone: an endpoint without
@@ -69,7 +67,7 @@ impl ImportCatalogue {
             return Err(CatalogueFault::Empty.into());
         }
         for _ in 0..ATTEMPTS {
-            let version = self.feed.versions().await?.catalogue;
+            let version = self.models.version().await?;
             let stored = self.models.list().await?;
             let (change, report) = plan(&stored, rows.clone(), mode, &self.served)?;
             if self.models.apply(&change, version, &imported(actor, &report, &stored, &change)).await? {
@@ -173,7 +171,6 @@ fn add_names(row: &mut Model, names: impl IntoIterator<Item = ModelId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change_feed::{ChangeVersions, MockChangeFeed};
     use crate::model::{MockModelRepository, Pricing};
     use crate::money::Price;
 
@@ -247,15 +244,14 @@ mod tests {
     #[tokio::test]
     async fn an_import_that_was_overtaken_begins_anew() {
         let mut models = MockModelRepository::new();
-        let mut feed = MockChangeFeed::new();
         let mut version = 0;
-        feed.expect_versions().times(2).returning(move || {
+        models.expect_version().times(2).returning(move || {
             version += 1;
-            Ok(ChangeVersions { catalogue: version, ..ChangeVersions::default() })
+            Ok(version)
         });
         models.expect_list().times(2).returning(|| Ok(Vec::new()));
         models.expect_apply().times(2).returning(|_, version, _| Ok(version == 2));
-        let import = ImportCatalogue::new(Arc::new(models), Arc::new(feed));
+        let import = ImportCatalogue::new(Arc::new(models));
         assert_eq!(
             import.execute(&Actor::system(), vec![row("a/b", "a/b")], ImportMode::Merge).await.unwrap().imported,
             1
@@ -265,11 +261,10 @@ mod tests {
     #[tokio::test]
     async fn a_faulty_file_changes_nothing() {
         let mut models = MockModelRepository::new();
-        let mut feed = MockChangeFeed::new();
-        feed.expect_versions().returning(|| Ok(ChangeVersions::default()));
+        models.expect_version().returning(|| Ok(0));
         models.expect_list().returning(|| Ok(Vec::new()));
         models.expect_apply().never();
-        let import = ImportCatalogue::new(Arc::new(models), Arc::new(feed));
+        let import = ImportCatalogue::new(Arc::new(models));
         assert!(import.execute(&Actor::system(), Vec::new(), ImportMode::Merge).await.is_err());
         assert!(
             import

@@ -32,7 +32,8 @@ pub struct CatalogueChange {
 ///
 /// # Contract
 /// - Every method is one transaction.
-/// - `apply` MUST raise the change feed's catalogue version, and write its audit entry, in the same transaction.
+/// - `apply` MUST write [`crate::change_feed::ChangeSubject::Catalogue`] to the change feed, and its audit entry, in the
+///   same transaction.
 /// - `list` returns what was stored, field by field, opaque JSON byte for byte, in insertion order (an updated row
 ///   keeps its place).
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -41,8 +42,11 @@ pub trait ModelRepository: Send + Sync {
     /// All rows.
     async fn list(&self) -> Result<Vec<Model>, StoreError>;
 
-    /// Applies `change` where the catalogue version is still `expected_version` (see
-    /// [`crate::change_feed::ChangeVersions::catalogue`]); false, with nothing changed, where somebody was faster.
+    /// The version of the catalogue: the number of its newest change in the change feed; 0 where it was never changed.
+    async fn version(&self) -> Result<u64, StoreError>;
+
+    /// Applies `change` where the catalogue still has `expected_version`. Returns false, with nothing changed, where it
+    /// has another one.
     async fn apply(
         &self,
         change: &CatalogueChange,

@@ -16,8 +16,8 @@ use crate::usage::UsageRecord;
 /// Keeps destinations.
 ///
 /// # Contract
-/// - Every method is one transaction; those that change something write their audit entry in it and raise the change
-///   feed's counter `observability`.
+/// - Every method is one transaction; those that change something write their audit entry in it and
+///   [`crate::change_feed::ChangeSubject::Destinations`] to the change feed.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait DestinationRepository: Send + Sync {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use super::MemoryStore;
 use crate::api_key::ApiKeyHash;
 use crate::audit::AuditDraft;
+use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment};
 use crate::ids::GuardrailId;
@@ -43,21 +44,20 @@ impl GuardrailAssignments for MemoryStore {
         audit: &AuditDraft,
     ) -> Result<Option<u64>, StoreError> {
         let mut state = self.state();
-        if !state.guardrails.iter().any(|stored| stored.id == id) {
-            return Ok(None);
-        }
-        let mut removed = 0;
+        let Some(guardrail) = state.guardrails.iter().find(|stored| stored.id == id) else { return Ok(None) };
+        let workspace_id = guardrail.workspace_id;
+        let mut removed = Vec::new();
         for hash in hashes {
             let Some(stored) = state.live_key(hash).filter(|stored| stored.key.guardrail_id == Some(id)) else {
                 continue;
             };
             (stored.key.guardrail_id, stored.assigned) = (None, None);
-            removed += 1;
+            removed.push(*hash);
         }
-        if removed > 0 {
-            state.versions.keys += 1;
+        if !removed.is_empty() {
+            state.changed(self.now(), ChangeSubject::keys_of(workspace_id, &removed));
             state.note(audit, self.now());
         }
-        Ok(Some(removed))
+        Ok(Some(removed.len() as u64))
     }
 }

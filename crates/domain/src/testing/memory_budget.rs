@@ -196,7 +196,7 @@ impl State {
             books.add_to_counter(*counter, Usd::ZERO, *amount)?;
         }
         let grants: Vec<_> = decision.grants.into_iter().collect();
-        let reply = DrawReply { feed: self.versions.keys, grants, answers: decision.answers };
+        let reply = DrawReply { feed: self.changes.limits, grants, answers: decision.answers };
         if !reply.grants.is_empty()
             && let Some(process) = allotments.processes.get_mut(&request.process)
         {
@@ -364,7 +364,7 @@ impl BudgetStore for MemoryStore {
         let state = self.state();
         state.check_payer(payer)?;
         let limits = payer.accounts().map(|account| CounterLimits { account, limits: state.limits_of(account) });
-        Ok((limits.filter(|found| !found.limits.is_empty()).collect(), state.versions.keys))
+        Ok((limits.filter(|found| !found.limits.is_empty()).collect(), state.changes.limits))
     }
 
     async fn signals(&self) -> Result<BudgetSignals, StoreError> {
@@ -373,6 +373,6 @@ impl BudgetStore for MemoryStore {
             let began_at = state.allotments.recall(counter, now)?;
             Some(Recall { counter: *counter, began_at })
         });
-        Ok(BudgetSignals { feed: state.versions.keys, at: now, recalled: recalls.collect() })
+        Ok(BudgetSignals { feed: state.changes.limits, at: now, recalled: recalls.collect() })
     }
 }

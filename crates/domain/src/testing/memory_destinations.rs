@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::MemoryStore;
 use crate::audit::AuditDraft;
+use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, WorkspaceId};
 use crate::observability::{Destination, DestinationInsert, DestinationRepository, Destinations};
@@ -32,7 +33,7 @@ impl DestinationRepository for MemoryStore {
             return Err(StoreError::Corrupt("a destination of this id is there already".to_owned()));
         }
         state.destinations.push(destination.clone());
-        state.versions.observability += 1;
+        state.changed(self.now(), [ChangeSubject::Destinations]);
         state.note(audit, self.now());
         Ok(DestinationInsert::Added)
     }
@@ -48,7 +49,7 @@ impl DestinationRepository for MemoryStore {
         let Some(stored) = state.destinations.iter_mut().find(same) else { return Ok(false) };
         let Destination { workspace_id, kind, created_at, .. } = *stored;
         *stored = Destination { workspace_id, kind, created_at, ..destination.clone() };
-        state.versions.observability += 1;
+        state.changed(self.now(), [ChangeSubject::Destinations]);
         state.note(audit, self.now());
         Ok(true)
     }
@@ -61,7 +62,7 @@ impl DestinationRepository for MemoryStore {
             return Ok(false);
         }
         state.outbox.retain(|kept| kept.message.destination_id != id);
-        state.versions.observability += 1;
+        state.changed(self.now(), [ChangeSubject::Destinations]);
         state.note(audit, self.now());
         Ok(true)
     }

@@ -7,6 +7,7 @@ use super::MemoryStore;
 use super::memory_store::State;
 use crate::api_key::{ApiKeyHash, ApiKeyScope};
 use crate::audit::AuditDraft;
+use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::guardrail::{Guardrail, GuardrailRepository, GuardrailVersion};
 use crate::ids::{GuardrailId, WorkspaceId};
@@ -22,16 +23,19 @@ impl State {
     }
 
     /// Puts the guardrail's workspace under it; else under none, where it is under this one.
-    fn place(&mut self, guardrail: &Guardrail, default: bool) {
+    fn place(&mut self, guardrail: &Guardrail, default: bool, at: DateTime<Utc>) {
         let Some(workspace) = self.workspaces.iter_mut().find(|stored| stored.id == guardrail.workspace_id) else {
             return;
         };
+        let before = workspace.default_guardrail_id;
         if default {
             workspace.default_guardrail_id = Some(guardrail.id);
-        } else if workspace.default_guardrail_id == Some(guardrail.id) {
+        } else if before == Some(guardrail.id) {
             workspace.default_guardrail_id = None;
         }
-        self.versions.keys += 1;
+        if workspace.default_guardrail_id != before {
+            self.changed(at, [ChangeSubject::Workspace(guardrail.workspace_id)]);
+        }
     }
 }
 
@@ -47,7 +51,7 @@ impl MemoryStore {
         state.guardrails.push(guardrail.clone());
         state.keep_version(guardrail, guardrail.created_at, audit);
         if default {
-            state.place(guardrail, true);
+            state.place(guardrail, true, self.now());
         }
         state.note(audit, self.now());
         Ok(true)
@@ -62,13 +66,19 @@ impl MemoryStore {
             return false;
         }
         let Guardrail { name, budget, rules, version, updated_at, .. } = guardrail.clone();
+        let is_budget_changed = stored.budget != budget;
         *stored = Guardrail { name, budget, rules, version, updated_at, ..stored.clone() };
         let (stored, at) = (stored.clone(), updated_at.unwrap_or(self.now()));
         state.keep_version(&stored, at, audit);
         if let Some(default) = default {
-            state.place(&stored, default);
+            state.place(&stored, default, self.now());
         }
-        state.versions.keys += 1;
+        let subjects = [ChangeSubject::Guardrail(guardrail.id)];
+        if is_budget_changed {
+            state.limits_changed(self.now(), subjects);
+        } else {
+            state.changed(self.now(), subjects);
+        }
         state.note(audit, self.now());
         true
     }
@@ -116,8 +126,11 @@ impl GuardrailRepository for MemoryStore {
         let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == workspace_id) else {
             return Ok(false);
         };
+        let is_changed = workspace.default_guardrail_id != guardrail;
         workspace.default_guardrail_id = guardrail;
-        state.versions.keys += 1;
+        if is_changed {
+            state.changed(self.now(), [ChangeSubject::Workspace(workspace_id)]);
+        }
         state.note(audit, self.now());
         Ok(true)
     }
@@ -136,22 +149,25 @@ impl GuardrailRepository for MemoryStore {
 
     async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let before = state.guardrails.len();
-        state.guardrails.retain(|stored| stored.id != id);
-        if state.guardrails.len() == before {
-            return Ok(false);
-        }
+        let Some(at) = state.guardrails.iter().position(|stored| stored.id == id) else { return Ok(false) };
+        let guardrail = state.guardrails.remove(at);
         state.guardrail_versions.retain(|kept| kept.guardrail.id != id);
-        let mut changed = false;
+        let mut subjects = vec![ChangeSubject::Guardrail(id)];
         for workspace in state.workspaces.iter_mut().filter(|stored| stored.default_guardrail_id == Some(id)) {
             workspace.default_guardrail_id = None;
-            changed = true;
+            subjects.push(ChangeSubject::Workspace(workspace.id));
         }
+        let mut holders = Vec::new();
         for stored in state.keys.values_mut().filter(|stored| stored.key.guardrail_id == Some(id)) {
             (stored.key.guardrail_id, stored.assigned) = (None, None);
-            changed = true;
+            holders.push(stored.key.hash);
         }
-        state.versions.keys += u64::from(changed);
+        subjects.extend(ChangeSubject::keys_of(guardrail.workspace_id, &holders));
+        if guardrail.budget.is_some() {
+            state.limits_changed(self.now(), subjects);
+        } else {
+            state.changed(self.now(), subjects);
+        }
         state.note(audit, self.now());
         Ok(true)
     }
@@ -164,19 +180,19 @@ impl GuardrailRepository for MemoryStore {
     ) -> Result<Option<u64>, StoreError> {
         let mut state = self.state();
         let Some(workspace_id) = state.guardrail(id).map(|guardrail| guardrail.workspace_id) else { return Ok(None) };
-        let (mut holding, mut changed, now) = (0, false, self.now());
+        let (mut holding, mut changed, now) = (0, Vec::new(), self.now());
         for hash in hashes {
             let Some(stored) = state.live_key(hash) else { continue };
             if stored.key.scope == ApiKeyScope::Inference(workspace_id) {
                 holding += 1;
                 if stored.key.guardrail_id.replace(id) != Some(id) {
                     stored.assigned = Some((audit.actor.name.clone(), now));
-                    changed = true;
+                    changed.push(*hash);
                 }
             }
         }
-        state.versions.keys += u64::from(changed);
-        if changed {
+        if !changed.is_empty() {
+            state.changed(now, ChangeSubject::keys_of(workspace_id, &changed));
             state.note(audit, self.now());
         }
         Ok(Some(holding))

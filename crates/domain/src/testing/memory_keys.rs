@@ -8,6 +8,7 @@ use super::MemoryStore;
 use super::memory_store::{State, StoredKey};
 use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants};
 use crate::audit::AuditDraft;
+use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
 
@@ -51,7 +52,7 @@ impl ApiKeyRepository for MemoryStore {
             return Ok(true);
         }
         stored.key.disabled = disabled;
-        state.versions.keys += 1;
+        state.changed(self.now(), [ChangeSubject::Key(*hash)]);
         state.note(audit, self.now());
         Ok(true)
     }
@@ -67,7 +68,12 @@ impl ApiKeyRepository for MemoryStore {
             return Ok(true);
         }
         stored.key = ApiKey { name, expires_at, limit, rates, ..stored.key.clone() };
-        state.versions.keys += 1;
+        let subjects = [ChangeSubject::Key(after.hash)];
+        if before.limit == after.limit {
+            state.changed(self.now(), subjects);
+        } else {
+            state.limits_changed(self.now(), subjects);
+        }
         state.note(audit, self.now());
         Ok(true)
     }
@@ -76,7 +82,7 @@ impl ApiKeyRepository for MemoryStore {
         let mut state = self.state();
         let Some(stored) = state.live_key(hash) else { return Ok(false) };
         stored.deleted = true;
-        state.versions.keys += 1;
+        state.changed(self.now(), [ChangeSubject::Key(*hash)]);
         state.note(audit, self.now());
         Ok(true)
     }

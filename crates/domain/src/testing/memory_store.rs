@@ -8,12 +8,13 @@ use chrono::{DateTime, Utc};
 
 use super::FixedClock;
 use super::memory_budget::Allotments;
+use super::memory_changes::MemoryChanges;
 use super::memory_ledger::Books;
 use super::memory_outbox::Kept;
 use super::system::lock;
 use crate::api_key::{ApiKey, ApiKeyHash};
 use crate::audit::{AuditAnchor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditState, RowFault, StoredAuditEntry};
-use crate::change_feed::{ChangeFeed, ChangeVersions};
+use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::file::{Document, IdempotencyKey, PendingDocument};
 use crate::guardrail::{Guardrail, GuardrailVersion};
@@ -33,7 +34,7 @@ pub struct MemoryStore {
 
 #[derive(Default, Clone)]
 pub(super) struct State {
-    pub(super) versions: ChangeVersions,
+    pub(super) changes: MemoryChanges,
     pub(super) workspaces: Vec<Workspace>,
     pub(super) keys: HashMap<ApiKeyHash, StoredKey>,
     pub(super) guardrails: Vec<Guardrail>,
@@ -111,16 +112,13 @@ impl MemoryStore {
 }
 
 #[async_trait]
-impl ChangeFeed for MemoryStore {
-    async fn versions(&self) -> Result<ChangeVersions, StoreError> {
-        Ok(self.state().versions)
-    }
-}
-
-#[async_trait]
 impl ModelRepository for MemoryStore {
     async fn list(&self) -> Result<Vec<Model>, StoreError> {
         Ok(self.state().models.clone())
+    }
+
+    async fn version(&self) -> Result<u64, StoreError> {
+        Ok(self.state().changes.catalogue)
     }
 
     async fn apply(
@@ -130,7 +128,7 @@ impl ModelRepository for MemoryStore {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let mut state = self.state();
-        if state.versions.catalogue != expected_version {
+        if state.changes.catalogue != expected_version {
             return Ok(false);
         }
         state.models.retain(|row| !change.remove.contains(&row.id));
@@ -140,7 +138,7 @@ impl ModelRepository for MemoryStore {
                 None => state.models.push(row.clone()),
             }
         }
-        state.versions.catalogue += 1;
+        state.changed(self.now(), [ChangeSubject::Catalogue]);
         state.note(audit, self.now());
         Ok(true)
     }

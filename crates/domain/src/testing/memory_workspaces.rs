@@ -6,6 +6,7 @@ use super::MemoryStore;
 use super::memory_store::{State, StoredKey};
 use crate::api_key::{ApiKey, ApiKeyScope};
 use crate::audit::AuditDraft;
+use crate::change_feed::ChangeSubject;
 use crate::budget::{Account, LimitStatus, WorkspaceBudgets};
 use crate::error::StoreError;
 use crate::ids::WorkspaceId;
@@ -100,7 +101,7 @@ impl WorkspaceRepository for MemoryStore {
             return Ok(true);
         }
         workspace.suspended = suspended;
-        state.versions.keys += 1;
+        state.changed(self.now(), [ChangeSubject::Workspace(id)]);
         state.note(audit, self.now());
         Ok(true)
     }
@@ -119,7 +120,7 @@ impl WorkspaceRepository for MemoryStore {
             return Ok(true);
         }
         workspace.budgets = *after;
-        state.versions.keys += 1;
+        state.limits_changed(self.now(), [ChangeSubject::Workspace(id)]);
         state.note(audit, self.now());
         Ok(true)
     }
@@ -138,7 +139,7 @@ impl WorkspaceRepository for MemoryStore {
             return Ok(true);
         }
         workspace.rates = after;
-        state.versions.keys += 1;
+        state.changed(self.now(), [ChangeSubject::Workspace(id)]);
         state.note(audit, self.now());
         Ok(true)
     }
@@ -149,7 +150,7 @@ impl WorkspaceRepository for MemoryStore {
         if workspace.credit.take().is_none() {
             return Ok(true);
         }
-        state.versions.keys += 1;
+        state.limits_changed(self.now(), [ChangeSubject::Workspace(id)]);
         state.note(audit, self.now());
         Ok(true)
     }
@@ -170,7 +171,7 @@ impl WorkspaceRepository for MemoryStore {
             state.books.begin_credit(account, self.now());
         }
         if before.is_none_or(|before| granted < before) {
-            state.versions.keys += 1;
+            state.limits_changed(self.now(), [ChangeSubject::Workspace(id)]);
         }
         if let Some(workspace) = state.workspaces.iter_mut().find(|stored| stored.id == id) {
             workspace.credit = Some(granted);

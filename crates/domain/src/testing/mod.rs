@@ -7,6 +7,7 @@ mod join;
 mod memory_assignments;
 mod memory_blob_store;
 mod memory_budget;
+mod memory_changes;
 mod memory_destinations;
 mod memory_documents;
 mod memory_guardrails;

@@ -17,7 +17,8 @@ use crate::rate::RateLimits;
 /// - Every method is one transaction: it happens wholly or not at all. Those that change something write their audit
 ///   entry in it.
 /// - At most one workspace MUST be the default, whatever runs at the same time.
-/// - `set_suspended`, `set_budgets`, `set_rates`, and `add_credit` that begins or lowers the credit MUST raise the change feed's key version in the same transaction, because cached keys carry it.
+/// - `set_suspended`, `set_budgets`, `set_rates`, `clear_credit`, and `add_credit` that begins or lowers the credit MUST
+///   write the workspace to the change feed in the same transaction, because cached keys carry it.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait WorkspaceRepository: Send + Sync {

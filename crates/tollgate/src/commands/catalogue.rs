@@ -61,7 +61,7 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
 pub async fn snapshot(context: &Context, stores: &Stores) -> anyhow::Result<std::sync::Arc<CatalogueSnapshot>> {
     let overlay = minimal_rows(&context.config.endpoints);
     let hide_sandbox = !context.config.sandbox_enabled;
-    let live = LiveCatalogue::load(std::sync::Arc::clone(&stores.models), &*stores.feed, overlay, hide_sandbox).await?;
+    let live = LiveCatalogue::load(std::sync::Arc::clone(&stores.models), 0, overlay, hide_sandbox).await?;
     Ok(live.snapshot())
 }
 

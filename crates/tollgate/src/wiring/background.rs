@@ -15,7 +15,7 @@ use super::Stores;
 use super::throttling::{ThrottleLog, keep_heartbeat};
 
 /// How often the change feed is read.
-const POLL_EVERY: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(50);
 /// How often interrupted promotions are looked for.
 const SWEEP_EVERY: Duration = Duration::from_mins(10);
 /// How old something must be to count as left behind: longer than the longest copy.

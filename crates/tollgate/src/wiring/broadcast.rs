@@ -57,7 +57,7 @@ pub async fn start(
     random: Arc<dyn Randomness>,
     background: &Background,
 ) -> anyhow::Result<Arc<dyn Broadcast>> {
-    let live = LiveDestinations::load(repository(stores), &*stores.feed);
+    let live = LiveDestinations::load(repository(stores), watcher.destinations_version());
     let live = Arc::new(live.await.context("the destinations of traces cannot be read")?);
     let (following, cancelled) = (Arc::clone(&live), background.cancelled.clone());
     background.tasks.spawn(async move { following.follow(&watcher, FOLLOW_EVERY, cancelled).await });

@@ -241,7 +241,7 @@ impl Measures {
         let of_entries = standings.clone();
         self.watch(|| Reading {
             name: "cache_entries",
-            help: "Entries of a cache, those included that nobody can reach any more",
+            help: "Entries of a cache",
             kind: Kind::Gauge,
             read: Box::new(move || {
                 of_entries()

@@ -46,18 +46,20 @@ pub async fn services(
     measures: &Measures,
 ) -> anyhow::Result<Services> {
     let Upstreams { provider, endpoints } = Upstreams::build(config, environment)?;
+    let clock = || Arc::clone(&stores.clock);
+    let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
+    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), bounds));
+    // Before anything is loaded that follows it.
+    watcher.refresh().await.context("the change feed cannot be read")?;
     let live = LiveCatalogue::load(
         Arc::clone(&stores.models),
-        &*stores.feed,
+        watcher.catalogue_version(),
         minimal_rows(&config.endpoints),
         !config.sandbox_enabled,
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
     warn_of_free_calls(config, &live);
     warn_of_idle_options(config, &live, &endpoints);
-    let clock = || Arc::clone(&stores.clock);
-    let bounds = StalenessBounds { recheck_after: RECHECK_AFTER, max_stale: config.max_stale_keys };
-    let watcher = Arc::new(ChangeWatcher::new(Arc::clone(&stores.feed), clock(), bounds));
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
     let grants = Arc::new(CachedKeyGrants::new(Arc::clone(&stores.grants), Arc::clone(&watcher), CACHED_KEYS));
     let policies = CachedPolicies::new(

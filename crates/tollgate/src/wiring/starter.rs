@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use domain::audit::{Actor, AuditDraft};
-use domain::change_feed::ChangeFeed;
 use domain::json::Json;
 use domain::model::{CatalogueChange, Model, ModelRepository};
 
@@ -22,8 +21,8 @@ pub fn starter_rows() -> anyhow::Result<Vec<Model>> {
 ///
 /// # Errors
 /// The store failed.
-pub async fn fill_empty_catalogue(models: &dyn ModelRepository, feed: &dyn ChangeFeed) -> anyhow::Result<()> {
-    if feed.versions().await?.catalogue != 0 {
+pub async fn fill_empty_catalogue(models: &dyn ModelRepository) -> anyhow::Result<()> {
+    if models.version().await? != 0 {
         return Ok(());
     }
     let change = CatalogueChange { upsert: starter_rows()?, remove: Vec::new() };

@@ -105,7 +105,7 @@ impl Stores {
             database,
         };
         if schema == Schema::UpToDate && !storage.read_only {
-            starter::fill_empty_catalogue(&*stores.models, &*stores.feed).await?;
+            starter::fill_empty_catalogue(&*stores.models).await?;
         }
         Ok(stores)
     }
@@ -142,7 +142,7 @@ impl Stores {
     pub async fn guardrail_ports(&self, config: &Config) -> anyhow::Result<GuardrailPorts> {
         let overlay = minimal_rows(&config.endpoints);
         let models = Arc::clone(&self.models);
-        let catalogue = LiveCatalogue::load(models, &*self.feed, overlay, !config.sandbox_enabled);
+        let catalogue = LiveCatalogue::load(models, 0, overlay, !config.sandbox_enabled);
         let catalogue = catalogue.await.context("the catalogue cannot be read")?;
         Ok(self.guardrail_ports_over(KnownNames::new(Arc::new(catalogue), Arc::new(directory(config)))))
     }
@@ -175,7 +175,7 @@ impl Stores {
 
     /// Imports catalogue rows.
     pub fn import_catalogue(&self) -> ImportCatalogue {
-        ImportCatalogue::new(Arc::clone(&self.models), Arc::clone(&self.feed))
+        ImportCatalogue::new(Arc::clone(&self.models))
     }
 }
 

@@ -3,9 +3,11 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, key_version,
+    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, newest_change,
+    workspace_id,
 };
 use crate::api_key::ApiKeyHash;
+use crate::change_feed::ChangeSubject;
 use crate::guardrail::KeyAssignment;
 
 suite! {
@@ -68,16 +70,18 @@ async fn pages_follow_each_other(stores: &Stores) {
 
 async fn what_is_removed_is_held_no_more(stores: &Stores) {
     let hashes = world(stores, 3).await;
-    let before = key_version(stores).await;
+    let before = newest_change(stores).await;
     let removed = stores.assignments.remove(guardrail_id(1), &hashes[..2], &audit()).await.unwrap();
     assert_eq!(removed, Some(2));
-    assert!(key_version(stores).await > before, "cached keys carry what they hold");
+    let changed = changed_since(stores, before).await;
+    let named = ChangeSubject::keys_of(workspace_id(1), &hashes[..2]);
+    assert_eq!(changed, named, "cached keys carry what they hold");
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1);
     assert_eq!(stores.api_keys.find(&hashes[0]).await.unwrap().unwrap().guardrail_id, None);
-    let (version, entries) = (key_version(stores).await, stores.audit.newest(100).await.unwrap().len());
+    let (newest, entries) = (newest_change(stores).await, stores.audit.newest(100).await.unwrap().len());
     let again = stores.assignments.remove(guardrail_id(1), &hashes[..2], &audit()).await.unwrap();
     assert_eq!(again, Some(0), "they hold it no more");
-    assert_eq!(key_version(stores).await, version, "and nothing changed");
+    assert_eq!(newest_change(stores).await, newest, "and nothing changed");
     assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries, "so nothing is written down");
     let nobody = stores.assignments.remove(guardrail_id(9), &hashes, &audit()).await.unwrap();
     assert_eq!(nobody, None, "there is no such guardrail");

@@ -1,58 +1,292 @@
 //! Cases of [`crate::change_feed::ChangeFeed`].
 
+use std::time::Duration;
+
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, workspace_id,
+    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
+    management_key, newest_change, workspace_id,
 };
+use crate::budget::{ResetInterval, SpendLimit, WorkspaceBudgets};
+use crate::change_feed::{ChangePosition, ChangeSubject, Changes, MAX_NAMED_KEYS};
+use crate::guardrail::Guardrail;
 use crate::model::CatalogueChange;
+use crate::money::Usd;
 
 suite! {
     /// Every case of the port's contract.
     change_feed_cases as change_feed_contract over Stores {
-        every_change_raises_its_counter_and_no_other_lowers_one,
-        who_reads_the_new_counter_reads_the_change,
+        changes_name_their_subjects_in_order,
+        transaction_that_changes_nothing_writes_nothing,
+        key_creation_names_no_other_key,
+        many_keys_are_one_change,
+        who_reads_a_change_reads_its_effect,
+        numbers_have_no_gaps_when_writers_compete,
+        reader_starts_over_where_the_feed_does_not_continue,
+        changes_are_pruned_after_an_hour_but_not_the_newest,
+        feed_continues_after_a_pause_of_any_length,
+        only_changes_of_limits_raise_the_number_of_limits,
     }
 }
 
-async fn every_change_raises_its_counter_and_no_other_lowers_one(stores: &Stores) {
-    let mut before = stores.changes.versions().await.unwrap();
+async fn since(stores: &Stores, last: ChangePosition) -> Changes {
+    stores.changes.changes_since(Some(last)).await.unwrap()
+}
+
+async fn disable(stores: &Stores, number: u64, disabled: bool) {
+    assert!(stores.api_keys.set_disabled(&hash(number), disabled, &audit()).await.unwrap());
+}
+
+async fn changes_name_their_subjects_in_order(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_guardrail(stores, &guardrail(2, 1)).await;
-    for step in 0..7 {
-        match step {
-            0 => drop(stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap()),
-            1 => drop(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap()),
-            2 => drop(stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap()),
-            3 => drop(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap()),
-            4 => drop(stores.api_keys.delete(&hash(1), &audit()).await.unwrap()),
-            _ => assert!(stores.models.apply(&CatalogueChange::default(), before.catalogue, &audit()).await.unwrap()),
-        }
-        let now = stores.changes.versions().await.unwrap();
-        if step < 5 {
-            assert!(now.keys > before.keys && now.catalogue == before.catalogue, "step {step}: {before:?}, {now:?}");
-        } else {
-            assert!(now.catalogue > before.catalogue && now.keys == before.keys, "step {step}: {before:?}, {now:?}");
-        }
-        before = now;
+    let (key, workspace) = (ChangeSubject::Key(hash(1)), ChangeSubject::Workspace(workspace_id(1)));
+    let (rules, draft) = (ChangeSubject::Guardrail(guardrail_id(2)), audit());
+    let first = newest_change(stores).await;
+    let mut all = Vec::new();
+    for step in 0..8 {
+        let before = newest_change(stores).await;
+        let expected = match step {
+            0 => {
+                stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &draft).await.unwrap();
+                vec![key]
+            }
+            1 => {
+                assert!(stores.workspaces.set_suspended(workspace_id(1), true, &draft).await.unwrap());
+                vec![workspace]
+            }
+            2 => {
+                disable(stores, 1, true).await;
+                vec![key]
+            }
+            3 => {
+                let changed = Guardrail { version: 2, ..guardrail(2, 1) };
+                assert!(stores.guardrails.update_default(&changed, true, &draft).await.unwrap());
+                vec![workspace, rules]
+            }
+            4 => {
+                assert!(stores.guardrails.delete(guardrail_id(2), &draft).await.unwrap());
+                vec![rules, workspace, key]
+            }
+            5 => {
+                assert!(stores.api_keys.delete(&hash(1), &draft).await.unwrap());
+                vec![key]
+            }
+            _ => {
+                let version = stores.models.version().await.unwrap();
+                assert!(stores.models.apply(&CatalogueChange::default(), version, &draft).await.unwrap());
+                assert!(stores.models.version().await.unwrap() > version);
+                vec![ChangeSubject::Catalogue]
+            }
+        };
+        assert_eq!(changed_since(stores, before).await, expected, "step {step}");
+        all.extend(expected);
+    }
+    let Changes::These(changes) = since(stores, first).await else { panic!("the feed continues") };
+    let numbers: Vec<u64> = changes.iter().map(|change| change.position.number).collect();
+    assert_eq!(numbers, (first.number + 1..).take(all.len()).collect::<Vec<_>>());
+    assert_eq!(changes.iter().map(|change| change.subject).collect::<Vec<_>>(), all);
+    assert_eq!(changes.last().unwrap().position, newest_change(stores).await);
+}
+
+async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    assert!(stores.guardrails.insert_default(&guardrail(2, 1), &audit()).await.unwrap());
+    stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap();
+    let before = newest_change(stores).await;
+    disable(stores, 1, false).await;
+    assert!(stores.api_keys.update(&inference_key(1, 1), &inference_key(1, 1), &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(&hash(9), &audit()).await.unwrap());
+    assert!(stores.workspaces.set_suspended(workspace_id(1), false, &audit()).await.unwrap());
+    assert!(!stores.workspaces.set_suspended(workspace_id(9), true, &audit()).await.unwrap());
+    assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
+    stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap();
+    assert!(!stores.guardrails.update(&Guardrail { version: 7, ..guardrail(2, 1) }, &audit()).await.unwrap());
+    assert!(!stores.models.apply(&CatalogueChange::default(), 99, &audit()).await.unwrap());
+    assert_eq!(since(stores, before).await, Changes::These(Vec::new()));
+    assert_eq!(newest_change(stores).await, before);
+}
+
+async fn key_creation_names_no_other_key(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    let before = newest_change(stores).await;
+    add_key(stores, &inference_key(2, 1)).await;
+    add_key(stores, &management_key(3)).await;
+    add_workspace(stores, 2).await;
+    for subject in changed_since(stores, before).await {
+        assert!(matches!(subject, ChangeSubject::Key(key) if key != hash(1)), "{subject:?}");
     }
 }
 
-async fn who_reads_the_new_counter_reads_the_change(stores: &Stores) {
+/// Neither assignment nor removal nor deletion writes a row for each of many keys.
+async fn many_keys_are_one_change(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_guardrail(stores, &guardrail(2, 1)).await;
+    let many = MAX_NAMED_KEYS as u64 + 1;
+    let hashes: Vec<_> = (1..=many).map(hash).collect();
+    for number in 1..=many {
+        add_key(stores, &inference_key(number, 1)).await;
+    }
+    let workspace = ChangeSubject::Workspace(workspace_id(1));
+    let few = ChangeSubject::keys_of(workspace_id(1), &hashes[1..]);
+    assert_eq!(few.len(), MAX_NAMED_KEYS);
+    let assign = async |keys| stores.guardrails.assign_keys(guardrail_id(2), keys, &audit()).await.unwrap();
+    let remove = async |keys| stores.assignments.remove(guardrail_id(2), keys, &audit()).await.unwrap();
+
+    let before = newest_change(stores).await;
+    assert_eq!(assign(&hashes).await, Some(many));
+    assert_eq!(changed_since(stores, before).await, [workspace]);
+    let before = newest_change(stores).await;
+    assert_eq!(remove(&hashes).await, Some(many));
+    assert_eq!(changed_since(stores, before).await, [workspace]);
+    let before = newest_change(stores).await;
+    assert_eq!(assign(&hashes[1..]).await, Some(many - 1));
+    assert_eq!(changed_since(stores, before).await, few);
+    let before = newest_change(stores).await;
+    assert_eq!(remove(&hashes[1..]).await, Some(many - 1));
+    assert_eq!(changed_since(stores, before).await, few);
+    assign(&hashes).await;
+    let before = newest_change(stores).await;
+    assert!(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap());
+    assert_eq!(changed_since(stores, before).await, [ChangeSubject::Guardrail(guardrail_id(2)), workspace]);
+}
+
+async fn who_reads_a_change_reads_its_effect(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
-    let before = stores.changes.versions().await.unwrap().keys;
+    let before = newest_change(stores).await;
     let acts = (0..12).map(|number| async move {
         if number == 6 {
-            assert!(stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap());
+            disable(stores, 1, true).await;
         } else {
-            let seen = stores.changes.versions().await.unwrap().keys;
+            let seen = changed_since(stores, before).await;
             let disabled = stores.api_keys.find(&hash(1)).await.unwrap().unwrap().disabled;
-            assert!(seen >= before, "a counter fell");
-            assert!(seen == before || disabled, "the counter came before its change");
+            assert!(seen.is_empty() || disabled, "the change was seen before its effect");
         }
     });
     join_all(acts).await;
-    assert!(stores.changes.versions().await.unwrap().keys > before);
+    assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
+}
+
+/// Keys and guardrails are written by two processes where the stores are of two.
+async fn numbers_have_no_gaps_when_writers_compete(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    for number in 1..=8 {
+        add_key(stores, &inference_key(number, 1)).await;
+        add_guardrail(stores, &guardrail(10 + number, 1)).await;
+    }
+    let before = newest_change(stores).await;
+    let writers = (1..=8).flat_map(|number| [(number, true), (number, false)]).map(|(number, is_key)| async move {
+        if is_key {
+            disable(stores, number, true).await;
+            // Fails, and writes nothing.
+            assert!(stores.api_keys.insert(&inference_key(number, 1), &audit()).await.is_err());
+        } else {
+            let changed = Guardrail { version: 2, ..guardrail(10 + number, 1) };
+            assert!(stores.guardrails.update(&changed, &audit()).await.unwrap());
+            let Changes::These(changes) = since(stores, before).await else { panic!("a number is missing") };
+            assert!(changes.iter().any(|change| change.subject == ChangeSubject::Guardrail(changed.id)));
+        }
+    });
+    join_all(writers).await;
+    let Changes::These(changes) = since(stores, before).await else { panic!("a number is missing") };
+    let numbers: Vec<u64> = changes.iter().map(|change| change.position.number).collect();
+    assert_eq!(numbers, (before.number + 1..=before.number + 16).collect::<Vec<_>>());
+    let mut marks: Vec<i64> = changes.iter().map(|change| change.position.mark).collect();
+    marks.sort_unstable();
+    marks.dedup();
+    assert_eq!(marks.len(), 16, "each change has a mark of its own");
+}
+
+async fn reader_starts_over_where_the_feed_does_not_continue(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    disable(stores, 1, true).await;
+    let known = newest_change(stores).await;
+    disable(stores, 1, false).await;
+    let newest = newest_change(stores).await;
+    assert_eq!(changed_since(stores, known).await, [ChangeSubject::Key(hash(1))]);
+    let unknown = [
+        ChangePosition { mark: known.mark.wrapping_add(1), ..known },
+        ChangePosition { number: newest.number + 1, ..newest },
+        ChangePosition { number: u64::MAX, ..newest },
+    ];
+    for position in unknown {
+        assert_eq!(since(stores, position).await, Changes::StartOver(newest), "{position:?}");
+    }
+    assert_eq!(since(stores, newest).await, Changes::These(Vec::new()));
+}
+
+async fn changes_are_pruned_after_an_hour_but_not_the_newest(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    disable(stores, 1, true).await;
+    let first = newest_change(stores).await;
+    disable(stores, 1, false).await;
+    let second = newest_change(stores).await;
+    stores.clock.advance(Duration::from_hours(1));
+    disable(stores, 1, true).await;
+    assert_eq!(changed_since(stores, first).await.len(), 2, "a reader that was paused for an hour continues");
+    stores.clock.advance(Duration::from_millis(1));
+    disable(stores, 1, false).await;
+    let newest = newest_change(stores).await;
+    assert_eq!(since(stores, first).await, Changes::StartOver(newest));
+    assert_eq!(changed_since(stores, second).await.len(), 2);
+    stores.clock.advance(Duration::from_hours(100));
+    assert_eq!(since(stores, newest).await, Changes::These(Vec::new()), "the newest is kept");
+}
+
+/// What every process knows as the newest change must not be pruned by the change that follows it.
+async fn feed_continues_after_a_pause_of_any_length(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    for disabled in [true, false, true] {
+        let before = newest_change(stores).await;
+        stores.clock.advance(Duration::from_hours(1_000));
+        disable(stores, 1, disabled).await;
+        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
+    }
+}
+
+async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(1, 1)).await;
+    add_guardrail(stores, &guardrail(2, 1)).await;
+    let feed = async || stores.budget.signals().await.unwrap().feed;
+    let before = feed().await;
+    disable(stores, 1, true).await;
+    stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap();
+    assert!(stores.guardrails.update(&Guardrail { version: 2, ..guardrail(2, 1) }, &audit()).await.unwrap());
+    assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
+    assert!(stores.models.apply(&CatalogueChange::default(), 0, &audit()).await.unwrap());
+    assert_eq!(feed().await, before);
+    let limit = SpendLimit { amount: Usd::from_pico(7), reset: Some(ResetInterval::Daily) };
+    for step in 0..6 {
+        let before = feed().await;
+        match step {
+            0 => {
+                let key = stores.api_keys.find(&hash(1)).await.unwrap().unwrap();
+                let after = crate::api_key::ApiKey { limit: Some(limit), ..key.clone() };
+                assert!(stores.api_keys.update(&key, &after, &audit()).await.unwrap());
+            }
+            1 => {
+                let changed = Guardrail { version: 3, budget: Some(limit), ..guardrail(2, 1) };
+                assert!(stores.guardrails.update(&changed, &audit()).await.unwrap());
+            }
+            2 => {
+                let (none, some) = (WorkspaceBudgets::default(), Some(Usd::from_pico(7)));
+                let after = WorkspaceBudgets { daily: some, ..none };
+                assert!(stores.workspaces.set_budgets(workspace_id(1), &none, &after, &audit()).await.unwrap());
+            }
+            3 => drop(stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(7), &audit()).await.unwrap()),
+            4 => assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap()),
+            _ => assert!(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap()),
+        }
+        assert!(feed().await > before, "step {step}");
+        assert_eq!(feed().await, newest_change(stores).await.number, "step {step}");
+    }
 }

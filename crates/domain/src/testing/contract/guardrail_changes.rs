@@ -3,12 +3,13 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_version,
+    add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key, newest_change,
     workspace_id,
 };
 use crate::api_key::GrantScope;
 use crate::audit::{Actor, AuditDraft, AuditEntry};
 use crate::budget::{ResetInterval, SpendLimit};
+use crate::change_feed::ChangeSubject;
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, Guardrail, GuardrailName, GuardrailRules,
 };
@@ -111,18 +112,18 @@ pub(super) async fn every_version_is_kept(stores: &Stores) {
 pub(super) async fn only_the_next_version_replaces_one(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &named(10, "one", 1)).await;
-    let before = (key_version(stores).await, newest_entry(stores).await);
+    let before = (newest_change(stores).await, newest_entry(stores).await);
     for version in [0, 1, 3, u32::MAX] {
         assert!(!update(stores, &named(10, "no", version), &audit()).await, "{version}");
         let default = stores.guardrails.update_default(&named(10, "no", version), true, &audit()).await.unwrap();
         assert!(!default, "{version}");
     }
     assert!(!update(stores, &named(12, "unknown", 2), &audit()).await);
-    assert_eq!((key_version(stores).await, newest_entry(stores).await), before, "nothing has changed");
+    assert_eq!((newest_change(stores).await, newest_entry(stores).await), before, "nothing has changed");
     assert_eq!(stored(stores, 10).await, named(10, "one", 1));
     assert_eq!(default_of(stores, 1).await, None);
     assert!(update(stores, &named(10, "two", 2), &audit()).await);
-    assert!(key_version(stores).await > before.0, "a rule has changed");
+    assert_eq!(changed_since(stores, before.0).await, [ChangeSubject::Guardrail(guardrail_id(10))]);
 }
 
 pub(super) async fn of_rivals_exactly_one_changes_it(stores: &Stores) {
@@ -171,13 +172,13 @@ pub(super) async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
     for (refused, why) in
         [((1, Some(20)), "of another workspace"), ((1, Some(99)), "unknown"), ((3, None), "no workspace")]
     {
-        let before = (key_version(stores).await, newest_entry(stores).await);
+        let before = (newest_change(stores).await, newest_entry(stores).await);
         assert!(!set(refused.0, refused.1).await, "{why}");
-        assert_eq!((key_version(stores).await, newest_entry(stores).await), before, "{why}");
+        assert_eq!((newest_change(stores).await, newest_entry(stores).await), before, "{why}");
     }
-    let before = key_version(stores).await;
+    let before = newest_change(stores).await;
     assert!(set(1, Some(10)).await);
-    assert!(key_version(stores).await > before, "keys of the workspace have changed");
+    assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))]);
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
     assert_eq!(under(stores, 1).await, (Some(guardrail_id(10)), None));
     assert!(set(1, Some(11)).await, "one in place of the other");
@@ -192,9 +193,9 @@ pub(super) async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
 pub(super) async fn a_guardrail_becomes_the_default_with_its_own_change(stores: &Stores) {
     assert!(!stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap(), "no workspace");
     add_workspace(stores, 1).await;
-    let before = key_version(stores).await;
+    let before = newest_change(stores).await;
     assert!(stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap());
-    assert!(key_version(stores).await > before, "keys of the workspace have changed");
+    assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))]);
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
     assert_eq!(stores.guardrails.versions(guardrail_id(10)).await.unwrap().len(), 1);
     add_guardrail(stores, &guardrail(11, 1)).await;
@@ -213,9 +214,10 @@ pub(super) async fn a_deleted_default_is_nobodys(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     assert!(stores.guardrails.insert_default(&guardrail(10, 1), &audit()).await.unwrap());
-    let before = key_version(stores).await;
+    let before = newest_change(stores).await;
     assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
-    assert!(key_version(stores).await > before);
+    let subjects = [ChangeSubject::Guardrail(guardrail_id(10)), ChangeSubject::Workspace(workspace_id(1))];
+    assert_eq!(changed_since(stores, before).await, subjects);
     assert_eq!(default_of(stores, 1).await, None);
     assert_eq!(under(stores, 1).await, (None, None));
 }

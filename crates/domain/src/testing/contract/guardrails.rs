@@ -8,10 +8,11 @@ use super::guardrail_changes::{
     of_rivals_exactly_one_changes_it, only_the_next_version_replaces_one,
 };
 use super::samples::{
-    add_guardrail, add_key, add_workspace, audit, guardrail, guardrail_id, hash, inference_key, key_version,
+    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, newest_change,
     management_key, workspace_id,
 };
 use crate::api_key::{ApiKey, ApiKeyHash};
+use crate::change_feed::ChangeSubject;
 use crate::ids::GuardrailId;
 
 suite! {
@@ -82,9 +83,10 @@ async fn only_keys_that_may_hold_it_get_it(stores: &Stores) {
     add_key(stores, &ApiKey { expires_at: Some(super::samples::at(-9_999_999)), ..inference_key(7, 1) }).await;
     add_key(stores, &inference_key(8, 1)).await;
     assert!(stores.api_keys.delete(&hash(8), &audit()).await.unwrap());
-    let before = key_version(stores).await;
+    let before = newest_change(stores).await;
     assert_eq!(assign(stores, guardrail_id(10), &[1, 2, 4, 5, 6, 7, 8, 99]).await, Some(4));
-    assert!(key_version(stores).await > before, "keys have changed");
+    let named = ChangeSubject::keys_of(workspace_id(1), &[1, 2, 6, 7].map(hash));
+    assert_eq!(changed_since(stores, before).await, named);
     for key in [1, 2, 6, 7] {
         assert_eq!(held_by(stores, key).await, Some(guardrail_id(10)), "disabled and expired keys count: {key}");
     }
@@ -135,9 +137,10 @@ async fn a_deleted_guardrail_is_held_by_nobody(stores: &Stores) {
     furnish(stores).await;
     assign(stores, guardrail_id(10), &[1]).await;
     assign(stores, guardrail_id(11), &[2]).await;
-    let before = key_version(stores).await;
+    let before = newest_change(stores).await;
     assert!(stores.guardrails.delete(guardrail_id(10), &audit()).await.unwrap());
-    assert!(key_version(stores).await > before, "a key has changed");
+    let subjects = [ChangeSubject::Guardrail(guardrail_id(10)), ChangeSubject::Key(hash(1))];
+    assert_eq!(changed_since(stores, before).await, subjects);
     assert_eq!(stores.guardrails.find(guardrail_id(10)).await.unwrap(), None);
     assert_eq!(held_by(stores, 1).await, None);
     assert_eq!(held_by(stores, 2).await, Some(guardrail_id(11)), "another guardrail is untouched");

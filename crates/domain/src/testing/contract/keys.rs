@@ -2,9 +2,12 @@
 
 use super::super::join_all;
 use super::Stores;
-use super::samples::{add_key, add_workspace, audit, hash, inference_key, key_version, management_key, workspace_id};
+use super::samples::{
+    add_key, add_workspace, audit, changed_since, hash, inference_key, management_key, newest_change, workspace_id,
+};
 use crate::api_key::{ApiKey, ApiKeyName};
 use crate::budget::{ResetInterval, SpendLimit};
+use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::money::Usd;
 use crate::rate::RateLimits;
@@ -69,10 +72,10 @@ async fn switching_is_seen_and_tells_the_feed(stores: &Stores) {
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
     for disabled in [true, false] {
-        let before = key_version(stores).await;
+        let before = newest_change(stores).await;
         assert!(stores.api_keys.set_disabled(&hash(1), disabled, &audit()).await.unwrap());
         assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap().unwrap().disabled, disabled);
-        assert!(key_version(stores).await > before);
+        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
     }
     assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), Some(inference_key(2, 1)), "another key is untouched");
     assert!(!stores.api_keys.set_disabled(&hash(3), true, &audit()).await.unwrap(), "there is no such key");
@@ -93,10 +96,10 @@ async fn a_change_is_seen_and_tells_the_feed(stores: &Stores) {
     ];
     add_key(stores, &states[0]).await;
     for pair in states.windows(2) {
-        let version = key_version(stores).await;
+        let before = newest_change(stores).await;
         assert!(stores.api_keys.update(&pair[0], &pair[1], &audit()).await.unwrap());
         assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap().as_ref(), Some(&pair[1]), "field by field");
-        assert!(key_version(stores).await > version);
+        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
         assert!(!stores.api_keys.update(&pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
     }
     assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), Some(inference_key(2, 1)), "another key is untouched");
@@ -154,9 +157,9 @@ async fn a_deleted_key_is_gone_for_every_method(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
-    let before = key_version(stores).await;
+    let before = newest_change(stores).await;
     assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
-    assert!(key_version(stores).await > before);
+    assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
     assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None);
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1)]);
     assert!(!stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap());

@@ -11,6 +11,7 @@ use crate::audit::{Actor, AuditDraft};
 use crate::budget::{
     BudgetStoreError, FoldEntry, FoldRequest, ResetInterval, SpendLimit, UsageCharge, WorkspaceBudgets,
 };
+use crate::change_feed::{ChangePosition, ChangeSubject, Changes};
 use crate::error::StoreError;
 use crate::guardrail::{Guardrail, GuardrailName, GuardrailRules};
 use crate::ids::{DocumentId, GuardrailId, ProcessId, WorkspaceId};
@@ -129,10 +130,22 @@ pub(super) async fn add_guardrail(stores: &Stores, guardrail: &Guardrail) {
     );
 }
 
-pub(super) async fn key_version(stores: &Stores) -> u64 {
-    stores.changes.versions().await.expect("the change feed answers").keys
+/// The newest position of the change feed.
+pub(super) async fn newest_change(stores: &Stores) -> ChangePosition {
+    match stores.changes.changes_since(None).await.expect("the change feed answers") {
+        Changes::StartOver(newest) => newest,
+        Changes::These(changes) => panic!("a reader without a position gets {changes:?}"),
+    }
+}
+
+/// The subjects of the changes after a position.
+pub(super) async fn changed_since(stores: &Stores, last: ChangePosition) -> Vec<ChangeSubject> {
+    match stores.changes.changes_since(Some(last)).await.expect("the change feed answers") {
+        Changes::These(changes) => changes.iter().map(|change| change.subject).collect(),
+        Changes::StartOver(newest) => panic!("the feed does not continue from {last:?}; it is at {newest:?}"),
+    }
 }
 
 pub(super) async fn catalogue_version(stores: &Stores) -> u64 {
-    stores.changes.versions().await.expect("the change feed answers").catalogue
+    stores.models.version().await.expect("the catalogue has a version")
 }

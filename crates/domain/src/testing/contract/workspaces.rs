@@ -3,9 +3,10 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_workspace, at, audit, hash, inference_key, key_version, management_key, workspace, workspace_id,
+    add_workspace, at, audit, changed_since, hash, inference_key, management_key, newest_change, workspace, workspace_id,
 };
 use crate::budget::WorkspaceBudgets;
+use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::money::Usd;
 use crate::rate::RateLimits;
@@ -26,7 +27,7 @@ suite! {
         rates_change_where_they_are_what_was_seen,
         budgets_change_is_rejected_when_any_other_budget_changed,
         rates_change_is_rejected_when_the_other_rate_changed,
-        first_credit_raises_the_key_version,
+        first_credit_is_a_change_of_the_workspace,
         credit_adds_up,
         credit_added_at_once_is_all_there,
         credit_stays_in_range,
@@ -117,10 +118,10 @@ async fn a_deleted_first_key_does_not_come_again(stores: &Stores) {
 async fn suspending_is_seen_and_tells_the_feed(stores: &Stores) {
     add_workspace(stores, 1).await;
     for suspended in [true, false] {
-        let before = key_version(stores).await;
+        let before = newest_change(stores).await;
         assert!(stores.workspaces.set_suspended(workspace_id(1), suspended, &audit()).await.unwrap());
         assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().suspended, suspended);
-        assert!(key_version(stores).await > before, "cached keys carry the workspace's state");
+        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))], "cached keys carry the workspace's state");
     }
     assert!(
         !stores.workspaces.set_suspended(workspace_id(2), true, &audit()).await.unwrap(),
@@ -139,10 +140,10 @@ async fn budgets_change_where_they_are_what_was_seen(stores: &Stores) {
     ];
     let (repository, id) = (&stores.workspaces, workspace_id(1));
     for pair in states.windows(2) {
-        let version = key_version(stores).await;
+        let before = newest_change(stores).await;
         assert!(repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap());
         assert_eq!(repository.find(id).await.unwrap().unwrap().budgets, pair[1]);
-        assert!(key_version(stores).await > version, "cached keys carry whether money is limited");
+        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))], "cached keys carry whether money is limited");
         assert!(!repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
     }
     let nobody = repository.set_budgets(workspace_id(2), &states[0], &states[1], &audit()).await.unwrap();
@@ -164,10 +165,10 @@ async fn rates_change_where_they_are_what_was_seen(stores: &Stores) {
     ];
     let (repository, id) = (&stores.workspaces, workspace_id(1));
     for pair in states.windows(2) {
-        let version = key_version(stores).await;
+        let before = newest_change(stores).await;
         assert!(repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap());
         assert_eq!(repository.find(id).await.unwrap().unwrap().rates, pair[1]);
-        assert!(key_version(stores).await > version, "cached keys carry it");
+        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))], "cached keys carry it");
         assert!(!repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap(), "it is not so any more");
     }
     assert!(!repository.set_rates(workspace_id(2), states[0], states[1], &audit()).await.unwrap());
@@ -213,18 +214,18 @@ async fn rates_change_is_rejected_when_the_other_rate_changed(stores: &Stores) {
 }
 
 /// Cached keys carry whether money is limited. Once it is, the ledger reads the amount itself.
-async fn first_credit_raises_the_key_version(stores: &Stores) {
+async fn first_credit_is_a_change_of_the_workspace(stores: &Stores) {
     add_workspace(stores, 1).await;
     let add = async |pico| {
-        let before = key_version(stores).await;
+        let before = newest_change(stores).await;
         stores.workspaces.add_credit(workspace_id(1), Usd::from_pico(pico), &audit()).await.unwrap().unwrap();
-        key_version(stores).await > before
+        newest_change(stores).await != before
     };
     assert!(add(10).await, "the first credit");
     assert!(!add(5).await, "more credit changes no cached key");
-    let before = key_version(stores).await;
+    let before = newest_change(stores).await;
     assert!(stores.workspaces.clear_credit(workspace_id(1), &audit()).await.unwrap());
-    assert!(key_version(stores).await > before, "no credit any more");
+    assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))], "no credit any more");
     assert!(add(0).await, "the first credit after none, of nothing");
 }
 

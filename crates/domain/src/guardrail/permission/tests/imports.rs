@@ -31,7 +31,7 @@ impl Stage {
     }
 
     async fn import(&self, rows: Vec<Model>, mode: ImportMode) {
-        let import = ImportCatalogue::new(Arc::new(self.store.clone()), Arc::new(self.store.clone()));
+        let import = ImportCatalogue::new(Arc::new(self.store.clone()));
         import.serving(self.served.clone()).execute(&actor(), rows, mode).await.unwrap();
     }
 

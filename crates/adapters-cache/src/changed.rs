@@ -1,0 +1,54 @@
+//! The changes of one read of the feed, as caches drop them.
+
+use std::collections::HashSet;
+
+use domain::api_key::ApiKeyHash;
+use domain::change_feed::{Change, ChangeSubject};
+use domain::ids::{GuardrailId, WorkspaceId};
+
+/// What caches drop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// All that changes can name.
+    Everything,
+    /// What changes named.
+    Named {
+        keys: HashSet<ApiKeyHash>,
+        workspaces: HashSet<WorkspaceId>,
+        guardrails: HashSet<GuardrailId>,
+        catalogue: bool,
+        destinations: bool,
+    },
+}
+
+/// A cache that the watcher tells of changes.
+pub(crate) trait DropChanged: Send + Sync {
+    /// Drops what changed, and discards what was read of it before now and is not kept yet.
+    fn drop_changed(&self, changed: &Changed);
+}
+
+impl Changed {
+    pub(crate) fn of(changes: &[Change]) -> Self {
+        let (mut keys, mut workspaces, mut guardrails) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let (mut catalogue, mut destinations) = (false, false);
+        for change in changes {
+            match change.subject {
+                ChangeSubject::Key(hash) => drop(keys.insert(hash)),
+                ChangeSubject::Workspace(id) => drop(workspaces.insert(id)),
+                ChangeSubject::Guardrail(id) => drop(guardrails.insert(id)),
+                ChangeSubject::Catalogue => catalogue = true,
+                ChangeSubject::Destinations => destinations = true,
+                ChangeSubject::Everything => return Self::Everything,
+            }
+        }
+        Self::Named { keys, workspaces, guardrails, catalogue, destinations }
+    }
+
+    pub(crate) fn has_catalogue(&self) -> bool {
+        matches!(self, Self::Everything | Self::Named { catalogue: true, .. })
+    }
+
+    pub(crate) fn has_destinations(&self) -> bool {
+        matches!(self, Self::Everything | Self::Named { destinations: true, .. })
+    }
+}

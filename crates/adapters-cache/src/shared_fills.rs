@@ -1,0 +1,200 @@
+//! A cache whose fills are shared, and discarded where a change overtakes them.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+use tokio::sync::OnceCell;
+
+/// A read that all who miss the entry wait for.
+type Fill<V, E> = Arc<OnceCell<Result<V, Arc<E>>>>;
+
+/// Entries that were read, and reads under way.
+///
+/// An entry is kept only if its read is still in `fills` when it ends. A change removes reads from there and entries
+/// from the cache under one lock, so no entry survives that was read before the change that drops it.
+pub(crate) struct SharedFills<K, V, E> {
+    entries: Cache<K, V>,
+    fills: Mutex<HashMap<K, Fill<V, E>>>,
+}
+
+impl<K, V, E> SharedFills<K, V, E>
+where
+    K: Copy + Eq + Hash + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// `capacity` is how many entries are kept at most; the least recently used goes first.
+    pub(crate) fn new(capacity: u64) -> Self {
+        let entries = Cache::builder()
+            .max_capacity(capacity)
+            .eviction_policy(EvictionPolicy::lru())
+            .time_to_idle(Duration::from_mins(5))
+            .build();
+        Self { entries, fills: Mutex::default() }
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
+        self.entries.get(key)
+    }
+
+    /// The number of entries, about.
+    pub(crate) fn count(&self) -> u64 {
+        self.entries.entry_count()
+    }
+
+    /// Reads an entry, or waits for the read that is under way. Failures are shared but not kept.
+    pub(crate) async fn fill(&self, key: K, read: impl Future<Output = Result<V, E>>) -> Result<V, Arc<E>> {
+        let fill = Arc::clone(self.fills().entry(key).or_default());
+        let pending = PendingFill { fills: &self.fills, key, fill };
+        let result = pending.fill.get_or_init(|| async { read.await.map_err(Arc::new) }).await;
+        let mut fills = self.fills();
+        if pending.is_current(&fills) {
+            fills.remove(&key);
+            if let Ok(value) = result {
+                self.entries.insert(key, value.clone());
+            }
+        }
+        drop(fills);
+        result.clone()
+    }
+
+    /// Drops entries, and the reads of them that are under way.
+    pub(crate) fn drop_keys<'a>(&self, keys: impl IntoIterator<Item = &'a K>) {
+        let mut fills = self.fills();
+        for key in keys {
+            fills.remove(key);
+            self.entries.invalidate(key);
+        }
+    }
+
+    /// Drops the entries that `is_named` says, and all reads under way: what they will bring is not known.
+    pub(crate) fn drop_where(&self, is_named: impl Fn(&K, &V) -> bool) {
+        let mut fills = self.fills();
+        fills.clear();
+        for (key, value) in &self.entries {
+            if is_named(&key, &value) {
+                self.entries.invalidate(&*key);
+            }
+        }
+    }
+
+    fn fills(&self) -> MutexGuard<'_, HashMap<K, Fill<V, E>>> {
+        lock(&self.fills)
+    }
+}
+
+/// One of those who wait for a read. The last one that leaves before the read has ended removes it.
+struct PendingFill<'a, K: Copy + Eq + Hash, V, E> {
+    fills: &'a Mutex<HashMap<K, Fill<V, E>>>,
+    key: K,
+    fill: Fill<V, E>,
+}
+
+impl<K: Copy + Eq + Hash, V, E> PendingFill<'_, K, V, E> {
+    /// True while no change has dropped the read and nobody has kept its result.
+    fn is_current(&self, fills: &HashMap<K, Fill<V, E>>) -> bool {
+        fills.get(&self.key).is_some_and(|current| Arc::ptr_eq(current, &self.fill))
+    }
+}
+
+impl<K: Copy + Eq + Hash, V, E> Drop for PendingFill<'_, K, V, E> {
+    fn drop(&mut self) {
+        let mut fills = lock(self.fills);
+        let is_current = self.is_current(&fills);
+        // Under the lock, so that of two who leave at once one is the last.
+        drop(std::mem::take(&mut self.fill));
+        if is_current && fills.get(&self.key).is_some_and(|fill| Arc::strong_count(fill) == 1) {
+            fills.remove(&self.key);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    type Fills = SharedFills<u32, u32, &'static str>;
+
+    async fn slow(value: Result<u32, &'static str>) -> Result<u32, &'static str> {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        value
+    }
+
+    async fn soon() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn misses_of_one_key_share_a_read_and_its_failure() {
+        let (cache, reads) = (Fills::new(10), AtomicUsize::new(0));
+        let read = |value| {
+            let reads = &reads;
+            async move {
+                reads.fetch_add(1, Ordering::SeqCst);
+                slow(value).await
+            }
+        };
+        let (one, two) = tokio::join!(cache.fill(1, read(Ok(7))), cache.fill(1, read(Ok(8))));
+        assert_eq!((one.unwrap(), two.unwrap(), cache.get(&1)), (7, 7, Some(7)));
+        let (one, two) = tokio::join!(cache.fill(2, read(Err("away"))), cache.fill(2, read(Ok(8))));
+        assert_eq!((*one.unwrap_err(), *two.unwrap_err(), cache.get(&2)), ("away", "away", None));
+        assert_eq!(reads.load(Ordering::SeqCst), 2);
+        assert_eq!(cache.fill(2, read(Ok(9))).await.unwrap(), 9, "a failure is not kept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn read_that_a_change_overtakes_is_not_kept_and_not_joined() {
+        let cache = Fills::new(10);
+        for drops_all in [false, true] {
+            let change = async {
+                soon().await;
+                if drops_all { cache.drop_where(|_, _| false) } else { cache.drop_keys(&[1]) }
+            };
+            let late = async {
+                soon().await;
+                soon().await;
+                cache.fill(1, slow(Ok(2))).await
+            };
+            let (before, (), other) = tokio::join!(cache.fill(1, slow(Ok(1))), change, cache.fill(2, slow(Ok(3))));
+            assert_eq!((before.unwrap(), cache.get(&1)), (1, None));
+            assert_eq!((other.unwrap(), cache.get(&2)), (3, (!drops_all).then_some(3)));
+            let (before, (), after) = tokio::join!(cache.fill(1, slow(Ok(1))), async { cache.drop_keys(&[1]) }, late);
+            assert_eq!((before.unwrap(), after.unwrap(), cache.get(&1)), (1, 2, Some(2)));
+            cache.drop_keys(&[1, 2]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn caller_that_leaves_hands_its_read_to_the_others_and_leaves_nothing_behind() {
+        let cache = Fills::new(10);
+        let left = tokio::time::timeout(Duration::from_millis(50), cache.fill(1, slow(Ok(1))));
+        let (left, stayed) = tokio::join!(left, cache.fill(1, slow(Ok(2))));
+        assert!(left.is_err());
+        assert_eq!((stayed.unwrap(), cache.get(&1)), (2, Some(2)));
+        let left = tokio::time::timeout(Duration::from_millis(50), cache.fill(3, slow(Ok(1)))).await;
+        assert!(left.is_err() && cache.fills().is_empty());
+    }
+
+    #[test]
+    fn only_named_entries_are_dropped() {
+        let cache = Fills::new(1_000);
+        for key in 0..1_000 {
+            cache.entries.insert(key, key % 10);
+        }
+        cache.drop_keys(&[5]);
+        assert_eq!((cache.get(&5), cache.get(&15)), (None, Some(5)));
+        cache.drop_where(|_, value| *value == 3);
+        let kept = (0..1_000).filter(|key| cache.get(key).is_some()).count();
+        assert_eq!(kept, 899);
+        assert_eq!((cache.get(&3), cache.get(&993), cache.get(&4)), (None, None, Some(4)));
+    }
+}
