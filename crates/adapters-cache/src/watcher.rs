@@ -1,7 +1,7 @@
 //! Follows the change feed.
 
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use domain::change_feed::{ChangeFeed, ChangePosition, Changes};

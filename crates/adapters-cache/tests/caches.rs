@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adapters_cache::{CachedKeyGrants, ChangeWatcher, Freshness, LiveCatalogue, StalenessBounds};

@@ -128,8 +128,7 @@ pub(crate) async fn record_changes(
     }
     let count = signed(subjects.len() as u64, "change_feed.number", ONLY)?;
     let number = || Expr::col(Counter::Number).add(count);
-    let mut raise =
-        change_feed::Entity::update_many().filter(Counter::Id.eq(ONLY)).col_expr(Counter::Number, number());
+    let mut raise = change_feed::Entity::update_many().filter(Counter::Id.eq(ONLY)).col_expr(Counter::Number, number());
     if limits == LimitChange::Changed {
         raise = raise.col_expr(Counter::Limits, number());
     }

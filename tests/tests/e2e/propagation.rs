@@ -5,8 +5,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use http::Method;
 use tokio::time::{Instant, sleep};
-use tollgate_tests::{Call, Server, decisions};
+use tollgate_tests::{Call, Instance, Server, decisions, free_address};
 
+use crate::metrics::Scrape;
 use crate::world::{World, body, outdated_for};
 
 const PROMISED: Duration = Duration::from_secs(1);
@@ -62,6 +63,44 @@ async fn a_changed_guardrail_is_in_force_at_three_processes_within_a_second() ->
         let took = until(&servers, &call, 200, Instant::now()).await?;
         ensure!(took <= PROMISED, "the filter went out of force after {took:?}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_the_keys_that_a_change_names_are_looked_up_again() -> Result<()> {
+    let mut instance = Instance::new("")?;
+    let metrics = free_address()?;
+    instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
+    let world = World::of(instance).await?;
+    let mut keys = Vec::new();
+    for _ in 0..10 {
+        keys.push(world.instance.inference_key().await?);
+    }
+    let guardrail = world.instance.guardrail(&[]).await?;
+    let count = |secret: &str| Call::get("/api/v1/models/count").key(secret);
+    let looked_up = async || {
+        for key in &keys {
+            world.server.send(&count(&key.secret)).await?;
+        }
+        let scrape = Scrape::take(metrics).await?;
+        anyhow::Ok(scrape.of("tollgate_cache_lookups_total", &[("cache", "keys"), ("result", "miss")]))
+    };
+    looked_up().await?;
+    let (disabled, assigned) = (keys[3].hash.as_str(), keys[4].hash.as_str());
+    for (command, misses) in [
+        (vec!["key", "create", "--name", "another"], 0),
+        (vec!["key", "disable", disabled], 1),
+        (vec!["guardrail", "assign", &guardrail, assigned], 1),
+        (vec!["guardrail", "create", "--name", "another"], 0),
+    ] {
+        let before = looked_up().await?;
+        world.instance.json(&command).await?;
+        sleep(PROMISED).await;
+        let now = looked_up().await?;
+        ensure!(now - before == misses, "{command:?}: {} of {} keys were looked up", now - before, keys.len());
+        ensure!(looked_up().await? == now, "{command:?}: looked up twice");
+    }
+    ensure!(world.server.send(&count(&keys[3].secret)).await?.status == 401);
     Ok(())
 }
 

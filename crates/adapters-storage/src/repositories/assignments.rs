@@ -9,8 +9,7 @@ use domain::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment};
 use domain::ids::GuardrailId;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
-    TransactionTrait,
+    ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select, TransactionTrait,
 };
 
 use super::SeaOrmGuardrailRepository;

@@ -11,8 +11,9 @@ use crate::config::Config;
 const PER_OPERATION: u64 = 2;
 /// Descriptors of each connection to the database: its file, the write-ahead log and its index.
 const PER_DATABASE_CONNECTION: u64 = 3;
-/// Connections to the database beside those that read: the writer, and the one that copies the write-ahead log.
-const OTHER_DATABASE_CONNECTIONS: u64 = 2;
+/// Connections to the database beside those that read: the two that write, the one that copies the write-ahead log, and
+/// the one that looks for commits.
+const OTHER_DATABASE_CONNECTIONS: u64 = 4;
 /// Connections that each worker accepts beyond its places.
 const WAITING_CONNECTIONS: u64 = 16;
 /// Descriptors of the process itself and of its tasks, generously.
@@ -56,9 +57,9 @@ mod tests {
     #[test]
     fn needed_descriptors_follow_the_configuration() {
         let of = |text: &str| needed(&load_text(None, text, &Environment::default()).unwrap(), 4);
-        assert_eq!(of(""), 4 * 8_192 + 5 * 16 + 2 * 4_096 + 3 * 6 + 128);
+        assert_eq!(of(""), 4 * 8_192 + 5 * 16 + 2 * 4_096 + 3 * 8 + 128);
         let small = "[server]\nworkers = 2\nmax_connections = 16\n[storage]\nmax_readers = 1\n";
-        assert_eq!(of(small), 32 + 3 * 16 + 2 * 32 + 3 * 3 + 128);
+        assert_eq!(of(small), 32 + 3 * 16 + 2 * 32 + 3 * 5 + 128);
         let measured = small.replace("workers", "metrics_listen = \"127.0.0.1:9100\"\nworkers");
         assert_eq!(of(&measured), of(small) + 64);
         let huge = format!("[server]\nmax_connections = {}\n", i64::MAX);

@@ -98,7 +98,8 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap();
     let before = newest_change(stores).await;
     disable(stores, 1, false).await;
-    assert!(stores.api_keys.update(&inference_key(1, 1), &inference_key(1, 1), &audit()).await.unwrap());
+    let key = stores.api_keys.find(&hash(1)).await.unwrap().unwrap();
+    assert!(stores.api_keys.update(&key, &key, &audit()).await.unwrap());
     assert!(!stores.api_keys.delete(&hash(9), &audit()).await.unwrap());
     assert!(stores.workspaces.set_suspended(workspace_id(1), false, &audit()).await.unwrap());
     assert!(!stores.workspaces.set_suspended(workspace_id(9), true, &audit()).await.unwrap());

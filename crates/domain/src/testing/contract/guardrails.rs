@@ -8,8 +8,8 @@ use super::guardrail_changes::{
     of_rivals_exactly_one_changes_it, only_the_next_version_replaces_one,
 };
 use super::samples::{
-    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, newest_change,
-    management_key, workspace_id,
+    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
+    management_key, newest_change, workspace_id,
 };
 use crate::api_key::{ApiKey, ApiKeyHash};
 use crate::change_feed::ChangeSubject;

@@ -3,7 +3,8 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_workspace, at, audit, changed_since, hash, inference_key, management_key, newest_change, workspace, workspace_id,
+    add_workspace, at, audit, changed_since, hash, inference_key, management_key, newest_change, workspace,
+    workspace_id,
 };
 use crate::budget::WorkspaceBudgets;
 use crate::change_feed::ChangeSubject;
@@ -121,7 +122,11 @@ async fn suspending_is_seen_and_tells_the_feed(stores: &Stores) {
         let before = newest_change(stores).await;
         assert!(stores.workspaces.set_suspended(workspace_id(1), suspended, &audit()).await.unwrap());
         assert_eq!(stores.workspaces.find(workspace_id(1)).await.unwrap().unwrap().suspended, suspended);
-        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))], "cached keys carry the workspace's state");
+        assert_eq!(
+            changed_since(stores, before).await,
+            [ChangeSubject::Workspace(workspace_id(1))],
+            "cached keys carry the workspace's state"
+        );
     }
     assert!(
         !stores.workspaces.set_suspended(workspace_id(2), true, &audit()).await.unwrap(),
@@ -143,7 +148,11 @@ async fn budgets_change_where_they_are_what_was_seen(stores: &Stores) {
         let before = newest_change(stores).await;
         assert!(repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap());
         assert_eq!(repository.find(id).await.unwrap().unwrap().budgets, pair[1]);
-        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))], "cached keys carry whether money is limited");
+        assert_eq!(
+            changed_since(stores, before).await,
+            [ChangeSubject::Workspace(workspace_id(1))],
+            "cached keys carry whether money is limited"
+        );
         assert!(!repository.set_budgets(id, &pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
     }
     let nobody = repository.set_budgets(workspace_id(2), &states[0], &states[1], &audit()).await.unwrap();
@@ -168,7 +177,11 @@ async fn rates_change_where_they_are_what_was_seen(stores: &Stores) {
         let before = newest_change(stores).await;
         assert!(repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap());
         assert_eq!(repository.find(id).await.unwrap().unwrap().rates, pair[1]);
-        assert_eq!(changed_since(stores, before).await, [ChangeSubject::Workspace(workspace_id(1))], "cached keys carry it");
+        assert_eq!(
+            changed_since(stores, before).await,
+            [ChangeSubject::Workspace(workspace_id(1))],
+            "cached keys carry it"
+        );
         assert!(!repository.set_rates(id, pair[0], pair[1], &audit()).await.unwrap(), "it is not so any more");
     }
     assert!(!repository.set_rates(workspace_id(2), states[0], states[1], &audit()).await.unwrap());
