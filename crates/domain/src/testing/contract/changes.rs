@@ -187,10 +187,10 @@ async fn numbers_have_no_gaps_when_writers_compete(stores: &Stores) {
             // Fails, and writes nothing.
             assert!(stores.api_keys.insert(&inference_key(number, 1), &audit()).await.is_err());
         } else {
-            let changed = Guardrail { version: 2, ..guardrail(10 + number, 1) };
-            assert!(stores.guardrails.update(&changed, &audit()).await.unwrap());
+            let next = Guardrail { version: 2, ..guardrail(10 + number, 1) };
+            assert!(stores.guardrails.update(&next, &audit()).await.unwrap());
             let Changes::These(changes) = since(stores, before).await else { panic!("a number is missing") };
-            assert!(changes.iter().any(|change| change.subject == ChangeSubject::Guardrail(changed.id)));
+            assert!(changes.iter().any(|change| change.subject == ChangeSubject::Guardrail(next.id)));
         }
     });
     join_all(writers).await;
