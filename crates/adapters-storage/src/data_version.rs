@@ -46,13 +46,11 @@ impl DataVersionReader {
             return Err(StoreError::unavailable("the database is closed"));
         }
         // A connection whose read failed or was interrupted is not used again.
-        let mut connection = match state.connection.take() {
-            Some(connection) => connection,
-            None => {
-                let connection = sqlite::data_version_reader(&self.settings, &self.location).await.map_err(failed)?;
-                state.opened += 1;
-                connection
-            }
+        let mut connection = if let Some(connection) = state.connection.take() {
+            connection
+        } else {
+            state.opened += 1;
+            sqlite::data_version_reader(&self.settings, &self.location).await.map_err(failed)?
         };
         let value = sqlx::query_scalar("PRAGMA data_version").fetch_one(&mut connection).await.map_err(failed)?;
         state.connection = Some(connection);
