@@ -1,5 +1,5 @@
 //! The change feed over several processes on one database: each handle stands for one.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
