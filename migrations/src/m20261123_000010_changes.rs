@@ -14,20 +14,18 @@ const FEED: &str = "change_feed";
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        manager.create_table(changes()).await?;
+        let random = match manager.get_database_backend() {
+            DbBackend::Sqlite => "(random())",
+            _ => "(floor(random() * 9007199254740992)::bigint)",
+        };
+        manager.create_table(changes(random)).await?;
         for column in ["number", "limits"] {
             add_counter(manager, column).await?;
         }
-        let random = match manager.get_database_backend() {
-            DbBackend::Sqlite => "random()",
-            _ => "floor(random() * 9007199254740992)::bigint",
-        };
         // Above every number that was given out before, so that what was granted by older limits is known as older.
         let statements = [
             format!("UPDATE {FEED} SET number = keys + catalogue + observability, limits = keys"),
-            format!(
-                "INSERT INTO {CHANGES} (number, mark, area, created_at) SELECT number, {random}, 'everything', 0 FROM {FEED}"
-            ),
+            format!("INSERT INTO {CHANGES} (number, area, created_at) SELECT number, 'everything', 0 FROM {FEED}"),
         ];
         for statement in statements {
             manager.get_connection().execute_unprepared(&statement).await?;
@@ -53,11 +51,11 @@ impl MigrationTrait for Migration {
 
 /// `number` has no gaps. `mark` is random. `area` is the kind of the subject, which is a key's digest in hex or the id
 /// of a workspace or of a guardrail, if any.
-fn changes() -> TableCreateStatement {
+fn changes(random: &'static str) -> TableCreateStatement {
     Table::create()
         .table(CHANGES)
         .col(ColumnDef::new("number").big_integer().not_null().primary_key())
-        .col(ColumnDef::new("mark").big_integer().not_null())
+        .col(ColumnDef::new("mark").big_integer().not_null().default(Expr::cust(random)))
         .col(ColumnDef::new("area").text().not_null())
         .col(ColumnDef::new("subject").text())
         .col(ColumnDef::new("created_at").big_integer().not_null())

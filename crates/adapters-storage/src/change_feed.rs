@@ -144,7 +144,8 @@ pub(crate) async fn record_changes(
         let (area, subject) = columns(subject);
         rows.push(ActiveModel {
             number: ActiveValue::Set(number),
-            mark: ActiveValue::Set(mark()?),
+            // The column's default: a random number.
+            mark: ActiveValue::NotSet,
             area: ActiveValue::Set(area.to_owned()),
             subject: ActiveValue::Set(subject),
             created_at: ActiveValue::Set(millis(at)),
@@ -173,10 +174,6 @@ async fn prune(transaction: &impl ConnectionTrait, at: DateTime<Utc>) -> Result<
     let Some((newest_old, _)) = old else { return Ok(()) };
     let followed = Entity::delete_many().filter(Column::Number.lt(*newest_old));
     followed.exec(transaction).await.map_err(store_error).map(drop)
-}
-
-fn mark() -> Result<i64, StoreError> {
-    getrandom::u64().map(u64::cast_signed).map_err(StoreError::unavailable)
 }
 
 fn columns(subject: &ChangeSubject) -> (&'static str, Option<String>) {
