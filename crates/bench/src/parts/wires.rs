@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn run(per_second: f64, p50_us: f64) -> Run {
-        Run { per_second, p50_us, p99_us: 0.0, cpu_us: 0.0 }
+        Run { per_second, p50_us, p99_us: 0.0, max_us: 0.0, cpu_us: 0.0 }
     }
 
     #[test]
