@@ -77,9 +77,14 @@ async fn read(connection: &impl ConnectionTrait, last: Option<ChangePosition>) -
             return Ok(continued);
         }
     }
+    newest(connection).await.map(Changes::StartOver)
+}
+
+/// The position of the newest change.
+pub(crate) async fn newest(connection: &impl ConnectionTrait) -> Result<ChangePosition, StoreError> {
     let newest = Entity::find().order_by_desc(Column::Number).one(connection).await.map_err(store_error)?;
     let newest = newest.ok_or_else(|| StoreError::Corrupt("the change feed has lost its rows".to_owned()))?;
-    Ok(Changes::StartOver(to_change(&newest)?.position))
+    Ok(to_change(&newest)?.position)
 }
 
 /// The numbers of the newest changes.

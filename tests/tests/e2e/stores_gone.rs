@@ -29,7 +29,7 @@ async fn where_it_cannot_be_known_whether_a_key_still_stands_nobody_is_let_in_or
     let stranger = Call::get("/api/v1/models/count").key(&format!("sk-tg-v1-{}", "0".repeat(64)));
     world.server.send(&known).await?.ok()?;
     let hand = SecondHand::open(&world.instance.database()).await?;
-    hand.execute("ALTER TABLE change_feed RENAME TO change_feed_away").await?;
+    hand.execute("ALTER TABLE changes RENAME TO changes_away").await?;
     let since = Instant::now();
     unavailable(&until(&world, &known, 503).await?)?;
     ensure!(since.elapsed() <= Duration::from_secs(2), "a key was believed for {:?}", since.elapsed());
@@ -38,7 +38,7 @@ async fn where_it_cannot_be_known_whether_a_key_still_stands_nobody_is_let_in_or
     ensure!(ready.status == 503, "it calls itself ready");
     ensure!(world.server.send(&Call::get("/health/live")).await?.status == 200);
 
-    hand.execute("ALTER TABLE change_feed_away RENAME TO change_feed").await?;
+    hand.execute("ALTER TABLE changes_away RENAME TO changes").await?;
     hand.close().await?;
     until(&world, &known, 200).await?;
     until(&world, &stranger, 401).await?;
