@@ -1,9 +1,10 @@
 //! Compares the managed rows with the newest entry of the audit log, and accounts for rows that no entry knows yet.
 
 use chrono::{DateTime, Utc};
-use domain::audit::{Actor, AuditDraft, RowFault, RowSum, RowSums};
+use domain::audit::{Actor, AuditDraft, AuditHash, RowFault, RowSum, RowSums};
 use domain::error::StoreError;
 use domain::json::Json;
+use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::audit::append;
@@ -86,10 +87,10 @@ impl Found {
         loop {
             let page = keys_after(connection, &after).await?;
             let Some(last) = page.last() else { break };
-            after.clone_from(&last.hash);
+            after.clone_from(&last.id);
             for mut key in page {
                 if let Some(guardrail) = &key.guardrail_id {
-                    found.sums.assignments.add(assignment_hash(&key.hash, guardrail));
+                    found.sums.assignments.add(assignment_hash(&key.id, guardrail));
                 }
                 note(&mut key, &mut found.sums.keys, &mut found.keys);
             }
@@ -113,8 +114,8 @@ fn note<R: ManagedRow>(row: &mut R, sum: &mut RowSum, unsealed: &mut Vec<String>
 
 async fn keys_after(connection: &impl ConnectionTrait, after: &[u8]) -> Result<Vec<api_keys::Model>, StoreError> {
     api_keys::Entity::find()
-        .filter(api_keys::Column::Hash.gt(after.to_vec()))
-        .order_by_asc(api_keys::Column::Hash)
+        .filter(api_keys::Column::Id.gt(after.to_vec()))
+        .order_by_asc(api_keys::Column::Id)
         .limit(PAGE)
         .all(connection)
         .await
@@ -129,7 +130,7 @@ pub(crate) async fn adopt(transaction: &DatabaseTransaction, at: DateTime<Utc>) 
     loop {
         let page = keys_after(transaction, &after).await?;
         let Some(last) = page.last() else { break };
-        after.clone_from(&last.hash);
+        after.clone_from(&last.id);
         for key in page {
             // Sealing changes no sum; the row is put in.
             changes.key_changed(transaction, &key).await?;
@@ -155,4 +156,46 @@ pub(crate) async fn adopt(transaction: &DatabaseTransaction, at: DateTime<Utc>) 
     let details = Json::object([("keys", keys), ("guardrails", guardrails), ("workspaces", workspaces)]);
     let draft = AuditDraft::done(&Actor::system(), "audit.baseline", "managed rows", details);
     append(transaction, &draft, at, &changes).await.map(drop)
+}
+
+/// Accounts for keys that got their ids a moment ago, with an entry that says so. The sums change by the difference of
+/// each row, and only a row whose hash was right is sealed anew: what was changed past the log before still shows.
+pub(crate) async fn adopt_key_ids(transaction: &DatabaseTransaction, at: DateTime<Utc>) -> Result<(), StoreError> {
+    let mut changes = RowChanges::default();
+    let mut keys = 0_u64;
+    let mut after = Vec::new();
+    loop {
+        let page = keys_after(transaction, &after).await?;
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.id);
+        for key in page {
+            let (before, now) = (key.managed_hash_without_id(), key.managed_hash());
+            changes.sums.keys.subtract(before);
+            changes.sums.keys.add(now);
+            if let Some(guardrail) = &key.guardrail_id {
+                changes.sums.assignments.subtract(assignment_hash(&key.hash, guardrail));
+                changes.sums.assignments.add(assignment_hash(&key.id, guardrail));
+            }
+            if key.audit_hash.as_deref() == Some(&before.0) {
+                seal_key(transaction, key.id, now).await?;
+            }
+            keys += 1;
+        }
+    }
+    if keys == 0 {
+        return Ok(());
+    }
+    let details = Json::object([("keys", keys.to_string().as_str())]);
+    let draft = AuditDraft::done(&Actor::system(), "key.assign_ids", "keys", details);
+    append(transaction, &draft, at, &changes).await.map(drop)
+}
+
+async fn seal_key(transaction: &DatabaseTransaction, id: Vec<u8>, hash: AuditHash) -> Result<(), StoreError> {
+    api_keys::Entity::update_many()
+        .col_expr(api_keys::Column::AuditHash, Expr::value(hash.0.to_vec()))
+        .filter(api_keys::Column::Id.eq(id))
+        .exec(transaction)
+        .await
+        .map_err(store_error)
+        .map(drop)
 }

@@ -8,6 +8,7 @@ use domain::audit::{AuditHash, RowHasher, RowSums};
 use domain::error::StoreError;
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter};
+use uuid::Uuid;
 
 use crate::entities::{api_keys, guardrails, workspaces};
 use crate::errors::store_error;
@@ -44,12 +45,27 @@ impl ManagedRow for api_keys::Model {
     const TABLE: &'static str = "api_keys";
 
     fn id(&self) -> String {
-        hex(&self.hash)
+        Uuid::from_slice(&self.id).map_or_else(|_| "(malformed id)".to_owned(), |id| id.to_string())
     }
 
     /// Without its guardrail: assignments have a sum of their own, so that many can be changed at once.
     fn managed_hash(&self) -> AuditHash {
-        RowHasher::new(Self::TABLE)
+        self.hash_columns(RowHasher::new(Self::TABLE).bytes(self.id.as_slice()))
+    }
+
+    fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {
+        &mut self.audit_hash
+    }
+}
+
+impl api_keys::Model {
+    /// The managed hash of before keys had ids.
+    pub(crate) fn managed_hash_without_id(&self) -> AuditHash {
+        self.hash_columns(RowHasher::new(Self::TABLE))
+    }
+
+    fn hash_columns(&self, hasher: RowHasher) -> AuditHash {
+        hasher
             .bytes(self.hash.as_slice())
             .text(self.label.as_str())
             .text(self.name.as_str())
@@ -64,10 +80,6 @@ impl ManagedRow for api_keys::Model {
             .number(self.requests_per_minute)
             .number(self.tokens_per_minute)
             .finish()
-    }
-
-    fn stored_hash(&mut self) -> &mut Option<Vec<u8>> {
-        &mut self.audit_hash
     }
 }
 
@@ -130,7 +142,7 @@ impl ManagedRow for workspaces::Model {
     }
 }
 
-/// The hash of a key's guardrail.
+/// The hash of a key's guardrail; the key by its id.
 pub(crate) fn assignment_hash(key: &[u8], guardrail_id: &str) -> AuditHash {
     RowHasher::new("assignments").bytes(key).text(guardrail_id).finish()
 }
@@ -153,7 +165,7 @@ impl RowChanges {
         }
         let guardrail = |row: Option<&api_keys::Model>| row.and_then(|row| row.guardrail_id.clone());
         if let Some(key) = after.or(before) {
-            self.assignment(&key.hash, guardrail(before).as_deref(), guardrail(after).as_deref());
+            self.assignment(&key.id, guardrail(before).as_deref(), guardrail(after).as_deref());
         }
     }
 
@@ -193,12 +205,12 @@ impl RowChanges {
         transaction: &DatabaseTransaction,
         before: &api_keys::Model,
     ) -> Result<(), StoreError> {
-        let found = api_keys::Entity::find_by_id(before.hash.clone()).one(transaction).await.map_err(store_error)?;
+        let found = api_keys::Entity::find_by_id(before.id.clone()).one(transaction).await.map_err(store_error)?;
         let Some(after) = found else { return Ok(()) };
         self.key(Some(before), Some(&after));
         api_keys::Entity::update_many()
             .col_expr(api_keys::Column::AuditHash, Expr::value(after.managed_hash().0.to_vec()))
-            .filter(api_keys::Column::Hash.eq(before.hash.clone()))
+            .filter(api_keys::Column::Id.eq(before.id.clone()))
             .exec(transaction)
             .await
             .map_err(store_error)
@@ -248,13 +260,4 @@ pub(crate) async fn workspace_before(
     id: &str,
 ) -> Result<Option<workspaces::Model>, StoreError> {
     workspaces::Entity::find_by_id(id).one(connection).await.map_err(store_error)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing into a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

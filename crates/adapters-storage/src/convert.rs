@@ -7,6 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use domain::api_key::ApiKeyHash;
 use domain::error::StoreError;
+use domain::ids::ApiKeyId;
+use uuid::Uuid;
 
 use crate::errors::corrupt;
 
@@ -40,6 +42,14 @@ pub(crate) fn unsigned(count: i64, column: &str, row: impl Display) -> Result<u6
 /// Reads a text column whose type knows its own form.
 pub(crate) fn parse<T: FromStr>(text: &str, column: &str, row: impl Display) -> Result<T, StoreError> {
     text.parse().map_err(|_| corrupt(column, row))
+}
+
+pub(crate) fn key_column(id: ApiKeyId) -> Vec<u8> {
+    id.uuid().as_bytes().to_vec()
+}
+
+pub(crate) fn key_id(bytes: &[u8], column: &str, row: impl Display) -> Result<ApiKeyId, StoreError> {
+    Uuid::from_slice(bytes).map(ApiKeyId::from_uuid).map_err(|_| corrupt(column, row))
 }
 
 pub(crate) fn hash_column(hash: &ApiKeyHash) -> Vec<u8> {

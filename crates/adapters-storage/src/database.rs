@@ -59,6 +59,8 @@ pub struct MigrationState {
     pub applied: bool,
 }
 
+/// The step that changes what the hash of a key's row covers.
+const KEY_IDS_STEP: &str = "m20261123_000011_key_ids";
 /// How long a probe may take; readiness promises an answer within two seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
 /// How long is waited before a busy database is tried again while it is being opened.
@@ -103,9 +105,12 @@ impl Database {
         let transaction = self.begin().await?;
         // Another process may have been faster.
         let is_accounted_for = audit_is_accounting(&transaction).await;
+        let pending = Migrator::get_pending_migrations(&transaction).await.map_err(store_error)?;
         Migrator::up(&transaction, None).await.map_err(store_error)?;
         if !is_accounted_for {
             audit_check::adopt(&transaction, self.now()).await?;
+        } else if pending.iter().any(|step| step.name() == KEY_IDS_STEP) {
+            audit_check::adopt_key_ids(&transaction, self.now()).await?;
         }
         transaction.commit().await.map_err(store_error)
     }

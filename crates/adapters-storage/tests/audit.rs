@@ -10,7 +10,7 @@ use adapters_storage::{
 };
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
-use domain::audit::{AuditFault, AuditHash, AuditLog, AuditVerification, StoredAuditEntry, VerifyAuditLog};
+use domain::audit::{Actor, AuditFault, AuditHash, AuditLog, AuditVerification, StoredAuditEntry, VerifyAuditLog};
 use domain::guardrail::{GuardrailAssignments, GuardrailRepository};
 use domain::money::Usd;
 use domain::workspace::WorkspaceRepository;
@@ -34,8 +34,8 @@ async fn furnish(database: &Database) {
     for number in [1, 2] {
         assert!(guardrails.insert(&guardrail(number, 1), &audit()).await.unwrap());
     }
-    guardrails.assign_keys(guardrail_id(1), &[hash(1), hash(2)], &audit()).await.unwrap();
-    assert!(keys.set_disabled(&hash(3), true, &audit()).await.unwrap());
+    guardrails.assign_keys(guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system()).await.unwrap();
+    assert!(keys.set_disabled(key_id(3), true, &audit()).await.unwrap());
 }
 
 #[tokio::test]
@@ -56,11 +56,11 @@ async fn changes_by_the_service_keep_rows_accounted_for() {
     assert_whole("credit").await;
     guardrails.set_default(workspace_id(1), Some(guardrail_id(1)), &audit()).await.unwrap();
     assert_whole("default").await;
-    guardrails.assign_keys(guardrail_id(2), &[hash(2), hash(3)], &audit()).await.unwrap();
+    guardrails.assign_keys(guardrail_id(2), &[key_id(2).into(), key_id(3).into()], &Actor::system()).await.unwrap();
     assert_whole("assign anew").await;
-    guardrails.remove(guardrail_id(2), &[hash(3), hash(1)], &audit()).await.unwrap();
+    guardrails.remove(guardrail_id(2), &[key_id(3).into(), key_id(1).into()], &Actor::system()).await.unwrap();
     assert_whole("unassign").await;
-    keys.delete(&hash(2), &audit()).await.unwrap();
+    keys.delete(key_id(2), &audit()).await.unwrap();
     assert_whole("delete a key that holds a guardrail").await;
     guardrails.delete(guardrail_id(1), &audit()).await.unwrap();
     assert_whole("delete a default guardrail that a key holds").await;
@@ -101,7 +101,7 @@ async fn rows_changed_past_the_service_are_found(
         assert_eq!(found.row_faults[0].table, table, "{found:?}");
     }
     if let Some(number) = key_number {
-        let named = hash(number).to_string();
+        let named = key_id(number).to_string();
         assert!(found.row_faults.iter().any(|fault| fault.row == named), "{named} in {found:?}");
     }
     // Whoever tampers with the rows does not bring changes to a stop, nor does a change make up for it.

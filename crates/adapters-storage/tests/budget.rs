@@ -11,7 +11,7 @@ use common::*;
 use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope};
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
-    Account, BudgetStore, DrawAsk, DrawRequest, LedgerAuditor, LimitStatus, LimitStatusReader, PruneReport, SpendLimit,
+    Account, BudgetStore, DrawAsk, DrawRequest, LedgerAuditor, LimitStatus, LimitStatusReader, Payer, PruneReport, SpendLimit,
     UsagePruner,
 };
 use domain::ids::ProcessId;
@@ -32,7 +32,7 @@ async fn furnish(database: &Database, limit: i64) {
 }
 
 fn counter() -> CounterId {
-    CounterId { account: Account::Key(hash(1)), period: CounterPeriod::Lifetime }
+    CounterId { account: Account::Key(key_id(1)), period: CounterPeriod::Lifetime }
 }
 
 fn draw(process: ProcessId, number: u64, pico: i64) -> DrawRequest {
@@ -117,7 +117,7 @@ async fn audit_names_what_does_not_add_up() {
     let sound = records.reports.audit().await.unwrap();
     assert_eq!((sound.records, sound.counters, sound.allowances), (3, 8, 1));
     assert_eq!(sound.discrepancies, []);
-    let (workspace, key) = (workspace_id(1), hash(1));
+    let (workspace, key) = (workspace_id(1), key_id(1));
     let counters = "UPDATE spend_counters SET";
     let insert = "INSERT INTO spend_counters (scope, subject, interval, period_start, spent_pico, allotted_pico) \
                   VALUES";
@@ -188,7 +188,7 @@ async fn audit_names_records_that_cannot_be_read_whatever_they_cost() {
     for expected in [
         unreadable,
         format!("record {}, which cannot be read: 0.000000000007 for 0", decision_id(2)),
-        format!("key {} total: spent: 0.000000000007 for 0", hash(1)),
+        format!("key {} total: spent: 0.000000000007 for 0", key_id(1)),
         format!("workspace {} total: spent: 0.000000000007 for 0", workspace_id(1)),
     ] {
         assert!(found.contains(&expected), "{expected} in {found:?}");
@@ -203,7 +203,7 @@ async fn audit_reads_every_page() {
     let records = Records::over(database);
     records.record_all((1..=4_203).map(|number| charged(number, 1)).collect()).await.unwrap();
     let of_others =
-        (5_000..5_020).map(|number| UsageRecord { api_key: hash(number), ..charged(u128::from(number), 1) });
+        (5_000..5_020).map(|number| UsageRecord { api_key: key_id(number), ..charged(u128::from(number), 1) });
     records.record_all(of_others.collect()).await.unwrap();
     let audit = records.reports.audit().await.unwrap();
     assert_eq!((audit.records, audit.discrepancies), (4_223, vec![]));
@@ -236,9 +236,10 @@ async fn upgrade_counts_records_of_before_there_were_counters() {
     database.migrate().await.unwrap();
     let found = records.reports.audit().await.unwrap();
     assert_eq!((found.discrepancies, found.records, found.counters), (vec![], 6, counters));
-    let expected = first.unwrap().map(|record| UsageRecord { charged_at: record.created_at, ..record });
+    let api_key = key_id_now(&database, 1).await;
+    let expected = first.unwrap().map(|record| UsageRecord { api_key, charged_at: record.created_at, ..record });
     assert_eq!(records.find(&decision_id(1)).await.unwrap(), expected);
-    let statuses = records.reports.limit_statuses(&payer()).await.unwrap();
+    let statuses = records.reports.limit_statuses(&Payer { api_key, ..payer() }).await.unwrap();
     let found: Vec<_> = statuses.iter().map(|limit| (limit.is_credit, limit.spent.pico())).collect();
     assert_eq!(found, [(true, 0), (false, 60)], "credit was not kept before, and a key's limit counts all");
 }
@@ -270,7 +271,9 @@ async fn upgrade_keeps_records_as_they_are() {
     Migrator::down(&raw, Some(steps_from("m20261122_000007_compact_records"))).await.unwrap();
     assert_eq!(folder.count("usage_records WHERE id LIKE 'gen-dec-%' AND guardrails LIKE '[%'").await, 3);
     database.migrate().await.unwrap();
+    let api_key = key_id_now(&database, 1).await;
     for record in all {
+        let record = UsageRecord { api_key, ..record };
         assert_eq!(records.find(&record.id).await.unwrap(), Some(record));
     }
     assert_eq!(records.discrepancies().await, [""; 0]);

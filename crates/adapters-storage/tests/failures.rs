@@ -14,6 +14,7 @@ use adapters_storage::{
 };
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
+use domain::audit::Actor;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{
     Account, BudgetStore, DrawAhead, DrawRequest, FoldRequest, LedgerAuditor, LimitStatusReader, ProcessState,
@@ -51,7 +52,7 @@ fn process() -> ProcessId {
 }
 
 fn counter() -> CounterId {
-    CounterId { account: Account::Key(hash(1)), period: CounterPeriod::Lifetime }
+    CounterId { account: Account::Key(key_id(1)), period: CounterPeriod::Lifetime }
 }
 
 fn draw(number: u64) -> DrawRequest {
@@ -75,8 +76,11 @@ async fn every_write_is_unavailable(database: &Database) {
     unavailable("credit", &workspaces.add_credit(workspace_id(1), Usd::from_pico(1), &common::audit()).await);
     unavailable("suspend", &workspaces.set_suspended(workspace_id(1), true, &common::audit()).await);
     unavailable("key", &keys.insert(&key(3, ApiKeyScope::Management), &common::audit()).await);
-    unavailable("delete", &keys.delete(&hash(1), &common::audit()).await);
-    unavailable("assign", &guardrails.assign_keys(guardrail_id(1), &[hash(1), hash(2)], &common::audit()).await);
+    unavailable("delete", &keys.delete(key_id(1), &common::audit()).await);
+    unavailable(
+        "assign",
+        &guardrails.assign_keys(guardrail_id(1), &[key_id(1).into(), key_id(2).into()], &Actor::system()).await,
+    );
     unavailable("reserve", &documents.reserve(&pending(2, 1, 10), quota(1000), None).await);
     unavailable("ready", &documents.mark_ready(workspace_id(1), &document_id(1), "ab", "text/plain").await);
     unavailable("abandon", &documents.abandon(workspace_id(1), &document_id(1)).await);
@@ -210,16 +214,16 @@ async fn a_full_database_refuses_whole_transactions_and_recovers() {
     assert!(results.iter().any(Result::is_err), "the ledger did not fill");
     assert_eq!(records.reports.audit().await.unwrap().discrepancies, [], "and it is counted");
 
-    let all: Vec<_> = keys.list(Some(workspace_id(1))).await.unwrap().iter().map(|key| key.hash).collect();
+    let all: Vec<_> = keys.list(Some(workspace_id(1))).await.unwrap().iter().map(|key| key.id.into()).collect();
     assert_eq!(all.len() as u64, kept);
-    let assigned = guardrails.assign_keys(guardrail_id(1), &all, &common::audit()).await;
+    let assigned = guardrails.assign_keys(guardrail_id(1), &all, &Actor::system()).await;
     let holders = guardrails.count_keys(guardrail_id(1)).await.unwrap();
     assert_eq!(holders, assigned.map_or(0, |assigned| assigned.unwrap()), "all or nothing");
 
     let room = "DELETE FROM usage_records; DELETE FROM spend_counters; DELETE FROM budget_processes; DELETE FROM documents; DELETE FROM api_keys WHERE rowid > 3";
     folder.execute(room).await;
     records.record(usage(1000, 1)).await.unwrap();
-    assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &common::audit()).await.unwrap(), Some(3));
+    assert_eq!(guardrails.assign_keys(guardrail_id(1), &all, &Actor::system()).await.unwrap(), Some(3));
     // The lock is free: the connection is in no forgotten transaction.
     let other = Database::open(&hasty(folder.settings()), common::clock()).await.unwrap();
     SeaOrmWorkspaceRepository::new(other).insert(&workspace(2), &common::audit()).await.unwrap();

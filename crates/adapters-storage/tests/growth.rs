@@ -43,7 +43,7 @@ fn typical(number: u64, keys: u64) -> UsageRecord {
         id: DecisionId::from_uuid(uuid(random >> 4)),
         request_id: RequestId::from_uuid(uuid(random >> 5)),
         workspace_id: workspace_id(u128::from(key % 100) << 64),
-        api_key: hash(key),
+        api_key: key_id(key),
         requested_model: attempt.model.as_str().to_owned(),
         model: attempt.model.clone(),
         provider: attempt.provider.clone(),
@@ -95,7 +95,7 @@ async fn measure(records: u64, keys: u64) {
         sizes.iter().map(|(_, bytes)| bytes).sum::<i64>() / i64::try_from(records).unwrap()
     );
     let usage = SeaOrmUsageRepository::new(database.clone());
-    for (what, api_key) in [("workspace", None), ("key", Some(hash(0)))] {
+    for (what, api_key) in [("workspace", None), ("key", Some(key_id(0)))] {
         let filter = UsageFilter { api_key, ..UsageFilter::of(workspace_id(0)) };
         let began = Instant::now();
         let page = usage.list(&filter, 100).await.unwrap();

@@ -7,7 +7,8 @@ use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmDocumentRepository, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
 };
 use common::*;
-use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope};
+use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference};
+use domain::audit::Actor;
 use domain::file::{DocumentRepository, Reservation};
 use domain::guardrail::GuardrailRepository;
 use domain::workspace::{Workspace, WorkspaceRepository};
@@ -69,14 +70,15 @@ async fn one_quota_is_shared_to_the_byte() {
 }
 
 /// Adds keys `0..count` past the repository, which adds them one by one.
-async fn add_keys(folder: &Folder, count: u64) -> Vec<ApiKeyHash> {
+async fn add_keys(folder: &Folder, count: u64) -> Vec<KeyReference> {
     let pool = folder.raw().await;
     let mut transaction = pool.begin().await.unwrap();
     for number in 0..count {
         sea_orm::sqlx::query(
-            "INSERT INTO api_keys (hash, label, name, scope, workspace_id, disabled, deleted, created_at)
-             VALUES (?, 'label', 'name', 'inference', ?, 0, 0, ?)",
+            "INSERT INTO api_keys (id, hash, label, name, scope, workspace_id, disabled, deleted, created_at)
+             VALUES (?, ?, 'label', 'name', 'inference', ?, 0, 0, ?)",
         )
+        .bind(key_id(number).uuid().as_bytes().to_vec())
         .bind(hash(number).bytes().to_vec())
         .bind(workspace_id(1).to_string())
         .bind(i64::try_from(number).unwrap())
@@ -86,9 +88,9 @@ async fn add_keys(folder: &Folder, count: u64) -> Vec<ApiKeyHash> {
     }
     transaction.commit().await.unwrap();
     pool.close().await;
-    let mut hashes: Vec<ApiKeyHash> = (0..count).map(hash).collect();
-    hashes.sort_unstable();
-    hashes
+    let mut names: Vec<KeyReference> = (0..count).map(|number| hash(number).into()).collect();
+    names.sort_unstable();
+    names
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,8 +103,10 @@ async fn a_hundred_thousand_keys_are_assigned_in_one_call() {
         assert!(guardrails.insert(&guardrail(number, 1), &common::audit()).await.unwrap());
     }
     let hashes = add_keys(&folder, 100_000).await;
-    for (what, guardrail) in [("fresh", 1), ("again", 1), ("replacing", 2)] {
-        let assigned = guardrails.assign_keys(guardrail_id(guardrail), &hashes, &common::audit()).await.unwrap();
+    let ids: Vec<KeyReference> = (0..100_000).map(|number| key_id(number).into()).collect();
+    let both: Vec<KeyReference> = ids.iter().chain(&hashes).copied().collect();
+    for (what, guardrail, names) in [("fresh", 1, &hashes), ("again", 1, &ids), ("replacing", 2, &both)] {
+        let assigned = guardrails.assign_keys(guardrail_id(guardrail), names, &Actor::system()).await.unwrap();
         assert_eq!(assigned, Some(100_000), "{what}");
     }
     assert_eq!(guardrails.count_keys(guardrail_id(1)).await.unwrap(), 0);
@@ -124,7 +128,7 @@ async fn rival_assignments_of_two_processes_are_whole() {
         let guardrails = SeaOrmGuardrailRepository::new(handles[number % 2].clone());
         let hashes = hashes.clone();
         assigning.spawn(async move {
-            guardrails.assign_keys(guardrail_id(number as u128 % 2), &hashes, &common::audit()).await.unwrap()
+            guardrails.assign_keys(guardrail_id(number as u128 % 2), &hashes, &Actor::system()).await.unwrap()
         });
     }
     assert_eq!(assigning.join_all().await, [Some(5_000); 6]);

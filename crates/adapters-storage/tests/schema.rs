@@ -50,6 +50,7 @@ async fn every_step_goes_up_down_and_up_again() {
         "m20261122_000008_store_identity",
         "m20261123_000009_recall_answers",
         "m20261123_000010_changes",
+        "m20261123_000011_key_ids",
     ];
     assert_eq!(names, all);
 }
@@ -122,7 +123,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
         folder.execute(damage).await;
     }
     corrupt("workspace", &workspaces.find(workspace_id(1)).await);
-    corrupt("key", &ApiKeyRepository::find(&keys, &hash(1)).await);
+    corrupt("key", &ApiKeyRepository::find(&keys, &key_id(1).into()).await);
     corrupt("guardrail", &guardrails.find(guardrail_id(1)).await);
     corrupt("document", &documents.find(workspace_id(1), &document_id(1)).await);
     corrupt("model", &models.list().await);
@@ -135,7 +136,7 @@ async fn rows_that_do_not_read_are_told_and_never_shown() {
     corrupt("a key whose kind is in doubt grants nothing", &KeyGrants::find(&keys, &hash(1)).await);
     folder.execute("DELETE FROM change_feed").await;
     corrupt("version of the catalogue", &models.version().await);
-    corrupt("a change that cannot be numbered", &keys.delete(&hash(1), &common::audit()).await);
+    corrupt("a change that cannot be numbered", &keys.delete(key_id(1), &common::audit()).await);
     folder.execute("DELETE FROM changes").await;
     corrupt("change feed", &SeaOrmChangeFeed::new(database.clone()).changes_since(None).await);
     folder.execute("DROP TABLE usage_records").await;

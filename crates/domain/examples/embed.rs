@@ -17,7 +17,9 @@ use domain::decision::{
 };
 use domain::error::StoreError;
 use domain::guardrail::NoGuardrails;
-use domain::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId};
+use domain::ids::{
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+};
 use domain::json::Json;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
 use domain::money::Usd;
@@ -77,6 +79,10 @@ impl CountedIds {
 impl IdGenerator for CountedIds {
     fn workspace_id(&self) -> WorkspaceId {
         WorkspaceId::from_uuid(self.next())
+    }
+
+    fn api_key_id(&self) -> ApiKeyId {
+        ApiKeyId::from_uuid(self.next())
     }
 
     fn guardrail_id(&self) -> GuardrailId {
@@ -221,7 +227,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         rates: RateLimits::default(),
         workspace_rates: RateLimits::default(),
     };
-    let grant = KeyGrant { hash: secret.hash(), disabled: false, expires_at: None, scope };
+    let id = ids.api_key_id();
+    let grant = KeyGrant { id, hash: secret.hash(), disabled: false, expires_at: None, scope };
     let authenticate = Authenticate::new(Arc::new(OneKey(Arc::new(grant))), Arc::clone(&clock));
     let principal = authenticate.execute(secret.expose()).await?;
 

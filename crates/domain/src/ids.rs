@@ -60,6 +60,11 @@ uuid_id!(
     "guardrail"
 );
 uuid_id!(
+    /// Names an API key for as long as it exists, whatever its secret is. A bare UUIDv7.
+    ApiKeyId,
+    "key"
+);
+uuid_id!(
     /// Names a process that draws allowances: a UUID that is new with every start.
     ProcessId,
     "process"

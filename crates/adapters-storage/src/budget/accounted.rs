@@ -6,7 +6,7 @@ use domain::error::StoreError;
 use sea_orm::QueryResult;
 
 use super::statements::column;
-use crate::convert::{hash, moment};
+use crate::convert::{key_id, moment};
 use crate::errors::corrupt;
 use crate::usage::ids;
 
@@ -65,7 +65,7 @@ impl PayerColumns {
         let guardrails = ids::guardrails(self.guardrails.as_deref());
         Ok(Payer {
             workspace_id: workspace_id.ok_or_else(|| unreadable("usage_records.workspace_id"))?,
-            api_key: hash(&self.api_key, "usage_records.api_key", ids::shown(id))?,
+            api_key: key_id(&self.api_key, "usage_records.api_key", ids::shown(id))?,
             guardrails: guardrails.ok_or_else(|| unreadable("usage_records.guardrails"))?,
         })
     }

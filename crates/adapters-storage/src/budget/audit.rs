@@ -16,7 +16,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection, QueryResult, TransactionTrait
 use super::accounted::{Accounted, PayerColumns};
 use super::counters::{counters_at, span_of, subject};
 use super::statements::{column, read};
-use crate::convert::{hash_column, moment};
+use crate::convert::{key_column, moment};
 use crate::errors::store_error;
 use crate::usage::{COST_COLUMNS, StoredCosts, ids};
 
@@ -283,7 +283,7 @@ async fn of_account(
             Ok(id) => ("workspace_id", ids::workspace_column(id).into()),
             Err(_) => return Ok(Vec::new()),
         },
-        ("key" | "guardrail", Some(key)) => ("api_key", hash_column(&key).into()),
+        ("key" | "guardrail", Some(key)) => ("api_key", key_column(key).into()),
         _ => return Ok(Vec::new()),
     };
     // Summed by the database, for there may be millions, in two parts, so that no sum leaves its range.

@@ -83,8 +83,8 @@ pub(super) fn span_of(counter: &CounterId) -> (&'static str, i64) {
 pub(super) fn subject(account: &Account) -> String {
     match account {
         Account::Workspace(id) => id.to_string(),
-        Account::Key(hash) => hash.to_string(),
-        Account::Guardrail(id, hash) => format!("{id}:{hash}"),
+        Account::Key(key) => key.to_string(),
+        Account::Guardrail(id, key) => format!("{id}:{key}"),
     }
 }
 

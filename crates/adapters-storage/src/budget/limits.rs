@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use domain::api_key::ApiKeyHash;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::{Account, CounterLimit, CounterLimits, Payer, ResetInterval, SpendLimit, WorkspaceBudgets};
 use domain::error::StoreError;
-use domain::ids::{GuardrailId, WorkspaceId};
+use domain::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use domain::money::Usd;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect};
 
 use super::statements::pieces;
-use crate::convert::{hash, hash_column, parse};
+use crate::convert::{key_column, key_id, parse};
 use crate::entities::{api_keys, guardrails, workspaces};
 use crate::errors::{corrupt, store_error};
 use crate::repositories::credit_base;
@@ -20,7 +19,7 @@ use crate::repositories::credit_base;
 #[derive(Default)]
 pub(super) struct AccountLimits {
     workspaces: HashMap<WorkspaceId, Vec<CounterLimit>>,
-    keys: HashMap<ApiKeyHash, KeyLimit>,
+    keys: HashMap<ApiKeyId, KeyLimit>,
     guardrails: HashMap<GuardrailId, SpendLimit>,
 }
 
@@ -107,20 +106,20 @@ impl AccountLimits {
         Ok(())
     }
 
-    async fn read_keys(&mut self, connection: &impl ConnectionTrait, keys: &[ApiKeyHash]) -> Result<(), StoreError> {
+    async fn read_keys(&mut self, connection: &impl ConnectionTrait, keys: &[ApiKeyId]) -> Result<(), StoreError> {
         use api_keys::Column;
         type Row = (Vec<u8>, Option<String>, Option<i64>, Option<String>);
         for piece in pieces(keys) {
             let rows: Vec<Row> = api_keys::Entity::find()
                 .select_only()
-                .columns([Column::Hash, Column::WorkspaceId, Column::LimitPico, Column::LimitReset])
-                .filter(Column::Hash.is_in(piece.iter().map(hash_column)))
+                .columns([Column::Id, Column::WorkspaceId, Column::LimitPico, Column::LimitReset])
+                .filter(Column::Id.is_in(piece.iter().copied().map(key_column)))
                 .into_tuple()
                 .all(connection)
                 .await
                 .map_err(store_error)?;
             for (key, workspace_id, pico, reset) in rows {
-                let key = hash(&key, "api_keys.hash", "a key")?;
+                let key = key_id(&key, "api_keys.id", "a key")?;
                 let workspace_id = workspace_id.map(|id| parse(&id, "api_keys.workspace_id", key)).transpose()?;
                 let limit = spend_limit(pico, reset.as_deref(), "api_keys.limit_reset", key)?;
                 self.keys.insert(key, KeyLimit { workspace_id, limit });

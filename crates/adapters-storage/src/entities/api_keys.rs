@@ -6,6 +6,8 @@ use sea_orm::entity::prelude::*;
 #[sea_orm(table_name = "api_keys")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
+    pub id: Vec<u8>,
+    #[sea_orm(unique)]
     pub hash: Vec<u8>,
     pub label: String,
     pub name: String,

@@ -1,26 +1,31 @@
 //! API keys, and what they grant.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants};
+use domain::api_key::{
+    ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity,
+    KeyReference,
+};
 use domain::audit::AuditDraft;
 use domain::budget::{ResetInterval, SpendLimit};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
-use domain::ids::WorkspaceId;
+use domain::ids::{ApiKeyId, WorkspaceId};
 use domain::money::Usd;
 use domain::rate::RateLimits;
 use sea_orm::sea_query::{Expr, SimpleExpr};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    UpdateMany, Value,
+    QuerySelect, UpdateMany, Value,
 };
 
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges};
 use crate::change_feed::{LimitChange, record_changes};
-use crate::convert::{hash, hash_column, millis, moment, parse};
+use crate::chunks::chunks;
+use crate::convert::{hash, hash_column, key_column, key_id, millis, moment, parse};
 use crate::database::Database;
 use crate::entities::api_keys::{Column, Entity, Model};
 use crate::entities::workspaces;
@@ -41,16 +46,16 @@ impl SeaOrmApiKeyRepository {
     /// Makes one change to a live key and writes it to the change feed.
     async fn change(
         &self,
-        hash: &ApiKeyHash,
+        id: ApiKeyId,
         change: UpdateMany<Entity>,
         limits: LimitChange,
         audit: &AuditDraft,
     ) -> Result<bool, StoreError> {
         let transaction = self.database.begin().await?;
-        let before = Entity::find_by_id(hash_column(hash)).filter(Column::Deleted.eq(false));
+        let before = Entity::find_by_id(key_column(id)).filter(Column::Deleted.eq(false));
         let Some(before) = before.one(&transaction).await.map_err(store_error)? else { return Ok(false) };
         let changed = change
-            .filter(Column::Hash.eq(hash_column(hash)))
+            .filter(Column::Id.eq(key_column(id)))
             .filter(Column::Deleted.eq(false))
             .exec(&transaction)
             .await
@@ -61,7 +66,9 @@ impl SeaOrmApiKeyRepository {
         let mut rows = RowChanges::default();
         rows.key_changed(&transaction, &before).await?;
         let now = self.database.now();
-        record_changes(&transaction, now, &[ChangeSubject::Key(*hash)], limits).await?;
+        // The hash under which caches have it: that of before a rotation.
+        let subject = ChangeSubject::Key(hash(&before.hash, "api_keys.hash", id)?);
+        record_changes(&transaction, now, &[subject], limits).await?;
         append(&transaction, audit, now, &rows).await?;
         transaction.commit().await.map_err(store_error)?;
         Ok(true)
@@ -87,10 +94,31 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
         Ok(true)
     }
 
-    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
-        let query = Entity::find_by_id(hash_column(hash)).filter(Column::Deleted.eq(false));
+    async fn find(&self, name: &KeyReference) -> Result<Option<ApiKey>, StoreError> {
+        let query = Entity::find().filter(named(name)).filter(Column::Deleted.eq(false));
         let found = query.one(self.database.readers()?).await.map_err(store_error)?;
         found.map(to_key).transpose()
+    }
+
+    async fn identities(&self, names: &[KeyReference]) -> Result<Vec<KeyIdentity>, StoreError> {
+        let mut found = BTreeSet::new();
+        for (column, names) in by_column(names) {
+            for piece in chunks(&names) {
+                let rows: Vec<(Vec<u8>, Vec<u8>)> = Entity::find()
+                    .select_only()
+                    .columns([Column::Id, Column::Hash])
+                    .filter(column.is_in(piece.iter().cloned()))
+                    .into_tuple()
+                    .all(self.database.readers()?)
+                    .await
+                    .map_err(store_error)?;
+                for (id, bytes) in rows {
+                    let id = key_id(&id, "api_keys.id", "a key")?;
+                    found.insert(KeyIdentity { id, hash: hash(&bytes, "api_keys.hash", id)? });
+                }
+            }
+        }
+        Ok(found.into_iter().collect())
     }
 
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<ApiKey>, StoreError> {
@@ -102,26 +130,28 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
             .filter(whose)
             .filter(Column::Deleted.eq(false))
             .order_by_desc(Column::CreatedAt)
-            .order_by_desc(Column::Hash)
+            .order_by_desc(Column::Id)
             .all(self.database.readers()?)
             .await
             .map_err(store_error)?;
         rows.into_iter().map(to_key).collect()
     }
 
-    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn set_disabled(&self, id: ApiKeyId, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let other = Entity::update_many().filter(Column::Disabled.ne(disabled));
         let change = other.col_expr(Column::Disabled, Expr::value(disabled));
-        let changed = self.change(hash, change, LimitChange::None, audit).await?;
+        let changed = self.change(id, change, LimitChange::None, audit).await?;
         // What is so already is not changed.
-        Ok(changed || ApiKeyRepository::find(self, hash).await?.is_some())
+        Ok(changed || ApiKeyRepository::find(self, &id.into()).await?.is_some())
     }
 
     async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
-        let (was, row) = (to_row(before), to_row(after));
-        if was == row {
-            return Ok(ApiKeyRepository::find(self, &after.hash).await?.is_some_and(|found| to_row(&found) == row));
+        let changeable = |key: &ApiKey| (key.name.clone(), key.expires_at.map(millis), key.limit, key.rates);
+        if changeable(before) == changeable(after) {
+            let found = ApiKeyRepository::find(self, &after.id.into()).await?;
+            return Ok(found.is_some_and(|found| changeable(&found) == changeable(after)));
         }
+        let (was, row) = (to_row(before), to_row(after));
         let change = Entity::update_many()
             .filter(Column::Name.eq(was.name))
             .filter(unchanged(Column::LimitPico, was.limit_pico))
@@ -135,22 +165,31 @@ impl ApiKeyRepository for SeaOrmApiKeyRepository {
             .col_expr(Column::ExpiresAt, Expr::value(row.expires_at))
             .col_expr(Column::RequestsPerMinute, Expr::value(row.requests_per_minute))
             .col_expr(Column::TokensPerMinute, Expr::value(row.tokens_per_minute));
-        self.change(&after.hash, change, LimitChange::of(before.limit != after.limit), audit).await
+        self.change(after.id, change, LimitChange::of(before.limit != after.limit), audit).await
     }
 
-    async fn delete(&self, hash: &ApiKeyHash, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let rotation = Entity::update_many()
+            .filter(Column::Hash.eq(hash_column(&before.hash)))
+            .col_expr(Column::Hash, Expr::value(hash_column(&after.hash)))
+            .col_expr(Column::Label, Expr::value(after.label.as_str()));
+        self.change(before.id, rotation, LimitChange::None, audit).await
+    }
+
+    async fn delete(&self, id: ApiKeyId, audit: &AuditDraft) -> Result<bool, StoreError> {
         let deletion = Entity::update_many()
             .col_expr(Column::Deleted, Expr::value(true))
             // A key that is gone holds nothing, so that guardrails count and change only live ones.
             .col_expr(Column::GuardrailId, Expr::value(None::<String>));
-        self.change(hash, deletion, LimitChange::None, audit).await
+        self.change(id, deletion, LimitChange::None, audit).await
     }
 }
 
 #[async_trait]
 impl KeyGrants for SeaOrmApiKeyRepository {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
-        let found = Entity::find_by_id(hash_column(hash))
+        let found = Entity::find()
+            .filter(Column::Hash.eq(hash_column(hash)))
             .filter(Column::Deleted.eq(false))
             .find_also_related(workspaces::Entity)
             .one(self.database.readers()?)
@@ -160,12 +199,33 @@ impl KeyGrants for SeaOrmApiKeyRepository {
     }
 }
 
+/// The condition that a key has that name.
+fn named(name: &KeyReference) -> SimpleExpr {
+    match name {
+        KeyReference::Id(id) => Column::Id.eq(key_column(*id)),
+        KeyReference::Hash(hash) => Column::Hash.eq(hash_column(hash)),
+    }
+}
+
+/// The names as their columns hold them, each kind apart: a statement compares one column alone, so that its index is
+/// used and few statements are prepared.
+pub(super) fn by_column(names: &[KeyReference]) -> [(Column, Vec<Vec<u8>>); 2] {
+    let (mut ids, mut hashes) = (Vec::new(), Vec::new());
+    for name in names {
+        match name {
+            KeyReference::Id(id) => ids.push(key_column(*id)),
+            KeyReference::Hash(hash) => hashes.push(hash_column(hash)),
+        }
+    }
+    [(Column::Id, ids), (Column::Hash, hashes)]
+}
+
 /// The column still holds that.
 pub(super) fn unchanged<T: Into<Value>>(column: impl ColumnTrait, value: Option<T>) -> SimpleExpr {
     value.map_or_else(|| column.is_null(), |value| column.eq(value))
 }
 
-/// Adds a key in a transaction of the caller's. The digest of a deleted key is taken for ever.
+/// Adds a key in a transaction of the caller's. The id and the digest of a deleted key are taken for ever.
 pub(super) async fn insert(
     transaction: &DatabaseTransaction,
     key: &ApiKey,
@@ -187,6 +247,7 @@ pub(super) async fn any_management_key(connection: &impl ConnectionTrait) -> Res
 fn to_row(key: &ApiKey) -> Model {
     let limit = key.limit.as_ref();
     Model {
+        id: key_column(key.id),
         hash: hash_column(&key.hash),
         label: key.label.clone(),
         name: key.name.as_str().to_owned(),
@@ -212,45 +273,49 @@ fn to_row(key: &ApiKey) -> Model {
 }
 
 fn to_key(row: Model) -> Result<ApiKey, StoreError> {
-    let hash = hash(&row.hash, "api_keys.hash", &row.label)?;
-    let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", hash)).transpose()?;
-    let guardrail_id = row.guardrail_id.as_ref().map(|id| parse(id, "api_keys.guardrail_id", hash)).transpose()?;
+    let id = key_id(&row.id, "api_keys.id", &row.label)?;
+    let hash = hash(&row.hash, "api_keys.hash", id)?;
+    let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", id)).transpose()?;
+    let guardrail_id = row.guardrail_id.as_ref().map(|held| parse(held, "api_keys.guardrail_id", id)).transpose()?;
     Ok(ApiKey {
+        id,
         hash,
-        scope: to_scope(hash, &row)?,
-        limit: to_limit(hash, &row)?,
-        rates: rates(row.requests_per_minute, row.tokens_per_minute, "api_keys.requests_per_minute", hash)?,
+        scope: to_scope(id, &row)?,
+        limit: to_limit(id, &row)?,
+        rates: rates(row.requests_per_minute, row.tokens_per_minute, "api_keys.requests_per_minute", id)?,
         label: row.label,
-        name: ApiKeyName::try_new(&row.name).map_err(|_| corrupt("api_keys.name", hash))?,
+        name: ApiKeyName::try_new(&row.name).map_err(|_| corrupt("api_keys.name", id))?,
         disabled: row.disabled,
         expires_at,
         guardrail_id,
-        created_at: moment(row.created_at, "api_keys.created_at", hash)?,
+        created_at: moment(row.created_at, "api_keys.created_at", id)?,
     })
 }
 
-fn to_scope(hash: ApiKeyHash, row: &Model) -> Result<ApiKeyScope, StoreError> {
+fn to_scope(id: ApiKeyId, row: &Model) -> Result<ApiKeyScope, StoreError> {
     match (row.scope.as_str(), &row.workspace_id) {
-        (INFERENCE, Some(id)) => Ok(ApiKeyScope::Inference(parse(id, "api_keys.workspace_id", hash)?)),
+        (INFERENCE, Some(workspace)) => Ok(ApiKeyScope::Inference(parse(workspace, "api_keys.workspace_id", id)?)),
         (MANAGEMENT, None) => Ok(ApiKeyScope::Management),
-        _ => Err(corrupt("api_keys.scope", hash)),
+        _ => Err(corrupt("api_keys.scope", id)),
     }
 }
 
-fn to_limit(hash: ApiKeyHash, row: &Model) -> Result<Option<SpendLimit>, StoreError> {
+fn to_limit(id: ApiKeyId, row: &Model) -> Result<Option<SpendLimit>, StoreError> {
     let reset = match row.limit_reset.as_deref() {
-        Some(name) => Some(ResetInterval::from_name(name).ok_or_else(|| corrupt("api_keys.limit_reset", hash))?),
+        Some(name) => Some(ResetInterval::from_name(name).ok_or_else(|| corrupt("api_keys.limit_reset", id))?),
         None => None,
     };
     Ok(row.limit_pico.map(|pico| SpendLimit { amount: Usd::from_pico(pico), reset }))
 }
 
 fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>) -> Result<KeyGrant, StoreError> {
-    let scope = match to_scope(hash, row)? {
+    let id = key_id(&row.id, "api_keys.id", &row.label)?;
+    let scope = match to_scope(id, row)? {
         ApiKeyScope::Management => GrantScope::Management,
         ApiKeyScope::Inference(workspace_id) => {
-            let workspace = workspace.ok_or_else(|| corrupt("api_keys.workspace_id", hash))?;
-            let parse_id = |id: &Option<String>, column| id.as_ref().map(|id| parse(id, column, hash)).transpose();
+            let workspace = workspace.ok_or_else(|| corrupt("api_keys.workspace_id", id))?;
+            let parse_id =
+                |text: &Option<String>, column| text.as_ref().map(|text| parse(text, column, id)).transpose();
             let limits = [
                 row.limit_pico,
                 workspace.credit_pico,
@@ -266,7 +331,7 @@ fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>)
                 guardrail_id: parse_id(&row.guardrail_id, "api_keys.guardrail_id")?,
                 workspace_guardrail_id: parse_id(&workspace.default_guardrail_id, "workspaces.default_guardrail_id")?,
                 limited: limits.iter().any(Option::is_some),
-                rates: rates(row.requests_per_minute, row.tokens_per_minute, "api_keys.requests_per_minute", hash)?,
+                rates: rates(row.requests_per_minute, row.tokens_per_minute, "api_keys.requests_per_minute", id)?,
                 workspace_rates: rates(
                     workspace.requests_per_minute,
                     workspace.tokens_per_minute,
@@ -276,8 +341,8 @@ fn to_grant(hash: ApiKeyHash, row: &Model, workspace: Option<workspaces::Model>)
             }
         }
     };
-    let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", hash)).transpose()?;
-    Ok(KeyGrant { hash, disabled: row.disabled, expires_at, scope })
+    let expires_at = row.expires_at.map(|at| moment(at, "api_keys.expires_at", id)).transpose()?;
+    Ok(KeyGrant { id, hash, disabled: row.disabled, expires_at, scope })
 }
 
 /// Rates as two columns hold them.

@@ -1,11 +1,11 @@
 //! Which keys hold which guardrail.
 
 use async_trait::async_trait;
-use domain::api_key::{ApiKeyHash, ApiKeyName};
-use domain::audit::AuditDraft;
+use domain::api_key::{ApiKeyName, KeyReference};
+use domain::audit::Actor;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
-use domain::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment};
+use domain::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment, keys_removed};
 use domain::ids::GuardrailId;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
@@ -13,12 +13,13 @@ use sea_orm::{
 };
 
 use super::SeaOrmGuardrailRepository;
+use super::api_keys::by_column;
 use super::guardrails::find;
 use crate::audit::append;
 use crate::audit_rows::RowChanges;
 use crate::change_feed::{LimitChange, record_changes};
 use crate::chunks::chunks;
-use crate::convert::{hash, hash_column, moment, parse};
+use crate::convert::{hash, key_id, moment, parse};
 use crate::entities::api_keys::{Column, Entity, Model};
 use crate::errors::{corrupt, store_error};
 
@@ -33,7 +34,7 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
         let total = holding(id).count(&transaction).await.map_err(store_error)?;
         let rows = holding(id)
             .order_by_desc(Column::GuardrailAssignedAt)
-            .order_by_asc(Column::Hash)
+            .order_by_asc(Column::Id)
             .offset(offset)
             .limit(limit)
             .all(&transaction)
@@ -43,51 +44,57 @@ impl GuardrailAssignments for SeaOrmGuardrailRepository {
         Ok(Some(AssignmentPage { assignments, total }))
     }
 
-    async fn remove(
-        &self,
-        id: GuardrailId,
-        hashes: &[ApiKeyHash],
-        audit: &AuditDraft,
-    ) -> Result<Option<u64>, StoreError> {
+    async fn remove(&self, id: GuardrailId, keys: &[KeyReference], actor: &Actor) -> Result<Option<u64>, StoreError> {
         let transaction = self.database.begin().await?;
         let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
-        let (mut removed, mut changed) = (0, Vec::new());
+        let (mut removed, mut hashes) = (Vec::new(), Vec::new());
         let mut rows = RowChanges::default();
-        for piece in chunks(hashes) {
-            let holders: Vec<Vec<u8>> = holding(id)
-                .select_only()
-                .column(Column::Hash)
-                .filter(Column::Hash.is_in(piece.iter().map(hash_column)))
-                .into_tuple()
-                .all(&transaction)
-                .await
-                .map_err(store_error)?;
-            for key in &holders {
-                rows.assignment(key, Some(&id.to_string()), None);
-                changed.push(hash(key, "api_keys.hash", id)?);
+        for (column, names) in by_column(keys) {
+            for piece in chunks(&names) {
+                // A key that was removed under its other name holds nothing any more.
+                let holders: Vec<(Vec<u8>, Vec<u8>)> = holding(id)
+                    .select_only()
+                    .columns([Column::Id, Column::Hash])
+                    .filter(column.is_in(piece.iter().cloned()))
+                    .into_tuple()
+                    .all(&transaction)
+                    .await
+                    .map_err(store_error)?;
+                for piece in chunks(&holders) {
+                    release(&transaction, piece.iter().map(|(key, _)| key.clone())).await?;
+                }
+                for (key, digest) in holders {
+                    rows.assignment(&key, Some(&id.to_string()), None);
+                    let key = key_id(&key, "api_keys.id", "a key")?;
+                    removed.push(key);
+                    hashes.push(hash(&digest, "api_keys.hash", key)?);
+                }
             }
-            let freed = Entity::update_many()
-                .col_expr(Column::GuardrailId, Expr::value(None::<String>))
-                .col_expr(Column::GuardrailAssignedAt, Expr::value(None::<i64>))
-                .col_expr(Column::GuardrailAssignedBy, Expr::value(None::<String>))
-                .filter(Column::Hash.is_in(piece.iter().map(hash_column)))
-                .filter(Column::GuardrailId.eq(id.to_string()))
-                .filter(Column::Deleted.eq(false))
-                .exec(&transaction)
-                .await
-                .map_err(store_error)?;
-            removed += freed.rows_affected;
         }
-        if removed > 0 {
+        if !removed.is_empty() {
+            removed.sort_unstable();
             let now = self.database.now();
             let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
-            let subjects = ChangeSubject::keys_of(workspace_id, &changed);
+            let subjects = ChangeSubject::keys_of(workspace_id, &hashes);
             record_changes(&transaction, now, &subjects, LimitChange::None).await?;
-            append(&transaction, audit, now, &rows).await?;
+            append(&transaction, &keys_removed(actor, id, &removed), now, &rows).await?;
             transaction.commit().await.map_err(store_error)?;
         }
-        Ok(Some(removed))
+        Ok(Some(removed.len() as u64))
     }
+}
+
+/// Leaves keys without a guardrail.
+async fn release(transaction: &impl ConnectionTrait, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), StoreError> {
+    Entity::update_many()
+        .col_expr(Column::GuardrailId, Expr::value(None::<String>))
+        .col_expr(Column::GuardrailAssignedAt, Expr::value(None::<i64>))
+        .col_expr(Column::GuardrailAssignedBy, Expr::value(None::<String>))
+        .filter(Column::Id.is_in(keys))
+        .exec(transaction)
+        .await
+        .map_err(store_error)
+        .map(drop)
 }
 
 fn holding(id: GuardrailId) -> Select<Entity> {
@@ -95,14 +102,15 @@ fn holding(id: GuardrailId) -> Select<Entity> {
 }
 
 fn to_assignment(guardrail_id: GuardrailId, row: Model) -> Result<KeyAssignment, StoreError> {
-    let key_hash = hash(&row.hash, "api_keys.hash", &row.label)?;
+    let key_id = key_id(&row.id, "api_keys.id", &row.label)?;
     let assigned_at = row.guardrail_assigned_at.unwrap_or(row.created_at);
     Ok(KeyAssignment {
         guardrail_id,
-        key_hash,
-        key_name: ApiKeyName::try_new(&row.name).map_err(|_| corrupt("api_keys.name", key_hash))?,
+        key_id,
+        key_hash: hash(&row.hash, "api_keys.hash", key_id)?,
+        key_name: ApiKeyName::try_new(&row.name).map_err(|_| corrupt("api_keys.name", key_id))?,
         key_label: row.label,
         assigned_by: row.guardrail_assigned_by,
-        assigned_at: moment(assigned_at, "api_keys.guardrail_assigned_at", key_hash)?,
+        assigned_at: moment(assigned_at, "api_keys.guardrail_assigned_at", key_id)?,
     })
 }

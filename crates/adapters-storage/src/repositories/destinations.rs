@@ -2,11 +2,10 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use domain::api_key::ApiKeyHash;
 use domain::audit::AuditDraft;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
-use domain::ids::{DestinationId, WorkspaceId};
+use domain::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository, Hidden};
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder};
@@ -141,19 +140,19 @@ struct Config {
     privacy_mode: bool,
     sampling: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
-    api_key_hashes: Option<Vec<String>>,
+    api_key_ids: Option<Vec<String>>,
 }
 
 fn to_row(destination: &Destination) -> Result<Model, StoreError> {
     let header = |(name, value): &(String, Hidden)| (name.clone(), value.expose().to_owned());
-    let hashes = destination.api_key_hashes.as_ref();
+    let keys = destination.api_key_ids.as_ref();
     let config = Config {
         url: destination.url.clone(),
         headers: destination.headers.iter().map(header).collect(),
         secret: destination.signing_secret.as_ref().map(|secret| secret.expose().to_owned()),
         privacy_mode: destination.privacy_mode,
         sampling: destination.sampling,
-        api_key_hashes: hashes.map(|hashes| hashes.iter().map(ToString::to_string).collect()),
+        api_key_ids: keys.map(|ids| ids.iter().map(ToString::to_string).collect()),
     };
     Ok(Model {
         id: destination.id.to_string(),
@@ -171,7 +170,7 @@ fn to_destination(row: Model) -> Result<Destination, StoreError> {
     let id: DestinationId = parse(&row.id, "destinations.id", &row.id)?;
     // The error of the reader may hold what was read, which is secret.
     let config: Config = serde_json::from_str(&row.config).map_err(|_| corrupt("destinations.config", id))?;
-    let hash = |text: &String| parse::<ApiKeyHash>(text, "destinations.config", id);
+    let key = |text: &String| parse::<ApiKeyId>(text, "destinations.config", id);
     Ok(Destination {
         id,
         workspace_id: parse(&row.workspace_id, "destinations.workspace_id", id)?,
@@ -183,7 +182,7 @@ fn to_destination(row: Model) -> Result<Destination, StoreError> {
         enabled: row.enabled,
         privacy_mode: config.privacy_mode,
         sampling: config.sampling,
-        api_key_hashes: config.api_key_hashes.map(|all| all.iter().map(hash).collect()).transpose()?,
+        api_key_ids: config.api_key_ids.map(|all| all.iter().map(key).collect()).transpose()?,
         created_at: moment(row.created_at, "destinations.created_at", id)?,
         updated_at: row.updated_at.map(|at| moment(at, "destinations.updated_at", id)).transpose()?,
     })

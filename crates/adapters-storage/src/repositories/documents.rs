@@ -13,7 +13,7 @@ use sea_orm::{
 };
 
 use crate::chunks::chunks;
-use crate::convert::{hash_column, millis, moment, parse, signed, unsigned};
+use crate::convert::{key_column, millis, moment, parse, signed, unsigned};
 use crate::database::Database;
 use crate::entities::documents::{Column, Entity, Model};
 use crate::entities::{idempotency_claims as claims, workspaces};
@@ -155,7 +155,7 @@ fn one_of(workspace_id: WorkspaceId, id: &DocumentId, state: &str) -> Expr {
 }
 
 fn find_claim(claim: &IdempotencyClaim) -> Select<claims::Entity> {
-    claims::Entity::find_by_id((hash_column(&claim.api_key), claim.operation.to_owned(), claim.key.as_str().to_owned()))
+    claims::Entity::find_by_id((key_column(claim.api_key), claim.operation.to_owned(), claim.key.as_str().to_owned()))
 }
 
 async fn claim_state(connection: &impl ConnectionTrait, claim: &IdempotencyClaim) -> Result<ClaimState, StoreError> {
@@ -178,7 +178,7 @@ async fn take_claim(
     document: &PendingDocument,
 ) -> Result<(), StoreError> {
     let row = claims::Model {
-        api_key: hash_column(&claim.api_key),
+        api_key: key_column(claim.api_key),
         operation: claim.operation.to_owned(),
         idempotency_key: claim.key.as_str().to_owned(),
         subject: claim.subject.clone(),

@@ -1,12 +1,16 @@
 //! Guardrails, and which keys hold them.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
-use domain::api_key::ApiKeyHash;
-use domain::audit::AuditDraft;
+use domain::api_key::KeyReference;
+use domain::audit::{Actor, AuditDraft};
 use domain::budget::{ResetInterval, SpendLimit};
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
-use domain::guardrail::{Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion};
+use domain::guardrail::{
+    Guardrail, GuardrailName, GuardrailRepository, GuardrailRules, GuardrailVersion, keys_assigned,
+};
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::money::Usd;
 use sea_orm::sea_query::Expr;
@@ -15,12 +19,13 @@ use sea_orm::{
     QueryFilter, QueryOrder, QuerySelect,
 };
 
+use super::api_keys::by_column;
 use super::default_guardrails::{displace, place};
 use crate::audit::append;
 use crate::audit_rows::{ManagedRow, RowChanges};
 use crate::change_feed::{LimitChange, record_changes};
 use crate::chunks::chunks;
-use crate::convert::{hash, hash_column, millis, moment, parse};
+use crate::convert::{hash, key_id, millis, moment, parse};
 use crate::database::Database;
 use crate::entities::guardrails::{Column, Entity, Model};
 use crate::entities::{api_keys, guardrail_versions};
@@ -185,9 +190,9 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
         let Some(before) = find(&transaction, id).await? else { return Ok(false) };
         let mut rows = RowChanges::default();
         let mut freed = Vec::new();
-        for key in holders(&transaction, &before.id).await? {
+        for (key, digest) in holders(&transaction, &before.id).await? {
             rows.assignment(&key, Some(&before.id), None);
-            freed.push(hash(&key, "api_keys.hash", id)?);
+            freed.push(hash(&digest, "api_keys.hash", id)?);
         }
         rows.guardrail(Some(&before), None);
         api_keys::Entity::update_many()
@@ -222,38 +227,41 @@ impl GuardrailRepository for SeaOrmGuardrailRepository {
     async fn assign_keys(
         &self,
         id: GuardrailId,
-        hashes: &[ApiKeyHash],
-        audit: &AuditDraft,
+        keys: &[KeyReference],
+        actor: &Actor,
     ) -> Result<Option<u64>, StoreError> {
         let transaction = self.database.begin().await?;
         let Some(guardrail) = find(&transaction, id).await? else { return Ok(None) };
-        let (mut holding, mut changed) = (0, Vec::new());
+        let (mut holding, mut changed, mut hashes) = (HashSet::new(), Vec::new(), Vec::new());
         let mut rows = RowChanges::default();
-        for piece in chunks(hashes) {
-            let keys = assignable(&transaction, &guardrail.workspace_id, piece).await?;
-            holding += keys.len() as u64;
-            let others: Vec<Vec<u8>> = keys
-                .into_iter()
-                .filter(|key| key.guardrail_id.as_ref() != Some(&guardrail.id))
-                .inspect(|key| rows.assignment(&key.hash, key.guardrail_id.as_deref(), Some(&guardrail.id)))
-                .map(|key| key.hash)
-                .collect();
-            for key in &others {
-                changed.push(hash(key, "api_keys.hash", id)?);
-            }
-            for piece in chunks(&others) {
-                assign(&transaction, &guardrail.id, piece, millis(self.database.now()), audit).await?;
+        for (column, names) in by_column(keys) {
+            for piece in chunks(&names) {
+                let mut keys = assignable(&transaction, &guardrail.workspace_id, column, piece).await?;
+                // A key may have been named before, by its other name.
+                keys.retain(|key| holding.insert(key.id.clone()));
+                keys.retain(|key| key.guardrail_id.as_ref() != Some(&guardrail.id));
+                for key in &keys {
+                    rows.assignment(&key.id, key.guardrail_id.as_deref(), Some(&guardrail.id));
+                    let key_id = key_id(&key.id, "api_keys.id", id)?;
+                    changed.push(key_id);
+                    hashes.push(hash(&key.hash, "api_keys.hash", key_id)?);
+                }
+                for piece in chunks(&keys) {
+                    let ids = piece.iter().map(|key| key.id.clone());
+                    assign(&transaction, &guardrail.id, ids, millis(self.database.now()), actor).await?;
+                }
             }
         }
         if !changed.is_empty() {
+            changed.sort_unstable();
             let now = self.database.now();
             let workspace_id = parse(&guardrail.workspace_id, "guardrails.workspace_id", id)?;
-            let subjects = ChangeSubject::keys_of(workspace_id, &changed);
+            let subjects = ChangeSubject::keys_of(workspace_id, &hashes);
             record_changes(&transaction, now, &subjects, LimitChange::None).await?;
-            append(&transaction, audit, now, &rows).await?;
+            append(&transaction, &keys_assigned(actor, id, &changed), now, &rows).await?;
             transaction.commit().await.map_err(store_error)?;
         }
-        Ok(Some(holding))
+        Ok(Some(holding.len() as u64))
     }
 
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {
@@ -270,11 +278,14 @@ pub(super) async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> 
     Entity::find_by_id(id.to_string()).one(connection).await.map_err(store_error)
 }
 
-/// Keys, deleted ones included, that hold a guardrail.
-async fn holders(transaction: &DatabaseTransaction, guardrail_id: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+/// Ids and hashes of the keys, deleted ones included, that hold a guardrail.
+async fn holders(
+    transaction: &DatabaseTransaction,
+    guardrail_id: &str,
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
     api_keys::Entity::find()
         .select_only()
-        .column(api_keys::Column::Hash)
+        .columns([api_keys::Column::Id, api_keys::Column::Hash])
         .filter(api_keys::Column::GuardrailId.eq(guardrail_id))
         .into_tuple()
         .all(transaction)
@@ -285,26 +296,28 @@ async fn holders(transaction: &DatabaseTransaction, guardrail_id: &str) -> Resul
 /// What assigning needs to know of a key.
 #[derive(FromQueryResult)]
 struct Candidate {
+    id: Vec<u8>,
     hash: Vec<u8>,
     workspace_id: Option<String>,
     guardrail_id: Option<String>,
     deleted: bool,
 }
 
-/// Those of `hashes` that are live keys of the workspace.
+/// Those of the keys of such names that are live keys of the workspace.
 ///
-/// Only the digest narrows the rows: with the workspace in the condition as well, SQLite prefers that index and reads
+/// Only the name narrows the rows: with the workspace in the condition as well, SQLite prefers that index and reads
 /// the whole workspace once for every piece.
 async fn assignable(
     transaction: &DatabaseTransaction,
     workspace_id: &str,
-    hashes: &[ApiKeyHash],
+    column: api_keys::Column,
+    names: &[Vec<u8>],
 ) -> Result<Vec<Candidate>, StoreError> {
     use api_keys::Column;
     let mut keys: Vec<Candidate> = api_keys::Entity::find()
         .select_only()
-        .columns([Column::Hash, Column::WorkspaceId, Column::GuardrailId, Column::Deleted])
-        .filter(Column::Hash.is_in(hashes.iter().map(hash_column)))
+        .columns([Column::Id, Column::Hash, Column::WorkspaceId, Column::GuardrailId, Column::Deleted])
+        .filter(column.is_in(names.iter().cloned()))
         .lock_exclusive()
         .into_model()
         .all(transaction)
@@ -317,15 +330,15 @@ async fn assignable(
 async fn assign(
     transaction: &DatabaseTransaction,
     guardrail_id: &str,
-    hashes: &[Vec<u8>],
+    keys: impl Iterator<Item = Vec<u8>>,
     at: i64,
-    audit: &AuditDraft,
+    actor: &Actor,
 ) -> Result<(), StoreError> {
     api_keys::Entity::update_many()
         .col_expr(api_keys::Column::GuardrailId, Expr::value(guardrail_id))
         .col_expr(api_keys::Column::GuardrailAssignedAt, Expr::value(at))
-        .col_expr(api_keys::Column::GuardrailAssignedBy, Expr::value(audit.actor.name.clone()))
-        .filter(api_keys::Column::Hash.is_in(hashes.iter().cloned()))
+        .col_expr(api_keys::Column::GuardrailAssignedBy, Expr::value(actor.name.as_str()))
+        .filter(api_keys::Column::Id.is_in(keys))
         .exec(transaction)
         .await
         .map_err(store_error)?;

@@ -8,7 +8,7 @@ use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, Quer
 
 use super::ids;
 use super::row::to_record;
-use crate::convert::{hash_column, millis};
+use crate::convert::{key_column, millis};
 use crate::database::Database;
 use crate::entities::usage_records::{Column, Entity};
 use crate::errors::store_error;
@@ -53,8 +53,8 @@ fn wanted(filter: &UsageFilter) -> Condition {
     if let Some(workspace_id) = filter.workspace_id {
         wanted = wanted.add(Column::WorkspaceId.eq(ids::workspace_column(workspace_id)));
     }
-    if let Some(key) = &filter.api_key {
-        wanted = wanted.add(Column::ApiKey.eq(hash_column(key)));
+    if let Some(key) = filter.api_key {
+        wanted = wanted.add(Column::ApiKey.eq(key_column(key)));
     }
     if let Some(since) = filter.since {
         wanted = wanted.add(Column::CreatedAt.gte(millis(since)));

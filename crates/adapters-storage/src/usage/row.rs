@@ -14,7 +14,7 @@ use sea_orm::Value;
 use serde::{Deserialize, Serialize};
 
 use super::ids;
-use crate::convert::{duration, hash, hash_column, micros, millis, moment, parse, signed, unsigned};
+use crate::convert::{duration, key_column, key_id, micros, millis, moment, parse, signed, unsigned};
 use crate::entities::usage_records::Model;
 use crate::errors::corrupt;
 
@@ -65,7 +65,7 @@ pub(super) fn to_record(row: Model) -> Result<UsageRecord, StoreError> {
     let trace = row.trace.as_deref().map(Json::parse).transpose().map_err(|_| corrupt("usage_records.trace", &id))?;
     let record = UsageRecord {
         workspace_id: ids::workspace_id(&row.workspace_id).ok_or_else(|| corrupt("usage_records.workspace_id", &id))?,
-        api_key: hash(&row.api_key, "usage_records.api_key", &id)?,
+        api_key: key_id(&row.api_key, "usage_records.api_key", &id)?,
         request_id: ids::request_id(&row.request_id).ok_or_else(|| corrupt("usage_records.request_id", &id))?,
         requested_model: row.requested_model.unwrap_or_else(|| row.model.clone()),
         model: parse(&row.model, "usage_records.model", &id)?,
@@ -280,7 +280,7 @@ pub(crate) fn record_values(record: &UsageRecord) -> Result<[Value; 25], StoreEr
     Ok([
         ids::decision_column(id).into(),
         ids::workspace_column(record.workspace_id).into(),
-        hash_column(&record.api_key).into(),
+        key_column(record.api_key).into(),
         ids::request_column(&record.request_id).into(),
         (record.requested_model != model).then_some(record.requested_model.as_str()).into(),
         model.into(),

@@ -15,12 +15,12 @@ use adapters_storage::{
     SeaOrmUsageRepository, SeaOrmWorkspaceRepository, StorageSettings,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyScope};
+use domain::api_key::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ApiKeyScope};
 use domain::audit::{Actor, AuditDraft};
 use domain::budget::{Payer, WorkspaceBudgets};
 use domain::file::{DocumentQuota, PendingDocument};
 use domain::guardrail::{Guardrail, GuardrailName, GuardrailRules};
-use domain::ids::{DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
+use domain::ids::{ApiKeyId, DecisionId, DocumentId, GuardrailId, RequestId, WorkspaceId};
 use domain::json::Json;
 use domain::money::Usd;
 use domain::rate::RateLimits;
@@ -183,6 +183,16 @@ pub fn id_column(number: u128) -> String {
     format!("x'{number:032x}'")
 }
 
+pub fn key_id(number: u64) -> ApiKeyId {
+    ApiKeyId::from_uuid(Uuid::from_u128(number.into()))
+}
+
+/// The present id of a key: to step down and up again gives it another one.
+pub async fn key_id_now(database: &Database, number: u64) -> ApiKeyId {
+    let keys = SeaOrmApiKeyRepository::new(database.clone());
+    keys.identities(&[hash(number).into()]).await.unwrap()[0].id
+}
+
 /// Scattered like a digest.
 pub fn hash(number: u64) -> ApiKeyHash {
     let mut bytes = [0; 32];
@@ -211,6 +221,7 @@ pub fn workspace(number: u128) -> Workspace {
 
 pub fn key(number: u64, scope: ApiKeyScope) -> ApiKey {
     ApiKey {
+        id: key_id(number),
         hash: hash(number),
         label: "sk-tg-v1-abc...def".to_owned(),
         name: ApiKeyName::try_new("key").unwrap(),
@@ -255,7 +266,7 @@ pub fn quota(bytes: u64) -> DocumentQuota {
 
 /// Who pays with key 1 of workspace 1.
 pub fn payer() -> Payer {
-    Payer { workspace_id: workspace_id(1), api_key: hash(1), guardrails: Vec::new() }
+    Payer { workspace_id: workspace_id(1), api_key: key_id(1), guardrails: Vec::new() }
 }
 
 pub fn attempt(pico: u32) -> AttemptRecord {
@@ -286,7 +297,7 @@ pub fn usage(number: u128, workspace: u128) -> UsageRecord {
     UsageRecord {
         id: decision_id(number),
         workspace_id: workspace_id(workspace),
-        api_key: hash(1),
+        api_key: key_id(1),
         request_id: RequestId::from_uuid(Uuid::from_u128(number)),
         requested_model: "a/b".to_owned(),
         model: "a/b".parse().unwrap(),

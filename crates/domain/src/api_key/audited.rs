@@ -10,6 +10,7 @@ pub(super) fn view(key: &ApiKey) -> Json {
     let limit = key.limit;
     Json::object([
         ("name", Json::string(key.name.as_str()).text()),
+        ("hash", Json::string(&key.hash.to_string()).text()),
         ("workspace_id", &text(key.scope.workspace_id().map(|id| id.to_string()))),
         ("limit_usd", &limit.map_or_else(|| "null".to_owned(), |limit| limit.amount.to_string())),
         ("limit_reset", &text(limit.and_then(|limit| limit.reset).map(|reset| reset.as_str().to_owned()))),

@@ -25,7 +25,7 @@ impl Authenticate {
             return Err(AuthenticateError::Invalid);
         }
         match &grant.scope {
-            GrantScope::Management => Ok(Principal::Management(ManagementKey { hash: grant.hash })),
+            GrantScope::Management => Ok(Principal::Management(ManagementKey { id: grant.id, hash: grant.hash })),
             GrantScope::Inference { workspace_suspended: true, owner_id, .. } => {
                 Err(AuthenticateError::WorkspaceSuspended { owner_id: owner_id.clone() })
             }
@@ -39,6 +39,7 @@ impl Authenticate {
                 workspace_rates,
                 ..
             } => Ok(Principal::Inference(InferenceKey {
+                id: grant.id,
                 hash: grant.hash,
                 workspace_id: *workspace_id,
                 owner_id: owner_id.clone(),
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
     use crate::api_key::{ApiKeyHash, KeyGrant, MockKeyGrants};
     use crate::error::{ErrorKind, StoreError};
-    use crate::ids::WorkspaceId;
+    use crate::ids::{ApiKeyId, WorkspaceId};
     use crate::system::MockClock;
     use chrono::{DateTime, TimeDelta, Utc};
     use uuid::Uuid;
@@ -72,6 +73,7 @@ mod tests {
 
     fn grant(change: impl FnOnce(&mut KeyGrant)) -> KeyGrant {
         let mut grant = KeyGrant {
+            id: ApiKeyId::from_uuid(Uuid::from_u128(7)),
             hash: secret().hash(),
             disabled: false,
             expires_at: None,
@@ -105,7 +107,8 @@ mod tests {
     #[tokio::test]
     async fn a_live_key_is_let_in_with_its_workspace() {
         let principal = authenticate(Ok(Some(grant(|_| {})))).await.unwrap();
-        assert_eq!(principal.inference().unwrap().owner_id(), Some("acme"));
+        let key = principal.inference().unwrap();
+        assert_eq!((key.owner_id(), key.id(), key.hash()), (Some("acme"), grant(|_| {}).id, secret().hash()));
         assert_eq!(principal.management().unwrap_err().to_string(), "Only management keys can perform this operation");
     }
 

@@ -11,7 +11,7 @@ use crate::budget::SpendLimit;
 use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
-use crate::system::{Clock, SecretGenerator};
+use crate::system::{Clock, IdGenerator, SecretGenerator};
 
 /// What a new key is to be.
 #[derive(Debug, Clone)]
@@ -32,13 +32,19 @@ pub struct NewApiKey {
 pub struct CreateApiKey {
     keys: Arc<dyn ApiKeyRepository>,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGenerator>,
     secrets: Arc<dyn SecretGenerator>,
 }
 
 impl CreateApiKey {
     /// Wires the ports.
-    pub fn new(keys: Arc<dyn ApiKeyRepository>, clock: Arc<dyn Clock>, secrets: Arc<dyn SecretGenerator>) -> Self {
-        Self { keys, clock, secrets }
+    pub fn new(
+        keys: Arc<dyn ApiKeyRepository>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGenerator>,
+        secrets: Arc<dyn SecretGenerator>,
+    ) -> Self {
+        Self { keys, clock, ids, secrets }
     }
 
     /// Returns the key and its secret: the only time that the secret can be read.
@@ -51,6 +57,7 @@ impl CreateApiKey {
         let name = ApiKeyName::try_new(&new.name)?;
         let secret = self.secrets.api_key_secret()?;
         let key = ApiKey {
+            id: self.ids.api_key_id(),
             hash: secret.hash(),
             label: secret.label(),
             name,
@@ -63,7 +70,7 @@ impl CreateApiKey {
             created_at: now,
         };
         let details = Json::object([("after", view(&key).text())]);
-        let audit = AuditDraft::done(actor, "key.create", format!("key {}", key.hash), details);
+        let audit = AuditDraft::done(actor, "key.create", format!("key {}", key.id), details);
         if self.keys.insert(&key, &audit).await? { Ok((key, secret)) } else { Err(CreateApiKeyError::UnknownWorkspace) }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::audited::view;
-use super::{ApiKeyHash, ApiKeyRepository, ChangeApiKeyError};
+use super::{ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;
 
@@ -18,11 +18,11 @@ impl DeleteApiKey {
         Self { keys }
     }
 
-    /// The key is refused from then on, and its hash is never used again.
-    pub async fn execute(&self, actor: &Actor, hash: &ApiKeyHash) -> Result<(), ChangeApiKeyError> {
-        let before = self.keys.find(hash).await?.ok_or(ChangeApiKeyError::UnknownKey(*hash))?;
+    /// The key is refused from then on, and its id and hash are never used again.
+    pub async fn execute(&self, actor: &Actor, name: &KeyReference) -> Result<(), ChangeApiKeyError> {
+        let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
         let details = Json::object([("before", view(&before).text())]);
-        let audit = AuditDraft::done(actor, "key.delete", format!("key {hash}"), details);
-        if self.keys.delete(hash, &audit).await? { Ok(()) } else { Err(ChangeApiKeyError::UnknownKey(*hash)) }
+        let audit = AuditDraft::done(actor, "key.delete", format!("key {}", before.id), details);
+        if self.keys.delete(before.id, &audit).await? { Ok(()) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
     }
 }

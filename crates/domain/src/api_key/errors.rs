@@ -1,6 +1,6 @@
 //! What can go wrong with keys.
 
-use super::ApiKeyHash;
+use super::KeyReference;
 use crate::error::{ErrorKind, StoreError};
 
 /// A name that is empty, too long or holds control characters.
@@ -109,7 +109,7 @@ impl CreateApiKeyError {
 pub enum ChangeApiKeyError {
     /// There is no such live key.
     #[error("there is no key {0}")]
-    UnknownKey(ApiKeyHash),
+    UnknownKey(KeyReference),
     /// The name breaks the rules.
     #[error(transparent)]
     InvalidName(#[from] InvalidApiKeyName),

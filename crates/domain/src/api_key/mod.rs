@@ -9,6 +9,8 @@ mod errors;
 mod model;
 mod ports;
 mod rate_subject;
+mod reference;
+mod rotate_api_key;
 mod switch_api_key;
 mod update_api_key;
 
@@ -20,5 +22,7 @@ pub use delete_api_key::*;
 pub use errors::*;
 pub use model::*;
 pub use ports::*;
+pub use reference::*;
+pub use rotate_api_key::*;
 pub use switch_api_key::*;
 pub use update_api_key::*;

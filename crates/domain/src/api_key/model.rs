@@ -2,15 +2,17 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{ApiKeyHash, InvalidApiKeyName};
+use super::{ApiKeyHash, InvalidApiKeyName, KeyIdentity};
 use crate::budget::SpendLimit;
-use crate::ids::{GuardrailId, WorkspaceId};
+use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::rate::RateLimits;
 
 /// A key as it is kept: everything but the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    /// The SHA-256 of the secret: its name everywhere.
+    /// Its id, by which accounts, records and the audit log refer to it; a rotation leaves it.
+    pub id: ApiKeyId,
+    /// The SHA-256 of its present secret.
     pub hash: ApiKeyHash,
     /// The masked secret.
     pub label: String,
@@ -30,6 +32,13 @@ pub struct ApiKey {
     pub guardrail_id: Option<GuardrailId>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
+}
+
+impl ApiKey {
+    /// Both of its names.
+    pub fn identity(&self) -> KeyIdentity {
+        KeyIdentity { id: self.id, hash: self.hash }
+    }
 }
 
 /// What a key may do.
@@ -81,6 +90,8 @@ impl ApiKeyName {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyGrant {
     /// The key.
+    pub id: ApiKeyId,
+    /// The hash of the secret that it was found by.
     pub hash: ApiKeyHash,
     /// True while the key is switched off.
     pub disabled: bool,
@@ -121,6 +132,7 @@ pub enum GrantScope {
 /// no check of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InferenceKey {
+    pub(super) id: ApiKeyId,
     pub(super) hash: ApiKeyHash,
     pub(super) workspace_id: WorkspaceId,
     pub(super) owner_id: Option<String>,
@@ -133,6 +145,11 @@ pub struct InferenceKey {
 
 impl InferenceKey {
     /// The key.
+    pub fn id(&self) -> ApiKeyId {
+        self.id
+    }
+
+    /// The hash of the caller's secret.
     pub fn hash(&self) -> ApiKeyHash {
         self.hash
     }
@@ -172,11 +189,12 @@ impl InferenceKey {
         self.workspace_rates
     }
 
-    /// A caller without authentication, for tests: under no guardrail, with no limit.
+    /// A caller without authentication, for tests: under no guardrail, with no limit, and of no known hash.
     #[cfg(any(test, feature = "testing"))]
-    pub fn for_tests(hash: ApiKeyHash, workspace_id: WorkspaceId) -> Self {
+    pub fn for_tests(id: ApiKeyId, workspace_id: WorkspaceId) -> Self {
         Self {
-            hash,
+            id,
+            hash: ApiKeyHash::from_bytes([0; 32]),
             workspace_id,
             owner_id: None,
             guardrail_id: None,
@@ -185,6 +203,13 @@ impl InferenceKey {
             rates: RateLimits::default(),
             workspace_rates: RateLimits::default(),
         }
+    }
+
+    /// The same caller with the secret of that hash, for tests.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn with_hash(self, hash: ApiKeyHash) -> Self {
+        Self { hash, ..self }
     }
 
     /// The same caller under guardrails, for tests.
@@ -205,19 +230,25 @@ impl InferenceKey {
 /// Proof that the caller holds a live management key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagementKey {
+    pub(super) id: ApiKeyId,
     pub(super) hash: ApiKeyHash,
 }
 
 impl ManagementKey {
     /// The key.
+    pub fn id(&self) -> ApiKeyId {
+        self.id
+    }
+
+    /// The hash of the caller's secret.
     pub fn hash(&self) -> ApiKeyHash {
         self.hash
     }
 
-    /// A caller without authentication, for tests.
+    /// A caller without authentication, for tests: of no known hash.
     #[cfg(any(test, feature = "testing"))]
-    pub fn for_tests(hash: ApiKeyHash) -> Self {
-        Self { hash }
+    pub fn for_tests(id: ApiKeyId) -> Self {
+        Self { id, hash: ApiKeyHash::from_bytes([0; 32]) }
     }
 }
 
@@ -232,10 +263,10 @@ pub enum Principal {
 
 impl Principal {
     /// The key.
-    pub fn hash(&self) -> ApiKeyHash {
+    pub fn id(&self) -> ApiKeyId {
         match self {
-            Self::Inference(key) => key.hash,
-            Self::Management(key) => key.hash,
+            Self::Inference(key) => key.id,
+            Self::Management(key) => key.id,
         }
     }
 

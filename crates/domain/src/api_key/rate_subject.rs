@@ -8,11 +8,11 @@ impl RateSubject {
     pub fn of(caller: &Principal, defaults: DefaultRates) -> Self {
         match caller {
             Principal::Inference(key) => Self {
-                api_key: key.hash(),
+                api_key: key.id(),
                 key: key.rates().or(defaults.key),
                 workspace: Some((key.workspace_id(), key.workspace_rates().or(defaults.workspace))),
             },
-            Principal::Management(key) => Self { api_key: key.hash(), key: defaults.key, workspace: None },
+            Principal::Management(key) => Self { api_key: key.id(), key: defaults.key, workspace: None },
         }
     }
 }

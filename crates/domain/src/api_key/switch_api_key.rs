@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ApiKeyHash, ApiKeyRepository, ChangeApiKeyError};
+use super::{ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;
 
@@ -18,13 +18,13 @@ impl SwitchApiKey {
     }
 
     /// A disabled key is refused until it is enabled again.
-    pub async fn execute(&self, actor: &Actor, hash: &ApiKeyHash, disabled: bool) -> Result<(), ChangeApiKeyError> {
-        let before = self.keys.find(hash).await?.ok_or(ChangeApiKeyError::UnknownKey(*hash))?;
+    pub async fn execute(&self, actor: &Actor, name: &KeyReference, disabled: bool) -> Result<(), ChangeApiKeyError> {
+        let found = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
         let state = |disabled: bool| Json::object([("disabled", if disabled { "true" } else { "false" })]);
-        let (before, after) = (state(before.disabled), state(disabled));
+        let (before, after) = (state(found.disabled), state(disabled));
         let details = Json::object([("before", before.text()), ("after", after.text())]);
-        let audit = AuditDraft::done(actor, "key.set_disabled", format!("key {hash}"), details);
-        let found = self.keys.set_disabled(hash, disabled, &audit).await?;
-        if found { Ok(()) } else { Err(ChangeApiKeyError::UnknownKey(*hash)) }
+        let audit = AuditDraft::done(actor, "key.set_disabled", format!("key {}", found.id), details);
+        let is_set = self.keys.set_disabled(found.id, disabled, &audit).await?;
+        if is_set { Ok(()) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
     }
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::audited::before_and_after;
 use super::create_api_key::check_limits;
-use super::{ApiKey, ApiKeyHash, ApiKeyName, ApiKeyRepository, ChangeApiKeyError};
+use super::{ApiKey, ApiKeyName, ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::edit::Edit;
@@ -93,17 +93,17 @@ impl UpdateApiKey {
     pub async fn execute(
         &self,
         actor: &Actor,
-        hash: &ApiKeyHash,
+        name: &KeyReference,
         change: &ApiKeyChange,
     ) -> Result<ApiKey, ChangeApiKeyError> {
         for _ in 0..ROUNDS {
-            let before = self.keys.find(hash).await?.ok_or(ChangeApiKeyError::UnknownKey(*hash))?;
+            let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
             let after = change.of(&before, self.clock.now())?;
             if after == before {
                 return Ok(before);
             }
             let details = before_and_after(&before, &after);
-            let audit = AuditDraft::done(actor, "key.update", format!("key {hash}"), details);
+            let audit = AuditDraft::done(actor, "key.update", format!("key {}", before.id), details);
             if self.keys.update(&before, &after, &audit).await? {
                 return Ok(after);
             }

@@ -30,7 +30,7 @@ impl AuditOutcome {
 /// Who asks for a change, and from where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
-    /// `key:<hash>` of a management key, `user:<name>` of the operating system, or `system`.
+    /// `key:<id>` of an API key, `user:<name>` of the operating system, or `system`.
     pub name: String,
     /// The client's address, trusted proxies respected; the host's name for a command.
     pub source: Option<String>,

@@ -82,7 +82,7 @@ mod tests {
     use crate::budget::Payer;
     use crate::ids::{DecisionId, RequestId, WorkspaceId};
     use crate::money::Price;
-    use crate::secret::ApiKeyHash;
+    use crate::testing::SequentialIds;
     use chrono::DateTime;
     use uuid::Uuid;
 
@@ -108,7 +108,7 @@ mod tests {
         let id = DecisionId::from_uuid(Uuid::from_u128(1));
         let payer = Payer {
             workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(2)),
-            api_key: ApiKeyHash::from_bytes([3; 32]),
+            api_key: SequentialIds::key(3),
             guardrails: Vec::new(),
         };
         let at = DateTime::UNIX_EPOCH;

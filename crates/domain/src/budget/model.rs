@@ -5,9 +5,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::ResetInterval;
-use crate::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, GuardrailId, RequestId, WorkspaceId};
 use crate::money::Usd;
-use crate::secret::ApiKeyHash;
 use crate::usage::AttemptRecord;
 
 /// An amount and the period after which it starts anew.
@@ -73,9 +72,9 @@ pub enum Account {
     /// Everything that a workspace spends.
     Workspace(WorkspaceId),
     /// Everything that a key spends.
-    Key(ApiKeyHash),
+    Key(ApiKeyId),
     /// What a key spends while it is under a guardrail.
-    Guardrail(GuardrailId, ApiKeyHash),
+    Guardrail(GuardrailId, ApiKeyId),
 }
 
 impl Account {
@@ -95,7 +94,7 @@ pub struct Payer {
     /// The workspace.
     pub workspace_id: WorkspaceId,
     /// The key.
-    pub api_key: ApiKeyHash,
+    pub api_key: ApiKeyId,
     /// The guardrails that the key is under, the workspace's first; each at most once.
     pub guardrails: Vec<GuardrailId>,
 }

@@ -6,8 +6,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 
 use super::InvalidIdempotencyKey;
-use crate::api_key::ApiKeyHash;
-use crate::ids::{DocumentId, WorkspaceId};
+use crate::ids::{ApiKeyId, DocumentId, WorkspaceId};
 
 /// A file in the workspace's durable storage. Every one of them was promoted from a container, so it is downloadable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +83,7 @@ impl FromStr for IdempotencyKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyClaim {
     /// Whose.
-    pub api_key: ApiKeyHash,
+    pub api_key: ApiKeyId,
     /// Of which operation, such as `promote`.
     pub operation: &'static str,
     /// The caller's key.

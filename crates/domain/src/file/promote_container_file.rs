@@ -79,7 +79,7 @@ impl PromoteContainerFile {
         let claim = idempotency_key
             .map(|key| {
                 Ok::<_, PromoteError>(IdempotencyClaim {
-                    api_key: caller.hash(),
+                    api_key: caller.id(),
                     operation: "promote",
                     key: key.parse()?,
                     subject: format!("{container}/{}", path.as_str()),

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Guardrail, GuardrailVersion, Policy};
-use crate::api_key::InferenceKey;
-use crate::audit::AuditDraft;
+use crate::api_key::{InferenceKey, KeyReference};
+use crate::audit::{Actor, AuditDraft};
 use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
-use crate::secret::ApiKeyHash;
 
 /// Finds what a key is under. Called on every request, so it is usually a cache over the repository.
 ///
@@ -37,8 +36,9 @@ impl GuardrailPolicies for NoGuardrails {
 /// Keeps guardrails, every version of them, and which keys hold them.
 ///
 /// # Contract
-/// - Every method is one transaction; `assign_keys` MUST be all or nothing however many hashes it takes. Those that
-///   change something write their audit entry in it.
+/// - Every method is one transaction; `assign_keys` MUST be all or nothing however many names it takes. Those that
+///   change something write their audit entry in it, `assign_keys` that of [`super::keys_assigned`] for the keys that
+///   did not hold the guardrail.
 /// - Of changes to one guardrail that run at the same time from the same version, exactly one happens.
 /// - In the same transaction, changes are written to the change feed ([`crate::change_feed::ChangeSubject`]): the
 ///   guardrail by `update`, `update_default` and `delete`, the workspace whose default changed, and the keys that hold
@@ -86,15 +86,15 @@ pub trait GuardrailRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
-    /// Gives the guardrail to every key of `hashes` that is a live (not deleted; disabled and expired ones count)
-    /// inference key of the guardrail's workspace, replacing what it held; skips the others. Returns how many of
-    /// `hashes` hold it now, those that already did included; `None` where there is no such guardrail.
-    /// `hashes` is sorted and holds no duplicates.
+    /// Gives the guardrail to every key of `keys` that is a live (not deleted; disabled and expired ones count)
+    /// inference key of the guardrail's workspace, replacing what it held; skips the others. Returns how many keys
+    /// hold it because of `keys`, those that already did included, each once; `None` where there is no such guardrail.
+    /// `keys` is sorted and holds no duplicates.
     async fn assign_keys(
         &self,
         id: GuardrailId,
-        hashes: &[ApiKeyHash],
-        audit: &AuditDraft,
+        keys: &[KeyReference],
+        actor: &Actor,
     ) -> Result<Option<u64>, StoreError>;
 
     /// How many live keys hold the guardrail.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::assign_keys_to_guardrail::named;
-use super::{AssignKeysError, GuardrailAssignments, assignment_audit};
+use super::{AssignKeysError, GuardrailAssignments};
 use crate::api_key::ManagementKey;
 use crate::audit::Actor;
 use crate::ids::GuardrailId;
@@ -23,18 +23,17 @@ impl RemoveKeysFromGuardrail {
     /// whatever else they hold.
     ///
     /// # Errors
-    /// No hashes, or an empty one; no such guardrail, a malformed id included; the store.
+    /// No names, or an empty one; no such guardrail, a malformed id included; the store.
     pub async fn execute<'a>(
         &self,
         _authority: &ManagementKey,
         actor: &Actor,
         guardrail_id: &str,
-        key_hashes: impl IntoIterator<Item = &'a str>,
+        names: impl IntoIterator<Item = &'a str>,
     ) -> Result<u64, AssignKeysError> {
-        let hashes = named(key_hashes)?;
+        let keys = named(names)?;
         let id: GuardrailId = guardrail_id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
-        let audit = assignment_audit(actor, "guardrail.remove_keys", id, &hashes);
-        self.assignments.remove(id, &hashes, &audit).await?.ok_or(AssignKeysError::UnknownGuardrail)
+        self.assignments.remove(id, &keys, actor).await?.ok_or(AssignKeysError::UnknownGuardrail)
     }
 }
 
@@ -43,26 +42,23 @@ mod tests {
     use super::*;
     use crate::error::{ErrorKind, StoreError};
     use crate::guardrail::{ListAssignedKeys, MockGuardrailAssignments};
-    use crate::secret::ApiKeyHash;
+    use crate::testing::SequentialIds;
 
     const ID: &str = "01990000-0000-7000-8000-000000000001";
 
     async fn remove(port: MockGuardrailAssignments, id: &str, hashes: &[String]) -> Result<u64, AssignKeysError> {
-        let authority = ManagementKey::for_tests(ApiKeyHash::from_bytes([9; 32]));
+        let authority = ManagementKey::for_tests(SequentialIds::key(9));
         RemoveKeysFromGuardrail::new(Arc::new(port))
             .execute(&authority, &Actor::system(), id, hashes.iter().map(String::as_str))
             .await
     }
 
     #[tokio::test]
-    async fn duplicates_and_impossible_hashes_never_reach_the_store() {
+    async fn duplicates_and_impossible_names_never_reach_the_store() {
         let mut port = MockGuardrailAssignments::new();
         port.expect_remove()
-            .withf(|id, hashes, audit| {
-                id.to_string() == ID
-                    && hashes.len() == 2
-                    && hashes.is_sorted()
-                    && audit.action == "guardrail.remove_keys"
+            .withf(|id, names, actor| {
+                id.to_string() == ID && names.len() == 2 && names.is_sorted() && *actor == Actor::system()
             })
             .return_once(|_, _, _| Ok(Some(2)));
         let hashes = ["b".repeat(64), "a".repeat(64), "b".repeat(64), "nonsense".to_owned()];

@@ -6,9 +6,8 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::SampledGroup;
-use crate::ids::{DestinationId, OutboxId, WorkspaceId};
+use crate::ids::{ApiKeyId, DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
-use crate::secret::ApiKeyHash;
 use crate::usage::OutboxMessage;
 
 /// Where a workspace's traces are broadcast to.
@@ -35,7 +34,7 @@ pub struct Destination {
     /// Which share of sessions it hears of, in ten-thousandths: 1 to 10,000.
     pub sampling: u16,
     /// The keys whose requests it hears of; `None` is all of them.
-    pub api_key_hashes: Option<Vec<ApiKeyHash>>,
+    pub api_key_ids: Option<Vec<ApiKeyId>>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// When it was last changed.
@@ -59,10 +58,10 @@ impl Destination {
 
     /// True where it hears of requests of that key and group. The same group is always answered alike: a part of a
     /// session is of no use to anybody.
-    pub fn hears_of(&self, api_key: &ApiKeyHash, group: &SampledGroup) -> bool {
+    pub fn hears_of(&self, api_key: ApiKeyId, group: &SampledGroup) -> bool {
         self.enabled
             && group.is_among(self.sampling)
-            && self.api_key_hashes.as_ref().is_none_or(|hashes| hashes.contains(api_key))
+            && self.api_key_ids.as_ref().is_none_or(|ids| ids.contains(&api_key))
     }
 }
 

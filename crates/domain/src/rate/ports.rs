@@ -1,14 +1,13 @@
 //! Who counts.
 
 use super::{RateLimited, RateLimits};
-use crate::ids::WorkspaceId;
-use crate::secret::ApiKeyHash;
+use crate::ids::{ApiKeyId, WorkspaceId};
 
 /// Whose requests are counted, and by which limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateSubject {
     /// The key.
-    pub api_key: ApiKeyHash,
+    pub api_key: ApiKeyId,
     /// The key's limits, defaults filled in.
     pub key: RateLimits,
     /// Its workspace and the workspace's limits; management keys have none.

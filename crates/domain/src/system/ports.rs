@@ -8,7 +8,9 @@ use chrono::{DateTime, Utc};
 
 use super::CancelFlag;
 use crate::error::{ErrorKind, StoreError};
-use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId};
+use crate::ids::{
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+};
 use crate::secret::ApiKeySecret;
 
 /// Tells the time.
@@ -118,6 +120,8 @@ impl WorkLost {
 pub trait IdGenerator: Send + Sync {
     /// A fresh workspace id.
     fn workspace_id(&self) -> WorkspaceId;
+    /// A fresh key id.
+    fn api_key_id(&self) -> ApiKeyId;
     /// A fresh guardrail id.
     fn guardrail_id(&self) -> GuardrailId;
     /// A fresh document id.

@@ -1,15 +1,17 @@
 //! Guardrails in memory.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::MemoryStore;
 use super::memory_store::State;
-use crate::api_key::{ApiKeyHash, ApiKeyScope};
-use crate::audit::AuditDraft;
+use crate::api_key::{ApiKeyScope, KeyReference};
+use crate::audit::{Actor, AuditDraft};
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
-use crate::guardrail::{Guardrail, GuardrailRepository, GuardrailVersion};
+use crate::guardrail::{Guardrail, GuardrailRepository, GuardrailVersion, keys_assigned};
 use crate::ids::{GuardrailId, WorkspaceId};
 
 impl State {
@@ -175,27 +177,29 @@ impl GuardrailRepository for MemoryStore {
     async fn assign_keys(
         &self,
         id: GuardrailId,
-        hashes: &[ApiKeyHash],
-        audit: &AuditDraft,
+        keys: &[KeyReference],
+        actor: &Actor,
     ) -> Result<Option<u64>, StoreError> {
         let mut state = self.state();
         let Some(workspace_id) = state.guardrail(id).map(|guardrail| guardrail.workspace_id) else { return Ok(None) };
-        let (mut holding, mut changed, now) = (0, Vec::new(), self.now());
-        for hash in hashes {
-            let Some(stored) = state.live_key(hash) else { continue };
+        let (mut holding, mut changed, mut hashes) = (HashSet::new(), Vec::new(), Vec::new());
+        let now = self.now();
+        for name in keys {
+            let Some(stored) = state.live_key(name) else { continue };
             if stored.key.scope == ApiKeyScope::Inference(workspace_id) {
-                holding += 1;
+                holding.insert(stored.key.id);
                 if stored.key.guardrail_id.replace(id) != Some(id) {
-                    stored.assigned = Some((audit.actor.name.clone(), now));
-                    changed.push(*hash);
+                    stored.assigned = Some((actor.name.clone(), now));
+                    changed.push(stored.key.id);
+                    hashes.push(stored.key.hash);
                 }
             }
         }
         if !changed.is_empty() {
-            state.changed(now, ChangeSubject::keys_of(workspace_id, &changed));
-            state.note(audit, self.now());
+            state.changed(now, ChangeSubject::keys_of(workspace_id, &hashes));
+            state.note(&keys_assigned(actor, id, &changed), now);
         }
-        Ok(Some(holding))
+        Ok(Some(holding.len() as u64))
     }
 
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError> {

@@ -6,15 +6,21 @@ use async_trait::async_trait;
 
 use super::MemoryStore;
 use super::memory_store::{State, StoredKey};
-use crate::api_key::{ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants};
+use crate::api_key::{
+    ApiKey, ApiKeyHash, ApiKeyRepository, ApiKeyScope, GrantScope, KeyGrant, KeyGrants, KeyIdentity, KeyReference,
+};
 use crate::audit::AuditDraft;
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
-use crate::ids::WorkspaceId;
+use crate::ids::{ApiKeyId, WorkspaceId};
 
 impl State {
-    pub(super) fn live_key(&mut self, hash: &ApiKeyHash) -> Option<&mut StoredKey> {
-        self.keys.get_mut(hash).filter(|stored| !stored.deleted)
+    pub(super) fn live_key(&mut self, name: &KeyReference) -> Option<&mut StoredKey> {
+        let stored = match name {
+            KeyReference::Id(id) => self.keys.get_mut(id),
+            KeyReference::Hash(hash) => self.keys.values_mut().find(|stored| stored.key.hash == *hash),
+        };
+        stored.filter(|stored| !stored.deleted)
     }
 }
 
@@ -22,53 +28,60 @@ impl State {
 impl ApiKeyRepository for MemoryStore {
     async fn insert(&self, key: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
-        if state.keys.contains_key(&key.hash) {
-            return Err(StoreError::Corrupt("a key of this hash was made before".to_owned()));
+        let same = |stored: &StoredKey| stored.key.id == key.id || stored.key.hash == key.hash;
+        if state.keys.values().any(same) {
+            return Err(StoreError::Corrupt("a key of this id or hash was made before".to_owned()));
         }
         if key.scope.workspace_id().is_some_and(|id| state.workspace(id).is_none()) {
             return Ok(false);
         }
-        state.keys.insert(key.hash, StoredKey { key: key.clone(), deleted: false, assigned: None });
+        state.keys.insert(key.id, StoredKey { key: key.clone(), deleted: false, assigned: None });
         state.note(audit, self.now());
         Ok(true)
     }
 
-    async fn find(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
-        Ok(self.state().live_key(hash).map(|stored| stored.key.clone()))
+    async fn find(&self, name: &KeyReference) -> Result<Option<ApiKey>, StoreError> {
+        Ok(self.state().live_key(name).map(|stored| stored.key.clone()))
+    }
+
+    async fn identities(&self, names: &[KeyReference]) -> Result<Vec<KeyIdentity>, StoreError> {
+        let state = self.state();
+        let all = state.keys.values().map(|stored| stored.key.identity());
+        Ok(all.filter(|key| names.iter().any(|name| key.is(name))).collect())
     }
 
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<ApiKey>, StoreError> {
         let state = self.state();
         let live = state.keys.values().filter(|stored| !stored.deleted).map(|stored| &stored.key);
         let mut keys: Vec<ApiKey> = live.filter(|key| key.scope.workspace_id() == workspace_id).cloned().collect();
-        keys.sort_by_key(|key| (std::cmp::Reverse(key.created_at), key.hash));
+        keys.sort_by_key(|key| (std::cmp::Reverse(key.created_at), std::cmp::Reverse(key.id)));
         Ok(keys)
     }
 
-    async fn set_disabled(&self, hash: &ApiKeyHash, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn set_disabled(&self, id: ApiKeyId, disabled: bool, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let Some(stored) = state.live_key(hash) else { return Ok(false) };
+        let Some(stored) = state.live_key(&id.into()) else { return Ok(false) };
         if stored.key.disabled == disabled {
             return Ok(true);
         }
         stored.key.disabled = disabled;
-        state.changed(self.now(), [ChangeSubject::Key(*hash)]);
+        let hash = stored.key.hash;
+        state.changed(self.now(), [ChangeSubject::Key(hash)]);
         state.note(audit, self.now());
         Ok(true)
     }
 
     async fn update(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let changeable =
-            |key: &ApiKey| ApiKey { guardrail_id: None, disabled: false, label: String::new(), ..key.clone() };
+        let changeable = |key: &ApiKey| (key.name.clone(), key.expires_at, key.limit, key.rates);
         let is_before = |stored: &&mut StoredKey| changeable(&stored.key) == changeable(before);
-        let Some(stored) = state.live_key(&after.hash).filter(is_before) else { return Ok(false) };
+        let Some(stored) = state.live_key(&after.id.into()).filter(is_before) else { return Ok(false) };
         let ApiKey { name, expires_at, limit, rates, .. } = after.clone();
         if changeable(before) == changeable(after) {
             return Ok(true);
         }
         stored.key = ApiKey { name, expires_at, limit, rates, ..stored.key.clone() };
-        let subjects = [ChangeSubject::Key(after.hash)];
+        let subjects = [ChangeSubject::Key(stored.key.hash)];
         if before.limit == after.limit {
             state.changed(self.now(), subjects);
         } else {
@@ -78,11 +91,22 @@ impl ApiKeyRepository for MemoryStore {
         Ok(true)
     }
 
-    async fn delete(&self, hash: &ApiKeyHash, audit: &AuditDraft) -> Result<bool, StoreError> {
+    async fn rotate(&self, before: &ApiKey, after: &ApiKey, audit: &AuditDraft) -> Result<bool, StoreError> {
         let mut state = self.state();
-        let Some(stored) = state.live_key(hash) else { return Ok(false) };
+        let is_before = |stored: &&mut StoredKey| stored.key.hash == before.hash;
+        let Some(stored) = state.live_key(&before.id.into()).filter(is_before) else { return Ok(false) };
+        (stored.key.hash, stored.key.label) = (after.hash, after.label.clone());
+        state.changed(self.now(), [ChangeSubject::Key(before.hash)]);
+        state.note(audit, self.now());
+        Ok(true)
+    }
+
+    async fn delete(&self, id: ApiKeyId, audit: &AuditDraft) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let Some(stored) = state.live_key(&id.into()) else { return Ok(false) };
         stored.deleted = true;
-        state.changed(self.now(), [ChangeSubject::Key(*hash)]);
+        let hash = stored.key.hash;
+        state.changed(self.now(), [ChangeSubject::Key(hash)]);
         state.note(audit, self.now());
         Ok(true)
     }
@@ -92,7 +116,7 @@ impl ApiKeyRepository for MemoryStore {
 impl KeyGrants for MemoryStore {
     async fn find(&self, hash: &ApiKeyHash) -> Result<Option<Arc<KeyGrant>>, StoreError> {
         let mut state = self.state();
-        let Some(key) = state.live_key(hash).map(|stored| stored.key.clone()) else { return Ok(None) };
+        let Some(key) = state.live_key(&(*hash).into()).map(|stored| stored.key.clone()) else { return Ok(None) };
         let scope = match key.scope {
             ApiKeyScope::Management => GrantScope::Management,
             ApiKeyScope::Inference(id) => {
@@ -113,7 +137,8 @@ impl KeyGrants for MemoryStore {
                 }
             }
         };
-        let grant = KeyGrant { hash: key.hash, disabled: key.disabled, expires_at: key.expires_at, scope };
+        let (id, hash) = (key.id, key.hash);
+        let grant = KeyGrant { id, hash, disabled: key.disabled, expires_at: key.expires_at, scope };
         Ok(Some(Arc::new(grant)))
     }
 }

@@ -12,13 +12,13 @@ use super::memory_changes::MemoryChanges;
 use super::memory_ledger::Books;
 use super::memory_outbox::Kept;
 use super::system::lock;
-use crate::api_key::{ApiKey, ApiKeyHash};
+use crate::api_key::ApiKey;
 use crate::audit::{AuditAnchor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditState, RowFault, StoredAuditEntry};
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::file::{Document, IdempotencyKey, PendingDocument};
 use crate::guardrail::{Guardrail, GuardrailVersion};
-use crate::ids::DocumentId;
+use crate::ids::{ApiKeyId, DocumentId};
 use crate::model::{CatalogueChange, Model, ModelRepository};
 use crate::observability::Destination;
 use crate::system::Clock;
@@ -36,10 +36,10 @@ pub struct MemoryStore {
 pub(super) struct State {
     pub(super) changes: MemoryChanges,
     pub(super) workspaces: Vec<Workspace>,
-    pub(super) keys: HashMap<ApiKeyHash, StoredKey>,
+    pub(super) keys: HashMap<ApiKeyId, StoredKey>,
     pub(super) guardrails: Vec<Guardrail>,
     pub(super) documents: HashMap<DocumentId, StoredDocument>,
-    pub(super) claims: HashMap<(ApiKeyHash, &'static str, IdempotencyKey), StoredClaim>,
+    pub(super) claims: HashMap<(ApiKeyId, &'static str, IdempotencyKey), StoredClaim>,
     pub(super) models: Vec<Model>,
     pub(super) usage: Vec<UsageRecord>,
     pub(super) books: Books,
@@ -64,7 +64,7 @@ impl State {
 #[derive(Clone)]
 pub(super) struct StoredKey {
     pub(super) key: ApiKey,
-    /// The row stays so that the hash is never given out again.
+    /// The row stays so that the id and the hash are never given out again.
     pub(super) deleted: bool,
     /// Who gave the key the guardrail that it holds, and when.
     pub(super) assigned: Option<(String, DateTime<Utc>)>,

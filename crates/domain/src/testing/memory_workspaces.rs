@@ -72,7 +72,7 @@ impl WorkspaceRepository for MemoryStore {
             }
             return Ok(false);
         }
-        state.keys.insert(key.hash, StoredKey { key: key.clone(), deleted: false, assigned: None });
+        state.keys.insert(key.id, StoredKey { key: key.clone(), deleted: false, assigned: None });
         state.note(audit, self.now());
         Ok(true)
     }

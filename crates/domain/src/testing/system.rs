@@ -9,9 +9,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::yield_now;
-use crate::api_key::{ApiKeyHash, ApiKeySecret};
+use crate::api_key::ApiKeySecret;
 use crate::error::StoreError;
-use crate::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId};
+use crate::ids::{
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+};
 use crate::rate::{RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use crate::system::{Clock, HealthProbe, IdGenerator, SecretGenerator, Timer};
 
@@ -97,6 +99,11 @@ impl SequentialIds {
         Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0000 + u128::from(number))
     }
 
+    /// A key id of the `number`th UUID that it makes.
+    pub fn key(number: u64) -> ApiKeyId {
+        ApiKeyId::from_uuid(Self::uuid(number))
+    }
+
     fn next(&self) -> Uuid {
         Self::uuid(self.0.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -105,6 +112,10 @@ impl SequentialIds {
 impl IdGenerator for SequentialIds {
     fn workspace_id(&self) -> WorkspaceId {
         WorkspaceId::from_uuid(self.next())
+    }
+
+    fn api_key_id(&self) -> ApiKeyId {
+        ApiKeyId::from_uuid(self.next())
     }
 
     fn guardrail_id(&self) -> GuardrailId {
@@ -200,7 +211,7 @@ impl HealthProbe for SwitchedProbe {
 pub struct MemoryRateLimiter {
     limit: u32,
     token_limit: u32,
-    used: Arc<Mutex<std::collections::HashMap<ApiKeyHash, (u32, u64)>>>,
+    used: Arc<Mutex<std::collections::HashMap<ApiKeyId, (u32, u64)>>>,
     corrections: Arc<Mutex<Vec<(u64, u64)>>>,
 }
 

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, GuardrailId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::model::ModelId;
 use crate::money::Usd;
 use crate::pricing::TokenPrices;
-use crate::secret::ApiKeyHash;
 use crate::usage::Finding;
 
 /// How a Decisions request that reached a provider ended.
@@ -127,7 +126,7 @@ pub struct UsageRecord {
     /// The workspace of the caller.
     pub workspace_id: WorkspaceId,
     /// The caller's key.
-    pub api_key: ApiKeyHash,
+    pub api_key: ApiKeyId,
     /// The HTTP request.
     pub request_id: RequestId,
     /// The model as the caller named it.

@@ -6,8 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::UsageRecord;
 use crate::error::StoreError;
-use crate::ids::{DecisionId, WorkspaceId};
-use crate::secret::ApiKeyHash;
+use crate::ids::{ApiKeyId, DecisionId, WorkspaceId};
 
 /// Which records are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +14,7 @@ pub struct UsageFilter {
     /// Of this workspace; `None` is of any, for operators.
     pub workspace_id: Option<WorkspaceId>,
     /// Of this key alone.
-    pub api_key: Option<ApiKeyHash>,
+    pub api_key: Option<ApiKeyId>,
     /// Begun at this moment or later.
     pub since: Option<DateTime<Utc>>,
     /// Begun before this moment.
@@ -31,7 +30,7 @@ impl UsageFilter {
     }
 
     /// All of a key, whichever workspace it is or was of.
-    pub fn of_key(api_key: ApiKeyHash) -> Self {
+    pub fn of_key(api_key: ApiKeyId) -> Self {
         Self { workspace_id: None, api_key: Some(api_key), since: None, until: None, after: None }
     }
 }

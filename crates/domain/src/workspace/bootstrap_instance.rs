@@ -47,6 +47,7 @@ impl BootstrapInstance {
             created_at: now,
         };
         let key = ApiKey {
+            id: self.ids.api_key_id(),
             hash: secret.hash(),
             label: secret.label(),
             name: ApiKeyName::first_management_key(),
@@ -59,7 +60,7 @@ impl BootstrapInstance {
             created_at: now,
         };
         let details = Json::object([("workspace_id", Json::string(&workspace.id.to_string()).text())]);
-        let subject = format!("key {}", key.hash);
+        let subject = format!("key {}", key.id);
         let audit = AuditDraft::done(&Actor::system(), "instance.bootstrap", subject, details);
         Ok(self.workspaces.bootstrap(&workspace, &key, &audit).await?.then_some(secret))
     }

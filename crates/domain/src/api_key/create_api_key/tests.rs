@@ -2,8 +2,8 @@ use super::*;
 use crate::api_key::MockApiKeyRepository;
 use crate::budget::ResetInterval;
 use crate::error::ErrorKind;
-use crate::ids::WorkspaceId;
-use crate::system::{MockClock, MockSecretGenerator};
+use crate::ids::{ApiKeyId, WorkspaceId};
+use crate::system::{MockClock, MockIdGenerator, MockSecretGenerator};
 
 fn new(scope: ApiKeyScope) -> NewApiKey {
     NewApiKey { name: "n".to_owned(), scope, limit: None, rates: RateLimits::default(), expires_at: None }
@@ -13,11 +13,17 @@ fn inference() -> ApiKeyScope {
     ApiKeyScope::Inference(WorkspaceId::from_uuid(uuid::Uuid::from_u128(1)))
 }
 
+fn id() -> ApiKeyId {
+    ApiKeyId::from_uuid(uuid::Uuid::from_u128(5))
+}
+
 async fn create(keys: MockApiKeyRepository, new: NewApiKey) -> Result<ApiKey, CreateApiKeyError> {
     let (mut clock, mut secrets) = (MockClock::new(), MockSecretGenerator::new());
     clock.expect_now().returning(|| DateTime::from_timestamp(1_767_225_600, 0).unwrap());
     secrets.expect_api_key_secret().returning(|| Ok(ApiKeySecret::from_random([3; 32])));
-    let create = CreateApiKey::new(Arc::new(keys), Arc::new(clock), Arc::new(secrets));
+    let mut ids = MockIdGenerator::new();
+    ids.expect_api_key_id().returning(id);
+    let create = CreateApiKey::new(Arc::new(keys), Arc::new(clock), Arc::new(ids), Arc::new(secrets));
     create.execute(&Actor::system(), new).await.map(|(key, _)| key)
 }
 
@@ -28,12 +34,13 @@ async fn what_was_made_is_written_down_without_its_secret() {
         let details = audit.details.text();
         assert!(details.contains(r#""limit_usd":2.5,"limit_reset":"daily","requests_per_minute":5,"#), "{details}");
         assert!(!details.contains("sk-tg"), "{details}");
+        assert_eq!(audit.subject, format!("key {}", id()));
         Ok(true)
     });
     let limit = SpendLimit { amount: "2.50".parse().unwrap(), reset: Some(ResetInterval::Daily) };
     let rates = RateLimits { requests_per_minute: Some(5), tokens_per_minute: None };
     let key = create(keys, NewApiKey { limit: Some(limit), rates, ..new(inference()) }).await.unwrap();
-    assert_eq!((key.limit, key.rates), (Some(limit), rates));
+    assert_eq!((key.id, key.limit, key.rates), (id(), Some(limit), rates));
 }
 
 #[tokio::test]

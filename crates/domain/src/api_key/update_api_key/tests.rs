@@ -1,8 +1,8 @@
 use super::*;
-use crate::api_key::{ApiKeyScope, DeleteApiKey, InvalidKeyLimit, MockApiKeyRepository, SwitchApiKey};
+use crate::api_key::{ApiKeyHash, ApiKeyScope, DeleteApiKey, InvalidKeyLimit, MockApiKeyRepository, SwitchApiKey};
 use crate::audit::AuditOutcome;
 use crate::error::{ErrorKind, StoreError};
-use crate::ids::WorkspaceId;
+use crate::ids::{ApiKeyId, WorkspaceId};
 use crate::system::MockClock;
 
 fn now() -> DateTime<Utc> {
@@ -15,6 +15,7 @@ fn usd(text: &str) -> Usd {
 
 fn key() -> ApiKey {
     ApiKey {
+        id: ApiKeyId::from_uuid(uuid::Uuid::from_u128(7)),
         hash: ApiKeyHash::from_bytes([7; 32]),
         label: "sk-tg-v1-0…0".to_owned(),
         name: ApiKeyName::try_new("old").unwrap(),
@@ -37,7 +38,7 @@ fn finding(found: ApiKey) -> MockApiKeyRepository {
 async fn update(keys: MockApiKeyRepository, change: ApiKeyChange) -> Result<ApiKey, ChangeApiKeyError> {
     let mut clock = MockClock::new();
     clock.expect_now().returning(now);
-    UpdateApiKey::new(Arc::new(keys), Arc::new(clock)).execute(&Actor::system(), &key().hash, &change).await
+    UpdateApiKey::new(Arc::new(keys), Arc::new(clock)).execute(&Actor::system(), &key().id.into(), &change).await
 }
 
 #[tokio::test]
@@ -48,7 +49,8 @@ async fn what_is_said_changes_and_the_rest_stays_and_both_states_are_written_dow
         assert_eq!(after.limit, Some(SpendLimit { amount: usd("9"), reset: Some(ResetInterval::Weekly) }));
         assert_eq!((audit.action, audit.outcome), ("key.update", AuditOutcome::Done));
         let member = |state: &str| {
-            format!(r#""name":"{state}","workspace_id":"{}""#, WorkspaceId::from_uuid(uuid::Uuid::from_u128(1)))
+            let workspace_id = WorkspaceId::from_uuid(uuid::Uuid::from_u128(1));
+            format!(r#""name":"{state}","hash":"{}","workspace_id":"{workspace_id}""#, key().hash)
         };
         let details = audit.details.text();
         assert!(details.contains(&member("old")) && details.contains(&member("new")), "{details}");
@@ -142,7 +144,7 @@ async fn a_key_that_is_not_there_and_a_store_that_is_away_are_told_apart() {
         keys.expect_find().returning(|_| Err(StoreError::unavailable("locked")));
         keys
     };
-    let (actor, hash) = (Actor::system(), key().hash);
+    let (actor, hash) = (Actor::system(), key().hash.into());
     for (make, kind) in [(&nobody as &dyn Fn() -> _, ErrorKind::NotFound), (&away, ErrorKind::Unavailable)] {
         assert_eq!(update(make(), ApiKeyChange::default()).await.unwrap_err().kind(), kind);
         let switched = SwitchApiKey::new(Arc::new(make())).execute(&actor, &hash, true).await;
@@ -158,12 +160,12 @@ async fn switching_and_deleting_write_down_what_was() {
         assert_eq!(audit.details.text(), r#"{"before":{"disabled":false},"after":{"disabled":true}}"#);
         Ok(disabled)
     });
-    let (actor, hash) = (Actor::system(), key().hash);
+    let (actor, hash) = (Actor::system(), key().hash.into());
     SwitchApiKey::new(Arc::new(keys)).execute(&actor, &hash, true).await.unwrap();
     let mut keys = finding(key());
     keys.expect_delete().times(1).returning(|_, audit| {
         assert!(audit.details.text().starts_with(r#"{"before":{"name":"old","#), "{:?}", audit.details.text());
-        assert_eq!(audit.subject, format!("key {}", key().hash));
+        assert_eq!(audit.subject, format!("key {}", key().id));
         Ok(true)
     });
     DeleteApiKey::new(Arc::new(keys)).execute(&actor, &hash).await.unwrap();
@@ -173,10 +175,10 @@ async fn switching_and_deleting_write_down_what_was() {
 async fn a_key_that_vanishes_between_look_and_change_is_not_there() {
     let mut keys = finding(key());
     keys.expect_set_disabled().returning(|_, _, _| Ok(false));
-    let switched = SwitchApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().hash, true).await;
+    let switched = SwitchApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().id.into(), true).await;
     assert_eq!(switched.unwrap_err().kind(), ErrorKind::NotFound);
     let mut keys = finding(key());
     keys.expect_delete().returning(|_, _| Ok(false));
-    let deleted = DeleteApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().hash).await;
+    let deleted = DeleteApiKey::new(Arc::new(keys)).execute(&Actor::system(), &key().hash.into()).await;
     assert_eq!(deleted.unwrap_err().kind(), ErrorKind::NotFound);
 }

@@ -4,11 +4,10 @@ use super::reader::Reader;
 use super::writer::Writer;
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::{Account, Payer, ResetInterval};
-use crate::ids::{DecisionId, DestinationId, GuardrailId, OutboxId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, DestinationId, GuardrailId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Price;
 use crate::pricing::TokenPrices;
-use crate::secret::ApiKeyHash;
 use crate::usage::OutboxMessage;
 
 impl Writer {
@@ -18,7 +17,7 @@ impl Writer {
 
     pub(super) fn payer(&mut self, payer: &Payer) {
         self.uuid(payer.workspace_id.uuid());
-        self.raw(payer.api_key.bytes());
+        self.uuid(payer.api_key.uuid());
         self.list(&payer.guardrails, |writer, id| writer.uuid(id.uuid()));
     }
 
@@ -28,14 +27,14 @@ impl Writer {
                 self.byte(0);
                 self.uuid(id.uuid());
             }
-            Account::Key(hash) => {
+            Account::Key(key) => {
                 self.byte(1);
-                self.raw(hash.bytes());
+                self.uuid(key.uuid());
             }
-            Account::Guardrail(id, hash) => {
+            Account::Guardrail(id, key) => {
                 self.byte(2);
                 self.uuid(id.uuid());
-                self.raw(hash.bytes());
+                self.uuid(key.uuid());
             }
         }
         match counter.period {
@@ -81,7 +80,7 @@ impl Reader<'_> {
     pub(super) fn payer(&mut self) -> Option<Payer> {
         Some(Payer {
             workspace_id: WorkspaceId::from_uuid(self.uuid()?),
-            api_key: ApiKeyHash::from_bytes(self.raw()?),
+            api_key: ApiKeyId::from_uuid(self.uuid()?),
             guardrails: self.list(|reader| reader.uuid().map(GuardrailId::from_uuid))?,
         })
     }
@@ -89,8 +88,8 @@ impl Reader<'_> {
     pub(super) fn counter(&mut self) -> Option<CounterId> {
         let account = match self.byte()? {
             0 => Account::Workspace(WorkspaceId::from_uuid(self.uuid()?)),
-            1 => Account::Key(ApiKeyHash::from_bytes(self.raw()?)),
-            2 => Account::Guardrail(GuardrailId::from_uuid(self.uuid()?), ApiKeyHash::from_bytes(self.raw()?)),
+            1 => Account::Key(ApiKeyId::from_uuid(self.uuid()?)),
+            2 => Account::Guardrail(GuardrailId::from_uuid(self.uuid()?), ApiKeyId::from_uuid(self.uuid()?)),
             _ => return None,
         };
         let interval = match self.byte()? {

@@ -2,9 +2,8 @@
 
 use super::reader::Reader;
 use super::writer::Writer;
-use crate::ids::{GuardrailId, WorkspaceId};
+use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::json::Json;
-use crate::secret::ApiKeyHash;
 use crate::usage::FilterAction;
 use crate::usage::Finding;
 use crate::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
@@ -47,7 +46,7 @@ impl Writer {
     pub(super) fn record(&mut self, record: &UsageRecord) {
         self.id(&record.id);
         self.uuid(record.workspace_id.uuid());
-        self.raw(record.api_key.bytes());
+        self.uuid(record.api_key.uuid());
         self.text(record.request_id.as_str());
         self.text(&record.requested_model);
         self.text(record.model.as_str());
@@ -136,7 +135,7 @@ impl Reader<'_> {
         Some(UsageRecord {
             id: self.id()?,
             workspace_id: WorkspaceId::from_uuid(self.uuid()?),
-            api_key: ApiKeyHash::from_bytes(self.raw()?),
+            api_key: ApiKeyId::from_uuid(self.uuid()?),
             request_id: self.text()?.parse().ok()?,
             requested_model: self.text()?.to_owned(),
             model: self.text()?.parse().ok()?,

@@ -10,7 +10,7 @@ use crate::budget::{Account, ResetInterval};
 use crate::ids::{DestinationId, GuardrailId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::pricing::TokenPrices;
-use crate::secret::ApiKeyHash;
+use crate::testing::SequentialIds;
 use crate::usage::FilterAction;
 use crate::usage::Finding;
 use crate::usage::OutboxMessage;
@@ -23,7 +23,7 @@ fn guardrail(number: u128) -> GuardrailId {
 fn payer() -> Payer {
     Payer {
         workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(2)),
-        api_key: ApiKeyHash::from_bytes([3; 32]),
+        api_key: SequentialIds::key(3),
         guardrails: vec![guardrail(4), guardrail(5)],
     }
 }
@@ -33,15 +33,15 @@ fn at() -> DateTime<Utc> {
 }
 
 fn counters() -> Vec<CounterId> {
-    let hash = ApiKeyHash::from_bytes([3; 32]);
+    let key = SequentialIds::key(3);
     let mut counters = vec![CounterId {
         account: Account::Workspace(WorkspaceId::from_uuid(Uuid::from_u128(2))),
         period: CounterPeriod::Lifetime,
     }];
     for interval in ResetInterval::ALL {
         let period = CounterPeriod::containing(Some(interval), at());
-        counters.push(CounterId { account: Account::Key(hash), period });
-        counters.push(CounterId { account: Account::Guardrail(guardrail(4), hash), period });
+        counters.push(CounterId { account: Account::Key(key), period });
+        counters.push(CounterId { account: Account::Guardrail(guardrail(4), key), period });
     }
     counters
 }

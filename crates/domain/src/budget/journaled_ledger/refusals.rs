@@ -8,9 +8,8 @@ use chrono::{DateTime, Utc};
 use super::calls::lock;
 use super::sync::Mutex;
 use crate::budget::{LimitExceeded, Payer};
-use crate::ids::{GuardrailId, WorkspaceId};
+use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::money::Usd;
-use crate::secret::ApiKeyHash;
 
 /// For how long a refusal is repeated from memory. A caller that goes on asking at its limit costs the store one exact
 /// answer in that time, and holds up nobody else who waits for a draw.
@@ -18,7 +17,7 @@ const REPEATED_FOR: Duration = Duration::from_millis(50);
 /// Payers that are kept; beyond it all are forgotten.
 const MAX_PAYERS: usize = 10_000;
 
-type PayerKey = (WorkspaceId, ApiKeyHash, Vec<GuardrailId>);
+type PayerKey = (WorkspaceId, ApiKeyId, Vec<GuardrailId>);
 
 #[derive(Debug)]
 struct Refusal {

@@ -9,9 +9,8 @@ use super::calls::lock;
 use super::sync::{AtomicBool, AtomicU64, Mutex, RwLock};
 use crate::budget::allowances::{AllowanceSettings, CounterId, WorkspaceAllowances};
 use crate::budget::{Account, CounterLimit, CounterLimits, Payer};
-use crate::ids::{GuardrailId, WorkspaceId};
+use crate::ids::{ApiKeyId, GuardrailId, WorkspaceId};
 use crate::money::Usd;
-use crate::secret::ApiKeyHash;
 
 /// Payers of one workspace whose limits are kept; beyond it all are read anew.
 const MAX_PAYERS: usize = 100_000;
@@ -24,7 +23,7 @@ struct KnownLimits {
     read_at: Duration,
 }
 
-type PayerKey = (ApiKeyHash, Vec<GuardrailId>);
+type PayerKey = (ApiKeyId, Vec<GuardrailId>);
 
 /// The money of one workspace.
 #[derive(Debug, Default)]

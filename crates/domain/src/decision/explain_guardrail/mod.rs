@@ -9,13 +9,12 @@ use std::sync::Arc;
 pub use self::errors::ExplainGuardrailError;
 use self::reach::Reach;
 pub use self::verdict::{Decider, EndpointVerdict, Explanation, KeyRefusal, Verdict};
-use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, ManagementKey};
+use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference, ManagementKey};
 use crate::budget::{LimitStatusReader, Payer, admit};
 use crate::decision::{DecisionRequest, RequestPreview, SubmitDecision};
 use crate::guardrail::{Guardrail, GuardrailRepository, Policy};
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::money::Usd;
-use crate::secret::ApiKeyHash;
 use crate::system::Clock;
 use crate::workspace::{Workspace, WorkspaceRepository};
 
@@ -56,19 +55,19 @@ impl ExplainGuardrail {
         &self,
         _authority: &ManagementKey,
         id: &str,
-        key_hash: Option<&str>,
+        key: Option<&str>,
         request: &DecisionRequest,
     ) -> Result<Explanation, ExplainGuardrailError> {
         let id: GuardrailId = id.parse().map_err(|_| ExplainGuardrailError::UnknownGuardrail)?;
         let guardrail = self.ports.guardrails.find(id).await?.ok_or(ExplainGuardrailError::UnknownGuardrail)?;
-        let key = self.key(key_hash).await?;
+        let key = self.key(key).await?;
         let workspace_id = key.as_ref().map_or(guardrail.workspace_id, |(_, id)| *id);
         let workspace = self.ports.workspaces.find(workspace_id).await?;
         let policy = Arc::new(self.policy(guardrail, workspace.as_ref()).await?);
         let key = key.map(|(key, _)| key);
         let limits = match &key {
             Some(key) => {
-                let payer = Payer { workspace_id, api_key: key.hash, guardrails: policy.ids() };
+                let payer = Payer { workspace_id, api_key: key.id, guardrails: policy.ids() };
                 self.ports.limits.limit_statuses(&payer).await?
             }
             None => Vec::new(),
@@ -97,10 +96,10 @@ impl ExplainGuardrail {
         })
     }
 
-    async fn key(&self, hash: Option<&str>) -> Result<Option<(ApiKey, WorkspaceId)>, ExplainGuardrailError> {
-        let Some(hash) = hash else { return Ok(None) };
-        let hash: ApiKeyHash = hash.parse().map_err(|_| ExplainGuardrailError::UnknownKey)?;
-        let key = self.ports.api_keys.find(&hash).await?.ok_or(ExplainGuardrailError::UnknownKey)?;
+    async fn key(&self, name: Option<&str>) -> Result<Option<(ApiKey, WorkspaceId)>, ExplainGuardrailError> {
+        let Some(name) = name else { return Ok(None) };
+        let name: KeyReference = name.parse().map_err(|_| ExplainGuardrailError::UnknownKey)?;
+        let key = self.ports.api_keys.find(&name).await?.ok_or(ExplainGuardrailError::UnknownKey)?;
         match key.scope {
             ApiKeyScope::Inference(workspace_id) => Ok(Some((key, workspace_id))),
             ApiKeyScope::Management => Err(ExplainGuardrailError::UnknownKey),

@@ -59,6 +59,7 @@ impl Stage {
     async fn key(&self, number: u64, change: impl FnOnce(ApiKey) -> ApiKey) -> String {
         let secret = FixedSecrets::secret(number);
         let key = change(ApiKey {
+            id: SequentialIds::key(number),
             hash: secret.hash(),
             label: secret.label(),
             name: ApiKeyName::try_new("k").unwrap(),
@@ -80,7 +81,7 @@ impl Stage {
         key: Option<&str>,
         request: &DecisionRequest,
     ) -> Result<Explanation, ExplainGuardrailError> {
-        let authority = ManagementKey::for_tests(ApiKeyHash::from_bytes([9; 32]));
+        let authority = ManagementKey::for_tests(SequentialIds::key(9));
         let explain = ExplainGuardrail::new(self.ports(Arc::new(self.store.clone())), &self.decisions());
         explain.execute(&authority, id, key, request).await
     }
@@ -324,7 +325,7 @@ async fn a_key_s_limits_are_told_as_they_stand() {
 
     let claim = HoldRequest {
         id: crate::ids::DecisionId::from_uuid(uuid::Uuid::from_u128(5)),
-        payer: Payer { workspace_id: workspace_id(900), api_key: key.parse().unwrap(), guardrails: Vec::new() },
+        payer: Payer { workspace_id: workspace_id(900), api_key: SequentialIds::key(1), guardrails: Vec::new() },
         amount: usd("0.003"),
         is_limited: true,
         request_id: crate::ids::RequestId::from_uuid(uuid::Uuid::from_u128(6)),
@@ -332,7 +333,7 @@ async fn a_key_s_limits_are_told_as_they_stand() {
         attempts: Arc::default(),
     };
     Ledger::reserve(&stage.store, claim).await.unwrap().unwrap();
-    let told = stage.explain(&guardrail, Some(&key), &judge()).await;
+    let told = stage.explain(&guardrail, Some(&SequentialIds::key(1).to_string()), &judge()).await;
     assert_eq!((told.allowed, told.bound_fits, rule(&told)), (false, Some(false), Some(("budget", None))));
     assert_eq!(told.limits[0].reserved, usd("0.003"), "nothing more was reserved for the asking");
 
@@ -467,7 +468,7 @@ async fn a_failing_store_is_unavailable() {
     let stage = Stage::new().await;
     let mut guardrails = crate::guardrail::MockGuardrailRepository::new();
     guardrails.expect_find().returning(|_| Err(StoreError::unavailable("away")));
-    let authority = ManagementKey::for_tests(ApiKeyHash::from_bytes([9; 32]));
+    let authority = ManagementKey::for_tests(SequentialIds::key(9));
     let explain = ExplainGuardrail::new(stage.ports(Arc::new(guardrails)), &stage.decisions());
     let error = explain.execute(&authority, &guardrail_id(1).to_string(), None, &judge()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);

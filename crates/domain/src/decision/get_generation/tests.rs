@@ -12,7 +12,7 @@ use crate::model::{AliasTarget, Model, Pricing};
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
 use crate::routing::{Endpoint, Wire};
-use crate::testing::{FixedClock, FixedSecrets, ManualTimer, MemoryCatalogue, MemoryStore, SequentialIds};
+use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, MemoryStore, SequentialIds};
 use crate::usage::{
     AttemptRecord, FindRecord, MockUsageRepository, TokenSource, UsageOutcome, UsageRepository, UsageShare,
 };
@@ -46,7 +46,7 @@ fn record() -> UsageRecord {
     UsageRecord {
         id: id(),
         workspace_id: workspace(1),
-        api_key: FixedSecrets::secret(1).hash(),
+        api_key: SequentialIds::key(1),
         request_id: RequestId::from_uuid(SequentialIds::uuid(2)),
         requested_model: "acme/judge-1".to_owned(),
         model: "acme/judge-1".parse().unwrap(),
@@ -92,11 +92,11 @@ fn getting(usage: impl UsageRepository + 'static) -> GetGeneration {
 }
 
 fn inference(workspace_number: u64) -> Principal {
-    Principal::Inference(InferenceKey::for_tests(FixedSecrets::secret(9).hash(), workspace(workspace_number)))
+    Principal::Inference(InferenceKey::for_tests(SequentialIds::key(9), workspace(workspace_number)))
 }
 
 fn management() -> Principal {
-    Principal::Management(ManagementKey::for_tests(FixedSecrets::secret(8).hash()))
+    Principal::Management(ManagementKey::for_tests(SequentialIds::key(8)))
 }
 
 async fn read(record: UsageRecord) -> Generation {

@@ -21,7 +21,7 @@ const BODY_BYTES: usize = 400;
 
 fn caller() -> Principal {
     let workspace_id = WorkspaceId::from_uuid(SequentialIds::uuid(1));
-    Principal::Inference(InferenceKey::for_tests(FixedSecrets::secret(1).hash(), workspace_id))
+    Principal::Inference(InferenceKey::for_tests(SequentialIds::key(1), workspace_id))
 }
 
 fn decision(input_tokens: u64, output_tokens: u64) -> Decision {

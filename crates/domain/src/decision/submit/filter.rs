@@ -60,7 +60,7 @@ impl FilteredRequest {
     pub(super) fn payer(&self, key: &InferenceKey) -> (Payer, bool) {
         let guardrails = self.policy().map(Policy::ids).unwrap_or_default();
         let is_limited = key.limited() || self.policy().is_some_and(Policy::limits_money);
-        (Payer { workspace_id: key.workspace_id(), api_key: key.hash(), guardrails }, is_limited)
+        (Payer { workspace_id: key.workspace_id(), api_key: key.id(), guardrails }, is_limited)
     }
 }
 

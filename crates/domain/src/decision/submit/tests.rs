@@ -14,7 +14,6 @@ use crate::question::{ProviderInput, Questions};
 use crate::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, SimulatedFailure, Wire,
 };
-use crate::secret::ApiKeyHash;
 use crate::system::{Clock, InPlace, TimeSource, Timer, Workers};
 use crate::testing::{FixedClock, ManualTimer, MemoryCatalogue, ScriptedRandomness, SequentialIds};
 use crate::usage::RequestLabels;
@@ -177,7 +176,7 @@ impl Setup {
         };
         let submit = SubmitDecision::new(ports, RouterSettings::new(Duration::from_secs(25)));
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(900));
-        let key = InferenceKey::for_tests(ApiKeyHash::from_bytes([7; 32]), workspace);
+        let key = InferenceKey::for_tests(SequentialIds::key(7), workspace);
         let request_id = RequestId::from_uuid(SequentialIds::uuid(901));
         let result = submit.execute(&key, request_id, self.request, Arc::new(NeverDisconnects)).await;
         let calls = provider.calls.lock().unwrap().clone();

@@ -1,5 +1,4 @@
 use super::*;
-use crate::api_key::ApiKeyHash;
 use crate::container::{BlobMeta, CopiedBlob, MockBlobStore};
 use crate::error::ErrorKind;
 use crate::file::{MockDocumentRepository, MockMediaTypes};
@@ -98,7 +97,7 @@ impl Mocks {
             clock: Arc::new(self.clock),
             ids: Arc::new(SequentialIds::default()),
         };
-        let caller = InferenceKey::for_tests(ApiKeyHash::from_bytes([7; 32]), workspace());
+        let caller = InferenceKey::for_tests(SequentialIds::key(7), workspace());
         PromoteContainerFile::new(ports, LIMITS).execute(&caller, container, file, key).await
     }
 }

@@ -3,7 +3,6 @@ use crate::ids::{DestinationId, WorkspaceId};
 use crate::json::Json;
 use crate::observability::DestinationKind;
 use crate::question::{ProviderInput, Questions};
-use crate::secret::ApiKeyHash;
 use crate::testing::contract::usage_record;
 use crate::testing::{PlainTraceEncoder, SequentialIds};
 use crate::usage::RequestLabels;
@@ -29,7 +28,7 @@ fn destination(number: u64) -> Destination {
         enabled: true,
         privacy_mode: false,
         sampling: 10_000,
-        api_key_hashes: None,
+        api_key_ids: None,
         created_at: record().created_at,
         updated_at: None,
     }
@@ -131,8 +130,8 @@ fn labels_are_taken_when_a_destination_may_receive_them() {
 #[test]
 fn disabled_ones_and_those_for_other_keys_hear_nothing() {
     let disabled = Destination { enabled: false, ..destination(1) };
-    let others = Destination { api_key_hashes: Some(vec![ApiKeyHash::from_bytes([0xee; 32])]), ..destination(2) };
-    let this = Destination { api_key_hashes: Some(vec![record().api_key]), ..destination(3) };
+    let others = Destination { api_key_ids: Some(vec![SequentialIds::key(0xee)]), ..destination(2) };
+    let this = Destination { api_key_ids: Some(vec![record().api_key]), ..destination(3) };
     let messages = told(vec![disabled, others, this], None, &record());
     assert_eq!(messages.iter().map(|message| message.destination_id).collect::<Vec<_>>(), [destination(3).id]);
 }

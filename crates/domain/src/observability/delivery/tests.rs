@@ -15,7 +15,6 @@ use crate::observability::{
     Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationKind, DestinationRepository, DueMessage,
     MessageSender, MockDestinationRepository, Outbox, OutboxStanding,
 };
-use crate::secret::ApiKeyHash;
 use crate::system::{Clock, Randomness};
 use crate::testing::contract::usage_record;
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds};
@@ -78,7 +77,7 @@ fn destination(number: u64) -> Destination {
         enabled: true,
         privacy_mode: true,
         sampling: 10_000,
-        api_key_hashes: Some(vec![ApiKeyHash::from_bytes([1; 32])]),
+        api_key_ids: Some(vec![SequentialIds::key(1)]),
         created_at: chrono::DateTime::<Utc>::UNIX_EPOCH,
         updated_at: None,
     }

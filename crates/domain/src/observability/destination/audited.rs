@@ -29,9 +29,9 @@ pub(super) fn audited(
 
 fn view(destination: &Destination) -> Json {
     let headers: Vec<Json> = destination.headers.iter().map(|(name, _)| Json::string(name)).collect();
-    let hashes = destination.api_key_hashes.as_ref().map(|hashes| {
-        let hashes: Vec<Json> = hashes.iter().map(|hash| Json::string(&hash.to_string())).collect();
-        Json::array(hashes.iter().map(Json::text))
+    let keys = destination.api_key_ids.as_ref().map(|ids| {
+        let ids: Vec<Json> = ids.iter().map(|id| Json::string(&id.to_string())).collect();
+        Json::array(ids.iter().map(Json::text))
     });
     let rate = destination.sampling_rate();
     Json::object([
@@ -44,7 +44,7 @@ fn view(destination: &Destination) -> Json {
         ("enabled", flag(destination.enabled).text()),
         ("privacy_mode", flag(destination.privacy_mode).text()),
         ("sampling_rate", rate.as_str()),
-        ("api_key_hashes", hashes.as_ref().map_or("null", Json::text)),
+        ("api_key_ids", keys.as_ref().map_or("null", Json::text)),
     ])
 }
 

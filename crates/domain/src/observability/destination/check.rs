@@ -1,8 +1,8 @@
 //! From what a caller says to a destination.
 
 use super::{DestinationFields, InvalidDestination, MASK, headers, sampling_rate, url};
+use crate::api_key::KeyReference;
 use crate::observability::{Destination, Hidden};
-use crate::secret::ApiKeyHash;
 
 /// Most headers of a destination.
 const MOST_HEADERS: usize = 20;
@@ -10,7 +10,8 @@ const MOST_HEADERS: usize = 20;
 const MOST_KEYS: usize = 100;
 
 impl DestinationFields {
-    /// `base` with what is said here. A secret that comes back masked stays as it is in `base`, and none of them leaves
+    /// `base` with what is said here but for the keys, which are only checked: [`super::DestinationPorts::with_keys`]
+    /// looks them up. A secret that comes back masked stays as it is in `base`, and none of them leaves
     /// its origin.
     pub(super) fn apply(&self, base: &Destination) -> Result<Destination, InvalidDestination> {
         let mut changed = base.clone();
@@ -40,8 +41,8 @@ impl DestinationFields {
             let fault = || InvalidDestination::new("sampling_rate", "must be 0.0001 to 1 with at most four decimals");
             changed.sampling = sampling_rate::read(rate).ok_or_else(fault)?;
         }
-        if let Some(hashes) = &self.api_key_hashes {
-            changed.api_key_hashes = hashes.as_deref().map(checked_hashes).transpose()?;
+        if let Some(names) = &self.api_key_hashes {
+            names.as_deref().map(key_names).transpose()?;
         }
         changed.enabled = self.enabled.unwrap_or(changed.enabled);
         changed.privacy_mode = self.privacy_mode.unwrap_or(changed.privacy_mode);
@@ -99,18 +100,15 @@ fn checked_secret(secret: &str) -> Result<Hidden, InvalidDestination> {
     Err(InvalidDestination::new("config.secret", "must have 16 to 256 characters and no control characters"))
 }
 
-/// Sorted and each once.
-fn checked_hashes(given: &[String]) -> Result<Vec<ApiKeyHash>, InvalidDestination> {
+/// The names of keys.
+pub(super) fn key_names(given: &[String]) -> Result<Vec<KeyReference>, InvalidDestination> {
     if given.is_empty() || given.len() > MOST_KEYS {
         let fault = format!("must have 1 to {MOST_KEYS} elements; null is all keys");
         return Err(InvalidDestination::new("api_key_hashes", fault));
     }
     let parse = |(number, text): (usize, &String)| {
-        let fault = || InvalidDestination::new(format!("api_key_hashes[{number}]"), "must be 64 lower-case hex digits");
-        text.parse().map_err(|_| fault())
+        let fault = "must be the hash of a key (64 lower-case hex digits) or its id (a UUID)";
+        text.parse().map_err(|_| InvalidDestination::new(format!("api_key_hashes[{number}]"), fault))
     };
-    let mut hashes: Vec<ApiKeyHash> = given.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
-    hashes.sort_unstable();
-    hashes.dedup();
-    Ok(hashes)
+    given.iter().enumerate().map(parse).collect()
 }

@@ -31,7 +31,7 @@ impl CreateDestination {
     ) -> Result<Destination, DestinationError> {
         let workspace_id = self.ports.workspace(workspace_id).await?;
         let destination = self.drafted(workspace_id, fields)?;
-        self.ports.check_keys(&destination).await?;
+        let destination = self.ports.with_keys(destination, fields).await?;
         // Nobody is called for a destination that cannot be; the store decides once more.
         let others = self.ports.destinations.list(Some(workspace_id)).await?;
         if others.iter().filter(|other| other.kind == destination.kind).count() as u64 >= Destination::MOST_OF_A_KIND {
@@ -74,7 +74,7 @@ impl CreateDestination {
             enabled: true,
             privacy_mode: false,
             sampling: SAMPLING_PARTS,
-            api_key_hashes: None,
+            api_key_ids: None,
             created_at: self.ports.clock.now(),
             updated_at: None,
         })

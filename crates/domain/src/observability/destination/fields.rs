@@ -19,7 +19,7 @@ pub struct DestinationFields {
     pub privacy_mode: Option<bool>,
     /// Which share of sessions it hears of: the text of a number.
     pub sampling_rate: Option<String>,
-    /// The keys whose requests it hears of; `Some(None)` is all of them.
+    /// The keys whose requests it hears of, each by its hash or its id; `Some(None)` is all of them.
     pub api_key_hashes: Option<Option<Vec<String>>>,
 }
 

@@ -21,7 +21,7 @@ pub use errors::*;
 pub use fields::DestinationFields;
 pub use headers::checked as checked_header;
 pub use ports::DestinationPorts;
-pub use read_destinations::{GetDestination, ListDestinations};
+pub use read_destinations::{FindDestinationKeys, GetDestination, ListDestinations};
 pub use test_destination::TestDestination;
 pub use update_destination::UpdateDestination;
 pub use url::checked as checked_url;

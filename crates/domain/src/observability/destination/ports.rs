@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{DestinationError, InvalidDestination};
-use crate::api_key::{ApiKeyRepository, ApiKeyScope};
-use crate::ids::{DestinationId, WorkspaceId};
+use super::check::key_names;
+use super::{DestinationError, DestinationFields, InvalidDestination};
+use crate::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference};
+use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use crate::observability::{Delivery, Destination, DestinationRepository, MessageSender};
 use crate::system::{Clock, IdGenerator};
 use crate::workspace::WorkspaceRepository;
@@ -49,15 +50,34 @@ impl DestinationPorts {
         sent.map_err(|failed| DestinationError::Refused(failed.reason))
     }
 
-    /// Every key that it is for must be a live inference key of its workspace.
-    pub(super) async fn check_keys(&self, destination: &Destination) -> Result<(), DestinationError> {
-        for hash in destination.api_key_hashes.iter().flatten() {
-            let key = self.keys.find(hash).await?;
-            if key.is_none_or(|key| key.scope != ApiKeyScope::Inference(destination.workspace_id)) {
-                let fault = format!("has {hash}, which is no live inference key of the workspace");
-                return Err(InvalidDestination::new("api_key_hashes", fault).into());
-            }
+    /// `destination` for the keys that are named, where any are: each must be a live inference key of its workspace, or
+    /// one that the destination is for already.
+    pub(super) async fn with_keys(
+        &self,
+        destination: Destination,
+        fields: &DestinationFields,
+    ) -> Result<Destination, DestinationError> {
+        let Some(given) = &fields.api_key_hashes else { return Ok(destination) };
+        let Some(given) = given else { return Ok(Destination { api_key_ids: None, ..destination }) };
+        let names = key_names(given)?;
+        let known = self.keys.identities(&names).await?;
+        let mut ids = Vec::with_capacity(names.len());
+        for name in &names {
+            let id = known.iter().find(|key| key.is(name)).map(|key| key.id);
+            let is_kept = |id: &ApiKeyId| destination.api_key_ids.iter().flatten().any(|kept| kept == id);
+            ids.push(match id.filter(is_kept) {
+                Some(kept) => kept,
+                None => self.live_key(name, destination.workspace_id).await?,
+            });
         }
-        Ok(())
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(Destination { api_key_ids: Some(ids), ..destination })
+    }
+
+    async fn live_key(&self, name: &KeyReference, workspace_id: WorkspaceId) -> Result<ApiKeyId, DestinationError> {
+        let found = self.keys.find(name).await?.filter(|key| key.scope == ApiKeyScope::Inference(workspace_id));
+        let fault = || format!("has {name}, which is no live inference key of the workspace");
+        Ok(found.ok_or_else(|| InvalidDestination::new("api_key_hashes", fault()))?.id)
     }
 }

@@ -1,9 +1,11 @@
 //! Reading destinations.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::DestinationError;
-use crate::ids::{DestinationId, WorkspaceId};
+use crate::api_key::{ApiKeyHash, ApiKeyRepository, KeyReference};
+use crate::ids::{ApiKeyId, DestinationId, WorkspaceId};
 use crate::observability::{Destination, DestinationRepository};
 
 /// Reads one destination.
@@ -44,5 +46,35 @@ impl ListDestinations {
     /// The store.
     pub async fn execute(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, DestinationError> {
         Ok(self.destinations.list(workspace_id).await?)
+    }
+}
+
+/// Finds the hashes of the keys that destinations are for.
+pub struct FindDestinationKeys {
+    keys: Arc<dyn ApiKeyRepository>,
+}
+
+impl FindDestinationKeys {
+    /// Wires the port.
+    pub fn new(keys: Arc<dyn ApiKeyRepository>) -> Self {
+        Self { keys }
+    }
+
+    /// The present hash of each of the keys, deleted ones included.
+    ///
+    /// # Errors
+    /// The store.
+    pub async fn execute(
+        &self,
+        destinations: &[Destination],
+    ) -> Result<HashMap<ApiKeyId, ApiKeyHash>, DestinationError> {
+        let ids: BTreeSet<ApiKeyId> =
+            destinations.iter().flat_map(|one| one.api_key_ids.iter().flatten().copied()).collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let names: Vec<KeyReference> = ids.into_iter().map(KeyReference::Id).collect();
+        let found = self.keys.identities(&names).await?;
+        Ok(found.into_iter().map(|key| (key.id, key.hash)).collect())
     }
 }

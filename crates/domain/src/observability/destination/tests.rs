@@ -92,6 +92,7 @@ impl Stage {
         for (number, scope) in (1..).zip(scopes) {
             let secret = FixedSecrets::secret(number);
             let key = ApiKey {
+                id: SequentialIds::key(number),
                 hash: secret.hash(),
                 label: secret.label(),
                 name: ApiKeyName::try_new("key").unwrap(),
@@ -214,7 +215,7 @@ async fn each_fault_is_named_before_anybody_is_called() {
         ),
         (with(|f| f.sampling_rate = Some("0".to_owned())), "sampling_rate must be"),
         (with(|f| f.api_key_hashes = Some(Some(Vec::new()))), "api_key_hashes must have 1 to 100"),
-        (with(|f| f.api_key_hashes = Some(Some(vec!["s3cret".to_owned()]))), "api_key_hashes[0] must be 64"),
+        (with(|f| f.api_key_hashes = Some(Some(vec!["s3cret".to_owned()]))), "api_key_hashes[0] must be the hash"),
         (with(|f| f.api_key_hashes = Some(Some(vec![hash(2).to_string()]))), "which is no live inference key"),
         (with(|f| f.api_key_hashes = Some(Some(vec![hash(3).to_string()]))), "which is no live inference key"),
         (with(|f| f.api_key_hashes = Some(Some(vec![hash(9).to_string()]))), "which is no live inference key"),
@@ -223,8 +224,8 @@ async fn each_fault_is_named_before_anybody_is_called() {
         assert!(told.contains(expected) && !told.contains("s3cret"), "{told}");
     }
     assert_eq!(stage.calls(), 0);
-    let own = with(|f| f.api_key_hashes = Some(Some(vec![hash(1).to_string(), hash(1).to_string()])));
-    assert_eq!(stage.create(&own).await.unwrap().api_key_hashes, Some(vec![hash(1)]), "each once");
+    let own = with(|f| f.api_key_hashes = Some(Some(vec![hash(1).to_string(), SequentialIds::key(1).to_string()])));
+    assert_eq!(stage.create(&own).await.unwrap().api_key_ids, Some(vec![SequentialIds::key(1)]), "each once");
 }
 
 #[tokio::test]

@@ -34,12 +34,9 @@ impl UpdateDestination {
             return Err(DestinationError::NothingToChange);
         }
         let before = self.ports.find(id).await?;
-        let mut after = fields.apply(&before)?;
+        let mut after = self.ports.with_keys(fields.apply(&before)?, fields).await?;
         if after == before {
             return Ok(before);
-        }
-        if after.api_key_hashes != before.api_key_hashes {
-            self.ports.check_keys(&after).await?;
         }
         let same_call = |one: &Destination, other: &Destination| {
             one.url == other.url && one.headers == other.headers && one.signing_secret == other.signing_secret

@@ -3,12 +3,14 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
+    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
     newest_change, workspace_id,
 };
-use crate::api_key::ApiKeyHash;
+use crate::api_key::KeyReference;
+use crate::audit::Actor;
 use crate::change_feed::ChangeSubject;
 use crate::guardrail::KeyAssignment;
+use crate::ids::ApiKeyId;
 
 suite! {
     /// Every case of the port's contract.
@@ -19,21 +21,28 @@ suite! {
         a_key_of_another_guardrail_keeps_it,
         of_rival_removals_each_key_counts_once,
         many_are_removed_at_once,
+        a_key_is_removed_once_under_both_names,
     }
 }
 
 /// A workspace with two guardrails and `keys` keys, all of which hold the first.
-async fn world(stores: &Stores, keys: u64) -> Vec<ApiKeyHash> {
+async fn world(stores: &Stores, keys: u64) -> Vec<ApiKeyId> {
     add_workspace(stores, 1).await;
     add_guardrail(stores, &guardrail(1, 1)).await;
     add_guardrail(stores, &guardrail(2, 1)).await;
     for number in 1..=keys {
         add_key(stores, &inference_key(number, 1)).await;
     }
-    let mut hashes: Vec<ApiKeyHash> = (1..=keys).map(hash).collect();
-    hashes.sort_unstable();
-    assert_eq!(stores.guardrails.assign_keys(guardrail_id(1), &hashes, &audit()).await.unwrap(), Some(keys));
-    hashes
+    let ids: Vec<ApiKeyId> = (1..=keys).map(key_id).collect();
+    assert_eq!(
+        stores.guardrails.assign_keys(guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(),
+        Some(keys)
+    );
+    ids
+}
+
+fn names(ids: &[ApiKeyId]) -> Vec<KeyReference> {
+    ids.iter().copied().map(KeyReference::Id).collect()
 }
 
 async fn listed(stores: &Stores, number: u64, offset: u64, limit: u64) -> (Vec<KeyAssignment>, u64) {
@@ -42,71 +51,82 @@ async fn listed(stores: &Stores, number: u64, offset: u64, limit: u64) -> (Vec<K
 }
 
 async fn what_is_assigned_is_listed(stores: &Stores) {
-    let hashes = world(stores, 2).await;
+    let ids = world(stores, 2).await;
     let (assignments, total) = listed(stores, 1, 0, 10).await;
     assert_eq!(total, 2);
-    assert_eq!(assignments.iter().map(|found| found.key_hash).collect::<Vec<_>>(), hashes, "given at once, by hash");
-    let key = stores.api_keys.find(&hashes[0]).await.unwrap().unwrap();
+    assert_eq!(assignments.iter().map(|found| found.key_id).collect::<Vec<_>>(), ids, "given at once, by id");
+    let key = stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap();
     let first = &assignments[0];
     assert_eq!((&first.key_name, &first.key_label, first.guardrail_id), (&key.name, &key.label, guardrail_id(1)));
     assert_eq!(first.assigned_by.as_deref(), Some("system"));
     assert!(first.assigned_at > key.created_at - chrono::TimeDelta::days(400_000), "a moment");
     assert_eq!(listed(stores, 2, 0, 10).await, (Vec::new(), 0));
     assert_eq!(stores.assignments.list(guardrail_id(9), 0, 10).await.unwrap(), None, "there is no such guardrail");
-    assert!(stores.api_keys.delete(&hashes[0], &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(ids[0], &audit()).await.unwrap());
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1, "a deleted key holds nothing");
 }
 
 async fn pages_follow_each_other(stores: &Stores) {
-    let hashes = world(stores, 5).await;
+    let ids = world(stores, 5).await;
     let mut seen = Vec::new();
     for offset in [0, 2, 4, 6] {
         let (page, total) = listed(stores, 1, offset, 2).await;
         assert_eq!(total, 5, "the whole, whatever the page");
-        seen.extend(page.into_iter().map(|found| found.key_hash));
+        seen.extend(page.into_iter().map(|found| found.key_id));
     }
-    assert_eq!(seen, hashes, "each once, in one order");
+    assert_eq!(seen, ids, "each once, in one order");
 }
 
 async fn what_is_removed_is_held_no_more(stores: &Stores) {
-    let hashes = world(stores, 3).await;
+    let ids = world(stores, 3).await;
     let before = newest_change(stores).await;
-    let removed = stores.assignments.remove(guardrail_id(1), &hashes[..2], &audit()).await.unwrap();
+    let removed = stores.assignments.remove(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
     assert_eq!(removed, Some(2));
     let changed = changed_since(stores, before).await;
-    let named = ChangeSubject::keys_of(workspace_id(1), &hashes[..2]);
+    let named = ChangeSubject::keys_of(workspace_id(1), &[1, 2].map(hash));
     assert_eq!(changed, named, "cached keys carry what they hold");
     assert_eq!(listed(stores, 1, 0, 10).await.1, 1);
-    assert_eq!(stores.api_keys.find(&hashes[0]).await.unwrap().unwrap().guardrail_id, None);
+    assert_eq!(stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap().guardrail_id, None);
     let (newest, entries) = (newest_change(stores).await, stores.audit.newest(100).await.unwrap().len());
-    let again = stores.assignments.remove(guardrail_id(1), &hashes[..2], &audit()).await.unwrap();
+    let again = stores.assignments.remove(guardrail_id(1), &names(&ids[..2]), &Actor::system()).await.unwrap();
     assert_eq!(again, Some(0), "they hold it no more");
     assert_eq!(newest_change(stores).await, newest, "and nothing changed");
     assert_eq!(stores.audit.newest(100).await.unwrap().len(), entries, "so nothing is written down");
-    let nobody = stores.assignments.remove(guardrail_id(9), &hashes, &audit()).await.unwrap();
+    let nobody = stores.assignments.remove(guardrail_id(9), &names(&ids), &Actor::system()).await.unwrap();
     assert_eq!(nobody, None, "there is no such guardrail");
 }
 
 async fn a_key_of_another_guardrail_keeps_it(stores: &Stores) {
-    let hashes = world(stores, 2).await;
-    stores.guardrails.assign_keys(guardrail_id(2), &hashes[..1], &audit()).await.unwrap();
-    assert_eq!(stores.assignments.remove(guardrail_id(1), &hashes, &audit()).await.unwrap(), Some(1));
-    assert_eq!(stores.api_keys.find(&hashes[0]).await.unwrap().unwrap().guardrail_id, Some(guardrail_id(2)));
+    let ids = world(stores, 2).await;
+    stores.guardrails.assign_keys(guardrail_id(2), &names(&ids[..1]), &Actor::system()).await.unwrap();
+    assert_eq!(stores.assignments.remove(guardrail_id(1), &names(&ids), &Actor::system()).await.unwrap(), Some(1));
+    assert_eq!(stores.api_keys.find(&ids[0].into()).await.unwrap().unwrap().guardrail_id, Some(guardrail_id(2)));
     assert_eq!(listed(stores, 2, 0, 10).await.1, 1);
 }
 
 async fn of_rival_removals_each_key_counts_once(stores: &Stores) {
-    let hashes = world(stores, 4).await;
+    let ids = world(stores, 4).await;
     let rivals = (0..8).map(|_| {
-        let (port, hashes) = (&stores.assignments, &hashes);
-        async move { port.remove(guardrail_id(1), hashes, &audit()).await.unwrap().unwrap() }
+        let (port, ids) = (&stores.assignments, &ids);
+        async move { port.remove(guardrail_id(1), &names(ids), &Actor::system()).await.unwrap().unwrap() }
     });
     assert_eq!(join_all(rivals).await.into_iter().sum::<u64>(), 4);
 }
 
 async fn many_are_removed_at_once(stores: &Stores) {
-    let hashes = world(stores, 2).await;
-    let mut many: Vec<ApiKeyHash> = (10..20_010).map(hash).chain(hashes).collect();
+    let ids = world(stores, 2).await;
+    let mut many: Vec<ApiKeyId> = (10..20_010).map(key_id).chain(ids).collect();
     many.sort_unstable();
-    assert_eq!(stores.assignments.remove(guardrail_id(1), &many, &audit()).await.unwrap(), Some(2));
+    assert_eq!(stores.assignments.remove(guardrail_id(1), &names(&many), &Actor::system()).await.unwrap(), Some(2));
+}
+
+async fn a_key_is_removed_once_under_both_names(stores: &Stores) {
+    let ids = world(stores, 3).await;
+    let both = [ids[0].into(), ids[1].into(), hash(1).into(), hash(2).into()];
+    assert_eq!(stores.assignments.remove(guardrail_id(1), &both, &Actor::system()).await.unwrap(), Some(2));
+    let entry = stores.audit.newest(1).await.unwrap().remove(0);
+    assert_eq!(entry.action, "guardrail.remove_keys");
+    assert_eq!(entry.details.text(), format!(r#"{{"keys_count":2,"keys":["{}","{}"]}}"#, ids[0], ids[1]));
+    let (left, _) = listed(stores, 1, 0, 10).await;
+    assert_eq!(left.iter().map(|found| (found.key_id, found.key_hash)).collect::<Vec<_>>(), [(ids[2], hash(3))]);
 }

@@ -8,7 +8,8 @@ use chrono::TimeDelta;
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, management_key, workspace, workspace_id,
+    audit, catalogue_version, guardrail, guardrail_id, hash, inference_key, key_id, management_key, workspace,
+    workspace_id,
 };
 use crate::api_key::ApiKey;
 use crate::audit::{Actor, AuditDraft, AuditEntry, AuditHash, AuditOutcome, VerifyAuditLog};
@@ -149,17 +150,20 @@ async fn changes_of_keys_leave_an_entry_each(stores: &Stores) {
     stores.workspaces.insert(&workspace(1), &draft).await.unwrap();
     leaves!(stores, 1, Ok(true), keys.insert(&inference_key(1, 1), &draft));
     leaves!(stores, 0, Err(StoreError::Corrupt(_)), keys.insert(&inference_key(1, 1), &draft));
-    leaves!(stores, 1, Ok(true), keys.set_disabled(&hash(1), true, &draft));
-    leaves!(stores, 0, Ok(true), keys.set_disabled(&hash(1), true, &draft));
-    leaves!(stores, 1, Ok(true), keys.set_disabled(&hash(1), false, &draft));
-    leaves!(stores, 0, Ok(false), keys.set_disabled(&hash(2), true, &draft));
+    leaves!(stores, 1, Ok(true), keys.set_disabled(key_id(1), true, &draft));
+    leaves!(stores, 0, Ok(true), keys.set_disabled(key_id(1), true, &draft));
+    leaves!(stores, 1, Ok(true), keys.set_disabled(key_id(1), false, &draft));
+    leaves!(stores, 0, Ok(false), keys.set_disabled(key_id(2), true, &draft));
     let before = inference_key(1, 1);
     let after = ApiKey { limit: None, ..before.clone() };
     leaves!(stores, 1, Ok(true), keys.update(&before, &after, &draft));
     leaves!(stores, 0, Ok(false), keys.update(&before, &after, &draft));
     leaves!(stores, 0, Ok(true), keys.update(&after, &after, &draft));
-    leaves!(stores, 1, Ok(true), keys.delete(&hash(1), &draft));
-    leaves!(stores, 0, Ok(false), keys.delete(&hash(1), &draft));
+    let rotated = ApiKey { hash: hash(9), ..after.clone() };
+    leaves!(stores, 1, Ok(true), keys.rotate(&after, &rotated, &draft));
+    leaves!(stores, 0, Ok(false), keys.rotate(&after, &rotated, &draft));
+    leaves!(stores, 1, Ok(true), keys.delete(key_id(1), &draft));
+    leaves!(stores, 0, Ok(false), keys.delete(key_id(1), &draft));
 }
 
 async fn changes_of_workspaces_leave_an_entry_each(stores: &Stores) {
@@ -201,9 +205,9 @@ async fn changes_of_guardrails_leave_an_entry_each(stores: &Stores) {
     let second = Guardrail { version: 2, updated_at: Some(stores.clock.now()), ..guardrail(2, 1) };
     leaves!(stores, 1, Ok(true), guardrails.update(&second, &draft));
     leaves!(stores, 0, Ok(false), guardrails.update(&second, &draft));
-    leaves!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[hash(1)], &draft));
-    leaves!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[hash(1)], &draft));
-    leaves!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[hash(1)], &draft));
+    leaves!(stores, 1, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
+    leaves!(stores, 0, Ok(Some(1)), guardrails.assign_keys(id, &[key_id(1).into()], &draft.actor));
+    leaves!(stores, 0, Ok(None), guardrails.assign_keys(guardrail_id(3), &[key_id(1).into()], &draft.actor));
     leaves!(stores, 1, Ok(true), guardrails.set_default(workspace_id(1), Some(id), &draft));
     leaves!(stores, 0, Ok(false), guardrails.set_default(workspace_id(2), None, &draft));
     leaves!(stores, 1, Ok(true), guardrails.delete(id, &draft));

@@ -5,9 +5,11 @@ use std::time::Duration;
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
+    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
     management_key, newest_change, workspace_id,
 };
+use crate::api_key::KeyReference;
+use crate::audit::Actor;
 use crate::budget::{ResetInterval, SpendLimit, WorkspaceBudgets};
 use crate::change_feed::{ChangePosition, ChangeSubject, Changes, MAX_NAMED_KEYS};
 use crate::guardrail::Guardrail;
@@ -50,7 +52,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
         let before = newest_change(stores).await;
         let expected = match step {
             0 => {
-                stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &draft).await.unwrap();
+                stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &draft.actor).await.unwrap();
                 vec![key]
             }
             1 => {
@@ -71,7 +73,7 @@ async fn changes_name_their_subjects_in_order(stores: &Stores) {
                 vec![rules, workspace, key]
             }
             5 => {
-                assert!(stores.api_keys.delete(&hash(1), &draft).await.unwrap());
+                assert!(stores.api_keys.delete(key_id(1), &draft).await.unwrap());
                 vec![key]
             }
             _ => {
@@ -95,16 +97,16 @@ async fn transaction_that_changes_nothing_writes_nothing(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     assert!(stores.guardrails.insert_default(&guardrail(2, 1), &audit()).await.unwrap());
-    stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap();
+    stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     let before = newest_change(stores).await;
     disable(stores, 1, false).await;
-    let key = stores.api_keys.find(&hash(1)).await.unwrap().unwrap();
+    let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
     assert!(stores.api_keys.update(&key, &key, &audit()).await.unwrap());
-    assert!(!stores.api_keys.delete(&hash(9), &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(key_id(9), &audit()).await.unwrap());
     assert!(stores.workspaces.set_suspended(workspace_id(1), false, &audit()).await.unwrap());
     assert!(!stores.workspaces.set_suspended(workspace_id(9), true, &audit()).await.unwrap());
     assert!(stores.guardrails.set_default(workspace_id(1), Some(guardrail_id(2)), &audit()).await.unwrap());
-    stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap();
+    stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert!(!stores.guardrails.update(&Guardrail { version: 7, ..guardrail(2, 1) }, &audit()).await.unwrap());
     assert!(!stores.models.apply(&CatalogueChange::default(), 99, &audit()).await.unwrap());
     assert_eq!(since(stores, before).await, Changes::These(Vec::new()));
@@ -135,22 +137,23 @@ async fn many_keys_are_one_change(stores: &Stores) {
     let workspace = ChangeSubject::Workspace(workspace_id(1));
     let few = ChangeSubject::keys_of(workspace_id(1), &hashes[1..]);
     assert_eq!(few.len(), MAX_NAMED_KEYS);
-    let assign = async |keys| stores.guardrails.assign_keys(guardrail_id(2), keys, &audit()).await.unwrap();
-    let remove = async |keys| stores.assignments.remove(guardrail_id(2), keys, &audit()).await.unwrap();
+    let names = |first: u64| (first..=many).map(|number| key_id(number).into()).collect::<Vec<KeyReference>>();
+    let assign = async |first| stores.guardrails.assign_keys(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
+    let remove = async |first| stores.assignments.remove(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
 
     let before = newest_change(stores).await;
-    assert_eq!(assign(&hashes).await, Some(many));
+    assert_eq!(assign(1).await, Some(many));
     assert_eq!(changed_since(stores, before).await, [workspace]);
     let before = newest_change(stores).await;
-    assert_eq!(remove(&hashes).await, Some(many));
+    assert_eq!(remove(1).await, Some(many));
     assert_eq!(changed_since(stores, before).await, [workspace]);
     let before = newest_change(stores).await;
-    assert_eq!(assign(&hashes[1..]).await, Some(many - 1));
+    assert_eq!(assign(2).await, Some(many - 1));
     assert_eq!(changed_since(stores, before).await, few);
     let before = newest_change(stores).await;
-    assert_eq!(remove(&hashes[1..]).await, Some(many - 1));
+    assert_eq!(remove(2).await, Some(many - 1));
     assert_eq!(changed_since(stores, before).await, few);
-    assign(&hashes).await;
+    assign(1).await;
     let before = newest_change(stores).await;
     assert!(stores.guardrails.delete(guardrail_id(2), &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Guardrail(guardrail_id(2)), workspace]);
@@ -165,7 +168,7 @@ async fn who_reads_a_change_reads_its_effect(stores: &Stores) {
             disable(stores, 1, true).await;
         } else {
             let seen = changed_since(stores, before).await;
-            let disabled = stores.api_keys.find(&hash(1)).await.unwrap().unwrap().disabled;
+            let disabled = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap().disabled;
             assert!(seen.is_empty() || disabled, "the change was seen before its effect");
         }
     });
@@ -260,7 +263,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
     let feed = async || stores.budget.signals().await.unwrap().feed;
     let before = feed().await;
     disable(stores, 1, true).await;
-    stores.guardrails.assign_keys(guardrail_id(2), &[hash(1)], &audit()).await.unwrap();
+    stores.guardrails.assign_keys(guardrail_id(2), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert!(stores.guardrails.update(&Guardrail { version: 2, ..guardrail(2, 1) }, &audit()).await.unwrap());
     assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
     assert!(stores.models.apply(&CatalogueChange::default(), 0, &audit()).await.unwrap());
@@ -270,7 +273,7 @@ async fn only_changes_of_limits_raise_the_number_of_limits(stores: &Stores) {
         let before = feed().await;
         match step {
             0 => {
-                let key = stores.api_keys.find(&hash(1)).await.unwrap().unwrap();
+                let key = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
                 let after = crate::api_key::ApiKey { limit: Some(limit), ..key.clone() };
                 assert!(stores.api_keys.update(&key, &after, &audit()).await.unwrap());
             }

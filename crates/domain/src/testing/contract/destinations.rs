@@ -3,7 +3,7 @@
 use super::super::{SequentialIds, join_all};
 use super::Stores;
 use super::outbox::put;
-use super::samples::{add_workspace, at, audit, changed_since, hash, newest_change, workspace_id};
+use super::samples::{add_workspace, at, audit, changed_since, key_id, newest_change, workspace_id};
 use crate::change_feed::ChangeSubject;
 use crate::ids::DestinationId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, Hidden};
@@ -38,7 +38,7 @@ pub(super) fn destination(number: u64, workspace: u64) -> Destination {
         enabled: true,
         privacy_mode: true,
         sampling: 2_500,
-        api_key_hashes: Some(vec![hash(1), hash(2)]),
+        api_key_ids: Some(vec![key_id(1), key_id(2)]),
         created_at: at(i64::try_from(number).unwrap()),
         updated_at: None,
     }
@@ -59,7 +59,7 @@ async fn what_is_added_is_found(stores: &Stores) {
         enabled: false,
         privacy_mode: false,
         sampling: 10_000,
-        api_key_hashes: None,
+        api_key_ids: None,
         updated_at: Some(at(9)),
         ..destination(2, 1)
     };
@@ -116,7 +116,7 @@ async fn an_update_replaces_what_it_has_seen(stores: &Stores) {
         enabled: false,
         privacy_mode: false,
         sampling: 1,
-        api_key_hashes: None,
+        api_key_ids: None,
         updated_at: Some(at(100)),
         ..destination(1, 1)
     };

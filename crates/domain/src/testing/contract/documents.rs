@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::super::join_all;
 use super::Stores;
-use super::samples::{add_key, add_workspace, at, document_id, hash, inference_key, workspace_id};
+use super::samples::{add_key, add_workspace, at, document_id, inference_key, key_id, workspace_id};
 use crate::file::{ClaimState, Document, DocumentQuota, IdempotencyClaim, PendingDocument, Reservation};
 
 suite! {
@@ -68,7 +68,7 @@ fn ready(pending: &PendingDocument) -> Document {
 
 fn claim(key: &str, subject: &str) -> IdempotencyClaim {
     IdempotencyClaim {
-        api_key: hash(1),
+        api_key: key_id(1),
         operation: "promote",
         key: key.parse().unwrap(),
         subject: subject.to_owned(),
@@ -270,7 +270,7 @@ async fn a_claim_is_of_one_key_operation_and_subject(stores: &Stores) {
         assert_eq!(reused, Reservation::Claimed(ClaimState::Reused));
         for free in [
             claim("K1", "c/a"),
-            IdempotencyClaim { api_key: hash(2), ..claimed.clone() },
+            IdempotencyClaim { api_key: key_id(2), ..claimed.clone() },
             IdempotencyClaim { operation: "another", ..claimed.clone() },
         ] {
             assert_eq!(stores.documents.claim_state(&free).await.unwrap(), ClaimState::Free, "{free:?}");

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, management_key,
-    workspace, workspace_id,
+    add_guardrail, add_key, add_workspace, at, audit, guardrail, guardrail_id, hash, inference_key, key_id,
+    management_key, workspace, workspace_id,
 };
 use crate::api_key::{ApiKey, GrantScope, KeyGrant};
+use crate::audit::Actor;
 use crate::budget::{SpendLimit, WorkspaceBudgets};
 use crate::money::Usd;
 use crate::workspace::Workspace;
@@ -50,8 +51,13 @@ async fn a_key_grants_what_it_says(stores: &Stores) {
     for key in [&inference_key(1, 1), &expired, &management_key(3)] {
         add_key(stores, key).await;
     }
-    let expected =
-        KeyGrant { hash: hash(1), disabled: false, expires_at: Some(at(1_000_000)), scope: inference(1, |_| {}) };
+    let expected = KeyGrant {
+        id: key_id(1),
+        hash: hash(1),
+        disabled: false,
+        expires_at: Some(at(1_000_000)),
+        scope: inference(1, |_| {}),
+    };
     assert_eq!(find(stores, 1).await, Some(expected));
     let scope = GrantScope::Inference {
         workspace_id: workspace_id(2),
@@ -63,9 +69,10 @@ async fn a_key_grants_what_it_says(stores: &Stores) {
         rates: inference_key(1, 1).rates,
         workspace_rates: crate::rate::RateLimits::default(),
     };
-    let expected = KeyGrant { hash: hash(2), disabled: true, expires_at: expired.expires_at, scope };
+    let expected = KeyGrant { id: key_id(1), hash: hash(2), disabled: true, expires_at: expired.expires_at, scope };
     assert_eq!(find(stores, 2).await, Some(expected), "a disabled and expired key is returned as it is");
-    let expected = KeyGrant { hash: hash(3), disabled: false, expires_at: None, scope: GrantScope::Management };
+    let expected =
+        KeyGrant { id: key_id(1), hash: hash(3), disabled: false, expires_at: None, scope: GrantScope::Management };
     assert_eq!(find(stores, 3).await, Some(expected));
 }
 
@@ -82,10 +89,10 @@ async fn every_change_shows(stores: &Stores) {
     add_guardrail(stores, &guardrail(9, 1)).await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
-    stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap();
+    stores.api_keys.set_disabled(key_id(1), true, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(find(stores, 1).await.unwrap().disabled);
-    stores.api_keys.set_disabled(&hash(1), false, &audit()).await.unwrap();
+    stores.api_keys.set_disabled(key_id(1), false, &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert!(!find(stores, 1).await.unwrap().disabled);
 
@@ -94,7 +101,7 @@ async fn every_change_shows(stores: &Stores) {
     assert_eq!(find(stores, 1).await.unwrap().scope, inference(1, |suspended| *suspended = true));
     stores.workspaces.set_suspended(workspace_id(1), false, &audit()).await.unwrap();
 
-    stores.guardrails.assign_keys(guardrail_id(9), &[hash(1)], &audit()).await.unwrap();
+    stores.guardrails.assign_keys(guardrail_id(9), &[key_id(1).into()], &Actor::system()).await.unwrap();
     stores.wait_for_grants().await;
     let held = |grant: KeyGrant| match grant.scope {
         GrantScope::Inference { guardrail_id, .. } => guardrail_id,
@@ -161,7 +168,7 @@ async fn grant_is_limited_after_first_credit(stores: &Stores) {
 async fn a_deleted_key_grants_nothing(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     assert!(find(stores, 1).await.is_some());
-    stores.api_keys.delete(&hash(1), &audit()).await.unwrap();
+    stores.api_keys.delete(key_id(1), &audit()).await.unwrap();
     stores.wait_for_grants().await;
     assert_eq!(find(stores, 1).await, None);
 }

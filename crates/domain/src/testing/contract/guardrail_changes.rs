@@ -3,7 +3,7 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
+    add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
     newest_change, workspace_id,
 };
 use crate::api_key::GrantScope;
@@ -182,7 +182,7 @@ pub(super) async fn a_workspace_is_under_one_of_its_own(stores: &Stores) {
     assert_eq!(default_of(stores, 1).await, Some(guardrail_id(10)));
     assert_eq!(under(stores, 1).await, (Some(guardrail_id(10)), None));
     assert!(set(1, Some(11)).await, "one in place of the other");
-    stores.guardrails.assign_keys(guardrail_id(10), &[hash(1)], &audit()).await.unwrap();
+    stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &Actor::system()).await.unwrap();
     assert_eq!(under(stores, 1).await, (Some(guardrail_id(11)), Some(guardrail_id(10))));
     assert!(set(1, None).await);
     assert_eq!(default_of(stores, 1).await, None);
@@ -241,7 +241,7 @@ pub(super) async fn a_change_and_its_entry_are_one(stores: &Stores) {
     assert!(stores.guardrails.set_default(workspace_id(1), None, &by("set default")).await.unwrap());
     wrote("set default").await;
     add_key(stores, &inference_key(1, 1)).await;
-    stores.guardrails.assign_keys(guardrail_id(10), &[hash(1)], &by("assign")).await.unwrap();
+    stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &by("assign").actor).await.unwrap();
     wrote("assign").await;
     assert!(stores.guardrails.delete(guardrail_id(11), &by("delete")).await.unwrap());
     wrote("delete").await;
@@ -250,6 +250,9 @@ pub(super) async fn a_change_and_its_entry_are_one(stores: &Stores) {
     assert!(!stores.guardrails.insert(&guardrail(12, 9), &by("nowhere")).await.unwrap());
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
     assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("nobody")).await.unwrap());
-    assert_eq!(stores.guardrails.assign_keys(guardrail_id(11), &[hash(1)], &by("gone")).await.unwrap(), None);
+    assert_eq!(
+        stores.guardrails.assign_keys(guardrail_id(11), &[key_id(1).into()], &by("gone").actor).await.unwrap(),
+        None
+    );
     wrote("delete").await;
 }

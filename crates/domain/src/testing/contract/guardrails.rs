@@ -8,10 +8,11 @@ use super::guardrail_changes::{
     of_rivals_exactly_one_changes_it, only_the_next_version_replaces_one,
 };
 use super::samples::{
-    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
+    add_guardrail, add_key, add_workspace, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
     management_key, newest_change, workspace_id,
 };
-use crate::api_key::{ApiKey, ApiKeyHash};
+use crate::api_key::{ApiKey, KeyReference};
+use crate::audit::Actor;
 use crate::change_feed::ChangeSubject;
 use crate::ids::GuardrailId;
 
@@ -24,6 +25,8 @@ suite! {
         assigning_again_counts_again,
         a_guardrail_that_is_not_there_changes_nothing,
         many_hashes_go_in_one_call,
+        a_key_counts_once_under_both_names,
+        a_rotated_key_keeps_its_guardrail,
         a_deleted_guardrail_is_held_by_nobody,
         a_deleted_key_holds_nothing,
         rivals_leave_each_key_with_one_of_them,
@@ -40,13 +43,12 @@ suite! {
 }
 
 async fn assign(stores: &Stores, id: GuardrailId, keys: &[u64]) -> Option<u64> {
-    let mut hashes: Vec<ApiKeyHash> = keys.iter().map(|number| hash(*number)).collect();
-    hashes.sort_unstable();
-    stores.guardrails.assign_keys(id, &hashes, &audit()).await.unwrap()
+    let names: Vec<KeyReference> = keys.iter().map(|number| key_id(*number).into()).collect();
+    stores.guardrails.assign_keys(id, &names, &Actor::system()).await.unwrap()
 }
 
 async fn held_by(stores: &Stores, key: u64) -> Option<GuardrailId> {
-    stores.api_keys.find(&hash(key)).await.unwrap().expect("the key is live").guardrail_id
+    stores.api_keys.find(&key_id(key).into()).await.unwrap().expect("the key is live").guardrail_id
 }
 
 /// Workspaces 1 and 2; keys 1 to 3 and guardrails 10 and 11 in the first of them.
@@ -82,7 +84,7 @@ async fn only_keys_that_may_hold_it_get_it(stores: &Stores) {
     add_key(stores, &ApiKey { disabled: true, ..inference_key(6, 1) }).await;
     add_key(stores, &ApiKey { expires_at: Some(super::samples::at(-9_999_999)), ..inference_key(7, 1) }).await;
     add_key(stores, &inference_key(8, 1)).await;
-    assert!(stores.api_keys.delete(&hash(8), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(8), &audit()).await.unwrap());
     let before = newest_change(stores).await;
     assert_eq!(assign(stores, guardrail_id(10), &[1, 2, 4, 5, 6, 7, 8, 99]).await, Some(4));
     let named = ChangeSubject::keys_of(workspace_id(1), &[1, 2, 6, 7].map(hash));
@@ -133,6 +135,35 @@ async fn many_hashes_go_in_one_call(stores: &Stores) {
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 6);
 }
 
+async fn a_key_counts_once_under_both_names(stores: &Stores) {
+    furnish(stores).await;
+    assign(stores, guardrail_id(10), &[3]).await;
+    let mut both =
+        vec![key_id(1).into(), key_id(3).into(), hash(1).into(), hash(2).into(), hash(3).into(), hash(9).into()];
+    both.sort_unstable();
+    let assigned = stores.guardrails.assign_keys(guardrail_id(10), &both, &Actor::system()).await.unwrap();
+    assert_eq!(assigned, Some(3));
+    assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 3);
+    let entry = stores.audit.newest(1).await.unwrap().remove(0);
+    assert_eq!((entry.action.as_str(), &entry.actor), ("guardrail.assign_keys", &Actor::system()));
+    let named = format!(r#"{{"keys_count":2,"keys":["{}","{}"]}}"#, key_id(1), key_id(2));
+    assert_eq!(entry.details.text(), named, "those that changed, by id");
+}
+
+async fn a_rotated_key_keeps_its_guardrail(stores: &Stores) {
+    furnish(stores).await;
+    assign(stores, guardrail_id(10), &[1]).await;
+    let before = stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap();
+    let listed = async || stores.assignments.list(guardrail_id(10), 0, 10).await.unwrap().unwrap().assignments;
+    let held = listed().await.remove(0);
+    let after = ApiKey { hash: hash(101), label: "new".to_owned(), ..before.clone() };
+    assert!(stores.api_keys.rotate(&before, &after, &audit()).await.unwrap());
+    assert_eq!(held_by(stores, 1).await, Some(guardrail_id(10)));
+    let rotated = listed().await.remove(0);
+    assert_eq!((rotated.id(), rotated.assigned_at, rotated.key_hash), (held.id(), held.assigned_at, hash(101)));
+    assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
+}
+
 async fn a_deleted_guardrail_is_held_by_nobody(stores: &Stores) {
     furnish(stores).await;
     assign(stores, guardrail_id(10), &[1]).await;
@@ -152,7 +183,7 @@ async fn a_deleted_guardrail_is_held_by_nobody(stores: &Stores) {
 async fn a_deleted_key_holds_nothing(stores: &Stores) {
     furnish(stores).await;
     assign(stores, guardrail_id(10), &[1, 2]).await;
-    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
     assert_eq!(stores.guardrails.count_keys(guardrail_id(10)).await.unwrap(), 1);
 }
 

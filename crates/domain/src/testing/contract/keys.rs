@@ -3,9 +3,9 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_key, add_workspace, audit, changed_since, hash, inference_key, management_key, newest_change, workspace_id,
+    add_key, add_workspace, audit, changed_since, hash, inference_key, key_id, management_key, newest_change, workspace_id,
 };
-use crate::api_key::{ApiKey, ApiKeyName};
+use crate::api_key::{ApiKey, ApiKeyName, KeyReference};
 use crate::budget::{ResetInterval, SpendLimit};
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
@@ -23,14 +23,18 @@ suite! {
         of_rival_changes_one_wins,
         update_is_rejected_when_any_other_field_changed,
         a_deleted_key_is_gone_for_every_method,
-        a_hash_is_never_used_again,
+        a_rotation_replaces_the_hash_and_tells_the_feed,
+        a_rotation_leaves_other_changes_alone,
+        of_rival_rotations_one_wins,
+        identities_are_of_live_and_deleted_keys,
+        an_id_or_hash_is_never_used_again,
         of_rival_insertions_one_wins,
         of_rival_deletions_one_wins,
     }
 }
 
 async fn what_is_added_is_found(stores: &Stores) {
-    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None);
+    assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None);
     add_workspace(stores, 1).await;
     let forever = SpendLimit { amount: Usd::from_pico(1), reset: None };
     let keys = [
@@ -41,13 +45,15 @@ async fn what_is_added_is_found(stores: &Stores) {
     ];
     for key in &keys {
         add_key(stores, key).await;
-        assert_eq!(stores.api_keys.find(&key.hash).await.unwrap().as_ref(), Some(key), "field by field");
+        for name in [key.id.into(), key.hash.into()] {
+            assert_eq!(stores.api_keys.find(&name).await.unwrap().as_ref(), Some(key), "field by field");
+        }
     }
 }
 
 async fn a_key_needs_its_workspace(stores: &Stores) {
     assert!(!stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap());
-    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None, "nothing is added");
+    assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None, "nothing is added");
     add_workspace(stores, 1).await;
     assert!(stores.api_keys.insert(&inference_key(1, 1), &audit()).await.unwrap(), "its hash is not used up");
 }
@@ -73,12 +79,16 @@ async fn switching_is_seen_and_tells_the_feed(stores: &Stores) {
     add_key(stores, &inference_key(2, 1)).await;
     for disabled in [true, false] {
         let before = newest_change(stores).await;
-        assert!(stores.api_keys.set_disabled(&hash(1), disabled, &audit()).await.unwrap());
-        assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap().unwrap().disabled, disabled);
+        assert!(stores.api_keys.set_disabled(key_id(1), disabled, &audit()).await.unwrap());
+        assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().unwrap().disabled, disabled);
         assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
     }
-    assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), Some(inference_key(2, 1)), "another key is untouched");
-    assert!(!stores.api_keys.set_disabled(&hash(3), true, &audit()).await.unwrap(), "there is no such key");
+    assert_eq!(
+        stores.api_keys.find(&key_id(2).into()).await.unwrap(),
+        Some(inference_key(2, 1)),
+        "another key is untouched"
+    );
+    assert!(!stores.api_keys.set_disabled(key_id(3), true, &audit()).await.unwrap(), "there is no such key");
 }
 
 async fn a_change_is_seen_and_tells_the_feed(stores: &Stores) {
@@ -98,14 +108,18 @@ async fn a_change_is_seen_and_tells_the_feed(stores: &Stores) {
     for pair in states.windows(2) {
         let before = newest_change(stores).await;
         assert!(stores.api_keys.update(&pair[0], &pair[1], &audit()).await.unwrap());
-        assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap().as_ref(), Some(&pair[1]), "field by field");
+        assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap().as_ref(), Some(&pair[1]), "field by field");
         assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
         assert!(!stores.api_keys.update(&pair[0], &pair[1], &audit()).await.unwrap(), "it is not so any more");
     }
-    assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), Some(inference_key(2, 1)), "another key is untouched");
+    assert_eq!(
+        stores.api_keys.find(&key_id(2).into()).await.unwrap(),
+        Some(inference_key(2, 1)),
+        "another key is untouched"
+    );
     let [before, after] = [&inference_key(3, 1), &ApiKey { limit: None, ..inference_key(3, 1) }];
     assert!(!stores.api_keys.update(before, after, &audit()).await.unwrap(), "there is no such key");
-    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
     assert!(!stores.api_keys.update(&states[3], &states[0], &audit()).await.unwrap(), "a deleted key is gone");
 }
 
@@ -149,7 +163,7 @@ async fn update_is_rejected_when_any_other_field_changed(stores: &Stores) {
             let updated = stores.api_keys.update(&before, stale, &audit()).await.unwrap();
             assert!(!updated, "{stale:?} after {rival:?}");
         }
-        assert_eq!(stores.api_keys.find(&before.hash).await.unwrap().as_ref(), Some(rival));
+        assert_eq!(stores.api_keys.find(&before.id.into()).await.unwrap().as_ref(), Some(rival));
     }
 }
 
@@ -158,25 +172,98 @@ async fn a_deleted_key_is_gone_for_every_method(stores: &Stores) {
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
     let before = newest_change(stores).await;
-    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Key(hash(1))]);
-    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None);
+    assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None);
     assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1)]);
-    assert!(!stores.api_keys.set_disabled(&hash(1), true, &audit()).await.unwrap());
-    assert!(!stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
-    assert!(!stores.api_keys.delete(&hash(3), &audit()).await.unwrap(), "there is no such key");
+    assert!(!stores.api_keys.set_disabled(key_id(1), true, &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    assert!(!stores.api_keys.delete(key_id(3), &audit()).await.unwrap(), "there is no such key");
 }
 
-async fn a_hash_is_never_used_again(stores: &Stores) {
+fn rotated(key: &ApiKey, number: u64) -> ApiKey {
+    ApiKey { hash: hash(number), label: format!("label {number}"), ..key.clone() }
+}
+
+async fn a_rotation_replaces_the_hash_and_tells_the_feed(stores: &Stores) {
+    add_workspace(stores, 1).await;
+    add_key(stores, &inference_key(2, 1)).await;
+    let before = inference_key(1, 1);
+    add_key(stores, &before).await;
+    let (newest, after) = (newest_change(stores).await, rotated(&before, 101));
+    assert!(stores.api_keys.rotate(&before, &after, &audit()).await.unwrap());
+    assert_eq!(changed_since(stores, newest).await, [ChangeSubject::Key(before.hash)], "as caches have it");
+    for name in [after.id.into(), after.hash.into()] {
+        assert_eq!(stores.api_keys.find(&name).await.unwrap().as_ref(), Some(&after));
+    }
+    assert_eq!(stores.api_keys.find(&before.hash.into()).await.unwrap(), None, "the old hash names nothing");
+    assert_eq!(stores.key_grants.find(&before.hash).await.unwrap(), None, "the old secret is refused");
+    let grant = stores.key_grants.find(&after.hash).await.unwrap().unwrap();
+    assert_eq!((grant.id, grant.hash), (before.id, after.hash));
+    assert_eq!(stores.api_keys.list(Some(workspace_id(1))).await.unwrap(), [inference_key(2, 1), after.clone()]);
+    assert!(!stores.api_keys.rotate(&before, &rotated(&before, 102), &audit()).await.unwrap(), "it has another hash");
+    assert!(stores.api_keys.delete(after.id, &audit()).await.unwrap());
+    assert!(!stores.api_keys.rotate(&after, &rotated(&before, 103), &audit()).await.unwrap(), "it is deleted");
+    assert_eq!(stores.audit.check_rows(10).await.unwrap(), [], "the log accounts for it");
+}
+
+async fn a_rotation_leaves_other_changes_alone(stores: &Stores) {
+    let before = management_key(1);
+    add_key(stores, &before).await;
+    let renamed = ApiKey { name: ApiKeyName::try_new("other").unwrap(), ..before.clone() };
+    assert!(stores.api_keys.set_disabled(before.id, true, &audit()).await.unwrap());
+    assert!(stores.api_keys.update(&before, &renamed, &audit()).await.unwrap());
+    assert!(stores.api_keys.rotate(&before, &rotated(&before, 101), &audit()).await.unwrap());
+    let expected = ApiKey { disabled: true, ..rotated(&renamed, 101) };
+    assert_eq!(stores.api_keys.find(&before.id.into()).await.unwrap(), Some(expected));
+    assert!(stores.api_keys.update(&renamed, &before, &audit()).await.unwrap(), "and a change leaves the new secret");
+    let hash_now = stores.api_keys.find(&before.id.into()).await.unwrap().map(|key| key.hash);
+    assert_eq!(hash_now, Some(hash(101)));
+}
+
+async fn of_rival_rotations_one_wins(stores: &Stores) {
+    let before = management_key(1);
+    add_key(stores, &before).await;
+    let rivals = (0..8).map(|number| {
+        let (repository, before) = (&stores.api_keys, &before);
+        async move { repository.rotate(before, &rotated(before, 101 + number), &audit()).await.unwrap() }
+    });
+    let won = join_all(rivals).await;
+    assert_eq!(won.iter().filter(|won| **won).count(), 1);
+    let mut live = 0;
+    for number in 1..=108 {
+        live += usize::from(stores.key_grants.find(&hash(number)).await.unwrap().is_some());
+    }
+    assert_eq!(live, 1, "there are never two secrets");
+}
+
+async fn identities_are_of_live_and_deleted_keys(stores: &Stores) {
+    for number in 1..=3 {
+        add_key(stores, &management_key(number)).await;
+    }
+    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
+    let names = [key_id(1).into(), hash(1).into(), hash(2).into(), key_id(9).into(), hash(9).into()];
+    let mut found = stores.api_keys.identities(&names).await.unwrap();
+    found.sort_unstable();
+    assert_eq!(found, [management_key(1).identity(), management_key(2).identity()], "each once");
+    assert_eq!(stores.api_keys.identities(&[]).await.unwrap(), []);
+    let many: Vec<KeyReference> = (3..20_000).map(|number| key_id(number).into()).collect();
+    assert_eq!(stores.api_keys.identities(&many).await.unwrap(), [management_key(3).identity()]);
+}
+
+async fn an_id_or_hash_is_never_used_again(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     add_key(stores, &inference_key(2, 1)).await;
-    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
     for number in [1, 2] {
-        let again = stores.api_keys.insert(&inference_key(number, 1), &audit()).await;
-        assert!(matches!(again, Err(StoreError::Corrupt(_))), "{again:?}");
+        let same = inference_key(number, 1);
+        for again in [ApiKey { id: key_id(9), ..same.clone() }, ApiKey { hash: hash(9), ..same.clone() }, same] {
+            let again = stores.api_keys.insert(&again, &audit()).await;
+            assert!(matches!(again, Err(StoreError::Corrupt(_))), "{again:?}");
+        }
     }
-    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), None, "it stays deleted");
+    assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), None, "it stays deleted");
 }
 
 async fn of_rival_insertions_one_wins(stores: &Stores) {
@@ -194,7 +281,7 @@ async fn of_rival_deletions_one_wins(stores: &Stores) {
     add_key(stores, &management_key(1)).await;
     let rivals = (0..8).map(|_| {
         let repository = &stores.api_keys;
-        async move { repository.delete(&hash(1), &audit()).await.unwrap() }
+        async move { repository.delete(key_id(1), &audit()).await.unwrap() }
     });
     assert_eq!(join_all(rivals).await.iter().filter(|deleted| **deleted).count(), 1);
 }

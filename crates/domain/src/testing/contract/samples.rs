@@ -14,7 +14,7 @@ use crate::budget::{
 use crate::change_feed::{ChangePosition, ChangeSubject, Changes};
 use crate::error::StoreError;
 use crate::guardrail::{Guardrail, GuardrailName, GuardrailRules};
-use crate::ids::{DocumentId, GuardrailId, ProcessId, WorkspaceId};
+use crate::ids::{ApiKeyId, DocumentId, GuardrailId, ProcessId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Usd;
 use crate::rate::RateLimits;
@@ -35,6 +35,10 @@ pub(super) fn guardrail_id(number: u64) -> GuardrailId {
 
 pub(super) fn document_id(number: u64) -> DocumentId {
     DocumentId::from_uuid(SequentialIds::uuid(number))
+}
+
+pub(super) fn key_id(number: u64) -> ApiKeyId {
+    SequentialIds::key(number)
 }
 
 pub(super) fn hash(number: u64) -> ApiKeyHash {
@@ -60,6 +64,7 @@ pub(super) fn workspace(number: u64) -> Workspace {
 pub(super) fn inference_key(number: u64, workspace: u64) -> ApiKey {
     let secret = FixedSecrets::secret(number);
     ApiKey {
+        id: key_id(number),
         hash: secret.hash(),
         label: secret.label(),
         name: ApiKeyName::try_new(&format!("key {number} ✓")).unwrap(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::{SequentialIds, join_all};
 use super::Stores;
-use super::samples::{add_key, add_workspace, at, fold_charge, guardrail_id, hash, inference_key, workspace_id};
+use super::samples::{add_key, add_workspace, at, fold_charge, guardrail_id, inference_key, key_id, workspace_id};
 use crate::budget::UsageCharge;
 use crate::error::StoreError;
 use crate::ids::{DecisionId, RequestId};
@@ -76,7 +76,7 @@ pub(super) fn record(number: u64, workspace: u64) -> UsageRecord {
     UsageRecord {
         id: id(number),
         workspace_id: workspace_id(workspace),
-        api_key: hash(workspace),
+        api_key: key_id(workspace),
         request_id: RequestId::from_uuid(SequentialIds::uuid(number)),
         requested_model: "Acme/Judge:floor 'quoted'".to_owned(),
         model: "acme/judge".parse().unwrap(),
@@ -158,17 +158,17 @@ async fn the_newest_of_the_workspace_is_listed_first(stores: &Stores) {
 
 async fn a_key_s_records_are_found_without_its_workspace(stores: &Stores) {
     furnish(stores).await;
-    let of = |number, workspace, key| UsageRecord { api_key: hash(key), ..record(number, workspace) };
+    let of = |number, workspace, key| UsageRecord { api_key: key_id(key), ..record(number, workspace) };
     for (number, workspace, key) in [(1, 1, 7), (2, 2, 8), (3, 2, 7)] {
         settle(stores, of(number, workspace, key)).await.unwrap();
     }
-    let all = UsageFilter::of_key(hash(7));
+    let all = UsageFilter::of_key(key_id(7));
     assert_eq!(stores.usage.list(&all, 9).await.unwrap(), [of(3, 2, 7), of(1, 1, 7)]);
     let page = UsageFilter { after: Some((of(3, 2, 7).created_at, id(3))), ..all };
     assert_eq!(stores.usage.list(&page, 9).await.unwrap(), [of(1, 1, 7)]);
-    let one = UsageFilter { workspace_id: Some(workspace_id(2)), ..UsageFilter::of_key(hash(7)) };
+    let one = UsageFilter { workspace_id: Some(workspace_id(2)), ..UsageFilter::of_key(key_id(7)) };
     assert_eq!(stores.usage.list(&one, 9).await.unwrap(), [of(3, 2, 7)]);
-    assert_eq!(stores.usage.list(&UsageFilter::of_key(hash(9)), 9).await.unwrap(), []);
+    assert_eq!(stores.usage.list(&UsageFilter::of_key(key_id(9)), 9).await.unwrap(), []);
 }
 
 /// Neighbouring ranges share a bound; a record at it belongs to one of them.

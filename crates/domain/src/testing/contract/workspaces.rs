@@ -3,7 +3,7 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_workspace, at, audit, changed_since, hash, inference_key, management_key, newest_change, workspace,
+    add_workspace, at, audit, changed_since, hash, inference_key, key_id, management_key, newest_change, workspace,
     workspace_id,
 };
 use crate::budget::WorkspaceBudgets;
@@ -81,12 +81,12 @@ async fn rivals_agree_on_one_default(stores: &Stores) {
 async fn the_first_inhabitants_come_once(stores: &Stores) {
     let repository = &stores.workspaces;
     assert!(repository.bootstrap(&workspace(1), &management_key(1), &audit()).await.unwrap());
-    assert_eq!(stores.api_keys.find(&hash(1)).await.unwrap(), Some(management_key(1)));
+    assert_eq!(stores.api_keys.find(&key_id(1).into()).await.unwrap(), Some(management_key(1)));
     assert!(
         !repository.bootstrap(&workspace(2), &management_key(2), &audit()).await.unwrap(),
         "a second time adds nothing"
     );
-    assert_eq!(stores.api_keys.find(&hash(2)).await.unwrap(), None);
+    assert_eq!(stores.api_keys.find(&key_id(2).into()).await.unwrap(), None);
     assert_eq!(repository.list().await.unwrap(), [Workspace { is_default: true, ..workspace(1) }]);
 }
 
@@ -108,7 +108,7 @@ async fn a_deleted_first_key_does_not_come_again(stores: &Stores) {
         stores.workspaces.bootstrap(&workspace(2), &management_key(1), &audit()).await.unwrap(),
         "no management key yet"
     );
-    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
     assert!(
         !stores.workspaces.bootstrap(&workspace(3), &management_key(2), &audit()).await.unwrap(),
         "deleted ones count"

@@ -96,7 +96,7 @@ impl Keeper {
             tracing::error!(
                 decision.id = %record.id,
                 workspace.id = %record.workspace_id,
-                api_key.hash = %record.api_key,
+                api_key.id = %record.api_key,
                 cost_usd = %record.cost,
                 reason,
                 "charge not folded: the stored data do not go with it; charge it by hand"

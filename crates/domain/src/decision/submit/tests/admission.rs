@@ -118,7 +118,7 @@ async fn free_request_is_granted_when_credit_is_used_up() {
 async fn attempts_of_unlimited_key_are_held_outside_any_limit() {
     let books = Books::new(None, &[None]).await;
     let world = plan(&books).build();
-    let key = InferenceKey::for_tests(key(1).hash(), key(1).workspace_id());
+    let key = InferenceKey::for_tests(key(1).id(), key(1).workspace_id());
     let asked = world.ask_with(key, nouls(1)).await;
     world.answer(0, 30).await;
     asked.end().await.unwrap();

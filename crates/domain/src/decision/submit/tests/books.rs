@@ -46,7 +46,7 @@ fn workspace_id() -> WorkspaceId {
 
 /// The limited key of that number.
 pub(super) fn key(number: u64) -> InferenceKey {
-    InferenceKey::for_tests(FixedSecrets::secret(number).hash(), workspace_id()).with_limit()
+    InferenceKey::for_tests(SequentialIds::key(number), workspace_id()).with_limit()
 }
 
 impl Books {
@@ -72,6 +72,7 @@ impl Books {
         for (number, limit) in (1..).zip(limits) {
             let secret = FixedSecrets::secret(number);
             let key = ApiKey {
+                id: SequentialIds::key(number),
                 hash: secret.hash(),
                 label: secret.label(),
                 name: ApiKeyName::try_new("k").unwrap(),
@@ -99,11 +100,7 @@ impl Books {
 
     /// What the first limit of a key says is spent and reserved.
     pub(super) async fn standing(&self, number: u64) -> (i64, i64) {
-        let payer = Payer {
-            workspace_id: workspace_id(),
-            api_key: FixedSecrets::secret(number).hash(),
-            guardrails: Vec::new(),
-        };
+        let payer = Payer { workspace_id: workspace_id(), api_key: SequentialIds::key(number), guardrails: Vec::new() };
         let limits = self.store.limit_statuses(&payer).await.unwrap();
         (limits[0].spent.pico(), limits[0].reserved.pico())
     }

@@ -24,7 +24,7 @@ fn unknown() -> Outcome {
 }
 
 fn unlimited(number: u64) -> InferenceKey {
-    InferenceKey::for_tests(key(number).hash(), key(number).workspace_id())
+    InferenceKey::for_tests(key(number).id(), key(number).workspace_id())
 }
 
 #[tokio::test]

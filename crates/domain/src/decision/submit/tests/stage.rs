@@ -209,7 +209,7 @@ impl World {
 
     pub(super) async fn ask_in(&self, workspace: u64, request: DecisionRequest) -> Asked {
         let workspace = WorkspaceId::from_uuid(SequentialIds::uuid(workspace));
-        self.ask_with(InferenceKey::for_tests(ApiKeyHash::from_bytes([7; 32]), workspace), request).await
+        self.ask_with(InferenceKey::for_tests(SequentialIds::key(7), workspace), request).await
     }
 
     pub(super) async fn ask_with(&self, key: InferenceKey, request: DecisionRequest) -> Asked {

@@ -53,7 +53,7 @@ async fn who_is_not_limited_has_it_for_nothing_whatever_is_configured() {
     for rule in [Unpriced::Refuse, Unpriced::Free, Unpriced::Cap(price("1"))] {
         let books = Books::new(None, &[None]).await;
         let world = unpriced(&books, rule).build();
-        let key = InferenceKey::for_tests(key(1).hash(), key(1).workspace_id());
+        let key = InferenceKey::for_tests(key(1).id(), key(1).workspace_id());
         let asked = world.ask_with(key, nouls(1)).await;
         world.answer(0, 30).await;
         assert_eq!(asked.end().await.unwrap().cost, Usd::ZERO);
@@ -95,7 +95,7 @@ async fn who_is_limited_has_no_share_in_what_is_free_to_others() {
     let options = crate::decision::ModelOptions { coalescing: Coalescing::Each, ..Default::default() };
     plan.settings.models.insert("acme/judge".parse().unwrap(), options);
     let world = plan.build();
-    let free = InferenceKey::for_tests(key(1).hash(), key(1).workspace_id());
+    let free = InferenceKey::for_tests(key(1).id(), key(1).workspace_id());
     let request = || {
         let mut request = nouls(1);
         request.preferences.order = vec!["one".to_owned()];

@@ -14,7 +14,7 @@ async fn world(limit: Option<i64>) -> (World, Arc<Books>) {
 }
 
 fn unlimited() -> InferenceKey {
-    InferenceKey::for_tests(key(1).hash(), key(1).workspace_id())
+    InferenceKey::for_tests(key(1).id(), key(1).workspace_id())
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::budget::{
     Payer, RecoverJournals, RecoveryReport, SpendLimit, UsageCharge, WorkspaceBudgets,
 };
 use crate::error::StoreError;
-use crate::ids::{DecisionId, ProcessId, RequestId, WorkspaceId};
+use crate::ids::{ApiKeyId, DecisionId, ProcessId, RequestId, WorkspaceId};
 use crate::json::Json;
 use crate::money::{Price, Usd};
 use crate::pricing::TokenPrices;
@@ -101,7 +101,7 @@ fn audit() -> AuditDraft {
 pub fn payer() -> Payer {
     Payer {
         workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(1)),
-        api_key: ApiKeyHash::from_bytes([1; 32]),
+        api_key: ApiKeyId::from_uuid(Uuid::from_u128(3)),
         guardrails: Vec::new(),
     }
 }
@@ -126,7 +126,8 @@ pub async fn insert_payer(stores: &Stores) {
     };
     stores.workspaces.insert(&workspace, &audit()).await.unwrap();
     let key = ApiKey {
-        hash: payer().api_key,
+        id: payer().api_key,
+        hash: ApiKeyHash::from_bytes([1; 32]),
         label: "sk-tg-v1-a…z".to_owned(),
         name: ApiKeyName::try_new("one").unwrap(),
         scope: ApiKeyScope::Inference(workspace.id),
@@ -145,7 +146,7 @@ pub async fn insert_payer(stores: &Stores) {
 /// # Panics
 /// The store fails.
 pub async fn limit_payer(stores: &Stores, pico: Option<i64>) {
-    let before = stores.api_keys.find(&payer().api_key).await.unwrap().unwrap();
+    let before = stores.api_keys.find(&payer().api_key.into()).await.unwrap().unwrap();
     let limit = pico.map(|pico| SpendLimit { amount: usd(pico), reset: None });
     let after = ApiKey { limit, ..before.clone() };
     assert!(stores.api_keys.update(&before, &after, &audit()).await.unwrap());

@@ -1,7 +1,7 @@
 //! What is reserved.
 
 use super::super::Stores;
-use super::super::samples::{hash, workspace_id};
+use super::super::samples::{key_id, workspace_id};
 use super::furniture::{
     attempt, claim, furnish, id, limit_key, payer, payer_under, record, reserve, spend, standing, usd, used, utc,
 };
@@ -69,7 +69,7 @@ pub(super) async fn a_reservation_is_extended(stores: &Stores) {
 pub(super) async fn who_pays_has_to_be_there(stores: &Stores) {
     furnish(stores).await;
     let strangers = [
-        Payer { api_key: hash(9), ..payer(1) },
+        Payer { api_key: key_id(9), ..payer(1) },
         Payer { workspace_id: workspace_id(9), ..payer(1) },
         Payer { workspace_id: workspace_id(2), ..payer(1) },
     ];
@@ -84,7 +84,7 @@ pub(super) async fn who_pays_has_to_be_there(stores: &Stores) {
 pub(super) async fn a_job_at_fault_fails_alone(stores: &Stores) {
     furnish(stores).await;
     limit_key(stores, 1, Some((100, None))).await;
-    let stranger = Payer { api_key: hash(9), ..payer(1) };
+    let stranger = Payer { api_key: key_id(9), ..payer(1) };
     let claims = (1..=20).map(|number| claim(number, if number % 2 == 0 { payer(1) } else { stranger.clone() }, 1));
     let reserving = join_all(claims.map(|claim| stores.ledger.reserve(claim)));
     let missing = id(50);

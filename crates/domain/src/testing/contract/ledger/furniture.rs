@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::super::Stores;
-use super::super::samples::{add_key, add_workspace, audit, guardrail_id, hash, inference_key, workspace_id};
+use super::super::samples::{add_key, add_workspace, audit, guardrail_id, inference_key, key_id, workspace_id};
 use crate::api_key::ApiKey;
 use crate::budget::{
     Hold, HoldRequest, LedgerAudit, LimitExceeded, LimitStatus, Payer, ResetInterval, SpendLimit, UsageCharge,
@@ -41,7 +41,7 @@ pub(in super::super) async fn furnish(stores: &Stores) {
 
 /// Key and workspace of that number, under no guardrail.
 pub(in super::super) fn payer(number: u64) -> Payer {
-    Payer { workspace_id: workspace_id(number), api_key: hash(number), guardrails: Vec::new() }
+    Payer { workspace_id: workspace_id(number), api_key: key_id(number), guardrails: Vec::new() }
 }
 
 pub(in super::super) fn payer_under(number: u64, guardrails: &[u64]) -> Payer {
@@ -138,7 +138,8 @@ pub(in super::super) async fn used(stores: &Stores, payer: &Payer) -> (i64, i64)
 }
 
 pub(in super::super) async fn limit_key(stores: &Stores, number: u64, limit: Option<(i64, Option<ResetInterval>)>) {
-    let before = crate::api_key::ApiKeyRepository::find(&*stores.api_keys, &hash(number)).await.unwrap().unwrap();
+    let before =
+        crate::api_key::ApiKeyRepository::find(&*stores.api_keys, &key_id(number).into()).await.unwrap().unwrap();
     let limit = limit.map(|(pico, reset)| SpendLimit { amount: usd(pico), reset });
     let after = ApiKey { limit, ..before.clone() };
     assert!(stores.api_keys.update(&before, &after, &audit()).await.unwrap(), "the key is there");

@@ -2,7 +2,7 @@
 
 use super::super::Stores;
 use super::super::samples::{
-    add_guardrail, add_key, audit, guardrail, guardrail_id, hash, inference_key, workspace_id,
+    add_guardrail, add_key, audit, guardrail, guardrail_id, inference_key, key_id, workspace_id,
 };
 use super::furniture::{
     furnish, id, limit_key, limit_workspace, payer, payer_under, reserve, spend, standing, usd, used, utc,
@@ -58,7 +58,7 @@ pub(super) async fn each_limit_refuses_on_its_own(stores: &Stores) {
     for (number, reset) in (10..).zip(RESETS) {
         let limit = Some(SpendLimit { amount: usd(100), reset });
         add_key(stores, &ApiKey { limit, ..inference_key(number, 1) }).await;
-        let payer = Payer { api_key: hash(number), ..payer(1) };
+        let payer = Payer { api_key: key_id(number), ..payer(1) };
         binds(stores, &payer, number * 10, refusal(BudgetScope::Key, reset)).await;
     }
     for (number, reset) in (20..).zip(RESETS) {
@@ -89,7 +89,7 @@ pub(super) async fn a_limit_binds_only_whom_it_is_for(stores: &Stores) {
     furnish(stores).await;
     limit_key(stores, 1, Some((10, None))).await;
     add_key(stores, &ApiKey { limit: None, ..inference_key(3, 1) }).await;
-    let sibling = Payer { api_key: hash(3), ..payer(1) };
+    let sibling = Payer { api_key: key_id(3), ..payer(1) };
     reserve(stores, 1, &payer(1), 10).await.unwrap();
     reserve(stores, 2, &sibling, 1_000).await.unwrap();
     reserve(stores, 3, &payer(2), 1_000).await.unwrap();
@@ -157,19 +157,19 @@ pub(super) async fn budgets_of_guardrails_count_for_each_key(stores: &Stores) {
     add_key(stores, &ApiKey { limit: None, ..inference_key(3, 1) }).await;
     add_guardrail(stores, &guardrail_with(1, 100, None)).await;
     add_guardrail(stores, &guardrail_with(2, 60, Some(ResetInterval::Daily))).await;
-    let (first, second) = (payer_under(1, &[1]), Payer { api_key: hash(3), ..payer_under(1, &[1]) });
+    let (first, second) = (payer_under(1, &[1]), Payer { api_key: key_id(3), ..payer_under(1, &[1]) });
     reserve(stores, 1, &first, 100).await.unwrap();
     reserve(stores, 2, &second, 100).await.expect("each key has a budget of its own");
     assert!(reserve(stores, 3, &first, 1).await.is_err());
     stores.ledger.release(&id(2)).await.unwrap();
-    let both = Payer { api_key: hash(3), ..payer_under(1, &[1, 2]) };
+    let both = Payer { api_key: key_id(3), ..payer_under(1, &[1, 2]) };
     let refused = reserve(stores, 4, &both, 61).await.unwrap_err();
     assert_eq!(refused.guardrail_id, Some(guardrail_id(2)), "each guardrail binds on its own");
     reserve(stores, 4, &both, 60).await.unwrap();
     let refused = reserve(stores, 5, &second, 41).await.unwrap_err();
     assert_eq!((refused.guardrail_id, refused.reserved), (Some(guardrail_id(1)), usd(60)));
     // What is spent under no guardrail counts in none.
-    spend(stores, 6, &Payer { api_key: hash(3), ..payer(1) }, 1_000).await;
+    spend(stores, 6, &Payer { api_key: key_id(3), ..payer(1) }, 1_000).await;
     reserve(stores, 5, &second, 40).await.unwrap();
     let unlimited = Guardrail { budget: None, version: 2, ..guardrail_with(1, 1, None) };
     assert!(stores.guardrails.update(&unlimited, &audit()).await.unwrap());

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::super::Stores;
 use super::super::samples::{
-    add_guardrail, add_key, audit, guardrail, guardrail_id, hash, inference_key, workspace_id,
+    add_guardrail, add_key, audit, guardrail, guardrail_id, inference_key, key_id, workspace_id,
 };
 use super::furniture::{
     adds_up, attempt, furnish, id, limit_key, limit_workspace, payer, payer_under, record, reserve, settle, standing,
@@ -165,7 +165,7 @@ impl Model {
             add_guardrail(stores, &guardrail(number, 1)).await;
         }
         let payers =
-            vec![payer(1), payer_under(1, &[1]), Payer { api_key: hash(3), ..payer_under(1, &[2, 1]) }, payer(2)];
+            vec![payer(1), payer_under(1, &[1]), Payer { api_key: key_id(3), ..payer_under(1, &[2, 1]) }, payer(2)];
         Self {
             payers,
             open: Vec::new(),

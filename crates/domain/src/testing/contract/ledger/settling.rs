@@ -1,7 +1,7 @@
 //! What is charged and released.
 
 use super::super::Stores;
-use super::super::samples::{audit, hash, workspace_id};
+use super::super::samples::{audit, key_id, workspace_id};
 use super::furniture::{
     adds_up, attempt, audited, furnish, id, limit_key, payer, payer_under, record, reserve, settle, spend, usd, used,
     utc,
@@ -76,7 +76,7 @@ pub(super) async fn whoever_is_gone_is_charged_all_the_same(stores: &Stores) {
     furnish(stores).await;
     stores.workspaces.add_credit(workspace_id(1), usd(100), &audit()).await.unwrap();
     let reservation = reserve(stores, 1, &payer(1), 70).await.unwrap();
-    assert!(stores.api_keys.delete(&hash(1), &audit()).await.unwrap());
+    assert!(stores.api_keys.delete(key_id(1), &audit()).await.unwrap());
     assert!(stores.workspaces.set_suspended(workspace_id(1), true, &audit()).await.unwrap());
     stores.ledger.extend(&id(1), usd(5), &[attempt(5)]).await.unwrap().unwrap();
     settle(stores, record(1, payer(1), 25, reservation.at)).await;

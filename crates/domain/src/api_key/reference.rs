@@ -1,0 +1,101 @@
+//! The names of a key.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::ApiKeyHash;
+use crate::ids::ApiKeyId;
+
+/// One of the two names under which callers address a key: its id, or the hash of its present secret.
+///
+/// `Debug` and `Display` show the name; neither is secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyReference {
+    /// The id, which survives a rotation.
+    Id(ApiKeyId),
+    /// The hash of the secret, which a rotation replaces.
+    Hash(ApiKeyHash),
+}
+
+impl fmt::Display for KeyReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Hash(hash) => hash.fmt(f),
+        }
+    }
+}
+
+impl From<ApiKeyId> for KeyReference {
+    fn from(id: ApiKeyId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl From<ApiKeyHash> for KeyReference {
+    fn from(hash: ApiKeyHash) -> Self {
+        Self::Hash(hash)
+    }
+}
+
+impl FromStr for KeyReference {
+    type Err = InvalidKeyReference;
+
+    /// Accepts what [`ApiKeyHash`] and [`ApiKeyId`] accept; their lengths differ.
+    fn from_str(text: &str) -> Result<Self, InvalidKeyReference> {
+        let hash = text.parse().map(Self::Hash).ok();
+        hash.or_else(|| text.parse().map(Self::Id).ok()).ok_or(InvalidKeyReference)
+    }
+}
+
+/// Neither an id nor a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a key is named by its id (a UUID) or its hash (64 lower-case hex digits)")]
+pub struct InvalidKeyReference;
+
+/// Both names of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyIdentity {
+    /// The id.
+    pub id: ApiKeyId,
+    /// The hash of the present secret.
+    pub hash: ApiKeyHash,
+}
+
+impl KeyIdentity {
+    /// True where it is the key that is named.
+    pub fn is(&self, name: &KeyReference) -> bool {
+        match name {
+            KeyReference::Id(id) => *id == self.id,
+            KeyReference::Hash(hash) => *hash == self.hash,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reference_is_an_id_or_a_hash() {
+        let (id, hash) = ("01990000-0000-7000-8000-00000000000A", "a".repeat(64));
+        assert_eq!(id.parse(), Ok(KeyReference::Id(id.parse().unwrap())));
+        assert_eq!(hash.parse(), Ok(KeyReference::Hash(hash.parse().unwrap())));
+        assert_eq!(id.parse::<KeyReference>().unwrap().to_string(), id.to_lowercase());
+        assert_eq!(hash.parse::<KeyReference>().unwrap().to_string(), hash);
+        for bad in ["", "01990000000070008000000000000001", &hash[1..], &hash.to_uppercase(), "sk-tg-v1-00"] {
+            assert_eq!(bad.parse::<KeyReference>(), Err(InvalidKeyReference), "{bad}");
+        }
+    }
+
+    #[test]
+    fn identity_is_what_either_name_says() {
+        let identity = |id: u128, hash: u8| KeyIdentity {
+            id: ApiKeyId::from_uuid(uuid::Uuid::from_u128(id)),
+            hash: ApiKeyHash::from_bytes([hash; 32]),
+        };
+        let (one, other) = (identity(1, 1), identity(2, 2));
+        assert!(one.is(&one.id.into()) && one.is(&one.hash.into()));
+        assert!(!one.is(&other.id.into()) && !one.is(&other.hash.into()));
+    }
+}

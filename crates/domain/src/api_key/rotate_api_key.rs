@@ -1,0 +1,54 @@
+//! Replacing the secret of a key.
+
+use std::sync::Arc;
+
+use super::audited::before_and_after;
+use super::{ApiKey, ApiKeyRepository, ApiKeySecret, ChangeApiKeyError, GrantCache, KeyReference};
+use crate::audit::{Actor, AuditDraft};
+use crate::system::SecretGenerator;
+
+/// Replaces the secret of a key.
+pub struct RotateApiKey {
+    keys: Arc<dyn ApiKeyRepository>,
+    cache: Arc<dyn GrantCache>,
+    secrets: Arc<dyn SecretGenerator>,
+}
+
+impl RotateApiKey {
+    /// Wires the ports; `cache` is that of the process.
+    pub fn new(keys: Arc<dyn ApiKeyRepository>, cache: Arc<dyn GrantCache>, secrets: Arc<dyn SecretGenerator>) -> Self {
+        Self { keys, cache, secrets }
+    }
+
+    /// Returns the key and its new secret: the only time that the secret can be read. The old secret is refused from
+    /// then on, at once in this process; id, limits, history and guardrail stay. A disabled or expired key stays so.
+    ///
+    /// # Errors
+    /// No such live key; another rotation that came first, so that at most one new secret is ever returned for an old
+    /// one; the store or the random source.
+    pub async fn execute(
+        &self,
+        actor: &Actor,
+        name: &KeyReference,
+    ) -> Result<(ApiKey, ApiKeySecret), ChangeApiKeyError> {
+        let before = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
+        let secret = self.secrets.api_key_secret()?;
+        let after = ApiKey { hash: secret.hash(), label: secret.label(), ..before.clone() };
+        let details = before_and_after(&before, &after);
+        let audit = AuditDraft::done(actor, "key.rotate", format!("key {}", before.id), details);
+        if !self.keys.rotate(&before, &after, &audit).await? {
+            // It was there a moment ago: deleted since, or rotated.
+            self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
+            return Err(ChangeApiKeyError::Contended);
+        }
+        if let Err(error) = self.cache.invalidate().await {
+            // The secret is stored and can be returned only now. Caches learn of it from the change feed as well.
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, api_key.id = %before.id, "cached keys not invalidated; the change feed does it");
+        }
+        Ok((after, secret))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+use super::*;
+use crate::api_key::{ApiKeyName, ApiKeyScope, MockApiKeyRepository, MockGrantCache};
+use crate::error::{ErrorKind, StoreError};
+use crate::ids::ApiKeyId;
+use crate::rate::RateLimits;
+use crate::system::MockSecretGenerator;
+
+fn old_secret() -> ApiKeySecret {
+    ApiKeySecret::from_random([1; 32])
+}
+
+fn new_secret() -> ApiKeySecret {
+    ApiKeySecret::from_random([2; 32])
+}
+
+fn key() -> ApiKey {
+    ApiKey {
+        id: ApiKeyId::from_uuid(uuid::Uuid::from_u128(7)),
+        hash: old_secret().hash(),
+        label: old_secret().label(),
+        name: ApiKeyName::try_new("ci").unwrap(),
+        scope: ApiKeyScope::Management,
+        disabled: true,
+        expires_at: None,
+        limit: None,
+        rates: RateLimits::default(),
+        guardrail_id: None,
+        created_at: chrono::DateTime::UNIX_EPOCH,
+    }
+}
+
+fn finding() -> MockApiKeyRepository {
+    let mut keys = MockApiKeyRepository::new();
+    keys.expect_find().once().returning(|_| Ok(Some(key())));
+    keys
+}
+
+fn invalidated(times: usize, answer: fn() -> Result<(), StoreError>) -> MockGrantCache {
+    let mut cache = MockGrantCache::new();
+    cache.expect_invalidate().times(times).returning(answer);
+    cache
+}
+
+async fn rotate(
+    keys: MockApiKeyRepository,
+    cache: MockGrantCache,
+) -> Result<(ApiKey, ApiKeySecret), ChangeApiKeyError> {
+    let mut secrets = MockSecretGenerator::new();
+    secrets.expect_api_key_secret().returning(|| Ok(new_secret()));
+    let rotate = RotateApiKey::new(Arc::new(keys), Arc::new(cache), Arc::new(secrets));
+    rotate.execute(&Actor::system(), &key().id.into()).await
+}
+
+#[tokio::test]
+async fn rotate_replaces_hash_and_label_alone_and_audits_both() {
+    let mut keys = finding();
+    keys.expect_rotate().once().returning(|before, after, audit| {
+        assert_eq!(*before, key());
+        assert_eq!(*after, ApiKey { hash: new_secret().hash(), label: new_secret().label(), ..key() });
+        assert_eq!((audit.action, audit.subject.as_str()), ("key.rotate", format!("key {}", key().id).as_str()));
+        let details = audit.details.text();
+        assert!(!details.contains("sk-tg"), "{details}");
+        let side = |side: &str, hash| format!(r#""{side}":{{"name":"ci","hash":"{hash}""#);
+        assert!(details.contains(&side("before", old_secret().hash())), "{details}");
+        assert!(details.contains(&side("after", new_secret().hash())), "{details}");
+        Ok(true)
+    });
+    let (after, secret) = rotate(keys, invalidated(1, || Ok(()))).await.unwrap();
+    assert_eq!((after.id, after.hash), (key().id, secret.hash()));
+    assert_eq!(secret, new_secret());
+}
+
+#[tokio::test]
+async fn rotate_returns_the_secret_although_the_cache_fails() {
+    let mut keys = finding();
+    keys.expect_rotate().returning(|_, _, _| Ok(true));
+    let (_, secret) = rotate(keys, invalidated(1, || Err(StoreError::unavailable("locked")))).await.unwrap();
+    assert_eq!(secret, new_secret());
+}
+
+#[tokio::test]
+async fn rotate_is_a_conflict_when_another_rotation_came_first() {
+    let mut keys = MockApiKeyRepository::new();
+    keys.expect_find().times(2).returning(|_| Ok(Some(key())));
+    keys.expect_rotate().once().returning(|_, _, _| Ok(false));
+    let error = rotate(keys, invalidated(0, || Ok(()))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+}
+
+#[tokio::test]
+async fn rotate_finds_no_key_that_is_deleted_before_or_meanwhile() {
+    let mut keys = MockApiKeyRepository::new();
+    keys.expect_find().returning(|_| Ok(None));
+    assert_eq!(rotate(keys, invalidated(0, || Ok(()))).await.unwrap_err().kind(), ErrorKind::NotFound);
+    let mut keys = finding();
+    keys.expect_find().once().returning(|_| Ok(None));
+    keys.expect_rotate().returning(|_, _, _| Ok(false));
+    assert_eq!(rotate(keys, invalidated(0, || Ok(()))).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn rotate_changes_nothing_without_a_new_secret() {
+    let mut secrets = MockSecretGenerator::new();
+    secrets.expect_api_key_secret().returning(|| Err(StoreError::unavailable("no randomness")));
+    let rotate = RotateApiKey::new(Arc::new(finding()), Arc::new(invalidated(0, || Ok(()))), Arc::new(secrets));
+    let error = rotate.execute(&Actor::system(), &key().hash.into()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
