@@ -51,7 +51,7 @@ fn destination(url: &str) -> Destination {
         enabled: true,
         privacy_mode: false,
         sampling: 10_000,
-        api_key_hashes: None,
+        api_key_ids: None,
         created_at: DateTime::UNIX_EPOCH,
         updated_at: None,
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::api_key::{ApiKeyHash, GrantScope, KeyGrant, KeyGrants};
+use domain::api_key::{ApiKeyHash, GrantCache, GrantScope, KeyGrant, KeyGrants};
 use domain::error::StoreError;
 
 use crate::changed::{Changed, DropChanged};
@@ -85,6 +85,14 @@ impl CachedKeyGrants {
     /// How it stands.
     pub fn standing(&self) -> CacheStanding {
         self.lookups.standing(self.grants.count())
+    }
+}
+
+#[async_trait]
+impl GrantCache for CachedKeyGrants {
+    /// Reads the change feed: what changed up to now is dropped.
+    async fn invalidate(&self) -> Result<(), StoreError> {
+        self.watcher.refresh().await
     }
 }
 

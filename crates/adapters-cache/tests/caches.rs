@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use adapters_cache::{CachedKeyGrants, ChangeWatcher, Freshness, LiveCatalogue, StalenessBounds};
 use async_trait::async_trait;
-use domain::api_key::{ApiKeyHash, GrantScope, KeyGrant, KeyGrants};
+use domain::api_key::{ApiKeyHash, GrantCache, GrantScope, KeyGrant, KeyGrants};
 use domain::audit::AuditDraft;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
@@ -90,7 +90,7 @@ impl KeyGrants for World {
                 workspace_rates: RateLimits::default(),
             },
         };
-        Ok(Some(Arc::new(KeyGrant { hash: *hash, disabled, expires_at: None, scope })))
+        Ok(Some(Arc::new(KeyGrant { id: SequentialIds::key(1), hash: *hash, disabled, expires_at: None, scope })))
     }
 }
 
@@ -166,6 +166,19 @@ async fn a_key_is_looked_up_once_while_nothing_changes() {
         watcher.refresh().await.unwrap();
     }
     assert_eq!(world.take_look_ups().len(), 1);
+}
+
+#[tokio::test]
+async fn invalidate_shows_a_change_without_a_poll() {
+    let (world, _, grants) = cached();
+    grants.find(&KEY).await.unwrap();
+    *world.disabled.lock().unwrap() = true;
+    world.change(ChangeSubject::Key(KEY));
+    assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled);
+    grants.invalidate().await.unwrap();
+    assert!(grants.find(&KEY).await.unwrap().unwrap().disabled);
+    *world.away.lock().unwrap() = true;
+    assert!(grants.invalidate().await.is_err());
 }
 
 #[tokio::test]

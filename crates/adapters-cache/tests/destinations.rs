@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use adapters_cache::{ChangeWatcher, LiveDestinations, StalenessBounds};
 use chrono::DateTime;
-use domain::api_key::ApiKeyHash;
 use domain::audit::{Actor, AuditDraft};
 use domain::ids::{DestinationId, WorkspaceId};
 use domain::json::Json;
@@ -33,7 +32,7 @@ fn destination(workspace_id: WorkspaceId) -> Destination {
         enabled: true,
         privacy_mode: false,
         sampling: 10_000,
-        api_key_hashes: Some(vec![ApiKeyHash::from_bytes([1; 32])]),
+        api_key_ids: Some(vec![SequentialIds::key(1)]),
         created_at: DateTime::UNIX_EPOCH,
         updated_at: None,
     }

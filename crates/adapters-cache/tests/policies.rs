@@ -8,8 +8,8 @@ use std::time::Duration;
 use adapters_cache::{CachedPolicies, ChangeWatcher, StalenessBounds};
 use async_trait::async_trait;
 use chrono::DateTime;
-use domain::api_key::{ApiKeyHash, GrantScope, InferenceKey, KeyGrant, KeyGrants};
-use domain::audit::AuditDraft;
+use domain::api_key::{ApiKeyHash, GrantScope, InferenceKey, KeyGrant, KeyGrants, KeyReference};
+use domain::audit::{Actor, AuditDraft};
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::{ErrorKind, StoreError};
 use domain::guardrail::{
@@ -91,7 +91,13 @@ impl KeyGrants for World {
             rates: RateLimits::default(),
             workspace_rates: RateLimits::default(),
         };
-        Ok(Some(Arc::new(KeyGrant { hash: *hash, disabled: false, expires_at: None, scope })))
+        Ok(Some(Arc::new(KeyGrant {
+            id: SequentialIds::key(1),
+            hash: *hash,
+            disabled: false,
+            expires_at: None,
+            scope,
+        })))
     }
 }
 
@@ -153,7 +159,7 @@ impl GuardrailRepository for World {
         not_asked()
     }
 
-    async fn assign_keys(&self, _: GuardrailId, _: &[ApiKeyHash], _: &AuditDraft) -> Result<Option<u64>, StoreError> {
+    async fn assign_keys(&self, _: GuardrailId, _: &[KeyReference], _: &Actor) -> Result<Option<u64>, StoreError> {
         not_asked()
     }
 
@@ -181,7 +187,9 @@ fn guardrail(number: u64, name: &str) -> Guardrail {
 
 /// A key under guardrail 1 of its workspace and 2 of its own.
 fn key() -> InferenceKey {
-    InferenceKey::for_tests(KEY, WorkspaceId::from_uuid(SequentialIds::uuid(1))).under(Some(id(1)), Some(id(2)))
+    InferenceKey::for_tests(SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)))
+        .with_hash(KEY)
+        .under(Some(id(1)), Some(id(2)))
 }
 
 fn cached() -> (Arc<World>, Arc<ChangeWatcher>, CachedPolicies) {

@@ -139,8 +139,9 @@ async fn references_follow_keys_to_hashes_and_to_new_ids() {
     let payer = Payer { workspace_id: workspace_id(1), api_key: ids[0], guardrails: Vec::new() };
     let statuses = records.reports.limit_statuses(&payer).await.unwrap();
     assert_eq!(statuses[0].reserved, Usd::from_pico(70), "the allowance is of the same key");
-    let assigned = GuardrailAssignments::list(&SeaOrmGuardrailRepository::new(database.clone()), guardrail_id(1), 0, 9);
-    assert_eq!(assigned.await.unwrap().unwrap().assignments[0].key_id, ids[0]);
+    let guardrails = SeaOrmGuardrailRepository::new(database.clone());
+    let assigned = GuardrailAssignments::list(&guardrails, guardrail_id(1), 0, 9).await;
+    assert_eq!(assigned.unwrap().unwrap().assignments[0].key_id, ids[0]);
     let found = SeaOrmDestinationRepository::new(database.clone()).find(destination().id).await.unwrap();
     assert_eq!(found, Some(Destination { api_key_ids: Some(ids.to_vec()), ..destination() }));
     let documents = SeaOrmDocumentRepository::new(database.clone());

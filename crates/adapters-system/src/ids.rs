@@ -1,6 +1,8 @@
 //! Ids that sort by the time of their making.
 
-use domain::ids::{DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId};
+use domain::ids::{
+    ApiKeyId, DecisionId, DestinationId, DocumentId, GuardrailId, OutboxId, ProcessId, RequestId, WorkspaceId,
+};
 use domain::system::IdGenerator;
 use uuid::Uuid;
 
@@ -16,6 +18,10 @@ fn fresh() -> Uuid {
 impl IdGenerator for UuidV7Ids {
     fn workspace_id(&self) -> WorkspaceId {
         WorkspaceId::from_uuid(fresh())
+    }
+
+    fn api_key_id(&self) -> ApiKeyId {
+        ApiKeyId::from_uuid(fresh())
     }
 
     fn guardrail_id(&self) -> GuardrailId {
@@ -62,6 +68,7 @@ mod tests {
         let workspace = UuidV7Ids.workspace_id();
         assert_eq!(workspace.uuid().get_version_num(), 7);
         assert_eq!(workspace.to_string().parse(), Ok(workspace));
+        assert_eq!(UuidV7Ids.api_key_id().uuid().get_version_num(), 7);
         assert_eq!(UuidV7Ids.guardrail_id().uuid().get_version_num(), 7);
         let decision = UuidV7Ids.decision_id();
         assert_eq!(decision.as_str().parse(), Ok(decision.clone()));

@@ -5,8 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::api_key::ApiKeyHash;
-use domain::ids::WorkspaceId;
+use domain::ids::{ApiKeyId, WorkspaceId};
 use domain::rate::{Gcra, RateLimited, RateLimiter, RateScope, RateSubject, RateUnit};
 use domain::system::Clock;
 
@@ -32,7 +31,7 @@ struct Shard {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
-    Key(ApiKeyHash),
+    Key(ApiKeyId),
     Workspace(WorkspaceId),
 }
 
@@ -85,7 +84,7 @@ impl LocalRateLimiter {
         // The ends of both are as good as random.
         let last = match &subject.workspace {
             Some((id, _)) => id.uuid().as_bytes()[15],
-            None => subject.api_key.bytes()[31],
+            None => subject.api_key.uuid().as_bytes()[15],
         };
         let shard = self.shards.get(usize::from(last) % SHARDS)?;
         // Nothing under the lock panics; were it to, the counts would still be counts.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::api_key::{Authenticate, CountRequest};
+use domain::api_key::{Authenticate, CountRequest, RotateApiKey};
 use domain::audit::Refusals;
 use domain::decision::{DraftBounds, GetGeneration, MeterTokens, SubmitDecision};
 use domain::file::PromoteContainerFile;
@@ -37,6 +37,8 @@ pub struct Services {
     pub submit_decision: Arc<SubmitDecision>,
     /// Operation 3.
     pub assign_keys: Arc<AssignKeysToGuardrail>,
+    /// Replaces secrets of keys.
+    pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.
     pub get_model: Arc<GetModel>,
     /// Operation 5.

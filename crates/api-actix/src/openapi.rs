@@ -5,6 +5,7 @@ mod destination_schemas;
 mod destinations;
 mod guardrail_schemas;
 mod guardrails;
+mod key_schemas;
 mod operations;
 mod record_schemas;
 mod records;
@@ -70,6 +71,7 @@ fn components() -> utoipa::openapi::Components {
     add::<schemas::DecisionsResponse>(&mut all);
     add::<schemas::AssignKeysRequest>(&mut all);
     add::<schemas::AssignKeysResponse>(&mut all);
+    add::<key_schemas::RotateKeyResponse>(&mut all);
     add::<schemas::ModelResponse>(&mut all);
     add::<schemas::CountResponse>(&mut all);
     add::<record_schemas::ModelListResponse>(&mut all);

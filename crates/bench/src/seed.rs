@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_storage::{Database, SeaOrmApiKeyRepository, StorageSettings, Synchronous};
-use adapters_system::{OsSecrets, SystemClock};
+use adapters_system::{OsSecrets, SystemClock, UuidV7Ids};
 use anyhow::{Result, bail};
 use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository as _, ApiKeyScope};
 use domain::audit::{Actor, AuditDraft};
 use domain::ids::WorkspaceId;
 use domain::json::Json;
 use domain::rate::RateLimits;
-use domain::system::{Clock as _, SecretGenerator as _};
+use domain::system::{Clock as _, IdGenerator as _, SecretGenerator as _};
 
 /// A key that was made.
 pub struct SeededKey {
@@ -38,6 +38,7 @@ pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> R
     for _ in 0..count {
         let secret = OsSecrets.api_key_secret()?;
         let key = ApiKey {
+            id: UuidV7Ids.api_key_id(),
             hash: secret.hash(),
             label: secret.label(),
             name: name.clone(),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use domain::api_key::ApiKeyHash;
 use domain::budget::allowances::{CounterId, CounterPeriod};
 use domain::budget::entries::{Entry, IncreasedEntry, SentEntry, encode_charged, encode_closed, encode_released};
 use domain::budget::{Account, EntryKind, FoldEntry, Payer, ResetInterval, UsageCharge};
@@ -78,11 +77,7 @@ struct Samples {
 impl Samples {
     fn new() -> Result<Self> {
         let id = "01990000-0000-7000-8000-000000000001";
-        let payer = Payer {
-            workspace_id: id.parse()?,
-            api_key: ApiKeyHash::from_bytes([7; 32]),
-            guardrails: vec![id.parse()?],
-        };
+        let payer = Payer { workspace_id: id.parse()?, api_key: id.parse()?, guardrails: vec![id.parse()?] };
         let at = "2026-07-15T12:00:00.000001Z".parse()?;
         let intervals = [None, Some(ResetInterval::Daily), Some(ResetInterval::Weekly), Some(ResetInterval::Monthly)];
         let counter =

@@ -105,7 +105,7 @@ fn attributes(
         .text("tollgate.outcome", record.outcome.as_str())
         .text("tollgate.request_id", record.request_id.as_str())
         .text("tollgate.workspace_id", &record.workspace_id.to_string())
-        .text("tollgate.api_key_hash", &record.api_key.to_string())
+        .text("tollgate.api_key_id", &record.api_key.to_string())
         .int("tollgate.attempts", i128::try_from(record.attempts.len()).unwrap_or(i128::MAX))
         .maybe("session.id", labels.session_id.as_deref())
         .maybe("gen_ai.conversation.id", labels.session_id.as_deref())

@@ -3,7 +3,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use domain::api_key::ApiKeyHash;
 use domain::budget::BudgetScope;
 use domain::ids::{DecisionId, WorkspaceId};
 use domain::money::{Price, Usd};
@@ -58,7 +57,7 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
     UsageRecord {
         id: DecisionId::from_uuid(SequentialIds::uuid(2)),
         workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
-        api_key: ApiKeyHash::from_bytes([7; 32]),
+        api_key: SequentialIds::key(7),
         request_id: "request-1".parse().unwrap(),
         requested_model: "acme/judge".to_owned(),
         model: "acme/judge".parse().unwrap(),

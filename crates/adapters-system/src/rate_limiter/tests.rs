@@ -6,10 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 
-fn key(number: u64) -> ApiKeyHash {
-    let mut bytes = [0; 32];
-    bytes[24..].copy_from_slice(&number.to_be_bytes());
-    ApiKeyHash::from_bytes(bytes)
+fn key(number: u64) -> ApiKeyId {
+    ApiKeyId::from_uuid(Uuid::from_u128(number.into()))
 }
 
 fn workspace(number: u128) -> WorkspaceId {

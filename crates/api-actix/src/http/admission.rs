@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::api_key::ApiKeyHash;
 use domain::error::ErrorKind;
+use domain::ids::ApiKeyId;
 use domain::ids::WorkspaceId;
 
 use super::admission_bound::{AdmissionBound, AdmissionSettings, Owner, over_share, subtract};
@@ -22,7 +22,7 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Counts {
     all: usize,
-    keys: HashMap<ApiKeyHash, usize>,
+    keys: HashMap<ApiKeyId, usize>,
     workspaces: HashMap<WorkspaceId, usize>,
 }
 

@@ -5,9 +5,9 @@ use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::time::Duration;
 
-use domain::api_key::{ApiKeyHash, InferenceKey, Principal};
+use domain::api_key::{InferenceKey, Principal};
 use domain::error::ErrorKind;
-use domain::ids::WorkspaceId;
+use domain::ids::{ApiKeyId, WorkspaceId};
 
 use super::error::ApiError;
 
@@ -77,14 +77,14 @@ impl AdmissionBound {
 /// The holder of places and of memory for bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
-    pub(crate) key: ApiKeyHash,
+    pub(crate) key: ApiKeyId,
     /// `None` for a management key.
     pub(crate) workspace: Option<WorkspaceId>,
 }
 
 impl Owner {
     pub(crate) fn of(caller: &Principal) -> Self {
-        Self { key: caller.hash(), workspace: caller.inference().ok().map(InferenceKey::workspace_id) }
+        Self { key: caller.id(), workspace: caller.inference().ok().map(InferenceKey::workspace_id) }
     }
 
     /// The holder of a share of memory: the workspace, or a key that has none.
@@ -96,7 +96,7 @@ impl Owner {
 /// See [`Owner::account`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Account {
-    Key(ApiKeyHash),
+    Key(ApiKeyId),
     Workspace(WorkspaceId),
 }
 

@@ -11,11 +11,11 @@ use std::time::Duration;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
-use domain::api_key::{ApiKeyHash, ManagementKey, Principal};
+use domain::api_key::{ManagementKey, Principal};
 use domain::audit::Actor;
 use domain::decision::AssetPart;
 use domain::error::ErrorKind;
-use domain::ids::RequestId;
+use domain::ids::{ApiKeyId, RequestId};
 use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ use super::refusals;
 use super::routes::{self, Matched, OpenRoute, Operation, Parameters, Route, Target};
 use crate::endpoints::{
     assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
-    list_model_endpoints, list_models, list_providers, promote_container_file, submit_decision,
+    list_model_endpoints, list_models, list_providers, promote_container_file, rotate_api_key, submit_decision,
 };
 use crate::gateway::Gateway;
 
@@ -111,11 +111,11 @@ impl Call<'_> {
 
     /// Who manages, for the audit log: the key, and where it calls from.
     pub(crate) fn actor(&self, key: &ManagementKey) -> Actor {
-        self.actor_of(key.hash())
+        self.actor_of(key.id())
     }
 
     /// The same of any key.
-    pub(crate) fn actor_of(&self, key: ApiKeyHash) -> Actor {
+    pub(crate) fn actor_of(&self, key: ApiKeyId) -> Actor {
         let source = client_address(self.request, &self.gateway.trusted_proxies);
         Actor { name: format!("key:{key}"), source: source.map(|address| address.to_string()) }
     }
@@ -293,6 +293,7 @@ async fn perform(
         Operation::PromoteContainerFile => promote_container_file::handle(call, caller).await,
         Operation::SubmitDecision(entry) => submit_decision::handle(call, caller, entry, payload).await,
         Operation::AssignKeysToGuardrail => assign_keys_to_guardrail::handle(call, caller, payload).await,
+        Operation::RotateApiKey => rotate_api_key::handle(call, caller).await,
         Operation::GetModel => get_model::handle(call),
         Operation::CountModels => count_models::handle(call),
         Operation::ListModels(default) => list_models::handle(call, default),

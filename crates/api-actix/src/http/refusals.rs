@@ -15,7 +15,7 @@ pub(crate) fn note(call: &Call<'_>, caller: &Principal, error: &ApiError) {
     let Some(method) = method_of_change(call.request.method()) else { return };
     if status.is_client_error() && call.route.target.is_managed() {
         let route = format!("{method} {}", call.route.pattern);
-        refusals.note(Refusal { actor: call.actor_of(caller.hash()), route, status: status.as_u16() });
+        refusals.note(Refusal { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
     }
 }
 

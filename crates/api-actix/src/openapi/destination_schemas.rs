@@ -71,7 +71,7 @@ pub(super) struct DestinationChoices {
     /// Which share of sessions it hears of, with at most four decimals; 1 unless said otherwise.
     #[schema(minimum = 0.0001, maximum = 1.0)]
     sampling_rate: Option<f64>,
-    /// The keys whose requests it hears of: live inference keys of the workspace. Null is all of them.
+    /// The keys whose requests it hears of, by hash or by id: live inference keys of the workspace. Null is all of them.
     #[schema(min_items = 1, max_items = 100)]
     api_key_hashes: Option<Vec<String>>,
 }
@@ -89,6 +89,7 @@ pub(super) struct DestinationRecord {
     enabled: bool,
     privacy_mode: bool,
     sampling_rate: f64,
+    /// The present hash of each key.
     #[schema(required)]
     api_key_hashes: Option<Vec<String>>,
     #[schema(format = "uuid")]

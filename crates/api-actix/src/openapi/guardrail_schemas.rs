@@ -274,7 +274,7 @@ pub(super) struct RemoveKeysResponse {
 /// A request that is to be explained.
 #[derive(ToSchema)]
 pub(super) struct ExplainRequest {
-    /// The key that would send it; a key of the guardrail's workspace without limits of its own where none is named.
+    /// The key that would send it, by hash or by id; a key of the guardrail's workspace without limits of its own where none is named.
     key_hash: Option<String>,
     /// The body of a Decisions request, in any form that a path for Decisions takes.
     #[schema(value_type = Object)]

@@ -28,6 +28,7 @@ fn operation_of(operation: Operation, route: &Route) -> Description {
         Operation::PromoteContainerFile => promote(),
         Operation::SubmitDecision(entry) => decisions::describe(entry, route.under_base),
         Operation::AssignKeysToGuardrail => assign_keys(),
+        Operation::RotateApiKey => rotate_key(),
         Operation::GetModel => get_model(),
         Operation::CountModels => count_models(),
         Operation::ListModels(default) => records::list_models(default),
@@ -70,12 +71,26 @@ fn assign_keys() -> OperationBuilder {
         .operation_id(Some("assignKeysToGuardrail"))
         .summary(Some("Bulk assign keys to a guardrail"))
         .description(Some(
-            "A key holds at most one guardrail: what it held is replaced. Needs a management key. Hashes that no key \
-             of the guardrail's workspace has are skipped and not counted.",
+            "A key holds at most one guardrail: what it held is replaced. Needs a management key. A key is \
+             named by its hash or its id. Names that no key of the guardrail's workspace has are skipped and not counted.",
         ))
         .parameter(path("id", "The guardrail's id"))
         .request_body(Some(body("AssignKeysRequest")))
         .responses(responses("How many keys hold the guardrail", "AssignKeysResponse", &[400, 404, 415], &COMMON))
+}
+
+fn rotate_key() -> OperationBuilder {
+    OperationBuilder::new()
+        .operation_id(Some("rotateKey"))
+        .summary(Some("Replace the secret of a key"))
+        .description(Some(
+            "The answer holds the new secret, which is shown once. The old one is refused at once by this process and \
+             within a second by all others. Id, name, limits, usage and guardrail stay; `hash` is another one. Every \
+             call makes a new secret. Of two calls at once for the same secret at most one succeeds. Needs a \
+             management key.",
+        ))
+        .parameter(path("hash", "The key's hash or its id. After a rotation the old hash names nothing."))
+        .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409], &COMMON))
 }
 
 fn get_model() -> OperationBuilder {

@@ -210,12 +210,12 @@ pub(super) struct Usage {
 /// The keys to assign.
 #[derive(ToSchema)]
 pub(super) struct AssignKeysRequest {
-    /// Hashes of keys: 64 lower-case hex digits each; others name no key.
+    /// Hashes of keys (64 lower-case hex digits each) or their ids (UUIDs); others name no key. A key counts once.
     #[schema(min_items = 1, value_type = Vec<KeyHash>)]
     key_hashes: Vec<KeyHash>,
 }
 
-/// The hash of a key.
+/// The hash of a key, or its id.
 #[derive(ToSchema)]
 #[schema(min_length = 1)]
 pub(super) struct KeyHash(String);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use domain::api_key::ApiKeyRepository;
 use domain::audit::AuditLog;
 use domain::observability::{Destination, MockMessageSender};
 use serde_json::{Value, json};
@@ -139,4 +140,28 @@ async fn a_change_that_changes_nothing_leaves_no_trace() {
     assert_eq!(stage.change(&json!({"name": "other"})).await.status, 200);
     assert_eq!(stage.entries().await, entries + 1);
     assert!(stage.record().await["updated_at"].is_string());
+}
+
+#[tokio::test]
+async fn keys_are_named_by_hash_or_id_and_shown_by_their_present_hashes() {
+    let stage = Stage::new(config()).await;
+    let (key, other) = (Caller::Inference, Caller::Disabled);
+    let given = json!({"api_key_hashes": [key.id(), key.hash(), other.hash()]});
+    let hashes = [key.hash(), other.hash()];
+    assert_eq!(stage.change(&given).await.json()["data"]["api_key_hashes"], json!(hashes), "each once");
+    for name in [Caller::OfOtherWorkspace.id(), Caller::Management.id(), Caller::Unknown.id()] {
+        let told = stage.change(&json!({"api_key_hashes": [name]})).await.refusal(400);
+        assert_eq!(told, format!("api_key_hashes has {name}, which is no live inference key of the workspace"));
+    }
+    let rotated = format!("/keys/{}/rotate", key.hash());
+    let new = stage.gateway.post(Caller::Management, &rotated, &[], b"").await.json()["data"]["hash"].clone();
+    let shown = json!([new, other.hash()]);
+    assert_eq!(stage.record().await["api_key_hashes"], shown, "a rotation leaves the filter");
+    let deleted = other.id().parse().unwrap();
+    assert!(stage.gateway.store.delete(deleted, &super::gateway::noted()).await.unwrap());
+    let entries = stage.entries().await;
+    let same = stage.change(&json!({"api_key_hashes": shown})).await;
+    assert_eq!((same.status, stage.entries().await), (200, entries), "a deleted key may stay");
+    let list = stage.gateway.get(Caller::Management, PATH, &[]).await.json();
+    assert_eq!(list["data"][0]["api_key_hashes"], shown);
 }

@@ -9,7 +9,9 @@ use api_actix::{
     NoRecorder, Services, Stopper, WireNames,
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::api_key::{ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, KeyGrants};
+use domain::api_key::{
+    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, KeyGrants, NoGrantCache, RotateApiKey,
+};
 use domain::audit::{Actor, AuditDraft, Refusals};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
@@ -32,7 +34,7 @@ use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{
     AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
 };
-use domain::system::{Clock, HealthProbe, InPlace, TimeSource};
+use domain::system::{Clock, HealthProbe, InPlace, MockSecretGenerator, TimeSource};
 use domain::testing::{
     FixedClock, FixedMediaType, FixedSecrets, ManualTimer, MemoryBlobStore, MemoryByteSource, MemoryCatalogue,
     MemoryRateLimiter, MemoryStore, ScriptedProvider, ScriptedRandomness, SequentialIds,
@@ -58,6 +60,10 @@ pub enum Caller {
 impl Caller {
     pub fn bearer(self) -> String {
         format!("Bearer {}", FixedSecrets::secret(self as u64).expose())
+    }
+
+    pub fn id(self) -> String {
+        SequentialIds::key(self as u64).to_string()
     }
 
     pub fn hash(self) -> String {
@@ -214,6 +220,11 @@ impl Setup {
             submit_decision,
             destinations: DestinationUseCases::new(&destinations),
             assign_keys: Arc::new(AssignKeysToGuardrail::new(self.guardrails)),
+            rotate_key: Arc::new(RotateApiKey::new(
+                Arc::new(self.store.clone()),
+                Arc::new(NoGrantCache),
+                Arc::new(new_secrets()),
+            )),
             get_model: Arc::new(GetModel::new(Arc::clone(&self.catalogue))),
             count_models: Arc::new(CountModels::new(Arc::clone(&self.catalogue))),
             list_models: Arc::new(ListModels::new(Arc::clone(&self.catalogue))),
@@ -243,6 +254,16 @@ impl Setup {
         drop(server.spawn(running));
         Gateway { address, stopper: Some(stopper), tasks, server, store: self.store }
     }
+}
+
+/// Secrets that no caller has.
+fn new_secrets() -> MockSecretGenerator {
+    let (mut secrets, mut number) = (MockSecretGenerator::new(), 100);
+    secrets.expect_api_key_secret().returning(move || {
+        number += 1;
+        Ok(FixedSecrets::secret(number))
+    });
+    secrets
 }
 
 fn guardrail_use_cases(
@@ -340,7 +361,7 @@ pub fn endpoint(provider: &str) -> Endpoint {
     }
 }
 
-fn noted() -> AuditDraft {
+pub fn noted() -> AuditDraft {
     AuditDraft::done(&Actor::system(), "test.fill", "everything", Json::object([]))
 }
 
@@ -372,6 +393,7 @@ async fn fill(store: &MemoryStore) {
     for (caller, scope) in keys {
         let secret = FixedSecrets::secret(caller as u64);
         let key = ApiKey {
+            id: SequentialIds::key(caller as u64),
             hash: secret.hash(),
             label: secret.label(),
             name: ApiKeyName::try_new("k").unwrap(),

@@ -11,7 +11,8 @@ use super::gateway::{Caller, Setup, guardrail};
 async fn keys_of_the_workspace_are_assigned_and_others_skipped() {
     let gateway = Setup::new().await.start();
     let hashes = [Caller::Inference, Caller::Inference, Caller::Disabled, Caller::OfOtherWorkspace, Caller::Management];
-    let hashes: Vec<String> = hashes.into_iter().map(Caller::hash).chain(["nonsense".to_owned()]).collect();
+    let hashes: Vec<String> =
+        hashes.into_iter().map(Caller::hash).chain(["nonsense".to_owned(), Caller::Disabled.id()]).collect();
     let body = serde_json::json!({"key_hashes": hashes, "unknown": null}).to_string();
     let path = format!("/guardrails/{}/assignments/keys", guardrail());
     let reply = gateway.post_json(Caller::Management, &path, &body).await;

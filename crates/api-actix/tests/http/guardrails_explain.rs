@@ -75,7 +75,7 @@ async fn lists_filters_and_budgets_are_told_by_rule() {
     assert_eq!(told["decided_by"]["rule"], "allowed_models");
 
     rule(&gateway, &json!({"allowed_models": null, "limit_usd": 0.000_000_000_001, "reset_interval": "daily"})).await;
-    let told = of(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, Caller::Inference.hash())).await;
+    let told = of(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, Caller::Inference.id())).await;
     let by = &told["decided_by"];
     assert_eq!(
         (&by["rule"], &by["scope"], &told["bound_fits"]),
@@ -99,7 +99,13 @@ async fn a_key_that_would_not_be_let_in_is_told() {
     assert_eq!(by(Caller::Disabled).await, "key_disabled");
     assert_eq!(by(Caller::Expired).await, "key_expired");
     assert_eq!(by(Caller::OfSuspendedWorkspace).await, "workspace_suspended");
-    for hash in [Caller::Management.hash(), Caller::Unknown.hash(), "nonsense".to_owned(), String::new()] {
+    for hash in [
+        Caller::Management.hash(),
+        Caller::Management.id(),
+        Caller::Unknown.hash(),
+        "nonsense".to_owned(),
+        String::new(),
+    ] {
         let refused = explain(&gateway, &format!(r#"{{"key_hash":"{hash}","body":{BODY}}}"#)).await.refusal(400);
         assert_eq!(refused, "key_hash names no live inference key");
     }

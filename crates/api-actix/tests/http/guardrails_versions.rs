@@ -22,7 +22,7 @@ async fn every_state_can_be_read() {
     let told =
         |index: usize| (list["data"][index]["version"].clone(), list["data"][index]["guardrail"]["name"].clone());
     assert_eq!((told(0), told(2)), ((json!(3), json!("third")), (json!(1), json!("g"))), "the newest first");
-    assert_eq!(list["data"][0]["changed_by"], format!("key:{}", Caller::Management.hash()));
+    assert_eq!(list["data"][0]["changed_by"], format!("key:{}", Caller::Management.id()));
     assert_eq!(list["data"][0]["changed_at"], "2026-01-01T00:00:00.000Z");
     assert_eq!(list["data"][0]["guardrail"].get("workspace_default"), None, "versions do not keep it");
     let page = gateway.get(Caller::Management, &format!("{path}/versions?offset=1&limit=1"), &[]).await.json();

@@ -34,7 +34,7 @@ fn noted() -> AuditDraft {
 async fn limited(limit: i64) -> Gateway {
     let setup = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await;
     let hash = FixedSecrets::secret(Caller::Inference as u64).hash();
-    let before = ApiKeyRepository::find(&setup.store, &hash).await.unwrap().unwrap();
+    let before = ApiKeyRepository::find(&setup.store, &hash.into()).await.unwrap().unwrap();
     let limit = Some(SpendLimit { amount: Usd::from_pico(limit), reset: Some(ResetInterval::Weekly) });
     let after = ApiKey { limit, ..before.clone() };
     assert!(ApiKeyRepository::update(&setup.store, &before, &after, &noted()).await.unwrap());

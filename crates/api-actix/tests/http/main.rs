@@ -25,3 +25,4 @@ mod promote;
 mod rates;
 mod refusals;
 mod refused_changes;
+mod rotate_key;

@@ -32,7 +32,7 @@ async fn changes_that_somebody_known_did_not_get_are_told_and_nothing_else() {
     let path = ASSIGN.replace("{id}", &guardrail().to_string());
     let keys = r#"{"key_hashes":["a"]}"#;
     let told = |caller: Caller, method: &str, status: u16| {
-        vec![(format!("key:{}", caller.hash()), format!("{method} {ASSIGN}"), status)]
+        vec![(format!("key:{}", caller.id()), format!("{method} {ASSIGN}"), status)]
     };
 
     gateway.post_json(Caller::Inference, &path, keys).await.refusal(403);

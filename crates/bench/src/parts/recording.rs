@@ -5,8 +5,7 @@ use std::time::Duration;
 use adapters_metrics::Metrics;
 use adapters_system::SystemClock;
 use anyhow::Result;
-use domain::api_key::ApiKeyHash;
-use domain::ids::{DecisionId, RequestId, WorkspaceId};
+use domain::ids::{ApiKeyId, DecisionId, RequestId, WorkspaceId};
 use domain::money::{Price, Usd};
 use domain::observability::Meter as _;
 use domain::routing::TokenPrices;
@@ -71,7 +70,7 @@ fn record() -> Result<UsageRecord> {
     Ok(UsageRecord {
         id: DecisionId::from_uuid(Uuid::from_u128(1)),
         workspace_id: WorkspaceId::from_uuid(Uuid::from_u128(2)),
-        api_key: ApiKeyHash::from_bytes([7; 32]),
+        api_key: ApiKeyId::from_uuid(Uuid::from_u128(7)),
         request_id: RequestId::from_uuid(Uuid::from_u128(3)),
         requested_model: "bench/decider".to_owned(),
         model: "bench/decider".parse()?,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ApiKeyRepository, ChangeApiKeyError, KeyReference};
+use super::{ApiKey, ApiKeyRepository, ChangeApiKeyError, KeyReference};
 use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;
 
@@ -17,14 +17,19 @@ impl SwitchApiKey {
         Self { keys }
     }
 
-    /// A disabled key is refused until it is enabled again.
-    pub async fn execute(&self, actor: &Actor, name: &KeyReference, disabled: bool) -> Result<(), ChangeApiKeyError> {
+    /// Returns the key as it is then. A disabled key is refused until it is enabled again.
+    pub async fn execute(
+        &self,
+        actor: &Actor,
+        name: &KeyReference,
+        disabled: bool,
+    ) -> Result<ApiKey, ChangeApiKeyError> {
         let found = self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
         let state = |disabled: bool| Json::object([("disabled", if disabled { "true" } else { "false" })]);
         let (before, after) = (state(found.disabled), state(disabled));
         let details = Json::object([("before", before.text()), ("after", after.text())]);
         let audit = AuditDraft::done(actor, "key.set_disabled", format!("key {}", found.id), details);
         let is_set = self.keys.set_disabled(found.id, disabled, &audit).await?;
-        if is_set { Ok(()) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
+        if is_set { Ok(ApiKey { disabled, ..found }) } else { Err(ChangeApiKeyError::UnknownKey(*name)) }
     }
 }

@@ -58,17 +58,17 @@ pub enum GuardrailCommand {
     Assign {
         /// The guardrail
         id: String,
-        /// Key hashes; - reads them from standard input, separated by white space
-        #[arg(required = true, value_name = "HASH")]
-        hashes: Vec<String>,
+        /// Key hashes or ids; - reads them from standard input, separated by white space
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
     },
     /// Take a guardrail from keys that hold it
     Unassign {
         /// The guardrail
         id: String,
-        /// Key hashes; - reads them from standard input, separated by white space
-        #[arg(required = true, value_name = "HASH")]
-        hashes: Vec<String>,
+        /// Key hashes or ids; - reads them from standard input, separated by white space
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
     },
     /// Put a whole workspace under one of its guardrails, or under none
     Default {

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// Commands on keys. A key is named by its hash.
+/// Commands on keys. A key is named by its hash or its id.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     /// Make a key and show its secret, this once
@@ -11,8 +11,8 @@ pub enum KeyCommand {
     Update(UpdateKeyArgs),
     /// Show a key, and how every limit that it is under stands
     Show {
-        /// The key's hash
-        hash: String,
+        /// The key's hash or id
+        key: String,
     },
     /// List the inference keys of a workspace, or the management keys
     List {
@@ -25,18 +25,23 @@ pub enum KeyCommand {
     },
     /// Refuse a key until it is enabled again
     Disable {
-        /// The key's hash
-        hash: String,
+        /// The key's hash or id
+        key: String,
     },
     /// Accept a disabled key again
     Enable {
-        /// The key's hash
-        hash: String,
+        /// The key's hash or id
+        key: String,
+    },
+    /// Replace the secret of a key and show the new one, this once; the old one is refused within a second
+    Rotate {
+        /// The key's hash or id
+        key: String,
     },
     /// Delete a key for good
     Delete {
-        /// The key's hash
-        hash: String,
+        /// The key's hash or id
+        key: String,
     },
 }
 
@@ -73,8 +78,8 @@ pub struct CreateKeyArgs {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct UpdateKeyArgs {
-    /// The key's hash
-    pub hash: String,
+    /// The key's hash or id
+    pub key: String,
     /// What people call it
     #[arg(long)]
     pub name: Option<String>,

@@ -20,8 +20,8 @@ pub struct ListUsageArgs {
     /// The workspace [default: that of --key, else the default one]
     #[arg(long, value_name = "ID")]
     pub workspace: Option<String>,
-    /// Only those of this key, by its hash
-    #[arg(long, value_name = "HASH")]
+    /// Only those of this key, by its hash or id
+    #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
     /// Only those that began then or later: a date, or RFC 3339, such as 2027-01-31T00:00:00Z
     #[arg(long, value_name = "WHEN")]

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use api_actix::DestinationView;
 use domain::ids::DestinationId;
-use domain::observability::{DestinationError, ListDestinations, RetryDeadLetters, TestDestination};
+use domain::observability::{
+    DestinationError, FindDestinationKeys, ListDestinations, RetryDeadLetters, TestDestination,
+};
 
 use super::Context;
 use crate::cli::DestinationCommand;
@@ -30,7 +32,8 @@ async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<Exit
         None => None,
     };
     let found = ListDestinations::new(broadcast::repository(&stores)).execute(workspace).await?;
-    let list = List { data: found.iter().map(DestinationView::of).collect::<Vec<_>>() };
+    let hashes = FindDestinationKeys::new(Arc::clone(&stores.keys)).execute(&found).await?;
+    let list = List { data: found.iter().map(|one| DestinationView::of(one, &hashes)).collect::<Vec<_>>() };
     context.output.show(&list, || {
         let row = |one: &DestinationView| {
             let state = if one.enabled { "enabled" } else { "disabled" };

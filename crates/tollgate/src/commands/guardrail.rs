@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use api_actix::{GuardrailVersionView, GuardrailView};
-use domain::api_key::ApiKeyHash;
+use domain::api_key::KeyReference;
 use domain::guardrail::{
     CreateGuardrail, DeleteGuardrail, GetGuardrail, GuardrailDraft, GuardrailError, GuardrailPorts,
     ListGuardrailVersions, ListGuardrails, PlacedGuardrail, RestoreGuardrailVersion, SetDefaultGuardrail,
-    UpdateGuardrail, assignment_audit,
+    UpdateGuardrail,
 };
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
@@ -36,8 +36,8 @@ pub async fn run(context: &Context, command: GuardrailCommand) -> anyhow::Result
         GuardrailCommand::Versions { id } => versions(context, &id).await,
         GuardrailCommand::Restore { id, version } => restore(context, &id, version).await,
         GuardrailCommand::Delete { id } => delete(context, &id).await,
-        GuardrailCommand::Assign { id, hashes } => assign(context, &id, hashes).await,
-        GuardrailCommand::Unassign { id, hashes } => unassign(context, &id, hashes).await,
+        GuardrailCommand::Assign { id, keys } => assign(context, &id, keys).await,
+        GuardrailCommand::Unassign { id, keys } => unassign(context, &id, keys).await,
         GuardrailCommand::Default { id: Some(id), .. } => set_default(context, &id).await,
         GuardrailCommand::Default { id: None, workspace, .. } => clear_default(context, workspace.as_deref()).await,
     }
@@ -180,28 +180,26 @@ async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
 
 async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
-    let hashes = hashes(words, std::io::stdin())?;
+    let keys = keys(words, std::io::stdin())?;
     let stores = context.stores().await?;
-    let audit = assignment_audit(&context.actor(), "guardrail.assign_keys", id, &hashes);
-    let Some(assigned_count) = stores.guardrails.assign_keys(id, &hashes, &audit).await? else {
+    let Some(assigned_count) = stores.guardrails.assign_keys(id, &keys, &context.actor()).await? else {
         bail!("there is no guardrail {id}")
     };
     context.output.show(&Assigned { assigned_count }, || {
-        format!("{assigned_count} of {} keys hold the guardrail {id} now.", hashes.len())
+        format!("{assigned_count} of {} keys hold the guardrail {id} now.", keys.len())
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
-    let hashes = hashes(words, std::io::stdin())?;
+    let keys = keys(words, std::io::stdin())?;
     let stores = context.stores().await?;
-    let audit = assignment_audit(&context.actor(), "guardrail.remove_keys", id, &hashes);
-    let Some(unassigned_count) = stores.assignments.remove(id, &hashes, &audit).await? else {
+    let Some(unassigned_count) = stores.assignments.remove(id, &keys, &context.actor()).await? else {
         bail!("there is no guardrail {id}")
     };
     context.output.show(&Unassigned { unassigned_count }, || {
-        format!("{unassigned_count} of {} keys held the guardrail {id} and hold it no more.", hashes.len())
+        format!("{unassigned_count} of {} keys held the guardrail {id} and hold it no more.", keys.len())
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -251,7 +249,7 @@ fn of(error: GuardrailError, id: GuardrailId) -> anyhow::Error {
 }
 
 /// Sorted and without duplicates; `-` stands for what `input` holds.
-fn hashes(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<ApiKeyHash>> {
+fn keys(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<KeyReference>> {
     let mut texts = Vec::with_capacity(words.len());
     for word in words {
         if word == "-" {
@@ -263,15 +261,15 @@ fn hashes(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<ApiKey
         }
     }
     let parse = |(index, text): (usize, &String)| {
-        text.parse::<ApiKeyHash>().with_context(|| format!("the hash number {} cannot be used", index + 1))
+        text.parse::<KeyReference>().with_context(|| format!("the key number {} cannot be used", index + 1))
     };
-    let mut hashes: Vec<ApiKeyHash> = texts.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
-    if hashes.is_empty() {
-        bail!("there are no hashes");
+    let mut keys: Vec<KeyReference> = texts.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+    if keys.is_empty() {
+        bail!("there are no keys");
     }
-    hashes.sort_unstable();
-    hashes.dedup();
-    Ok(hashes)
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(keys)
 }
 
 fn parse_id(text: &str) -> anyhow::Result<GuardrailId> {
@@ -283,12 +281,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_come_from_arguments_and_from_standard_input() {
+    fn keys_come_from_arguments_and_from_standard_input() {
         let (a, b) = ("a".repeat(64), "b".repeat(64));
-        let found = hashes(vec![b.clone(), "-".to_owned()], format!("{a}\n {b}\n").as_bytes()).unwrap();
+        let found = keys(vec![b.clone(), "-".to_owned()], format!("{a}\n {b}\n").as_bytes()).unwrap();
         assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), [a, b]);
-        assert!(hashes(vec!["-".to_owned()], &b""[..]).is_err());
-        let error = hashes(vec!["a".repeat(64), "x".to_owned()], &b""[..]).unwrap_err();
+        assert!(keys(vec!["-".to_owned()], &b""[..]).is_err());
+        let error = keys(vec!["a".repeat(64), "x".to_owned()], &b""[..]).unwrap_err();
         assert!(error.to_string().contains("number 2"));
     }
 

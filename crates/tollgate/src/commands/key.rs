@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, Utc};
 use domain::api_key::{
-    ApiKey, ApiKeyChange, ApiKeyHash, ApiKeyScope, DeleteApiKey, NewApiKey, SwitchApiKey, UpdateApiKey,
+    ApiKey, ApiKeyChange, ApiKeyScope, DeleteApiKey, KeyReference, NewApiKey, NoGrantCache, RotateApiKey, SwitchApiKey,
+    UpdateApiKey,
 };
 use domain::budget::{LimitStatusReader as _, Payer, ResetInterval, SpendLimit};
 use domain::edit::Edit;
@@ -24,11 +25,12 @@ pub async fn run(context: &Context, command: KeyCommand) -> anyhow::Result<ExitC
     match command {
         KeyCommand::Create(args) => create(context, args).await,
         KeyCommand::Update(args) => update(context, args).await,
-        KeyCommand::Show { hash } => show(context, &hash).await,
+        KeyCommand::Show { key } => show(context, &key).await,
         KeyCommand::List { management, workspace } => list(context, management, workspace.as_deref()).await,
-        KeyCommand::Disable { hash } => set_disabled(context, &hash, true).await,
-        KeyCommand::Enable { hash } => set_disabled(context, &hash, false).await,
-        KeyCommand::Delete { hash } => delete(context, &hash).await,
+        KeyCommand::Disable { key } => set_disabled(context, &key, true).await,
+        KeyCommand::Enable { key } => set_disabled(context, &key, false).await,
+        KeyCommand::Rotate { key } => rotate(context, &key).await,
+        KeyCommand::Delete { key } => delete(context, &key).await,
     }
 }
 
@@ -48,20 +50,23 @@ async fn create(context: &Context, args: CreateKeyArgs) -> anyhow::Result<ExitCo
     let view = CreatedKey::new(&key, &secret);
     context.output.show(&view, || {
         let kind = view.workspace_id.as_ref().map_or("management key".to_owned(), |id| format!("workspace {id}"));
-        format!("{}\n\nThis is shown once. Name: {}, {kind}.\nHash: {}", view.key, view.name, view.hash)
+        format!(
+            "{}\n\nThis is shown once. Name: {}, {kind}.\nHash: {}\nId: {}",
+            view.key, view.name, view.hash, view.id
+        )
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCode> {
-    let hash = parse_hash(&args.hash)?;
+    let name = parse_key(&args.key)?;
     let change = change(args)?;
     if change.is_empty() {
         bail!("nothing is to be changed: name a limit, a rate, an expiry or a name");
     }
     let stores = context.stores().await?;
     let use_case = UpdateApiKey::new(Arc::clone(&stores.keys), Arc::clone(&stores.clock));
-    let key = use_case.execute(&context.actor(), &hash, &change).await?;
+    let key = use_case.execute(&context.actor(), &name, &change).await?;
     let view = KeyView::from(&key);
     context.output.show(&view, || described(&view))?;
     Ok(ExitCode::SUCCESS)
@@ -105,10 +110,10 @@ fn expiry(text: &str) -> anyhow::Result<DateTime<Utc>> {
     Ok(at.with_timezone(&Utc))
 }
 
-async fn show(context: &Context, hash: &str) -> anyhow::Result<ExitCode> {
-    let hash = parse_hash(hash)?;
+async fn show(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
+    let name = parse_key(name)?;
     let stores = context.settled_stores().await?;
-    let Some(key) = stores.keys.find(&hash).await? else { bail!("there is no key {hash}") };
+    let Some(key) = stores.keys.find(&name).await? else { bail!("there is no key {name}") };
     let limits = limits(&stores, &key).await?;
     let view = KeyView { limits: Some(limits), ..KeyView::from(&key) };
     context.output.show(&view, || described(&view))?;
@@ -121,7 +126,7 @@ async fn limits(stores: &Stores, key: &ApiKey) -> anyhow::Result<Vec<LimitView>>
     let workspace = stores.workspaces.find(workspace_id).await?.context("the key's workspace is not there")?;
     let mut guardrails: Vec<_> = workspace.default_guardrail_id.into_iter().chain(key.guardrail_id).collect();
     guardrails.dedup();
-    let payer = Payer { workspace_id, api_key: key.hash, guardrails };
+    let payer = Payer { workspace_id, api_key: key.id, guardrails };
     let standing = stores.reports().limit_statuses(&payer).await?;
     Ok(standing.iter().map(LimitView::from).collect())
 }
@@ -133,10 +138,11 @@ fn described(key: &KeyView) -> String {
         .map_or_else(none, |limit| format!("{} USD, starts anew: {}", limit.0, key.limit_reset.unwrap_or("never")));
     let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
     let mut text = format!(
-        "{} ({})\nHash: {}\nWorkspace: {}\nState: {}, expires: {}\nLimit: {limit}\n\
+        "{} ({})\nId: {}\nHash: {}\nWorkspace: {}\nState: {}, expires: {}\nLimit: {limit}\n\
          Requests per minute: {}, tokens per minute: {}\nGuardrail: {}\n",
         key.name,
         key.label,
+        key.id,
         key.hash,
         key.workspace_id.clone().unwrap_or_else(|| "none, a management key".to_owned()),
         if key.disabled { "disabled" } else { "enabled" },
@@ -169,28 +175,42 @@ fn row(key: &KeyView) -> [String; 5] {
     [key.hash.clone(), key.label.clone(), state.to_owned(), key.created_at.clone(), key.name.clone()]
 }
 
-async fn set_disabled(context: &Context, hash: &str, disabled: bool) -> anyhow::Result<ExitCode> {
-    let hash = parse_hash(hash)?;
+async fn set_disabled(context: &Context, name: &str, disabled: bool) -> anyhow::Result<ExitCode> {
+    let name = parse_key(name)?;
     let stores = context.stores().await?;
-    SwitchApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &hash, disabled).await?;
-    let document = serde_json::json!({ "hash": hash.to_string(), "disabled": disabled });
+    let key = SwitchApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &name, disabled).await?;
+    let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "disabled": disabled });
     let word = if disabled { "disabled" } else { "enabled" };
-    context.output.show(&document, || format!("The key {hash} is {word}."))?;
+    context.output.show(&document, || format!("The key {name} is {word}."))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn delete(context: &Context, hash: &str) -> anyhow::Result<ExitCode> {
-    let hash = parse_hash(hash)?;
+/// The caches of a running server learn of it from the change feed.
+async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
+    let name = parse_key(name)?;
     let stores = context.stores().await?;
-    DeleteApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &hash).await?;
-    let document = serde_json::json!({ "hash": hash.to_string(), "deleted": true });
-    context.output.show(&document, || format!("The key {hash} is deleted."))?;
+    let rotate = RotateApiKey::new(Arc::clone(&stores.keys), Arc::new(NoGrantCache), Arc::clone(&stores.secrets));
+    let (key, secret) = rotate.execute(&context.actor(), &name).await?;
+    let view = CreatedKey::new(&key, &secret);
+    context.output.show(&view, || {
+        let rest = "This is shown once. The old secret is refused within a second.";
+        format!("{}\n\n{rest} Name: {}.\nHash: {}\nId: {}", view.key, view.name, view.hash, view.id)
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A key's hash. A secret given by mistake is not repeated.
-pub fn parse_hash(text: &str) -> anyhow::Result<ApiKeyHash> {
-    text.parse().context("keys are named by their hash")
+async fn delete(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
+    let name = parse_key(name)?;
+    let stores = context.stores().await?;
+    let key = DeleteApiKey::new(Arc::clone(&stores.keys)).execute(&context.actor(), &name).await?;
+    let document = serde_json::json!({ "id": key.id.to_string(), "hash": key.hash.to_string(), "deleted": true });
+    context.output.show(&document, || format!("The key {name} is deleted."))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name of a key. A secret given by mistake is not repeated.
+pub fn parse_key(text: &str) -> anyhow::Result<KeyReference> {
+    Ok(text.parse()?)
 }
 
 #[cfg(test)]
@@ -215,7 +235,7 @@ mod tests {
     #[test]
     fn a_change_is_what_was_said() {
         let none = || UpdateKeyArgs {
-            hash: String::new(),
+            key: String::new(),
             name: None,
             limit_usd: None,
             limit_reset: None,
@@ -238,8 +258,8 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_place_of_a_hash_is_not_repeated() {
-        let message = format!("{:#}", parse_hash("sk-tg-v1-00").unwrap_err());
+    fn a_secret_in_place_of_a_name_is_not_repeated() {
+        let message = format!("{:#}", parse_key("sk-tg-v1-00").unwrap_err());
         assert!(message.contains("hash") && !message.contains("sk-tg-v1-00"), "{message}");
     }
 }

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
-use domain::api_key::ApiKeyHash;
+use domain::api_key::KeyReference;
 use domain::ids::DecisionId;
 use domain::usage::{UsageFilter, UsageRecord};
 
 use super::Context;
-use super::key::parse_hash;
+use super::key::parse_key;
 use crate::cli::{ListUsageArgs, UsageCommand};
 use crate::output::{indent, table};
 use crate::view::{List, UsageView, usage_csv_head, usage_csv_line};
@@ -34,9 +34,9 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
     if since.zip(until).is_some_and(|(since, until)| since >= until) {
         bail!("--until must be later than --since");
     }
-    let api_key = args.key.as_deref().map(parse_hash).transpose()?;
+    let key = args.key.as_deref().map(parse_key).transpose()?;
     let stores = context.settled_stores().await?;
-    let filter = UsageFilter { since, until, ..whose(context, &stores, args.workspace.as_deref(), api_key).await? };
+    let filter = UsageFilter { since, until, ..whose(context, &stores, args.workspace.as_deref(), key).await? };
     if args.csv {
         return stream(context, &stores, filter, args.limit.unwrap_or(u64::MAX)).await;
     }
@@ -51,18 +51,25 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// A key that is named alone is looked for everywhere: where it is deleted, nothing but its records tells its workspace.
+/// A key that is named alone is looked for in every workspace, deleted or not.
 async fn whose(
     context: &Context,
     stores: &Stores,
     workspace: Option<&str>,
-    api_key: Option<ApiKeyHash>,
+    key: Option<KeyReference>,
 ) -> anyhow::Result<UsageFilter> {
-    if let (None, Some(hash)) = (workspace, api_key) {
-        if stores.keys.find(&hash).await?.is_some_and(|found| found.scope.workspace_id().is_none()) {
-            bail!("the key {hash} is a management key and runs nothing");
+    let api_key = match key {
+        Some(name) => {
+            let found = stores.keys.identities(&[name]).await?;
+            Some(found.first().with_context(|| format!("there is no key {name}"))?.id)
         }
-        return Ok(UsageFilter::of_key(hash));
+        None => None,
+    };
+    if let (None, Some(id)) = (workspace, api_key) {
+        if stores.keys.find(&id.into()).await?.is_some_and(|found| found.scope.workspace_id().is_none()) {
+            bail!("the key {id} is a management key and runs nothing");
+        }
+        return Ok(UsageFilter::of_key(id));
     }
     let workspace_id = context.workspace(stores, workspace).await?;
     Ok(UsageFilter { api_key, ..UsageFilter::of(workspace_id) })

@@ -5,13 +5,15 @@ use serde::Serialize;
 
 use super::{LimitView, UsdNumber, time};
 
-/// A key that was made now: the only time that its secret is shown.
+/// A key that was created or rotated now: the only time that its secret is shown.
 #[derive(Serialize)]
 pub struct CreatedKey {
     /// The secret.
     pub key: String,
-    /// The hash that names it from now on.
+    /// The hash of the secret, which names the key until the secret is rotated.
     pub hash: String,
+    /// The id, which names the key for as long as it exists.
+    pub id: String,
     /// Its name.
     pub name: String,
     /// Its workspace; null for a management key.
@@ -26,6 +28,7 @@ impl CreatedKey {
         Self {
             key: secret.expose().to_owned(),
             hash: key.hash.to_string(),
+            id: key.id.to_string(),
             name: key.name.as_str().to_owned(),
             workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
             management: key.scope == ApiKeyScope::Management,
@@ -36,7 +39,9 @@ impl CreatedKey {
 /// A key as it is kept.
 #[derive(Serialize)]
 pub struct KeyView {
-    /// The hash that names it.
+    /// The id, which names it for as long as it exists.
+    pub id: String,
+    /// The hash of its present secret.
     pub hash: String,
     /// The masked secret.
     pub label: String,
@@ -70,6 +75,7 @@ pub struct KeyView {
 impl From<&ApiKey> for KeyView {
     fn from(key: &ApiKey) -> Self {
         Self {
+            id: key.id.to_string(),
             hash: key.hash.to_string(),
             label: key.label.clone(),
             name: key.name.as_str().to_owned(),

@@ -16,7 +16,7 @@ pub struct UsageView {
     pub id: String,
     /// The caller's workspace.
     pub workspace_id: String,
-    /// The hash of the caller's key.
+    /// The id of the caller's key.
     pub api_key: String,
     /// The HTTP request.
     pub request_id: String,
@@ -204,7 +204,6 @@ fn milliseconds(duration: std::time::Duration) -> u64 {
 mod tests {
     use super::*;
     use chrono::DateTime;
-    use domain::api_key::ApiKeyHash;
     use domain::usage::{TokenSource, UsageOutcome, UsageShare};
     use serde_json::{Value, json};
     use std::time::Duration;
@@ -229,7 +228,7 @@ mod tests {
         let record = UsageRecord {
             id: "gen-dec-1".parse().unwrap(),
             workspace_id: "01990000-0000-7000-8000-000000000001".parse().unwrap(),
-            api_key: ApiKeyHash::from_bytes([7; 32]),
+            api_key: SequentialIds::key(7),
             request_id: "r-1".parse().unwrap(),
             requested_model: "judge".to_owned(),
             model: "acme/judge".parse().unwrap(),

@@ -113,7 +113,7 @@ fn operators(config: &Config, stores: &Stores) -> Option<Destination> {
         enabled: true,
         privacy_mode: telemetry.otlp_privacy_mode,
         sampling: SAMPLING_PARTS,
-        api_key_hashes: None,
+        api_key_ids: None,
         created_at: stores.clock.now(),
         updated_at: None,
     })

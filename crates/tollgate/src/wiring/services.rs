@@ -10,7 +10,7 @@ use adapters_storage::SeaOrmLedgerReports;
 use adapters_system::{FairWorkers, LocalRateLimiter, TokioTimer, WorkerSettings};
 use anyhow::Context;
 use api_actix::{DestinationUseCases, GuardrailUseCases, Services};
-use domain::api_key::{Authenticate, CountRequest};
+use domain::api_key::{Authenticate, CountRequest, GrantCache, RotateApiKey};
 use domain::budget::{Ledger, LimitStatusReader, ReadOnlyLedger};
 use domain::container::BlobStore;
 use domain::decision::{ExplainGuardrail, ExplainGuardrailPorts, GetGeneration, MeterTokens};
@@ -129,7 +129,9 @@ pub async fn services(
     }
     let limiter: Arc<dyn RateLimiter> = Arc::new(LocalRateLimiter::new(clock()));
     let default_rates = DefaultRates { key: config.limits.key_rates, workspace: config.limits.workspace_rates };
+    let cache: Arc<dyn GrantCache> = Arc::clone(&grants) as Arc<dyn GrantCache>;
     Ok(Services {
+        rotate_key: Arc::new(RotateApiKey::new(Arc::clone(&stores.keys), cache, Arc::clone(&stores.secrets))),
         authenticate: Arc::new(Authenticate::new(grants, clock())),
         promote: Arc::new(promote(config, stores)),
         guardrails: guardrails(stores, KnownNames::new(catalogue(), directory()), limits, &submit_decision),

@@ -132,7 +132,12 @@ impl Stores {
 
     /// Makes keys.
     pub fn create_api_key(&self) -> CreateApiKey {
-        CreateApiKey::new(Arc::clone(&self.keys), Arc::clone(&self.clock), Arc::clone(&self.secrets))
+        CreateApiKey::new(
+            Arc::clone(&self.keys),
+            Arc::clone(&self.clock),
+            Arc::clone(&self.ids),
+            Arc::clone(&self.secrets),
+        )
     }
 
     /// What manages guardrails, for a command: over the catalogue as it is now.

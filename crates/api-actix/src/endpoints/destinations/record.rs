@@ -1,8 +1,10 @@
 //! A destination as it is shown: secrets masked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use domain::api_key::ApiKeyHash;
+use domain::ids::ApiKeyId;
 use domain::json::Json;
 use domain::observability::{Destination, MASK};
 use serde::Serialize;
@@ -42,9 +44,11 @@ struct ConfigView {
 }
 
 impl DestinationView {
-    /// Of a destination. Values of headers, the secret and the query of the URL are masked.
-    pub fn of(destination: &Destination) -> Self {
-        let hashes = destination.api_key_hashes.as_ref();
+    /// Of a destination. Values of headers, the secret and the query of the URL are masked. A key whose hash is not
+    /// among `hashes` is named by its id, which is taken for the hash.
+    pub fn of(destination: &Destination, hashes: &HashMap<ApiKeyId, ApiKeyHash>) -> Self {
+        let name = |id: &ApiKeyId| hashes.get(id).map_or_else(|| id.to_string(), ToString::to_string);
+        let keys = destination.api_key_ids.as_ref();
         let rate = Json::parse(&destination.sampling_rate()).unwrap_or_else(|_| Json::string(""));
         Self {
             id: destination.id.to_string(),
@@ -58,7 +62,7 @@ impl DestinationView {
             enabled: destination.enabled,
             privacy_mode: destination.privacy_mode,
             sampling_rate: opaque(&rate),
-            api_key_hashes: hashes.map(|hashes| hashes.iter().map(ToString::to_string).collect()),
+            api_key_hashes: keys.map(|ids| ids.iter().map(name).collect()),
             workspace_id: destination.workspace_id.to_string(),
             created_at: time(destination.created_at),
             updated_at: destination.updated_at.map(time),

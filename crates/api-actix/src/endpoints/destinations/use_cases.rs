@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use domain::observability::{
-    CreateDestination, DeleteDestination, DestinationPorts, GetDestination, ListDestinations, UpdateDestination,
+    CreateDestination, DeleteDestination, DestinationPorts, FindDestinationKeys, GetDestination, ListDestinations,
+    UpdateDestination,
 };
 
 /// Everything that is done with destinations.
@@ -13,6 +14,7 @@ pub struct DestinationUseCases {
     pub(super) get: GetDestination,
     pub(super) update: UpdateDestination,
     pub(super) delete: DeleteDestination,
+    pub(super) keys: FindDestinationKeys,
 }
 
 impl DestinationUseCases {
@@ -24,6 +26,7 @@ impl DestinationUseCases {
             get: GetDestination::new(Arc::clone(&ports.destinations)),
             update: UpdateDestination::new(ports.clone()),
             delete: DeleteDestination::new(ports.clone()),
+            keys: FindDestinationKeys::new(Arc::clone(&ports.keys)),
         }
     }
 }

@@ -16,7 +16,7 @@ use domain::routing::{
     TokenPrices,
 };
 use domain::system::WorkLost;
-use domain::testing::{FixedSecrets, SequentialIds};
+use domain::testing::SequentialIds;
 use domain::usage::{AttemptRecord, TokenSource};
 use serde_json::{Value, json};
 
@@ -84,8 +84,7 @@ fn headers_name_the_answer_in_ascii() {
 
 #[test]
 fn what_was_asked_for_is_told_beside_the_answer() {
-    let (secret, ids) = (FixedSecrets::secret(1), SequentialIds::uuid(1));
-    let key = InferenceKey::for_tests(secret.hash(), WorkspaceId::from_uuid(ids));
+    let key = InferenceKey::for_tests(SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
     let told = Told::of(&key, "acme/judge").of_answer(&decision());
     let body: Value = serde_json::from_str(&body(Some(("service_metadata", &told)))).unwrap();
     assert_eq!(body["service_metadata"]["attempt_count"], 2);
@@ -296,7 +295,7 @@ fn what_filters_found_is_told_to_those_who_ask() {
     let guardrail_id = GuardrailId::from_uuid(SequentialIds::uuid(7));
     let label = "EMAIL".to_owned();
     let finding = Finding { guardrail_id, label, action: FilterAction::Redact, path: "state".to_owned(), count: 2 };
-    let key = InferenceKey::for_tests(FixedSecrets::secret(1).hash(), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
+    let key = InferenceKey::for_tests(SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
     let told = Told::of(&key, "acme/judge").of_answer(&Decision { findings: vec![finding], ..decision() });
     assert_eq!(
         told["pipeline"],

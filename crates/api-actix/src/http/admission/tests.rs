@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::rate::RateLimited;
-use domain::testing::FixedSecrets;
+use domain::testing::SequentialIds;
 
 use super::AdmissionBound::{InFlight, InFlightOfKey, InFlightOfWorkspace};
 use super::*;
@@ -28,7 +28,7 @@ impl Recorder for Rejections {
 fn owner(key: u64, workspace: Option<u8>) -> Owner {
     let workspace = workspace
         .map(|number| format!("00000000-0000-7000-8000-0000000000{number:02x}").parse::<WorkspaceId>().unwrap());
-    Owner { key: FixedSecrets::secret(key).hash(), workspace }
+    Owner { key: SequentialIds::key(key), workspace }
 }
 
 fn admission(all: usize, per_key: usize, per_workspace: usize) -> (Arc<Admission>, Arc<Rejections>) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::http::recorder::NoRecorder;
-use domain::testing::FixedSecrets;
+use domain::testing::SequentialIds;
 
 /// Memory with these bounds.
 pub(crate) fn memory(limit: usize, share: usize) -> Arc<BodyMemory> {
@@ -14,7 +14,7 @@ pub(crate) fn memory(limit: usize, share: usize) -> Arc<BodyMemory> {
 
 /// An account without a workspace.
 pub(crate) fn account(key: u64) -> Account {
-    Account::Key(FixedSecrets::secret(key).hash())
+    Account::Key(SequentialIds::key(key))
 }
 
 fn status(resized: Result<(), ApiError>) -> u16 {

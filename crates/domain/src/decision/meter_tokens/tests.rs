@@ -13,7 +13,7 @@ use crate::pricing::TokenPrices;
 use crate::question::{AnswerRules, Answers, ConfidenceSource, ProviderInput, Questions};
 use crate::rate::{MockRateLimiter, RateLimits, RateScope, RateUnit};
 use crate::routing::AttemptFailureKind;
-use crate::testing::{FixedSecrets, MemoryRateLimiter, SequentialIds};
+use crate::testing::{MemoryRateLimiter, SequentialIds};
 use crate::usage::TokenSource;
 
 /// A body that a hundred tokens are taken for.

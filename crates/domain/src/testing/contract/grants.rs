@@ -69,10 +69,10 @@ async fn a_key_grants_what_it_says(stores: &Stores) {
         rates: inference_key(1, 1).rates,
         workspace_rates: crate::rate::RateLimits::default(),
     };
-    let expected = KeyGrant { id: key_id(1), hash: hash(2), disabled: true, expires_at: expired.expires_at, scope };
+    let expected = KeyGrant { id: key_id(2), hash: hash(2), disabled: true, expires_at: expired.expires_at, scope };
     assert_eq!(find(stores, 2).await, Some(expected), "a disabled and expired key is returned as it is");
     let expected =
-        KeyGrant { id: key_id(1), hash: hash(3), disabled: false, expires_at: None, scope: GrantScope::Management };
+        KeyGrant { id: key_id(3), hash: hash(3), disabled: false, expires_at: None, scope: GrantScope::Management };
     assert_eq!(find(stores, 3).await, Some(expected));
 }
 

@@ -241,8 +241,8 @@ pub(super) async fn a_change_and_its_entry_are_one(stores: &Stores) {
     assert!(stores.guardrails.set_default(workspace_id(1), None, &by("set default")).await.unwrap());
     wrote("set default").await;
     add_key(stores, &inference_key(1, 1)).await;
-    stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &by("assign").actor).await.unwrap();
-    wrote("assign").await;
+    stores.guardrails.assign_keys(guardrail_id(10), &[key_id(1).into()], &by("").actor).await.unwrap();
+    wrote(&format!("guardrail {}", guardrail_id(10))).await;
     assert!(stores.guardrails.delete(guardrail_id(11), &by("delete")).await.unwrap());
     wrote("delete").await;
     // What was not done is not written down.
@@ -251,7 +251,7 @@ pub(super) async fn a_change_and_its_entry_are_one(stores: &Stores) {
     assert!(!update(stores, &named(10, "stale", 3), &by("stale")).await);
     assert!(!stores.guardrails.set_default(workspace_id(9), None, &by("nobody")).await.unwrap());
     assert_eq!(
-        stores.guardrails.assign_keys(guardrail_id(11), &[key_id(1).into()], &by("gone").actor).await.unwrap(),
+        stores.guardrails.assign_keys(guardrail_id(11), &[key_id(1).into()], &by("").actor).await.unwrap(),
         None
     );
     wrote("delete").await;

@@ -1,0 +1,83 @@
+//! `POST /keys/{hash}/rotate`: a new secret for a key.
+
+use actix_web::HttpResponse;
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
+use chrono::{DateTime, SecondsFormat, Utc};
+use domain::api_key::{ApiKey, ApiKeySecret, ChangeApiKeyError, KeyReference, Principal};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::http::edge::Call;
+use crate::http::error::ApiError;
+use crate::http::raw_json::usd;
+use crate::http::segment;
+
+/// The secret is in this answer and nowhere else.
+const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
+
+impl From<ChangeApiKeyError> for ApiError {
+    fn from(error: ChangeApiKeyError) -> Self {
+        let plain = Self::of(error.kind());
+        match error {
+            ChangeApiKeyError::UnknownKey(_) => plain,
+            ChangeApiKeyError::Contended => {
+                plain.message("The key was rotated by another call at the same time. That call has its new secret.")
+            }
+            ChangeApiKeyError::Store(store) => Self::store(store),
+            other => plain.message(other.to_string()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RotatedView<'a> {
+    data: KeyView<'a>,
+    key: &'a str,
+}
+
+#[derive(Serialize)]
+struct KeyView<'a> {
+    id: String,
+    hash: String,
+    label: &'a str,
+    name: &'a str,
+    workspace_id: Option<String>,
+    disabled: bool,
+    limit: Option<Box<RawValue>>,
+    limit_reset: Option<&'static str>,
+    guardrail_id: Option<String>,
+    expires_at: Option<String>,
+    created_at: String,
+}
+
+impl<'a> RotatedView<'a> {
+    fn of(key: &'a ApiKey, secret: &'a ApiKeySecret) -> Self {
+        let data = KeyView {
+            id: key.id.to_string(),
+            hash: key.hash.to_string(),
+            label: &key.label,
+            name: key.name.as_str(),
+            workspace_id: key.scope.workspace_id().map(|id| id.to_string()),
+            disabled: key.disabled,
+            limit: key.limit.map(|limit| usd(limit.amount)),
+            limit_reset: key.limit.and_then(|limit| limit.reset).map(domain::budget::ResetInterval::as_str),
+            guardrail_id: key.guardrail_id.map(|id| id.to_string()),
+            expires_at: key.expires_at.map(time),
+            created_at: time(key.created_at),
+        };
+        Self { data, key: secret.expose() }
+    }
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
+    let authority = caller.management()?;
+    // What is neither a hash nor an id names no key.
+    let name = segment::decode(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
+    let name = name.ok_or_else(ApiError::not_found)?;
+    let (key, secret) = call.gateway.services.rotate_key.execute(&call.actor(authority), &name).await?;
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHE_POLICY)).json(RotatedView::of(&key, &secret)))
+}

@@ -1,0 +1,85 @@
+//! A new secret for a key.
+
+use domain::api_key::{ApiKeyRepository, ApiKeySecret};
+use domain::audit::AuditLog;
+use serde_json::json;
+
+use super::client::Reply;
+use super::gateway::{BASE, Caller, Gateway, Setup, guardrail, workspace};
+
+async fn rotate(gateway: &Gateway, caller: Caller, name: &str) -> Reply {
+    gateway.post(caller, &format!("/keys/{name}/rotate"), &[], b"").await
+}
+
+async fn status_of(gateway: &Gateway, secret: &str) -> u16 {
+    let bearer = format!("Bearer {secret}");
+    gateway.send("GET", &format!("{BASE}/providers"), &[("Authorization", &bearer)], b"").await.status
+}
+
+#[tokio::test]
+async fn rotation_answers_with_the_new_secret_and_the_same_key() {
+    let gateway = Setup::new().await.start();
+    let path = format!("/guardrails/{}/assignments/keys", guardrail());
+    let keys = json!({"key_hashes": [Caller::Inference.id(), Caller::Inference.hash()]}).to_string();
+    assert_eq!(gateway.post_json(Caller::Management, &path, &keys).await.json()["assigned_count"], 1);
+    let mut hash = Caller::Inference.hash();
+    let mut secret = Caller::Inference.bearer()[7..].to_owned();
+    for name in [hash.clone(), Caller::Inference.id()] {
+        let reply = rotate(&gateway, Caller::Management, &name).await;
+        assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+        assert_eq!(reply.header("cache-control"), Some("private, no-store"));
+        let answer = reply.json();
+        let new: ApiKeySecret = answer["key"].as_str().unwrap().parse().unwrap();
+        let expected = json!({
+            "id": Caller::Inference.id(),
+            "hash": new.hash().to_string(),
+            "label": new.label(),
+            "name": "k",
+            "workspace_id": workspace(1).to_string(),
+            "disabled": false,
+            "limit": null,
+            "limit_reset": null,
+            "guardrail_id": guardrail().to_string(),
+            "expires_at": null,
+            "created_at": "2026-01-01T00:00:00.000Z",
+        });
+        assert_eq!(answer, json!({"data": expected, "key": new.expose()}));
+        assert_eq!((status_of(&gateway, &secret).await, status_of(&gateway, new.expose()).await), (401, 200));
+        assert_eq!(rotate(&gateway, Caller::Management, &hash).await.refusal(404), "Resource not found");
+        (hash, secret) = (new.hash().to_string(), new.expose().to_owned());
+    }
+    let entry = gateway.store.newest(1).await.unwrap().remove(0);
+    assert_eq!((entry.action.as_str(), entry.subject), ("key.rotate", format!("key {}", Caller::Inference.id())));
+    assert_eq!(entry.actor.name, format!("key:{}", Caller::Management.id()));
+    assert!(!entry.details.text().contains(&secret));
+}
+
+#[tokio::test]
+async fn rotation_needs_a_management_key_and_a_live_key() {
+    let gateway = Setup::new().await.start();
+    let own = Caller::Inference.hash();
+    let forbidden = rotate(&gateway, Caller::Inference, &own).await.refusal(403);
+    assert_eq!(forbidden, "Only management keys can perform this operation");
+    rotate(&gateway, Caller::Unknown, &own).await.refusal(401);
+    let deleted = Caller::OfOtherWorkspace.id().parse().unwrap();
+    assert!(gateway.store.delete(deleted, &super::gateway::noted()).await.unwrap());
+    let secret = Caller::Inference.bearer()[7..].to_owned();
+    for name in ["nonsense", "%ff", &deleted.to_string(), &Caller::Unknown.hash(), &secret, &own.to_uppercase()] {
+        let refused = rotate(&gateway, Caller::Management, name).await;
+        assert!(!String::from_utf8_lossy(&refused.body).contains(&secret));
+        assert_eq!(refused.refusal(404), "Resource not found", "{name}");
+    }
+    assert_eq!(status_of(&gateway, &secret).await, 200, "nothing was rotated");
+    let disabled = rotate(&gateway, Caller::Management, &Caller::Disabled.id()).await.json();
+    assert_eq!(disabled["data"]["disabled"], true, "what is disabled stays so");
+    assert_eq!(status_of(&gateway, disabled["key"].as_str().unwrap()).await, 401);
+}
+
+#[tokio::test]
+async fn a_management_key_rotates_itself() {
+    let gateway = Setup::new().await.start();
+    let answer = rotate(&gateway, Caller::Management, &Caller::Management.id()).await.json();
+    assert_eq!(answer["data"]["workspace_id"], json!(null));
+    rotate(&gateway, Caller::Management, &Caller::Inference.id()).await.refusal(401);
+    assert_eq!(status_of(&gateway, answer["key"].as_str().unwrap()).await, 200);
+}
