@@ -25,8 +25,10 @@ pub struct Instance {
 pub struct Key {
     /// What goes into the `Authorization` header.
     pub secret: String,
-    /// Its name everywhere else.
+    /// The hash of the secret.
     pub hash: String,
+    /// Its name for as long as it exists.
+    pub id: String,
 }
 
 impl Instance {
@@ -174,7 +176,7 @@ impl Instance {
     pub async fn key(&self, options: &[&str]) -> Result<Key> {
         let made = self.json(&[&["key", "create"], options].concat()).await?;
         let text = |name: &str| made[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {made}"));
-        Ok(Key { secret: text("key")?, hash: text("hash")? })
+        Ok(Key { secret: text("key")?, hash: text("hash")?, id: text("id")? })
     }
 
     /// Makes a guardrail, in the default workspace unless `options` say otherwise; returns its id.

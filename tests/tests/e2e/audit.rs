@@ -42,12 +42,12 @@ async fn changes_are_written_down_whichever_way_they_come() -> Result<()> {
     let call = assignment(&world, &guardrail, &world.management.secret);
     world.server.send(&call.header("x-forwarded-for", "198.51.100.7, 203.0.113.9")).await?.ok()?;
     let over_http = entry(instance, "guardrail.assign").await?;
-    ensure!(over_http["actor"] == format!("key:{}", world.management.hash), "{over_http}");
+    ensure!(over_http["actor"] == format!("key:{}", world.management.id), "{over_http}");
     ensure!(over_http["source"] == "203.0.113.9", "whom the trusted proxy names: {over_http}");
 
     instance.json(&["key", "disable", &world.inference.hash]).await?;
     let disabled = entry(instance, "key.").await?;
-    ensure!(disabled["subject"] == format!("key {}", world.inference.hash), "{disabled}");
+    ensure!(disabled["subject"] == format!("key {}", world.inference.id), "{disabled}");
     // Nothing is changed a second time.
     let before = entries(instance).await?.len();
     instance.json(&["key", "disable", &world.inference.hash]).await?;
@@ -97,12 +97,12 @@ async fn refused_changes_are_counted_and_not_listed() -> Result<()> {
     let refused: Vec<Value> =
         entries(&world.instance).await?.into_iter().filter(|entry| entry["outcome"] == "refused").collect();
     ensure!((2..=4).contains(&refused.len()), "an entry a key and minute: {refused:?}");
-    let counted = |hash: &str, status: &str| -> u64 {
-        let own = refused.iter().filter(|entry| entry["actor"] == format!("key:{hash}"));
+    let counted = |id: &str, status: &str| -> u64 {
+        let own = refused.iter().filter(|entry| entry["actor"] == format!("key:{id}"));
         own.filter_map(|entry| entry["details"]["statuses"][status].as_u64()).sum()
     };
-    ensure!(counted(&world.inference.hash, "403") == 200, "{refused:?}");
-    ensure!(counted(&world.management.hash, "404") == 100, "{refused:?}");
+    ensure!(counted(&world.inference.id, "403") == 200, "{refused:?}");
+    ensure!(counted(&world.management.id, "404") == 100, "{refused:?}");
     ensure!(refused[0]["source"] == "127.0.0.1" && refused[0]["action"] == "request.refused", "{refused:?}");
     ensure!(refused[0]["subject"] == "POST /guardrails/{id}/assignments/keys", "{refused:?}");
     ensure!(world.instance.json(&["audit", "verify"]).await?["verified"] == true);
@@ -195,13 +195,13 @@ async fn verify_names_rows_that_were_changed_without_an_entry() -> Result<()> {
     for table in tables {
         database.execute(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}")).await?;
     }
-    let copy = "INSERT INTO api_keys SELECT zeroblob(32), label, name, scope, workspace_id, disabled, deleted, expires_at, \
+    let copy = "INSERT INTO api_keys SELECT zeroblob(16), zeroblob(32), label, name, scope, workspace_id, disabled, deleted, expires_at, \
                 limit_pico, limit_reset, NULL, created_at, requests_per_minute, tokens_per_minute, NULL, NULL, audit_hash \
                 FROM kept_api_keys WHERE disabled = 1";
     let cases = [
-        (format!("UPDATE api_keys SET disabled = 0 WHERE hash = x'{}'", other.hash), "api_keys", other.hash.as_str()),
-        (format!("UPDATE api_keys SET limit_pico = 9 WHERE hash = x'{}'", key.hash), "api_keys", key.hash.as_str()),
-        (copy.to_owned(), "api_keys", "0000000000000000"),
+        (format!("UPDATE api_keys SET disabled = 0 WHERE hash = x'{}'", other.hash), "api_keys", other.id.as_str()),
+        (format!("UPDATE api_keys SET limit_pico = 9 WHERE hash = x'{}'", key.hash), "api_keys", key.id.as_str()),
+        (copy.to_owned(), "api_keys", "00000000-0000-0000-0000-000000000000"),
         ("UPDATE api_keys SET guardrail_id = NULL".to_owned(), "api_keys", "not known"),
         (format!("DELETE FROM api_keys WHERE hash = x'{}'", other.hash), "api_keys", "not known"),
         ("UPDATE guardrails SET rules = '{\"zdr\":false}'".to_owned(), "guardrails", guardrail.as_str()),

@@ -357,7 +357,7 @@ async fn each_destination_hears_what_it_is_for() -> Result<()> {
     let mut receivers = Vec::new();
     for more in [
         json!({"privacy_mode": true}),
-        json!({"api_key_hashes": [other.hash]}),
+        json!({"api_key_hashes": [other.id, other.hash]}),
         json!({"sampling_rate": 0.5}),
         json!({"enabled": false}),
     ] {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use tollgate_tests::{Instance, Report};
+use tollgate_tests::{Instance, Key, Report};
 
 use crate::catalogue::row;
 use crate::world::{World, body};
@@ -17,17 +17,17 @@ async fn every_command_prints_one_json_document() -> Result<()> {
     std::fs::write(instance.path().join("local"), "x")?;
     std::fs::write(instance.path().join("rules.json"), json!({"description": "of a file"}).to_string())?;
     let (workspace, guardrail) = (instance.workspace("acme").await?, instance.guardrail(&[]).await?);
-    let key = instance.inference_key().await?.hash;
+    let Key { hash: key, id, .. } = instance.inference_key().await?;
     let mut report = Report::default();
     for (command, members) in [
-        ("key create --name k", "key hash name workspace_id management"),
-        ("key create --name k --management", "key hash name workspace_id management"),
-        ("key create --name k --limit-usd 1.50 --limit-reset daily", "key hash name workspace_id management"),
+        ("key create --name k", "key hash id name workspace_id management"),
+        ("key create --name k --management", "key hash id name workspace_id management"),
+        ("key create --name k --limit-usd 1.50 --limit-reset daily", "key hash id name workspace_id management"),
         ("key list", ""),
         ("key list --management", ""),
-        (&format!("key disable {key}"), ""),
-        (&format!("key enable {key}"), ""),
-        (&format!("key show {key}"), "hash limits"),
+        (&format!("key disable {key}"), "id hash disabled"),
+        (&format!("key enable {key}"), "id hash disabled"),
+        (&format!("key show {key}"), "id hash limits"),
         (&format!("key update {key} --limit-usd 5 --limit-reset monthly --tpm 9"), "hash limit_usd"),
         (&format!("guardrail assign {guardrail} {key}"), ""),
         (&format!("guardrail unassign {guardrail} {key}"), "unassigned_count"),
@@ -41,7 +41,8 @@ async fn every_command_prints_one_json_document() -> Result<()> {
         ("guardrail list", ""),
         (&format!("guardrail show {guardrail}"), ""),
         (&format!("guardrail delete {guardrail}"), ""),
-        (&format!("key delete {key}"), ""),
+        (&format!("key rotate {id}"), "key hash id name workspace_id management"),
+        (&format!("key delete {id}"), "id hash deleted"),
         ("workspace create --name w", "id name"),
         ("workspace list", ""),
         (&format!("workspace credit {workspace} --add-usd 25.50"), ""),

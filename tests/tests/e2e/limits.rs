@@ -94,15 +94,15 @@ async fn sixty_four_callers_at_three_processes_never_spend_more_than_the_limit_a
         tokio::select! {
             answered = &mut rushing => break answered?,
             () = tokio::time::sleep(Duration::from_millis(3)) => {
-                highest = highest.max(books(&hand, "key", &key.hash).await?);
+                highest = highest.max(books(&hand, "key", &key.id).await?);
             }
         }
     };
     ensure!(highest <= limit, "{highest} picodollars were spent and reserved of {limit}");
     ensure!(highest > limit / 2, "the limit was hardly used: {highest}");
-    let spent = spent(&hand, "key", &key.hash).await?;
+    let spent = spent(&hand, "key", &key.id).await?;
     ensure!(spent == answered * COST_PICO, "{answered} answers cost {spent}");
-    ensure!(books(&hand, "key", &key.hash).await? == spent, "something is still reserved");
+    ensure!(books(&hand, "key", &key.id).await? == spent, "something is still reserved");
     // Whoever asks alone now is refused only because there really is no room for its bound.
     let refused = world.server.decide(&key.secret, body("acme/alone")).await?.envelope(402)?;
     let metadata = &refused["error"]["metadata"];
@@ -217,7 +217,7 @@ async fn a_caller_that_leaves_and_a_provider_that_fails_are_charged_and_nothing_
     let listed = world.instance.json(&["usage", "list", "--key", &key.hash]).await?;
     let outcomes: Vec<&str> = crate::costs::rows(&listed)?.iter().filter_map(|row| row["outcome"].as_str()).collect();
     ensure!(outcomes.len() == 3 && outcomes.contains(&"cancelled"), "{listed}");
-    ensure!(spent(&hand, "key", &key.hash).await? > 0, "what was sent is charged");
+    ensure!(spent(&hand, "key", &key.id).await? > 0, "what was sent is charged");
     ensure_it_adds_up(&world.instance).await?;
     world.server.stop().await?;
     let allotted = hand.number("SELECT COALESCE(SUM(allotted_pico), 0) FROM spend_counters").await?;

@@ -40,6 +40,7 @@ mod providers;
 mod questions;
 mod rates;
 mod replicas;
+mod rotation;
 mod routing;
 mod sandbox;
 mod shell;

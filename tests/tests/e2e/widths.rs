@@ -81,7 +81,7 @@ async fn ask_watched(
     let used = format!(
         "SELECT COALESCE(SUM(spent_pico + allotted_pico), 0) FROM spend_counters \
          WHERE scope = 'key' AND subject = '{}' AND interval = 'total'",
-        key.hash
+        key.id
     );
     let (stopped, began, mut samples) = (Arc::new(AtomicBool::new(false)), Instant::now(), 0);
     let asking = ask_all(servers, key, &stopped);

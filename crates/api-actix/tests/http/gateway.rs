@@ -10,7 +10,8 @@ use api_actix::{
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::api_key::{
-    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, KeyGrants, NoGrantCache, RotateApiKey,
+    ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, KeyGrants, NoGrantCache,
+    RotateApiKey,
 };
 use domain::audit::{Actor, AuditDraft, Refusals};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};

@@ -228,7 +228,7 @@ mod tests {
         let record = UsageRecord {
             id: "gen-dec-1".parse().unwrap(),
             workspace_id: "01990000-0000-7000-8000-000000000001".parse().unwrap(),
-            api_key: SequentialIds::key(7),
+            api_key: "01990000-0000-7000-8000-000000000007".parse().unwrap(),
             request_id: "r-1".parse().unwrap(),
             requested_model: "judge".to_owned(),
             model: "acme/judge".parse().unwrap(),

@@ -1,0 +1,158 @@
+//! A key gets a new secret and stays the same key.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tollgate_tests::{Call, Key, Server};
+
+use crate::limits::{COST_PICO, ensure_it_adds_up, world};
+use crate::world::{World, body, outdated_for};
+
+/// The longest time for which another process may accept an old secret.
+const DEATH: Duration = Duration::from_secs(1);
+
+fn rotation(world: &World, name: &str) -> Call {
+    Call::post(format!("/api/v1/keys/{name}/rotate")).key(&world.management.secret)
+}
+
+/// The key with its new secret.
+fn rotated(answer: &Value) -> Result<Key> {
+    let text = |value: &Value| value.as_str().map(str::to_owned).with_context(|| format!("{answer}"));
+    Ok(Key { secret: text(&answer["key"])?, hash: text(&answer["data"]["hash"])?, id: text(&answer["data"]["id"])? })
+}
+
+fn reading(secret: &str) -> Call {
+    Call::get("/api/v1/models/count").key(secret)
+}
+
+async fn status(server: &Server, secret: &str) -> Result<u16> {
+    Ok(server.send(&reading(secret)).await?.status)
+}
+
+#[tokio::test]
+async fn rotated_key_keeps_its_limit_history_and_guardrail() -> Result<()> {
+    let (world, _alpha) = world(Duration::ZERO, "").await?;
+    let instance = &world.instance;
+    // Room for one bound and one charge: after two answers another bound does not fit.
+    let bound = i64::try_from(body("acme/alone").len() + 512)? * 42_000;
+    let limit = format!("0.{:012}", bound + COST_PICO);
+    let key = instance.key(&["--name", "ci", "--limit-usd", &limit]).await?;
+    let guardrail = instance.guardrail(&[]).await?;
+    instance.json(&["guardrail", "assign", &guardrail, &key.hash]).await?;
+    world.server.decide(&key.secret, body("acme/alone")).await?.ok()?;
+
+    let reply = world.server.send(&rotation(&world, &key.hash)).await?;
+    let new = rotated(&reply.ok()?)?;
+    ensure!(status(&world.server, &key.secret).await? == 401, "the old secret is refused at once");
+    ensure!(reply.header("cache-control") == "private, no-store", "{:?}", reply.header("cache-control"));
+    ensure!(new.id == key.id && new.hash != key.hash && new.secret != key.secret);
+    world.server.decide(&new.secret, body("acme/alone")).await?.ok()?;
+    let refused = world.server.decide(&new.secret, body("acme/alone")).await?.envelope(402)?;
+    let spent = refused["error"]["metadata"]["spent_usd"].as_f64().context("no spent_usd")?;
+    ensure!((spent * 1e12).round() as i64 == 2 * COST_PICO, "both answers count: {refused}");
+
+    for name in [&key.id, &new.hash] {
+        let listed = instance.json(&["usage", "list", "--key", name]).await?;
+        let rows = crate::costs::rows(&listed)?;
+        ensure!(rows.len() == 2 && rows.iter().all(|row| row["api_key"] == key.id.as_str()), "{listed}");
+        let shown = instance.json(&["key", "show", name]).await?;
+        ensure!(shown["id"] == key.id.as_str() && shown["hash"] == new.hash.as_str(), "{shown}");
+        ensure!(shown["guardrail_id"] == guardrail.as_str() && shown["name"] == "ci", "{shown}");
+    }
+    ensure!(instance.refused(&["usage", "list", "--key", &key.hash]).await?.contains("there is no key"));
+    world.server.send(&rotation(&world, &key.hash)).await?.error(404, "Resource not found")?;
+
+    let path = format!("/api/v1/guardrails/{guardrail}/assignments/keys");
+    let names = json!({"key_hashes": [key.id, new.hash, key.hash, world.inference.id]}).to_string();
+    for (path, member) in [(path.clone(), "assigned_count"), (format!("{path}/remove"), "unassigned_count")] {
+        let answer = world.server.send(&Call::post(path).key(&world.management.secret).json(&names)).await?.ok()?;
+        ensure!(answer[member] == 2, "each key once: {answer}");
+    }
+    ensure!(instance.json(&["key", "show", &key.id]).await?["guardrail_id"].is_null());
+
+    let log = instance.json(&["audit", "list"]).await?;
+    let entries = log["data"].as_array().with_context(|| format!("{log}"))?;
+    let entry = entries.iter().find(|entry| entry["action"] == "key.rotate").context("no entry")?;
+    ensure!(entry["subject"] == format!("key {}", key.id), "{entry}");
+    ensure!(entry["actor"] == format!("key:{}", world.management.id), "{entry}");
+    ensure!(entry["details"]["before"]["hash"] == key.hash.as_str(), "{entry}");
+    ensure!(entry["details"]["after"]["hash"] == new.hash.as_str(), "{entry}");
+    ensure!(!log.to_string().contains("sk-tg-v1-"), "a secret is in the log");
+    ensure!(instance.json(&["audit", "verify"]).await?["verified"] == true);
+    ensure_it_adds_up(instance).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn another_process_refuses_the_old_secret_within_a_second() -> Result<()> {
+    let world = World::start("").await?;
+    let second = world.instance.serve_beside().await?;
+    let mut secret = world.inference.secret.clone();
+    for by_command in [false, true] {
+        // Once before, so that it lies in the caches.
+        for server in [&world.server, &second] {
+            ensure!(status(server, &secret).await? == 200);
+        }
+        let new = if by_command {
+            let made = world.instance.json(&["key", "rotate", &world.inference.id]).await?;
+            ensure!(made["id"] == world.inference.id.as_str() && made["name"] == "tests", "{made}");
+            made["key"].as_str().context("no key")?.to_owned()
+        } else {
+            rotated(&world.server.send(&rotation(&world, &world.inference.id)).await?.ok()?)?.secret
+        };
+        let since = Instant::now();
+        ensure!(status(&second, &new).await? == 200, "the new secret works at once");
+        let took = outdated_for(&second, &reading(&secret), 401, since).await?;
+        ensure!(took <= DEATH, "the old secret lived on for {took:?}");
+        outdated_for(&world.server, &reading(&secret), 401, since).await?;
+        secret = new;
+    }
+    second.stop().await
+}
+
+#[tokio::test]
+async fn rival_rotations_leave_one_live_secret() -> Result<()> {
+    let world = World::start("").await?;
+    let second = world.instance.serve_beside().await?;
+    let mut calls = JoinSet::new();
+    for number in 0..8 {
+        let address = if number % 2 == 0 { world.server.address() } else { second.address() };
+        let call = rotation(&world, &world.inference.id);
+        calls.spawn(async move { call.send(address).await });
+    }
+    let mut secrets = vec![world.inference.secret.clone()];
+    while let Some(reply) = calls.join_next().await {
+        let reply = reply??;
+        if reply.status == 200 {
+            secrets.push(rotated(&reply.json()?)?.secret);
+        } else {
+            reply.error(409, "rotated by another call")?;
+        }
+    }
+    ensure!(secrets.len() > 1, "one rotation at least succeeds");
+    tokio::time::sleep(DEATH).await;
+    for server in [&world.server, &second] {
+        let mut live = 0;
+        for secret in &secrets {
+            live += usize::from(status(server, secret).await? == 200);
+        }
+        ensure!(live == 1, "{live} secrets of {} are live", secrets.len());
+    }
+    second.stop().await
+}
+
+#[tokio::test]
+async fn rotation_needs_a_management_key_and_a_live_key() -> Result<()> {
+    let world = World::start("").await?;
+    let own = Call::post(format!("/api/v1/keys/{}/rotate", world.inference.id)).key(&world.inference.secret);
+    world.server.send(&own).await?.error(403, "Only management keys can perform this operation")?;
+    world.instance.json(&["key", "delete", &world.inference.id]).await?;
+    for name in [&world.inference.id, &world.inference.hash, "nonsense"] {
+        world.server.send(&rotation(&world, name)).await?.error(404, "Resource not found")?;
+        world.instance.refused(&["key", "rotate", name]).await?;
+    }
+    Ok(())
+}
