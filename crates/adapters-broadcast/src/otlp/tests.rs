@@ -2,13 +2,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::DateTime;
-use domain::ids::{ApiKeyId, DecisionId, GuardrailId, RequestId, WorkspaceId};
+use domain::ids::{DecisionId, GuardrailId, RequestId, WorkspaceId};
 use domain::money::Usd;
 use domain::pricing::TokenPrices;
 use domain::question::{ProviderInput, Questions};
 use domain::testing::SequentialIds;
 use domain::usage::{AttemptRecord, FilterAction, Finding, TokenSource, UsageOutcome, UsageShare};
-use uuid::Uuid;
 
 use super::trace::trace;
 use super::*;
@@ -42,7 +41,7 @@ fn record() -> UsageRecord {
     UsageRecord {
         id: DecisionId::from_uuid(SequentialIds::uuid(7)),
         workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(1)),
-        api_key: ApiKeyId::from_uuid(Uuid::from_bytes([0xab; 16])),
+        api_key: "abababab-abab-abab-abab-abababababab".parse().unwrap(),
         request_id: RequestId::from_uuid(SequentialIds::uuid(8)),
         requested_model: "~acme/judge-latest".to_owned(),
         model: "acme/judge".parse().unwrap(),
