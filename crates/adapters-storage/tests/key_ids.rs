@@ -13,7 +13,7 @@ use common::*;
 use domain::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference};
 use domain::audit::{Actor, AuditHash, AuditLog, AuditVerification, RowHasher, RowSum, VerifyAuditLog};
 use domain::budget::allowances::{CounterId, CounterPeriod};
-use domain::budget::{Account, BudgetStore, DrawAsk, DrawRequest, LedgerReports, Payer, SpendLimit};
+use domain::budget::{Account, BudgetStore, DrawAsk, DrawRequest, LimitStatusReader, Payer, SpendLimit};
 use domain::file::{ClaimState, DocumentRepository, IdempotencyClaim};
 use domain::guardrail::{GuardrailAssignments, GuardrailRepository};
 use domain::ids::ProcessId;

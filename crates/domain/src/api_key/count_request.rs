@@ -32,12 +32,12 @@ mod tests {
     use super::*;
     use crate::ids::WorkspaceId;
     use crate::rate::{MockRateLimiter, RateLimits};
-    use crate::testing::{FixedSecrets, MemoryRateLimiter, SequentialIds};
+    use crate::testing::{MemoryRateLimiter, SequentialIds};
 
     #[test]
     fn execute_rejects_requests_above_the_limit_of_each_caller() {
         let counts = CountRequest::new(Arc::new(MemoryRateLimiter::new(2)), DefaultRates::default());
-        let caller = |number| Principal::Management(ManagementKey::for_tests(FixedSecrets::secret(number).hash()));
+        let caller = |number| Principal::Management(ManagementKey::for_tests(SequentialIds::key(number)));
         for number in [1, 2] {
             assert!(counts.execute(&caller(number)).is_ok() && counts.execute(&caller(number)).is_ok());
             assert_eq!(counts.execute(&caller(number)).map_err(|limited| limited.limit), Err(2));
@@ -47,14 +47,14 @@ mod tests {
     #[test]
     fn execute_limits_workspaces_of_inference_keys_alone() {
         let per_minute = |requests| RateLimits { requests_per_minute: Some(requests), tokens_per_minute: None };
-        let (hash, workspace_id) = (FixedSecrets::secret(1).hash(), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
+        let (id, workspace_id) = (SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
         let callers = [
-            (Principal::Inference(InferenceKey::for_tests(hash, workspace_id)), Some((workspace_id, per_minute(9)))),
-            (Principal::Management(ManagementKey::for_tests(hash)), None),
+            (Principal::Inference(InferenceKey::for_tests(id, workspace_id)), Some((workspace_id, per_minute(9)))),
+            (Principal::Management(ManagementKey::for_tests(id)), None),
         ];
         for (caller, workspace) in callers {
             let mut limiter = MockRateLimiter::new();
-            let expected = RateSubject { api_key: hash, key: per_minute(7), workspace };
+            let expected = RateSubject { api_key: id, key: per_minute(7), workspace };
             limiter.expect_request().withf(move |subject| *subject == expected).once().returning(|_| Ok(()));
             let defaults = DefaultRates { key: per_minute(7), workspace: per_minute(9) };
             CountRequest::new(Arc::new(limiter), defaults).execute(&caller).unwrap();
