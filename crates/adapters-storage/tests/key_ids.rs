@@ -25,6 +25,8 @@ use migrations::{Migrator, MigratorTrait};
 use sea_orm::SqlxSqliteConnector;
 use uuid::Uuid;
 
+/// Of each key, in picodollars.
+const LIMIT: i64 = 1_000_000_000_000;
 const STEP: &str = "m20261123_000011_key_ids";
 
 fn destination() -> Destination {
@@ -60,7 +62,7 @@ fn claim() -> IdempotencyClaim {
 async fn furnish(database: &Database) {
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(1), &audit()).await.unwrap();
     let keys = SeaOrmApiKeyRepository::new(database.clone());
-    let limit = Some(SpendLimit { amount: Usd::from_pico(1_000), reset: None });
+    let limit = Some(SpendLimit { amount: Usd::from_pico(LIMIT), reset: None });
     for number in [1, 2] {
         let key = ApiKey { limit, ..key(number, ApiKeyScope::Inference(workspace_id(1))) };
         assert!(keys.insert(&key, &audit()).await.unwrap());
@@ -164,7 +166,7 @@ fn sealed_without_id(number: u64, is_deleted: bool) -> AuditHash {
         .number(0)
         .number(i64::from(is_deleted))
         .number(None::<i64>)
-        .number(1_000)
+        .number(LIMIT)
         .text(None::<&str>)
         .number(at(0).timestamp_millis())
         .number(None::<i64>)

@@ -279,10 +279,7 @@ pub(super) async fn find(connection: &impl ConnectionTrait, id: GuardrailId) -> 
 }
 
 /// Ids and hashes of the keys, deleted ones included, that hold a guardrail.
-async fn holders(
-    transaction: &DatabaseTransaction,
-    guardrail_id: &str,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+async fn holders(transaction: &DatabaseTransaction, guardrail_id: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
     api_keys::Entity::find()
         .select_only()
         .columns([api_keys::Column::Id, api_keys::Column::Hash])

@@ -37,7 +37,7 @@ async fn since(stores: &Stores, last: ChangePosition) -> Changes {
 }
 
 async fn disable(stores: &Stores, number: u64, disabled: bool) {
-    assert!(stores.api_keys.set_disabled(&hash(number), disabled, &audit()).await.unwrap());
+    assert!(stores.api_keys.set_disabled(key_id(number), disabled, &audit()).await.unwrap());
 }
 
 async fn changes_name_their_subjects_in_order(stores: &Stores) {
@@ -138,8 +138,10 @@ async fn many_keys_are_one_change(stores: &Stores) {
     let few = ChangeSubject::keys_of(workspace_id(1), &hashes[1..]);
     assert_eq!(few.len(), MAX_NAMED_KEYS);
     let names = |first: u64| (first..=many).map(|number| key_id(number).into()).collect::<Vec<KeyReference>>();
-    let assign = async |first| stores.guardrails.assign_keys(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
-    let remove = async |first| stores.assignments.remove(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
+    let assign =
+        async |first| stores.guardrails.assign_keys(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
+    let remove =
+        async |first| stores.assignments.remove(guardrail_id(2), &names(first), &Actor::system()).await.unwrap();
 
     let before = newest_change(stores).await;
     assert_eq!(assign(1).await, Some(many));

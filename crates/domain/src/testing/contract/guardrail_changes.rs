@@ -3,8 +3,8 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key, key_id,
-    newest_change, workspace_id,
+    add_guardrail, add_key, add_workspace, at, audit, changed_since, guardrail, guardrail_id, hash, inference_key,
+    key_id, newest_change, workspace_id,
 };
 use crate::api_key::GrantScope;
 use crate::audit::{Actor, AuditDraft, AuditEntry};

@@ -3,7 +3,8 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_key, add_workspace, audit, changed_since, hash, inference_key, key_id, management_key, newest_change, workspace_id,
+    add_key, add_workspace, audit, changed_since, hash, inference_key, key_id, management_key, newest_change,
+    workspace_id,
 };
 use crate::api_key::{ApiKey, ApiKeyName, KeyReference};
 use crate::budget::{ResetInterval, SpendLimit};

@@ -3,7 +3,7 @@
 use super::super::join_all;
 use super::Stores;
 use super::samples::{
-    add_workspace, at, audit, changed_since, hash, inference_key, key_id, management_key, newest_change, workspace,
+    add_workspace, at, audit, changed_since, inference_key, key_id, management_key, newest_change, workspace,
     workspace_id,
 };
 use crate::budget::WorkspaceBudgets;
