@@ -7,7 +7,8 @@ use adapters_storage::{
     Database, SeaOrmApiKeyRepository, SeaOrmChangeFeed, SeaOrmGuardrailRepository, SeaOrmWorkspaceRepository,
 };
 use common::*;
-use domain::api_key::{ApiKeyHash, ApiKeyRepository, ApiKeyScope};
+use domain::api_key::{ApiKeyRepository, ApiKeyScope, KeyReference};
+use domain::audit::Actor;
 use domain::change_feed::{Change, ChangeFeed, ChangePosition, ChangeSubject, Changes};
 use domain::error::StoreError;
 use domain::guardrail::GuardrailRepository;
@@ -31,7 +32,7 @@ impl Process {
     }
 
     async fn disable(&self, number: u64, disabled: bool) {
-        assert!(self.keys.set_disabled(&hash(number), disabled, &audit()).await.unwrap());
+        assert!(self.keys.set_disabled(key_id(number), disabled, &audit()).await.unwrap());
     }
 
     /// The changes since the last call; `None` where the feed does not continue.
@@ -97,7 +98,7 @@ async fn reader_misses_no_change_of_writers_that_compete() {
     for (first, repository) in [(1, reader.keys.clone()), (EACH + 1, writer.keys.clone())] {
         writers.spawn(async move {
             for number in first..first + EACH {
-                assert!(repository.set_disabled(&hash(number), true, &audit()).await.unwrap());
+                assert!(repository.set_disabled(key_id(number), true, &audit()).await.unwrap());
             }
         });
     }
@@ -125,7 +126,7 @@ async fn transaction_that_is_undone_leaves_no_gap() {
     // The entry of the audit log is written after the change.
     folder.execute("ALTER TABLE audit_log RENAME TO audit_log_away").await;
     for _ in 0..3 {
-        let undone = one.keys.set_disabled(&hash(1), true, &audit()).await;
+        let undone = one.keys.set_disabled(key_id(1), true, &audit()).await;
         assert!(matches!(undone, Err(StoreError::Corrupt(_))), "{undone:?}");
     }
     folder.execute("ALTER TABLE audit_log_away RENAME TO audit_log").await;
@@ -171,8 +172,8 @@ async fn bulk_assignment_writes_one_change() {
     let [mut one, mut two] = two(&folder, KEYS).await;
     assert!(one.guardrails.insert(&guardrail(1, 1), &audit()).await.unwrap());
     let before = folder.count("changes").await;
-    let hashes: Vec<ApiKeyHash> = (1..=KEYS).map(hash).collect();
-    assert_eq!(one.guardrails.assign_keys(guardrail_id(1), &hashes, &audit()).await.unwrap(), Some(KEYS));
+    let names: Vec<KeyReference> = (1..=KEYS).map(|number| key_id(number).into()).collect();
+    assert_eq!(one.guardrails.assign_keys(guardrail_id(1), &names, &Actor::system()).await.unwrap(), Some(KEYS));
     assert_eq!(folder.count("changes").await, before + 1);
     let workspace = vec![ChangeSubject::Workspace(workspace_id(1))];
     assert_eq!((one.subjects().await, two.subjects().await), (workspace.clone(), workspace));

@@ -9,7 +9,8 @@ use domain::guardrail::{AssignmentPage, GuardrailAssignments, KeyAssignment, key
 use domain::ids::GuardrailId;
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select, TransactionTrait,
+    ColumnTrait, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Select,
+    TransactionTrait,
 };
 
 use super::SeaOrmGuardrailRepository;

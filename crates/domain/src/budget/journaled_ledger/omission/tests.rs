@@ -10,10 +10,9 @@ use super::*;
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::entries::{charge_bytes, encode_charged};
 use crate::budget::{Account, ResetInterval, cost_of_record};
-use crate::ids::{DestinationId, GuardrailId, OutboxId, WorkspaceId};
+use crate::ids::{ApiKeyId, DestinationId, GuardrailId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::money::Usd;
-use crate::secret::ApiKeyHash;
 use crate::usage::{FilterAction, Finding, OutboxMessage, TokenSource, UsageOutcome};
 
 fn attempt(input_tokens: u64, price: i128, token_source: TokenSource, name: &str) -> AttemptRecord {
@@ -39,13 +38,13 @@ fn attempt(input_tokens: u64, price: i128, token_source: TokenSource, name: &str
 /// A charge of these attempts whose names are as long as that, with a counter of every kind in every account.
 fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Vec<(CounterId, Usd)>) {
     let at = DateTime::from_timestamp(1_784_116_800, 999_999_000).unwrap();
-    let hash = ApiKeyHash::from_bytes([0xff; 32]);
+    let key = ApiKeyId::from_uuid(Uuid::from_bytes([0xff; 16]));
     let guardrails: Vec<GuardrailId> = (0..3).map(|n| GuardrailId::from_uuid(Uuid::from_u128(u128::MAX - n))).collect();
     let workspace_id = WorkspaceId::from_uuid(Uuid::max());
     let mut record = UsageRecord {
         id: format!("gen-dec-{}", "x".repeat(64)).parse().unwrap(),
         workspace_id,
-        api_key: hash,
+        api_key: key,
         request_id: "r".repeat(128).parse().unwrap(),
         requested_model: name.to_owned(),
         model: format!("a/{}", "m".repeat(254)).parse().unwrap(),
@@ -85,8 +84,8 @@ fn charge(attempts: Vec<AttemptRecord>, of: u32, name: &str) -> (UsageCharge, Ve
         destination_id: DestinationId::from_uuid(Uuid::max()),
         payload: Json::string(name),
     };
-    let accounts = [Account::Workspace(workspace_id), Account::Key(hash)];
-    let accounts = accounts.into_iter().chain(guardrails.into_iter().map(|id| Account::Guardrail(id, hash)));
+    let accounts = [Account::Workspace(workspace_id), Account::Key(key)];
+    let accounts = accounts.into_iter().chain(guardrails.into_iter().map(|id| Account::Guardrail(id, key)));
     let allowances = accounts.flat_map(|account| {
         let periods = ResetInterval::ALL.map(|interval| CounterPeriod::containing(Some(interval), at));
         let counters = periods.into_iter().chain([CounterPeriod::Lifetime]);
