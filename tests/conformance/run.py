@@ -45,31 +45,31 @@ upstream_model = "jev-1.14.0"
 model = "conformance/flaky"
 provider = "stand-in"
 upstream_model = "flaky"
-prompt_price = "0.000001"
-completion_price = "0"
+input_usd_per_million_tokens = "1"
+output_usd_per_million_tokens = "0"
 
 [[endpoints]]
 model = "conformance/pictures"
 provider = "stand-in"
 upstream_model = "pictures"
 images = "assets"
-prompt_price = "0"
-completion_price = "0"
+input_usd_per_million_tokens = "0"
+output_usd_per_million_tokens = "0"
 
 [[endpoints]]
 model = "conformance/terse"
 provider = "stand-in"
 upstream_model = "terse"
-prompt_price = "0"
-completion_price = "0"
+input_usd_per_million_tokens = "0"
+output_usd_per_million_tokens = "0"
 
 [[endpoints]]
 model = "conformance/refuser"
 provider = "refuser"
 upstream_model = "refuser"
 images = "input"
-prompt_price = "0"
-completion_price = "0"
+input_usd_per_million_tokens = "0"
+output_usd_per_million_tokens = "0"
 """
 
 

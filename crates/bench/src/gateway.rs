@@ -154,8 +154,8 @@ base_url = "http://{upstream}{base}"
 model = "{model}"
 provider = "bench-{wire}"
 upstream_model = "decider-1"
-prompt_price = "0.000000042"
-completion_price = "0"
+input_usd_per_million_tokens = "0.042"
+output_usd_per_million_tokens = "0"
 {endpoint_keys}"#
         );
     }

@@ -86,12 +86,38 @@ pub struct Price {
 
 /// Most digits after the point.
 const MAX_SCALE: u32 = 24;
+/// Zeros of a million.
+const MILLION_DIGITS: u32 = 6;
 /// Most digits before the point.
 const MAX_WHOLE: u32 = 14;
 
 impl Price {
     /// No charge.
     pub const ZERO: Self = Self { mantissa: 0, scale: 0 };
+
+    /// Reads a price in USD per million units, as vendors quote prices of tokens: at most 18 digits after the point.
+    ///
+    /// # Errors
+    /// The text is not a decimal number, or the price of one unit has more digits than a price has.
+    pub fn from_usd_per_million(text: &str) -> Result<Self, InvalidDecimal> {
+        let (mantissa, scale) = text.parse::<Self>()?.normalised();
+        let (mantissa, scale) = Self { mantissa, scale: scale + MILLION_DIGITS }.normalised();
+        Self::from_parts(mantissa, scale).ok_or(InvalidDecimal)
+    }
+
+    /// The price in USD per million units, in plain decimal notation.
+    pub fn to_usd_per_million(self) -> String {
+        let (mantissa, scale) = self.normalised();
+        let zeros = MILLION_DIGITS.saturating_sub(scale);
+        Self { mantissa: mantissa * pow10(zeros), scale: scale.saturating_sub(MILLION_DIGITS) }.to_string()
+    }
+
+    /// True if one price is more than `factor` times the other. False if either is zero (unknown, or free) or variable.
+    pub fn differs_by_more_than(self, factor: u32, other: Self) -> bool {
+        let (least, most) = if self < other { (self, other) } else { (other, self) };
+        let at = |price: Self| price.mantissa * pow10(MAX_SCALE - price.scale);
+        least.mantissa > 0 && at(least).checked_mul(i128::from(factor)).is_some_and(|bound| at(most) > bound)
+    }
 
     /// True where the price is negative, that is, variable.
     pub fn is_variable(self) -> bool {

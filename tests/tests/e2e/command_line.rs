@@ -180,7 +180,7 @@ async fn a_configuration_that_nobody_understands_is_refused_and_the_nearest_key_
         ("[server\n", ""),
         ("[server]\nlisten = 7\n", "listen"),
         (
-            "[[endpoints]]\nmodel=\"acme/a\"\nprovider=\"missing\"\nupstream_model=\"x\"\nprompt_price=\"0\"\ncompletion_price=\"0\"\n",
+            "[[endpoints]]\nmodel=\"acme/a\"\nprovider=\"missing\"\nupstream_model=\"x\"\ninput_usd_per_million_tokens=\"0\"\noutput_usd_per_million_tokens=\"0\"\n",
             "missing",
         ),
         (

@@ -111,7 +111,7 @@ fn config(upstreams: &[Upstream], cases: usize) -> Result<String> {
                     write!(
                         toml,
                         "[[endpoints]]\nmodel = \"acme/c{case}-{bad}\"\nprovider = \"{slug}\"\n\
-                         upstream_model = \"m\"\nprompt_price = \"0.000001\"\ncompletion_price = \"0\"\n"
+                         upstream_model = \"m\"\ninput_usd_per_million_tokens = \"1\"\noutput_usd_per_million_tokens = \"0\"\n"
                     )?;
                 }
             }

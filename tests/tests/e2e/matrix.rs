@@ -227,7 +227,7 @@ fn config(upstreams: &[Upstream]) -> Result<String> {
             toml,
             "[[providers]]\nslug = \"p{index}\"\nwire = \"{wire}\"\nbase_url = \"{}\"\n\
              [[endpoints]]\nmodel = \"acme/m{index}\"\nprovider = \"p{index}\"\nupstream_model = \"vendor-1\"\n\
-             prompt_price = \"0.000001\"\ncompletion_price = \"0\"\n{more}\n",
+             input_usd_per_million_tokens = \"1\"\noutput_usd_per_million_tokens = \"0\"\n{more}\n",
             upstream.base_url()
         )?;
     }

@@ -10,7 +10,7 @@ fn toml(base_url: &str, more: &str) -> String {
         "[[providers]]\nslug = \"far\"\nname = \"Far AI\"\nwire = \"system-one\"\nbase_url = \"{base_url}\"\n{more}\n\
          attempt_timeout_ms = 5000\n\n\
          [[endpoints]]\nmodel = \"acme/far\"\nprovider = \"far\"\nupstream_model = \"far-1\"\n\
-         prompt_price = \"0.000001\"\ncompletion_price = \"0\"\n"
+         input_usd_per_million_tokens = \"1\"\noutput_usd_per_million_tokens = \"0\"\n"
     )
 }
 

@@ -25,12 +25,12 @@ async fn world(alpha: &Upstream, beta: &Upstream, more: &str) -> Result<World> {
 fn endpoint(model: &str, provider: &str, price: &str, more: &str) -> String {
     format!(
         "[[endpoints]]\nmodel = \"{model}\"\nprovider = \"{provider}\"\nupstream_model = \"m-{provider}\"\n\
-         prompt_price = \"{price}\"\ncompletion_price = \"0\"\n{more}\n"
+         input_usd_per_million_tokens = \"{price}\"\noutput_usd_per_million_tokens = \"0\"\n{more}\n"
     )
 }
 
 fn pair(model: &str) -> String {
-    endpoint(model, "alpha", "0.000001", "quantization = \"fp8\"") + &endpoint(model, "beta", "0.000002", "")
+    endpoint(model, "alpha", "1", "quantization = \"fp8\"") + &endpoint(model, "beta", "2", "")
 }
 
 fn with(model: &str, members: &Value) -> String {
@@ -136,7 +136,7 @@ fn nouls(count: usize) -> Value {
 async fn more_questions_than_an_endpoint_takes_are_split_and_merged() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Speak(half)).await?;
     let beta = Upstream::start(Behaviour::Speak(half)).await?;
-    let world = world(&alpha, &beta, &endpoint("acme/small", "alpha", "0.0000007", "max_questions = 3")).await?;
+    let world = world(&alpha, &beta, &endpoint("acme/small", "alpha", "0.7", "max_questions = 3")).await?;
     let body = with("acme/small", &json!({"questions": nouls(8)}));
     let reply = world.server.decide(&world.inference.secret, body).await?;
     let answer = reply.ok()?;
@@ -162,8 +162,8 @@ async fn more_questions_than_an_endpoint_takes_are_split_and_merged() -> Result<
 async fn a_type_that_one_endpoint_lacks_goes_to_another() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Speak(vendors::system_one)).await?;
     let beta = Upstream::start(Behaviour::Speak(vendors::system_one)).await?;
-    let endpoints = endpoint("acme/both", "alpha", "0.000001", "question_types = [\"noul\"]")
-        + &endpoint("acme/both", "beta", "0.000001", "question_types = [\"choice\", \"score\"]");
+    let endpoints = endpoint("acme/both", "alpha", "1", "question_types = [\"noul\"]")
+        + &endpoint("acme/both", "beta", "1", "question_types = [\"choice\", \"score\"]");
     let world = world(&alpha, &beta, &endpoints).await?;
     let questions = r#"{"heat":{"type":"score","instructions":"How upset?","criteria":["calm","annoyed","furious"]},
         "refund":{"type":"noul","instructions":"Refund?"},
@@ -223,7 +223,7 @@ async fn identical_requests_in_flight_share_a_call() -> Result<()> {
     let late = || Behaviour::Late(Duration::from_millis(700), ANSWER.to_owned());
     let alpha = Upstream::start(late()).await?;
     let beta = Upstream::start(late()).await?;
-    let endpoints = endpoint("acme/shared", "alpha", "0.000001", "") + &endpoint("acme/each", "beta", "0.000001", "");
+    let endpoints = endpoint("acme/shared", "alpha", "1", "") + &endpoint("acme/each", "beta", "1", "");
     let models = "[[models]]\nmodel = \"acme/shared\"\ncoalesce = \"shared\"\n\
                   [[models]]\nmodel = \"acme/each\"\ncoalesce = \"each\"\n";
     let world = world(&alpha, &beta, &(endpoints + models)).await?;

@@ -88,7 +88,7 @@ pub fn providers_toml_of_cases(alpha: &str, beta: &str, attempt_timeout_ms: u64,
     let endpoint = |(case, model, provider)| {
         format!(
             "[[endpoints]]\nmodel = \"acme/{model}-{case}\"\nprovider = \"{provider}\"\n\
-             upstream_model = \"judge-1\"\nprompt_price = \"0.000000042\"\ncompletion_price = \"0\"\n"
+             upstream_model = \"judge-1\"\ninput_usd_per_million_tokens = \"0.042\"\noutput_usd_per_million_tokens = \"0\"\n"
         )
     };
     providers_toml(alpha, beta, attempt_timeout_ms) + &endpoints.map(endpoint).collect::<String>()
@@ -118,22 +118,22 @@ attempt_timeout_ms = {attempt_timeout_ms}
 model = "acme/alone"
 provider = "alpha"
 upstream_model = "judge-1"
-prompt_price = "0.000000042"
-completion_price = "0"
+input_usd_per_million_tokens = "0.042"
+output_usd_per_million_tokens = "0"
 
 [[endpoints]]
 model = "acme/pair"
 provider = "alpha"
 upstream_model = "judge-1"
-prompt_price = "0.000000042"
-completion_price = "0"
+input_usd_per_million_tokens = "0.042"
+output_usd_per_million_tokens = "0"
 
 [[endpoints]]
 model = "acme/pair"
 provider = "beta"
 upstream_model = "judge-1-b"
-prompt_price = "0.000000042"
-completion_price = "0"
+input_usd_per_million_tokens = "0.042"
+output_usd_per_million_tokens = "0"
 "#
     )
 }

@@ -36,6 +36,8 @@ const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 /// Bytes up to which a body is read and checked where it came in: a few milliseconds' work at most. What is larger would
 /// keep whoever else is served by the thread waiting.
 const PROMPT: usize = 512 << 10;
+/// Says that the questions were forwarded without validation.
+const QUESTIONS: HeaderName = HeaderName::from_static("x-tollgate-questions");
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
 
 pub(crate) async fn handle(
@@ -127,7 +129,11 @@ async fn decide(
                 questions: provider_input.questions.typed.as_deref().unwrap_or_default(),
                 told: told.as_ref().map(|(name, value)| (*name, value)),
             };
-            Ok(view(&decision, dispatch::write(manner, &answered)))
+            let mut response = view(&decision, dispatch::write(manner, &answered));
+            if provider_input.questions.typed.is_none() {
+                response.headers_mut().insert(QUESTIONS, HeaderValue::from_static("opaque"));
+            }
+            Ok(response)
         }
         (Err(error), Some(told)) => Err(told.of_refusal(error)),
         (Err(error), None) => Err(error),

@@ -107,9 +107,12 @@ fn canonical(body: &Value) -> (u64, Value) {
 async fn the_contract_s_paths_are_of_one_wire_and_take_one_header() {
     let gateway = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await.start();
     for path in ["/api/alpha/decisions", "/api/v1/api/alpha/decisions"] {
-        // An array of questions is opaque there, whatever is in it, and the answers leave as they came.
-        let reply = ask(&gateway, path, OPENAI).await;
+        // Opaque questions are forwarded and the answers leave as they came; a form of another wire is an error.
+        let reply = ask(&gateway, path, r#"{"model":"acme/judge","questions":["Refund?","Upset?"]}"#).await;
         assert!(String::from_utf8_lossy(&reply.body).starts_with(&format!(r#"{{"answers":{ANSWERS},"model":"#)));
+        assert_eq!(reply.header("x-tollgate-questions"), Some("opaque"));
+        let message = ask(&gateway, path, OPENAI).await.refusal(400);
+        assert!(message.ends_with("POST /v1/decisions takes an array of questions"), "{message}");
         let bearer = Caller::Inference.bearer();
         let key = bearer.strip_prefix("Bearer ").unwrap();
         post(&gateway, path, &[("x-api-key", key)], SYSTEM_ONE).await.refusal(401);

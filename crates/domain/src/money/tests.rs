@@ -134,6 +134,14 @@ proptest! {
     }
 
     #[test]
+    fn price_per_million_round_trips(mantissa in 0_u64.., scale in 0_u32..=18) {
+        let text = Price { mantissa: i128::from(mantissa % 10_u64.pow(8)), scale }.to_string();
+        let price = Price::from_usd_per_million(&text).unwrap();
+        prop_assert_eq!(price.times(1_000_000), text.parse::<Price>().unwrap().times(1));
+        prop_assert_eq!(price.to_usd_per_million().parse::<Price>(), text.parse());
+    }
+
+    #[test]
     fn a_charge_is_rounded_up(charge in any::<i128>(), shift in 0_u32..128) {
         let charge = charge >> shift;
         let unit = pow10(12);
@@ -148,4 +156,27 @@ proptest! {
         let pico = i128::from(price.times(u64::from(units)).unwrap().round_up().unwrap().pico());
         prop_assert!(pico * pow10(12) >= exact && pico * pow10(12) - exact < pow10(12));
     }
+}
+
+#[test]
+fn price_per_million_is_exact_or_an_error() {
+    let price = |text: &str| Price::from_usd_per_million(text).map(|price| price.to_string());
+    assert_eq!(price("0.042"), Ok("0.000000042".to_owned()));
+    assert_eq!(price("0"), Ok("0".to_owned()));
+    assert_eq!(price("2500000"), Ok("2.5".to_owned()));
+    assert_eq!(price("0.000000000000000001"), Ok("0.000000000000000000000001".to_owned()));
+    assert_eq!(price("0.0000000000000000001"), Err(InvalidDecimal));
+    assert_eq!(price("cheap"), Err(InvalidDecimal));
+}
+
+#[test]
+fn prices_differ_by_more_than_a_factor_unless_one_is_zero() {
+    let price = |text: &str| text.parse::<Price>().unwrap();
+    assert!(price("0.042").differs_by_more_than(100, price("0.000000042")));
+    assert!(price("0.000000042").differs_by_more_than(100, price("0.042")));
+    assert!(!price("100").differs_by_more_than(100, price("1")));
+    assert!(price("100.01").differs_by_more_than(100, price("1")));
+    assert!(!price("0").differs_by_more_than(100, price("1")));
+    assert!(!price("-1").differs_by_more_than(100, price("1000")));
+    assert!(!price("99999999999999").differs_by_more_than(u32::MAX, price("99999999999998")));
 }

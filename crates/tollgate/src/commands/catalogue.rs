@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 
 use super::Context;
 use crate::cli::CatalogueCommand;
-use crate::output::table;
+use crate::output::{note, table};
 use crate::view::List;
-use crate::wiring::{Stores, minimal_rows};
+use crate::wiring::{Stores, configured_endpoints, minimal_rows, price_warnings};
 
 /// Runs one of the commands on the catalogue.
 pub async fn run(context: &Context, command: CatalogueCommand) -> anyhow::Result<ExitCode> {
@@ -45,12 +45,20 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
     let stores = context.stores().await?;
     let mode = if replace { ImportMode::Replace } else { ImportMode::Merge };
     let served = context.config.endpoints.iter().map(|endpoint| endpoint.model.clone());
+    let endpoints = configured_endpoints(&context.config);
+    let prices = |endpoint| price_warnings(endpoint, &rows).into_iter().map(move |reason| (endpoint, reason));
+    let warnings: Vec<String> = endpoints
+        .iter()
+        .flat_map(prices)
+        .map(|(endpoint, reason)| format!("warning: endpoint {} at {}: {reason}", endpoint.model, endpoint.provider))
+        .collect();
     let report =
         stores.import_catalogue().serving(served).execute(&context.actor(), rows, mode).await.with_context(nothing)?;
     let view = Imported { imported: report.imported, updated: report.updated, removed: report.removed };
     context.output.show(&view, || {
         format!("{} rows imported, {} updated, {} removed.", view.imported, view.updated, view.removed)
     })?;
+    warnings.iter().for_each(|warning| note(warning));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -53,25 +53,29 @@ fn provider<'a>(table: &Table, providers: &'a [ProviderConfig]) -> Result<&'a Pr
     })
 }
 
+const INPUT_PRICE: &str = "input_usd_per_million_tokens";
+const OUTPUT_PRICE: &str = "output_usd_per_million_tokens";
+
 fn prices(table: &Table) -> Result<Option<TokenPrices>, ConfigError> {
-    match (price(table, "prompt_price")?, price(table, "completion_price")?) {
+    match (price(table, INPUT_PRICE)?, price(table, OUTPUT_PRICE)?) {
         (Some(prompt), Some(completion)) => Ok(Some(TokenPrices { prompt, completion })),
         (None, None) => Ok(None),
         (Some(_), None) => {
-            Err(table.fault("prompt_price", "needs completion_price beside it (\"0\" where output is free)"))
+            Err(table.fault(INPUT_PRICE, format!("needs {OUTPUT_PRICE} beside it (\"0\" where output is free)")))
         }
-        (None, Some(_)) => Err(table.fault("completion_price", "needs prompt_price beside it")),
+        (None, Some(_)) => Err(table.fault(OUTPUT_PRICE, format!("needs {INPUT_PRICE} beside it"))),
     }
 }
 
 fn price(table: &Table, key: &str) -> Result<Option<Price>, ConfigError> {
-    let fault = || table.fault(key, "must be a decimal number of USD per token, zero or more, such as \"0.000000042\"");
-    match table.text(key) {
-        None => Ok(None),
-        Some(text) => match text.parse::<Price>() {
-            Ok(price) if !price.is_variable() => Ok(Some(price)),
-            _ => Err(fault()),
-        },
+    let Some(text) = table.text(key) else { return Ok(None) };
+    match Price::from_usd_per_million(text) {
+        Ok(price) if !price.is_variable() => Ok(Some(price)),
+        _ => {
+            let expected = "must be a decimal number of USD per million tokens, zero or more, with at most 18 digits \
+                            after the point, such as \"0.042\"";
+            Err(table.fault(key, expected))
+        }
     }
 }
 

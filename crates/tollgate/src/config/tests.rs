@@ -122,8 +122,8 @@ fn every_documented_key_is_read() {
         model = "typesafe/Jev-1.14"
         provider = "typesafe"
         upstream_model = "jev-1.14.0"
-        prompt_price = "0.000000042"
-        completion_price = "0"
+        input_usd_per_million_tokens = "0.042"
+        output_usd_per_million_tokens = "0"
         token_overhead = 7
         "#,
     )
@@ -315,8 +315,13 @@ fn providers_and_endpoints_must_fit_together() {
     assert!(
         fault(&endpoint("provider = \"typesave\"\n")).ends_with("none of the [[providers]]; the nearest is typesafe")
     );
-    assert!(fault(&endpoint("provider = \"typesafe\"\nprompt_price = \"-1\"\n")).contains("zero or more"));
-    assert!(fault(&endpoint("provider = \"typesafe\"\nprompt_price = \"1\"\n")).contains("needs completion_price"));
+    assert!(
+        fault(&endpoint("provider = \"typesafe\"\ninput_usd_per_million_tokens = \"-1\"\n")).contains("zero or more")
+    );
+    assert!(
+        fault(&endpoint("provider = \"typesafe\"\ninput_usd_per_million_tokens = \"1\"\n"))
+            .contains("needs output_usd_per_million_tokens")
+    );
     assert!(read(&endpoint("provider = \"typesafe\"\n")).unwrap().endpoints[0].prices.is_none());
     let sandbox =
         format!("{PROVIDER}[[endpoints]]\nmodel = \"Sandbox/x\"\nupstream_model = \"b\"\nprovider = \"typesafe\"\n");

@@ -102,8 +102,8 @@ mod tests {
             provider = "p"
             upstream_model = "m"
             token_overhead = 9
-            prompt_price = "0.5"
-            completion_price = "0.25"
+            input_usd_per_million_tokens = "500000"
+            output_usd_per_million_tokens = "250000"
             confidence = "native"
             question_types = ["noul"]
             max_levels = 4
@@ -152,8 +152,8 @@ mod tests {
             model = "own/model"
             provider = "p"
             upstream_model = "m"
-            prompt_price = "0.5"
-            completion_price = "0.25"
+            input_usd_per_million_tokens = "500000"
+            output_usd_per_million_tokens = "250000"
             [[endpoints]]
             model = "own/other"
             provider = "p"

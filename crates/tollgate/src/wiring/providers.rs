@@ -157,8 +157,8 @@ mod tests {
         model = "own/model"
         provider = "one"
         upstream_model = "m"
-        prompt_price = "0.5"
-        completion_price = "0.25"
+        input_usd_per_million_tokens = "500000"
+        output_usd_per_million_tokens = "250000"
         [[endpoints]]
         model = "own/other"
         provider = "one"

@@ -24,7 +24,10 @@ use domain::system::{HealthProbe, TimeSource, Workers};
 use domain::usage::{FindRecord, PendingRecords};
 
 use super::probes::{DatabaseProbe, JournalProbe};
-use super::{Background, Measures, Stores, Upstreams, broadcast, ledger, minimal_rows, refusals, retention, router};
+use super::{
+    Background, Measures, Stores, Upstreams, broadcast, configured_endpoints, ledger, minimal_rows, price_warnings,
+    refusals, retention, router,
+};
 use crate::config::{Config, Environment};
 
 /// How many keys are kept in memory.
@@ -58,6 +61,7 @@ pub async fn services(
         !config.sandbox_enabled,
     );
     let live = Arc::new(live.await.context("the catalogue cannot be read")?);
+    warn_of_prices(config, &live);
     warn_of_free_calls(config, &live);
     warn_of_idle_options(config, &live, &endpoints);
     background.follow_changes(Arc::clone(&watcher), Arc::clone(&live));
@@ -213,6 +217,21 @@ fn warn_of_free_calls(config: &Config, live: &LiveCatalogue) {
                 endpoint.model = %endpoint.model,
                 endpoint.provider = %endpoint.provider,
                 "neither the endpoint nor the catalogue has a price: calls are free"
+            );
+        }
+    }
+}
+
+/// A price in the wrong unit bills a million times too much or too little.
+fn warn_of_prices(config: &Config, live: &LiveCatalogue) {
+    let snapshot = live.snapshot();
+    for endpoint in configured_endpoints(config) {
+        for reason in price_warnings(&endpoint, snapshot.rows().iter().map(AsRef::as_ref)) {
+            tracing::warn!(
+                endpoint.model = %endpoint.model,
+                endpoint.provider = %endpoint.provider,
+                reason,
+                "endpoint price differs from the catalogue"
             );
         }
     }

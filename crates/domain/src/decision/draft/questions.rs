@@ -10,6 +10,10 @@ const MAX_OPTIONS: usize = 255;
 /// Most levels of a `score`.
 const MAX_LEVELS: usize = 10;
 
+const OPTIONS: &str = "must be an object that maps each option name to a description or null, for example \
+                       {\"billing\": \"money\", \"other\": null}";
+const LEVELS: &str = "must be an array of level descriptions, lowest first, for example [\"calm\", \"furious\"]";
+
 /// What is said of the second of two members of one name: they could be read two ways.
 pub(super) const TWICE: &str = "stands in the object more than once";
 
@@ -24,17 +28,21 @@ impl Questions {
     }
 }
 
-/// The questions where they are typed.
+/// The questions where they are typed. Questions that only look typed are errors: sent as opaque ones they would be
+/// charged and answered by something else than the caller meant.
 fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
-    let Some(members) = json.members() else { return Ok(None) };
     let root = Path::Root("questions");
+    if json.elements().is_some_and(|elements| elements.into_iter().any(looks_typed)) {
+        return Err(root.fault(
+            "must be an object that maps names to questions, for example {\"urgent\": {\"type\": \"noul\", \
+             \"instructions\": \"Is it urgent?\"}}; POST /v1/decisions takes an array of questions",
+        ));
+    }
+    let Some(members) = json.members() else { return Ok(None) };
     if members.is_empty() {
         return Err(root.fault("must have at least one question"));
     }
-    let has_type = |question: &Member<'_>| {
-        question.value.members().is_some_and(|members| members.iter().any(|member| member.name == "type"))
-    };
-    if !members.iter().any(has_type) {
+    if !members.iter().any(|member| looks_typed(member.value)) {
         return Ok(None);
     }
     let repeated = first_repeated(&members);
@@ -49,13 +57,23 @@ fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
     questions.map(Some)
 }
 
+/// True for an object with a member that only questions have.
+fn looks_typed(json: JsonPart<'_>) -> bool {
+    const MEMBERS: [&str; 4] = ["type", "instructions", "question", "criteria"];
+    json.members().is_some_and(|members| members.iter().any(|member| MEMBERS.contains(&member.name.as_ref())))
+}
+
 pub(super) fn question(name: &str, body: JsonPart<'_>, path: &Path<'_>) -> Result<Question, InvalidDecision> {
     let members = body
         .members()
         .ok_or_else(|| path.fault(format!("must be an object with a type, not {}", body.kind().described())))?;
     let type_path = Path::Member(path, "type");
-    let kind = once(&members, "type", path)?.ok_or_else(|| type_path.fault("is required"))?;
+    let kind =
+        once(&members, "type", path)?.ok_or_else(|| type_path.fault("is required: noul, choice, score or box"))?;
     let instructions = once(&members, "instructions", path)?;
+    if instructions.is_none() && once(&members, "question", path)?.is_some() {
+        return Err(Path::Member(path, "question").fault("unknown member; the text of a question is \"instructions\""));
+    }
     if let Some(instructions) = instructions {
         described(instructions, &Path::Member(path, "instructions"))?;
     }
@@ -99,8 +117,8 @@ fn side(members: &[Member<'_>], name: &str, path: &Path<'_>) -> Result<Option<Js
 }
 
 fn choice(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKind, InvalidDecision> {
-    let criteria = criteria.ok_or_else(|| path.fault("is required: an object with an option a member"))?;
-    let members = criteria.members().ok_or_else(|| path.fault("must be an object with an option a member"))?;
+    let criteria = criteria.ok_or_else(|| path.fault(OPTIONS))?;
+    let members = criteria.members().ok_or_else(|| path.fault(OPTIONS))?;
     if !(1..=MAX_OPTIONS).contains(&members.len()) {
         return Err(path.fault(format!("must have 1 to {MAX_OPTIONS} options, not {}", members.len())));
     }
@@ -121,8 +139,8 @@ fn choice(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKin
 }
 
 fn score(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKind, InvalidDecision> {
-    let criteria = criteria.ok_or_else(|| path.fault("is required: an array with a level an element"))?;
-    let levels = criteria.elements().ok_or_else(|| path.fault("must be an array with a level an element"))?;
+    let criteria = criteria.ok_or_else(|| path.fault(LEVELS))?;
+    let levels = criteria.elements().ok_or_else(|| path.fault(LEVELS))?;
     if !(1..=MAX_LEVELS).contains(&levels.len()) {
         return Err(path.fault(format!("must have 1 to {MAX_LEVELS} levels, not {}", levels.len())));
     }

@@ -53,12 +53,36 @@ fn anything_else_is_opaque_and_kept_byte_for_byte(#[case] questions: &str) {
 }
 
 #[rstest]
+#[case::type_forgotten(
+    r#"{"a":{"instructions":"Refund?"}}"#,
+    "questions.a.type: is required: noul, choice, score or box"
+)]
+#[case::criteria_alone(
+    r#"{"b":"x","a":{"criteria":["calm"]}}"#,
+    "questions.b: must be an object with a type, not a string"
+)]
+#[case::question_for_instructions(
+    r#"{"a":{"type":"noul","question":"Refund?"}}"#,
+    r#"questions.a.question: unknown member; the text of a question is "instructions""#
+)]
+#[case::array_of_questions(
+    r#"[{"name":"a","type":"noul","instructions":"Refund?"}]"#,
+    r#"questions: must be an object that maps names to questions, for example {"urgent": {"type": "noul", "instructions": "Is it urgent?"}}; POST /v1/decisions takes an array of questions"#
+)]
+fn questions_that_look_typed_are_rejected_instead_of_sent_unchecked(#[case] questions: &str, #[case] expected: &str) {
+    assert_eq!(draft(questions, Some("{}")).check().unwrap_err().to_string(), expected);
+}
+
+#[rstest]
 #[case(r"{}", "questions: must have at least one question")]
 #[case(
     r#"{"a":{"type":"noul","instructions":"?"},"b":"x"}"#,
     "questions.b: must be an object with a type, not a string"
 )]
-#[case(r#"{"a":{"type":"noul","instructions":"?"},"b":{"instructions":"?"}}"#, "questions.b.type: is required")]
+#[case(
+    r#"{"a":{"type":"noul","instructions":"?"},"b":{"instructions":"?"}}"#,
+    "questions.b.type: is required: noul, choice, score or box"
+)]
 #[case(r#"{"a":{"type":"magic"}}"#, "questions.a.type: must be noul, choice, score or box")]
 #[case(r#"{"a":{"type":7}}"#, "questions.a.type: must be noul, choice, score or box")]
 #[case(r#"{"a":{"type":"noul"}}"#, "questions.a.criteria: is required where there are no instructions")]
@@ -80,9 +104,9 @@ fn anything_else_is_opaque_and_kept_byte_for_byte(#[case] questions: &str) {
 )]
 #[case(
     r#"{"a":{"type":"choice","instructions":"?"}}"#,
-    "questions.a.criteria: is required: an object with an option a member"
+    r#"questions.a.criteria: must be an object that maps each option name to a description or null, for example {"billing": "money", "other": null}"#
 )]
-#[case(r#"{"a":{"type":"choice","criteria":[]}}"#, "questions.a.criteria: must be an object with an option a member")]
+#[case(r#"{"a":{"type":"choice","criteria":[]}}"#, r#"questions.a.criteria: must be an object that maps each option name to a description or null, for example {"billing": "money", "other": null}"#)]
 #[case(r#"{"a":{"type":"choice","criteria":{}}}"#, "questions.a.criteria: must have 1 to 255 options, not 0")]
 #[case(
     r#"{"a":{"type":"choice","criteria":{"x":1}}}"#,
@@ -92,7 +116,10 @@ fn anything_else_is_opaque_and_kept_byte_for_byte(#[case] questions: &str) {
     r#"{"a":{"type":"choice","criteria":{"x":null,"x":null}}}"#,
     "questions.a.criteria.x: stands in the object more than once"
 )]
-#[case(r#"{"a":{"type":"score","criteria":{}}}"#, "questions.a.criteria: must be an array with a level an element")]
+#[case(
+    r#"{"a":{"type":"score","criteria":{}}}"#,
+    r#"questions.a.criteria: must be an array of level descriptions, lowest first, for example ["calm", "furious"]"#
+)]
 #[case(r#"{"a":{"type":"score","criteria":[]}}"#, "questions.a.criteria: must have 1 to 10 levels, not 0")]
 #[case(
     r#"{"a":{"type":"score","criteria":["x",null]}}"#,

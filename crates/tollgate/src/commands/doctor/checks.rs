@@ -14,7 +14,7 @@ use super::reach::reach;
 use super::report::{Check, Status};
 use crate::commands::{Context, catalogue, migrate};
 use crate::config::{ModelConfig, nearest};
-use crate::wiring::{Stores, Upstreams, configured_endpoints, directory, idle_options};
+use crate::wiring::{Stores, Upstreams, configured_endpoints, directory, idle_options, price_warnings};
 
 /// Which file the configuration came from.
 pub fn configuration(context: &Context) -> Check {
@@ -117,6 +117,7 @@ pub async fn endpoints(context: &Context, stores: &Stores) -> Vec<Check> {
         checks.push(Check::new(name.clone(), status, detail));
         checks.extend(warnings(&name, oddities::repeated(&endpoints, place)));
         checks.extend(warnings(&name, oddities::of_endpoint(endpoint)));
+        checks.extend(warnings(&name, price_warnings(endpoint, &rows)));
     }
     checks
 }
