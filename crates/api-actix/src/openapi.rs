@@ -95,6 +95,7 @@ fn components() -> utoipa::openapi::Components {
     add::<guardrail_schemas::ExplainRequest>(&mut all);
     add::<guardrail_schemas::ExplainResponse>(&mut all);
     add::<schemas::HealthResponse>(&mut all);
+    add::<schemas::RootResponse>(&mut all);
     add::<wire_schemas::DecisionsForm>(&mut all);
     add::<wire_schemas::SystemOneError>(&mut all);
     add::<wire_schemas::OpenAiDecisionsRequest>(&mut all);

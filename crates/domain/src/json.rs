@@ -3,6 +3,7 @@
 mod checker;
 mod part;
 mod scan;
+mod unknown_member;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,6 +13,7 @@ use serde_json::value::RawValue;
 
 pub use checker::{JsonText, read_object};
 pub(crate) use part::{JsonPart, Member, first_repeated};
+pub use unknown_member::unknown_member;
 
 /// One JSON value as the text it was written in. Cheap to clone. Its `Debug` does not show the content, which may
 /// be a caller's private text.

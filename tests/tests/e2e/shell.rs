@@ -118,7 +118,7 @@ async fn every_answer_names_its_request_and_takes_over_a_well_formed_name() -> R
 #[tokio::test]
 async fn only_the_open_routes_need_no_key() -> Result<()> {
     let world = World::start("").await?;
-    for path in ["/health/live", "/health/ready", "/openapi.json", "/docs"] {
+    for path in ["/", "/health/live", "/health/ready", "/openapi.json", "/docs"] {
         for call in [Call::get(path), Call::get(path).header("authorization", "Bearer nonsense")] {
             let reply = world.server.send(&call).await?;
             ensure!(reply.status == 200, "{path}: {}", reply.status);

@@ -31,13 +31,14 @@ use super::envelope;
 use super::error::ApiError;
 use super::format::ErrorFormat;
 use super::outlive::{Outlive, Work};
+use super::path_hint::path_hint;
 use super::rate;
 use super::recorder::UnderWay;
 use super::refusals;
 use super::routes::{self, Matched, OpenRoute, Operation, Parameters, Route, Target};
 use crate::endpoints::{
     assign_keys_to_guardrail, count_models, destinations, docs, get_generation, get_model, guardrails, health,
-    list_model_endpoints, list_models, list_providers, promote_container_file, rotate_api_key, submit_decision,
+    list_model_endpoints, list_models, list_providers, promote_container_file, root, rotate_api_key, submit_decision,
 };
 use crate::gateway::Gateway;
 
@@ -232,7 +233,8 @@ async fn answer(
     matched: Option<Matched<'_>>,
     span: &Span,
 ) -> Result<HttpResponse, ApiError> {
-    let Matched { route, parameters } = matched.ok_or_else(ApiError::not_found)?;
+    let Matched { route, parameters } = matched
+        .ok_or_else(|| ApiError::unknown_path(path_hint(&gateway.base_path, request.method(), request.path())))?;
     let (place, authenticated_in) = (OnceCell::new(), Duration::ZERO);
     let call = Call { gateway, request, request_id, route, parameters, owner: None, place, authenticated_in, span };
     let check_method = || {
@@ -276,6 +278,7 @@ fn owner_of(caller: &Principal) -> Option<String> {
 
 async fn open_route(route: OpenRoute, call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     match route {
+        OpenRoute::Root => Ok(root::describe(call)),
         OpenRoute::Live => Ok(health::live()),
         OpenRoute::Ready => health::ready(call).await,
         OpenRoute::OpenApi => Ok(docs::document(call)),

@@ -132,7 +132,16 @@ impl ApiError {
         Self::with_status(fault.status(), Cow::Owned(fault.to_string()))
     }
 
-    /// 404 for a path that means nothing here, as for anything else that is not there.
+    /// 404 for an unknown path, with a hint where the right one can be guessed.
+    pub(crate) fn unknown_path(hint: Option<String>) -> Self {
+        let error = Self::of(ErrorKind::NotFound);
+        match hint {
+            Some(hint) => error.message(format!("Resource not found; {hint}")),
+            None => error,
+        }
+    }
+
+    /// 404 for anything that does not exist.
     pub(crate) fn not_found() -> Self {
         Self::of(ErrorKind::NotFound)
     }

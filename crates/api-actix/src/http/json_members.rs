@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use domain::json::{Json, JsonText, read_object as read_object_members};
+use domain::json::{Json, JsonText, read_object as read_object_members, unknown_member};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -49,6 +49,20 @@ fn read_closely<'t, const N: usize>(
         .deserialize(&mut parser)
         .and_then(|members| parser.end().map(|()| members))
         .map_err(|error| BodyFault::from(&error))
+}
+
+/// Checks that the object that `text` is has no members but `names` and `others`.
+///
+/// # Errors
+/// The first unknown member, with the nearest known name.
+pub(crate) fn check_names(text: &str, names: &[&str], others: &[&str]) -> Result<(), String> {
+    let mut unknown = None;
+    read_object_members(text, |name, _| {
+        if unknown.is_none() && !names.contains(&name) && !others.contains(&name) {
+            unknown = Some(unknown_member(name, names.iter().copied()));
+        }
+    });
+    unknown.map_or(Ok(()), Err)
 }
 
 /// The object that `text` is, whole and byte for byte.

@@ -18,6 +18,7 @@ pub(crate) mod json_members;
 pub(crate) mod json_scan;
 pub(crate) mod multipart;
 pub(crate) mod outlive;
+mod path_hint;
 pub(crate) mod query;
 pub(crate) mod rate;
 pub(crate) mod raw_json;

@@ -37,6 +37,7 @@ impl Target {
 /// Open routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenRoute {
+    Root,
     Live,
     Ready,
     OpenApi,
@@ -73,7 +74,7 @@ impl Operation {
 }
 
 /// The paths that are answered without a key. Everything else in [`ROUTES`] needs one.
-pub(crate) const OPEN_PATHS: [&str; 4] = ["/health/live", "/health/ready", "/openapi.json", "/docs"];
+pub(crate) const OPEN_PATHS: [&str; 5] = ["/", "/health/live", "/health/ready", "/openapi.json", "/docs"];
 
 /// The method that a route takes; `HEAD` goes wherever `GET` goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,10 +193,11 @@ pub(crate) const ROUTES: &[Route] = &[
     operation(Operation::Destinations(OnDestinations::Get), Get, true, "/observability/destinations/{id}"),
     operation(Operation::Destinations(OnDestinations::Update), Patch, true, "/observability/destinations/{id}"),
     operation(Operation::Destinations(OnDestinations::Delete), Delete, true, "/observability/destinations/{id}"),
-    open(OpenRoute::Live, OPEN_PATHS[0]),
-    open(OpenRoute::Ready, OPEN_PATHS[1]),
-    open(OpenRoute::OpenApi, OPEN_PATHS[2]),
-    open(OpenRoute::Docs, OPEN_PATHS[3]),
+    open(OpenRoute::Root, OPEN_PATHS[0]),
+    open(OpenRoute::Live, OPEN_PATHS[1]),
+    open(OpenRoute::Ready, OPEN_PATHS[2]),
+    open(OpenRoute::OpenApi, OPEN_PATHS[3]),
+    open(OpenRoute::Docs, OPEN_PATHS[4]),
 ];
 
 /// Most braces in a pattern.
@@ -310,7 +312,6 @@ mod tests {
     fn what_is_near_a_route_is_none() {
         for path in [
             "",
-            "/",
             "/api/v1",
             "/api/v1/",
             "/api/v1models/count",

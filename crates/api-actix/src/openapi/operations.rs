@@ -115,6 +115,11 @@ fn count_models() -> OperationBuilder {
 
 fn open_route(route: OpenRoute) -> Description {
     let (id, summary, responses) = match route {
+        OpenRoute::Root => (
+            "root",
+            "The name of the service and the paths of its documentation",
+            responses("They follow", "RootResponse", &[], &[405, 500]),
+        ),
         OpenRoute::Live => ("live", "The process answers", responses("It does", "HealthResponse", &[], &[405, 500])),
         OpenRoute::Ready => ("ready", "Stores answer", responses("They do", "HealthResponse", &[], &[405, 500, 503])),
         OpenRoute::OpenApi => {

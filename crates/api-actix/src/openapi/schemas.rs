@@ -334,3 +334,14 @@ pub(super) struct HealthResponse {
     #[schema(pattern = "^ok$")]
     status: String,
 }
+
+/// The name of the service and the paths of its documentation.
+#[derive(ToSchema)]
+pub(super) struct RootResponse {
+    name: String,
+    description: String,
+    /// The path that operations are below.
+    base_path: String,
+    documentation: String,
+    openapi: String,
+}

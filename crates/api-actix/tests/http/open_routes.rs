@@ -42,6 +42,22 @@ async fn the_description_is_served_as_it_is_generated() {
     assert!(String::from_utf8_lossy(&page.body).contains("promoteContainerFile"));
 }
 
+#[tokio::test]
+async fn root_names_the_service_and_unknown_paths_lead_to_the_right_ones() {
+    let gateway = Setup::new().await.start();
+    let root = gateway.send("GET", "/", &[], b"").await;
+    assert_eq!(root.status, 200);
+    fits(&openapi_document(BASE, WireNames::Interface), "RootResponse", &root.json());
+    for (method, path, expected) in [
+        ("POST", "/v1/chat/completions", "Resource not found; Tollgate serves decision models"),
+        ("POST", "/v1/v1/decisions", "Resource not found; check the base URL: this operation is at /v1/decisions"),
+        ("GET", "/index.html", "Resource not found"),
+    ] {
+        let message = gateway.send(method, path, &[], b"").await.refusal(404);
+        assert!(message.starts_with(expected), "{path}: {message}");
+    }
+}
+
 /// Checks members by name: all that the schema requires are there, and none that it does not know.
 #[track_caller]
 fn fits(document: &Value, schema: &str, body: &Value) {

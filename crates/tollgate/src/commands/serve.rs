@@ -33,6 +33,7 @@ async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     tracing::info!(
         server.address = %address,
         server.base_url = %format!("http://{address}{base_path}"),
+        server.docs = %format!("http://{address}/docs"),
         providers = context.config.providers.len(),
         sandbox.enabled = context.config.sandbox_enabled,
         "serving"

@@ -240,8 +240,8 @@ fn variables_win_over_the_file() {
         ("TOLLGATE__ENDPOINTS__0__MODEL", "a/b"),
         ("TOLLGATE__ENDPOINTS__0__PROVIDER", "typesafe"),
         ("TOLLGATE__ENDPOINTS__0__UPSTREAM_MODEL", "1"),
-        ("TOLLGATE__ENDPOINTS__0__PROMPT_PRICE", "0.000000042"),
-        ("TOLLGATE__ENDPOINTS__0__COMPLETION_PRICE", "0"),
+        ("TOLLGATE__ENDPOINTS__0__INPUT_USD_PER_MILLION_TOKENS", "0.042"),
+        ("TOLLGATE__ENDPOINTS__0__OUTPUT_USD_PER_MILLION_TOKENS", "0"),
     ];
     let config = with(&variables, &format!("{PROVIDER}[server]\nlisten = \"127.0.0.1:1\"\n")).unwrap();
     assert_eq!(config.server.listen.port(), 2);

@@ -5,7 +5,7 @@ use domain::observability::DestinationFields;
 use serde::de::DeserializeOwned;
 
 use crate::http::error::ApiError;
-use crate::http::json_members::read_members;
+use crate::http::json_members::{check_names, read_members};
 use crate::wires::Place;
 
 /// Its members, and the workspace that it names.
@@ -24,6 +24,8 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
     ];
     let [name, kind, config, enabled, privacy_mode, rate, hashes, workspace, filter_rules, regions] =
         read_members(text, &NAMES)?;
+    // A misspelt restriction must not be taken for one that is kept. Members that only the service sets may come back.
+    check_names(text, &NAMES, &["id", "created_at", "updated_at"]).map_err(ApiError::invalid)?;
     // Who narrows what is told must not be taken for who does not.
     for (path, value) in [("filter_rules", filter_rules), ("regions", regions)] {
         if value.is_some_and(|value| value.get() != "[]") {
@@ -52,7 +54,9 @@ fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(
     if !config.get().starts_with('{') {
         return Err(invalid("config", "must be an object"));
     }
-    let [url, endpoint, headers, secret] = read_members(config.get(), &["url", "endpoint", "headers", "secret"])?;
+    const NAMES: [&str; 4] = ["url", "endpoint", "headers", "secret"];
+    let [url, endpoint, headers, secret] = read_members(config.get(), &NAMES)?;
+    check_names(config.get(), &NAMES, &[]).map_err(|fault| invalid("config", &format!("has an {fault}")))?;
     if url.is_some() && endpoint.is_some() {
         return Err(invalid("config.endpoint", "is another name of config.url: give one of them"));
     }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::path::Path;
 use super::questions::{TWICE, once};
 use crate::decision::InvalidDecision;
-use crate::json::{Json, JsonKind, JsonPart};
+use crate::json::{Json, JsonKind, JsonPart, unknown_member};
 use crate::money::Price;
 use crate::routing::{MaxPrice, PercentileBounds, Quantization, RoutingPreferences, Sort, SortBy};
 
@@ -39,8 +39,9 @@ pub(super) fn read(provider: Option<Json>) -> Result<RoutingPreferences, Invalid
     let mut seen = Vec::new();
     for member in members.iter().filter(|member| !member.value.is_null()) {
         let name = &*member.name;
+        // A misspelt rule must not be taken for a rule that is kept.
         if !KNOWN.contains(&name) {
-            continue;
+            return Err(root.fault(unknown_member(name, KNOWN)));
         }
         let path = Path::Member(&root, name);
         if seen.contains(&name) {

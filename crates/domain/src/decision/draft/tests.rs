@@ -193,7 +193,11 @@ fn preferences_are_honoured_or_refused() {
     let with = |provider: &str| {
         DecisionDraft { provider: Some(Json::parse(provider).unwrap()), ..draft("\"?\"", None) }.check()
     };
-    assert!(!with(r#"{"allow_fallbacks":false,"unheard_of":1,"order":null}"#).unwrap().preferences.allow_fallbacks);
+    assert!(!with(r#"{"allow_fallbacks":false,"unheard_of":null,"order":null}"#).unwrap().preferences.allow_fallbacks);
+    assert_eq!(
+        with(r#"{"zrd":true}"#).unwrap_err().to_string(),
+        r#"provider: unknown member "zrd"; the nearest known member is "zdr""#
+    );
     assert!(with(r#"{"zdr":false,"data_collection":"allow"}"#).is_ok());
     let all = r#"{"order":["A"],"only":["a","b"],"ignore":[],"zdr":true,"data_collection":"deny","options":{},
         "quantizations":["fp8"],"sort":{"by":"latency","partition":"none"},"max_price":{"prompt":1e-1,"request":"2"},

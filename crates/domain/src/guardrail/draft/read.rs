@@ -4,7 +4,7 @@ use super::GuardrailDraft;
 use crate::budget::ResetInterval;
 use crate::edit::Edit;
 use crate::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, DataPolicyRules, InvalidGuardrail};
-use crate::json::{Json, JsonKind};
+use crate::json::{Json, JsonKind, unknown_member};
 use crate::money::Usd;
 use crate::usage::FilterAction;
 
@@ -15,25 +15,53 @@ const MAX_ELEMENTS: usize = 1000;
 /// Most characters of a filter's label.
 const MAX_LABEL_CHARS: usize = 100;
 
+/// Members of a record that only the service sets.
+const READ_ONLY: [&str; 4] = ["id", "version", "created_at", "updated_at"];
+/// Members that a record may have, without those of its data policy.
+const MEMBERS: [&str; 16] = [
+    "workspace_id",
+    "workspace_default",
+    "name",
+    "description",
+    "allowed_models",
+    "ignored_models",
+    "allowed_providers",
+    "ignored_providers",
+    "limit_usd",
+    "reset_interval",
+    "content_filters",
+    "content_filter_builtins",
+    "allowed_data_regions",
+    "allow_safety_retention_google",
+    "allow_safety_retention_other",
+    "enable_free_model_publication",
+];
+
 type Members = Vec<(String, Json)>;
 
 impl GuardrailDraft {
     /// Reads the members of a record, and of a change to one: what is absent is not set, what is null goes away.
-    /// Unknown members are ignored.
+    /// Members that only the service sets are ignored, so that a record can be sent back as it was read.
     ///
     /// # Errors
-    /// The first fault, with its path. A member that stands twice is one: which of them counts would be a guess.
+    /// The first fault, with its path. A member that stands twice is one: which of them counts would be a guess. So is an
+    /// unknown member: a misspelt rule must not be taken for a rule that is kept.
     pub fn read(record: &Json) -> Result<Self, InvalidGuardrail> {
         let members = record.members().ok_or_else(|| InvalidGuardrail::new("", "a guardrail is a JSON object"))?;
         let mut draft = Self::default();
         let mut seen: Vec<&str> = Vec::new();
         for (name, value) in &members {
-            if draft.take(name, value)? {
-                if seen.contains(&name.as_str()) {
-                    return Err(InvalidGuardrail::new(name, "stands more than once"));
-                }
-                seen.push(name);
+            if READ_ONLY.contains(&name.as_str()) {
+                continue;
             }
+            if !draft.take(name, value)? {
+                let known = MEMBERS.into_iter().chain(DataPolicyRules::FLAGS);
+                return Err(InvalidGuardrail::new("", unknown_member(name, known)));
+            }
+            if seen.contains(&name.as_str()) {
+                return Err(InvalidGuardrail::new(name, "stands more than once"));
+            }
+            seen.push(name);
         }
         Ok(draft)
     }
@@ -177,7 +205,7 @@ fn action(path: &str, members: &Members) -> Result<FilterAction, InvalidGuardrai
 fn filters(path: &str, value: &Json) -> Result<Vec<ContentFilter>, InvalidGuardrail> {
     let filter = |(index, element): (usize, &Json)| {
         let path = format!("{path}[{index}]");
-        let members = element.members().ok_or_else(|| wrong(&path, "an object", element))?;
+        let members = known_members(&path, element, &["pattern", "action", "label"])?;
         let at = format!("{path}.pattern");
         let pattern = member(&path, &members, "pattern")?.ok_or_else(|| InvalidGuardrail::new(&at, "is required"))?;
         let label = member(&path, &members, "label")?.map(|label| label_of(&format!("{path}.label"), &label));
@@ -201,7 +229,7 @@ fn builtins(path: &str, value: &Json) -> Result<Vec<BuiltinContentFilter>, Inval
     let mut found: Vec<BuiltinContentFilter> = Vec::new();
     for (index, element) in elements(path, value)?.iter().enumerate() {
         let path = format!("{path}[{index}]");
-        let members = element.members().ok_or_else(|| wrong(&path, "an object", element))?;
+        let members = known_members(&path, element, &["slug", "action", "label", "scan_scope"])?;
         let slug = slug(&path, &members)?;
         scan_scope(&path, &members)?;
         if found.iter().any(|other| other.slug == slug) {
@@ -234,6 +262,15 @@ fn scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
     match string(&at, &value)?.as_str() {
         "user_only" | "all_messages" => Ok(()),
         _ => Err(InvalidGuardrail::new(at, "must be user_only or all_messages")),
+    }
+}
+
+/// The members of an object that has no others than the known ones.
+fn known_members(path: &str, value: &Json, known: &[&str]) -> Result<Members, InvalidGuardrail> {
+    let members = value.members().ok_or_else(|| wrong(path, "an object", value))?;
+    match members.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        Some((name, _)) => Err(InvalidGuardrail::new(path, unknown_member(name, known.iter().copied()))),
+        None => Ok(members),
     }
 }
 

@@ -273,9 +273,28 @@ fn what_is_longest_is_taken_and_one_more_is_not() {
 #[case(r#"{"limit_usd":null,"reset_interval":null}"#)]
 #[case(r#"{"reset_interval":null}"#)]
 #[case(r#"{"content_filters":[],"content_filter_builtins":[]}"#)]
-#[case(r#"{"unknown":1,"unknown":2}"#)]
+#[case::members_that_only_the_service_sets(r#"{"id":"x","version":3,"created_at":"y","updated_at":null}"#)]
 fn what_rules_nothing_changes_nothing(#[case] text: &str) {
     assert_eq!(applied(text).unwrap(), guardrail(1));
+}
+
+#[rstest]
+#[case(
+    r#"{"content_filter_builtin":[]}"#,
+    r#"unknown member "content_filter_builtin"; the nearest known member is "content_filter_builtins""#
+)]
+#[case(r#"{"enforce_zrd":true}"#, r#"unknown member "enforce_zrd"; the nearest known member is "enforce_zdr""#)]
+#[case(
+    r#"{"content_filters":[{"patern":"x","action":"block"}]}"#,
+    r#"content_filters[0]: unknown member "patern"; the nearest known member is "pattern""#
+)]
+#[case(
+    r#"{"content_filter_builtins":[{"slug":"email","acton":"block"}]}"#,
+    r#"content_filter_builtins[0]: unknown member "acton"; the nearest known member is "action""#
+)]
+fn unknown_members_are_errors_with_the_nearest_name(#[case] text: &str, #[case] expected: &str) {
+    let error = read(text).unwrap_err().to_string();
+    assert!(error.ends_with(expected), "{error}");
 }
 
 /// A guardrail with something of everything.

@@ -1,0 +1,16 @@
+//! `GET /`: what answers here, and where its description is.
+
+use actix_web::HttpResponse;
+use serde_json::json;
+
+use crate::http::edge::Call;
+
+pub(crate) fn describe(call: &Call<'_>) -> HttpResponse {
+    HttpResponse::Ok().json(json!({
+        "name": "Tollgate",
+        "description": "Gateway to AI decision models; it serves no chat models",
+        "base_path": call.gateway.base_path,
+        "documentation": "/docs",
+        "openapi": "/openapi.json",
+    }))
+}
