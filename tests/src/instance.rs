@@ -162,6 +162,11 @@ impl Instance {
         Ok(tokio::time::timeout(Duration::from_mins(1), command.output()).await??)
     }
 
+    /// Creates the database, which `serve` does as well.
+    pub async fn migrate(&self) -> Result<()> {
+        self.json(&["migrate", "up"]).await.map(drop)
+    }
+
     /// Makes an inference key of the default workspace.
     pub async fn inference_key(&self) -> Result<Key> {
         self.key(&["--name", "tests"]).await

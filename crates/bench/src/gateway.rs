@@ -49,6 +49,7 @@ impl Gateway {
             management_key: String::new(),
             running: None,
         };
+        gateway.command(&["migrate", "up"]).await?;
         let management = gateway.command(&["key", "create", "--management", "--name", "bench"]).await?;
         gateway.management_key = text(&management, "key")?;
         let inference = gateway.command(&["key", "create", "--name", "bench"]).await?;

@@ -223,11 +223,28 @@ async fn a_configuration_that_nobody_understands_is_refused_and_the_nearest_key_
 }
 
 #[tokio::test]
-async fn commands_make_what_is_missing() -> Result<()> {
+async fn only_serve_and_migrate_up_create_a_database() -> Result<()> {
     let instance = Instance::new("")?;
-    ensure!(!instance.database().exists());
+    let expected = format!("no database at {}", instance.database().display());
+    for command in [
+        &["key", "create", "--name", "first"][..],
+        &["key", "list"],
+        &["workspace", "list"],
+        &["guardrail", "list"],
+        &["usage", "list"],
+        &["catalogue", "list"],
+        &["migrate", "status"],
+        &["audit", "verify"],
+    ] {
+        let said = instance.refused(command).await?;
+        ensure!(said.contains(&expected) && said.contains("TOLLGATE__STORAGE__URL"), "{command:?}: {said}");
+    }
+    let doctor = instance.run(&["doctor"]).await?;
+    let report = String::from_utf8(doctor.stdout)?;
+    ensure!(!doctor.status.success() && report.contains(&expected), "{report}");
+    ensure!(!instance.path().join("data").exists(), "a command made a folder");
+    instance.migrate().await?;
     let key = instance.inference_key().await?;
-    ensure!(instance.database().exists());
     let server = instance.serve().await?;
     server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
     Ok(())

@@ -22,7 +22,17 @@ async fn the_first_start_writes_one_management_key_for_its_owner_only() -> Resul
     ensure!(mode == 0o600, "{mode:o}");
     let output = server.output();
     ensure!(output.contains(&file.display().to_string()), "the file is not named: {output}");
-    ensure!(output.contains("key create"), "the next command is not told: {output}");
+    let command = output.lines().find_map(|line| {
+        let from = line.find("(cd ")?;
+        let to = line[from..].find("--name first)")?;
+        Some(line[from..from + to + "--name first)".len()].replace("\\\"", "\""))
+    });
+    let command = command.with_context(|| format!("the next command is not shown: {output}"))?;
+    let elsewhere =
+        tokio::process::Command::new("/bin/sh").args(["-c", &command]).env_clear().current_dir("/").output();
+    let made = elsewhere.await?;
+    ensure!(made.status.success(), "{command}: {}", String::from_utf8_lossy(&made.stderr));
+    ensure!(String::from_utf8_lossy(&made.stdout).contains("sk-tg-v1-"), "{command} shows no key");
 
     let text = std::fs::read_to_string(file)?;
     let secret = text.split_whitespace().find(|word| word.starts_with("sk-tg-v1-")).context("no secret")?.to_owned();

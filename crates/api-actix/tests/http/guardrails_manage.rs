@@ -52,7 +52,6 @@ fn full() -> Value {
         "reset_interval": "daily", "enforce_zdr": true, "enable_paid_model_training": false,
         "content_filters": [{"pattern": r"PRJ-\d{4}", "action": "redact", "label": "PROJECT"}, {"pattern": "x", "action": "flag"}],
         "content_filter_builtins": [{"slug": "credit-card", "action": "block", "label": "ignored", "scan_scope": "user_only"}],
-        "unknown": {"ignored": true},
     })
 }
 
@@ -148,7 +147,9 @@ async fn a_change_replaces_lists_clears_by_null_and_leaves_the_rest() {
     let default = change(&gateway, &id, r#"{"workspace_default":true}"#).await;
     assert_eq!(default.json()["data"]["workspace_default"], true);
     assert_eq!(change(&gateway, &id, "{}").await.refusal(400), "No update fields provided");
-    assert_eq!(change(&gateway, &id, r#"{"unknown":1}"#).await.refusal(400), "No update fields provided");
+    assert_eq!(change(&gateway, &id, r#"{"version":1}"#).await.refusal(400), "No update fields provided");
+    let message = change(&gateway, &id, r#"{"allowed_model":["acme/judge"]}"#).await.refusal(400);
+    assert_eq!(message, r#"unknown member "allowed_model"; the nearest known member is "allowed_models""#);
 }
 
 #[tokio::test]

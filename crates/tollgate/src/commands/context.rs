@@ -40,12 +40,32 @@ impl Context {
         actor_of(OsUser::of_process(), self.environment.get("SUDO_USER"))
     }
 
-    /// Opens the stores, up to date.
+    /// Opens the stores of an existing database, up to date. A command in the wrong folder must not leave an empty
+    /// database there and answer from it.
     ///
     /// # Errors
-    /// A store cannot be opened.
+    /// There is no database, or a store cannot be opened.
     pub async fn stores(&self) -> anyhow::Result<Stores> {
+        self.require_database()?;
         Stores::open(&self.config, Schema::UpToDate).await
+    }
+
+    /// Checks that the database file exists.
+    ///
+    /// # Errors
+    /// It does not; the sentence says where it was expected and how to point elsewhere.
+    pub fn require_database(&self) -> anyhow::Result<()> {
+        let file = &self.config.storage.file;
+        // Other faults are reported where the file is opened.
+        if file.try_exists().unwrap_or(true) {
+            return Ok(());
+        }
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        bail!(
+            "no database at {}: `tollgate serve` and `tollgate migrate up` create one; --config, storage.url and \
+             TOLLGATE__STORAGE__URL point at another",
+            file.display()
+        )
     }
 
     /// Opens the stores, with the charges of all servers of this machine in them.

@@ -15,6 +15,8 @@ use super::Context;
 use crate::output::Output;
 use crate::wiring::Stores;
 
+/// How the names of variables of the configuration begin.
+const VARIABLE_PREFIX: &str = "TOLLGATE__";
 /// How long the start waits for a terminal.
 const PRINT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -75,11 +77,19 @@ fn folder(database: &Path) -> PathBuf {
     }
 }
 
-/// The exact command, with the program and the configuration of this process.
+/// The command that creates a first inference key, for any folder: with the program, the folder, the configuration and the
+/// variables of this process. No variable of the configuration holds a secret.
 fn key_command(context: &Context) -> String {
     let program = std::env::current_exe().map_or_else(|_| "tollgate".to_owned(), |path| shell_word(&path));
     let config = context.config_flag.as_ref().map(|path| format!(" --config {}", shell_word(path))).unwrap_or_default();
-    format!("{program}{config} key create --name first")
+    let variables = context.environment.with_prefix(VARIABLE_PREFIX);
+    let variables: String =
+        variables.filter_map(|(name, value)| Some(format!("{name}={} ", shell_word(Path::new(value?))))).collect();
+    let command = format!("{variables}{program}{config} key create --name first");
+    match std::env::current_dir() {
+        Ok(folder) => format!("(cd {} && {command})", shell_word(&folder)),
+        Err(_) => command,
+    }
 }
 
 /// A word that a shell takes as it is.

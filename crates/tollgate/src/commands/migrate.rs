@@ -23,7 +23,10 @@ pub struct MigrationView {
 pub async fn run(context: &Context, command: MigrateCommand) -> anyhow::Result<ExitCode> {
     let schema = match command {
         MigrateCommand::Up => Schema::UpToDate,
-        MigrateCommand::Status => Schema::AsItIs,
+        MigrateCommand::Status => {
+            context.require_database()?;
+            Schema::AsItIs
+        }
     };
     let stores = Stores::open(&context.config, schema).await?;
     let list = List { data: states(&stores).await? };

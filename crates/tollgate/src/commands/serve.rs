@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::{Context, first_start};
 use crate::telemetry::LOG;
-use crate::wiring::{IgnoredSignals, Instance, Shutdown, prepare_descriptors};
+use crate::wiring::{IgnoredSignals, Instance, Schema, Shutdown, Stores, prepare_descriptors};
 
 /// How long the first answer waits for the lines of the start to be written.
 const START_FLUSH: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
 async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
     prepare_descriptors(&context.config);
-    let stores = context.stores().await?;
+    let stores = Stores::open(&context.config, Schema::UpToDate).await?;
     let instance = Instance::start(&context.config, &context.environment, stores.clone()).await?;
     // Only now: a start that fails hands out no key.
     first_start::run(context, &stores).await?;

@@ -6,12 +6,11 @@ use super::checks;
 use super::report::{Check, Report};
 use super::secret_files;
 use crate::commands::Context;
-use crate::wiring::{Schema, Stores};
 
 /// Looks at everything and tells; fails where anything is broken.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     let mut found = vec![checks::configuration(context)];
-    match Stores::open(&context.config, Schema::UpToDate).await {
+    match context.stores().await {
         Ok(stores) => {
             found.push(checks::migrations(&stores).await);
             found.push(checks::database(context, &stores).await);
