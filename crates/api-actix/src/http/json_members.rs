@@ -58,8 +58,8 @@ fn read_closely<'t, const N: usize>(
 pub(crate) fn check_names(text: &str, names: &[&str], others: &[&str]) -> Result<(), String> {
     let mut unknown = None;
     read_object_members(text, |name, _| {
-        if unknown.is_none() && !names.contains(&name) && !others.contains(&name) {
-            unknown = Some(unknown_member(name, names.iter().copied()));
+        if unknown.is_none() && !names.contains(&&*name) && !others.contains(&&*name) {
+            unknown = Some(unknown_member(&name, names.iter().copied()));
         }
     });
     unknown.map_or(Ok(()), Err)
