@@ -112,10 +112,22 @@ mod tests {
     }
 
     #[test]
+    fn unknown_members_are_errors_with_the_nearest_name() {
+        assert_eq!(
+            fault(r#"{"privacy_mod":true}"#),
+            r#"unknown member "privacy_mod"; the nearest known member is "privacy_mode""#
+        );
+        assert_eq!(
+            fault(r#"{"config":{"ulr":"u"}}"#),
+            r#"config has an unknown member "ulr"; the nearest known member is "url""#
+        );
+    }
+
+    #[test]
     fn members_are_read_and_null_is_absent_but_for_keys() {
         let all = fields(
             r#"{"name":"n","type":"webhook","config":{"url":"u","headers":{"A":"b","A":"c"},"secret":"s"},"enabled":false,
-                "privacy_mode":true,"sampling_rate":1e-1,"api_key_hashes":["h"],"further":[1],"regions":[]}"#,
+                "privacy_mode":true,"sampling_rate":1e-1,"api_key_hashes":["h"],"id":"x","regions":[]}"#,
         );
         assert_eq!(
             (all.name.as_deref(), all.kind.as_deref(), all.url.as_deref()),
