@@ -14,7 +14,7 @@ async fn a_provider_sees_model_state_and_questions_and_its_own_key() -> Result<(
     let request = format!(
         r#"{{"model":"acme/alone","questions":{QUESTIONS},"state":"It smokes.","session_id":"marker-session",
             "trace":{{"trace_id":"marker-trace","own":"marker-custom"}},"user":"marker-user",
-            "provider":{{"allow_fallbacks":true,"odd":"marker-provider"}},"odd":"marker-unknown"}}"#
+            "provider":{{"allow_fallbacks":true,"ignore":["marker-provider"]}},"odd":"marker-unknown"}}"#
     );
     let call = decisions(&world.inference.secret, &request)
         .header("x-session-id", "marker-header")

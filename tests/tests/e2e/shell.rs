@@ -20,7 +20,6 @@ async fn a_route_that_is_not_there_is_a_404_with_the_envelope() -> Result<()> {
     let world = World::start("").await?;
     let mut report = Report::default();
     for path in [
-        "/",
         "/nonsense",
         "/api",
         "/api/v1",
