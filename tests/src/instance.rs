@@ -111,8 +111,12 @@ impl Instance {
         Ok(self.command()?.args(arguments).output().await?)
     }
 
-    /// Runs a command with `--json`; it must succeed and print one JSON document and nothing else.
+    /// Runs a command with `--json`, on a database that is created if there is none; it must succeed and print one JSON
+    /// document and nothing else.
     pub async fn json(&self, arguments: &[&str]) -> Result<Value> {
+        if !self.database().exists() {
+            ensure!(self.run(&["migrate", "up"]).await?.status.success(), "the database was not created");
+        }
         let output = self.command()?.args(arguments).arg("--json").output().await?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{arguments:?} failed: {stderr}");
@@ -160,11 +164,6 @@ impl Instance {
         let mut command = Command::new(binary::tollgate()?);
         command.args(["demo", "--exit"]).env_clear().current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
         Ok(tokio::time::timeout(Duration::from_mins(1), command.output()).await??)
-    }
-
-    /// Creates the database, which `serve` does as well.
-    pub async fn migrate(&self) -> Result<()> {
-        self.json(&["migrate", "up"]).await.map(drop)
     }
 
     /// Makes an inference key of the default workspace.

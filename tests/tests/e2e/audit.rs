@@ -123,7 +123,6 @@ async fn fault(instance: &Instance, arguments: &[&str]) -> Result<Value> {
 #[tokio::test]
 async fn tampering_is_found() -> Result<()> {
     let instance = Instance::new("")?;
-    instance.migrate().await?;
     for number in 0..6 {
         instance.workspace(&format!("w{number}")).await?;
     }
@@ -185,7 +184,6 @@ async fn tampering_is_found() -> Result<()> {
 #[tokio::test]
 async fn verify_names_rows_that_were_changed_without_an_entry() -> Result<()> {
     let instance = Instance::new("")?;
-    instance.migrate().await?;
     let guardrail = instance.guardrail(&[]).await?;
     let (key, other) = (instance.inference_key().await?, instance.key(&["--name", "other"]).await?);
     instance.json(&["guardrail", "assign", &guardrail, &key.hash]).await?;
@@ -264,7 +262,6 @@ async fn many_processes_write_one_chain() -> Result<()> {
 #[tokio::test]
 async fn old_entries_go_at_the_start_and_what_is_left_verifies() -> Result<()> {
     let instance = Instance::new("[retention]\naudit_days = 30\n")?;
-    instance.migrate().await?;
     for number in 0..6 {
         instance.workspace(&format!("w{number}")).await?;
     }
@@ -289,7 +286,7 @@ async fn old_entries_go_at_the_start_and_what_is_left_verifies() -> Result<()> {
 #[tokio::test]
 async fn an_anchor_or_a_retention_that_makes_no_sense_is_refused() -> Result<()> {
     let instance = Instance::new("")?;
-    instance.migrate().await?;
+    instance.json(&["migrate", "up"]).await?;
     let said = instance.refused(&["audit", "verify", "--anchor", "7"]).await?;
     ensure!(said.contains("64 hexadecimal digits"), "{said}");
     for (toml, key) in [

@@ -37,7 +37,6 @@ pub fn alias(id: &str, target: &str) -> Value {
 /// Starts a gateway that has exactly these rows beside the sandbox.
 pub async fn with_rows(rows: Value) -> Result<World> {
     let instance = tollgate_tests::Instance::new("")?;
-    instance.migrate().await?;
     std::fs::write(instance.path().join("rows.json"), json!({ "data": rows }).to_string())?;
     instance.json(&["catalogue", "import", "rows.json", "--replace"]).await?;
     World::of(instance).await

@@ -243,7 +243,7 @@ async fn only_serve_and_migrate_up_create_a_database() -> Result<()> {
     let report = String::from_utf8(doctor.stdout)?;
     ensure!(!doctor.status.success() && report.contains(&expected), "{report}");
     ensure!(!instance.path().join("data").exists(), "a command made a folder");
-    instance.migrate().await?;
+    instance.json(&["migrate", "up"]).await?;
     let key = instance.inference_key().await?;
     let server = instance.serve().await?;
     server.decide(&key.secret, body("sandbox/decider")).await?.ok()?;
