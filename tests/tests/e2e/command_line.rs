@@ -251,6 +251,20 @@ async fn only_serve_and_migrate_up_create_a_database() -> Result<()> {
 }
 
 #[tokio::test]
+async fn guardrail_assign_fails_and_names_keys_that_were_not_assigned() -> Result<()> {
+    let world = World::start("").await?;
+    let guardrail = world.instance.guardrail(&[]).await?;
+    let (known, unknown, management) = (&world.inference.hash, "0".repeat(64), &world.management.hash);
+    let assigned =
+        world.instance.run(&["guardrail", "assign", &guardrail, known, &unknown, management, "--json"]).await?;
+    let said = String::from_utf8(assigned.stderr)?;
+    ensure!(assigned.status.code() == Some(1), "{}: {said}", assigned.status);
+    ensure!(serde_json::from_slice::<serde_json::Value>(&assigned.stdout)?["assigned_count"] == 1, "{said}");
+    ensure!(said.contains(&unknown) && said.contains(management.as_str()) && !said.contains(known.as_str()), "{said}");
+    world.instance.json(&["guardrail", "assign", &guardrail, known]).await.map(drop)
+}
+
+#[tokio::test]
 async fn rows_are_imported_from_standard_input_too() -> Result<()> {
     let world = World::start("").await?;
     let rows = json!({"data": [row("acme/piped", "acme/piped", "text")]}).to_string();

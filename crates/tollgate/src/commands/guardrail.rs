@@ -1,5 +1,6 @@
 //! `tollgate guardrail …`
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::process::ExitCode;
@@ -17,12 +18,14 @@ use domain::json::Json;
 
 use super::Context;
 use crate::cli::GuardrailCommand;
-use crate::output::{indent, table};
+use crate::output::{indent, note, table};
 use crate::view::{
     Assigned, CreatedGuardrail, DefaultGuardrail, Deleted, GuardrailVersions, List, ShownGuardrail, Unassigned, time,
 };
 use crate::wiring::Stores;
 
+/// Keys that are named one by one when they could not be assigned.
+const MAX_NAMED_KEYS: usize = 20;
 /// What a guardrail is called that nobody gave a name.
 const UNNAMED: &str = "unnamed guardrail";
 
@@ -188,7 +191,32 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
     context.output.show(&Assigned { assigned_count }, || {
         format!("{assigned_count} of {} keys hold the guardrail {id} now.", keys.len())
     })?;
-    Ok(ExitCode::SUCCESS)
+    let missed = keys_without(&stores, id, &keys).await?;
+    for key in missed.iter().take(MAX_NAMED_KEYS) {
+        note(&format!(
+            "error: {key} was not assigned: no live inference key of the guardrail's workspace has this name"
+        ));
+    }
+    if missed.len() > MAX_NAMED_KEYS {
+        note(&format!("error: {} more keys were not assigned", missed.len() - MAX_NAMED_KEYS));
+    }
+    Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The given keys that do not hold a guardrail, each once.
+async fn keys_without<'a>(
+    stores: &Stores,
+    id: GuardrailId,
+    keys: &'a [KeyReference],
+) -> anyhow::Result<BTreeSet<&'a KeyReference>> {
+    let mut without = BTreeSet::new();
+    for key in keys {
+        let found = stores.keys.find(key).await?;
+        if found.is_none_or(|found| found.guardrail_id != Some(id)) {
+            without.insert(key);
+        }
+    }
+    Ok(without)
 }
 
 async fn unassign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Result<ExitCode> {
