@@ -177,7 +177,7 @@ async fn what_cannot_be_done_fails_with_one_sentence() -> Result<()> {
         (format!("key update {management} --rpm 5"), "a management key runs nothing"),
         ("key create --management --limit-usd 1".to_owned(), "a management key runs nothing"),
         (format!("key show {nobody}"), "there is no key"),
-        ("key show sk-tg-v1-00".to_owned(), "keys are named by their hash"),
+        ("key show sk-tg-v1-00".to_owned(), "a key is named by its id"),
         ("guardrail create --from missing.json".to_owned(), "missing.json cannot be read"),
         ("guardrail create --from broken.json".to_owned(), "not valid JSON"),
         ("guardrail create --from list.json".to_owned(), "JSON object"),
