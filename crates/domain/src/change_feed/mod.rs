@@ -16,7 +16,7 @@ pub const CHANGES_KEPT: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 /// The subject of a change: what a cache drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeSubject {
-    /// A key.
+    /// A key, by the hash under which caches have it: for a rotation the one of before.
     Key(ApiKeyHash),
     /// A workspace. Its keys carry parts of it, so they count as changed.
     Workspace(WorkspaceId),

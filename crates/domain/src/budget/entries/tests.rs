@@ -165,8 +165,10 @@ fn decode_rejects_every_prefix_and_trailing_bytes() {
 #[test]
 fn decode_names_unknown_versions_and_kinds() {
     let payload = encode_released(&record().id);
-    let newer = [&[VERSION + 1], &payload[1..]].concat();
-    assert_eq!(Entry::decode(EntryKind::Released as u8, &newer), Err(InvalidEntry::Version(VERSION + 1)));
+    for other in [VERSION - 1, VERSION + 1] {
+        let foreign = [&[other], &payload[1..]].concat();
+        assert_eq!(Entry::decode(EntryKind::Released as u8, &foreign), Err(InvalidEntry::Version(other)));
+    }
     assert_eq!(Entry::decode(99, &payload), Err(InvalidEntry::Kind(99)));
 }
 
