@@ -133,7 +133,8 @@ impl Names {
                 run(manager, &update).await?;
             }
         }
-        Ok(())
+        // Replies name accounts as well. No process repeats a call across a migration.
+        run(manager, "UPDATE budget_processes SET last_reply = NULL").await
     }
 }
 

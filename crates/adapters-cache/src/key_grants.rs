@@ -90,8 +90,10 @@ impl CachedKeyGrants {
 
 #[async_trait]
 impl GrantCache for CachedKeyGrants {
-    /// Reads the change feed: what changed up to now is dropped.
-    async fn invalidate(&self) -> Result<(), StoreError> {
+    /// Drops the grant of the secret, also where the change feed cannot be read, then reads the feed: what changed up to
+    /// now is dropped.
+    async fn invalidate(&self, hash: &ApiKeyHash) -> Result<(), StoreError> {
+        self.grants.drop_keys([hash]);
         self.watcher.refresh().await
     }
 }

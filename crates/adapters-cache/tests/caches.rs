@@ -175,10 +175,14 @@ async fn invalidate_shows_a_change_without_a_poll() {
     *world.disabled.lock().unwrap() = true;
     world.change(ChangeSubject::Key(KEY));
     assert!(!grants.find(&KEY).await.unwrap().unwrap().disabled);
-    grants.invalidate().await.unwrap();
+    grants.invalidate(&KEY).await.unwrap();
     assert!(grants.find(&KEY).await.unwrap().unwrap().disabled);
+    world.take_look_ups();
     *world.away.lock().unwrap() = true;
-    assert!(grants.invalidate().await.is_err());
+    assert!(grants.invalidate(&KEY).await.is_err());
+    *world.away.lock().unwrap() = false;
+    assert!(grants.find(&KEY).await.unwrap().is_some());
+    assert_eq!(world.take_look_ups().len(), 1, "dropped although the feed could not be read");
 }
 
 #[tokio::test]

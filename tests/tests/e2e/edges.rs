@@ -113,8 +113,17 @@ async fn logs_are_json_where_the_configuration_says_so() -> Result<()> {
     let world = World::start("[log]\nformat = \"json\"\n").await?;
     let call = decisions(&world.inference.secret, body("sandbox/error-502")).header("x-request-id", "find-me");
     world.server.send(&call).await?.envelope(502)?;
-    let log = world.server.output();
-    for line in log.lines() {
+    let mut log = world.server.output();
+    for _ in 0..200 {
+        if log.contains("find-me") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        log = world.server.output();
+    }
+    // The last line may be half written.
+    let whole = log.rfind('\n').map_or("", |end| &log[..end]);
+    for line in whole.lines() {
         serde_json::from_str::<serde_json::Value>(line).with_context(|| format!("not JSON: {line}"))?;
     }
     ensure!(log.contains("find-me"), "the request is not named: {log}");

@@ -31,8 +31,8 @@ pub trait KeyGrants: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GrantCache: Send + Sync {
-    /// Drops every cached grant that may have changed.
-    async fn invalidate(&self) -> Result<(), StoreError>;
+    /// Drops the grant of a secret, whatever comes after, then every cached grant that may have changed.
+    async fn invalidate(&self, hash: &ApiKeyHash) -> Result<(), StoreError>;
 }
 
 /// The cache of a process that caches no grants: of a command.
@@ -41,7 +41,7 @@ pub struct NoGrantCache;
 
 #[async_trait]
 impl GrantCache for NoGrantCache {
-    async fn invalidate(&self) -> Result<(), StoreError> {
+    async fn invalidate(&self, _: &ApiKeyHash) -> Result<(), StoreError> {
         Ok(())
     }
 }

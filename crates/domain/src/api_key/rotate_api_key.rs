@@ -41,7 +41,7 @@ impl RotateApiKey {
             self.keys.find(name).await?.ok_or(ChangeApiKeyError::UnknownKey(*name))?;
             return Err(ChangeApiKeyError::Contended);
         }
-        if let Err(error) = self.cache.invalidate().await {
+        if let Err(error) = self.cache.invalidate(&before.hash).await {
             // The secret is stored and can be returned only now. Caches learn of it from the change feed as well.
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, api_key.id = %before.id, "cached keys not invalidated; the change feed does it");

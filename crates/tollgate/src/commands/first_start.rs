@@ -15,8 +15,8 @@ use super::Context;
 use crate::output::Output;
 use crate::wiring::Stores;
 
-/// How the names of variables of the configuration begin.
-const VARIABLE_PREFIX: &str = "TOLLGATE__";
+/// The variables that say which stores a command works on. Others are not shown: headers may hold secrets.
+const STORE_VARIABLES: [&str; 3] = ["TOLLGATE__STORAGE__URL", "TOLLGATE__BLOBS__URL", "TOLLGATE__JOURNAL__PATH"];
 /// How long the start waits for a terminal.
 const PRINT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -77,14 +77,17 @@ fn folder(database: &Path) -> PathBuf {
     }
 }
 
-/// The command that creates a first inference key, for any folder: with the program, the folder, the configuration and the
-/// variables of this process. No variable of the configuration holds a secret.
+/// The command that creates a first inference key, for any folder: with the program, the folder, the configuration file and
+/// the stores of this process.
 fn key_command(context: &Context) -> String {
     let program = std::env::current_exe().map_or_else(|_| "tollgate".to_owned(), |path| shell_word(&path));
     let config = context.config_flag.as_ref().map(|path| format!(" --config {}", shell_word(path))).unwrap_or_default();
-    let variables = context.environment.with_prefix(VARIABLE_PREFIX);
-    let variables: String =
-        variables.filter_map(|(name, value)| Some(format!("{name}={} ", shell_word(Path::new(value?))))).collect();
+    let variable = |name| {
+        // A URL with credentials is not shown.
+        let value = context.environment.get(name).filter(|value| !value.contains('@'))?;
+        Some(format!("{name}={} ", shell_word(Path::new(value))))
+    };
+    let variables: String = STORE_VARIABLES.into_iter().filter_map(variable).collect();
     let command = format!("{variables}{program}{config} key create --name first");
     match std::env::current_dir() {
         Ok(folder) => format!("(cd {} && {command})", shell_word(&folder)),

@@ -191,7 +191,8 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
     context.output.show(&Assigned { assigned_count }, || {
         format!("{assigned_count} of {} keys hold the guardrail {id} now.", keys.len())
     })?;
-    let missed = keys_without(&stores, id, &keys).await?;
+    let distinct = keys.iter().collect::<BTreeSet<_>>().len() as u64;
+    let missed = if assigned_count == distinct { BTreeSet::new() } else { keys_without(&stores, id, &keys).await? };
     for key in missed.iter().take(MAX_NAMED_KEYS) {
         note(&format!(
             "error: {key} was not assigned: no live inference key of the guardrail's workspace has this name"

@@ -53,7 +53,7 @@ mod tests {
             ("kye list", "unrecognized subcommand 'kye'"),
             ("", "a command is missing; --help tells them"),
             ("key", "a command is missing; --help tells them"),
-            ("key show", "the following required arguments were not provided: <HASH>"),
+            ("key show", "the following required arguments were not provided: <KEY>"),
             ("audit list --limit many", "invalid value 'many' for '--limit <LIMIT>': invalid digit found in string"),
         ] {
             let error = Cli::try_parse_from(words(line)).unwrap_err();

@@ -37,7 +37,7 @@ fn finding() -> MockApiKeyRepository {
 
 fn invalidated(times: usize, answer: fn() -> Result<(), StoreError>) -> MockGrantCache {
     let mut cache = MockGrantCache::new();
-    cache.expect_invalidate().times(times).returning(answer);
+    cache.expect_invalidate().withf(|hash| *hash == key().hash).times(times).returning(move |_| answer());
     cache
 }
 
