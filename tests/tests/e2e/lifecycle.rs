@@ -30,9 +30,9 @@ async fn the_first_start_writes_one_management_key_for_its_owner_only() -> Resul
     let command = command.with_context(|| format!("the next command is not shown: {output}"))?;
     let elsewhere =
         tokio::process::Command::new("/bin/sh").args(["-c", &command]).env_clear().current_dir("/").output();
-    let made = elsewhere.await?;
-    ensure!(made.status.success(), "{command}: {}", String::from_utf8_lossy(&made.stderr));
-    ensure!(String::from_utf8_lossy(&made.stdout).contains("sk-tg-v1-"), "{command} shows no key");
+    let created = elsewhere.await?;
+    ensure!(created.status.success(), "{command}: {}", String::from_utf8_lossy(&created.stderr));
+    ensure!(String::from_utf8_lossy(&created.stdout).contains("sk-tg-v1-"), "{command} shows no key");
 
     let text = std::fs::read_to_string(file)?;
     let secret = text.split_whitespace().find(|word| word.starts_with("sk-tg-v1-")).context("no secret")?.to_owned();

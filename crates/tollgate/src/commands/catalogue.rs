@@ -58,7 +58,9 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
     context.output.show(&view, || {
         format!("{} rows imported, {} updated, {} removed.", view.imported, view.updated, view.removed)
     })?;
-    warnings.iter().for_each(|warning| note(warning));
+    for warning in &warnings {
+        note(warning);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

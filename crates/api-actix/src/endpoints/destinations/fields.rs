@@ -51,10 +51,10 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
 }
 
 fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(), ApiError> {
+    const NAMES: [&str; 4] = ["url", "endpoint", "headers", "secret"];
     if !config.get().starts_with('{') {
         return Err(invalid("config", "must be an object"));
     }
-    const NAMES: [&str; 4] = ["url", "endpoint", "headers", "secret"];
     let [url, endpoint, headers, secret] = read_members(config.get(), &NAMES)?;
     check_names(config.get(), &NAMES, &[]).map_err(|fault| invalid("config", &format!("has an {fault}")))?;
     if url.is_some() && endpoint.is_some() {
