@@ -6,12 +6,12 @@ use domain::api_key::ApiKeyHash;
 use domain::change_feed::{Change, ChangeSubject};
 use domain::ids::{GuardrailId, WorkspaceId};
 
-/// What caches drop.
+/// The cache entries that a set of changes makes outdated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// All that changes can name.
+    /// Every entry.
     Everything,
-    /// What changes named.
+    /// The subjects that the changes name.
     Named {
         keys: HashSet<ApiKeyHash>,
         workspaces: HashSet<WorkspaceId>,

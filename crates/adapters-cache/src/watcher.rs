@@ -188,7 +188,7 @@ impl ChangeWatcher {
     async fn read(&self, last: &mut Option<ChangePosition>) -> Result<(), StoreError> {
         let began = nanos(self.clock.monotonic()).max(1);
         let changes = self.feed.changes_since(*last).await?;
-        // Nothing waits from here on, so that changes are dropped and counted as seen together.
+        // No await from here on: dropping entries and storing the position happen together.
         match changes {
             Changes::These(changes) => {
                 if let Some(newest) = changes.last() {

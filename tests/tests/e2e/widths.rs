@@ -20,7 +20,7 @@ const PATIENCE: usize = 3;
 const SLOW: Duration = Duration::from_secs(10);
 
 /// The result of a call.
-struct Asked {
+struct TimedReply {
     sent: Instant,
     done: Instant,
     status: u16,
@@ -43,7 +43,7 @@ async fn key_with_limit(instance: &Instance, pico: i64) -> Result<Key> {
 }
 
 /// Callers ask until each was refused several times, or until they are stopped.
-async fn ask_all(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> Result<Vec<Asked>> {
+async fn ask_all(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> Result<Vec<TimedReply>> {
     let mut callers = JoinSet::new();
     for number in 0..CALLERS {
         let address = servers[number % servers.len()].address();
@@ -53,7 +53,7 @@ async fn ask_all(servers: &[&Server], key: &Key, stopped: &Arc<AtomicBool>) -> R
             while refused < PATIENCE && !stopped.load(Ordering::Relaxed) {
                 let sent = Instant::now();
                 let reply = call.send(address).await?;
-                asked.push(Asked { sent, done: Instant::now(), status: reply.status });
+                asked.push(TimedReply { sent, done: Instant::now(), status: reply.status });
                 match reply.status {
                     200 => refused = 0,
                     402 => refused += 1,
@@ -76,7 +76,7 @@ async fn ask_watched(
     instance: &Instance,
     (key, limit): (&Key, i64),
     most: Duration,
-) -> Result<Vec<Asked>> {
+) -> Result<Vec<TimedReply>> {
     let hand = SecondHand::open(&instance.database()).await?;
     let used = format!(
         "SELECT COALESCE(SUM(spent_pico + allotted_pico), 0) FROM spend_counters \
@@ -103,8 +103,8 @@ async fn ask_watched(
 }
 
 /// Checks that no request was refused while the limit had room for it, whatever all other requests came to.
-fn ensure_no_needless_refusal(asked: &[Asked], limit: i64, bound: i64) -> Result<()> {
-    let mut answered: Vec<&Asked> = asked.iter().filter(|one| one.status != 402).collect();
+fn ensure_no_needless_refusal(asked: &[TimedReply], limit: i64, bound: i64) -> Result<()> {
+    let mut answered: Vec<&TimedReply> = asked.iter().filter(|one| one.status != 402).collect();
     answered.sort_by_key(|one| one.done);
     for refused in asked.iter().filter(|one| one.status == 402) {
         let took = refused.done - refused.sent;
@@ -121,7 +121,7 @@ fn ensure_no_needless_refusal(asked: &[Asked], limit: i64, bound: i64) -> Result
     Ok(())
 }
 
-fn count(asked: &[Asked], status: u16) -> usize {
+fn count(asked: &[TimedReply], status: u16) -> usize {
     asked.iter().filter(|one| one.status == status).count()
 }
 
@@ -159,7 +159,7 @@ async fn limits_of_one_to_ten_thousand_requests_are_used_up_and_never_exceeded()
 }
 
 #[tokio::test]
-async fn nobody_is_refused_by_a_limit_that_has_room() -> Result<()> {
+async fn limit_with_room_rejects_no_request() -> Result<()> {
     let (world, _alpha) = world(Duration::from_millis(5), "").await?;
     let beside = world.instance.serve_beside().await?;
     let bound = bound_of_request(&world.server, &world.instance).await?;

@@ -75,7 +75,7 @@ fn time(at: DateTime<Utc>) -> String {
 
 pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpResponse, ApiError> {
     let authority = caller.management()?;
-    // What is neither a hash nor an id names no key.
+    // A path segment that is neither a hash nor an id names no key.
     let name = segment::decode(call.parameters[0]).and_then(|text| text.parse::<KeyReference>().ok());
     let name = name.ok_or_else(ApiError::not_found)?;
     let (key, secret) = call.gateway.services.rotate_key.execute(&call.actor(authority), &name).await?;

@@ -172,7 +172,7 @@ fn decide_ask(
         BudgetScope::Guardrail => 2,
     });
     admit(&statuses, ask.amount).map_err(|exceeded| {
-        // What no return can help is certain.
+        // A shortfall that returned allowances cannot cover is certain.
         LimitExceeded { is_uncertain: is_uncertain && exceeded.waits_for_others(), ..exceeded }
     })
 }

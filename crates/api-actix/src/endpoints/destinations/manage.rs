@@ -74,7 +74,7 @@ pub(super) async fn delete(call: &Call<'_>, authority: &ManagementKey) -> Result
     Ok(HttpResponse::Ok().json(DeletedView { deleted: true }))
 }
 
-/// What was written is not called a failure because the hashes of its keys cannot be read: ids stand in for them.
+/// Returns the view of a stored destination, with key ids if the hashes cannot be read: the write has succeeded.
 async fn written(call: &Call<'_>, destination: &Destination) -> DestinationView {
     let hashes = call.gateway.services.destinations.keys.execute(std::slice::from_ref(destination)).await;
     DestinationView::of(destination, &hashes.unwrap_or_default())

@@ -25,7 +25,7 @@ const LONGEST_GAP: Duration = Duration::from_secs(15);
 pub struct ForgetSettings {
     /// The silence after which a process without a journal on this machine is lost.
     pub lost_after: Duration,
-    /// What its requests may have cost.
+    /// The treatment of allowances whose use is unknown.
     pub unknown: UnknownUsage,
 }
 

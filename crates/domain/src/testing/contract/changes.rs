@@ -23,7 +23,7 @@ suite! {
         transaction_that_changes_nothing_writes_nothing,
         key_creation_names_no_other_key,
         many_keys_are_one_change,
-        who_reads_a_change_reads_its_effect,
+        effect_is_readable_when_its_change_is,
         numbers_have_no_gaps_when_writers_compete,
         reader_starts_over_where_the_feed_does_not_continue,
         changes_are_pruned_after_an_hour_but_not_the_newest,
@@ -161,7 +161,7 @@ async fn many_keys_are_one_change(stores: &Stores) {
     assert_eq!(changed_since(stores, before).await, [ChangeSubject::Guardrail(guardrail_id(2)), workspace]);
 }
 
-async fn who_reads_a_change_reads_its_effect(stores: &Stores) {
+async fn effect_is_readable_when_its_change_is(stores: &Stores) {
     add_workspace(stores, 1).await;
     add_key(stores, &inference_key(1, 1)).await;
     let before = newest_change(stores).await;

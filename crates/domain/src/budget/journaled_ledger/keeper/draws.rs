@@ -83,7 +83,7 @@ impl Keeper {
     async fn draw(&mut self, asks: &[Arc<Ask>]) -> Result<Vec<Result<(), LimitExceeded>>, StoreError> {
         self.register().await?;
         self.resolve_pending().await?;
-        // Where requests wait all the time, the work beside them comes too late to answer recalls.
+        // Under constant waiting the idle branch never runs, so recalls are answered here as well.
         if self.clock.monotonic() >= self.progress.next_signals {
             self.follow_signals(false).await?;
         }
