@@ -19,7 +19,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Dials public addresses only, unless the operator allows others.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedConnector {
-    pub(crate) allow_private_targets: bool,
+    pub(crate) allow_private_addresses: bool,
 }
 
 impl Service<Uri> for CheckedConnector {
@@ -32,11 +32,11 @@ impl Service<Uri> for CheckedConnector {
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        let allow_private_targets = self.allow_private_targets;
+        let allow_private_addresses = self.allow_private_addresses;
         Box::pin(async move {
             let addresses = resolve(&target).await?;
             // One that is not public is enough: whoever answers with such a mixture is not to be trusted with the choice.
-            if !allow_private_targets && !addresses.iter().all(|address| is_public(address.ip())) {
+            if !allow_private_addresses && !addresses.iter().all(|address| is_public(address.ip())) {
                 return Err(Forbidden.into());
             }
             dial(&addresses).await.map(TokioIo::new).map_err(Into::into)

@@ -47,7 +47,7 @@ impl HttpMessageSender {
     /// # Errors
     /// Settings that cannot be used.
     pub fn new(settings: &BroadcastSettings, clock: Arc<dyn Clock>) -> Result<Self, BroadcastError> {
-        let connector = CheckedConnector { allow_private_targets: settings.allow_private_targets };
+        let connector = CheckedConnector { allow_private_addresses: settings.allow_private_addresses };
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls::load()?)
             .https_or_http()

@@ -62,10 +62,10 @@ fn delivery(is_test: bool) -> Delivery {
     Delivery { ids, traces: vec![Json::parse(BODY).unwrap()], is_test }
 }
 
-fn sender(allow_private_targets: bool) -> HttpMessageSender {
+fn sender(allow_private_addresses: bool) -> HttpMessageSender {
     let settings = BroadcastSettings {
         timeout: Duration::from_millis(500),
-        allow_private_targets,
+        allow_private_addresses,
         ..BroadcastSettings::default()
     };
     let clock = FixedClock::at(DateTime::from_timestamp(1_790_000_000, 0).unwrap());

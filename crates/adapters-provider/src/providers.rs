@@ -25,12 +25,12 @@ pub fn http_provider(
     wire: Wire,
     settings: ProviderSettings,
 ) -> Result<Arc<dyn DecisionProvider>, ProviderSettingsError> {
-    let model_in = settings.model_in;
+    let model_location = settings.model_location;
     Ok(match wire {
         Wire::SystemOne => Arc::new(HttpProvider::new(client, &settings, SystemOne::of(&settings))?),
-        Wire::OpenAiDecisions => Arc::new(HttpProvider::new(client, &settings, OpenAiDecisions { model_in })?),
-        Wire::GeminiDecisions => Arc::new(HttpProvider::new(client, &settings, GeminiDecisions { model_in })?),
-        Wire::SglangDecisions => Arc::new(HttpProvider::new(client, &settings, SglangDecisions { model_in })?),
+        Wire::OpenAiDecisions => Arc::new(HttpProvider::new(client, &settings, OpenAiDecisions { model_location })?),
+        Wire::GeminiDecisions => Arc::new(HttpProvider::new(client, &settings, GeminiDecisions { model_location })?),
+        Wire::SglangDecisions => Arc::new(HttpProvider::new(client, &settings, SglangDecisions { model_location })?),
         Wire::ChatCompletions => Arc::new(ChatCompletionsProvider::new(client, &settings)?),
         Wire::Sandbox => Arc::new(SandboxProvider::new()),
     })

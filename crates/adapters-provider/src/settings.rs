@@ -46,7 +46,7 @@ pub struct ProviderSettings {
     /// slashes and `@`.
     pub path: String,
     /// Where the model's name stands.
-    pub model_in: ModelPlace,
+    pub model_location: ModelPlace,
     /// The header that carries the key.
     pub auth_header: String,
     /// The word before the key, `Bearer` for instance; empty is none.
@@ -75,7 +75,7 @@ impl ProviderSettings {
             slug,
             base_url: base_url.into(),
             path: path.to_owned(),
-            model_in: ModelPlace::Body,
+            model_location: ModelPlace::Body,
             auth_header: auth_header.to_owned(),
             auth_scheme: auth_scheme.to_owned(),
             api_key: None,

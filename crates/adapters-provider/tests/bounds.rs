@@ -29,9 +29,9 @@ static PROVIDERS: LazyLock<Vec<(Wire, Arc<dyn DecisionProvider>)>> = LazyLock::n
             all.push((Wire::SystemOne, ProviderSettings { envelope, ..settings(Wire::SystemOne) }));
         }
         for wire in [Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions] {
-            for model_in in [ModelPlace::Body, ModelPlace::Path] {
-                let path = if model_in == ModelPlace::Path { "/{model}".to_owned() } else { settings(wire).path };
-                all.push((wire, ProviderSettings { model_in, path, ..settings(wire) }));
+            for model_location in [ModelPlace::Body, ModelPlace::Path] {
+                let path = if model_location == ModelPlace::Path { "/{model}".to_owned() } else { settings(wire).path };
+                all.push((wire, ProviderSettings { model_location, path, ..settings(wire) }));
             }
         }
         let provider = |(wire, settings)| (wire, support::provider_of(&support::settings(), wire, settings));

@@ -184,7 +184,7 @@ async fn an_endless_answer_is_dropped_at_the_bound() {
         }
     })
     .await;
-    let bounded = HttpClientSettings { max_answer_bytes: 1 << 20, ..support::settings() };
+    let bounded = HttpClientSettings { max_response_bytes: 1 << 20, ..support::settings() };
     let failure = decide(&provider_with(&bounded, &upstream.base_url())).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::Broken);
     assert_eq!(failure.detail, "the provider's answer is too long");
@@ -209,9 +209,9 @@ async fn an_answer_announced_as_too_long_is_not_awaited() {
 #[tokio::test]
 async fn the_bound_itself_is_within_bounds() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
-    for (max_answer_bytes, fits) in [(support::ANSWER.len(), true), (support::ANSWER.len() - 1, false)] {
-        let bounded = HttpClientSettings { max_answer_bytes, ..support::settings() };
+    for (max_response_bytes, fits) in [(support::ANSWER.len(), true), (support::ANSWER.len() - 1, false)] {
+        let bounded = HttpClientSettings { max_response_bytes, ..support::settings() };
         let answer = decide(&provider_with(&bounded, &upstream.base_url())).await;
-        assert_eq!(answer.is_ok(), fits, "{max_answer_bytes}");
+        assert_eq!(answer.is_ok(), fits, "{max_response_bytes}");
     }
 }

@@ -64,8 +64,8 @@ fn system_one(#[values("noul", "choice", "score", "opaque_string", "opaque_array
 #[case("workers_ai", ModelPlace::Both, Envelope::WorkersAi)]
 #[case("databricks", ModelPlace::Body, Envelope::Databricks)]
 #[case("model_in_path", ModelPlace::Path, Envelope::None)]
-fn system_one_dialects(#[case] case: &str, #[case] model_in: ModelPlace, #[case] envelope: Envelope) {
-    bytes_are_as_on_file(&SystemOne { model_in, envelope }, "@cf/cloudflare/clef", case);
+fn system_one_dialects(#[case] case: &str, #[case] model_location: ModelPlace, #[case] envelope: Envelope) {
+    bytes_are_as_on_file(&SystemOne { model_location, envelope }, "@cf/cloudflare/clef", case);
 }
 
 #[rstest]

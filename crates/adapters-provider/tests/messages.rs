@@ -116,7 +116,7 @@ async fn a_dialect_is_a_matter_of_settings() {
     let (upstream, mut requests) = Upstream::recording(support::ok(answer)).await;
     let settings = ProviderSettings {
         path: "ai/run/{model}".to_owned(),
-        model_in: ModelPlace::Both,
+        model_location: ModelPlace::Both,
         auth_header: "X-Auth-Key".to_owned(),
         auth_scheme: "Basic".to_owned(),
         headers: vec![("TypeSafe-Danger-Zone-Images".to_owned(), "true".to_owned())],

@@ -20,7 +20,8 @@ use serde_json::{Map, Value, json};
 use support::inquiries::{provider_input, text};
 
 fn codecs() -> Vec<Box<dyn WireCodec>> {
-    let system_one = |envelope| Box::new(SystemOne { model_in: ModelPlace::Body, envelope }) as Box<dyn WireCodec>;
+    let system_one =
+        |envelope| Box::new(SystemOne { model_location: ModelPlace::Body, envelope }) as Box<dyn WireCodec>;
     vec![
         system_one(Envelope::None),
         system_one(Envelope::WorkersAi),

@@ -19,7 +19,7 @@ fn codec(wire: &str) -> Box<dyn WireCodec> {
         "openai" => Box::new(OpenAiDecisions::default()),
         "gemini" => Box::new(GeminiDecisions::default()),
         "sglang" => Box::new(SglangDecisions::default()),
-        "workers-ai" => Box::new(SystemOne { model_in: ModelPlace::Body, envelope: Envelope::WorkersAi }),
+        "workers-ai" => Box::new(SystemOne { model_location: ModelPlace::Body, envelope: Envelope::WorkersAi }),
         other => {
             assert_eq!(other, "system-one");
             Box::new(SystemOne::default())

@@ -14,9 +14,9 @@ pub struct StorageSettings {
     /// fails as unavailable.
     pub busy_timeout: Duration,
     /// Most connections for reading; at least 1.
-    pub max_readers: u32,
-    /// Most pages that the file may grow to: a full database fails as unavailable. `None` is SQLite's own limit.
-    pub max_page_count: Option<u64>,
+    pub read_connections: u32,
+    /// The largest size of the file; writes to a full database fail as unavailable. `None` is the limit of SQLite.
+    pub max_bytes: Option<u64>,
 }
 
 /// What a commit waits for.
@@ -36,8 +36,8 @@ impl StorageSettings {
             url: url.into(),
             synchronous: Synchronous::Normal,
             busy_timeout: Duration::from_secs(5),
-            max_readers: 4,
-            max_page_count: None,
+            read_connections: 4,
+            max_bytes: None,
         }
     }
 }

@@ -19,6 +19,8 @@ const CHECKPOINT_PATIENCE: Duration = Duration::from_millis(50);
 /// The writer keeps up to this much of the file in memory, in KiB (negative, as the pragma wants it): a transaction
 /// over 100,000 scattered keys would otherwise write its pages out again and again before it ends.
 const WRITER_CACHE: &str = "-16384";
+/// The page size of SQLite; no database here has another.
+const PAGE_BYTES: u64 = 4_096;
 /// Statements that the writer keeps prepared: those over lists have a few lengths each.
 const WRITER_STATEMENTS: usize = 128;
 
@@ -33,8 +35,8 @@ pub(crate) async fn writer(
     if location.access != Access::ReadOnly {
         options = options.journal_mode(SqliteJournalMode::Wal).pragma("journal_size_limit", LOG_BYTES);
     }
-    if let Some(pages) = settings.max_page_count {
-        options = options.pragma("max_page_count", pages.to_string());
+    if let Some(bytes) = settings.max_bytes {
+        options = options.pragma("max_page_count", page_count(bytes));
     }
     let commits = Arc::clone(commits);
     pool(settings, 1)
@@ -65,15 +67,20 @@ pub(crate) fn durable_writer(settings: &StorageSettings, location: &Location) ->
         .synchronous(SqliteSynchronous::Full)
         .pragma("journal_size_limit", LOG_BYTES)
         .pragma("wal_autocheckpoint", "0");
-    pool(settings, 1).connect_lazy_with(match settings.max_page_count {
-        Some(pages) => options.pragma("max_page_count", pages.to_string()),
+    pool(settings, 1).connect_lazy_with(match settings.max_bytes {
+        Some(bytes) => options.pragma("max_page_count", page_count(bytes)),
         None => options,
     })
 }
 
+/// The whole pages within a number of bytes, at least one.
+fn page_count(bytes: u64) -> String {
+    (bytes / PAGE_BYTES).max(1).to_string()
+}
+
 /// The pool of connections that read; each is opened when it is first needed.
 pub(crate) fn readers(settings: &StorageSettings, location: &Location) -> SqlitePool {
-    pool(settings, settings.max_readers.max(1))
+    pool(settings, settings.read_connections.max(1))
         .connect_lazy_with(options(settings, location).pragma("query_only", "ON"))
 }
 

@@ -171,7 +171,7 @@ async fn a_database_that_must_be_there_is_not_made() {
 async fn a_full_database_refuses_whole_transactions_and_recovers() {
     let folder = Folder::new();
     folder.open().await.close().await;
-    let settings = StorageSettings { max_page_count: Some(80), ..folder.settings() };
+    let settings = StorageSettings { max_bytes: Some(80 * 4_096), ..folder.settings() };
     let database = open(&settings).await;
     furnish(&database).await;
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());

@@ -138,8 +138,8 @@ url = "file:{data}/blobs"
 max_file_bytes = 8589934592
 workspace_quota_bytes = 109951162777600
 workspace_record_bytes_per_day = 0
-[broadcast]
-allow_private_targets = true
+[egress]
+allow_private_addresses = true
 "#
     );
     for Outbound { wire, model, base, endpoint_keys, .. } in OUTBOUND {

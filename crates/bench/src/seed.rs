@@ -27,8 +27,8 @@ pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> R
         url: database_url.to_owned(),
         synchronous: Synchronous::Normal,
         busy_timeout: Duration::from_secs(5),
-        max_readers: 1,
-        max_page_count: None,
+        read_connections: 1,
+        max_bytes: None,
     };
     let repository = SeaOrmApiKeyRepository::new(Database::open(&settings, Arc::new(SystemClock::new())).await?);
     let name = ApiKeyName::try_new("bench")?;

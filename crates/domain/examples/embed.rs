@@ -210,7 +210,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let endpoint = Endpoint {
         provider_name: "Acme".to_owned(),
         attempt_timeout: Duration::from_secs(5),
-        token_overhead: 0,
+        prompt_overhead_tokens: 0,
         ..Endpoint::new(model.id.clone(), "acme".parse()?, Wire::SystemOne, "judge")
     };
     let endpoints = Arc::new(EndpointDirectory::new(vec![endpoint]));

@@ -11,12 +11,12 @@ use api_actix::wires::dispatch::Shape;
 /// Every wire.
 pub const ALL: [&dyn WireCodec; 6] = [&SYSTEM_ONE, &WORKERS_AI, &DATABRICKS, &OPENAI, &GEMINI, &SGLANG];
 
-pub const SYSTEM_ONE: SystemOne = SystemOne { model_in: ModelPlace::Body, envelope: Envelope::None };
-pub const WORKERS_AI: SystemOne = SystemOne { model_in: ModelPlace::Both, envelope: Envelope::WorkersAi };
-pub const DATABRICKS: SystemOne = SystemOne { model_in: ModelPlace::Path, envelope: Envelope::Databricks };
-pub const OPENAI: OpenAiDecisions = OpenAiDecisions { model_in: ModelPlace::Body };
-pub const GEMINI: GeminiDecisions = GeminiDecisions { model_in: ModelPlace::Body };
-pub const SGLANG: SglangDecisions = SglangDecisions { model_in: ModelPlace::Body };
+pub const SYSTEM_ONE: SystemOne = SystemOne { model_location: ModelPlace::Body, envelope: Envelope::None };
+pub const WORKERS_AI: SystemOne = SystemOne { model_location: ModelPlace::Both, envelope: Envelope::WorkersAi };
+pub const DATABRICKS: SystemOne = SystemOne { model_location: ModelPlace::Path, envelope: Envelope::Databricks };
+pub const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelPlace::Body };
+pub const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelPlace::Body };
+pub const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelPlace::Body };
 
 /// The outbound wire of the same form as an inbound one.
 pub fn of_shape(shape: Shape) -> &'static dyn WireCodec {

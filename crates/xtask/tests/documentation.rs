@@ -23,7 +23,10 @@ fn schema_keys() -> BTreeSet<String> {
 #[test]
 fn every_configuration_key_is_documented_and_no_other() {
     let keys = schema_keys();
-    assert!(keys.contains("listen") && keys.contains("token_overhead"), "the schema was not understood: {keys:?}");
+    assert!(
+        keys.contains("listen") && keys.contains("prompt_overhead_tokens"),
+        "the schema was not understood: {keys:?}"
+    );
     let page = text("docs/configuration.md");
     let rows: BTreeSet<String> = page
         .lines()

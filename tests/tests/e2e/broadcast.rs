@@ -19,8 +19,8 @@ use crate::world::{World, body, body_with};
 const DESTINATIONS: &str = "/api/v1/observability/destinations";
 const SECRET: &str = "a secret of sufficient length";
 /// Receivers are on this machine, and nobody wants to wait.
-const HASTY: &str =
-    "[broadcast]\nallow_private_targets = true\ntimeout_ms = 400\nfirst_wait_ms = 50\nlongest_wait_ms = 200\n";
+const HASTY: &str = "[egress]\nallow_private_addresses = true\n[broadcast]\ntimeout_ms = 400\nretry_initial_delay_ms = 50\n\
+     retry_max_delay_ms = 200\n";
 
 fn hasty(more: &str) -> String {
     format!("{HASTY}{more}\n")
@@ -229,7 +229,7 @@ async fn whatever_a_receiver_does_it_hears_of_everything_in_the_end_and_nobody_w
 async fn a_receiver_that_hangs_keeps_no_other_waiting() -> Result<()> {
     let (dead, alive) =
         (Upstream::start(Behaviour::status(200)).await?, Upstream::start(Behaviour::status(200)).await?);
-    let world = World::start("[broadcast]\nallow_private_targets = true\ntimeout_ms = 20000\n").await?;
+    let world = World::start("[egress]\nallow_private_addresses = true\n[broadcast]\ntimeout_ms = 20000\n").await?;
     create(&world, &webhook(&dead)).await?;
     create(&world, &webhook(&alive)).await?;
     dead.behave(Behaviour::HangBeforeHeaders);

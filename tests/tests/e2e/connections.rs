@@ -17,7 +17,7 @@ use crate::metrics::Scrape;
 use crate::world::{ANSWER, World, body, providers_toml};
 
 /// Four places, and deadlines that a test can wait for.
-const FEW_PLACES: &str = "[server]\nworkers = 1\nmax_connections = 4\nhead_timeout_ms = 500\nwrite_timeout_ms = 1000\n\
+const FEW_PLACES: &str = "[server]\nworkers = 1\nmax_connections_per_worker = 4\nrequest_header_timeout_ms = 500\nwrite_timeout_ms = 1000\n\
                           linger_ms = 200\n[limits]\nbody_timeout_ms = 500\n";
 
 const CHUNKED: &str = "transfer-encoding: chunked\r\n";
@@ -78,7 +78,7 @@ async fn new_clients_are_served_whatever_others_do_with_their_connections() -> R
 
 #[tokio::test]
 async fn idle_connections_give_way_to_new_ones_and_the_oldest_first() -> Result<()> {
-    let mut instance = Instance::new("[server]\nworkers = 1\nmax_connections = 4\n")?;
+    let mut instance = Instance::new("[server]\nworkers = 1\nmax_connections_per_worker = 4\n")?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
     let world = World::of(instance).await?;
@@ -127,7 +127,7 @@ async fn idle_connections_give_way_to_new_ones_and_the_oldest_first() -> Result<
 async fn requests_at_work_keep_their_places_and_their_answers_close_where_others_wait() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_secs(2), ANSWER.to_owned())).await?;
     let toml = format!(
-        "[server]\nworkers = 1\nmax_connections = 2\n{}",
+        "[server]\nworkers = 1\nmax_connections_per_worker = 2\n{}",
         providers_toml(&alpha.base_url(), &alpha.base_url(), 20_000)
     );
     let world = World::start(&toml).await?;

@@ -124,7 +124,8 @@ async fn a_request_that_every_provider_failed_costs_what_may_be_billed_and_is_on
     ensure!(rows[0]["outcome"] == "failed" && rows[0]["token_source"] == "bound", "{listed}");
     ensure!(rows[0]["input_tokens"] == sent + 128, "{sent} bytes: {listed}");
 
-    let free = format!("[money]\nunknown = \"free\"\n{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000));
+    let free =
+        format!("[money]\nunreported_usage = \"free\"\n{}", providers_toml(&alpha.base_url(), &beta.base_url(), 5_000));
     let world = World::start(&free).await?;
     world.server.decide(&world.inference.secret, body("acme/pair")).await?.envelope(502)?;
     let listed = world.instance.json(&["usage", "list"]).await?;

@@ -50,7 +50,7 @@ async fn server_accepts_again_when_file_descriptors_are_free_again() -> Result<(
 
 #[tokio::test]
 async fn start_raises_the_limit_of_file_descriptors() -> Result<()> {
-    let mut instance = Instance::new("[server]\nworkers = 1\nmax_connections = 64\n")?;
+    let mut instance = Instance::new("[server]\nworkers = 1\nmax_connections_per_worker = 64\n")?;
     let metrics = free_address()?;
     instance.set_env("TOLLGATE__SERVER__METRICS_LISTEN", metrics.to_string());
     let server = instance.serve_under("ulimit -S -n 100; ulimit -H -n 1000").await?;

@@ -96,7 +96,7 @@ async fn wait_for_number(hand: &SecondHand, sql: &str, number: i64) -> Result<()
 
 #[tokio::test]
 async fn process_whose_journal_is_gone_is_lost_and_its_journal_is_folded_when_it_turns_up() -> Result<()> {
-    let (world, _alpha) = world(Duration::from_millis(1), "[journal]\nlost_after_ms = 4000\n").await?;
+    let (world, _alpha) = world(Duration::from_millis(1), "[journal]\nprocess_lost_after_ms = 4000\n").await?;
     let beside = world.instance.serve_beside().await?;
     let key = world.instance.key(&["--name", "limited", "--limit-usd", "0.0005"]).await?;
     for _ in 0..4 {

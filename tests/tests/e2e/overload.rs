@@ -97,7 +97,7 @@ async fn drip(address: SocketAddr, head: String, dripping: &'static str) -> Resu
 
 #[tokio::test]
 async fn two_hundred_slow_clients_keep_nobody_waiting_and_are_all_sent_away() -> Result<()> {
-    let toml = "[server]\nhead_timeout_ms = 10000\n[limits]\nbody_timeout_ms = 10000\n";
+    let toml = "[server]\nrequest_header_timeout_ms = 10000\n[limits]\nbody_timeout_ms = 10000\n";
     let world = World::start(toml).await?;
     let (address, secret) = (world.server.address(), &world.inference.secret);
     let mut slow = JoinSet::new();
@@ -136,7 +136,7 @@ async fn two_hundred_slow_clients_keep_nobody_waiting_and_are_all_sent_away() ->
 
 #[tokio::test]
 async fn a_client_that_connects_and_says_nothing_is_sent_away() -> Result<()> {
-    let world = World::start("[server]\nhead_timeout_ms = 300\n").await?;
+    let world = World::start("[server]\nrequest_header_timeout_ms = 300\n").await?;
     let mut stream = TcpStream::connect(world.server.address()).await?;
     let mut said = Vec::new();
     tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut said)).await.context("it may stay")??;
@@ -166,7 +166,8 @@ async fn a_head_that_is_too_long_is_refused_and_the_connection_closed() -> Resul
 async fn connections_beyond_the_bound_wait_and_measures_are_read_all_the_same() -> Result<()> {
     let alpha = Upstream::start(Behaviour::HangBeforeHeaders).await?;
     let providers = providers_toml(&alpha.base_url(), &alpha.base_url(), 60_000);
-    let (world, metrics) = measured(&format!("[server]\nworkers = 1\nmax_connections = 3\n{providers}")).await?;
+    let (world, metrics) =
+        measured(&format!("[server]\nworkers = 1\nmax_connections_per_worker = 3\n{providers}")).await?;
     let mut busy = JoinSet::new();
     for _ in 0..3 {
         let (call, address) = (decisions(&world.inference.secret, body("acme/alone")), world.server.address());

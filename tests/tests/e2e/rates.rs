@@ -72,7 +72,7 @@ async fn an_estimate_that_was_too_high_is_given_back() -> Result<()> {
 
 #[tokio::test]
 async fn a_caller_that_leaves_gets_back_what_nobody_used() -> Result<()> {
-    let limits = "[money]\nunknown = \"free\"\n[limits]\ntokens_per_minute = 10000\n";
+    let limits = "[money]\nunreported_usage = \"free\"\n[limits]\ntokens_per_minute = 10000\n";
     let (world, alpha) = world_with(limits, Behaviour::HangBeforeHeaders).await?;
     let body = json!({"model": "acme/alone", "questions": {"refund": {"type": "noul", "instructions": "?"}},
         "state": "x".repeat(36_000)});

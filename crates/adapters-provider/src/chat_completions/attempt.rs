@@ -51,9 +51,9 @@ impl Attempt<'_> {
     pub(super) async fn answers(&self) -> Result<Vec<Json>, AttemptFailure> {
         let told = self.known();
         match (self.settings().method, told) {
-            (ChatMethod::Structured, _) | (ChatMethod::Probe, Some(false)) => Ok(self.by_statement().await?),
-            (ChatMethod::Logprobs, _) | (ChatMethod::Probe, Some(true) | None) => match self.by_labels().await {
-                Err(Setback::NoLogprobs(failure)) if self.settings().method == ChatMethod::Probe => {
+            (ChatMethod::Structured, _) | (ChatMethod::Auto, Some(false)) => Ok(self.by_statement().await?),
+            (ChatMethod::Logprobs, _) | (ChatMethod::Auto, Some(true) | None) => match self.by_labels().await {
+                Err(Setback::NoLogprobs(failure)) if self.settings().method == ChatMethod::Auto => {
                     // The server's word on one request may be about that request; an answer without is a fact.
                     if failure.upstream_status == Some(200) {
                         self.learn(false);
@@ -129,7 +129,7 @@ impl Attempt<'_> {
         }
         let Some(tokens) = &reply.first_token else { return Err(Setback::NoLogprobs(unbelieved(NO_LOGPROBS))) };
         let reading = logprobs::read(tokens, &labels);
-        let least = f64::from(self.settings().min_label_mass_milli) / 1000.0;
+        let least = f64::from(self.settings().min_label_probability_milli) / 1000.0;
         if reading.mass + EPSILON < least {
             let failure = AttemptFailure { kind: AttemptFailureKind::NotAnswered, ..unbelieved(NOT_ANSWERING) };
             // A model that cannot help thinking never begins with a label.

@@ -36,10 +36,10 @@ impl Bound<'_> {
         let labels = || self.with_retries(Kind::Label, &self.by_labels(document));
         let statement = || self.with_retries(Kind::Object, &self.by_statement(document));
         match (self.chat.method, self.learned.logprobs) {
-            (ChatMethod::Structured, _) | (ChatMethod::Probe, Some(false)) => statement(),
+            (ChatMethod::Structured, _) | (ChatMethod::Auto, Some(false)) => statement(),
             (ChatMethod::Logprobs, _) => labels(),
             // A model that told log-probabilities may stop telling them.
-            (ChatMethod::Probe, Some(true) | None) => labels().saturating_add(statement()),
+            (ChatMethod::Auto, Some(true) | None) => labels().saturating_add(statement()),
         }
     }
 

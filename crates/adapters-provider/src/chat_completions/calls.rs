@@ -44,7 +44,7 @@ pub(super) struct Calls<'a> {
     pub(super) memory: &'a Memory,
     pub(super) tally: &'a Tally,
     pub(super) endpoint: &'a Endpoint,
-    pub(super) model_in: ModelPlace,
+    pub(super) model_location: ModelPlace,
     left_out: Mutex<Members>,
     retries: [AtomicUsize; 2],
 }
@@ -55,11 +55,11 @@ impl<'a> Calls<'a> {
         memory: &'a Memory,
         tally: &'a Tally,
         endpoint: &'a Endpoint,
-        model_in: ModelPlace,
+        model_location: ModelPlace,
     ) -> Self {
         let learned = memory.recall(&endpoint.upstream_model);
         let retries = [Kind::Label, Kind::Object].map(|kind| AtomicUsize::new(learned.retries(kind)));
-        Self { connection, memory, tally, endpoint, model_in, left_out: Mutex::new(learned.label), retries }
+        Self { connection, memory, tally, endpoint, model_location, left_out: Mutex::new(learned.label), retries }
     }
 
     /// Asks. A server that objects to a member that can be left out is asked again without it, and from then on is not
@@ -69,7 +69,7 @@ impl<'a> Calls<'a> {
         let model = &self.endpoint.upstream_model;
         loop {
             let left_out = self.left_out(wanted);
-            let body = request::body(self.model_in.in_body(model), prompt, wanted, left_out);
+            let body = request::body(self.model_location.in_body(model), prompt, wanted, left_out);
             let account = self.tally.open();
             let payload = Payload::json(body);
             let posted = self.connection.post(model, payload, &account.sent, Some(errors::read)).await;

@@ -20,7 +20,7 @@ use crate::settings::{ModelPlace, ProviderSettings, ProviderSettingsError};
 /// One provider of chat models. What it has learnt of a model, it keeps as long as it lives.
 pub struct ChatCompletionsProvider {
     connection: Connection,
-    model_in: ModelPlace,
+    model_location: ModelPlace,
     memory: Memory,
 }
 
@@ -31,7 +31,7 @@ impl ChatCompletionsProvider {
     /// Settings by which nothing can be called.
     pub fn new(client: HttpClient, settings: &ProviderSettings) -> Result<Self, ProviderSettingsError> {
         let connection = Connection::new(client, settings)?;
-        Ok(Self { connection, model_in: settings.model_in, memory: Memory::default() })
+        Ok(Self { connection, model_location: settings.model_location, memory: Memory::default() })
     }
 }
 
@@ -63,7 +63,7 @@ impl DecisionProvider for ChatCompletionsProvider {
         };
         let tally = Tally::of(&call.sent, Instant::now().checked_add(call.timeout));
         let questions = request::check(asked)?;
-        let calls = Calls::new(&self.connection, &self.memory, &tally, &call.endpoint, self.model_in);
+        let calls = Calls::new(&self.connection, &self.memory, &tally, &call.endpoint, self.model_location);
         let attempt = Attempt { calls, questions, document: Document::of(asked) };
         let made = within(call.timeout, call.caller.as_ref(), Box::pin(attempt.answers())).await;
         let made = made.map_err(|failure| tally.failure(failure))?;
@@ -85,7 +85,7 @@ impl DecisionProvider for ChatCompletionsProvider {
             return 0;
         };
         let bound = Bound {
-            model: self.model_in.in_body(&endpoint.upstream_model),
+            model: self.model_location.in_body(&endpoint.upstream_model),
             chat: endpoint.chat,
             learned: self.memory.recall(&endpoint.upstream_model),
             questions: asked.questions.typed.as_deref().unwrap_or_default(),

@@ -159,7 +159,7 @@ impl HttpClient {
             answer.body.retire();
             return Err("the provider's answer is not JSON");
         }
-        match body::read(&mut answer.body, self.settings.max_answer_bytes).await {
+        match body::read(&mut answer.body, self.settings.max_response_bytes).await {
             Ok(body) => {
                 answer.body.release();
                 tracing::debug!(bytes = body.len(), "a provider answered");

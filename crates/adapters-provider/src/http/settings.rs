@@ -21,7 +21,7 @@ pub struct HttpClientSettings {
     /// Pings on HTTP/2 connections; `None` sends none.
     pub http2_pings: Option<PingSettings>,
     /// Longest answer that is read, in bytes. A longer one is dropped, whatever its status.
-    pub max_answer_bytes: usize,
+    pub max_response_bytes: usize,
     /// The `user-agent` header.
     pub user_agent: String,
     /// How long an idle connection is kept.
@@ -43,7 +43,7 @@ impl Default for HttpClientSettings {
             proxy: ProxySettings::default(),
             max_header_bytes: 256 << 10,
             http2_pings: Some(PingSettings::default()),
-            max_answer_bytes: 8 << 20,
+            max_response_bytes: 8 << 20,
             user_agent: concat!("tollgate/", env!("CARGO_PKG_VERSION")).to_owned(),
             pool_idle_timeout: Duration::from_mins(1),
             pool_max_idle_per_host: 256,

@@ -12,7 +12,7 @@ use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenAiDecisions {
     /// Where the model's name stands.
-    pub model_in: ModelPlace,
+    pub model_location: ModelPlace,
 }
 
 impl WireCodec for OpenAiDecisions {
@@ -25,7 +25,7 @@ impl WireCodec for OpenAiDecisions {
     }
 
     fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
-        request::write(self.model_in.in_body(upstream_model), provider_input)
+        request::write(self.model_location.in_body(upstream_model), provider_input)
     }
 
     fn read(&self, questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {

@@ -53,7 +53,7 @@ fn endpoint(name: &str, price: &str) -> Option<Endpoint> {
         provider_name: NAME.to_owned(),
         prices: Some(TokenPrices { prompt: price.parse().ok()?, completion: Price::ZERO }),
         attempt_timeout: ATTEMPT_TIMEOUT,
-        token_overhead: 0,
+        prompt_overhead_tokens: 0,
         // Nothing leaves the process, and nothing is kept.
         data_policy: DataPolicy { zdr: true, collects: false },
         ..Endpoint::new(model, SLUG.parse().ok()?, Wire::Sandbox, name)

@@ -12,7 +12,7 @@ use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemOne {
     /// Where the model's name stands.
-    pub model_in: ModelPlace,
+    pub model_location: ModelPlace,
     /// What requests and answers are wrapped in.
     pub envelope: Envelope,
 }
@@ -20,7 +20,7 @@ pub struct SystemOne {
 impl SystemOne {
     /// As these settings say.
     pub fn of(settings: &ProviderSettings) -> Self {
-        Self { model_in: settings.model_in, envelope: settings.envelope }
+        Self { model_location: settings.model_location, envelope: settings.envelope }
     }
 }
 
@@ -36,7 +36,7 @@ impl WireCodec for SystemOne {
     fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
         let model = match self.envelope {
             Envelope::Databricks => None,
-            Envelope::None | Envelope::WorkersAi => self.model_in.in_body(upstream_model),
+            Envelope::None | Envelope::WorkersAi => self.model_location.in_body(upstream_model),
         };
         request::write(model, provider_input, self.envelope)
     }

@@ -52,7 +52,7 @@ proptest! {
     fn no_server_gets_more_than_the_bound(
         asked in provider_input(),
         whims in prop::collection::vec(0_usize..14, 1..40),
-        method in prop::sample::select(vec![ChatMethod::Logprobs, ChatMethod::Structured, ChatMethod::Probe]),
+        method in prop::sample::select(vec![ChatMethod::Logprobs, ChatMethod::Structured, ChatMethod::Auto]),
         top_logprobs in 2_usize..21,
     ) {
         RUNTIME.block_on(async {
@@ -64,7 +64,7 @@ proptest! {
                 _ => good(body),
             })
             .await;
-            let chat = ChatSettings { top_logprobs, min_label_mass_milli: 0, ..by(method) };
+            let chat = ChatSettings { top_logprobs, min_label_probability_milli: 0, ..by(method) };
             for attempt in 0..5 {
                 let (bound, sent) = measure(&server, &asked, chat).await;
                 assert!(sent <= bound, "attempt {attempt}: {sent} bytes of at most {bound}");
@@ -78,7 +78,7 @@ proptest! {
 #[rstest]
 #[case(ChatMethod::Logprobs, 5)]
 #[case(ChatMethod::Structured, 7)]
-#[case(ChatMethod::Probe, 12)]
+#[case(ChatMethod::Auto, 12)]
 #[tokio::test]
 async fn the_bound_is_nearly_reached(#[case] method: ChatMethod, #[case] calls: usize) {
     let mut server = Server::start(move |_, body| {
@@ -95,9 +95,9 @@ async fn the_bound_is_nearly_reached(#[case] method: ChatMethod, #[case] calls: 
     let (bound, sent) = measure(&server, &asked, by(method)).await;
     // What was left out in calls for a label is left out in the one for an object from the beginning.
     let made = server.requests().len();
-    assert_eq!(made, if method == ChatMethod::Probe { 8 } else { calls });
+    assert_eq!(made, if method == ChatMethod::Auto { 8 } else { calls });
     assert!(sent <= bound, "{sent} {bound}");
-    if method != ChatMethod::Probe {
+    if method != ChatMethod::Auto {
         assert!(bound * 3 / 4 < sent, "{sent} bytes were bounded by {bound}");
     }
 }
@@ -143,7 +143,7 @@ async fn a_server_that_changes_its_mind_is_followed_within_the_bound() {
 async fn what_no_prompt_can_hold_is_not_sent() {
     let server = Server::start(|_, body| good(body)).await;
     let opaque = support::provider_input(r#"{"model":"m","state":"s","questions":"opaque"}"#);
-    assert_eq!(measure(&server, &opaque, by(ChatMethod::Probe)).await, (0, 0));
+    assert_eq!(measure(&server, &opaque, by(ChatMethod::Auto)).await, (0, 0));
     let alone = choice_of(1);
-    assert_eq!(measure(&server, &alone, by(ChatMethod::Probe)).await, (0, 0), "the answer is known");
+    assert_eq!(measure(&server, &alone, by(ChatMethod::Auto)).await, (0, 0), "the answer is known");
 }

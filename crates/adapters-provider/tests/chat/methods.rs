@@ -158,7 +158,7 @@ async fn a_model_that_says_something_else_is_not_believed() {
     assert_eq!(failure.kind, AttemptFailureKind::NotAnswered);
     assert_eq!(failure.detail, "the model was not answering the question");
     assert_eq!(failure.usage.unwrap().input_tokens, 100);
-    let enough = ChatSettings { min_label_mass_milli: 350, ..by(ChatMethod::Logprobs) };
+    let enough = ChatSettings { min_label_probability_milli: 350, ..by(ChatMethod::Logprobs) };
     let answer = server.decide(&provider_input, enough).await.unwrap();
     assert_eq!(answer_to(&answer, "q")["metadata"]["label_mass"], 0.35);
 }
@@ -167,9 +167,9 @@ async fn a_model_that_says_something_else_is_not_believed() {
 async fn probed(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) -> (Vec<Value>, Vec<Value>, Value) {
     let mut server = Server::start(script).await;
     let provider_input = support::provider_input(QUESTIONS);
-    let first = server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap();
+    let first = server.decide(&provider_input, by(ChatMethod::Auto)).await.unwrap();
     let before = server.requests();
-    let second = server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap();
+    let second = server.decide(&provider_input, by(ChatMethod::Auto)).await.unwrap();
     assert_eq!(first.answers, second.answers);
     (before, server.requests(), answer_to(&first, "queue")["metadata"]["method"].clone())
 }
@@ -198,9 +198,9 @@ async fn an_answer_without_is_remembered_whatever_comes_of_the_other_way() {
     })
     .await;
     let provider_input = support::provider_input(QUESTIONS);
-    server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap_err();
+    server.decide(&provider_input, by(ChatMethod::Auto)).await.unwrap_err();
     assert_eq!(server.requests().len(), 2);
-    server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap();
+    server.decide(&provider_input, by(ChatMethod::Auto)).await.unwrap();
     assert_eq!(server.requests().iter().map(is_label).collect::<Vec<_>>(), [false]);
 }
 
@@ -242,10 +242,10 @@ async fn an_error_that_the_probe_did_not_settle_is_not_remembered() {
     })
     .await;
     let provider_input = support::provider_input(QUESTIONS);
-    let failure = server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap_err();
+    let failure = server.decide(&provider_input, by(ChatMethod::Auto)).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::Refused);
     assert_eq!(server.requests().len(), 2);
-    let answer = server.decide(&provider_input, by(ChatMethod::Probe)).await.unwrap();
+    let answer = server.decide(&provider_input, by(ChatMethod::Auto)).await.unwrap();
     assert_eq!(answer_to(&answer, "queue")["metadata"]["method"], "logprobs");
 }
 
@@ -317,7 +317,7 @@ async fn a_refusal_of_one_question_is_carried() {
         Does::Answer(200, if refused { refusal } else { label_answer(body, &likely) })
     })
     .await;
-    let answer = server.decide(&support::provider_input(QUESTIONS), by(ChatMethod::Probe)).await.unwrap();
+    let answer = server.decide(&support::provider_input(QUESTIONS), by(ChatMethod::Auto)).await.unwrap();
     assert_eq!(answer_to(&answer, "refund"), json!({"type":"refusal"}));
     assert_eq!(answer_to(&answer, "queue")["choice"], "hardware");
 }
@@ -344,7 +344,7 @@ async fn a_refusal_of_all_questions_is_one_of_each() {
 #[tokio::test]
 async fn what_cannot_be_asked_is_refused_before_the_call(#[case] body: &str) {
     let mut server = Server::of_model(likely).await;
-    let failure = server.decide(&support::provider_input(body), by(ChatMethod::Probe)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(body), by(ChatMethod::Auto)).await.unwrap_err();
     assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::Refused, 0, None));
     assert!(server.requests().is_empty());
 }
@@ -358,7 +358,7 @@ fn images_are_attachments() {
 #[tokio::test]
 async fn what_is_alone_is_answered_here() {
     let mut server = Server::of_model(likely).await;
-    let answer = server.decide(&choice_of(1), by(ChatMethod::Probe)).await.unwrap();
+    let answer = server.decide(&choice_of(1), by(ChatMethod::Auto)).await.unwrap();
     assert_eq!(answer_to(&answer, "q"), json!({"type":"choice","choice":"n000","probabilities":{"n000":1}}));
     assert_eq!((answer.sent_bytes, answer.usage.unwrap().input_tokens), (0, 0));
     assert!(server.requests().is_empty());
@@ -394,7 +394,7 @@ async fn a_caller_who_leaves_ends_all_calls() {
     let server = Server::start(|_, _| Does::Stall).await;
     let settings = ProviderSettings::new("acme".parse().unwrap(), server.base_url(), Wire::ChatCompletions);
     let provider = support::provider_of(&support::settings(), Wire::ChatCompletions, settings);
-    let call = ProviderCall { caller: Arc::new(LeavesSoon), ..call(&choice_of(2), by(ChatMethod::Probe), AMPLE) };
+    let call = ProviderCall { caller: Arc::new(LeavesSoon), ..call(&choice_of(2), by(ChatMethod::Auto), AMPLE) };
     let failure = provider.decide(call).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::CallerGone);
 }
@@ -404,7 +404,7 @@ async fn a_model_may_stand_in_the_path() {
     let mut server = Server::of_model(likely).await;
     let settings = ProviderSettings {
         path: "models/{model}/chat".to_owned(),
-        model_in: ModelPlace::Path,
+        model_location: ModelPlace::Path,
         ..ProviderSettings::new("acme".parse().unwrap(), server.base_url(), Wire::ChatCompletions)
     };
     let provider = support::provider_of(&support::settings(), Wire::ChatCompletions, settings);
@@ -429,7 +429,7 @@ async fn what_one_model_does_not_tell_another_may() {
     let provider_input: Arc<ProviderInput> = support::provider_input(QUESTIONS);
     let mut methods = Vec::new();
     for model in ["silent", "teller", "silent"] {
-        let mut call = call(&provider_input, by(ChatMethod::Probe), AMPLE);
+        let mut call = call(&provider_input, by(ChatMethod::Auto), AMPLE);
         Arc::make_mut(&mut call.endpoint).upstream_model = model.to_owned();
         let answer = provider.decide(call).await.unwrap();
         methods.push((answer_to(&answer, "queue")["metadata"]["method"].clone(), server.requests().len()));

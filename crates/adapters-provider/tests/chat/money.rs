@@ -56,7 +56,7 @@ async fn a_probe_is_paid_for_and_an_objection_is_not() {
         _ => Does::Answer(200, stated_answer(body)),
     })
     .await;
-    let answer = server.decide(&support::provider_input(TWO), by(ChatMethod::Probe)).await.unwrap();
+    let answer = server.decide(&support::provider_input(TWO), by(ChatMethod::Auto)).await.unwrap();
     assert_eq!(answer.usage, Some(of(600, 80)));
 }
 
@@ -118,7 +118,7 @@ async fn an_answer_that_is_not_believed_is_paid_for() {
 async fn an_error_in_the_guise_of_an_answer_is_none() {
     let guised = json!({"error": {"code": 429, "message": "slow down"}});
     let server = Server::start(move |_, _| Does::Answer(200, guised.clone())).await;
-    let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Probe)).await.unwrap_err();
+    let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Auto)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Overloaded, Some(429)));
     assert_eq!(failure.usage, None);
 }
@@ -160,7 +160,7 @@ async fn nobody_there_costs_nothing() {
     drop(server);
     let wire = domain::routing::Wire::ChatCompletions;
     let provider = support::provider_of(&support::settings(), wire, settings);
-    let call = crate::model::call(&support::provider_input(TWO), by(ChatMethod::Probe), support::AMPLE);
+    let call = crate::model::call(&support::provider_input(TWO), by(ChatMethod::Auto), support::AMPLE);
     let failure = domain::decision::DecisionProvider::decide(&*provider, call).await.unwrap_err();
     assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::ConnectFailed, 0, None));
 }

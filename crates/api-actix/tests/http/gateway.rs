@@ -357,7 +357,7 @@ fn models() -> Vec<Model> {
 pub fn endpoint(provider: &str) -> Endpoint {
     Endpoint {
         provider_name: format!("The {provider}"),
-        token_overhead: 0,
+        prompt_overhead_tokens: 0,
         ..Endpoint::new("acme/judge".parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, "judge-1")
     }
 }

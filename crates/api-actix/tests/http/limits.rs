@@ -265,7 +265,7 @@ async fn a_model_without_a_price_is_403_on_a_key_with_a_limit_and_says_what_to_c
     let gateway = Setup { catalogue: Arc::new(MemoryCatalogue::new(vec![row])), ..setup }.start();
     let reply = gateway.decide(BODY).await;
     let message = reply.refusal(403);
-    assert!(message.contains("prompt_price") && message.contains("money.unpriced"), "{message}");
+    assert!(message.contains("prompt_price") && message.contains("money.unpriced_models"), "{message}");
     assert_eq!(metadata(&reply), json!({"model": "acme/judge"}));
     let unlimited = gateway.post_json(Caller::OfOtherWorkspace, "/api/alpha/decisions", BODY).await;
     assert_eq!((unlimited.status, &unlimited.json()["usage"]["cost"]), (200, &json!(0)));

@@ -77,7 +77,7 @@ pub enum SubmitDecisionError {
     /// The key is limited, and nobody has named a price for the model.
     #[error(
         "{0} has no price, so that no limit of this key can hold it: the operator can set prompt_price and \
-         completion_price of its endpoint, import a catalogue row with its price, or set money.unpriced"
+         completion_price of its endpoint, import a catalogue row with its price, or set money.unpriced_models"
     )]
     Unpriced(ModelId),
     /// A limit leaves no room for what the request may come to.

@@ -15,13 +15,13 @@ pub struct RouterSettings {
     /// What is charged for an attempt that was sent and of whose usage nothing is known.
     pub unknown_usage: UnknownUsage,
     /// How many tokens a provider may count where the bytes that it is sent explain one.
-    pub token_factor: TokenFactor,
+    pub max_tokens_per_byte: TokenFactor,
     /// What becomes of a model without a price where money is limited.
     pub unpriced: Unpriced,
     /// How long a request waits for others to settle that keep the money which it needs.
     pub budget_wait: Duration,
     /// Parts of one split request that are asked at a time, at least one.
-    pub max_parts_in_flight: usize,
+    pub max_concurrent_subrequests: usize,
     /// Bytes that the records of a workspace may take in a UTC day; `None` is no bound.
     pub max_record_bytes_per_day: Option<u64>,
     /// Options of single models, by their ids in the catalogue.
@@ -35,10 +35,10 @@ impl RouterSettings {
         Self {
             deadline,
             unknown_usage: UnknownUsage::Bound,
-            token_factor: TokenFactor::ONE,
+            max_tokens_per_byte: TokenFactor::ONE,
             unpriced: Unpriced::Refuse,
             budget_wait: Duration::from_millis(250),
-            max_parts_in_flight: 4,
+            max_concurrent_subrequests: 4,
             max_record_bytes_per_day: None,
             models: HashMap::new(),
         }

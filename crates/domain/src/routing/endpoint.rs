@@ -273,7 +273,7 @@ pub struct ChatSettings {
     pub temperature_milli: u32,
     /// The least probability that the labels must hold together, in thousandths; below it the model was not
     /// answering the question.
-    pub min_label_mass_milli: u32,
+    pub min_label_probability_milli: u32,
     /// Most label probabilities that the server returns for one token.
     pub top_logprobs: usize,
 }
@@ -281,7 +281,7 @@ pub struct ChatSettings {
 impl Default for ChatSettings {
     /// Probed once, no softening, half of the mass, twenty labels.
     fn default() -> Self {
-        Self { method: ChatMethod::Probe, temperature_milli: 1000, min_label_mass_milli: 500, top_logprobs: 20 }
+        Self { method: ChatMethod::Auto, temperature_milli: 1000, min_label_probability_milli: 500, top_logprobs: 20 }
     }
 }
 
@@ -293,7 +293,7 @@ pub enum ChatMethod {
     /// One call for all questions; the model states probabilities in structured output.
     Structured,
     /// `Logprobs` where the server returns log-probabilities, found out by the first call, else `Structured`.
-    Probe,
+    Auto,
 }
 
 impl ChatMethod {
@@ -302,7 +302,7 @@ impl ChatMethod {
         match self {
             Self::Logprobs => "logprobs",
             Self::Structured => "structured",
-            Self::Probe => "probe",
+            Self::Auto => "auto",
         }
     }
 }
@@ -325,7 +325,7 @@ pub struct Endpoint {
     /// How long one attempt may take.
     pub attempt_timeout: Duration,
     /// Tokens that the provider may add to what the body's length explains, for bounding a charge.
-    pub token_overhead: u64,
+    pub prompt_overhead_tokens: u64,
     /// The types of questions that it answers; `None` is all that its wire can ask.
     pub question_types: Option<Vec<QuestionType>>,
     /// What it takes at most. [`Self::limits`] adds those of the wire.
@@ -358,7 +358,7 @@ impl Endpoint {
             upstream_model: upstream_model.into(),
             prices: None,
             attempt_timeout: Duration::from_secs(30),
-            token_overhead: 128,
+            prompt_overhead_tokens: 128,
             question_types: None,
             own_limits: EndpointLimits::default(),
             attachments: AttachmentForm::None,

@@ -12,16 +12,14 @@ use super::{ConfigError, Environment};
 /// `[broadcast]`: how traces are delivered to destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BroadcastConfig {
-    /// True where addresses of the operator's own network may be delivered to.
-    pub allow_private_targets: bool,
     /// Longest time for one delivery.
     pub timeout: Duration,
     /// Failures after which a message becomes a dead letter.
     pub max_attempts: u32,
     /// The wait after the first failure.
-    pub first_wait: Duration,
+    pub retry_initial_delay: Duration,
     /// The longest wait.
-    pub longest_wait: Duration,
+    pub retry_max_delay: Duration,
 }
 
 /// `[telemetry]`: the operator's own collector, which hears of all workspaces.
@@ -46,16 +44,16 @@ pub fn broadcast(table: &Table) -> Result<BroadcastConfig, ConfigError> {
     let millis = |key: &str, least: u64, default: u64| -> Result<Duration, ConfigError> {
         Ok(Duration::from_millis(within(table, key, least..=LONGEST)?.unwrap_or(default)))
     };
-    let (first_wait, longest_wait) = (millis("first_wait_ms", 1, 1_000)?, millis("longest_wait_ms", 1, 300_000)?);
-    if first_wait > longest_wait {
-        return Err(table.fault("first_wait_ms", "must not be more than longest_wait_ms"));
+    let (retry_initial_delay, retry_max_delay) =
+        (millis("retry_initial_delay_ms", 1, 1_000)?, millis("retry_max_delay_ms", 1, 300_000)?);
+    if retry_initial_delay > retry_max_delay {
+        return Err(table.fault("retry_initial_delay_ms", "must not be more than retry_max_delay_ms"));
     }
     Ok(BroadcastConfig {
-        allow_private_targets: table.switch("allow_private_targets").unwrap_or(false),
         timeout: millis("timeout_ms", 10, 10_000)?,
         max_attempts: within(table, "max_attempts", 1..=1_000)?.unwrap_or(12),
-        first_wait,
-        longest_wait,
+        retry_initial_delay,
+        retry_max_delay,
     })
 }
 
@@ -111,13 +109,14 @@ mod tests {
     fn public_addresses_patience_and_no_collector_are_the_defaults() {
         let config = read("").unwrap();
         let shipped = BroadcastConfig {
-            allow_private_targets: false,
             timeout: Duration::from_secs(10),
             max_attempts: 12,
-            first_wait: Duration::from_secs(1),
-            longest_wait: Duration::from_mins(5),
+            retry_initial_delay: Duration::from_secs(1),
+            retry_max_delay: Duration::from_mins(5),
         };
         assert_eq!(config.broadcast, shipped);
+        assert!(!config.allow_private_addresses);
+        assert!(read("[egress]\nallow_private_addresses = true\n").unwrap().allow_private_addresses);
         assert_eq!(config.telemetry, None);
     }
 
@@ -136,7 +135,10 @@ mod tests {
         for (text, expected) in [
             ("[broadcast]\nmax_attempts = 0\n", "max_attempts"),
             ("[broadcast]\ntimeout_ms = 1\n", "timeout_ms"),
-            ("[broadcast]\nfirst_wait_ms = 10\nlongest_wait_ms = 9\n", "must not be more than longest_wait_ms"),
+            (
+                "[broadcast]\nretry_initial_delay_ms = 10\nretry_max_delay_ms = 9\n",
+                "must not be more than retry_max_delay_ms",
+            ),
             ("[telemetry]\notlp_url = \"ftp://s3cret\"\n", "must begin with http"),
             ("[telemetry]\notlp_privacy_mode = true\n", "needs otlp_url"),
             ("[telemetry]\notlp_url = \"http://h\"\notlp_headers = [\"s3cret\"]\n", "name: value"),

@@ -19,6 +19,10 @@ use super::{
 };
 
 const MIB: u64 = 1024 * 1024;
+/// A mebibyte: the schema fits in.
+const SMALLEST_DATABASE: u64 = MIB;
+/// The limit of SQLite: 2^32 - 2 pages of 4096 bytes.
+const LARGEST_DATABASE: u64 = (u32::MAX as u64 - 1) * 4_096;
 /// What a stop waits for beyond the deadline of requests, so that each of them has its answer.
 const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -48,6 +52,7 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
         routing: routing::routing(&entries.single("routing"))?,
         throttling: throttling::throttling(&entries.single("throttling"))?,
         retention: retention::retention(&entries.single("retention"))?,
+        allow_private_addresses: entries.single("egress").switch("allow_private_addresses").unwrap_or(false),
         broadcast: broadcast::broadcast(&entries.single("broadcast"))?,
         telemetry: broadcast::telemetry(&entries.single("telemetry"), environment)?,
         providers,
@@ -106,7 +111,11 @@ fn server(table: &Table, request_timeout: Duration) -> Result<ServerConfig, Conf
         workers: (workers > 0).then(|| narrow(table, "workers", workers)).transpose()?,
         trusted_proxies: trusted_proxies(table)?,
         connection: connection(table)?,
-        max_connections: narrow(table, "max_connections", table.positive("max_connections", 8_192)?)?,
+        max_connections_per_worker: narrow(
+            table,
+            "max_connections_per_worker",
+            table.positive("max_connections_per_worker", 8_192)?,
+        )?,
         drain_period: Duration::from_millis(within(table, "drain_ms", 0..=600_000)?.unwrap_or(5_000)),
         shutdown_timeout: within(table, "shutdown_timeout_ms", 0..=3_600_000)?
             .map_or(request_timeout.saturating_add(BEYOND_DEADLINE), Duration::from_millis),
@@ -125,7 +134,7 @@ fn connection(table: &Table) -> Result<ConnectionSettings, ConfigError> {
         return Err(table.fault("write_timeout_ms", "must be 1000 to 3600000"));
     }
     Ok(ConnectionSettings {
-        header_timeout: Duration::from_millis(table.positive("head_timeout_ms", 10_000)?),
+        header_timeout: Duration::from_millis(table.positive("request_header_timeout_ms", 10_000)?),
         keep_alive: Duration::from_millis(table.positive("keep_alive_ms", 75_000)?),
         write_timeout: Duration::from_millis(write_timeout),
         linger_timeout: Duration::from_millis(linger),
@@ -148,15 +157,14 @@ fn trusted_proxies(table: &Table) -> Result<Vec<IpNet>, ConfigError> {
 
 fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
     let url = table.text("url").unwrap_or("sqlite://tollgate-data/tollgate.db");
-    let pages = table.positive("max_page_count", 0)?;
     Ok(StorageConfig {
         url: url.to_owned(),
         file: urls::sqlite_file(url).map_err(|fault| table.fault("url", fault))?,
         read_only: url.split_once('?').is_some_and(|(_, parameters)| parameters == "mode=ro"),
         synchronous_full: choice(table, "synchronous", &[("normal", false), ("full", true)])?,
         busy_timeout: Duration::from_millis(table.number("busy_timeout_ms").unwrap_or(5_000)),
-        max_readers: narrow(table, "max_readers", table.positive("max_readers", 4)?)?,
-        max_page_count: (pages > 0).then_some(pages),
+        read_connections: narrow(table, "read_connections", table.positive("read_connections", 4)?)?,
+        max_database_bytes: within(table, "max_database_bytes", SMALLEST_DATABASE..=LARGEST_DATABASE)?,
     })
 }
 

@@ -11,7 +11,7 @@ use super::thousandths::thousandths;
 use super::{ConfigError, EndpointConfig, ProviderConfig, traits};
 
 /// The keys that mean something to chat models only.
-const CHAT_KEYS: [&str; 4] = ["method", "temperature", "min_label_mass", "top_logprobs"];
+const CHAT_KEYS: [&str; 4] = ["method", "temperature", "min_label_probability", "top_logprobs"];
 
 /// `[[endpoints]]`
 pub fn endpoints(tables: &[Table], providers: &[ProviderConfig]) -> Result<Vec<EndpointConfig>, ConfigError> {
@@ -34,7 +34,7 @@ fn endpoint(table: &Table, providers: &[ProviderConfig]) -> Result<EndpointConfi
         upstream_model: table.required("upstream_model")?.to_owned(),
         provider: provider.slug.clone(),
         prices: prices(table)?,
-        token_overhead: table.number("token_overhead").unwrap_or(128),
+        prompt_overhead_tokens: table.number("prompt_overhead_tokens").unwrap_or(128),
         traits: own.or(&provider.traits),
         quantization: quantization(table)?,
         chat: chat(table, provider.wire)?,
@@ -97,11 +97,11 @@ fn chat(table: &Table, wire: Wire) -> Result<ChatSettings, ConfigError> {
             None => Ok(shipped),
         };
     }
-    let methods = [ChatMethod::Probe, ChatMethod::Logprobs, ChatMethod::Structured];
+    let methods = [ChatMethod::Auto, ChatMethod::Logprobs, ChatMethod::Structured];
     let method = choice(table, "method", &methods.map(|method| (method.as_str(), method)))?;
     let top_logprobs = within(table, "top_logprobs", 2..=255)?;
     if method == ChatMethod::Structured
-        && let Some(key) = ["min_label_mass", "top_logprobs"].iter().find(|key| table.has(key))
+        && let Some(key) = ["min_label_probability", "top_logprobs"].iter().find(|key| table.has(key))
     {
         return Err(
             table.fault(key, "has no meaning beside method = \"structured\", which reads no label probabilities")
@@ -110,7 +110,8 @@ fn chat(table: &Table, wire: Wire) -> Result<ChatSettings, ConfigError> {
     Ok(ChatSettings {
         method,
         temperature_milli: decimal(table, "temperature", "0.05", "20")?.unwrap_or(shipped.temperature_milli),
-        min_label_mass_milli: decimal(table, "min_label_mass", "0", "1")?.unwrap_or(shipped.min_label_mass_milli),
+        min_label_probability_milli: decimal(table, "min_label_probability", "0", "1")?
+            .unwrap_or(shipped.min_label_probability_milli),
         top_logprobs: top_logprobs.unwrap_or(shipped.top_logprobs),
     })
 }

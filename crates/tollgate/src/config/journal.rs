@@ -44,8 +44,8 @@ pub fn journal(table: &Table, storage: &StorageConfig) -> Result<JournalConfig, 
             Sync::Always => true,
         },
         max_bytes: within(table, "max_bytes", SMALLEST..=LARGEST)?.unwrap_or(DEFAULT),
-        keep: Duration::from_millis(within(table, "keep_ms", 0..=LONGEST_KEEP)?.unwrap_or(KEEP)),
-        lost_after: Duration::from_millis(within(table, "lost_after_ms", LOST_RANGE)?.unwrap_or(LOST_AFTER)),
+        keep: Duration::from_millis(within(table, "retention_ms", 0..=LONGEST_KEEP)?.unwrap_or(KEEP)),
+        lost_after: Duration::from_millis(within(table, "process_lost_after_ms", LOST_RANGE)?.unwrap_or(LOST_AFTER)),
     })
 }
 

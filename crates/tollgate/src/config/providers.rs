@@ -8,7 +8,9 @@ use domain::routing::Wire;
 use super::build::{choice, narrow, within};
 use super::entries::Table;
 use super::secret::variable_name;
-use super::{ConfigError, EnvelopeConfig, ModelPlaceConfig, ProviderConfig, SecretSource, headers, traits, urls};
+use super::{
+    ConfigError, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig, SecretSource, headers, traits, urls,
+};
 
 /// The wires that are spoken over HTTP, the default first.
 const WIRES: [Wire; 5] =
@@ -33,7 +35,7 @@ fn provider(table: &Table) -> Result<ProviderConfig, ConfigError> {
         return Err(table.fault("slug", "sandbox is reserved for the built-in sandbox"));
     }
     let wire = choice(table, "wire", &WIRES.map(|wire| (wire.as_str(), wire)))?;
-    let (path, model_in) = address(table)?;
+    let (path, model_location) = address(table)?;
     let auth_header = table.text("auth_header").map(headers::auth_header).transpose();
     let auth_header = auth_header.map_err(|fault| table.fault("auth_header", fault))?;
     Ok(ProviderConfig {
@@ -42,15 +44,19 @@ fn provider(table: &Table) -> Result<ProviderConfig, ConfigError> {
         wire,
         base_url: urls::provider_base(table.required("base_url")?).map_err(|fault| table.fault("base_url", fault))?,
         path,
-        model_in,
-        envelope: envelope(table, wire)?,
+        model_location,
+        response_wrapper: response_wrapper(table, wire)?,
         api_key: api_key(table)?,
         headers: fixed_headers(table, auth_header.as_deref())?,
         auth_header,
         auth_scheme: auth_scheme(table)?,
         connect_timeout: Duration::from_millis(table.positive("connect_timeout_ms", 2_000)?),
         attempt_timeout: Duration::from_millis(table.positive("attempt_timeout_ms", 30_000)?),
-        max_answer_bytes: narrow(table, "max_answer_bytes", table.positive("max_answer_bytes", 8 * 1024 * 1024)?)?,
+        max_response_bytes: narrow(
+            table,
+            "max_response_bytes",
+            table.positive("max_response_bytes", 8 * 1024 * 1024)?,
+        )?,
         max_header_bytes: within(table, "max_header_bytes", 16_384..=16_777_216)?.unwrap_or(262_144),
         ca_file: table.text("ca_file").map(Into::into),
         http2_prior_knowledge: table.switch("http2_prior_knowledge").unwrap_or(false),
@@ -72,43 +78,47 @@ fn ping_interval(table: &Table) -> Result<Option<Duration>, ConfigError> {
 }
 
 /// The path, and where the model stands.
-fn address(table: &Table) -> Result<(Option<String>, ModelPlaceConfig), ConfigError> {
+fn address(table: &Table) -> Result<(Option<String>, ModelLocationConfig), ConfigError> {
     let path = table.text("path").map(urls::provider_path).transpose().map_err(|fault| table.fault("path", fault))?;
-    let model_in = choice(
+    let model_location = choice(
         table,
-        "model_in",
-        &[("body", ModelPlaceConfig::Body), ("path", ModelPlaceConfig::Path), ("both", ModelPlaceConfig::Both)],
+        "model_location",
+        &[
+            ("body", ModelLocationConfig::Body),
+            ("path", ModelLocationConfig::Path),
+            ("both", ModelLocationConfig::Both),
+        ],
     )?;
     let in_path = path.as_deref().is_some_and(|path| path.contains(urls::MODEL));
-    match model_in {
-        ModelPlaceConfig::Body if in_path => {
-            Err(table.fault("path", "has {model}, so model_in must be \"path\" or \"both\""))
+    match model_location {
+        ModelLocationConfig::Body if in_path => {
+            Err(table.fault("path", "has {model}, so model_location must be \"path\" or \"both\""))
         }
-        ModelPlaceConfig::Both if !in_path => {
-            Err(table.fault("model_in", "is \"both\", but there is no {model} in path"))
+        ModelLocationConfig::Both if !in_path => {
+            Err(table.fault("model_location", "is \"both\", but there is no {model} in path"))
         }
         // Without {model} in the path, the address alone says which model it is.
-        ModelPlaceConfig::Path if path.is_none() => {
-            Err(table.fault("model_in", "is \"path\", but there is no path that could name the model"))
+        ModelLocationConfig::Path if path.is_none() => {
+            Err(table.fault("model_location", "is \"path\", but there is no path that could name the model"))
         }
-        _ => Ok((path, model_in)),
+        _ => Ok((path, model_location)),
     }
 }
 
-fn envelope(table: &Table, wire: Wire) -> Result<EnvelopeConfig, ConfigError> {
-    let envelope = choice(
+fn response_wrapper(table: &Table, wire: Wire) -> Result<ResponseWrapperConfig, ConfigError> {
+    let wrapper = choice(
         table,
-        "envelope",
+        "response_wrapper",
         &[
-            ("none", EnvelopeConfig::None),
-            ("workers-ai", EnvelopeConfig::WorkersAi),
-            ("databricks", EnvelopeConfig::Databricks),
+            ("none", ResponseWrapperConfig::None),
+            ("workers-ai", ResponseWrapperConfig::WorkersAi),
+            ("databricks", ResponseWrapperConfig::Databricks),
         ],
     )?;
-    if envelope != EnvelopeConfig::None && wire != Wire::SystemOne {
-        return Err(table.fault("envelope", format!("is for the wire system-one, not {}", wire.as_str())));
+    if wrapper != ResponseWrapperConfig::None && wire != Wire::SystemOne {
+        return Err(table.fault("response_wrapper", format!("is for the wire system-one, not {}", wire.as_str())));
     }
-    Ok(envelope)
+    Ok(wrapper)
 }
 
 fn api_key(table: &Table) -> Result<Option<SecretSource>, ConfigError> {

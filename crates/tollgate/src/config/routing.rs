@@ -32,47 +32,53 @@ fn model(table: &Table) -> Result<ModelConfig, ConfigError> {
     let after = within(table, "hedge_after_ms", 1..=LONGEST_HEDGE_MS)?.map(Duration::from_millis);
     let hedge = table.switch("hedge").unwrap_or(false);
     if after.is_some() && !hedge {
-        return Err(table.fault("hedge_after_ms", "needs hedge = true beside it"));
+        return Err(table.fault("hedge_after_ms", "requires hedge = true"));
     }
     let coalescing = choice(
         table,
-        "coalesce",
-        &[("off", Coalescing::Off), ("shared", Coalescing::Shared), ("each", Coalescing::Each)],
+        "single_flight",
+        &[("off", Coalescing::Off), ("split_cost", Coalescing::Shared), ("charge_each", Coalescing::Each)],
     )?;
     let hedging = hedge.then_some(Hedging { after });
     Ok(ModelConfig { model, options: ModelOptions { hedging, coalescing } })
 }
 
-/// `[money] unknown`
+/// `[money] unreported_usage`
 pub fn unknown_usage(table: &Table) -> Result<UnknownUsage, ConfigError> {
-    choice(table, "unknown", &[("bound", UnknownUsage::Bound), ("free", UnknownUsage::Free)])
+    choice(table, "unreported_usage", &[("charge_bound", UnknownUsage::Bound), ("free", UnknownUsage::Free)])
 }
 
 /// The bounds of charges in `[money]`.
 pub fn money(table: &Table) -> Result<MoneyConfig, ConfigError> {
-    let token_factor = match table.text("token_factor") {
-        Some(text) => text.parse().map_err(|error: InvalidTokenFactor| table.fault("token_factor", error))?,
+    let max_tokens_per_byte = match table.text("max_tokens_per_byte") {
+        Some(text) => text.parse().map_err(|error: InvalidTokenFactor| table.fault("max_tokens_per_byte", error))?,
         None => TokenFactor::ONE,
     };
     let cap: Option<Price> = table
-        .text("cap_price")
+        .text("default_usd_per_token")
         .map(|text| text.parse().ok().filter(|price| *price > Price::ZERO))
-        .map(|price| price.ok_or_else(|| table.fault("cap_price", "must be a price in USD a token, above 0")))
+        .map(|price| {
+            price.ok_or_else(|| table.fault("default_usd_per_token", "must be a price in USD per token, above 0"))
+        })
         .transpose()?;
-    let words = [("refuse", Unpriced::Refuse), ("free", Unpriced::Free), ("cap", Unpriced::Cap(Price::ZERO))];
-    let unpriced = match (choice(table, "unpriced", &words)?, cap) {
+    let words = [("reject", Unpriced::Refuse), ("free", Unpriced::Free), ("default_price", Unpriced::Cap(Price::ZERO))];
+    let unpriced_models = match (choice(table, "unpriced_models", &words)?, cap) {
         (Unpriced::Cap(_), Some(price)) => Unpriced::Cap(price),
-        (Unpriced::Cap(_), None) => return Err(table.fault("unpriced", "needs cap_price beside it when it is cap")),
-        (_, Some(_)) => return Err(table.fault("cap_price", "needs unpriced = \"cap\" beside it")),
+        (Unpriced::Cap(_), None) => {
+            return Err(table.fault("unpriced_models", "= \"default_price\" requires default_usd_per_token"));
+        }
+        (_, Some(_)) => {
+            return Err(table.fault("default_usd_per_token", "requires unpriced_models = \"default_price\""));
+        }
         (other, None) => other,
     };
-    Ok(MoneyConfig { token_factor, unpriced })
+    Ok(MoneyConfig { max_tokens_per_byte, unpriced_models })
 }
 
 /// `[routing]`
 pub fn routing(table: &Table) -> Result<RoutingConfig, ConfigError> {
     Ok(RoutingConfig {
         seed: table.number("seed"),
-        max_parts_in_flight: within(table, "max_parts_in_flight", 1..=64)?.unwrap_or(4),
+        max_concurrent_subrequests: within(table, "max_concurrent_subrequests", 1..=64)?.unwrap_or(4),
     })
 }

@@ -34,7 +34,7 @@ pub struct Config {
     pub sandbox_enabled: bool,
     /// `[log]`
     pub log: LogConfig,
-    /// `[money] unknown`
+    /// `[money] unreported_usage`
     pub unknown_usage: UnknownUsage,
     /// What else `[money]` says of charges.
     pub money: MoneyConfig,
@@ -44,6 +44,8 @@ pub struct Config {
     pub throttling: ThrottlingConfig,
     /// `[retention]`
     pub retention: RetentionPolicy,
+    /// `egress.allow_private_addresses`: true where traces may be sent to addresses of the operator's own network.
+    pub allow_private_addresses: bool,
     /// `[broadcast]`
     pub broadcast: BroadcastConfig,
     /// `[telemetry]`, where a collector is named.
@@ -74,7 +76,7 @@ pub struct ServerConfig {
     /// The deadlines and bounds of each connection.
     pub connection: ConnectionSettings,
     /// Connections at a time, of each worker.
-    pub max_connections: usize,
+    pub max_connections_per_worker: usize,
     /// How long answers carry `Connection: close` before a stop closes the listener.
     pub drain_period: Duration,
     /// How long a stop waits for requests in flight after that.
@@ -108,9 +110,9 @@ pub struct StorageConfig {
     /// How long a writer waits for another.
     pub busy_timeout: Duration,
     /// Connections that read.
-    pub max_readers: u32,
-    /// Pages that the database may grow to.
-    pub max_page_count: Option<u64>,
+    pub read_connections: u32,
+    /// The largest size of the database; `None` is the limit of SQLite.
+    pub max_database_bytes: Option<u64>,
 }
 
 /// `[journal]`
@@ -196,9 +198,9 @@ pub enum LogFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoneyConfig {
     /// How many tokens a provider may count where the size of what it is sent explains one.
-    pub token_factor: TokenFactor,
+    pub max_tokens_per_byte: TokenFactor,
     /// What becomes of a model without a price where money is limited.
-    pub unpriced: Unpriced,
+    pub unpriced_models: Unpriced,
 }
 
 /// `[routing]`
@@ -207,7 +209,7 @@ pub struct RoutingConfig {
     /// Where random numbers begin; `None` is somewhere else at each start.
     pub seed: Option<u64>,
     /// Parts of one split request that are asked at a time.
-    pub max_parts_in_flight: usize,
+    pub max_concurrent_subrequests: usize,
 }
 
 /// `[throttling]`

@@ -64,13 +64,13 @@ fn every_documented_key_is_read() {
         base_path = "/gateway/v1/"
         wire_names = "openrouter"
         workers = 3
-        head_timeout_ms = 4
+        request_header_timeout_ms = 4
         keep_alive_ms = 6
         write_timeout_ms = 1_007
         linger_ms = 0
         linger_bytes = 9
         send_buffer_bytes = 65_536
-        max_connections = 5
+        max_connections_per_worker = 5
         drain_ms = 10
         shutdown_timeout_ms = 11
         metrics_max_connections = 12
@@ -79,12 +79,12 @@ fn every_documented_key_is_read() {
         url = "sqlite:///var/lib/tollgate/t.db?mode=ro"
         synchronous = "full"
         busy_timeout_ms = 100
-        max_readers = 2
-        max_page_count = 5000
+        read_connections = 2
+        max_database_bytes = 20_480_000
         [keys]
         max_stale_ms = 0
         [journal]
-        lost_after_ms = 1_001
+        process_lost_after_ms = 1_001
         [blobs]
         url = "file:/var/lib/tollgate/blobs"
         quiet_period_ms = 21
@@ -115,7 +115,7 @@ fn every_documented_key_is_read() {
         api_key_env = "TYPESAFE_API_KEY"
         connect_timeout_ms = 1
         attempt_timeout_ms = 2
-        max_answer_bytes = 3
+        max_response_bytes = 3
         ca_file = "ca.pem"
         http2_prior_knowledge = true
         [[endpoints]]
@@ -124,7 +124,7 @@ fn every_documented_key_is_read() {
         upstream_model = "jev-1.14.0"
         input_usd_per_million_tokens = "0.042"
         output_usd_per_million_tokens = "0"
-        token_overhead = 7
+        prompt_overhead_tokens = 7
         "#,
     )
     .unwrap();
@@ -132,13 +132,13 @@ fn every_documented_key_is_read() {
     let connection = config.server.connection;
     assert_eq!((connection.header_timeout.as_millis(), connection.keep_alive.as_millis()), (4, 6));
     assert_eq!((connection.write_timeout.as_millis(), connection.linger_timeout.as_millis()), (1_007, 0));
-    assert_eq!((connection.linger_bytes, config.server.max_connections), (9, 5));
+    assert_eq!((connection.linger_bytes, config.server.max_connections_per_worker), (9, 5));
     assert_eq!((connection.send_buffer_bytes, config.server.metrics_max_connections), (65_536, 12));
     assert_eq!((config.server.drain_period.as_millis(), config.server.shutdown_timeout.as_millis()), (10, 11));
     assert_eq!(config.server.metrics_listen.unwrap().port(), 9_100);
     assert_eq!(config.storage.file.to_str(), Some("/var/lib/tollgate/t.db"));
     assert!(config.storage.synchronous_full && !config.sandbox_enabled);
-    assert_eq!(config.storage.max_page_count, Some(5_000));
+    assert_eq!(config.storage.max_database_bytes, Some(20_480_000));
     assert_eq!((config.limits.max_file_bytes, config.limits.draft_bounds.max_trace_bytes), (5_368_709_120, 2));
     assert_eq!((config.limits.workspace_quota_bytes, config.limits.body_timeout.as_millis()), (0, 64));
     assert_eq!((config.limits.workspace_max_documents, config.limits.min_charged_file_bytes), (12, 0));
@@ -150,11 +150,11 @@ fn every_documented_key_is_read() {
     assert_eq!(rates(config.limits.workspace_rates), (Some(62), Some(63)));
     assert_eq!(config.log.format, LogFormat::Json);
     let provider = &config.providers[0];
-    assert_eq!((provider.path.as_deref(), provider.max_answer_bytes), (Some("decide"), 3));
+    assert_eq!((provider.path.as_deref(), provider.max_response_bytes), (Some("decide"), 3));
     assert_eq!(provider.api_key, Some(SecretSource::Variable("TYPESAFE_API_KEY".to_owned())));
     assert!(provider.http2_prior_knowledge && provider.ca_file.is_some());
     let endpoint = &config.endpoints[0];
-    assert_eq!((endpoint.model.as_str(), endpoint.token_overhead), ("typesafe/jev-1.14", 7));
+    assert_eq!((endpoint.model.as_str(), endpoint.prompt_overhead_tokens), ("typesafe/jev-1.14", 7));
     assert_eq!(endpoint.prices.unwrap().prompt.to_string(), "0.000000042");
 }
 
@@ -210,6 +210,25 @@ fn an_unknown_key_names_the_nearest_and_its_line() {
         fault("serverr = 1\n"),
         "tollgate.toml, line 1: unknown section serverr; the nearest known one is server"
     );
+}
+
+#[test]
+fn renamed_keys_are_unknown() {
+    for (text, expected) in [
+        ("[broadcast]\nallow_private_targets = true\n", "unknown key broadcast.allow_private_targets"),
+        ("[broadcast]\nlongest_wait_ms = 1\n", "unknown key broadcast.longest_wait_ms"),
+        ("[endpoints]\ntoken_overhead = 1\n", "endpoints must be [[endpoints]] tables"),
+        ("[[endpoints]]\ntoken_overhead = 1\n", "unknown key endpoints.token_overhead"),
+        ("[[models]]\ncoalesce = \"each\"\n", "unknown key models.coalesce"),
+        ("[[providers]]\nenvelope = \"none\"\n", "unknown key providers.envelope"),
+        ("[[providers]]\nimages = \"none\"\n", "unknown key providers.images"),
+        ("[money]\nunpriced = \"free\"\n", "the nearest known one is money.unpriced_models"),
+        ("[server]\nhead_timeout_ms = 1\n", "unknown key server.head_timeout_ms"),
+        ("[storage]\nmax_page_count = 1\n", "unknown key storage.max_page_count"),
+    ] {
+        let message = fault(text);
+        assert!(message.contains(expected), "{text}: {message}");
+    }
 }
 
 #[test]
@@ -272,8 +291,8 @@ fn values_of_another_kind_are_told_with_their_place() {
             assert!(said.ends_with("must be 1 to 4294967295"), "{said}");
         }
     }
-    assert!(fault("[server]\nmax_connections = 0\n").ends_with("must be more than 0"));
-    assert!(fault("[server]\nhead_timeout_ms = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[server]\nmax_connections_per_worker = 0\n").ends_with("must be more than 0"));
+    assert!(fault("[server]\nrequest_header_timeout_ms = 0\n").ends_with("must be more than 0"));
     assert!(fault("[server]\nkeep_alive_ms = 0\n").ends_with("must be more than 0"));
     assert!(fault("[server]\nwrite_timeout_ms = 999\n").ends_with("must be 1000 to 3600000"));
     assert!(fault("[server]\nlinger_ms = 60001\n").ends_with("must be 0 to 60000"));

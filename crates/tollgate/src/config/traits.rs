@@ -13,7 +13,7 @@ pub fn traits(table: &Table, wire: Wire) -> Result<TraitsConfig, ConfigError> {
     let said = TraitsConfig {
         confidence: chosen(table, "confidence", &sources.map(|source| (source.as_str(), source)))?,
         // Domain arithmetic is on 64-bit floats, which have no more than 15 decimals.
-        decimals: within(table, "decimals", 1..=15)?,
+        decimals: within(table, "probability_decimals", 1..=15)?,
         images: images(table, wire)?,
         question_types: question_types(table, wire)?,
         limits: limits(table)?,
@@ -40,12 +40,12 @@ fn carries(wire: Wire, form: AttachmentForm) -> bool {
 
 fn images(table: &Table, wire: Wire) -> Result<Option<AttachmentForm>, ConfigError> {
     let forms = [AttachmentForm::None, AttachmentForm::Assets, AttachmentForm::Images, AttachmentForm::InState];
-    let form = chosen(table, "images", &forms.map(|form| (form.as_str(), form)))?;
+    let form = chosen(table, "image_transport", &forms.map(|form| (form.as_str(), form)))?;
     if let Some(form) = form.filter(|form| !carries(wire, *form)) {
         let possible: Vec<&str> =
             forms.into_iter().filter(|form| carries(wire, *form)).map(AttachmentForm::as_str).collect();
         return Err(table.fault(
-            "images",
+            "image_transport",
             format!("is {:?}, but the wire {} carries {} only", form.as_str(), wire.as_str(), alternatives(&possible)),
         ));
     }

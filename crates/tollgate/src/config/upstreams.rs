@@ -26,9 +26,9 @@ pub struct ProviderConfig {
     /// What follows `base_url/`; `None` is what is usual on the wire.
     pub path: Option<String>,
     /// Where a request names the model.
-    pub model_in: ModelPlaceConfig,
+    pub model_location: ModelLocationConfig,
     /// What its answers are wrapped in.
-    pub envelope: EnvelopeConfig,
+    pub response_wrapper: ResponseWrapperConfig,
     /// Its key; `None` sends none.
     pub api_key: Option<SecretSource>,
     /// The header that the key is sent in, in lower case; `None` is what is usual on the wire.
@@ -42,7 +42,7 @@ pub struct ProviderConfig {
     /// How long one attempt may take.
     pub attempt_timeout: Duration,
     /// Most bytes of an answer.
-    pub max_answer_bytes: usize,
+    pub max_response_bytes: usize,
     /// Most bytes before the body of an answer.
     pub max_header_bytes: u64,
     /// Certificates trusted beside the platform's.
@@ -59,7 +59,7 @@ pub struct ProviderConfig {
 
 /// Where a request names the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModelPlaceConfig {
+pub enum ModelLocationConfig {
     /// In the body.
     Body,
     /// In the path; the body has no `model`.
@@ -70,7 +70,7 @@ pub enum ModelPlaceConfig {
 
 /// What answers are wrapped in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EnvelopeConfig {
+pub enum ResponseWrapperConfig {
     /// Nothing.
     None,
     /// `{"result": …, "success": true}`
@@ -135,7 +135,7 @@ pub struct EndpointConfig {
     /// What is charged; `None` is what the catalogue's row says.
     pub prices: Option<TokenPrices>,
     /// Tokens that the provider may add to what the body's length explains.
-    pub token_overhead: u64,
+    pub prompt_overhead_tokens: u64,
     /// What it takes and how its answers are read; the provider's where it says nothing itself.
     pub traits: TraitsConfig,
     /// The number format of the weights.

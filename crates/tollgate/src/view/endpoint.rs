@@ -24,11 +24,11 @@ pub struct EndpointView {
     /// What it takes at most.
     pub limits: LimitsView,
     /// In which form it takes media.
-    pub images: &'static str,
+    pub image_transport: &'static str,
     /// Which number is `confidence`.
     pub confidence: &'static str,
     /// Decimals of its numbers.
-    pub decimals: u32,
+    pub probability_decimals: u32,
     /// True where it keeps nothing.
     pub zdr: bool,
     /// Whether it may store or train on what it is sent: `allow` or `deny`.
@@ -68,7 +68,7 @@ pub struct LimitsView {
 pub struct ChatView {
     method: &'static str,
     temperature: String,
-    min_label_mass: String,
+    min_label_probability: String,
     top_logprobs: usize,
 }
 
@@ -77,7 +77,7 @@ impl From<ChatSettings> for ChatView {
         Self {
             method: chat.method.as_str(),
             temperature: decimal(chat.temperature_milli),
-            min_label_mass: decimal(chat.min_label_mass_milli),
+            min_label_probability: decimal(chat.min_label_probability_milli),
             top_logprobs: chat.top_logprobs,
         }
     }
@@ -118,9 +118,9 @@ impl EndpointView {
                 max_body_bytes: limits.max_body_bytes,
                 max_input_tokens: limits.max_input_tokens,
             },
-            images: endpoint.attachments.as_str(),
+            image_transport: endpoint.attachments.as_str(),
             confidence: endpoint.confidence.as_str(),
-            decimals: endpoint.decimals,
+            probability_decimals: endpoint.decimals,
             zdr: endpoint.data_policy.zdr,
             data_collection: if endpoint.data_policy.collects { "allow" } else { "deny" },
             quantization: endpoint.quantization.as_str(),
@@ -232,8 +232,8 @@ mod tests {
     fn only_chat_models_show_how_they_are_made_to_answer() {
         let json = |wire| serde_json::to_value(EndpointView::new(&endpoint(wire), None)).unwrap();
         let chat = &json(Wire::ChatCompletions)["chat"];
-        assert_eq!((&chat["method"], &chat["temperature"]), (&"probe".into(), &"1".into()));
-        assert_eq!(chat["min_label_mass"], "0.5");
+        assert_eq!((&chat["method"], &chat["temperature"]), (&"auto".into(), &"1".into()));
+        assert_eq!(chat["min_label_probability"], "0.5");
         assert!(json(Wire::SystemOne).get("chat").is_none());
     }
 }

@@ -82,7 +82,7 @@ pub async fn start(
 fn sender(config: &Config, stores: &Stores) -> anyhow::Result<Arc<dyn MessageSender>> {
     let settings = BroadcastSettings {
         timeout: config.broadcast.timeout,
-        allow_private_targets: config.broadcast.allow_private_targets,
+        allow_private_addresses: config.allow_private_addresses,
         ..BroadcastSettings::default()
     };
     let sender = HttpMessageSender::new(&settings, Arc::clone(&stores.clock));
@@ -92,8 +92,8 @@ fn sender(config: &Config, stores: &Stores) -> anyhow::Result<Arc<dyn MessageSen
 fn delivery_settings(config: &Config, stores: &Stores) -> DeliverySettings {
     DeliverySettings {
         max_attempts: config.broadcast.max_attempts,
-        first_wait: config.broadcast.first_wait,
-        longest_wait: config.broadcast.longest_wait,
+        retry_initial_delay: config.broadcast.retry_initial_delay,
+        retry_max_delay: config.broadcast.retry_max_delay,
         operators: operators(config, stores),
         ..DeliverySettings::new(config.broadcast.timeout)
     }

@@ -28,7 +28,7 @@ pub fn prepare_descriptors(config: &Config) {
             descriptors.limit = limit,
             descriptors.needed = needed,
             "too few file descriptors for this configuration: \
-             raise LimitNOFILE (ulimit -n) or lower server.max_connections"
+             raise LimitNOFILE (ulimit -n) or lower server.max_connections_per_worker"
         );
     }
 }
@@ -37,12 +37,12 @@ pub fn prepare_descriptors(config: &Config) {
 fn needed(config: &Config, processors: usize) -> u64 {
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let workers = number(config.server.workers.unwrap_or(processors));
-    let places = number(config.server.max_connections).saturating_mul(workers);
+    let places = number(config.server.max_connections_per_worker).saturating_mul(workers);
     let measures = config.server.metrics_listen.map_or(0, |_| number(config.server.metrics_max_connections));
     let waiting = workers.saturating_add(1).saturating_mul(WAITING_CONNECTIONS);
     let connections = places.saturating_add(measures).saturating_add(waiting);
     let operations = number(config.limits.admission.max_in_flight).min(places);
-    let database = u64::from(config.storage.max_readers) + OTHER_DATABASE_CONNECTIONS;
+    let database = u64::from(config.storage.read_connections) + OTHER_DATABASE_CONNECTIONS;
     connections
         .saturating_add(operations.saturating_mul(PER_OPERATION))
         .saturating_add(database.saturating_mul(PER_DATABASE_CONNECTION))
@@ -58,11 +58,11 @@ mod tests {
     fn needed_descriptors_follow_the_configuration() {
         let of = |text: &str| needed(&load_text(None, text, &Environment::default()).unwrap(), 4);
         assert_eq!(of(""), 4 * 8_192 + 5 * 16 + 2 * 4_096 + 3 * 8 + 128);
-        let small = "[server]\nworkers = 2\nmax_connections = 16\n[storage]\nmax_readers = 1\n";
+        let small = "[server]\nworkers = 2\nmax_connections_per_worker = 16\n[storage]\nread_connections = 1\n";
         assert_eq!(of(small), 32 + 3 * 16 + 2 * 32 + 3 * 5 + 128);
         let measured = small.replace("workers", "metrics_listen = \"127.0.0.1:9100\"\nworkers");
         assert_eq!(of(&measured), of(small) + 64);
-        let huge = format!("[server]\nmax_connections = {}\n", i64::MAX);
+        let huge = format!("[server]\nmax_connections_per_worker = {}\n", i64::MAX);
         assert_eq!(of(&huge), u64::MAX);
     }
 }

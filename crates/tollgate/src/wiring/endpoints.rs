@@ -30,7 +30,7 @@ fn of_config(endpoint: &EndpointConfig, providers: &[ProviderConfig]) -> Option<
         provider_name: provider.name.clone(),
         prices: endpoint.prices,
         attempt_timeout: provider.attempt_timeout,
-        token_overhead: endpoint.token_overhead,
+        prompt_overhead_tokens: endpoint.prompt_overhead_tokens,
         question_types: traits.question_types.clone(),
         own_limits: traits.limits,
         attachments: traits.images.unwrap_or(AttachmentForm::None),
@@ -94,14 +94,14 @@ mod tests {
             slug = "p"
             base_url = "http://h"
             attempt_timeout_ms = 7
-            images = "assets"
-            decimals = 3
+            image_transport = "assets"
+            probability_decimals = 3
             max_questions = 5
             [[endpoints]]
             model = "a/b"
             provider = "p"
             upstream_model = "m"
-            token_overhead = 9
+            prompt_overhead_tokens = 9
             input_usd_per_million_tokens = "500000"
             output_usd_per_million_tokens = "250000"
             confidence = "native"
@@ -123,7 +123,7 @@ mod tests {
         );
         let endpoints = configured(&config);
         let first = &endpoints[0];
-        assert_eq!((first.attempt_timeout, first.token_overhead), (Duration::from_millis(7), 9));
+        assert_eq!((first.attempt_timeout, first.prompt_overhead_tokens), (Duration::from_millis(7), 9));
         assert_eq!((first.attachments, first.decimals), (AttachmentForm::Assets, 3));
         assert_eq!(first.confidence, ConfidenceSource::Native);
         assert_eq!(first.question_types, Some(vec![QuestionType::Noul]));

@@ -132,7 +132,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         connection: config.server.connection,
         body_timeout: config.limits.body_timeout,
         request_timeout: config.limits.request_timeout,
-        max_connections: config.server.max_connections,
+        max_connections: config.server.max_connections_per_worker,
         workers: config.server.workers,
         trusted_proxies: config.server.trusted_proxies.clone(),
         drain_period: config.server.drain_period,

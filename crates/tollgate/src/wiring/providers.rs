@@ -17,7 +17,7 @@ use domain::routing::{EndpointDirectory, ProviderSlug};
 use http::header::AUTHORIZATION;
 
 use super::endpoints;
-use crate::config::{Config, EnvelopeConfig, Environment, ModelPlaceConfig, ProviderConfig, ProxyConfig};
+use crate::config::{Config, Environment, ModelLocationConfig, ProviderConfig, ProxyConfig, ResponseWrapperConfig};
 
 /// Who is called, and which models they serve.
 pub struct Upstreams {
@@ -70,19 +70,19 @@ fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Res
     };
     Ok(ProviderSettings {
         path: provider.path.clone().unwrap_or(usual.path),
-        model_in: match provider.model_in {
-            ModelPlaceConfig::Body => ModelPlace::Body,
-            ModelPlaceConfig::Path => ModelPlace::Path,
-            ModelPlaceConfig::Both => ModelPlace::Both,
+        model_location: match provider.model_location {
+            ModelLocationConfig::Body => ModelPlace::Body,
+            ModelLocationConfig::Path => ModelPlace::Path,
+            ModelLocationConfig::Both => ModelPlace::Both,
         },
         auth_header,
         auth_scheme: provider.auth_scheme.clone().unwrap_or(usual_scheme),
         api_key: api_key.map(Secret::new),
         headers: provider.headers.clone(),
-        envelope: match provider.envelope {
-            EnvelopeConfig::None => Envelope::None,
-            EnvelopeConfig::WorkersAi => Envelope::WorkersAi,
-            EnvelopeConfig::Databricks => Envelope::Databricks,
+        envelope: match provider.response_wrapper {
+            ResponseWrapperConfig::None => Envelope::None,
+            ResponseWrapperConfig::WorkersAi => Envelope::WorkersAi,
+            ResponseWrapperConfig::Databricks => Envelope::Databricks,
         },
         slug: usual.slug,
         base_url: usual.base_url,
@@ -132,7 +132,7 @@ fn apply(provider: &ProviderConfig, settings: &mut HttpClientSettings) {
     settings.http2 = if provider.http2_prior_knowledge { Http2::PriorKnowledge } else { Http2::Negotiated };
     settings.http2_pings = provider.http2_ping_interval.map(|interval| PingSettings { interval, timeout });
     settings.max_header_bytes = provider.max_header_bytes;
-    settings.max_answer_bytes = provider.max_answer_bytes;
+    settings.max_response_bytes = provider.max_response_bytes;
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn connection_settings_reach_the_client() {
-        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nmax_header_bytes = 20000\nmax_answer_bytes = 9\n\
+        let text = "[[providers]]\nslug = \"a\"\nbase_url = \"http://h\"\nmax_header_bytes = 20000\nmax_response_bytes = 9\n\
                     http2_ping_interval_ms = 1500\nhttp2_ping_timeout_ms = 250\nconnect_timeout_ms = 7\n\
                     [[providers]]\nslug = \"b\"\nbase_url = \"http://h\"\nhttp2_ping_interval_ms = 0\n\
                     http2_prior_knowledge = true\n";
@@ -201,7 +201,7 @@ mod tests {
             settings
         };
         let (first, second) = (applied(0), applied(1));
-        assert_eq!((first.max_header_bytes, first.max_answer_bytes), (20_000, 9));
+        assert_eq!((first.max_header_bytes, first.max_response_bytes), (20_000, 9));
         assert_eq!((first.connect_timeout, first.http2), (Duration::from_millis(7), Http2::Negotiated));
         let pings = PingSettings { interval: Duration::from_millis(1500), timeout: Duration::from_millis(250) };
         assert_eq!((first.http2_pings, second.http2_pings), (Some(pings), None));
@@ -231,23 +231,23 @@ mod tests {
             let settings = settings_of(lines);
             let shown = (settings.path.as_str(), settings.auth_header.as_str(), settings.auth_scheme.as_str());
             assert_eq!(shown, (path, header, scheme), "{lines}");
-            assert_eq!((settings.model_in, settings.envelope), (ModelPlace::Body, Envelope::None));
+            assert_eq!((settings.model_location, settings.envelope), (ModelPlace::Body, Envelope::None));
         }
     }
 
     #[test]
     fn every_dialect_reaches_the_provider() {
         let settings = settings_of(
-            "path = \"run/{model}\"\nmodel_in = \"both\"\nenvelope = \"workers-ai\"\napi_key_env = \"ONE_KEY\"\n\
+            "path = \"run/{model}\"\nmodel_location = \"both\"\nresponse_wrapper = \"workers-ai\"\napi_key_env = \"ONE_KEY\"\n\
              headers = [\"x-a: 1\"]",
         );
-        assert_eq!((settings.path.as_str(), settings.model_in), ("run/{model}", ModelPlace::Both));
+        assert_eq!((settings.path.as_str(), settings.model_location), ("run/{model}", ModelPlace::Both));
         assert_eq!((settings.slug.as_str(), settings.base_url.as_str()), ("a", "http://127.0.0.1:9/v1"));
         assert_eq!(settings.envelope, Envelope::WorkersAi);
         assert_eq!(settings.headers, [("x-a".to_owned(), "1".to_owned())]);
         assert!(settings.api_key.is_some());
-        let other = settings_of("path = \"x\"\nmodel_in = \"path\"\nenvelope = \"databricks\"");
-        assert_eq!((other.model_in, other.envelope), (ModelPlace::Path, Envelope::Databricks));
+        let other = settings_of("path = \"x\"\nmodel_location = \"path\"\nresponse_wrapper = \"databricks\"");
+        assert_eq!((other.model_location, other.envelope), (ModelPlace::Path, Envelope::Databricks));
     }
 
     #[test]

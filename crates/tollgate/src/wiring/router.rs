@@ -26,10 +26,10 @@ pub fn settings(config: &Config) -> RouterSettings {
     RouterSettings {
         deadline: config.limits.request_timeout.saturating_sub(record_time),
         unknown_usage: config.unknown_usage,
-        token_factor: config.money.token_factor,
-        unpriced: config.money.unpriced,
+        max_tokens_per_byte: config.money.max_tokens_per_byte,
+        unpriced: config.money.unpriced_models,
         budget_wait: config.limits.budget_wait,
-        max_parts_in_flight: config.routing.max_parts_in_flight,
+        max_concurrent_subrequests: config.routing.max_concurrent_subrequests,
         max_record_bytes_per_day: config.limits.workspace_record_bytes_per_day,
         models: models.collect::<HashMap<_, _>>(),
     }
@@ -107,15 +107,15 @@ mod tests {
         assert_eq!(shipped, expected);
         let config = read(
             "[limits]\nrequest_timeout_ms = 20\nbudget_wait_ms = 7\nworkspace_record_bytes_per_day = 0\n\
-             [money]\nunknown = \"free\"\ntoken_factor = \"2\"\nunpriced = \"free\"\n\
-             [routing]\nmax_parts_in_flight = 2\n\
-             [[models]]\nmodel = \"a/b\"\ncoalesce = \"shared\"\n",
+             [money]\nunreported_usage = \"free\"\nmax_tokens_per_byte = \"2\"\nunpriced = \"free\"\n\
+             [routing]\nmax_concurrent_subrequests = 2\n\
+             [[models]]\nmodel = \"a/b\"\nsingle_flight = \"shared\"\n",
         );
         let set = settings(&config);
         assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(19), UnknownUsage::Free));
         assert_eq!(set.max_record_bytes_per_day, None, "0 is no bound");
-        assert_eq!((set.max_parts_in_flight, set.budget_wait), (2, Duration::from_millis(7)));
-        assert_eq!((set.token_factor.times(3), set.unpriced), (6, Unpriced::Free));
+        assert_eq!((set.max_concurrent_subrequests, set.budget_wait), (2, Duration::from_millis(7)));
+        assert_eq!((set.max_tokens_per_byte.times(3), set.unpriced), (6, Unpriced::Free));
         assert_eq!(set.options(&"a/b".parse().unwrap()).coalescing, Coalescing::Shared);
         assert_eq!(set.options(&"a/c".parse().unwrap()).coalescing, Coalescing::Off);
     }
@@ -159,9 +159,9 @@ mod tests {
             let config = read(&format!("[[models]]\n{lines}\n"));
             idle_options(&config.models[0], &catalogue, &endpoints)
         };
-        assert_eq!(told("model = \"a/one\"\ncoalesce = \"each\""), None, "its endpoint has the canonical slug");
+        assert_eq!(told("model = \"a/one\"\nsingle_flight = \"each\""), None, "its endpoint has the canonical slug");
         assert_eq!(told("model = \"a/two\"\nhedge = true"), None);
-        assert_eq!(told("model = \"sandbox/x\"\ncoalesce = \"each\""), None);
+        assert_eq!(told("model = \"sandbox/x\"\nsingle_flight = \"each\""), None);
         for (lines, expected) in [
             ("model = \"a/one\"\nhedge = true", "hedge: a/one has one endpoint"),
             ("model = \"sandbox/x\"\nhedge = true", "sandbox/x has one endpoint"),

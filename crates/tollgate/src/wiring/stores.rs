@@ -188,8 +188,8 @@ fn settings(storage: &StorageConfig) -> StorageSettings {
     StorageSettings {
         synchronous: if storage.synchronous_full { Synchronous::Full } else { Synchronous::Normal },
         busy_timeout: storage.busy_timeout,
-        max_readers: storage.max_readers,
-        max_page_count: storage.max_page_count,
+        read_connections: storage.read_connections,
+        max_bytes: storage.max_database_bytes,
         ..StorageSettings::new(storage.url.as_str())
     }
 }

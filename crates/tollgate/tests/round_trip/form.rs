@@ -20,10 +20,10 @@ pub enum Form {
 
 impl Form {
     pub fn codec(self) -> &'static dyn WireCodec {
-        const OPENAI: OpenAiDecisions = OpenAiDecisions { model_in: ModelPlace::Body };
-        const GEMINI: GeminiDecisions = GeminiDecisions { model_in: ModelPlace::Body };
-        const SGLANG: SglangDecisions = SglangDecisions { model_in: ModelPlace::Body };
-        const SYSTEM_ONE: SystemOne = SystemOne { model_in: ModelPlace::Body, envelope: Envelope::None };
+        const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelPlace::Body };
+        const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelPlace::Body };
+        const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelPlace::Body };
+        const SYSTEM_ONE: SystemOne = SystemOne { model_location: ModelPlace::Body, envelope: Envelope::None };
         match self {
             Self::SystemOne => &SYSTEM_ONE,
             Self::OpenAi => &OPENAI,

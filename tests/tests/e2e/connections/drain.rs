@@ -129,7 +129,7 @@ async fn third_signal_ends_requests_in_flight() -> Result<()> {
 #[tokio::test]
 async fn connections_that_wait_for_a_place_at_a_stop_are_served() -> Result<()> {
     let alpha = Upstream::start(Behaviour::Late(Duration::from_millis(1_500), ANSWER.to_owned())).await?;
-    let world = world(&alpha, 100, "workers = 1\nmax_connections = 1").await?;
+    let world = world(&alpha, 100, "workers = 1\nmax_connections_per_worker = 1").await?;
     let mut busy = Client::connect(world.server.address()).await?;
     busy.send(decision(&world.inference.secret, &body("acme/alone"))).await?;
     alpha.wait_for_request().await?;

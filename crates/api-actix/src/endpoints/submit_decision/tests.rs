@@ -287,7 +287,7 @@ fn what_a_guardrail_refuses_names_the_guardrail_and_the_rule() {
     );
     let unpriced = refusal(SubmitDecisionError::Unpriced(model()), 0);
     assert_eq!(unpriced.status().as_u16(), 403);
-    assert!(unpriced.view().message.contains("money.unpriced"), "{}", unpriced.view().message);
+    assert!(unpriced.view().message.contains("money.unpriced_models"), "{}", unpriced.view().message);
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Stage {
     async fn new() -> Self {
         let priced = |endpoint: Endpoint, prompt: &str| {
             let prices = TokenPrices { prompt: prompt.parse().unwrap(), completion: Price::ZERO };
-            Endpoint { prices: Some(prices), token_overhead: 24, ..endpoint }
+            Endpoint { prices: Some(prices), prompt_overhead_tokens: 24, ..endpoint }
         };
         let mut endpoints = endpoints();
         endpoints[0] = priced(endpoints[0].clone(), "0.000001");

@@ -92,7 +92,7 @@ impl<'a> AttemptLog<'a> {
         workspace: WorkspaceId,
         began: Duration,
     ) -> Self {
-        let (unknown, factor) = (settings.unknown_usage, settings.token_factor);
+        let (unknown, factor) = (settings.unknown_usage, settings.max_tokens_per_byte);
         Self { health, unknown, factor, workspace, began, entries: Mutex::new(Vec::with_capacity(1)) }
     }
 
@@ -105,7 +105,7 @@ impl<'a> AttemptLog<'a> {
         now: Duration,
     ) -> AttemptIndex {
         let record = new_record(candidate, number, now.saturating_sub(self.began));
-        let overhead = candidate.endpoint.token_overhead;
+        let overhead = candidate.endpoint.prompt_overhead_tokens;
         let mut entries = self.entries();
         entries.push(Entry { record, sent, overhead, bound, endpoint: candidate.endpoint.index, is_running: true });
         AttemptIndex(entries.len() - 1)

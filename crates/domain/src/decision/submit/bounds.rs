@@ -15,12 +15,12 @@ use crate::usage::{AttemptRecord, TokenSource};
 #[derive(Clone)]
 pub(in crate::decision) struct Bounds {
     provider: Arc<dyn DecisionProvider>,
-    token_factor: TokenFactor,
+    max_tokens_per_byte: TokenFactor,
 }
 
 impl Bounds {
-    pub(super) fn new(provider: Arc<dyn DecisionProvider>, token_factor: TokenFactor) -> Self {
-        Self { provider, token_factor }
+    pub(super) fn new(provider: Arc<dyn DecisionProvider>, max_tokens_per_byte: TokenFactor) -> Self {
+        Self { provider, max_tokens_per_byte }
     }
 
     /// Returns an attempt that costs the most that it may.
@@ -32,7 +32,7 @@ impl Bounds {
     ) -> AttemptRecord {
         let endpoint = &candidate.endpoint;
         let bytes = self.provider.outbound_bytes(endpoint, input);
-        let tokens = bound_tokens(self.token_factor, bytes, endpoint.token_overhead);
+        let tokens = bound_tokens(self.max_tokens_per_byte, bytes, endpoint.prompt_overhead_tokens);
         let (input_tokens, output_tokens) = candidate.prices.dearest(tokens);
         let record = new_record(candidate, number, Duration::ZERO);
         AttemptRecord { input_tokens, output_tokens, token_source: TokenSource::Bound, ..record }

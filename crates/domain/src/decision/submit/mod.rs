@@ -69,7 +69,7 @@ impl SubmitDecision {
         let (clock, deadline) = (Arc::clone(&time.clock), settings.deadline);
         let settings = Arc::new(settings);
         let (limit, max_retry_after) = (settings.max_record_bytes_per_day, health.policy().max_backoff);
-        let bounds = Bounds::new(Arc::clone(&provider), settings.token_factor);
+        let bounds = Bounds::new(Arc::clone(&provider), settings.max_tokens_per_byte);
         let labels = LabelFilter {
             broadcaster: Arc::clone(&broadcaster),
             workers: Arc::clone(&workers),

@@ -48,7 +48,7 @@ impl CallRunner {
         let (runner, settings) = (&self.sub_requests, &self.sub_requests.settings);
         let log = AttemptLog::new(&runner.health, settings, workspace, began);
         let context = CallContext { log: &log, budget: &budget, client: &client, workspace, began };
-        let at_once = settings.max_parts_in_flight.max(1);
+        let at_once = settings.max_concurrent_subrequests.max(1);
         let mut planned = sub_requests.len();
         let mut waiting: VecDeque<(u32, SubRequest)> = (0..).zip(sub_requests).collect();
         // Most requests are one sub-request, which needs none.

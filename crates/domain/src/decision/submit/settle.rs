@@ -170,7 +170,7 @@ impl Settlement {
                 decision.id = %record.id,
                 hold_usd = %held,
                 cost_usd = %record.cost,
-                "charge exceeds its hold: the provider counts more tokens than money.token_factor allows for"
+                "charge exceeds its hold: the provider counts more tokens than money.max_tokens_per_byte allows for"
             );
             self.metrics.beyond_bound();
         }

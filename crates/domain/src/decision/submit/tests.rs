@@ -91,7 +91,7 @@ fn endpoint(model: &str, provider: &str, upstream: &str) -> Endpoint {
     Endpoint {
         provider_name: provider.to_uppercase(),
         attempt_timeout: Duration::from_secs(10),
-        token_overhead: 20,
+        prompt_overhead_tokens: 20,
         ..Endpoint::new(model.parse().unwrap(), provider.parse().unwrap(), wire, upstream)
     }
 }

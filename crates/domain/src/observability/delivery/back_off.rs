@@ -12,7 +12,7 @@ impl DeliverySettings {
     /// not come back together; never less than the receiver asked for. `lot` is uniform over all 64 bits.
     pub(super) fn wait(&self, failures: u32, asked: Option<Duration>, lot: u64) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
-        let whole = self.first_wait.saturating_mul(1 << doublings).min(self.longest_wait);
+        let whole = self.retry_initial_delay.saturating_mul(1 << doublings).min(self.retry_max_delay);
         let half = whole / 2;
         let thousandths = u32::try_from(lot % 1_001).unwrap_or(0);
         let drawn = half + half / 1_000 * thousandths;

@@ -143,7 +143,7 @@ impl DeliverOutbox {
                 line.rests_until = now.saturating_add(wait);
             }
             Err(error) => {
-                line.rests_until = now.saturating_add(self.settings.first_wait);
+                line.rests_until = now.saturating_add(self.settings.retry_initial_delay);
                 lines.store_failed(&error);
             }
         }

@@ -10,9 +10,9 @@ pub struct DeliverySettings {
     /// Failures after which a message becomes a dead letter, at least 1.
     pub max_attempts: u32,
     /// The wait after the first failure; it doubles with each further one.
-    pub first_wait: Duration,
+    pub retry_initial_delay: Duration,
     /// The longest wait.
-    pub longest_wait: Duration,
+    pub retry_max_delay: Duration,
     /// For how long a message that was taken is nobody else's: longer than a delivery may take.
     pub lease: Duration,
     /// How often the outbox is looked into while nothing is to be done.
@@ -28,8 +28,8 @@ impl DeliverySettings {
     pub fn new(timeout: Duration) -> Self {
         Self {
             max_attempts: 12,
-            first_wait: Duration::from_secs(1),
-            longest_wait: Duration::from_mins(5),
+            retry_initial_delay: Duration::from_secs(1),
+            retry_max_delay: Duration::from_mins(5),
             lease: timeout.saturating_mul(2).saturating_add(Duration::from_secs(1)),
             poll_every: Duration::from_millis(500),
             grace: Duration::from_secs(3),

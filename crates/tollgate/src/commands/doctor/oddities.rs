@@ -44,7 +44,7 @@ pub fn of_endpoint(endpoint: &Endpoint) -> Vec<String> {
     let mut odd = beyond_the_wire(endpoint);
     let asks_boxes = endpoint.question_types.as_ref().is_some_and(|types| types.contains(&QuestionType::Box));
     if asks_boxes && endpoint.attachments == AttachmentForm::None {
-        odd.push("question_types has box, but images is none: no box will be asked for".to_owned());
+        odd.push("question_types has box, but image_transport is none: box questions are never sent".to_owned());
     }
     let wire = endpoint.wire.as_str();
     match (endpoint.wire, endpoint.confidence) {
@@ -137,7 +137,7 @@ mod tests {
             ("openai-decisions", "max_questions = 400"),
             ("gemini-decisions", "confidence = \"native\""),
             ("sglang-decisions", "max_options = 26"),
-            ("system-one", "question_types = [\"box\"]\nimages = \"assets\""),
+            ("system-one", "question_types = [\"box\"]\nimage_transport = \"assets\""),
         ] {
             assert!(endpoint(wire, lines).is_empty(), "{wire} {lines}");
         }

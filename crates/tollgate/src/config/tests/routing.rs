@@ -11,21 +11,21 @@ fn options_are_off_until_they_are_set() {
     let expected = ModelConfig { model: "a/b".parse().unwrap(), options: ModelOptions::default() };
     assert_eq!(config.models, [expected]);
     assert_eq!(config.unknown_usage, UnknownUsage::Bound);
-    assert_eq!(config.money, MoneyConfig { token_factor: TokenFactor::ONE, unpriced: Unpriced::Refuse });
+    assert_eq!(config.money, MoneyConfig { max_tokens_per_byte: TokenFactor::ONE, unpriced_models: Unpriced::Refuse });
     assert_eq!(config.limits.budget_wait, Duration::from_millis(250));
-    assert_eq!(config.routing, RoutingConfig { seed: None, max_parts_in_flight: 4 });
+    assert_eq!(config.routing, RoutingConfig { seed: None, max_concurrent_subrequests: 4 });
 }
 
 #[test]
 fn options_of_models_are_read() {
     let config = read(
-        "[money]\nunknown = \"free\"\n[routing]\nseed = 0\nmax_parts_in_flight = 64\n\
-         [[models]]\nmodel = \"a/b\"\nhedge = true\nhedge_after_ms = 250\ncoalesce = \"each\"\n\
-         [[models]]\nmodel = \"a/c\"\nhedge = true\ncoalesce = \"shared\"\n",
+        "[money]\nunreported_usage = \"free\"\n[routing]\nseed = 0\nmax_concurrent_subrequests = 64\n\
+         [[models]]\nmodel = \"a/b\"\nhedge = true\nhedge_after_ms = 250\nsingle_flight = \"charge_each\"\n\
+         [[models]]\nmodel = \"a/c\"\nhedge = true\nsingle_flight = \"split_cost\"\n",
     );
     let config = config.unwrap();
     assert_eq!(config.unknown_usage, UnknownUsage::Free);
-    assert_eq!(config.routing, RoutingConfig { seed: Some(0), max_parts_in_flight: 64 });
+    assert_eq!(config.routing, RoutingConfig { seed: Some(0), max_concurrent_subrequests: 64 });
     let options: Vec<ModelOptions> = config.models.iter().map(|model| model.options).collect();
     let after = Some(Duration::from_millis(250));
     let expected = [
@@ -40,13 +40,14 @@ fn options_of_models_are_read() {
 #[test]
 fn bounds_of_money_are_read() {
     let config = read(
-        "[money]\ntoken_factor = \"1.25\"\nunpriced = \"cap\"\ncap_price = \"1e-5\"\n[limits]\nbudget_wait_ms = 0\n",
+        "[money]\nmax_tokens_per_byte = \"1.25\"\nunpriced_models = \"default_price\"\ndefault_usd_per_token = \"1e-5\"\n\
+         [limits]\nbudget_wait_ms = 0\n",
     );
     let config = config.unwrap();
     let cap = Unpriced::Cap("0.00001".parse().unwrap());
-    assert_eq!(config.money, MoneyConfig { token_factor: "1.25".parse().unwrap(), unpriced: cap });
+    assert_eq!(config.money, MoneyConfig { max_tokens_per_byte: "1.25".parse().unwrap(), unpriced_models: cap });
     assert_eq!(config.limits.budget_wait, Duration::ZERO);
-    assert_eq!(read("[money]\nunpriced = \"free\"\n").unwrap().money.unpriced, Unpriced::Free);
+    assert_eq!(read("[money]\nunpriced_models = \"free\"\n").unwrap().money.unpriced_models, Unpriced::Free);
 }
 
 #[test]
@@ -54,23 +55,41 @@ fn faults_of_options_are_told_with_their_place() {
     for (text, expected) in [
         ("[[models]]\nhedge = true\n", "models[0].model is required"),
         ("[[models]]\nmodel = \"b\"\n", "tollgate.toml, line 2: models[0].model is not usable"),
-        ("[[models]]\nmodel = \"a/b\"\nhedge_after_ms = 5\n", "models[0].hedge_after_ms needs hedge = true"),
-        ("[[models]]\nmodel = \"a/b\"\nhedge = false\nhedge_after_ms = 5\n", "needs hedge = true"),
+        ("[[models]]\nmodel = \"a/b\"\nhedge_after_ms = 5\n", "models[0].hedge_after_ms requires hedge = true"),
+        ("[[models]]\nmodel = \"a/b\"\nhedge = false\nhedge_after_ms = 5\n", "requires hedge = true"),
         ("[[models]]\nmodel = \"a/b\"\nhedge = true\nhedge_after_ms = 0\n", "must be 1 to 3600000"),
-        ("[[models]]\nmodel = \"a/b\"\ncoalesce = \"on\"\n", "coalesce must be off, shared or each"),
+        (
+            "[[models]]\nmodel = \"a/b\"\nsingle_flight = \"on\"\n",
+            "single_flight must be off, split_cost or charge_each",
+        ),
         ("[[models]]\nmodel = \"a/b\"\n[[models]]\nmodel = \"A/B\"\n", "a/b stands in [[models]] more than once"),
         ("[[models]]\nmodel = \"a/b\"\nhegde = true\n", "the nearest known one is models.hedge"),
         ("[models]\nmodel = \"a/b\"\n", "models must be [[models]] tables"),
-        ("[money]\nunknown = \"half\"\n", "money.unknown must be bound or free"),
-        ("[money]\ntoken_factor = \"0.9\"\n", "money.token_factor must be a decimal number from 1 to 1000"),
-        ("[money]\nunpriced = \"no\"\n", "money.unpriced must be refuse, free or cap"),
-        ("[money]\nunpriced = \"cap\"\n", "money.unpriced needs cap_price beside it"),
-        ("[money]\ncap_price = \"1\"\n", "money.cap_price needs unpriced = \"cap\" beside it"),
-        ("[money]\nunpriced = \"cap\"\ncap_price = \"0\"\n", "money.cap_price must be a price in USD a token"),
-        ("[money]\nunpriced = \"cap\"\ncap_price = \"-1\"\n", "money.cap_price must be a price in USD a token"),
+        ("[money]\nunreported_usage = \"half\"\n", "money.unreported_usage must be charge_bound or free"),
+        (
+            "[money]\nmax_tokens_per_byte = \"0.9\"\n",
+            "money.max_tokens_per_byte must be a decimal number from 1 to 1000",
+        ),
+        ("[money]\nunpriced_models = \"no\"\n", "money.unpriced_models must be reject, free or default_price"),
+        (
+            "[money]\nunpriced_models = \"default_price\"\n",
+            "money.unpriced_models = \"default_price\" requires default_usd_per_token",
+        ),
+        (
+            "[money]\ndefault_usd_per_token = \"1\"\n",
+            "money.default_usd_per_token requires unpriced_models = \"default_price\"",
+        ),
+        (
+            "[money]\nunpriced_models = \"default_price\"\ndefault_usd_per_token = \"0\"\n",
+            "money.default_usd_per_token must be a price in USD per token",
+        ),
+        (
+            "[money]\nunpriced_models = \"default_price\"\ndefault_usd_per_token = \"-1\"\n",
+            "money.default_usd_per_token must be a price in USD per token",
+        ),
         ("[limits]\nbudget_wait_ms = 60001\n", "limits.budget_wait_ms must be 0 to 60000"),
-        ("[routing]\nmax_parts_in_flight = 0\n", "routing.max_parts_in_flight must be 1 to 64"),
-        ("[routing]\nmax_parts_in_flight = 65\n", "routing.max_parts_in_flight must be 1 to 64"),
+        ("[routing]\nmax_concurrent_subrequests = 0\n", "routing.max_concurrent_subrequests must be 1 to 64"),
+        ("[routing]\nmax_concurrent_subrequests = 65\n", "routing.max_concurrent_subrequests must be 1 to 64"),
         ("[routing]\nseed = -1\n", "routing.seed must be a whole number, zero or more"),
         ("[model]\n", "the nearest known one is models"),
     ] {

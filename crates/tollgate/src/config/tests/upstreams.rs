@@ -31,8 +31,8 @@ fn both_fault(of_provider: &str, of_endpoint: &str) -> String {
 fn a_provider_that_says_nothing_is_left_to_its_wire() {
     let config = provider("").unwrap();
     let provider = &config.providers[0];
-    assert_eq!((provider.wire, provider.model_in), (Wire::SystemOne, ModelPlaceConfig::Body));
-    assert_eq!(provider.envelope, EnvelopeConfig::None);
+    assert_eq!((provider.wire, provider.model_location), (Wire::SystemOne, ModelLocationConfig::Body));
+    assert_eq!(provider.envelope, ResponseWrapperConfig::None);
     assert_eq!((&provider.path, &provider.auth_header, &provider.auth_scheme), (&None, &None, &None));
     assert!(provider.headers.is_empty());
     assert_eq!(provider.traits, TraitsConfig::default());
@@ -58,28 +58,33 @@ fn every_wire_over_http_has_its_word() {
 #[test]
 fn dialects_of_a_provider_are_read() {
     let config = provider(
-        "path = \"/ai/run/{model}\"\nmodel_in = \"both\"\nenvelope = \"workers-ai\"\nauth_header = \"X-Api-Key\"\n\
+        "path = \"/ai/run/{model}\"\nmodel_location = \"both\"\nresponse_wrapper = \"workers-ai\"\n\
+         auth_header = \"X-Api-Key\"\n\
          auth_scheme = \"\"\nheaders = [\"TypeSafe-Danger-Zone-Images: true\", \"x-region: eu, us\"]",
     );
     let read = config.unwrap().providers.remove(0);
     assert_eq!(read.path.as_deref(), Some("ai/run/{model}"));
-    assert_eq!((read.model_in, read.envelope), (ModelPlaceConfig::Both, EnvelopeConfig::WorkersAi));
+    assert_eq!(
+        (read.model_location, read.response_wrapper),
+        (ModelLocationConfig::Both, ResponseWrapperConfig::WorkersAi)
+    );
     assert_eq!((read.auth_header.as_deref(), read.auth_scheme.as_deref()), (Some("x-api-key"), Some("")));
     let headers = [("typesafe-danger-zone-images", "true"), ("x-region", "eu, us")];
     assert_eq!(read.headers, headers.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let other = provider("path = \"serving-endpoints/own/invocations\"\nmodel_in = \"path\"\nauth_scheme = \"Basic\"");
+    let other =
+        provider("path = \"serving-endpoints/own/invocations\"\nmodel_location = \"path\"\nauth_scheme = \"Basic\"");
     let other = other.unwrap().providers.remove(0);
-    assert_eq!((other.model_in, other.auth_scheme.as_deref()), (ModelPlaceConfig::Path, Some("Basic")));
+    assert_eq!((other.model_location, other.auth_scheme.as_deref()), (ModelLocationConfig::Path, Some("Basic")));
 }
 
 #[test]
 fn the_path_and_the_place_of_the_model_must_fit_together() {
     for (lines, expected) in [
-        ("path = \"run/{model}\"", "path has {model}, so model_in must be \"path\" or \"both\""),
-        ("path = \"run\"\nmodel_in = \"both\"", "model_in is \"both\", but there is no {model} in path"),
-        ("model_in = \"both\"", "there is no {model} in path"),
-        ("model_in = \"path\"", "there is no path that could name the model"),
-        ("model_in = \"header\"", "model_in must be body, path or both"),
+        ("path = \"run/{model}\"", "path has {model}, so model_location must be \"path\" or \"both\""),
+        ("path = \"run\"\nmodel_location = \"both\"", "model_location is \"both\", but there is no {model} in path"),
+        ("model_location = \"both\"", "there is no {model} in path"),
+        ("model_location = \"path\"", "there is no path that could name the model"),
+        ("model_location = \"header\"", "model_location must be body, path or both"),
         ("path = \"/\"", "must be a path as it stands in a URL"),
         ("path = \"run/{name}\"", "must be a path as it stands in a URL"),
         ("path = \"a b\"", "must be a path as it stands in a URL"),
@@ -127,7 +132,7 @@ fn headers_and_schemes_hold_no_secrets() {
         ("headers = [\"sk-9f8e: 1\", \"sk-9f8e: 2\"]", "has a header more than once"),
         ("headers = [\"Bearer sk-very-secret: 1\"]", "no name of a header"),
         ("auth_scheme = \"Bearer sk-very-secret\"", "must be a word such as Bearer"),
-        ("envelope = \"databricks\"\nwire = \"chat-completions\"", "is for the wire system-one"),
+        ("response_wrapper = \"databricks\"\nwire = \"chat-completions\"", "is for the wire system-one"),
     ] {
         let message = provider_fault(lines);
         assert!(message.contains(expected), "{lines}: {message}");
@@ -141,7 +146,8 @@ fn headers_and_schemes_hold_no_secrets() {
     assert!(!message.contains("sk-very-secret"));
 }
 
-const ALL_TRAITS: &str = "confidence = \"native\"\ndecimals = 4\nimages = \"assets\"\nquestion_types = [\"noul\", \"box\"]\n\
+const ALL_TRAITS: &str = "confidence = \"native\"\nprobability_decimals = 4\nimage_transport = \"assets\"\n\
+     question_types = [\"noul\", \"box\"]\n\
      max_questions = 128\nmax_options = 20\nmax_levels = 5\nmax_body_bytes = 2_000\nmax_input_tokens = 32768\nzdr = true\n\
      data_collection = \"deny\"";
 
@@ -162,7 +168,8 @@ fn an_endpoint_inherits_what_it_does_not_say() {
     assert_eq!((inherited.limits, inherited.data_policy()), (limits, DataPolicy { zdr: true, collects: false }));
     let own = both(
         ALL_TRAITS,
-        "confidence = \"computed\"\ndecimals = 1\nimages = \"none\"\nquestion_types = [\"score\", \"score\"]\n\
+        "confidence = \"computed\"\nprobability_decimals = 1\nimage_transport = \"none\"\n\
+         question_types = [\"score\", \"score\"]\n\
          max_questions = 1\nzdr = false\ndata_collection = \"allow\"",
     );
     let own = own.unwrap().traits;
@@ -193,19 +200,23 @@ fn who_keeps_nothing_collects_nothing() {
 #[test]
 fn traits_outside_of_their_range_or_their_wire_are_told_with_their_place() {
     for (of_provider, of_endpoint, expected) in [
-        ("decimals = 0", "", "tollgate.toml, line 4: providers[0].decimals must be 1 to 15"),
-        ("", "decimals = 16", "tollgate.toml, line 9: endpoints[0].decimals must be 1 to 15"),
+        ("probability_decimals = 0", "", "tollgate.toml, line 4: providers[0].probability_decimals must be 1 to 15"),
+        ("", "probability_decimals = 16", "tollgate.toml, line 9: endpoints[0].probability_decimals must be 1 to 15"),
         ("", "max_questions = 0", "max_questions must be 1 to"),
         ("", "max_options = 256", "max_options must be 1 to 255"),
         ("", "max_levels = 256", "max_levels must be 1 to 255"),
         ("", "max_input_tokens = 0", "max_input_tokens must be 1 to"),
         ("", "max_body_bytes = 2000000000000", "max_body_bytes must be 1 to"),
         ("", "confidence = \"entropy\"", "confidence must be system-one, computed or native"),
-        ("", "images = \"png\"", "images must be none, assets, images or input"),
-        ("", "images = \"input\"", "images is \"input\", but the wire system-one carries none, assets or images only"),
-        ("wire = \"chat-completions\"", "images = \"images\"", "the wire chat-completions carries none only"),
-        ("wire = \"sglang-decisions\"\nimages = \"assets\"", "", "carries none or images only"),
-        ("wire = \"gemini-decisions\"\nimages = \"images\"", "", "carries none or input only"),
+        ("", "image_transport = \"png\"", "image_transport must be none, assets, images or input"),
+        (
+            "",
+            "image_transport = \"input\"",
+            "image_transport is \"input\", but the wire system-one carries none, assets or images only",
+        ),
+        ("wire = \"chat-completions\"", "image_transport = \"images\"", "the wire chat-completions carries none only"),
+        ("wire = \"sglang-decisions\"\nimage_transport = \"assets\"", "", "carries none or images only"),
+        ("wire = \"gemini-decisions\"\nimage_transport = \"images\"", "", "carries none or input only"),
         ("", "question_types = []", "is empty"),
         ("", "question_types = [\"yes\"]", "must hold noul, choice, score or box"),
         (
@@ -223,7 +234,7 @@ fn traits_outside_of_their_range_or_their_wire_are_told_with_their_place() {
     }
     let wires = [("system-one", "images"), ("sglang-decisions", "images"), ("openai-decisions", "input")];
     for (wire, images) in wires {
-        let lines = format!("wire = \"{wire}\"\nimages = \"{images}\"");
+        let lines = format!("wire = \"{wire}\"\nimage_transport = \"{images}\"");
         assert_eq!(both(&lines, "").unwrap().traits.images.unwrap().as_str(), images);
     }
     assert_eq!(both("", "quantization = \"fp8\"").unwrap().quantization, Quantization::Fp8);
@@ -234,22 +245,22 @@ fn chat_models_have_a_method() {
     const CHAT: &str = "wire = \"chat-completions\"";
     let chat = |lines: &str| both(CHAT, lines).unwrap().chat;
     assert_eq!(chat(""), ChatSettings::default());
-    let all = chat("method = \"logprobs\"\ntemperature = \"1.35\"\nmin_label_mass = \"0.8\"\ntop_logprobs = 64");
+    let all = chat("method = \"logprobs\"\ntemperature = \"1.35\"\nmin_label_probability = \"0.8\"\ntop_logprobs = 64");
     let expected = ChatSettings {
         method: ChatMethod::Logprobs,
         temperature_milli: 1_350,
-        min_label_mass_milli: 800,
+        min_label_probability_milli: 800,
         top_logprobs: 64,
     };
     assert_eq!(all, expected);
     assert_eq!(chat("method = \"structured\"\ntemperature = \"20\"").temperature_milli, 20_000);
-    assert_eq!(chat("temperature = \"0.05\"\nmin_label_mass = \"0\"").min_label_mass_milli, 0);
+    assert_eq!(chat("temperature = \"0.05\"\nmin_label_probability = \"0\"").min_label_probability_milli, 0);
     for (lines, expected) in [
-        ("method = \"guess\"", "method must be probe, logprobs or structured"),
+        ("method = \"guess\"", "method must be auto, logprobs or structured"),
         ("temperature = \"0.049\"", "temperature must be a decimal number from 0.05 to 20 with"),
         ("temperature = \"20.001\"", "temperature must be a decimal number from 0.05 to 20 with"),
         ("temperature = 1", "must be a string"),
-        ("min_label_mass = \"1.1\"", "min_label_mass must be a decimal number from 0 to 1 with"),
+        ("min_label_probability = \"1.1\"", "min_label_probability must be a decimal number from 0 to 1 with"),
         ("top_logprobs = 1", "top_logprobs must be 2 to 255"),
         ("top_logprobs = 256", "top_logprobs must be 2 to 255"),
         ("method = \"structured\"\ntop_logprobs = 5", "top_logprobs has no meaning beside method = \"structured\""),
@@ -257,7 +268,7 @@ fn chat_models_have_a_method() {
         let message = both_fault(CHAT, lines);
         assert!(message.contains(expected), "{lines}: {message}");
     }
-    for key in ["method = \"probe\"", "temperature = \"1\"", "min_label_mass = \"0.5\"", "top_logprobs = 20"] {
+    for key in ["method = \"auto\"", "temperature = \"1\"", "min_label_probability = \"0.5\"", "top_logprobs = 20"] {
         let message = both_fault("wire = \"openai-decisions\"", key);
         assert!(
             message.contains("is for the wire chat-completions; the provider speaks openai-decisions"),

@@ -64,7 +64,7 @@ async fn what_fits_to_the_last_picodollar_is_admitted_and_one_more_is_not() {
 async fn bounds_follow_the_factor_the_overhead_and_the_dearer_price() {
     let books = Books::new(None, &[Some(1_000_000)]).await;
     let mut plan = plan(&books);
-    plan.settings.token_factor = "1.5".parse::<TokenFactor>().unwrap();
+    plan.settings.max_tokens_per_byte = "1.5".parse::<TokenFactor>().unwrap();
     for endpoint in &mut plan.endpoints {
         endpoint.prices = Some(TokenPrices { prompt: price("1e-12"), completion: price("3e-12") });
     }
@@ -88,7 +88,7 @@ async fn each_part_of_a_split_request_is_reserved() {
     for endpoint in &mut plan.endpoints {
         endpoint.own_limits.max_questions = Some(1);
     }
-    plan.settings.max_parts_in_flight = 1;
+    plan.settings.max_concurrent_subrequests = 1;
     let world = plan.build();
     let asked = world.ask_with(key(1), nouls(3)).await;
     assert_eq!(books.standing(1).await, (0, 3 * bound(&nouls(1))));

@@ -155,7 +155,7 @@ async fn money_of_parts_that_wait_is_not_spent_on_the_fallback_of_another() {
     for endpoint in &mut plan.endpoints {
         endpoint.own_limits.max_questions = Some(1);
     }
-    plan.settings.max_parts_in_flight = 1;
+    plan.settings.max_concurrent_subrequests = 1;
     let world = plan.build();
     let asked = world.ask_with(key(1), DecisionRequest { partial: true, ..nouls(2) }).await;
     world.finish(0, unknown(&nouls(1))).await;

@@ -16,7 +16,7 @@ fn taking(questions: usize, provider: &str) -> Endpoint {
 #[tokio::test]
 async fn parts_are_asked_at_once_but_not_all_at_once() {
     let mut plan = Plan::new(vec![taking(1, "one")]);
-    plan.settings.max_parts_in_flight = 2;
+    plan.settings.max_concurrent_subrequests = 2;
     let world = plan.build();
     let asked = world.ask(nouls(5)).await;
     assert_eq!(world.upstreams().len(), 2);
@@ -135,7 +135,7 @@ async fn who_has_left_gets_no_part() {
 #[tokio::test]
 async fn parts_share_one_deadline() {
     let mut plan = Plan::new(vec![taking(1, "one")]);
-    plan.settings.max_parts_in_flight = 1;
+    plan.settings.max_concurrent_subrequests = 1;
     let world = plan.build();
     let asked = world.ask(DecisionRequest { partial: true, ..nouls(3) }).await;
     world.clock.advance(Duration::from_secs(19));
@@ -152,7 +152,7 @@ async fn parts_share_one_deadline() {
 #[tokio::test]
 async fn a_part_of_whom_all_rest_by_then_is_told_with_its_wait() {
     let mut plan = Plan::new(vec![taking(1, "one")]);
-    plan.settings.max_parts_in_flight = 1;
+    plan.settings.max_concurrent_subrequests = 1;
     let world = plan.build();
     let asked = world.ask(nouls(2)).await;
     // Another request learns that the endpoint is overloaded.
@@ -212,7 +212,7 @@ async fn nothing_smaller_is_tried_for_nobody() {
 async fn smaller_parts_have_an_end() {
     // Two parts of 64 questions each: 64 smaller ones may stand in for one of them, and no more for the other.
     let mut plan = Plan::new(vec![taking(64, "one"), taking(1, "two")]);
-    plan.settings.max_parts_in_flight = 2;
+    plan.settings.max_concurrent_subrequests = 2;
     let world = plan.build();
     let mut request = nouls(128);
     request.preferences.order = vec!["one".to_owned()];

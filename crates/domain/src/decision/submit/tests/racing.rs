@@ -14,7 +14,7 @@ impl DecisionProvider for Greedy {
         for _ in 0..5 {
             tokio::task::yield_now().await;
         }
-        let tokens = u64::try_from(call.provider_input.len_bytes()).unwrap() + call.endpoint.token_overhead;
+        let tokens = u64::try_from(call.provider_input.len_bytes()).unwrap() + call.endpoint.prompt_overhead_tokens;
         let usage = Some(ReportedUsage { input_tokens: tokens, output_tokens: 0 });
         Ok(ProviderAnswer { answers: answers_to(&call.provider_input), usage, sent_bytes: 9 })
     }

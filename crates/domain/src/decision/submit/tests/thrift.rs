@@ -97,7 +97,7 @@ async fn a_split_request_gives_up_no_more_than_it_must() {
     for endpoint in &mut plan.endpoints {
         endpoint.own_limits.max_questions = Some(1);
     }
-    plan.settings.max_parts_in_flight = 1;
+    plan.settings.max_concurrent_subrequests = 1;
     let world = plan.build();
     let asked = world.ask_with(key(1), in_order(nouls(2))).await;
     assert_eq!(books.standing(1).await, (0, 4 * most), "one part of two at the cheaper one");
