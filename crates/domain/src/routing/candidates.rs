@@ -21,51 +21,51 @@ pub type RoutingFunnel = Vec<(&'static str, usize)>;
 /// An endpoint that may be tried, and what it charges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The catalogue's row that it stands for.
+    /// The catalogue row that it serves.
     pub model: ModelId,
     /// The endpoint.
     pub endpoint: Arc<Endpoint>,
     /// Its prices: its own, else those of the catalogue's row.
     pub prices: TokenPrices,
-    /// False where nobody has named a price: `prices` are zeros then, or what the operator lets stand in for them.
+    /// False if neither the operator nor the catalogue sets a price: `prices` are then zeros or the default price.
     pub is_priced: bool,
 }
 
-/// What endpoints are chosen by.
+/// The inputs of a choice of endpoints.
 pub struct Selection<'a> {
-    /// What the caller wants.
+    /// The preferences of the client.
     pub preferences: &'a RoutingPreferences,
-    /// What is to be carried.
+    /// The input to send.
     pub provider_input: &'a ProviderInput,
-    /// What is known of the endpoints.
+    /// The health of the endpoints.
     pub health: &'a HealthBoard,
-    /// The workspace of the request, whose own failures throttle it alone.
+    /// The workspace of the request. Its own failures throttle only this workspace.
     pub workspace: WorkspaceId,
-    /// For balancing and for throttling.
+    /// The random numbers for balancing and throttling.
     pub random: &'a dyn Randomness,
     /// The monotonic clock.
     pub now: Duration,
 }
 
-/// The candidates that may be tried, and those that throttling left out.
+/// The candidates that may be tried, and those that throttling rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// Candidates that are not throttled, in order.
     pub candidates: Vec<Candidate>,
-    /// Throttled candidates that were admitted all the same, in order: they come after the others.
+    /// Throttled candidates that were admitted by chance, in order. They are tried after the others.
     pub throttled: Vec<Candidate>,
-    /// Throttled candidates that were left out, in order.
+    /// Throttled candidates that were rejected, in order.
     pub rejected: Vec<Candidate>,
-    /// The same for messages; `None` where none was left out.
+    /// The rejected endpoints for error messages; `None` if none was rejected.
     pub rejections: Option<ThrottledEndpoints>,
 }
 
-/// Why nothing is left to try.
+/// The reason why no candidate is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Emptied {
-    /// Nothing serves the model.
+    /// No endpoint serves the model.
     NoEndpoint,
-    /// The caller's preferences let nothing through.
+    /// The client's preferences exclude every endpoint.
     Preferences,
     /// No endpoint can carry the request.
     Incapable(Incapable),
@@ -74,12 +74,11 @@ pub enum Emptied {
 }
 
 impl Selection<'_> {
-    /// The candidates that may be tried, in the order in which they are: model by model, unless the caller sorts
-    /// across models. Each step that was taken and what it left is added to `funnel`. A model's own sort gives way to
-    /// the caller's.
+    /// Returns the candidates that may be tried, in order: model by model, unless the client sorts across models. Adds
+    /// each step and the number of candidates that it leaves to `funnel`. The client's sort overrides a model's own.
     ///
     /// # Errors
-    /// Why nothing is left.
+    /// The reason why no candidate is left.
     pub fn choose(&self, models: Vec<Group>, funnel: &mut RoutingFunnel) -> Result<Chosen, Emptied> {
         let wanted = self.preferences;
         let mut groups = models;
@@ -98,7 +97,7 @@ impl Selection<'_> {
             groups = vec![(groups.into_iter().flat_map(|(group, _)| group).collect(), wanted.sort)];
         }
         groups.retain(|(group, _)| !group.is_empty());
-        // An order without fallbacks means its first candidate, throttled or not.
+        // Without fallbacks, an order selects its first candidate, throttled or not.
         let sorted = groups.first().is_some_and(|(_, sort)| sort.is_some());
         let fixed = !wanted.order.is_empty() || sorted;
         let mut groups = groups.into_iter().map(|(group, sort)| self.ordered(group, sort));
@@ -130,7 +129,7 @@ impl Selection<'_> {
             keep(groups, funnel, "only", |candidate| names(only, &candidate.endpoint));
         }
         if !wanted.allow_fallbacks && !wanted.order.is_empty() {
-            // Nobody but those named may stand in for them.
+            // Without fallbacks, only the named providers may be tried.
             keep(groups, funnel, "order", |candidate| names(&wanted.order, &candidate.endpoint));
         }
         if !wanted.ignore.is_empty() {
@@ -153,8 +152,8 @@ impl Selection<'_> {
         }
     }
 
-    /// What stays takes the state and can answer at least one of the questions; which part of them goes where is
-    /// planned afterwards. Where only one may be tried, it can answer all of them.
+    /// Keeps the candidates that accept the state and can answer at least one question; planning later assigns the
+    /// questions. Without fallbacks, keeps those that can answer all questions.
     fn keep_capable(&self, groups: &mut [Group], funnel: &mut RoutingFunnel) -> Result<(), Emptied> {
         let mut fault = None;
         let before = count(groups);
@@ -183,7 +182,7 @@ impl Selection<'_> {
         let around = self.provider_input.len_bytes_around();
         let can_ask = |question: &Question| {
             endpoint.can_ask(question)?;
-            // A question that is asked alone needs no room for the others.
+            // A single question may use the whole size limit.
             let alone = self.provider_input.questions.count() == 1;
             let bytes = if alone { self.provider_input.len_bytes() } else { around + question.len_bytes() };
             if endpoint.room_for(bytes) { Ok(()) } else { Err(Incapable::Size) }
@@ -227,7 +226,7 @@ impl Selection<'_> {
     }
 }
 
-/// Candidates of one model, and what they are sorted by.
+/// The candidates of one model, and their sort order.
 type Group = (Vec<Candidate>, Option<Sort>);
 
 fn count(groups: &[Group]) -> usize {
@@ -241,7 +240,7 @@ fn keep(groups: &mut [Group], funnel: &mut RoutingFunnel, step: &'static str, wa
     funnel.push((step, count(groups)));
 }
 
-/// A price per token against a bound per million of them, exactly.
+/// Compares a price per token with a bound per million tokens, exactly.
 fn within(price: Price, max_per_million: Option<Price>) -> bool {
     let Some(max) = max_per_million else { return true };
     match (price.times(1_000_000), max.times(1)) {

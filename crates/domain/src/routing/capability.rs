@@ -1,39 +1,39 @@
-//! What an endpoint can be asked. What it cannot carry is refused before the call, never dropped.
+//! The capabilities of endpoints. Unsupported inputs are rejected before the call; no part of an input is dropped.
 
 use super::{AttachmentForm, Endpoint, Wire};
 use crate::question::{Attachments, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 
-/// Why an endpoint cannot be asked something.
+/// The part of a request that an endpoint does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Incapable {
-    /// Questions without types.
+    /// Opaque questions: without types.
     #[error("questions of this form; use typed questions (noul, choice, score)")]
     OpaqueQuestions,
-    /// A type of question.
+    /// A question of this type.
     #[error("{} questions", .0.as_str())]
     QuestionType(QuestionType),
-    /// Options of a choice.
+    /// A choice with this many options.
     #[error("a choice of {0} options")]
     Options(usize),
-    /// Levels of a score.
+    /// A score with this many levels.
     #[error("a score of {0} levels")]
     Levels(usize),
-    /// Images or other media in the form that they came in.
+    /// Images or other media in this form.
     #[error("images in this form")]
     Attachments,
-    /// More calls than one request is split into.
+    /// A request that needs this many calls, more than the maximum.
     #[error("a request that would have to be split into {0} calls")]
     Parts(usize),
-    /// Bytes of state and question.
+    /// A state and question of this size.
     #[error("a request of this size")]
     Size,
 }
 
 impl Endpoint {
-    /// Whether it takes everything of the provider input but its questions: media, and the state's size with nothing asked.
+    /// Checks that it supports the provider input without its questions: the media and the size of the state.
     ///
     /// # Errors
-    /// What it does not take.
+    /// The part that it does not support.
     pub fn takes(&self, provider_input: &ProviderInput) -> Result<(), Incapable> {
         if provider_input.questions.typed.is_none() && !self.wire.takes_opaque_questions() {
             return Err(Incapable::OpaqueQuestions);
@@ -63,17 +63,17 @@ impl Endpoint {
         if self.room_for(state + opaque) { Ok(()) } else { Err(Incapable::Size) }
     }
 
-    /// Whether it answers questions of that type at all. A box is found in an image only.
+    /// Returns true if it answers questions of this type. A `box` question needs an image.
     pub fn asks(&self, question_type: QuestionType) -> bool {
         let served = self.question_types.as_ref().is_none_or(|types| types.contains(&question_type));
         let pictured = question_type != QuestionType::Box || self.attachments != AttachmentForm::None;
         served && pictured && self.wire.asks(question_type)
     }
 
-    /// Whether it can answer this question, alone.
+    /// Checks that it supports this question on its own.
     ///
     /// # Errors
-    /// What of it is beyond it.
+    /// The part of the question that it does not support.
     pub fn can_ask(&self, question: &Question) -> Result<(), Incapable> {
         let question_type = question.kind.question_type();
         if !self.asks(question_type) {
@@ -91,15 +91,15 @@ impl Endpoint {
         }
     }
 
-    /// True where that many bytes of state and questions are within its limits. No token is shorter than a byte, so
-    /// what passes here never exceeds the limit of tokens.
+    /// Returns true if this many bytes of state and questions are within its limits. A token takes at least one byte,
+    /// so the bytes are an upper bound of the tokens.
     pub fn room_for(&self, bytes: usize) -> bool {
         let limits = self.limits();
         limits.max_body_bytes.is_none_or(|max| bytes <= max) && limits.max_input_tokens.is_none_or(|max| bytes <= max)
     }
 
-    /// True where the question travels as it is: nothing of it has to be folded into its instructions, nothing stands
-    /// in for what is missing, and the answer is not made by other means.
+    /// Returns true if the wire supports the question natively: no criteria moved into its instructions, no generated
+    /// instructions, and no emulated answer.
     pub fn asks_natively(&self, question: &Question) -> bool {
         let instructed = question.instructions.is_some();
         match self.wire {

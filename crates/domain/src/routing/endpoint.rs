@@ -10,11 +10,11 @@ use crate::pricing::TokenPrices;
 use crate::question::QuestionType;
 use crate::question::{AnswerRules, ConfidenceSource};
 
-/// The short name of a provider: 1 to 64 characters of `a-z 0-9 -`. Clones share the text.
+/// The short name of a provider: 1 to 64 characters of `a-z 0-9 -`. Clones share the string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProviderSlug(Arc<str>);
 
-/// Not a provider's slug.
+/// The error of a text that is not a provider slug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a provider slug is 1 to 64 characters of a-z 0-9 -")]
 pub struct InvalidProviderSlug;
@@ -30,7 +30,7 @@ impl std::str::FromStr for ProviderSlug {
 }
 
 impl ProviderSlug {
-    /// The slug.
+    /// Returns the slug as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,9 +53,9 @@ pub enum Wire {
     GeminiDecisions,
     /// `input` and an array of questions with `id`, `question`, `options`, `levels`.
     SglangDecisions,
-    /// Any chat model behind an OpenAI-compatible API; the answers are made from what it says.
+    /// Any chat model behind an OpenAI-compatible API; the answers are derived from its completions.
     ChatCompletions,
-    /// Answers made inside this process.
+    /// Answers generated inside this process.
     Sandbox,
 }
 
@@ -70,7 +70,7 @@ impl Wire {
         Self::Sandbox,
     ];
 
-    /// Its name in configuration and records.
+    /// Returns its name in configuration and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SystemOne => "system-one",
@@ -82,7 +82,7 @@ impl Wire {
         }
     }
 
-    /// True where questions of a form that this service does not know can travel verbatim.
+    /// Returns true if opaque questions (of a form that this service does not parse) can be sent verbatim.
     pub fn takes_opaque_questions(self) -> bool {
         match self {
             Self::SystemOne | Self::Sandbox => true,
@@ -90,7 +90,7 @@ impl Wire {
         }
     }
 
-    /// Where a provider of this wire takes its `confidence` from, if nothing else is configured.
+    /// Returns the default source of `confidence` for this wire.
     pub fn confidence(self) -> ConfidenceSource {
         match self {
             Self::SystemOne | Self::Sandbox => ConfidenceSource::SystemOne,
@@ -100,13 +100,13 @@ impl Wire {
         }
     }
 
-    /// What requests of this wire can hold at most, by its public description. What a vendor allows below that is
-    /// configured with its endpoint.
+    /// Returns the limits in the public specification of this wire. Lower limits of a vendor are configured with its
+    /// endpoint.
     pub fn limits(self) -> EndpointLimits {
         let limits = EndpointLimits::default();
         match self {
             Self::SystemOne | Self::Sandbox => limits,
-            // Each question may be a call of its own with the whole state in it.
+            // Each question may need a separate call that repeats the whole state.
             Self::ChatCompletions => EndpointLimits { max_questions: Some(64), ..limits },
             Self::OpenAiDecisions => EndpointLimits { max_questions: Some(400), ..limits },
             Self::GeminiDecisions => EndpointLimits { max_questions: Some(1000), ..limits },
@@ -114,7 +114,7 @@ impl Wire {
         }
     }
 
-    /// True where a question of that type can be asked.
+    /// Returns true if the wire supports questions of this type.
     pub fn asks(self, question_type: QuestionType) -> bool {
         match question_type {
             QuestionType::Noul | QuestionType::Choice | QuestionType::Score => true,
@@ -123,23 +123,23 @@ impl Wire {
     }
 }
 
-/// What an endpoint takes at most in one request; `None` is no limit beyond that of the canonical form.
+/// The limits of an endpoint per request; `None` means only the limits of the canonical form apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EndpointLimits {
-    /// Questions.
+    /// The most questions.
     pub max_questions: Option<usize>,
-    /// Options of a `choice`.
+    /// The most options of a `choice`.
     pub max_options: Option<usize>,
-    /// Levels of a `score`.
+    /// The most levels of a `score`.
     pub max_levels: Option<usize>,
-    /// Bytes of state and questions together.
+    /// The most bytes of state and questions together.
     pub max_body_bytes: Option<usize>,
-    /// Tokens of state and questions together, bounded by their bytes: no token is shorter than a byte.
+    /// The most tokens of state and questions together. Checked against their bytes: a token takes at least one byte.
     pub max_input_tokens: Option<usize>,
 }
 
 impl EndpointLimits {
-    /// Each limit, or where there is none that of `other`.
+    /// Returns each limit, or the one of `other` where it is `None`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -152,16 +152,16 @@ impl EndpointLimits {
     }
 }
 
-/// In which form an endpoint takes images and other media.
+/// The form in which an endpoint accepts images and other media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttachmentForm {
-    /// Not at all.
+    /// No media.
     None,
-    /// As `assets` of the System One wire.
+    /// The member `assets` of the System One wire.
     Assets,
-    /// As a member `images` beside the state.
+    /// A member `images` beside the state.
     Images,
-    /// Among the items or parts of the input.
+    /// Items or parts of the input.
     InState,
 }
 
@@ -177,12 +177,12 @@ impl AttachmentForm {
     }
 }
 
-/// What a provider does with what it is sent, as far as the operator has configured it. The default is the worst.
+/// The data policy of a provider, as the operator configured it. The default is the least private one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataPolicy {
-    /// It keeps nothing: zero data retention.
+    /// True for zero data retention.
     pub zdr: bool,
-    /// It may store prompts or train on them.
+    /// True if the provider may store prompts or train on them.
     pub collects: bool,
 }
 
@@ -217,7 +217,7 @@ pub enum Quantization {
     Bf16,
     /// 32-bit floats.
     Fp32,
-    /// Nobody said.
+    /// Not configured.
     #[default]
     Unknown,
 }
@@ -239,7 +239,7 @@ impl Quantization {
         Self::Unknown,
     ];
 
-    /// Its name in configuration and preferences.
+    /// Returns its name in configuration and preferences.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Int4 => "int4",
@@ -257,42 +257,40 @@ impl Quantization {
         }
     }
 
-    /// The format of that name.
+    /// Returns the format with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
 }
 
-/// How a chat model is made to answer typed questions.
+/// Settings for answering typed questions with a chat model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChatSettings {
-    /// The way.
+    /// The method.
     pub method: ChatMethod,
-    /// The temperature by which the distribution over labels is softened (above 1) or sharpened (below), in
-    /// thousandths: 1000 leaves it as it is.
+    /// The temperature of the distribution over labels, in thousandths: 1000 leaves it unchanged, more flattens it,
+    /// less sharpens it.
     pub temperature_milli: u32,
-    /// The least probability that the labels must hold together, in thousandths; below it the model was not
-    /// answering the question.
+    /// The lowest total probability of the labels, in thousandths. Below it, the model did not answer the question.
     pub min_label_probability_milli: u32,
-    /// Most label probabilities that the server returns for one token.
+    /// The most log-probabilities that the server returns per token.
     pub top_logprobs: usize,
 }
 
 impl Default for ChatSettings {
-    /// Probed once, no softening, half of the mass, twenty labels.
     fn default() -> Self {
         Self { method: ChatMethod::Auto, temperature_milli: 1000, min_label_probability_milli: 500, top_logprobs: 20 }
     }
 }
 
-/// The way in which a chat model answers.
+/// The method by which a chat model answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChatMethod {
-    /// One call a question; the distribution is read off the log-probabilities of label tokens.
+    /// One call per question; the log-probabilities of the label tokens give the distribution.
     Logprobs,
     /// One call for all questions; the model states probabilities in structured output.
     Structured,
-    /// `Logprobs` where the server returns log-probabilities, found out by the first call, else `Structured`.
+    /// `Logprobs` if the first call returns log-probabilities, else `Structured`.
     Auto,
 }
 
@@ -320,35 +318,35 @@ pub struct Endpoint {
     pub wire: Wire,
     /// The model's name at the provider.
     pub upstream_model: String,
-    /// What is charged; `None` means what the catalogue's row says.
+    /// The prices; `None` means the prices of the catalogue row.
     pub prices: Option<TokenPrices>,
-    /// How long one attempt may take.
+    /// The timeout of one attempt.
     pub attempt_timeout: Duration,
-    /// Tokens that the provider may add to what the body's length explains, for bounding a charge.
+    /// Tokens that the provider may count beyond those of the body, for the upper bound of a charge.
     pub prompt_overhead_tokens: u64,
-    /// The types of questions that it answers; `None` is all that its wire can ask.
+    /// The supported types of questions; `None` means all types of its wire.
     pub question_types: Option<Vec<QuestionType>>,
-    /// What it takes at most. [`Self::limits`] adds those of the wire.
+    /// The configured limits. [`Self::limits`] adds those of the wire.
     pub own_limits: EndpointLimits,
-    /// In which form it takes media.
+    /// The form in which it accepts media.
     pub attachments: AttachmentForm,
-    /// Which number its `confidence` is.
+    /// The source of `confidence`.
     pub confidence: ConfidenceSource,
-    /// Decimals that its numbers are rounded to: how far sums may be off.
+    /// Decimals of its numbers, which determine the tolerance of sums.
     pub decimals: u32,
-    /// What the provider does with what it is sent.
+    /// The data policy of the provider.
     pub data_policy: DataPolicy,
     /// The number format of the weights.
     pub quantization: Quantization,
-    /// How a chat model is made to answer; of no meaning to other wires.
+    /// Settings of a chat model; other wires ignore them.
     pub chat: ChatSettings,
-    /// Its place among all endpoints of the process, by which its health is kept. [`EndpointDirectory::new`] sets it.
+    /// Its index among all endpoints of the process, which identifies its health. [`EndpointDirectory::new`] sets it.
     pub index: usize,
 }
 
 impl Endpoint {
-    /// An endpoint of which nothing else is known: 30 seconds an attempt, 128 tokens of overhead, two decimals, the
-    /// wire's own limits and meaning of confidence, no media.
+    /// Creates an endpoint with defaults: a timeout of 30 seconds, 128 tokens of overhead, two decimals, no media, and
+    /// the wire's limits and source of confidence.
     pub fn new(model: ModelId, provider: ProviderSlug, wire: Wire, upstream_model: impl Into<String>) -> Self {
         Self {
             provider_name: provider.to_string(),
@@ -371,7 +369,7 @@ impl Endpoint {
         }
     }
 
-    /// Its own limits, and those of its wire where it has none.
+    /// Returns its configured limits, and those of its wire for the rest.
     pub fn limits(&self) -> EndpointLimits {
         self.own_limits.or(self.wire.limits())
     }
@@ -385,7 +383,7 @@ pub struct EndpointDirectory {
 }
 
 impl EndpointDirectory {
-    /// Sorts endpoints by their models.
+    /// Indexes endpoints by model.
     pub fn new(endpoints: Vec<Endpoint>) -> Self {
         let numbered = endpoints.into_iter().enumerate();
         let order: Vec<Arc<Endpoint>> =
@@ -397,13 +395,13 @@ impl EndpointDirectory {
         Self { by_model, order }
     }
 
-    /// Every endpoint.
+    /// Returns every endpoint.
     pub fn all(&self) -> &[Arc<Endpoint>] {
         &self.order
     }
 
-    /// What can serve a catalogue row: endpoints configured for its id, else for its canonical slug. A sandbox
-    /// endpoint serves its own id only.
+    /// Returns the endpoints of a catalogue row: those configured for its id, else for its canonical slug. A sandbox
+    /// endpoint serves only its own id.
     pub fn for_model(&self, model: &Model) -> &[Arc<Endpoint>] {
         let by_id = self.by_model.get(&model.id);
         let by_slug = || {
@@ -413,7 +411,7 @@ impl EndpointDirectory {
         by_id.or_else(by_slug).map_or(&[], Vec::as_slice)
     }
 
-    /// The sandbox endpoint of exactly this name (in any case), whether or not the catalogue has a row for it.
+    /// Returns the sandbox endpoint with this name, ignoring case. It needs no catalogue row.
     pub fn sandbox(&self, name: &str) -> Option<&Arc<Endpoint>> {
         let id: ModelId = name.parse().ok()?;
         self.by_model.get(&id)?.iter().find(|endpoint| endpoint.wire == Wire::Sandbox)
@@ -421,7 +419,7 @@ impl EndpointDirectory {
 }
 
 impl AnswerRules {
-    /// The rules of an endpoint.
+    /// Returns the rules for answers of an endpoint.
     pub fn of(endpoint: &Endpoint) -> Self {
         Self { decimals: endpoint.decimals, confidence: endpoint.confidence }
     }

@@ -1,4 +1,4 @@
-//! What a failed attempt means for the next one, and what all of them together mean for the caller.
+//! Failures of attempts, and the error that the failures of a request result in.
 
 use std::time::Duration;
 
@@ -8,30 +8,30 @@ use crate::pricing::ReportedUsage;
 /// How one attempt at one endpoint failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptFailureKind {
-    /// No connection: DNS, TCP, TLS or a proxy on the way failed, or it took too long. Nothing was sent.
+    /// No connection: DNS, TCP, TLS or a proxy failed, or connecting timed out. No request was sent.
     ConnectFailed,
-    /// A reset, 3xx (never followed), 402, 404, 408, 5xx, or an answer that is malformed, too large,
-    /// not JSON or not to what was asked.
+    /// A connection reset, 3xx (redirects are not followed), 402, 404, 408, 5xx, or a response that is malformed, too
+    /// large, not JSON, or does not match the questions.
     Broken,
-    /// 401 or 403: our credentials do not stand there.
+    /// 401 or 403: the provider rejected our credentials.
     Unauthorised,
     /// 429, 503 or 529.
     Overloaded,
     /// The attempt's deadline passed.
     TimedOut,
-    /// 400, 413 or 422: this provider will not take the request; another one may.
+    /// 400, 413 or 422: this provider rejected the request; another one may accept it.
     Refused,
-    /// The provider did its part, but the model was not answering the question; that lies in what it was asked about,
-    /// and says nothing of the endpoint.
+    /// The provider responded, but the model did not answer the question. The input causes this, so it does not count
+    /// against the endpoint.
     NotAnswered,
-    /// The caller left, so the attempt was given up.
+    /// The client disconnected, so the attempt was cancelled.
     CallerGone,
-    /// A sandbox model that exists to fail in this way; told to the caller as it is and never followed by another.
+    /// A failure that a sandbox model simulates. It is returned to the client without a fallback.
     Simulated(SimulatedFailure),
 }
 
 impl AttemptFailureKind {
-    /// Its name in records and metadata.
+    /// Returns its name in records and metadata.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ConnectFailed => "connect_error",
@@ -47,7 +47,7 @@ impl AttemptFailureKind {
     }
 }
 
-/// What a sandbox model can pretend.
+/// A failure that a sandbox model can simulate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SimulatedFailure {
     /// 402
@@ -67,7 +67,7 @@ pub enum SimulatedFailure {
 }
 
 impl SimulatedFailure {
-    /// Its meaning.
+    /// Returns the kind of error that the client receives.
     pub fn kind(self) -> ErrorKind {
         match self {
             Self::InsufficientCredits => ErrorKind::InsufficientCredits,
@@ -85,28 +85,28 @@ impl SimulatedFailure {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the attempt failed: {detail}")]
 pub struct AttemptFailure {
-    /// What it means.
+    /// The kind of the failure.
     pub kind: AttemptFailureKind,
-    /// The provider's HTTP status, where there was one.
+    /// The HTTP status of the provider, if it sent one.
     pub upstream_status: Option<u16>,
-    /// How long the provider asked to wait.
+    /// The `Retry-After` of the provider.
     pub retry_after: Option<Duration>,
-    /// Bytes of the request that may have reached the provider: 0 where it was never sent.
+    /// Bytes of the request that may have reached the provider: 0 if it was not sent.
     pub sent_bytes: u64,
-    /// What the provider says it used, where it said so in an answer that is no good.
+    /// The usage that the provider reported in an invalid response.
     pub usage: Option<ReportedUsage>,
-    /// A sentence of our own for logs and records. MUST NOT hold text of the provider's, which may repeat the
-    /// caller's input or a secret.
+    /// A sentence of our own for logs and records. MUST NOT contain text of the provider, which may repeat the client's
+    /// input or a secret.
     pub detail: String,
 }
 
 impl AttemptFailure {
-    /// A failure without a status.
+    /// Creates a failure without a status.
     pub fn new(kind: AttemptFailureKind, detail: impl Into<String>) -> Self {
         Self { kind, upstream_status: None, retry_after: None, sent_bytes: 0, usage: None, detail: detail.into() }
     }
 
-    /// What an HTTP status of a provider means. `retry_after` is what its `Retry-After` said.
+    /// Classifies an error status of a provider. `retry_after` is the value of its `Retry-After` header.
     pub fn from_status(status: u16, retry_after: Option<Duration>) -> Self {
         let kind = match status {
             400 | 413 | 422 => AttemptFailureKind::Refused,
@@ -122,11 +122,11 @@ impl AttemptFailure {
     }
 }
 
-/// What failed attempts together mean for the caller, in their order:
+/// Returns the error of a request whose attempts failed, in this order:
 ///
-/// - overloaded only where every attempt ended so, else the last other failure counts;
-/// - refused only where all the others were refused too, else the last that was not;
-/// - a deadline is a time-out, anything else a provider failure.
+/// - overloaded if every attempt was overloaded;
+/// - an invalid request if providers rejected all other attempts;
+/// - otherwise the last other failure decides: a passed deadline is a timeout, the rest are provider failures.
 pub fn verdict(failures: &[AttemptFailureKind]) -> ErrorKind {
     use AttemptFailureKind as Kind;
     let last_other = |not: &[Kind]| failures.iter().rev().find(|kind| !not.contains(kind)).copied();
@@ -163,7 +163,7 @@ mod tests {
     #[case(&[Refused, Overloaded], ErrorKind::InvalidRequest)]
     #[case(&[Refused, Broken], ErrorKind::ProviderFailure)]
     #[case(&[Broken, Refused], ErrorKind::ProviderFailure)]
-    fn attempts_together(#[case] failures: &[AttemptFailureKind], #[case] expected: ErrorKind) {
+    fn verdict_combines_failures_of_attempts(#[case] failures: &[AttemptFailureKind], #[case] expected: ErrorKind) {
         assert_eq!(verdict(failures), expected);
     }
 
@@ -172,7 +172,7 @@ mod tests {
     #[case(&[401, 403], Unauthorised)]
     #[case(&[429, 503, 529], Overloaded)]
     #[case(&[400, 413, 422], Refused)]
-    fn each_status_has_a_meaning(#[case] statuses: &[u16], #[case] expected: AttemptFailureKind) {
+    fn from_status_classifies_status(#[case] statuses: &[u16], #[case] expected: AttemptFailureKind) {
         for &status in statuses {
             assert_eq!(AttemptFailure::from_status(status, None).kind, expected, "{status}");
         }

@@ -10,8 +10,8 @@
 //! workspaces once a second workspace met some: see [`HealthBoard::admit`].
 //!
 //! Time is passed in as `now`, a [`Duration`](std::time::Duration) since a fixed point of a clock that never goes back
-//! ([`Clock::monotonic`](crate::system::Clock::monotonic)). A `now` older than one passed before does no harm: threads
-//! read the clock before they wait for each other.
+//! ([`Clock::monotonic`](crate::system::Clock::monotonic)). A `now` older than an earlier one is allowed:
+//! threads read the clock before they wait for the lock.
 
 mod admission;
 mod board;

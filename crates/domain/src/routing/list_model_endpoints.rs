@@ -1,4 +1,4 @@
-//! What could serve a model, and how it is now.
+//! Lists the endpoints of a model with their health.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::system::Clock;
 pub struct ModelEndpoints {
     /// The row that the name resolved to.
     pub model: Arc<Model>,
-    /// In the order of the configuration.
+    /// Its endpoints, in the order of the configuration.
     pub endpoints: Vec<EndpointStatus>,
 }
 
@@ -22,7 +22,7 @@ pub struct EndpointStatus {
     pub endpoint: Arc<Endpoint>,
     /// Its latencies and throughputs.
     pub health: HealthView,
-    /// How it is throttled.
+    /// Its throttling.
     pub throttling: ThrottleView,
 }
 
@@ -35,7 +35,7 @@ pub struct ListModelEndpoints {
 }
 
 impl ListModelEndpoints {
-    /// Wires the ports. `health` is the board that attempts report to.
+    /// Creates the use case. `health` is the board that attempts report to.
     pub fn new(
         catalogue: Arc<dyn Catalogue>,
         endpoints: Arc<EndpointDirectory>,
@@ -45,7 +45,7 @@ impl ListModelEndpoints {
         Self { catalogue, endpoints, health, clock }
     }
 
-    /// Resolves as [`crate::model::GetModel`] does. A model without an endpoint has an empty list.
+    /// Resolves the name as [`crate::model::GetModel`] does. A model without an endpoint has an empty list.
     pub fn execute(&self, author: &str, slug: &str) -> Result<ModelEndpoints, GetModelError> {
         let snapshot = self.catalogue.snapshot();
         let model = snapshot.resolve(&format!("{author}/{slug}")).ok_or(GetModelError::NotFound)?.model;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn every_endpoint_of_the_model_has_its_own_health() {
+    fn execute_returns_health_of_each_endpoint() {
         for slug in ["judge", "JUDGE", "judge:nitro"] {
             let listed = listing().execute("acme", slug).unwrap();
             assert_eq!(listed.model.id.as_str(), "acme/judge");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_nobody_serves_has_none_and_an_unknown_one_is_not_found() {
+    fn execute_returns_empty_list_without_endpoint_and_not_found_for_unknown_model() {
         assert_eq!(listing().execute("acme", "idle").unwrap().endpoints, []);
         assert!(matches!(listing().execute("acme", "other"), Err(GetModelError::NotFound)));
         assert!(matches!(listing().execute("acme", "judge/"), Err(GetModelError::NotFound)));

@@ -1,4 +1,4 @@
-//! Who could be asked, and how they are now.
+//! Lists the configured providers with the status of their endpoints.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,30 +6,30 @@ use std::sync::Arc;
 use super::{EndpointDirectory, HealthBoard, ProviderSlug, ThrottleView};
 use crate::system::Clock;
 
-/// A provider that at least one endpoint is configured for.
+/// A provider with at least one configured endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderStatus {
     /// Its slug.
     pub slug: ProviderSlug,
     /// Its display name.
     pub name: String,
-    /// Its endpoints, by how they are throttled.
+    /// The number of its endpoints by throttling.
     pub endpoints: ThrottleCounts,
 }
 
-/// The number of endpoints, by how they are throttled.
+/// The number of endpoints by throttling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThrottleCounts {
     /// Not throttled for any workspace.
     pub healthy: usize,
-    /// Throttled for some workspaces, by their own failures.
+    /// Throttled for some workspaces because of their own failures.
     pub throttled_for_some: usize,
     /// Throttled for all workspaces.
     pub throttled: usize,
 }
 
 impl ThrottleCounts {
-    /// All of them.
+    /// Returns the number of all endpoints.
     pub fn total(self) -> usize {
         self.healthy + self.throttled_for_some + self.throttled
     }
@@ -51,18 +51,18 @@ pub struct ListProviders {
 }
 
 impl ListProviders {
-    /// Wires the ports. `health` is the board that attempts report to.
+    /// Creates the use case. `health` is the board that attempts report to.
     pub fn new(endpoints: Arc<EndpointDirectory>, health: Arc<HealthBoard>, clock: Arc<dyn Clock>) -> Self {
         Self { endpoints, health, clock }
     }
 
-    /// In the order in which the configuration first names an endpoint of theirs.
+    /// Returns the providers in the order of their first endpoint in the configuration.
     pub fn execute(&self) -> Vec<ProviderStatus> {
         let now = self.clock.monotonic();
         let mut providers: Vec<ProviderStatus> = Vec::new();
-        let mut places: HashMap<&ProviderSlug, usize> = HashMap::new();
+        let mut positions: HashMap<&ProviderSlug, usize> = HashMap::new();
         for endpoint in self.endpoints.all() {
-            let place = *places.entry(&endpoint.provider).or_insert_with(|| {
+            let position = *positions.entry(&endpoint.provider).or_insert_with(|| {
                 providers.push(ProviderStatus {
                     slug: endpoint.provider.clone(),
                     name: endpoint.provider_name.clone(),
@@ -70,7 +70,7 @@ impl ListProviders {
                 });
                 providers.len() - 1
             });
-            providers[place].endpoints.add(&self.health.throttling(endpoint.index, now));
+            providers[position].endpoints.add(&self.health.throttling(endpoint.index, now));
         }
         providers
     }
@@ -84,7 +84,7 @@ mod tests {
     use crate::testing::FixedClock;
 
     #[test]
-    fn each_provider_is_listed_once_with_the_counts_of_its_endpoints() {
+    fn execute_lists_each_provider_once_with_endpoint_counts() {
         let endpoint = |provider: &str, name: &str| Endpoint {
             provider_name: name.to_owned(),
             ..Endpoint::new("acme/judge".parse().unwrap(), provider.parse().unwrap(), Wire::SystemOne, "m")
@@ -105,16 +105,16 @@ mod tests {
         }
         let list =
             ListProviders::new(Arc::new(EndpointDirectory::new(endpoints)), Arc::new(board), Arc::new(clock.clone()));
-        let told: Vec<(String, String, ThrottleCounts)> =
+        let listed: Vec<(String, String, ThrottleCounts)> =
             list.execute().into_iter().map(|status| (status.slug.to_string(), status.name, status.endpoints)).collect();
         let counts = |healthy, throttled_for_some, throttled| ThrottleCounts { healthy, throttled_for_some, throttled };
         assert_eq!(
-            told,
+            listed,
             [
                 ("two".to_owned(), "Two".to_owned(), counts(1, 1, 1)),
                 ("one".to_owned(), "One".to_owned(), counts(1, 0, 0))
             ]
         );
-        assert_eq!(told[0].2.total(), 3);
+        assert_eq!(listed[0].2.total(), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a Decisions request can go, in which order, and what a failed attempt means.
+//! Routing: candidate endpoints, their order and health, and the failures of attempts.
 
 mod candidates;
 mod capability;

@@ -1,10 +1,10 @@
-//! How a caller wants a request routed.
+//! Routing preferences of a request.
 
 use super::Quantization;
 use crate::money::Price;
 
-/// Preferences of one request. The default asks for nothing.
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the caller's")]
+/// The routing preferences of one request. The default sets no preference.
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option of the API")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutingPreferences {
     /// Providers that are tried first, in this order; it replaces balancing by price.
@@ -15,22 +15,22 @@ pub struct RoutingPreferences {
     pub ignore: Vec<String>,
     /// False: only the first candidate is tried.
     pub allow_fallbacks: bool,
-    /// What comes first; it replaces balancing by price.
+    /// The sort order; it replaces balancing by price.
     pub sort: Option<Sort>,
-    /// Dearer endpoints may not be tried.
+    /// The highest prices of endpoints that may be tried.
     pub max_price: MaxPrice,
-    /// True: only endpoints that can ask every question as it is, without folding criteria into instructions, without
-    /// standing in for missing instructions and without emulation.
+    /// True: only endpoints whose wire supports every question natively: no criteria moved into the instructions, no
+    /// generated instructions, no emulation.
     pub require_parameters: bool,
-    /// True: no provider that may store what it is sent or train on it.
+    /// True: only providers that do not store prompts and do not train on them.
     pub deny_data_collection: bool,
-    /// True: only providers that keep nothing.
+    /// True: only providers with zero data retention.
     pub zdr: bool,
     /// The only formats of weights; `None` is all of them.
     pub quantizations: Option<Vec<Quantization>>,
-    /// Slower endpoints are tried later.
+    /// Endpoints with a higher latency are tried last.
     pub preferred_max_latency: PercentileBounds,
-    /// Endpoints of less throughput are tried later.
+    /// Endpoints with a lower throughput are tried last.
     pub preferred_min_throughput: PercentileBounds,
 }
 
@@ -53,16 +53,16 @@ impl Default for RoutingPreferences {
     }
 }
 
-/// What candidates are sorted by.
+/// The sort order of candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sort {
-    /// The measure.
+    /// The metric.
     pub by: SortBy,
     /// True: candidates of all the request's models are sorted together; false: model by model.
     pub across_models: bool,
 }
 
-/// A measure that candidates are sorted by.
+/// A metric to sort candidates by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortBy {
     /// The cheapest first, by input price, then output price.
@@ -73,8 +73,8 @@ pub enum SortBy {
     Throughput,
 }
 
-/// Highest prices; `None` is no bound. Requests, images and audio are never charged by themselves here, so every
-/// bound on those is kept.
+/// Maximum prices; `None` means no bound. Requests, images and audio are not charged separately, so bounds on them
+/// always hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MaxPrice {
     /// USD per million input tokens.
@@ -83,22 +83,22 @@ pub struct MaxPrice {
     pub completion: Option<Price>,
 }
 
-/// Bounds on measured percentiles over the last five minutes, in milliseconds of latency or thousandths of tokens a
-/// second of throughput; `None` is no bound.
+/// Bounds on percentiles measured over the last five minutes: latency in milliseconds, or throughput in thousandths of
+/// a token per second. `None` means no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PercentileBounds {
     /// The median.
     pub p50: Option<u64>,
-    /// Three quarters.
+    /// The 75th percentile.
     pub p75: Option<u64>,
-    /// Nine tenths.
+    /// The 90th percentile.
     pub p90: Option<u64>,
-    /// Ninety-nine hundredths.
+    /// The 99th percentile.
     pub p99: Option<u64>,
 }
 
 impl PercentileBounds {
-    /// True where nothing is bounded.
+    /// Returns true if no percentile has a bound.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -8,8 +8,8 @@ use crate::money::Price;
 use crate::routing::{HealthView, LatencyPercentiles, PercentileBounds, Sort, SortBy, ThroughputPercentiles};
 
 impl Selection<'_> {
-    /// Those that are named in `order` first; then by `sort`, else balanced by price; those that are slower than wanted
-    /// last of all.
+    /// Orders a group: providers named in `order` first, the others by `sort` or else balanced by price. Endpoints
+    /// slower than the preferred bounds come last.
     pub(super) fn ordered(&self, group: Vec<Candidate>, sort: Option<Sort>) -> Vec<Candidate> {
         if group.len() < 2 {
             return group;
@@ -30,10 +30,10 @@ impl Selection<'_> {
         let view = |candidate: &Candidate| self.health.view(candidate.endpoint.index, self.now);
         match sort.map(|sort| sort.by) {
             _ if group.len() < 2 => {}
-            // Whoever names an order wants it to be one, so nothing is drawn.
+            // An explicit order is deterministic: no random draw.
             None => return self.balanced(group, self.preferences.order.is_empty()),
             Some(SortBy::Price) => group.sort_by(by_price),
-            // What was never measured comes after what was.
+            // Endpoints without measurements come last.
             Some(SortBy::Latency) => {
                 group.sort_by_cached_key(|candidate| view(candidate).latency.unwrap_or(Duration::MAX));
             }
@@ -46,8 +46,8 @@ impl Selection<'_> {
         group
     }
 
-    /// The first is drawn from those that have not failed of late, each with a weight of 1/price²; the others of them
-    /// follow by price, then those that failed.
+    /// Draws the first candidate from those without a recent failure, with a weight of 1/price² each. The other healthy
+    /// candidates follow by price, then those with a recent failure.
     fn balanced(&self, group: Vec<Candidate>, drawn: bool) -> Vec<Candidate> {
         let failing =
             |candidate: &Candidate| self.health.failed_recently(candidate.endpoint.index, self.workspace, self.now);
@@ -63,11 +63,10 @@ impl Selection<'_> {
         healthy
     }
 
-    /// A place among candidates that are sorted by price. What is free takes all of the weight.
+    /// Draws a position among candidates sorted by price. Free candidates take all of the weight.
     fn draw(&self, sorted: &[Candidate]) -> usize {
         let cheapest = sorted[0].prices.prompt;
-        // Relative to the cheapest, so that tiny prices do not underflow. Prices only weigh here; nothing is charged
-        // by these numbers.
+        // Relative to the cheapest price, so that tiny prices do not underflow. No charge depends on these weights.
         let weight = |price: Price| {
             if price == cheapest {
                 1.0

@@ -1,4 +1,4 @@
-//! The answer to a request for an attempt, and the list of endpoints that rejected one.
+//! The admission of an attempt, and the list of endpoints that rejected one.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use super::AttemptError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Admission {
-    /// The endpoint is not throttled, or this attempt is a probe that is due: it keeps its place in the order.
+    /// The endpoint is not throttled, or this attempt is a due probe: it keeps its position in the order.
     Normal,
-    /// The endpoint is throttled, and the attempt was admitted by chance: endpoints that are not throttled go first.
+    /// The endpoint is throttled and the attempt was admitted by chance: endpoints that are not throttled come first.
     Throttled,
-    /// The endpoint is throttled, and the attempt was rejected.
+    /// The endpoint is throttled and the attempt was rejected.
     Rejected {
-        /// Until the back-off ends or the next probe is due. Never longer than [`super::HealthPolicy::max_backoff`].
+        /// The time until the back-off ends or the next probe is due, at most [`super::HealthPolicy::max_backoff`].
         retry_in: Duration,
-        /// The last failure that the workspace met here, or else that any workspace met.
+        /// The last failure of the workspace at this endpoint, or else of any workspace.
         last_error: Option<AttemptError>,
     },
 }
@@ -27,24 +27,24 @@ pub enum Admission {
 pub struct ThrottledEndpoint {
     /// The slug of the provider.
     pub provider: String,
-    /// The last failure that is known.
+    /// The last known failure.
     pub last_error: Option<AttemptError>,
 }
 
 /// The endpoints that rejected an attempt, each once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThrottledEndpoints {
-    /// In the order in which they rejected it.
+    /// The endpoints, in the order of their rejections.
     pub endpoints: Vec<ThrottledEndpoint>,
     /// The shortest wait of all of them.
     pub retry_in: Duration,
 }
 
-/// The number of endpoints that are named in a sentence.
+/// The most endpoints named in a message.
 const MAX_NAMED: usize = 3;
 
 impl ThrottledEndpoints {
-    /// A list of one.
+    /// Creates a list of one endpoint.
     pub fn new(endpoint: ThrottledEndpoint, retry_in: Duration) -> Self {
         Self { endpoints: vec![endpoint], retry_in }
     }
@@ -76,8 +76,8 @@ impl fmt::Display for ThrottledEndpoint {
 /// `typesafe throttled, last failed with 401; retry in 5 s`
 impl fmt::Display for ThrottledEndpoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, endpoint) in self.endpoints.iter().take(MAX_NAMED).enumerate() {
-            write!(f, "{}{endpoint}", if place == 0 { "" } else { "; " })?;
+        for (index, endpoint) in self.endpoints.iter().take(MAX_NAMED).enumerate() {
+            write!(f, "{}{endpoint}", if index == 0 { "" } else { "; " })?;
         }
         if let Some(more @ 1..) = self.endpoints.len().checked_sub(MAX_NAMED) {
             write!(f, "; {more} more")?;

@@ -8,10 +8,10 @@ use super::{Admission, AttemptError, AttemptReport, HealthPolicy, HealthView, Pa
 use crate::ids::WorkspaceId;
 use crate::system::Randomness;
 
-/// The health of all endpoints of a process, by their index in the configuration. Each has a lock of its own, held
-/// for a fraction of a microsecond, and for one or two by [`Self::view`].
+/// The health of all endpoints of a process, by their index in the configuration. Each endpoint has its own lock, held
+/// for less than a microsecond, and for up to two microseconds by [`Self::view`].
 ///
-/// An index that the board does not have is an endpoint without a memory: it is never throttled.
+/// An unknown index is an endpoint without state: it is never throttled.
 #[derive(Debug)]
 pub struct HealthBoard {
     policy: HealthPolicy,
@@ -20,32 +20,32 @@ pub struct HealthBoard {
 }
 
 impl HealthBoard {
-    /// A board of so many endpoints, none of them throttled, without heartbeats.
+    /// Creates a board of `count` endpoints, none of them throttled, without detection of pauses.
     pub fn new(count: usize, policy: HealthPolicy) -> Self {
         Self::with_pauses(count, policy, PauseDetector::new(Duration::MAX, Duration::ZERO))
     }
 
-    /// A board that drops failures of attempts during which the process was paused.
+    /// Creates a board that drops failures of attempts during which the process was paused.
     pub fn with_pauses(count: usize, policy: HealthPolicy, pauses: PauseDetector) -> Self {
         Self { policy, endpoints: (0..count).map(|_| Mutex::default()).collect(), pauses }
     }
 
-    /// The figures that it goes by.
+    /// Returns the policy.
     pub fn policy(&self) -> &HealthPolicy {
         &self.policy
     }
 
-    /// The detector of pauses, which takes heartbeats.
+    /// Returns the detector of pauses, which receives heartbeats.
     pub fn pauses(&self) -> &PauseDetector {
         &self.pauses
     }
 
-    /// The number of endpoints.
+    /// Returns the number of endpoints.
     pub fn len(&self) -> usize {
         self.endpoints.len()
     }
 
-    /// True without endpoints.
+    /// Returns true if it has no endpoints.
     pub fn is_empty(&self) -> bool {
         self.endpoints.is_empty()
     }
@@ -63,7 +63,7 @@ impl HealthBoard {
         endpoint.throttle.admit(&self.policy, workspace, random, now)
     }
 
-    /// The rest of a back-off that a workspace has to keep, and the last failure it met.
+    /// Returns the remaining back-off of a workspace, and the last failure that it met.
     pub fn backoff(
         &self,
         index: usize,
@@ -85,13 +85,13 @@ impl HealthBoard {
         }
     }
 
-    /// Whether a workspace met a failure less than [`HealthPolicy::recent_failure`] ago. A connection failure and
-    /// rejected credentials are met by all workspaces, other failures by all once two met some.
+    /// Returns true if a workspace met a failure less than [`HealthPolicy::recent_failure`] ago. Connection failures
+    /// and rejected credentials count for all workspaces; other failures do so once two workspaces met some.
     pub fn failed_recently(&self, index: usize, workspace: WorkspaceId, now: Duration) -> bool {
         self.endpoint(index).is_some_and(|mut endpoint| endpoint.throttle.failed_recently(&self.policy, workspace, now))
     }
 
-    /// The latencies and throughputs of an endpoint.
+    /// Returns the latencies and throughputs of an endpoint.
     pub fn view(&self, index: usize, now: Duration) -> HealthView {
         match self.endpoint(index) {
             Some(endpoint) => endpoint.view(&self.policy, now),
@@ -99,7 +99,7 @@ impl HealthBoard {
         }
     }
 
-    /// How an endpoint is throttled. Looks at each of its workspaces.
+    /// Returns the throttling of an endpoint. Reads the state of each of its workspaces.
     pub fn throttling(&self, index: usize, now: Duration) -> ThrottleView {
         match self.endpoint(index) {
             Some(mut endpoint) => endpoint.throttle.view(&self.policy, now),
@@ -108,7 +108,7 @@ impl HealthBoard {
     }
 
     fn endpoint(&self, index: usize) -> Option<MutexGuard<'_, EndpointHealth>> {
-        // Nothing under the lock panics; were it to, the counts would still be counts.
+        // No code under the lock panics. Counts would stay usable after a panic.
         self.endpoints.get(index).map(|endpoint| endpoint.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

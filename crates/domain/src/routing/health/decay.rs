@@ -1,4 +1,4 @@
-//! An average in which the past fades.
+//! An average with exponential decay.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ pub(super) struct DecayingMean {
 impl DecayingMean {
     /// Adds a finite value.
     pub(super) fn add(&mut self, value: f64, half_life: Duration, now: Duration) {
-        // The weight is 1 at least afterwards, so that no age makes the average 0 / 0.
+        // The weight is at least 1 afterwards, so that the average is never 0 / 0.
         let factor = self.factor(half_life, now);
         self.sum = self.sum * factor + value;
         self.weight = self.weight * factor + 1.0;
         self.at = self.at.max(now);
     }
 
-    /// The average; nothing before the first value. Time alone does not change it.
+    /// Returns the average; `None` before the first value. Time alone does not change it.
     pub(super) fn mean(&self) -> Option<f64> {
         (self.weight > 0.0).then(|| self.sum / self.weight)
     }

@@ -3,52 +3,51 @@
 use std::time::Duration;
 
 use super::decay::DecayingMean;
-use super::histogram::{Better, WindowedHistogram};
+use super::histogram::{RankOrder, WindowedHistogram};
 use super::throttle::EndpointThrottle;
 use super::{AttemptReport, HealthPolicy, Observation};
 
 /// The measurements of an endpoint at one point in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HealthView {
-    /// The average latency of good answers, with decay; the last known one while none come.
+    /// The average latency of successful answers, with decay; it does not change without answers.
     pub latency: Option<Duration>,
-    /// Percentiles of latency over the window; `None` where it holds no answer.
+    /// Percentiles of latency over the window; `None` without an answer in it.
     pub percentiles: Option<LatencyPercentiles>,
-    /// The 95th percentile of latency over the window, after which a second endpoint can be asked as well.
+    /// The 95th percentile of latency over the window: the default delay of a hedge.
     pub p95: Option<Duration>,
-    /// Percentiles of throughput over the window; `None` where it holds no answer with a count of tokens.
+    /// Percentiles of throughput over the window; `None` without an answer with a token count in it.
     pub throughput: Option<ThroughputPercentiles>,
-    /// Good answers in the window, on which the percentiles of latency rely.
+    /// Successful answers in the window: the number of values behind the latency percentiles.
     pub answers_in_window: u64,
-    /// Attempts since the process began, without neutral ones.
+    /// Attempts since the process started, except neutral ones.
     pub observations: u64,
 }
 
-/// Latencies of good answers: so many per cent of them took at most this long. Within 3.2 % or 1 µs, between 0 and
-/// 71 minutes.
+/// Percentiles of the latency of successful answers. Accurate to 3.2 % or 1 µs, from 0 to 71 minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencyPercentiles {
     /// The median.
     pub p50: Duration,
-    /// Three quarters.
+    /// The 75th percentile.
     pub p75: Duration,
-    /// Nine tenths.
+    /// The 90th percentile.
     pub p90: Duration,
-    /// Ninety-nine hundredths.
+    /// The 99th percentile.
     pub p99: Duration,
 }
 
-/// Input and output tokens over the latency of their answer, in thousandths of a token a second: so many per cent of
-/// the answers were **at least** this quick, so that p99 is the lowest. Within 3.2 %, up to 4.2 million tokens a second.
+/// Percentiles of throughput: input and output tokens divided by the latency, in thousandths of a token per second.
+/// 99 % of the answers have **at least** the throughput p99. Accurate to 3.2 %, up to 4.2 million tokens per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThroughputPercentiles {
     /// The median.
     pub p50: u64,
-    /// Three quarters.
+    /// The 75th percentile.
     pub p75: u64,
-    /// Nine tenths.
+    /// The 90th percentile.
     pub p90: u64,
-    /// Ninety-nine hundredths.
+    /// The 99th percentile.
     pub p99: u64,
 }
 
@@ -79,9 +78,9 @@ impl EndpointHealth {
 
     /// The measurements at this point in time.
     pub(super) fn view(&self, policy: &HealthPolicy, now: Duration) -> HealthView {
-        let percentiles = self.latencies.percentiles([50, 75, 90, 95, 99], Better::Lower, policy.window, now);
+        let percentiles = self.latencies.percentiles([50, 75, 90, 95, 99], RankOrder::Ascending, policy.window, now);
         let latencies = percentiles.map(|(values, _)| values.map(Duration::from_micros));
-        let throughput = self.throughputs.percentiles([50, 75, 90, 99], Better::Higher, policy.window, now);
+        let throughput = self.throughputs.percentiles([50, 75, 90, 99], RankOrder::Descending, policy.window, now);
         HealthView {
             latency: self.latency.mean().map(|secs| Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX)),
             percentiles: latencies.map(|[p50, p75, p90, _, p99]| LatencyPercentiles { p50, p75, p90, p99 }),

@@ -1,29 +1,29 @@
-//! Percentiles of the last minutes in bounded memory.
+//! Percentiles over a sliding window in bounded memory.
 //!
-//! Values are counted in buckets whose width grows with the value, so that the error is relative: what is read back
-//! is within 1/32 (3.2 %) of a value that was recorded, and exact below 32. Time is cut into slots that are used in
-//! turn; a slot is forgotten whole. Recording is a few integer operations.
+//! The width of a bucket grows with its values, so the error is relative: a percentile is within 1/32 (3.2 %) of a
+//! recorded value, and exact below 32. Time is divided into slots; an expired slot is cleared and used again. Recording
+//! takes a few integer operations.
 
 use std::time::Duration;
 
-/// Buckets a power of two: the resolution.
+/// The number of buckets per power of two.
 const STEPS: usize = 16;
-/// Values above are counted as this one.
+/// The largest value; larger ones are counted as this.
 const MAX_VALUE: u64 = u32::MAX as u64;
-/// One for each value below 32, then 16 for each power of two up to [`MAX_VALUE`].
+/// The number of buckets: one for each value below 32, then 16 for each power of two up to [`MAX_VALUE`].
 const BUCKETS: usize = 29 * STEPS;
-/// Slots of time that together make the window.
+/// The number of time slots in the window.
 const SLOTS: u64 = 6;
-/// A slot counts no bucket further, so that the sum over all slots cannot overflow.
+/// The largest count of a bucket in a slot, so that the sum over all slots cannot overflow.
 const MAX_COUNT: u32 = u32::MAX / 6;
 
-/// From which end ranks are counted.
+/// The order in which ranks are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Better {
-    /// Small values are good: p90 is what 90 % are at most.
-    Lower,
-    /// Large values are good: p90 is what 90 % are at least.
-    Higher,
+pub(super) enum RankOrder {
+    /// For metrics where lower is better: 90 % of the values are at most p90.
+    Ascending,
+    /// For metrics where higher is better: 90 % of the values are at least p90.
+    Descending,
 }
 
 #[derive(Debug, Clone)]
@@ -32,24 +32,24 @@ struct Slot {
     counts: [u32; BUCKETS],
 }
 
-/// Counts of what was recorded within the window.
+/// A histogram of the values recorded within the window.
 #[derive(Debug, Default)]
 pub(super) struct WindowedHistogram {
-    /// Empty until the first value: an endpoint that is never used costs nothing.
+    /// Empty until the first value, so that an unused endpoint takes no memory.
     slots: Vec<Slot>,
     newest: u64,
 }
 
 impl WindowedHistogram {
-    /// Counts a value.
+    /// Records a value.
     pub(super) fn record(&mut self, value: u64, window: Duration, now: Duration) {
         if self.slots.is_empty() {
             self.slots = (0..SLOTS).map(|number| Slot { number, counts: [0; BUCKETS] }).collect();
         }
         self.newest = self.newest.max(slot_number(window, now));
         let newest = self.newest;
-        let turn = usize::try_from(newest % SLOTS).unwrap_or_default();
-        let Some(slot) = self.slots.get_mut(turn) else { return };
+        let index = usize::try_from(newest % SLOTS).unwrap_or_default();
+        let Some(slot) = self.slots.get_mut(index) else { return };
         if slot.number != newest {
             *slot = Slot { number: newest, counts: [0; BUCKETS] };
         }
@@ -58,18 +58,18 @@ impl WindowedHistogram {
         }
     }
 
-    /// The values at these percentages (1 to 100, rising) by nearest rank, and how many values they rest on. Nothing
-    /// where the window holds no value.
+    /// Returns the values at these percentages (1 to 100, ascending) by nearest rank, and the number of recorded
+    /// values. Returns `None` if the window holds no value.
     pub(super) fn percentiles<const N: usize>(
         &self,
         percentages: [u64; N],
-        better: Better,
+        order: RankOrder,
         window: Duration,
         now: Duration,
     ) -> Option<([u64; N], u64)> {
-        let mut counts = self.within(window, now)?;
+        let mut counts = self.counts_in_window(window, now)?;
         let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
-        if better == Better::Higher {
+        if order == RankOrder::Descending {
             counts.reverse();
         }
         let mut below = 0;
@@ -80,13 +80,13 @@ impl WindowedHistogram {
                 below += count;
             }
             let step = rest.peek().map_or(BUCKETS - 1, |(step, _)| *step);
-            middle_of(if better == Better::Lower { step } else { BUCKETS - 1 - step })
+            middle_of(if order == RankOrder::Ascending { step } else { BUCKETS - 1 - step })
         });
         (total > 0).then_some((values, total))
     }
 
-    /// All counts of the slots that are not forgotten yet.
-    fn within(&self, window: Duration, now: Duration) -> Option<[u32; BUCKETS]> {
+    /// Returns the counts of all slots in the window.
+    fn counts_in_window(&self, window: Duration, now: Duration) -> Option<[u32; BUCKETS]> {
         let current = slot_number(window, now);
         let mut live = self.slots.iter().filter(|slot| current < slot.number.saturating_add(SLOTS)).peekable();
         live.peek()?;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_each_other_without_a_gap() {
+    fn bucket_of_has_no_gaps() {
         let mut values: Vec<u64> = (0..100_000).collect();
         values.extend((5..32).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]));
         values.extend([MAX_VALUE - 1, MAX_VALUE, MAX_VALUE + 1, u64::MAX]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_stands_for_its_values_within_a_thirty_second() {
+    fn middle_of_differs_from_bucket_values_by_one_thirty_second_at_most() {
         for value in (0..200_000).chain((5..32).map(|bits| (1 << bits) - 1)).chain([MAX_VALUE]) {
             let read = middle_of(bucket_of(value));
             assert!(read.abs_diff(value) * 32 <= value, "{value} is read as {read}");

@@ -1,4 +1,4 @@
-//! What an attempt reports about its endpoint.
+//! Reports of attempts to the health of their endpoints.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use crate::ids::WorkspaceId;
 use crate::routing::{AttemptFailure, AttemptFailureKind};
 
-/// The report of one attempt on its endpoint.
+/// The result of an attempt, as it counts for its endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observation {
-    /// A good answer.
+    /// A successful answer.
     Succeeded {
-        /// From the call to the whole answer.
+        /// The time from the call to the complete answer.
         latency: Duration,
-        /// Input and output tokens together; 0 where the provider counted none.
+        /// Input and output tokens together; 0 if the provider reported none.
         tokens: u64,
     },
     /// A failure.
     Failed {
-        /// For whom it counts.
+        /// The class, which decides the workspaces that it counts for.
         class: FailureClass,
-        /// What is shown of it.
+        /// The error for messages and logs.
         error: AttemptError,
     },
-    /// No statement on the endpoint: the client disconnected, or another attempt was quicker.
+    /// No result for the endpoint: the client disconnected, or another attempt answered first.
     Neutral,
 }
 
-/// For whom a failure counts, and how much.
+/// The class of a failure: its scope and weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
     /// No connection: DNS, TCP or TLS failed. Counts for all workspaces at once.
@@ -75,12 +75,12 @@ pub struct AttemptReport {
     pub workspace: WorkspaceId,
     /// When the attempt began.
     pub began: Duration,
-    /// What it says about the endpoint.
+    /// The result.
     pub observation: Observation,
 }
 
 impl Observation {
-    /// True for a failure.
+    /// Returns true for a failure.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Failed { .. })
     }
@@ -93,7 +93,7 @@ impl From<&AttemptFailure> for Observation {
             // Moderation answers 403, so that content can provoke it.
             AttemptFailureKind::Unauthorised if failure.upstream_status != Some(403) => FailureClass::Credentials,
             AttemptFailureKind::Unauthorised | AttemptFailureKind::Broken => FailureClass::Content,
-            // A request that was never sent says nothing about the endpoint.
+            // A request that was not sent is no evidence about the endpoint.
             AttemptFailureKind::Refused if failure.upstream_status.is_some() => FailureClass::Content,
             AttemptFailureKind::TimedOut => FailureClass::Timeout,
             AttemptFailureKind::Overloaded => FailureClass::Overloaded { retry_after: failure.retry_after },

@@ -1,21 +1,21 @@
-//! Pauses of the whole process: SIGSTOP, a suspended machine, a processor that was taken away.
+//! Detection of pauses of the whole process: SIGSTOP, a suspended machine, a CPU assigned to other work.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-/// Detects pauses by a heartbeat that comes late. During a pause the clocks go on while nothing runs, so that every
-/// deadline passes whatever the providers did.
+/// Detects pauses by late heartbeats. During a pause the clock advances while no task runs, so deadlines pass
+/// regardless of the providers.
 ///
-/// Without a heartbeat there are no pauses.
+/// Without heartbeats, it detects no pauses.
 #[derive(Debug)]
 pub struct PauseDetector {
-    /// A heartbeat that comes so much after the previous one came late.
+    /// The time after a heartbeat from which the next one is late.
     late_after: Duration,
     /// The last heartbeat, in nanoseconds; `NEVER` before the first.
     last_beat: AtomicU64,
-    /// The same by the wall clock, in milliseconds: a suspended machine stops the monotonic clock.
+    /// The last heartbeat by the wall clock, in milliseconds: a suspended machine stops the monotonic clock.
     last_wall: AtomicI64,
     /// The end of the last pause, in nanoseconds; 0 before the first.
     pause_ended: AtomicU64,
@@ -24,7 +24,7 @@ pub struct PauseDetector {
 const NEVER: u64 = u64::MAX;
 
 impl PauseDetector {
-    /// Takes a heartbeat every `interval`, which may be late by `tolerance`.
+    /// Creates a detector of heartbeats every `interval`, each late by `tolerance` at most.
     pub fn new(interval: Duration, tolerance: Duration) -> Self {
         Self {
             late_after: interval.saturating_add(tolerance),
@@ -34,7 +34,7 @@ impl PauseDetector {
         }
     }
 
-    /// Takes a heartbeat of one task. Returns the length of a pause that has just ended.
+    /// Records a heartbeat. Returns the length of a pause that has just ended.
     pub fn beat(&self, now: Duration, wall: DateTime<Utc>) -> Option<Duration> {
         let beat = nanos(now);
         let last = self.last_beat.load(Ordering::Acquire);
@@ -49,12 +49,12 @@ impl PauseDetector {
                 pause = Some(elapsed);
             }
         }
-        // After the end of the pause, so that there is no instant without either.
+        // Stored after `pause_ended`, so that the pause is visible at every instant.
         self.last_beat.store(beat.min(NEVER - 1), Ordering::Release);
         pause
     }
 
-    /// Whether the process was paused at some time since `began`: a pause ended since, or the heartbeat is late now.
+    /// Returns true if the process was paused since `began`: a pause ended since then, or the heartbeat is late now.
     pub fn was_paused_since(&self, began: Duration, now: Duration) -> bool {
         let last = self.last_beat.load(Ordering::Acquire);
         let late = nanos(self.late_after);

@@ -1,8 +1,8 @@
-//! The figures of the health rules.
+//! The parameters of the health rules.
 
 use std::time::Duration;
 
-/// The figures of the health rules. Every value is legal and none can panic.
+/// The parameters of the health rules. Every value is valid; no value causes a panic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HealthPolicy {
     /// The period over which requests and accepts are counted, in 24 buckets. 2 min, as in the SRE book.
@@ -12,10 +12,10 @@ pub struct HealthPolicy {
     pub accept_multiplier: f64,
     /// Requests in the window below which an endpoint is not throttled. 10: four failures of six may be chance.
     pub min_requests: u32,
-    /// The number of requests that a passed deadline counts as. 5: it cost its caller more than a quick error.
+    /// The number of requests that a passed deadline counts as. 5: it costs the client more than a quick error.
     pub timeout_weight: u32,
-    /// The longest back-off, and the longest wait that callers are told. A longer `Retry-After` of a provider is cut to
-    /// it. 60 s: a mistaken header must not close an endpoint for a day. 0: no back-off.
+    /// The longest back-off, and the longest `Retry-After` for clients. A longer `Retry-After` of a provider is reduced
+    /// to it. 60 s: a wrong header must not disable an endpoint for a day. 0: no back-off.
     pub max_backoff: Duration,
     /// The back-off after a provider rejected our credentials. 5 s.
     pub auth_backoff: Duration,
@@ -52,12 +52,12 @@ impl Default for HealthPolicy {
 }
 
 impl HealthPolicy {
-    /// The back-off that a `Retry-After` leads to, if any.
+    /// Returns the back-off for a `Retry-After`, if any.
     pub(super) fn backoff(&self, retry_after: Option<Duration>) -> Option<Duration> {
         retry_after.map(|wait| wait.min(self.max_backoff)).filter(|wait| !wait.is_zero())
     }
 
-    /// The back-off after rejected credentials.
+    /// Returns the back-off after rejected credentials.
     pub(super) fn credentials_backoff(&self) -> Duration {
         self.auth_backoff.min(self.max_backoff)
     }

@@ -11,28 +11,28 @@ use super::{AttemptReport, HealthPolicy};
 use crate::ids::WorkspaceId;
 use crate::system::Randomness;
 
-/// The rejection probability from which an endpoint is shown as throttled. Below it, chance makes it come and go.
+/// The rejection probability from which an endpoint is reported as throttled. Lower values fluctuate by chance.
 const SHOWN_FROM: f64 = 0.1;
 
-/// The probability with which a request is rejected: `max(0, (requests - k * accepts) / (requests + 1))`, at most 1.
+/// Returns the rejection probability of a request: `max(0, (requests - k * accepts) / (requests + 1))`, at most 1.
 pub fn rejection_probability(requests: f64, accepts: f64, k: f64) -> f64 {
     let probability = (requests - k * accepts) / (requests + 1.0);
-    // Not `clamp`, which keeps a NaN that extreme figures can lead to.
+    // Not `clamp`, which would keep the NaN of extreme parameters.
     if probability > 0.0 { probability.min(1.0) } else { 0.0 }
 }
 
-/// How an endpoint is throttled at one point in time.
+/// The throttling of an endpoint at one point in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThrottleView {
     /// True where requests of all workspaces are rejected: during a back-off, or with a probability of 10 % and more.
     pub throttled: bool,
-    /// The number of workspaces whose own requests are rejected in the same sense.
+    /// The number of workspaces that are throttled, in the same sense, because of their own requests.
     pub throttled_workspaces: u32,
     /// The probability with which a request of any workspace is rejected.
     pub rejection_probability: f64,
-    /// The rest of a back-off for all workspaces.
+    /// The remaining back-off of all workspaces.
     pub retry_in: Option<Duration>,
-    /// The share of attempts with a good answer, 0 to 1, over the window and all workspaces; `None` without an attempt.
+    /// The share of successful attempts over the window and all workspaces, 0 to 1; `None` without an attempt.
     pub accept_rate: Option<f64>,
     /// The last failure that any workspace met.
     pub last_error: Option<AttemptError>,
@@ -52,7 +52,7 @@ pub(super) struct EndpointThrottle {
 }
 
 impl EndpointThrottle {
-    /// Decides on one attempt. Draws a number only where one is needed.
+    /// Decides on one attempt. Draws a random number only if it needs one.
     pub(super) fn admit(
         &mut self,
         policy: &HealthPolicy,
@@ -81,13 +81,13 @@ impl EndpointThrottle {
         if rejection.probability > 0.0 { Admission::Throttled } else { Admission::Normal }
     }
 
-    /// The rest of the back-off that a workspace has to keep.
+    /// Returns the remaining back-off of a workspace.
     pub(super) fn backoff(&mut self, policy: &HealthPolicy, workspace: WorkspaceId, now: Duration) -> Option<Duration> {
         let own = self.workspaces.get(workspace).map(|own| own.backoff_until).unwrap_or_default();
         remaining(self.backoff_until().max(own), policy, now)
     }
 
-    /// The last failure that the workspace met here, or else that any workspace met.
+    /// Returns the last failure of the workspace at this endpoint, or else of any workspace.
     pub(super) fn last_error(&mut self, workspace: WorkspaceId) -> Option<AttemptError> {
         self.workspaces.get(workspace).and_then(|own| own.scope.last_error).or(self.all.last_error)
     }
@@ -126,7 +126,7 @@ impl EndpointThrottle {
         }
     }
 
-    /// Whether a workspace met a failure less than [`HealthPolicy::recent_failure`] ago, or all workspaces did.
+    /// Returns true if a workspace, or all workspaces, met a failure less than [`HealthPolicy::recent_failure`] ago.
     pub(super) fn failed_recently(&mut self, policy: &HealthPolicy, workspace: WorkspaceId, now: Duration) -> bool {
         let own = self.workspaces.get(workspace).and_then(|own| own.scope.last_failure_at);
         let last = self.all.last_failure_at.max(self.content_failures.second()).max(own);
@@ -149,7 +149,7 @@ impl EndpointThrottle {
         }
     }
 
-    /// The end of the back-off that all workspaces have to keep.
+    /// Returns the end of the back-off of all workspaces.
     fn backoff_until(&self) -> Duration {
         self.credentials_until.max(self.backoffs.second().unwrap_or_default())
     }
@@ -160,7 +160,7 @@ impl EndpointThrottle {
             let accepts = u64::from(counts.accepts);
             probability(policy, accepts, u64::from(counts.failures).saturating_add(content))
         };
-        // Most endpoints are healthy even if every failure counts; then nobody looks at the single workspaces.
+        // Most endpoints are healthy even if every failure counts: then the single workspaces are not read.
         if with(u64::from(counts.content)) > 0.0 { with(self.workspaces.content(policy, now).shared()) } else { 0.0 }
     }
 
@@ -174,14 +174,14 @@ impl EndpointThrottle {
         self.all.window.add(counts, policy.throttle_window, now);
         let own = &mut self.workspaces.see(policy, report.workspace, now).scope;
         own.window.add(counts, policy.throttle_window, now);
-        // A workspace that is seen for the first time has just had an attempt.
+        // A new workspace has just made an attempt.
         own.last_admitted = own.last_admitted.max(Some(report.began));
         if counts.answered == 0 {
             own.last_failure_at = own.last_failure_at.max(Some(now));
         }
     }
 
-    /// Credentials that do not hold make earlier accepts worthless: what follows the back-off is a trickle.
+    /// Clears earlier accepts, so that only probes are sent after the back-off.
     fn reject_credentials(&mut self, policy: &HealthPolicy, now: Duration) {
         self.all.window.forget_requests();
         let counts = Counts { attempts: 1, failures: policy.min_requests.max(1), ..Counts::default() };
@@ -209,12 +209,12 @@ fn probability(policy: &HealthPolicy, accepts: u64, failures: u64) -> f64 {
     rejection_probability(requests, accepts, policy.accept_multiplier)
 }
 
-/// The rejection that two throttles lead to together.
+/// The combined rejection of two throttles.
 #[derive(Default)]
 struct Rejection {
-    /// The larger one of those without a probe that is due.
+    /// The largest probability of the throttles without a due probe.
     probability: f64,
-    /// When a probe is due for all of them.
+    /// The time until a probe is due for all of them.
     probe_in: Duration,
 }
 
@@ -233,7 +233,7 @@ fn remaining(until: Duration, policy: &HealthPolicy, now: Duration) -> Option<Du
     until.checked_sub(now).filter(|left| !left.is_zero()).map(|left| left.min(policy.max_backoff))
 }
 
-/// A number from 0 up to 1, without 1.
+/// Draws a number from 0 (inclusive) to 1 (exclusive).
 fn unit(random: &dyn Randomness) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "the upper 53 bits are exact")]
     let unit = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;

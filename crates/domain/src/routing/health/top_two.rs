@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ids::WorkspaceId;
 
-/// The two latest times of different workspaces. The second one is what at least two workspaces have reached.
+/// The two latest times of different workspaces. At least two workspaces have reached the second one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TopTwo {
     first: Option<(WorkspaceId, Duration)>,
@@ -12,7 +12,7 @@ pub(super) struct TopTwo {
 }
 
 impl TopTwo {
-    /// Notes a time of a workspace. An earlier one of the same workspace is replaced, a later one kept.
+    /// Records a time of a workspace. Only its latest time is kept.
     pub(super) fn note(&mut self, workspace: WorkspaceId, at: Duration) {
         match self.first {
             Some((first, latest)) if first == workspace => self.first = Some((first, latest.max(at))),
@@ -29,7 +29,7 @@ impl TopTwo {
         }
     }
 
-    /// The time that two workspaces have reached.
+    /// Returns the time that at least two workspaces have reached.
     pub(super) fn second(&self) -> Option<Duration> {
         self.second.map(|(_, at)| at)
     }
@@ -43,7 +43,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn second_is_the_second_largest_latest_time(notes in proptest::collection::vec((0..5_u128, 0..40_u64), 0..60)) {
+        fn second_returns_second_latest_time(notes in proptest::collection::vec((0..5_u128, 0..40_u64), 0..60)) {
             let (mut two, mut all) = (TopTwo::default(), HashMap::new());
             for (workspace, at) in notes {
                 let workspace = WorkspaceId::from_uuid(uuid::Uuid::from_u128(workspace));

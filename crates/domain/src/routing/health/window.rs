@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-/// Buckets that together make the window.
+/// The number of buckets in the window.
 const BUCKETS: u64 = 24;
-/// The same number.
+/// [`BUCKETS`] as the length of an array.
 const PLACES: usize = 24;
 
-/// What was counted.
+/// Counts of attempts by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Attempts that ended, each once.
+    /// Ended attempts, without weights.
     pub(super) attempts: u32,
-    /// Good answers among them.
+    /// Successful answers among them.
     pub(super) answered: u32,
-    /// Accepted requests: good answers, except those from before rejected credentials.
+    /// Accepted requests: successful answers since the last rejected credentials.
     pub(super) accepts: u32,
-    /// Failed requests by weight, of the kinds that count for all workspaces.
+    /// Weighted failures of the classes that count for all workspaces.
     pub(super) failures: u32,
-    /// Failed requests by weight, of the kinds that content can provoke.
+    /// Weighted failures of the classes that content can provoke.
     pub(super) content: u32,
 }
 
@@ -31,7 +31,7 @@ impl Counts {
         self.content = self.content.saturating_add(other.content);
     }
 
-    /// The share of good answers, 0 to 1; `None` without an attempt.
+    /// Returns the share of successful answers, 0 to 1; `None` without an attempt.
     pub(super) fn accept_rate(&self) -> Option<f64> {
         (self.attempts > 0).then(|| f64::from(self.answered) / f64::from(self.attempts))
     }
@@ -54,14 +54,13 @@ impl OutcomeWindow {
         self.bucket(newest).add(&counts);
     }
 
-    /// The sum over the window.
+    /// Returns the sum over the window.
     pub(super) fn total(&mut self, window: Duration, now: Duration) -> Counts {
         self.advance(window, now);
         self.total
     }
 
-    /// Forgets accepts and failures, as if the attempts had not been made; content failures and the counts that are
-    /// shown remain.
+    /// Clears accepts and failures. Content failures and the counts of the accept rate remain.
     pub(super) fn forget_requests(&mut self) {
         for bucket in self.buckets.iter_mut().chain([&mut self.total]) {
             (bucket.accepts, bucket.failures) = (0, 0);
@@ -69,8 +68,8 @@ impl OutcomeWindow {
     }
 
     fn bucket(&mut self, number: u64) -> &mut Counts {
-        let place = usize::try_from(number % BUCKETS).unwrap_or_default();
-        &mut self.buckets[place]
+        let index = usize::try_from(number % BUCKETS).unwrap_or_default();
+        &mut self.buckets[index]
     }
 
     /// Clears the buckets that left the window.
@@ -90,7 +89,7 @@ impl OutcomeWindow {
     }
 }
 
-/// The number of the bucket that a time falls into.
+/// Returns the number of the bucket that contains a time.
 pub(super) fn bucket_number(window: Duration, now: Duration) -> u64 {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     nanos(now) / (nanos(window) / BUCKETS).max(1)

@@ -7,7 +7,7 @@ use super::window::{OutcomeWindow, bucket_number};
 use super::{AttemptError, HealthPolicy};
 use crate::ids::WorkspaceId;
 
-/// What is counted for one workspace, or for all of them.
+/// The counts of one workspace, or of all workspaces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
     pub(super) window: OutcomeWindow,
@@ -32,9 +32,8 @@ pub(super) struct ContentFailures {
 }
 
 impl ContentFailures {
-    /// The failures that count for all workspaces: those of the workspace with the most count up to the sum of those of
-    /// the others. So the failures of one workspace alone do not count, and one workspace among several cannot outweigh
-    /// them.
+    /// Returns the failures that count for all workspaces. The workspace with the most failures counts no more than all
+    /// others together, so that failures of a single workspace do not count.
     pub(super) fn shared(self) -> u64 {
         let others = self.total - self.largest;
         others.saturating_add(self.largest.min(others))
@@ -50,12 +49,12 @@ pub(super) struct Workspaces {
 }
 
 impl Workspaces {
-    /// The counts of a workspace that was seen before.
+    /// Returns the counts of a known workspace.
     pub(super) fn get(&mut self, workspace: WorkspaceId) -> Option<&mut WorkspaceScope> {
         self.entries.get_mut(&workspace)
     }
 
-    /// The counts of a workspace, which is added if need be; the least recently seen is dropped then.
+    /// Returns the counts of a workspace. Adds an unknown one, and drops the least recently seen if there are too many.
     pub(super) fn see(&mut self, policy: &HealthPolicy, workspace: WorkspaceId, now: Duration) -> &mut WorkspaceScope {
         if !self.entries.contains_key(&workspace) && self.entries.len() >= policy.max_workspaces.max(1) {
             let oldest = self.entries.iter().min_by_key(|(id, entry)| (entry.last_seen, **id)).map(|(id, _)| *id);
@@ -69,16 +68,16 @@ impl Workspaces {
         entry
     }
 
-    /// Notes that a workspace is about to report a content failure.
+    /// Invalidates the cached content failures before a workspace reports one.
     pub(super) fn content_changes(&mut self) {
         self.content = None;
     }
 
-    /// The content failures of all workspaces. Looks at each of them after a change or a new bucket, else remembers.
+    /// Returns the content failures of all workspaces. Computed after a change or a new bucket, cached otherwise.
     pub(super) fn content(&mut self, policy: &HealthPolicy, now: Duration) -> ContentFailures {
         let bucket = bucket_number(policy.throttle_window, now);
-        if let Some((of, content)) = self.content
-            && of >= bucket
+        if let Some((cached_bucket, content)) = self.content
+            && cached_bucket >= bucket
         {
             return content;
         }
@@ -92,7 +91,7 @@ impl Workspaces {
         content
     }
 
-    /// Every workspace.
+    /// Iterates over every workspace.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut WorkspaceScope> {
         self.entries.values_mut()
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::routing::health::decay::DecayingMean;
-use crate::routing::health::histogram::{Better, WindowedHistogram};
+use crate::routing::health::histogram::{RankOrder, WindowedHistogram};
 use proptest::prelude::*;
 
 fn answer(latency: Duration, tokens: u64) -> Observation {
@@ -140,9 +140,9 @@ fn a_clock_read_too_early_does_no_harm() {
 }
 
 /// Nearest rank, by sorting.
-fn exact(sorted: &[u64], percentage: usize, better: Better) -> u64 {
+fn exact(sorted: &[u64], percentage: usize, order: RankOrder) -> u64 {
     let rank = (sorted.len() * percentage).div_ceil(100).max(1);
-    if better == Better::Lower { sorted[rank - 1] } else { sorted[sorted.len() - rank] }
+    if order == RankOrder::Ascending { sorted[rank - 1] } else { sorted[sorted.len() - rank] }
 }
 
 fn any_value() -> impl Strategy<Value = u64> {
@@ -154,9 +154,9 @@ proptest! {
     fn percentiles_are_exact_within_the_resolution(
         values in proptest::collection::vec((any_value(), 0..40_u64), 1..300),
         percentages in [1..=100_u64, 1..=100_u64, 1..=100_u64],
-        higher in any::<bool>(),
+        is_descending in any::<bool>(),
     ) {
-        let better = if higher { Better::Higher } else { Better::Lower };
+        let order = if is_descending { RankOrder::Descending } else { RankOrder::Ascending };
         let mut percentages = percentages;
         percentages.sort_unstable();
         let mut histogram = WindowedHistogram::default();
@@ -171,10 +171,10 @@ proptest! {
         let mut live: Vec<u64> =
             recorded.iter().filter(|(_, at)| slot(now) - slot(*at) < 6).map(|(value, _)| *value).collect();
         live.sort_unstable();
-        let (found, total) = histogram.percentiles(percentages, better, secs(300), now).unwrap();
+        let (found, total) = histogram.percentiles(percentages, order, secs(300), now).unwrap();
         prop_assert_eq!(total, live.len() as u64);
         for (percentage, value) in percentages.into_iter().zip(found) {
-            let exact = exact(&live, usize::try_from(percentage).unwrap(), better);
+            let exact = exact(&live, usize::try_from(percentage).unwrap(), order);
             prop_assert!(value.abs_diff(exact) * 32 <= exact, "p{} is {}, exactly {}", percentage, value, exact);
         }
     }
