@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::budget::BudgetScope;
-use domain::observability::Meter;
+use domain::observability::Metrics;
 use domain::usage::{AttemptRecord, UsageOutcome, UsageRecord};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::Metrics;
+use crate::PrometheusMetrics;
 use crate::buckets;
 
 /// See the help texts below.
@@ -277,8 +277,8 @@ impl Reservations {
     }
 }
 
-impl Meter for Metrics {
-    fn settled(&self, record: &UsageRecord) {
+impl Metrics for PrometheusMetrics {
+    fn record_charge(&self, record: &UsageRecord) {
         let measures = &self.decisions;
         measures.settled.of(record.outcome).inc();
         measures.spend.inc_by(record.cost.pico().unsigned_abs());
@@ -293,20 +293,20 @@ impl Meter for Metrics {
         }
     }
 
-    fn reserved(&self, refused_by: Option<BudgetScope>, took: Duration) {
+    fn record_hold(&self, refused_by: Option<BudgetScope>, took: Duration) {
         self.decisions.reservations.of(refused_by).inc();
         self.decisions.reservation.observe(took.as_secs_f64());
     }
 
-    fn filtered(&self, action: &'static str) {
+    fn record_guardrail_action(&self, action: &'static str) {
         self.decisions.filtered.get_or_create(&ActionLabels { action }).inc();
     }
 
-    fn beyond_bound(&self) {
+    fn record_hold_exceeded(&self) {
         self.decisions.beyond_bound.inc();
     }
 
-    fn abandoned(&self, requests: u64) {
+    fn record_abandoned_requests(&self, requests: u64) {
         self.decisions.settled.abandoned.inc_by(requests);
     }
 }

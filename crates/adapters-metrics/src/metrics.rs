@@ -11,11 +11,11 @@ use crate::edge::EdgeMeasures;
 use crate::outbox::OutboxMeasures;
 use crate::reading::Reading;
 
-/// The media type of [`Metrics::text`].
+/// The media type of [`PrometheusMetrics::text`].
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All measures of a process. It is also the domain's [`Meter`](domain::observability::Meter).
-pub struct Metrics {
+/// All measures of a process. It is also the domain's [`Metrics`](domain::observability::Metrics).
+pub struct PrometheusMetrics {
     registry: Mutex<Registry>,
     /// Measures of the process, whose names are the same for all software.
     process: Mutex<Registry>,
@@ -24,7 +24,7 @@ pub struct Metrics {
     pub(crate) decisions: DecisionMeasures,
 }
 
-impl Metrics {
+impl PrometheusMetrics {
     /// Measures that begin at nothing. `providers` are the slugs that may be told apart; what others do counts for
     /// `other`.
     pub fn new<'a>(version: &'static str, providers: impl IntoIterator<Item = &'a str>) -> Self {
@@ -54,7 +54,7 @@ impl Metrics {
         lock(&self.registry).register_collector(Box::new(reading));
     }
 
-    /// As [`Metrics::watch`], for a measure whose name is not put behind `tollgate_`.
+    /// As [`PrometheusMetrics::watch`], for a measure whose name is not put behind `tollgate_`.
     pub fn watch_process(&self, reading: Reading) {
         lock(&self.process).register_collector(Box::new(reading));
     }

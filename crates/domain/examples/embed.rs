@@ -23,7 +23,7 @@ use domain::ids::{
 use domain::json::Json;
 use domain::model::{Catalogue, CatalogueSnapshot, Model, Pricing};
 use domain::money::Usd;
-use domain::observability::{NoBroadcast, NoMeter};
+use domain::observability::{NoBroadcast, NoMetrics};
 use domain::rate::RateLimits;
 use domain::routing::{
     AttemptFailure, AttemptFailureKind, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, Wire,
@@ -255,7 +255,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             ledger: Arc::clone(&usage) as Arc<dyn Ledger>,
             volumes: Arc::clone(&usage) as Arc<dyn RecordVolumeReader>,
             ids: Arc::clone(&ids) as Arc<dyn IdGenerator>,
-            meter: Arc::new(NoMeter),
+            metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
         },
         time: TimeSource { clock, timer: Arc::new(RuntimeTimer) },

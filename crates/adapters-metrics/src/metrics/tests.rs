@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use domain::budget::BudgetScope;
 use domain::ids::{DecisionId, WorkspaceId};
 use domain::money::{Price, Usd};
-use domain::observability::{Meter, OutboxStanding};
+use domain::observability::{Metrics, OutboxStanding};
 use domain::rate::{RateScope, RateUnit};
 use domain::routing::TokenPrices;
 use domain::testing::SequentialIds;
@@ -15,12 +15,12 @@ use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, Usage
 use super::*;
 use crate::{Kind, Sample};
 
-fn metrics() -> Metrics {
-    Metrics::new("1.2.3", ["alpha", "beta"])
+fn metrics() -> PrometheusMetrics {
+    PrometheusMetrics::new("1.2.3", ["alpha", "beta"])
 }
 
 /// The value of the line that begins so.
-fn value(metrics: &Metrics, series: &str) -> Option<String> {
+fn value(metrics: &PrometheusMetrics, series: &str) -> Option<String> {
     let text = metrics.text();
     let mut found = text.lines().filter_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned));
     let value = found.next();
@@ -28,7 +28,7 @@ fn value(metrics: &Metrics, series: &str) -> Option<String> {
     value
 }
 
-fn assert_value(metrics: &Metrics, series: &str, expected: &str) {
+fn assert_value(metrics: &PrometheusMetrics, series: &str, expected: &str) {
     assert_eq!(value(metrics, series).as_deref(), Some(expected), "{series} in\n{}", metrics.text());
 }
 
@@ -85,7 +85,7 @@ fn record(attempts: Vec<AttemptRecord>, share: UsageShare) -> UsageRecord {
 fn a_charged_request_counts_its_attempts_tokens_and_money() {
     let metrics = metrics();
     let attempts = vec![attempt("alpha", "broken", 1, 100), attempt("beta", "completed", 101, 198)];
-    metrics.settled(&record(attempts, UsageShare::WHOLE));
+    metrics.record_charge(&record(attempts, UsageShare::WHOLE));
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="completed"}"#, "1");
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="failed"}"#, "0");
     assert_value(&metrics, r#"tollgate_attempts_total{provider="alpha",outcome="broken"}"#, "1");
@@ -104,7 +104,7 @@ fn a_charged_request_counts_its_attempts_tokens_and_money() {
 fn requests_that_shared_a_call_count_it_once() {
     let metrics = metrics();
     for index in 0..3 {
-        metrics.settled(&record(vec![attempt("alpha", "completed", 1, 9)], UsageShare { index, of: 3 }));
+        metrics.record_charge(&record(vec![attempt("alpha", "completed", 1, 9)], UsageShare { index, of: 3 }));
     }
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="completed"}"#, "3");
     assert_value(&metrics, r#"tollgate_attempts_total{provider="alpha",outcome="completed"}"#, "1");
@@ -115,7 +115,7 @@ fn what_is_not_configured_has_no_series_of_its_own() {
     let metrics = metrics();
     for number in 0..100 {
         let attempts = vec![attempt(&format!("provider-{number}"), &format!("outcome-{number}"), 1, 1)];
-        metrics.settled(&record(attempts, UsageShare::WHOLE));
+        metrics.record_charge(&record(attempts, UsageShare::WHOLE));
     }
     assert_value(&metrics, r#"tollgate_attempts_total{provider="other",outcome="other"}"#, "100");
     assert!(!metrics.text().contains("provider-"));
@@ -125,10 +125,10 @@ fn what_is_not_configured_has_no_series_of_its_own() {
 fn money_that_was_reserved_and_refused_is_told_apart() {
     let metrics = metrics();
     for refused_by in [None, None, Some(BudgetScope::Workspace), Some(BudgetScope::Guardrail)] {
-        metrics.reserved(refused_by, Duration::from_millis(1));
+        metrics.record_hold(refused_by, Duration::from_millis(1));
     }
-    metrics.filtered("redact");
-    metrics.beyond_bound();
+    metrics.record_guardrail_action("redact");
+    metrics.record_hold_exceeded();
     for (scope, count) in [("none", "2"), ("workspace", "1"), ("key", "0"), ("guardrail", "1")] {
         assert_value(&metrics, &format!("tollgate_reservations_total{{refused_by=\"{scope}\"}}"), count);
     }
@@ -141,7 +141,7 @@ fn money_that_was_reserved_and_refused_is_told_apart() {
 #[test]
 fn abandoned_requests_are_counted() {
     let metrics = metrics();
-    metrics.abandoned(3);
+    metrics.record_abandoned_requests(3);
     assert_value(&metrics, r#"tollgate_decisions_total{outcome="abandoned"}"#, "3");
 }
 

@@ -30,7 +30,7 @@ use domain::guardrail::{
 use domain::ids::{GuardrailId, WorkspaceId};
 use domain::json::Json;
 use domain::model::{Catalogue, CountModels, GetModel, ListModels, Model, Pricing};
-use domain::observability::{DestinationPorts, MessageSender, MockMessageSender, NoBroadcast, NoMeter};
+use domain::observability::{DestinationPorts, MessageSender, MockMessageSender, NoBroadcast, NoMetrics};
 use domain::rate::{DefaultRates, RateLimiter, RateLimits};
 use domain::routing::{
     AttemptFailure, Endpoint, EndpointDirectory, HealthBoard, HealthPolicy, ListModelEndpoints, ListProviders, Wire,
@@ -191,7 +191,7 @@ impl Setup {
                 ledger: self.ledger,
                 volumes: Arc::new(self.store.clone()),
                 ids: Arc::new(ids.clone()),
-                meter: Arc::new(NoMeter),
+                metrics: Arc::new(NoMetrics),
                 broadcaster: Arc::new(NoBroadcast),
             },
             time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock.clone())) },

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use adapters_metrics::Metrics;
+use adapters_metrics::PrometheusMetrics;
 use adapters_system::SystemClock;
 use anyhow::Result;
 use domain::ids::{ApiKeyId, DecisionId, RequestId, WorkspaceId};
 use domain::money::{Price, Usd};
-use domain::observability::Meter as _;
+use domain::observability::Metrics as _;
 use domain::routing::TokenPrices;
 use domain::system::Clock as _;
 use domain::usage::{AttemptRecord, TokenSource, UsageOutcome, UsageRecord, UsageShare};
@@ -23,7 +23,7 @@ const CALLS: u32 = 10_000;
 
 /// What each request records, and one scrape of everything.
 pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
-    let metrics = Metrics::new("0.0.0", ["alpha", "beta"]);
+    let metrics = PrometheusMetrics::new("0.0.0", ["alpha", "beta"]);
     let record = record()?;
     let calls: [(&str, &dyn Fn()); 5] = [
         ("an HTTP answer", &|| metrics.edge().answered(Some("/a"), "GET", 200, Duration::from_millis(1))),
@@ -31,8 +31,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
             metrics.edge().entered();
             metrics.edge().left();
         }),
-        ("a charge", &|| metrics.settled(&record)),
-        ("a hold", &|| metrics.reserved(None, Duration::from_micros(80))),
+        ("a charge", &|| metrics.record_charge(&record)),
+        ("a hold", &|| metrics.record_hold(None, Duration::from_micros(80))),
         ("a scrape", &|| drop(std::hint::black_box(metrics.text()))),
     ];
     let figures = calls.map(|(name, call)| {

@@ -1,39 +1,39 @@
-//! The port that counts for the operator.
+//! The port that records metrics of decisions.
 
 use std::time::Duration;
 
 use crate::budget::BudgetScope;
 use crate::usage::UsageRecord;
 
-/// Counts what happens, for the operator. Labels MUST come from configuration or from fixed lists, never from a
+/// Records metrics for the operator. Labels MUST come from configuration or from fixed lists, never from a
 /// caller's text.
 #[cfg_attr(feature = "mock", mockall::automock)]
-pub trait Meter: Send + Sync {
-    /// A Decisions request was charged. Its attempts are in the record.
-    fn settled(&self, record: &UsageRecord);
+pub trait Metrics: Send + Sync {
+    /// Records the charge of a Decisions request. Its attempts are in the record.
+    fn record_charge(&self, record: &UsageRecord);
 
-    /// Money was reserved, or refused by a limit of that scope for good: what is only waited for is not refused. The time
-    /// it took is that of the store.
-    fn reserved(&self, refused_by: Option<BudgetScope>, took: Duration);
+    /// Records a hold that was granted, or rejected by a limit of that scope. A hold that still waits is not rejected.
+    /// `took` is the time of the store.
+    fn record_hold(&self, rejected_by: Option<BudgetScope>, took: Duration);
 
-    /// A guardrail blocked, redacted or flagged something: `action`.
-    fn filtered(&self, action: &'static str);
+    /// Records the action of a guardrail: block, redact or flag.
+    fn record_guardrail_action(&self, action: &'static str);
 
-    /// A charge went beyond what was reserved for it.
-    fn beyond_bound(&self);
+    /// Records a charge above its hold.
+    fn record_hold_exceeded(&self);
 
-    /// So many requests of dead processes were charged by their bounds.
-    fn abandoned(&self, requests: u64);
+    /// Records requests of dead processes that were charged by their upper bounds.
+    fn record_abandoned_requests(&self, requests: u64);
 }
 
-/// Counts nothing: for embedding and for tests.
+/// Records nothing. For embedding and tests.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoMeter;
+pub struct NoMetrics;
 
-impl Meter for NoMeter {
-    fn settled(&self, _: &UsageRecord) {}
-    fn reserved(&self, _: Option<BudgetScope>, _: Duration) {}
-    fn filtered(&self, _: &'static str) {}
-    fn beyond_bound(&self) {}
-    fn abandoned(&self, _: u64) {}
+impl Metrics for NoMetrics {
+    fn record_charge(&self, _: &UsageRecord) {}
+    fn record_hold(&self, _: Option<BudgetScope>, _: Duration) {}
+    fn record_guardrail_action(&self, _: &'static str) {}
+    fn record_hold_exceeded(&self) {}
+    fn record_abandoned_requests(&self, _: u64) {}
 }

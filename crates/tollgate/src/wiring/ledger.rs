@@ -13,7 +13,7 @@ use domain::budget::{
     BudgetStore, ForgetProcesses, ForgetSettings, JournaledLedger, LedgerSettings, LimitStatusReader, RecoverJournals,
     RecoveryReport, UsageJournal,
 };
-use domain::observability::Meter;
+use domain::observability::Metrics;
 
 use super::{Background, Stores};
 use crate::config::Config;
@@ -43,7 +43,7 @@ pub async fn start(
     config: &Config,
     stores: &Stores,
     limits: Arc<dyn LimitStatusReader>,
-    meter: Arc<dyn Meter>,
+    metrics: Arc<dyn Metrics>,
     background: &Background,
 ) -> anyhow::Result<Arc<JournaledLedger>> {
     let path = &config.journal.path;
@@ -53,7 +53,7 @@ pub async fn start(
     let recover = RecoverJournals::new(Arc::clone(&store), Arc::new(orphans), config.unknown_usage);
     // Nothing is served before the charges of those that died count.
     let report = recover.execute().await.context("the journals of earlier processes cannot be read")?;
-    count(&*meter, &report);
+    count(&*metrics, &report);
     let local = LocalJournalSettings {
         store: store_id,
         durability: if config.journal.is_synced { Durability::Synced } else { Durability::Written },
@@ -75,7 +75,7 @@ pub async fn start(
     let settings = LedgerSettings { heartbeat, ..LedgerSettings::default() };
     let ledger = Arc::new(JournaledLedger::new(store, journal, Arc::clone(&stores.clock), limits, settings));
     run(Arc::clone(&ledger), background);
-    look_after_others(recover, forget_processes(config, stores).await?, meter, background);
+    look_after_others(recover, forget_processes(config, stores).await?, metrics, background);
     Ok(ledger)
 }
 
@@ -127,7 +127,7 @@ fn run(ledger: Arc<JournaledLedger>, background: &Background) {
 fn look_after_others(
     recover: RecoverJournals,
     forget: ForgetProcesses,
-    meter: Arc<dyn Meter>,
+    metrics: Arc<dyn Metrics>,
     background: &Background,
 ) {
     let cancelled = background.cancelled.clone();
@@ -138,7 +138,7 @@ fn look_after_others(
                 () = tokio::time::sleep(RECOVER_EVERY) => {}
             }
             match recover.execute().await {
-                Ok(report) => count(&*meter, &report),
+                Ok(report) => count(&*metrics, &report),
                 Err(error) => {
                     let error = anyhow::Error::from(error);
                     tracing::warn!(error = format!("{error:#}"), "journals of dead processes not read, retrying");
@@ -152,6 +152,6 @@ fn look_after_others(
     });
 }
 
-fn count(meter: &dyn Meter, report: &RecoveryReport) {
-    meter.abandoned(report.abandoned);
+fn count(metrics: &dyn Metrics, report: &RecoveryReport) {
+    metrics.record_abandoned_requests(report.abandoned);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{CachedKeyGrants, CachedPolicies};
-use adapters_metrics::{Kind, Metrics, OPENMETRICS, Reading, Sample};
+use adapters_metrics::{Kind, PrometheusMetrics, OPENMETRICS, Reading, Sample};
 use adapters_storage::{Database, SeaOrmOutbox};
 use adapters_system::{DescriptorLimit, WorkerStatus, open_descriptors};
 use api_actix::{
@@ -12,7 +12,7 @@ use api_actix::{
 };
 use domain::budget::JournaledLedger;
 use domain::decision::RecordQuotaStatus;
-use domain::observability::{Meter, NoMeter, Outbox};
+use domain::observability::{Metrics, NoMetrics, Outbox};
 use domain::rate::RateLimited;
 use domain::routing::{Endpoint, EndpointDirectory, HealthBoard, ThrottleView};
 use domain::system::Clock;
@@ -26,7 +26,7 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 
 /// The measures of this process; none are taken where nobody can read them.
 #[derive(Clone)]
-pub struct Measures(Option<Arc<Metrics>>);
+pub struct Measures(Option<Arc<PrometheusMetrics>>);
 
 impl Measures {
     /// Those that the configuration asks for.
@@ -36,7 +36,7 @@ impl Measures {
             let mut providers: Vec<&str> = endpoints.all().iter().map(|endpoint| endpoint.provider.as_str()).collect();
             providers.sort_unstable();
             providers.dedup();
-            let metrics = Metrics::new(env!("CARGO_PKG_VERSION"), providers);
+            let metrics = PrometheusMetrics::new(env!("CARGO_PKG_VERSION"), providers);
             metrics.edge().announce_bounds(AdmissionBound::ALL.map(AdmissionBound::as_str));
             watch_limits(&metrics, config.limits.admission);
             watch_descriptors(&metrics);
@@ -49,10 +49,10 @@ impl Measures {
     }
 
     /// Who counts Decisions requests.
-    pub fn meter(&self) -> Arc<dyn Meter> {
+    pub fn metrics(&self) -> Arc<dyn Metrics> {
         match &self.0 {
-            Some(metrics) => Arc::clone(metrics) as Arc<dyn Meter>,
-            None => Arc::new(NoMeter),
+            Some(metrics) => Arc::clone(metrics) as Arc<dyn Metrics>,
+            None => Arc::new(NoMetrics),
         }
     }
 
@@ -315,7 +315,7 @@ impl Measures {
 }
 
 /// Shows the bounds on operations and on their bodies.
-fn watch_limits(metrics: &Metrics, admission: AdmissionSettings) {
+fn watch_limits(metrics: &PrometheusMetrics, admission: AdmissionSettings) {
     let help = "Operations that may be at work; more are refused";
     metrics.watch(Reading::gauge("in_flight_requests_limit", help, move || number(admission.max_in_flight)));
     metrics.watch(Reading {
@@ -340,14 +340,14 @@ fn number(count: usize) -> u64 {
 }
 
 /// Shows the file descriptors of the process.
-fn watch_descriptors(metrics: &Metrics) {
+fn watch_descriptors(metrics: &PrometheusMetrics) {
     let help = "Open file descriptors of the process";
     metrics.watch_process(Reading::gauge("process_open_fds", help, || open_descriptors().unwrap_or_default()));
     let help = "File descriptors that the process may open";
     metrics.watch_process(Reading::gauge("process_max_fds", help, || DescriptorLimit::of_process().soft));
 }
 
-async fn sample(metrics: &Metrics, outbox: &dyn Outbox, clock: &dyn Clock) {
+async fn sample(metrics: &PrometheusMetrics, outbox: &dyn Outbox, clock: &dyn Clock) {
     match outbox.standing().await {
         Ok(standing) => metrics.outbox().sampled(&standing, clock.now()),
         Err(error) => {
@@ -376,7 +376,7 @@ fn millionths(share: f64) -> u64 {
 }
 
 /// The edge's word for it.
-struct Edge(Arc<Metrics>);
+struct Edge(Arc<PrometheusMetrics>);
 
 impl Recorder for Edge {
     fn entered(&self) {
@@ -400,7 +400,7 @@ impl Recorder for Edge {
     }
 }
 
-struct Text(Arc<Metrics>);
+struct Text(Arc<PrometheusMetrics>);
 
 impl Exposition for Text {
     fn content_type(&self) -> &'static str {

@@ -84,7 +84,7 @@ pub async fn services(
     let journaled = if config.storage.read_only {
         None
     } else {
-        let started = ledger::start(config, stores, reports.clone(), measures.meter(), background);
+        let started = ledger::start(config, stores, reports.clone(), measures.metrics(), background);
         Some(started.await?)
     };
     let (ledger, limits): (Arc<dyn Ledger>, Arc<dyn LimitStatusReader>) = match &journaled {
@@ -112,7 +112,7 @@ pub async fn services(
             ledger,
             volumes: reports,
             ids: Arc::clone(&stores.ids),
-            meter: measures.meter(),
+            metrics: measures.metrics(),
             broadcaster,
         },
         time: TimeSource { clock: clock(), timer: Arc::new(TokioTimer) },

@@ -8,7 +8,7 @@ use crate::decision::{
     DecisionDraft, FilterPorts, MockDecisionProvider, RouterSettings, RoutingPorts, SubmitDecisionPorts, Unpriced,
     UsagePorts,
 };
-use crate::decision::{NoBroadcast, NoMeter};
+use crate::decision::{NoBroadcast, NoMetrics};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::fixtures::{actor, endpoints, guardrail_id, ports, read, rows, store, workspace_id};
 use crate::guardrail::{CreateGuardrail, Forbidden, NoGuardrails, PlacedGuardrail};
@@ -115,7 +115,7 @@ impl Stage {
                 ledger: Arc::new(ledger),
                 volumes: Arc::new(self.store.clone()),
                 ids: Arc::new(SequentialIds::default()),
-                meter: Arc::new(NoMeter),
+                metrics: Arc::new(NoMetrics),
                 broadcaster: Arc::new(NoBroadcast),
             },
             time: TimeSource { clock: Arc::new(FixedClock::default()), timer: Arc::new(MockTimer::new()) },

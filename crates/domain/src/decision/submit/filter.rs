@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use super::labels::LabelFilter;
 use crate::api_key::InferenceKey;
 use crate::budget::Payer;
-use crate::decision::Meter;
+use crate::decision::Metrics;
 use crate::decision::{ClientConnection, DecisionRequest, SubmitDecisionError, Unfiltered};
 use crate::guardrail::filter::{Aliases, Blocked, Filtered};
 use crate::guardrail::{GuardrailPolicies, Policy};
@@ -31,7 +31,7 @@ type ScanResult = Result<Filtered, Blocked>;
 pub(in crate::decision) struct InputFilter {
     pub(super) policies: Arc<dyn GuardrailPolicies>,
     pub(super) workers: Arc<dyn Workers>,
-    pub(super) metrics: Arc<dyn Meter>,
+    pub(super) metrics: Arc<dyn Metrics>,
     pub(super) labels: LabelFilter,
     pub(super) time: TimeSource,
     pub(super) deadline: Duration,
@@ -113,8 +113,8 @@ impl InputFilter {
             // Boxed, so that requests which never come here do not carry its state.
             Box::pin(self.filter_in_time(policy, input, owner, client, began)).await?
         };
-        let filtered = result.inspect_err(|_| self.metrics.filtered(FilterAction::Block.as_str()))?;
-        filtered.findings.iter().for_each(|finding| self.metrics.filtered(finding.action.as_str()));
+        let filtered = result.inspect_err(|_| self.metrics.record_guardrail_action(FilterAction::Block.as_str()))?;
+        filtered.findings.iter().for_each(|finding| self.metrics.record_guardrail_action(finding.action.as_str()));
         Ok(filtered)
     }
 

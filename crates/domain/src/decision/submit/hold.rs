@@ -10,7 +10,7 @@ use super::bounds::{Bounds, limit_to, total};
 use super::plan::SubRequest;
 use super::wait_budget::{FIRST_WAIT, WaitBudget};
 use crate::budget::{HoldRequest, Ledger, LimitExceeded, Payer};
-use crate::decision::Meter;
+use crate::decision::Metrics;
 use crate::decision::{ClientConnection, RouterSettings, SubmitDecisionError};
 use crate::error::StoreError;
 use crate::ids::{DecisionId, RequestId};
@@ -26,7 +26,7 @@ pub(super) fn unknown_room() -> StoreError {
 /// Holds money in the ledger.
 pub(super) struct Holds {
     pub(super) ledger: Arc<dyn Ledger>,
-    pub(super) metrics: Arc<dyn Meter>,
+    pub(super) metrics: Arc<dyn Metrics>,
     pub(super) ids: Arc<dyn IdGenerator>,
     pub(super) time: TimeSource,
     pub(super) settings: Arc<RouterSettings>,
@@ -180,7 +180,7 @@ impl RequestHold {
         };
         let took = self.time().monotonic().saturating_sub(began);
         if granted.is_ok() && self.is_limited {
-            self.holds.metrics.reserved(None, took);
+            self.holds.metrics.record_hold(None, took);
         }
         let granted = granted.map_err(|exceeded| exceeded.beside(held));
         let mut state = self.state();
@@ -214,7 +214,7 @@ impl RequestHold {
     pub(super) fn count_rejection(&self) {
         let rejection = self.state().rejection;
         if let Some((exceeded, took)) = rejection {
-            self.holds.metrics.reserved(Some(exceeded.scope), took);
+            self.holds.metrics.record_hold(Some(exceeded.scope), took);
         }
     }
 

@@ -65,7 +65,7 @@ impl SubmitDecision {
         let SubmitDecisionPorts { provider, routing, guardrails, usage, time } = ports;
         let RoutingPorts { catalogue, endpoints, health, random } = routing;
         let FilterPorts { policies, workers } = guardrails;
-        let UsagePorts { ledger, volumes, ids, meter: metrics, broadcaster } = usage;
+        let UsagePorts { ledger, volumes, ids, metrics, broadcaster } = usage;
         let (clock, deadline) = (Arc::clone(&time.clock), settings.deadline);
         let settings = Arc::new(settings);
         let (limit, max_retry_after) = (settings.max_record_bytes_per_day, health.policy().max_backoff);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::budget::{Ledger, RecordVolumeReader};
 use crate::decision::DecisionProvider;
-use crate::decision::{Broadcast, Meter};
+use crate::decision::{Broadcast, Metrics};
 use crate::guardrail::GuardrailPolicies;
 use crate::model::Catalogue;
 use crate::routing::{EndpointDirectory, HealthBoard};
@@ -53,7 +53,7 @@ pub struct UsagePorts {
     /// Names requests.
     pub ids: Arc<dyn IdGenerator>,
     /// Counts.
-    pub meter: Arc<dyn Meter>,
+    pub metrics: Arc<dyn Metrics>,
     /// Writes the messages for destinations.
     pub broadcaster: Arc<dyn Broadcast>,
 }

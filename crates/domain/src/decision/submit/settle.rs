@@ -12,7 +12,7 @@ use super::hold::{HoldDenied, RequestHold};
 use super::outcome::{CallOutcome, Failure, Served, merge};
 use super::record_quota::{RecordQuota, RecordQuotaStatus};
 use crate::budget::{Ledger, UsageCharge};
-use crate::decision::{Broadcast, Exchange, Meter};
+use crate::decision::{Broadcast, Exchange, Metrics};
 use crate::decision::{Decision, FailedAttempts, RecordsFull, SubmitDecisionError};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::Policy;
@@ -26,7 +26,7 @@ use crate::usage::{UsageOutcome, UsageRecord};
 /// Records and charges requests.
 pub(super) struct Settlement {
     pub(super) ledger: Arc<dyn Ledger>,
-    pub(super) metrics: Arc<dyn Meter>,
+    pub(super) metrics: Arc<dyn Metrics>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) record_quota: RecordQuota,
@@ -172,9 +172,9 @@ impl Settlement {
                 cost_usd = %record.cost,
                 "charge exceeds its hold: the provider counts more tokens than money.max_tokens_per_byte allows for"
             );
-            self.metrics.beyond_bound();
+            self.metrics.record_hold_exceeded();
         }
-        self.metrics.settled(&record);
+        self.metrics.record_charge(&record);
         Ok(())
     }
 

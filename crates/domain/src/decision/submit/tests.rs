@@ -1,6 +1,6 @@
 use super::*;
 use crate::budget::{Hold, Ledger, MockLedger, MockRecordVolumeReader, Payer};
-use crate::decision::{Broadcast, Meter, NoBroadcast, NoMeter};
+use crate::decision::{Broadcast, Metrics, NoBroadcast, NoMetrics};
 use crate::decision::{Coalescing, DecisionDraft, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::{GuardrailPolicies, NoGuardrails, Policy};
@@ -169,7 +169,7 @@ impl Setup {
                 ledger: Arc::new(ledger),
                 volumes: Arc::new(MockRecordVolumeReader::new()),
                 ids: Arc::new(SequentialIds::default()),
-                meter: Arc::new(NoMeter),
+                metrics: Arc::new(NoMetrics),
                 broadcaster: Arc::new(NoBroadcast),
             },
             time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::new(ManualTimer::new(clock)) },

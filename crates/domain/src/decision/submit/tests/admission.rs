@@ -4,7 +4,7 @@ use super::books::{Books, Entry, bound, key, plan, usd};
 use super::stage::*;
 use super::*;
 use crate::budget::{BudgetScope, HoldRequest};
-use crate::decision::MockMeter;
+use crate::decision::MockMetrics;
 use crate::decision::TokenFactor;
 
 #[tokio::test]
@@ -164,11 +164,11 @@ async fn who_leaves_is_charged_within_what_is_reserved() {
 async fn a_charge_beyond_the_bound_is_charged_and_told() {
     let books = Books::new(None, &[Some(1_000)]).await;
     let mut plan = plan(&books);
-    let mut meter = MockMeter::new();
-    meter.expect_reserved().times(1).withf(|refused, _| refused.is_none()).return_const(());
-    meter.expect_beyond_bound().times(1).return_const(());
-    meter.expect_settled().times(1).withf(|record| record.cost == usd(5_000)).return_const(());
-    plan.meter = Arc::new(meter);
+    let mut metrics = MockMetrics::new();
+    metrics.expect_record_hold().times(1).withf(|refused, _| refused.is_none()).return_const(());
+    metrics.expect_record_hold_exceeded().times(1).return_const(());
+    metrics.expect_record_charge().times(1).withf(|record| record.cost == usd(5_000)).return_const(());
+    plan.metrics = Arc::new(metrics);
     let world = plan.build();
     let asked = world.ask_with(key(1), nouls(1)).await;
     world.answer(0, 5_000).await;
@@ -318,20 +318,20 @@ async fn request_is_unavailable_where_a_holder_has_not_answered_and_over_its_lim
 type Counted = Arc<Mutex<Vec<Option<BudgetScope>>>>;
 
 /// Counts reservations by who refused them.
-fn counting() -> (Counted, Arc<MockMeter>) {
+fn counting() -> (Counted, Arc<MockMetrics>) {
     let counted = Arc::new(Mutex::new(Vec::new()));
-    let mut meter = MockMeter::new();
+    let mut metrics = MockMetrics::new();
     let counts = Arc::clone(&counted);
-    meter.expect_reserved().returning(move |refused_by, _| counts.lock().unwrap().push(refused_by));
-    meter.expect_settled().return_const(());
-    (counted, Arc::new(meter))
+    metrics.expect_record_hold().returning(move |refused_by, _| counts.lock().unwrap().push(refused_by));
+    metrics.expect_record_charge().return_const(());
+    (counted, Arc::new(metrics))
 }
 
 #[tokio::test]
 async fn a_refusal_is_counted_once_and_only_where_it_is_the_last_word() {
     let (_books, plan) = busy().await;
-    let (counted, meter) = counting();
-    let world = Plan { meter, ..plan }.build();
+    let (counted, metrics) = counting();
+    let world = Plan { metrics, ..plan }.build();
     let first = world.ask_with(key(1), nouls(1)).await;
     let refused = world.ask_with(key(1), nouls(1)).await;
     while let [wait] = world.bell.waiting()[..] {
@@ -356,8 +356,8 @@ async fn a_fallback_without_money_is_counted_and_a_race_is_not() {
     let hedging = Some(crate::decision::Hedging { after: Some(Duration::from_millis(50)) });
     let options = crate::decision::ModelOptions { hedging, ..Default::default() };
     plan.settings.models.insert("acme/judge".parse().unwrap(), options);
-    let (counted, meter) = counting();
-    let world = Plan { meter, ..plan }.build();
+    let (counted, metrics) = counting();
+    let world = Plan { metrics, ..plan }.build();
     let asked = world.ask_with(key(1), nouls(1)).await;
     world.ring(Duration::from_millis(50)).await;
     assert_eq!(*counted.lock().unwrap(), [None], "the request can do without a race");

@@ -4,7 +4,7 @@ use super::guardrails::{about, emails, guardrail, under};
 use super::stage::*;
 use super::*;
 use crate::decision::Unfiltered;
-use crate::decision::{Exchange, MockBroadcast, MockMeter};
+use crate::decision::{Exchange, MockBroadcast, MockMetrics};
 use crate::guardrail::{ContentFilter, GuardrailRules};
 use crate::system::{InPlace, MockWorkers, Work, WorkLost, WorkOwner};
 use crate::usage::FilterAction;
@@ -146,10 +146,10 @@ async fn who_leaves_while_filters_are_at_work_is_not_waited_for() {
 
 #[tokio::test]
 async fn what_blocks_blocks_elsewhere_too_and_is_counted_once() {
-    let mut meter = MockMeter::new();
-    meter.expect_filtered().withf(|action| action == "block").times(1).return_const(());
+    let mut metrics = MockMetrics::new();
+    metrics.expect_record_guardrail_action().withf(|action| action == "block").times(1).return_const(());
     let plan = under(guardrail(emails(FilterAction::Block))).0;
-    let world = Plan { meter: Arc::new(meter), ..plan }.build();
+    let world = Plan { metrics: Arc::new(metrics), ..plan }.build();
     let refused = world.ask(of_bytes(PROMPT + 1)).await.end().await.unwrap_err();
     assert!(matches!(refused, SubmitDecisionError::Blocked(_)), "{refused:?}");
     assert!(world.upstreams().is_empty());

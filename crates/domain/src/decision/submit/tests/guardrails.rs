@@ -3,7 +3,7 @@
 use super::stage::*;
 use super::*;
 use crate::budget::{ResetInterval, SpendLimit};
-use crate::decision::{Exchange, MockBroadcast, MockMeter};
+use crate::decision::{Exchange, MockBroadcast, MockMetrics};
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, Guardrail, GuardrailName, GuardrailRules, MockGuardrailPolicies,
 };
@@ -87,9 +87,9 @@ async fn what_is_sent_is_byte_for_byte_what_was_filtered() {
 #[tokio::test]
 async fn what_is_blocked_goes_nowhere() {
     let (mut plan, policy) = under(guardrail(emails(FilterAction::Block)));
-    let mut meter = MockMeter::new();
-    meter.expect_filtered().times(1).with(mockall::predicate::eq("block")).return_const(());
-    plan.meter = Arc::new(meter);
+    let mut metrics = MockMetrics::new();
+    metrics.expect_record_guardrail_action().times(1).with(mockall::predicate::eq("block")).return_const(());
+    plan.metrics = Arc::new(metrics);
     let world = plan.build();
     let error = world.ask(about("from eve@example.com")).await.end().await.unwrap_err();
     let SubmitDecisionError::Blocked(blocked) = &error else { panic!("a filter blocks it: {error}") };
@@ -101,10 +101,10 @@ async fn what_is_blocked_goes_nowhere() {
 #[tokio::test]
 async fn what_is_flagged_is_sent_as_it_is_and_told() {
     let (mut plan, _) = under(guardrail(emails(FilterAction::Flag)));
-    let mut meter = MockMeter::new();
-    meter.expect_filtered().times(1..).with(mockall::predicate::eq("flag")).return_const(());
-    meter.expect_settled().return_const(());
-    plan.meter = Arc::new(meter);
+    let mut metrics = MockMetrics::new();
+    metrics.expect_record_guardrail_action().times(1..).with(mockall::predicate::eq("flag")).return_const(());
+    metrics.expect_record_charge().return_const(());
+    plan.metrics = Arc::new(metrics);
     let world = plan.build();
     let asked = world.ask(about("from eve@example.com")).await;
     assert_eq!(world.call(0).provider_input, about("from eve@example.com").provider_input);

@@ -48,7 +48,7 @@ async fn nobody_gets_more_than_there_is_and_nobody_less() {
             ledger: Arc::clone(&books) as Arc<dyn Ledger>,
             volumes: Arc::new(books.store.clone()),
             ids: Arc::new(SequentialIds::default()),
-            meter: Arc::new(NoMeter),
+            metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
         },
         time: TimeSource {

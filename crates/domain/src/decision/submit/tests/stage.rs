@@ -96,7 +96,7 @@ pub(super) struct Plan {
     pub(super) ledger: Option<Arc<dyn Ledger>>,
     pub(super) volumes: Arc<dyn RecordVolumeReader>,
     pub(super) policies: Arc<dyn GuardrailPolicies>,
-    pub(super) meter: Arc<dyn Meter>,
+    pub(super) metrics: Arc<dyn Metrics>,
     pub(super) broadcaster: Arc<dyn Broadcast>,
     pub(super) workers: Arc<dyn Workers>,
 }
@@ -126,7 +126,7 @@ impl Plan {
             ledger: None,
             volumes: Arc::new(MemoryStore::new()),
             policies: Arc::new(NoGuardrails),
-            meter: Arc::new(NoMeter),
+            metrics: Arc::new(NoMetrics),
             broadcaster: Arc::new(NoBroadcast),
             workers: Arc::new(InPlace),
         }
@@ -157,7 +157,7 @@ impl Plan {
                 ledger: self.ledger.unwrap_or(Arc::new(ledger)),
                 volumes: self.volumes,
                 ids: Arc::new(SequentialIds::default()),
-                meter: self.meter,
+                metrics: self.metrics,
                 broadcaster: self.broadcaster,
             },
             time: TimeSource { clock: Arc::new(clock.clone()), timer: Arc::clone(&bell) as Arc<dyn Timer> },
