@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::observability::{Delivery, DeliveryFailed, DeliveryFault, Destination, MessageSender};
+use domain::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, MessageSender};
 use domain::system::Clock;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
@@ -62,7 +62,7 @@ impl HttpMessageSender {
         Ok(Self { client, clock, user_agent, timeout: settings.timeout })
     }
 
-    fn request(&self, to: &Destination, delivery: &Delivery) -> Result<Request<Full<Bytes>>, DeliveryFailed> {
+    fn request(&self, to: &Destination, delivery: &Delivery) -> Result<Request<Full<Bytes>>, DeliveryError> {
         let target: Uri = to.target().parse().map_err(|_| address("its URL cannot be used"))?;
         let body = Bytes::copy_from_slice(otlp::merged(&delivery.traces).text().as_bytes());
         let headers = self.headers(to, delivery, &body)?;
@@ -73,7 +73,7 @@ impl HttpMessageSender {
         Ok(request)
     }
 
-    fn headers(&self, to: &Destination, delivery: &Delivery, body: &[u8]) -> Result<HeaderMap, DeliveryFailed> {
+    fn headers(&self, to: &Destination, delivery: &Delivery, body: &[u8]) -> Result<HeaderMap, DeliveryError> {
         let unusable = || address("one of its headers cannot be sent");
         let mut headers = HeaderMap::new();
         for (name, value) in &to.headers {
@@ -102,7 +102,7 @@ impl HttpMessageSender {
 
 #[async_trait]
 impl MessageSender for HttpMessageSender {
-    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed> {
+    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryError> {
         let request = self.request(to, delivery)?;
         let call = async {
             let answer = self.client.request(request).await.map_err(|error| from_call(&error))?;
@@ -131,7 +131,7 @@ async fn drain(mut body: Incoming) {
     }
 }
 
-fn judged(status: StatusCode, asked: Option<Duration>, is_test: bool) -> Result<(), DeliveryFailed> {
+fn judged(status: StatusCode, asked: Option<Duration>, is_test: bool) -> Result<(), DeliveryError> {
     if status.is_success() || (is_test && status == StatusCode::BAD_REQUEST) {
         return Ok(());
     }
@@ -147,8 +147,8 @@ fn judged(status: StatusCode, asked: Option<Duration>, is_test: bool) -> Result<
             | StatusCode::UNSUPPORTED_MEDIA_TYPE
             | StatusCode::UNPROCESSABLE_ENTITY
     );
-    let kind = if about_the_body { DeliveryFault::Body } else { DeliveryFault::Receiver };
-    Err(DeliveryFailed { reason, kind, retry_after: asked })
+    let kind = if about_the_body { DeliveryErrorKind::Body } else { DeliveryErrorKind::Receiver };
+    Err(DeliveryError { reason, kind, retry_after: asked })
 }
 
 /// In whole seconds, at most a day; a date is not understood.
@@ -158,16 +158,16 @@ fn retry_after(answer: &Response<Incoming>) -> Option<Duration> {
     is_number.then(|| Duration::from_secs(text.parse().unwrap_or(LONGEST_ASKED).min(LONGEST_ASKED)))
 }
 
-fn receiver(reason: impl Into<String>) -> DeliveryFailed {
-    DeliveryFailed { reason: reason.into(), kind: DeliveryFault::Receiver, retry_after: None }
+fn receiver(reason: impl Into<String>) -> DeliveryError {
+    DeliveryError { reason: reason.into(), kind: DeliveryErrorKind::Receiver, retry_after: None }
 }
 
-fn address(reason: &str) -> DeliveryFailed {
-    DeliveryFailed { reason: reason.to_owned(), kind: DeliveryFault::Address, retry_after: None }
+fn address(reason: &str) -> DeliveryError {
+    DeliveryError { reason: reason.to_owned(), kind: DeliveryErrorKind::Address, retry_after: None }
 }
 
 /// What went wrong on the way, in our own words.
-fn from_call(error: &hyper_util::client::legacy::Error) -> DeliveryFailed {
+fn from_call(error: &hyper_util::client::legacy::Error) -> DeliveryError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(current) = cause {
         if current.is::<Forbidden>() {

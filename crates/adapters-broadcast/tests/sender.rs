@@ -9,7 +9,7 @@ use chrono::DateTime;
 use domain::ids::{DestinationId, OutboxId, WorkspaceId};
 use domain::json::Json;
 use domain::observability::{
-    Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationKind, Hidden, MessageSender,
+    Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, MessageSender, SecretString,
 };
 use domain::testing::{FixedClock, SequentialIds};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,8 +46,8 @@ fn destination(url: &str) -> Destination {
         name: "one".to_owned(),
         kind: DestinationKind::Webhook,
         url: url.to_owned(),
-        headers: vec![("x-team".to_owned(), Hidden::new("blue"))],
-        signing_secret: Some(Hidden::new("0123456789abcdef")),
+        headers: vec![("x-team".to_owned(), SecretString::new("blue"))],
+        signing_secret: Some(SecretString::new("0123456789abcdef")),
         enabled: true,
         privacy_mode: false,
         sampling: 10_000,
@@ -72,7 +72,7 @@ fn sender(allow_private_addresses: bool) -> HttpMessageSender {
     HttpMessageSender::new(&settings, Arc::new(clock)).unwrap()
 }
 
-async fn send(url: &str) -> Result<(), DeliveryFailed> {
+async fn send(url: &str) -> Result<(), DeliveryError> {
     sender(true).send(&destination(url), &delivery(false)).await
 }
 
@@ -120,18 +120,18 @@ async fn each_answer_has_its_meaning() {
         ("HTTP/1.1 204 No Content\r\n\r\n", None),
         (
             "HTTP/1.1 301 Moved\r\nlocation: http://127.0.0.1:1/\r\n\r\n",
-            Some((DeliveryFault::Receiver, "redirect (status 301)", None)),
+            Some((DeliveryErrorKind::Receiver, "redirect (status 301)", None)),
         ),
-        ("HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n", Some((DeliveryFault::Body, "status 400", None))),
-        ("HTTP/1.1 413 Big\r\ncontent-length: 0\r\n\r\n", Some((DeliveryFault::Body, "status 413", None))),
-        ("HTTP/1.1 401 Who\r\ncontent-length: 0\r\n\r\n", Some((DeliveryFault::Receiver, "status 401", None))),
-        ("HTTP/1.1 429 Slow\r\nretry-after: 7\r\n\r\n", Some((DeliveryFault::Receiver, "status 429", Some(7)))),
+        ("HTTP/1.1 400 Bad\r\ncontent-length: 0\r\n\r\n", Some((DeliveryErrorKind::Body, "status 400", None))),
+        ("HTTP/1.1 413 Big\r\ncontent-length: 0\r\n\r\n", Some((DeliveryErrorKind::Body, "status 413", None))),
+        ("HTTP/1.1 401 Who\r\ncontent-length: 0\r\n\r\n", Some((DeliveryErrorKind::Receiver, "status 401", None))),
+        ("HTTP/1.1 429 Slow\r\nretry-after: 7\r\n\r\n", Some((DeliveryErrorKind::Receiver, "status 429", Some(7)))),
         (
             "HTTP/1.1 503 Gone\r\nretry-after: 99999999999999999999\r\n\r\n",
-            Some((DeliveryFault::Receiver, "status 503", Some(86_400))),
+            Some((DeliveryErrorKind::Receiver, "status 503", Some(86_400))),
         ),
-        ("HTTP/1.1 503 Gone\r\nretry-after: soon\r\n\r\n", Some((DeliveryFault::Receiver, "status 503", None))),
-        ("nonsense\r\n\r\n", Some((DeliveryFault::Receiver, "the connection broke", None))),
+        ("HTTP/1.1 503 Gone\r\nretry-after: soon\r\n\r\n", Some((DeliveryErrorKind::Receiver, "status 503", None))),
+        ("nonsense\r\n\r\n", Some((DeliveryErrorKind::Receiver, "the connection broke", None))),
     ];
     for (answer, expected) in answers {
         let (url, _served) = receiver(answer).await;
@@ -172,12 +172,12 @@ async fn who_is_not_there_is_told_in_our_own_words() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     assert_eq!(send(&format!("http://{free}/")).await.unwrap_err().reason, "it refused the connection");
     let failed = send("http://no-such-name.invalid/").await.unwrap_err();
-    assert_eq!((failed.kind, failed.reason.as_str()), (DeliveryFault::Receiver, "its name cannot be resolved"));
+    assert_eq!((failed.kind, failed.reason.as_str()), (DeliveryErrorKind::Receiver, "its name cannot be resolved"));
     let (url, _served) = receiver("").await;
     let failed = send(&url.replace("http:", "https:")).await.unwrap_err();
-    assert_eq!(failed.kind, DeliveryFault::Receiver, "plain text where TLS is spoken: {}", failed.reason);
+    assert_eq!(failed.kind, DeliveryErrorKind::Receiver, "plain text where TLS is spoken: {}", failed.reason);
     let failed = sender(true).send(&destination("http://a b/"), &delivery(false)).await.unwrap_err();
-    assert_eq!(failed.kind, DeliveryFault::Address);
+    assert_eq!(failed.kind, DeliveryErrorKind::Address);
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn addresses_are_checked_where_they_are_dialled() {
         let failed =
             sender(false).send(&destination(&format!("http://{host}:{port}/")), &delivery(true)).await.unwrap_err();
         let unresolved = failed.reason.contains("cannot be resolved") && host == "2130706433";
-        assert!(failed.kind == DeliveryFault::Address || unresolved, "{host}: {}", failed.reason);
+        assert!(failed.kind == DeliveryErrorKind::Address || unresolved, "{host}: {}", failed.reason);
     }
     let nobody = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(nobody.is_err(), "somebody called");

@@ -2,7 +2,7 @@
 //! never at a scrape.
 
 use chrono::{DateTime, Utc};
-use domain::observability::OutboxStanding;
+use domain::observability::OutboxStatus;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -46,7 +46,7 @@ impl OutboxMeasures {
     }
 
     /// It was looked at.
-    pub fn sampled(&self, standing: &OutboxStanding, now: DateTime<Utc>) {
+    pub fn sampled(&self, standing: &OutboxStatus, now: DateTime<Utc>) {
         self.set(standing.pending, standing.dead);
         let lag = standing.oldest.map_or(0, |oldest| (now - oldest).num_seconds().max(0));
         self.lag.set(lag);

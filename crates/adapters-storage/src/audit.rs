@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::audit::{
-    Actor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditOutcome, AuditState, RowFault, StoredAuditEntry,
+    Actor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditOutcome, AuditState, RowViolation, StoredAuditEntry,
 };
 use domain::error::StoreError;
 use domain::json::Json;
@@ -78,7 +78,7 @@ impl AuditLog for SeaOrmAuditLog {
         Ok(audit_state::load(self.database.readers()?).await?.map(|state| state.log))
     }
 
-    async fn check_rows(&self, limit: usize) -> Result<Vec<RowFault>, StoreError> {
+    async fn check_rows(&self, limit: usize) -> Result<Vec<RowViolation>, StoreError> {
         let snapshot = self.database.readers()?.begin().await.map_err(store_error)?;
         check(&snapshot, limit).await
     }

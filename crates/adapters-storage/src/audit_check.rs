@@ -1,7 +1,7 @@
 //! Compares the managed rows with the newest entry of the audit log, and accounts for rows that no entry knows yet.
 
 use chrono::{DateTime, Utc};
-use domain::audit::{Actor, AuditDraft, AuditHash, RowFault, RowSum, RowSums};
+use domain::audit::{Actor, AuditDraft, AuditHash, RowSum, RowSums, RowViolation};
 use domain::error::StoreError;
 use domain::json::Json;
 use sea_orm::sea_query::Expr;
@@ -25,8 +25,8 @@ const GONE: &str = "the row is gone";
 const SOME: &str = "(not known which)";
 
 /// Rows that the log does not account for, in the database as `snapshot` sees it.
-pub(crate) async fn check(snapshot: &DatabaseTransaction, limit: usize) -> Result<Vec<RowFault>, StoreError> {
-    let fault = |table, row: &str, problem| RowFault { table, row: row.to_owned(), problem };
+pub(crate) async fn check(snapshot: &DatabaseTransaction, limit: usize) -> Result<Vec<RowViolation>, StoreError> {
+    let fault = |table, row: &str, problem| RowViolation { table, row: row.to_owned(), problem };
     let Some(state) = audit_state::load(snapshot).await? else {
         return Ok(vec![fault("audit_state", "1", GONE)]);
     };

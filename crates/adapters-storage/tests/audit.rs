@@ -10,7 +10,7 @@ use adapters_storage::{
 };
 use common::*;
 use domain::api_key::{ApiKeyRepository, ApiKeyScope};
-use domain::audit::{Actor, AuditFault, AuditHash, AuditLog, AuditVerification, StoredAuditEntry, VerifyAuditLog};
+use domain::audit::{Actor, AuditHash, AuditLog, AuditVerification, AuditViolation, StoredAuditEntry, VerifyAuditLog};
 use domain::guardrail::{GuardrailAssignments, GuardrailRepository};
 use domain::money::Usd;
 use domain::workspace::WorkspaceRepository;
@@ -47,7 +47,7 @@ async fn changes_by_the_service_keep_rows_accounted_for() {
     let guardrails = SeaOrmGuardrailRepository::new(database.clone());
     let assert_whole = async |change: &str| {
         let found = verify(&database).await;
-        assert!(found.is_verified(), "{change}: {:?} {:?}", found.fault, found.row_faults);
+        assert!(found.is_verified(), "{change}: {:?} {:?}", found.violation, found.row_violations);
     };
     assert_whole("nothing").await;
     furnish(&database).await;
@@ -97,12 +97,12 @@ async fn rows_changed_past_the_service_are_found(
     let found = verify(&database).await;
     assert!(!found.is_verified());
     if !table.is_empty() {
-        assert!(found.fault.is_none(), "{found:?}");
-        assert_eq!(found.row_faults[0].table, table, "{found:?}");
+        assert!(found.violation.is_none(), "{found:?}");
+        assert_eq!(found.row_violations[0].table, table, "{found:?}");
     }
     if let Some(number) = key_number {
         let named = key_id(number).to_string();
-        assert!(found.row_faults.iter().any(|fault| fault.row == named), "{named} in {found:?}");
+        assert!(found.row_violations.iter().any(|fault| fault.row == named), "{named} in {found:?}");
     }
     // Whoever tampers with the rows does not bring changes to a stop, nor does a change make up for it.
     SeaOrmWorkspaceRepository::new(database.clone()).insert(&workspace(2), &audit()).await.unwrap();
@@ -118,9 +118,9 @@ async fn entry_after_a_cut_end_leaves_the_gap() {
         log.append(&audit()).await.unwrap();
     }
     folder.execute("DELETE FROM audit_log WHERE seq = 3").await;
-    assert!(matches!(verify(&database).await.fault, Some(AuditFault::EndMissing { found: 2, .. })));
+    assert!(matches!(verify(&database).await.violation, Some(AuditViolation::EndMissing { found: 2, .. })));
     assert_eq!(log.append(&audit()).await.unwrap().seq, 4, "no number is given twice");
-    assert_eq!(verify(&database).await.fault, Some(AuditFault::Gap { expected: 3, found: 4 }));
+    assert_eq!(verify(&database).await.violation, Some(AuditViolation::Gap { expected: 3, found: 4 }));
 }
 
 #[tokio::test]
@@ -134,12 +134,12 @@ async fn rows_put_into_the_log_stop_no_change() {
         folder.execute(&format!("INSERT INTO audit_log SELECT {number}, {copy} FROM audit_log WHERE seq = 1")).await;
     }
     assert_eq!(log.append(&audit()).await.unwrap().seq, 71);
-    assert_eq!(verify(&database).await.fault, Some(AuditFault::ImpossibleNumber(-5)));
+    assert_eq!(verify(&database).await.violation, Some(AuditViolation::ImpossibleNumber(-5)));
     folder.execute("DELETE FROM audit_log WHERE seq < 0").await;
-    assert_eq!(verify(&database).await.fault, Some(AuditFault::BrokenLink(2)));
+    assert_eq!(verify(&database).await.violation, Some(AuditViolation::BrokenLink(2)));
     folder.execute("DELETE FROM audit_state").await;
     log.append(&audit()).await.unwrap();
-    assert_eq!(verify(&database).await.fault, Some(AuditFault::StateMissing));
+    assert_eq!(verify(&database).await.violation, Some(AuditViolation::StateMissing));
 }
 
 /// As the version before wrote entries.
@@ -204,5 +204,5 @@ async fn older_log_and_rows_are_taken_over_with_a_baseline_entry() {
     assert_eq!((newest.seq, newest.action.as_str(), newest.actor.name.as_str()), (7, "audit.baseline", "system"));
     assert_eq!(newest.details.text(), "{\"keys\":3,\"guardrails\":2,\"workspaces\":1}");
     folder.execute("UPDATE audit_log SET source = NULL WHERE seq = 4").await;
-    assert_eq!(verify(&database).await.fault, Some(AuditFault::Changed(4)), "old entries are verified too");
+    assert_eq!(verify(&database).await.violation, Some(AuditViolation::Changed(4)), "old entries are verified too");
 }

@@ -18,7 +18,7 @@ use domain::file::{ClaimState, DocumentRepository, IdempotencyClaim};
 use domain::guardrail::{GuardrailAssignments, GuardrailRepository};
 use domain::ids::ProcessId;
 use domain::money::Usd;
-use domain::observability::{Destination, DestinationKind, DestinationRepository, Hidden};
+use domain::observability::{Destination, DestinationKind, DestinationRepository, SecretString};
 use domain::usage::{UsageFilter, UsageRecord, UsageRepository};
 use domain::workspace::WorkspaceRepository;
 use migrations::{Migrator, MigratorTrait};
@@ -36,8 +36,8 @@ fn destination() -> Destination {
         name: "hook".to_owned(),
         kind: DestinationKind::Webhook,
         url: "https://example.org/?a=\u{1f600}".to_owned(),
-        headers: vec![("x-key".to_owned(), Hidden::new("\"quoted\" \\ ü"))],
-        signing_secret: Some(Hidden::new("0123456789abcdef")),
+        headers: vec![("x-key".to_owned(), SecretString::new("\"quoted\" \\ ü"))],
+        signing_secret: Some(SecretString::new("0123456789abcdef")),
         enabled: true,
         privacy_mode: false,
         sampling: 10_000,
@@ -226,7 +226,7 @@ async fn a_row_that_was_changed_past_the_service_before_is_still_found() {
         let found = verify(&database).await;
         assert!(!found.is_verified(), "{damage}");
         let named = key_id_now(&database, 1).await.to_string();
-        assert_eq!(found.row_faults.iter().any(|fault| fault.row == named), row, "{damage}: {found:?}");
+        assert_eq!(found.row_violations.iter().any(|fault| fault.row == named), row, "{damage}: {found:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::api_key::{Authenticate, CountRequest, RotateApiKey};
-use domain::audit::Refusals;
+use domain::audit::DeniedChangeRecorder;
 use domain::decision::{DraftBounds, GetGeneration, MeterTokens, SubmitDecision};
 use domain::file::PromoteContainerFile;
 use domain::guardrail::AssignKeysToGuardrail;
@@ -64,7 +64,7 @@ pub struct Services {
     /// Counts what happens at the edge.
     pub recorder: Arc<dyn Recorder>,
     /// Hears of refused changes to what is managed; `None` where nobody writes them down.
-    pub refusals: Option<Arc<dyn Refusals>>,
+    pub refusals: Option<Arc<dyn DeniedChangeRecorder>>,
     /// Request ids.
     pub ids: Arc<dyn IdGenerator>,
     /// Latencies, and when a rate limit resets.

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use domain::budget::BudgetScope;
 use domain::ids::{DecisionId, WorkspaceId};
 use domain::money::{Price, Usd};
-use domain::observability::{Metrics, OutboxStanding};
+use domain::observability::{Metrics, OutboxStatus};
 use domain::rate::{RateScope, RateUnit};
 use domain::routing::TokenPrices;
 use domain::testing::SequentialIds;
@@ -168,13 +168,13 @@ fn the_outbox_is_as_old_as_its_oldest_message() {
     let metrics = metrics();
     let now = DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(100);
     let oldest = Some(DateTime::<Utc>::UNIX_EPOCH + Duration::from_secs(58));
-    metrics.outbox().sampled(&OutboxStanding { pending: 3, dead: 1, oldest }, now);
+    metrics.outbox().sampled(&OutboxStatus { pending: 3, dead: 1, oldest }, now);
     metrics.outbox().sample_failed();
     assert_value(&metrics, r#"tollgate_outbox_messages{state="pending"}"#, "3");
     assert_value(&metrics, r#"tollgate_outbox_messages{state="dead"}"#, "1");
     assert_value(&metrics, "tollgate_outbox_lag_seconds", "42");
     assert_value(&metrics, "tollgate_outbox_failed_samples_total", "1");
-    metrics.outbox().sampled(&OutboxStanding::default(), now);
+    metrics.outbox().sampled(&OutboxStatus::default(), now);
     assert_value(&metrics, "tollgate_outbox_lag_seconds", "0");
 }
 

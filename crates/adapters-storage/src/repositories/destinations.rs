@@ -6,7 +6,7 @@ use domain::audit::AuditDraft;
 use domain::change_feed::ChangeSubject;
 use domain::error::StoreError;
 use domain::ids::{ApiKeyId, DestinationId, WorkspaceId};
-use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository, Hidden};
+use domain::observability::{Destination, DestinationInsert, DestinationKind, DestinationRepository, SecretString};
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder};
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,7 @@ struct Config {
 }
 
 fn to_row(destination: &Destination) -> Result<Model, StoreError> {
-    let header = |(name, value): &(String, Hidden)| (name.clone(), value.expose().to_owned());
+    let header = |(name, value): &(String, SecretString)| (name.clone(), value.expose().to_owned());
     let keys = destination.api_key_ids.as_ref();
     let config = Config {
         url: destination.url.clone(),
@@ -177,8 +177,8 @@ fn to_destination(row: Model) -> Result<Destination, StoreError> {
         name: row.name,
         kind: DestinationKind::from_name(&row.kind).ok_or_else(|| corrupt("destinations.kind", id))?,
         url: config.url,
-        headers: config.headers.into_iter().map(|(name, value)| (name, Hidden::new(value))).collect(),
-        signing_secret: config.secret.map(Hidden::new),
+        headers: config.headers.into_iter().map(|(name, value)| (name, SecretString::new(value))).collect(),
+        signing_secret: config.secret.map(SecretString::new),
         enabled: row.enabled,
         privacy_mode: config.privacy_mode,
         sampling: config.sampling,

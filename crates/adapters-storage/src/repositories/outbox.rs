@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use domain::error::StoreError;
 use domain::ids::{DestinationId, OutboxId};
 use domain::json::Json;
-use domain::observability::{DueMessage, Outbox, OutboxMessage, OutboxStanding, Revival};
+use domain::observability::{DeadLetterRetry, DueMessage, Outbox, OutboxMessage, OutboxStatus};
 use sea_orm::sea_query::{Expr, ExprTrait, Query};
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -156,7 +156,7 @@ impl Outbox for SeaOrmOutbox {
         Ok(gone.rows_affected)
     }
 
-    async fn standing(&self) -> Result<OutboxStanding, StoreError> {
+    async fn status(&self) -> Result<OutboxStatus, StoreError> {
         let readers = self.database.readers()?;
         let count =
             async |state| Entity::find().filter(Column::State.eq(state)).count(readers).await.map_err(store_error);
@@ -169,25 +169,25 @@ impl Outbox for SeaOrmOutbox {
             .await
             .map_err(store_error)?;
         let oldest = oldest.flatten().map(|at| moment(at, "outbox.created_at", "the oldest")).transpose()?;
-        Ok(OutboxStanding { pending: count(PENDING).await?, dead: count(DEAD).await?, oldest })
+        Ok(OutboxStatus { pending: count(PENDING).await?, dead: count(DEAD).await?, oldest })
     }
 
-    async fn revive(&self, revival: &Revival, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError> {
         let mut update = Entity::update_many()
             .col_expr(Column::State, Expr::value(PENDING))
             .col_expr(Column::Attempts, Expr::value(0))
             .col_expr(Column::NextAt, Expr::value(millis(now)))
             .filter(Column::State.eq(DEAD));
-        if let Some(destination) = revival.destination {
+        if let Some(destination) = retry.destination {
             update = update.filter(Column::DestinationId.eq(destination.to_string()));
         }
         let transaction = self.database.begin().await?;
-        let revived = update.exec(&transaction).await.map_err(store_error)?.rows_affected;
-        if revived > 0 {
-            append(&transaction, &revival.audited(revived), self.database.now(), &RowChanges::default()).await?;
+        let retried = update.exec(&transaction).await.map_err(store_error)?.rows_affected;
+        if retried > 0 {
+            append(&transaction, &retry.audited(retried), self.database.now(), &RowChanges::default()).await?;
             transaction.commit().await.map_err(store_error)?;
         }
-        Ok(revived)
+        Ok(retried)
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {

@@ -2,20 +2,20 @@
 
 use actix_web::http::Method;
 use domain::api_key::Principal;
-use domain::audit::Refusal;
+use domain::audit::DeniedChange;
 
 use super::edge::Call;
 use super::error::ApiError;
 use super::routes::{Operation, Target};
 
 /// Tells of a refusal, where it is one of a change to what is managed. What failed on this side is none.
-pub(crate) fn note(call: &Call<'_>, caller: &Principal, error: &ApiError) {
+pub(crate) fn record(call: &Call<'_>, caller: &Principal, error: &ApiError) {
     let Some(refusals) = &call.gateway.services.refusals else { return };
     let status = error.view().status;
     let Some(method) = method_of_change(call.request.method()) else { return };
     if status.is_client_error() && call.route.target.is_managed() {
         let route = format!("{method} {}", call.route.pattern);
-        refusals.note(Refusal { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
+        refusals.record(DeniedChange { actor: call.actor_of(caller.id()), route, status: status.as_u16() });
     }
 }
 

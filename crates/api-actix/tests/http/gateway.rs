@@ -13,7 +13,7 @@ use domain::api_key::{
     ApiKey, ApiKeyName, ApiKeyRepository, ApiKeyScope, Authenticate, CountRequest, KeyGrants, NoGrantCache,
     RotateApiKey,
 };
-use domain::audit::{Actor, AuditDraft, Refusals};
+use domain::audit::{Actor, AuditDraft, DeniedChangeRecorder};
 use domain::budget::{Hold, HoldRequest, Ledger, LimitExceeded, WorkspaceBudgets};
 use domain::container::{BlobKey, BlobStore, ContainerPath};
 use domain::decision::{
@@ -101,7 +101,7 @@ pub struct Setup {
     pub provider: Arc<dyn DecisionProvider>,
     pub probes: Vec<Arc<dyn HealthProbe>>,
     pub rate_limiter: Arc<dyn RateLimiter>,
-    pub refusals: Option<Arc<dyn Refusals>>,
+    pub refusals: Option<Arc<dyn DeniedChangeRecorder>>,
     /// Tests destinations.
     pub sender: Arc<dyn MessageSender>,
     pub health: Arc<HealthBoard>,

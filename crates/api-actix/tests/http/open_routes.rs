@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use api_actix::{WireNames, openapi_document};
-use domain::testing::SwitchedProbe;
+use domain::testing::ToggleHealthCheck;
 use serde_json::Value;
 
 use super::gateway::{BASE, CONTAINER, Caller, Setup, answer, guardrail, workspace};
 
 #[tokio::test]
 async fn readiness_names_the_store_that_is_away() {
-    let (database, blobs) = (SwitchedProbe::new("database"), SwitchedProbe::new("blobs"));
+    let (database, blobs) = (ToggleHealthCheck::new("database"), ToggleHealthCheck::new("blobs"));
     let probes = Setup { probes: vec![Arc::new(database.clone()), Arc::new(blobs.clone())], ..Setup::new().await };
     let gateway = probes.start();
     let reply = gateway.send("GET", "/health/ready", &[], b"").await;

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::audit::{Refusal, Refusals};
+use domain::audit::{DeniedChange, DeniedChangeRecorder};
 
 use super::gateway::{BASE, Caller, Setup, guardrail};
 
 /// Remembers what it hears.
 #[derive(Default)]
-struct Heard(Mutex<Vec<Refusal>>);
+struct Heard(Mutex<Vec<DeniedChange>>);
 
-impl Refusals for Heard {
-    fn note(&self, refusal: Refusal) {
+impl DeniedChangeRecorder for Heard {
+    fn record(&self, refusal: DeniedChange) {
         self.0.lock().unwrap().push(refusal);
     }
 }
@@ -28,7 +28,8 @@ const ASSIGN: &str = "/guardrails/{id}/assignments/keys";
 #[tokio::test]
 async fn changes_that_somebody_known_did_not_get_are_told_and_nothing_else() {
     let heard = Arc::new(Heard::default());
-    let gateway = Setup { refusals: Some(Arc::clone(&heard) as Arc<dyn Refusals>), ..Setup::new().await }.start();
+    let gateway =
+        Setup { refusals: Some(Arc::clone(&heard) as Arc<dyn DeniedChangeRecorder>), ..Setup::new().await }.start();
     let path = ASSIGN.replace("{id}", &guardrail().to_string());
     let keys = r#"{"key_hashes":["a"]}"#;
     let told = |caller: Caller, method: &str, status: u16| {

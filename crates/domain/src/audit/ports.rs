@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{AuditDraft, AuditEntry, AuditState, RowFault, StoredAuditEntry};
+use super::{AuditDraft, AuditEntry, AuditState, RowViolation, StoredAuditEntry};
 use crate::error::StoreError;
 
 /// Keeps the audit log. Changes that are made are written by the repository that makes them, in the transaction of the
@@ -31,7 +31,7 @@ pub trait AuditLog: Send + Sync {
     async fn state(&self) -> Result<Option<AuditState>, StoreError>;
 
     /// Managed rows that are not as the newest entry accounts for them, up to `limit`; read at one point in time.
-    async fn check_rows(&self, limit: usize) -> Result<Vec<RowFault>, StoreError>;
+    async fn check_rows(&self, limit: usize) -> Result<Vec<RowViolation>, StoreError>;
 
     /// Removes entries older than `before`, the oldest first, up to `limit`; the newest entry always stays. Returns how
     /// many went. What is left still verifies from its first entry on: the last number that went, its hash and the number of

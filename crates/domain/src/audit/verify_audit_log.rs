@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AuditAnchor, AuditFault, AuditHash, AuditLog, AuditState, AuditVerification, StoredAuditEntry};
+use super::{AuditAnchor, AuditHash, AuditLog, AuditState, AuditVerification, AuditViolation, StoredAuditEntry};
 use crate::error::StoreError;
 
 /// Entries that are read at a time.
@@ -24,12 +24,12 @@ impl VerifyAuditLog {
     /// Page by page, from the lowest number on. With an anchor also whether that entry is there.
     pub async fn execute(&self, anchor: Option<AuditAnchor>) -> Result<AuditVerification, StoreError> {
         let mut walk = Walk { log: &*self.log, found: AuditVerification::default(), anchor };
-        let fault = walk.run().await?;
-        let mut found = AuditVerification { fault, ..walk.found };
+        let violation = walk.run().await?;
+        let mut found = AuditVerification { violation, ..walk.found };
         match self.log.check_rows(NAMED_ROWS).await {
-            Ok(faults) => found.row_faults = faults,
-            Err(StoreError::Corrupt(detail)) if found.fault.is_none() => {
-                found.fault = Some(AuditFault::Unreadable(detail));
+            Ok(violations) => found.row_violations = violations,
+            Err(StoreError::Corrupt(detail)) if found.violation.is_none() => {
+                found.violation = Some(AuditViolation::Unreadable(detail));
             }
             Err(StoreError::Corrupt(_)) => {}
             Err(error) => return Err(error),
@@ -47,11 +47,11 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    async fn run(&mut self) -> Result<Option<AuditFault>, StoreError> {
-        // Before the entries: those that are added meanwhile are no fault.
+    async fn run(&mut self) -> Result<Option<AuditViolation>, StoreError> {
+        // Before the entries: those that are added meanwhile are no violation.
         let state = match self.state().await? {
             Ok(state) => state,
-            Err(fault) => return Ok(Some(fault)),
+            Err(violation) => return Ok(Some(violation)),
         };
         self.found.removed = state.removed_count;
         let mut before = state.removed;
@@ -64,7 +64,7 @@ impl Walk<'_> {
                     limit = 1;
                     continue;
                 }
-                Err(StoreError::Corrupt(detail)) => return Ok(Some(AuditFault::Unreadable(detail))),
+                Err(StoreError::Corrupt(detail)) => return Ok(Some(AuditViolation::Unreadable(detail))),
                 page => page?,
             };
             let Some(last) = page.last() else { break };
@@ -72,11 +72,11 @@ impl Walk<'_> {
             for entry in &page {
                 match self.check(entry, before).await? {
                     Ok(seen) => before = seen,
-                    Err(fault) => return Ok(Some(fault)),
+                    Err(violation) => return Ok(Some(violation)),
                 }
                 if before.seq == state.newest.seq {
                     if before.hash != state.newest.hash {
-                        return Ok(Some(AuditFault::NewestExchanged(before.seq)));
+                        return Ok(Some(AuditViolation::NewestExchanged(before.seq)));
                     }
                     newest_is_there = true;
                 }
@@ -84,21 +84,21 @@ impl Walk<'_> {
         }
         if !newest_is_there && before.seq < state.newest.seq {
             return Ok(Some(match self.found.newest {
-                Some(found) => AuditFault::EndMissing { newest: state.newest, found: found.seq },
-                None => AuditFault::Emptied(state.newest),
+                Some(found) => AuditViolation::EndMissing { newest: state.newest, found: found.seq },
+                None => AuditViolation::Emptied(state.newest),
             }));
         }
         if state.removed_count != state.removed.seq {
             let (through, count) = (state.removed.seq, state.removed_count);
-            return Ok(Some(AuditFault::RemovedByOthers { through, count }));
+            return Ok(Some(AuditViolation::RemovedByOthers { through, count }));
         }
-        Ok(self.anchor.map(AuditFault::NotAnchored))
+        Ok(self.anchor.map(AuditViolation::NotAnchored))
     }
 
-    async fn state(&self) -> Result<Result<AuditState, AuditFault>, StoreError> {
+    async fn state(&self) -> Result<Result<AuditState, AuditViolation>, StoreError> {
         match self.log.state().await {
-            Ok(state) => Ok(state.ok_or(AuditFault::StateMissing)),
-            Err(StoreError::Corrupt(detail)) => Ok(Err(AuditFault::Unreadable(detail))),
+            Ok(state) => Ok(state.ok_or(AuditViolation::StateMissing)),
+            Err(StoreError::Corrupt(detail)) => Ok(Err(AuditViolation::Unreadable(detail))),
             Err(error) => Err(error),
         }
     }
@@ -108,25 +108,27 @@ impl Walk<'_> {
         &mut self,
         entry: &StoredAuditEntry,
         before: AuditAnchor,
-    ) -> Result<Result<AuditAnchor, AuditFault>, StoreError> {
+    ) -> Result<Result<AuditAnchor, AuditViolation>, StoreError> {
         let seen = match anchor_of(entry) {
             Ok(seen) => seen,
-            Err(fault) => return Ok(Err(fault)),
+            Err(violation) => return Ok(Err(violation)),
         };
-        if let Err(fault) = follows(entry, before) {
+        if let Err(violation) = follows(entry, before) {
             // Entries before it may have been removed by retention meanwhile.
             let removed = self.state().await?.map(|state| state.removed);
             let was_pruned = removed.is_ok_and(|removed| removed != before && follows(entry, removed).is_ok());
             if !was_pruned {
                 let is_first = self.found.newest.is_none();
-                return Ok(Err(match fault {
-                    AuditFault::Gap { expected, found } if is_first => AuditFault::BeginningMissing { expected, found },
-                    fault => fault,
+                return Ok(Err(match violation {
+                    AuditViolation::Gap { expected, found } if is_first => {
+                        AuditViolation::BeginningMissing { expected, found }
+                    }
+                    violation => violation,
                 }));
             }
         }
         if entry.computed_hash() != Some(seen.hash) {
-            return Ok(Err(AuditFault::Changed(entry.seq)));
+            return Ok(Err(AuditViolation::Changed(entry.seq)));
         }
         self.found.entries += 1;
         self.found.oldest.get_or_insert(seen.seq);
@@ -136,20 +138,20 @@ impl Walk<'_> {
     }
 }
 
-fn anchor_of(entry: &StoredAuditEntry) -> Result<AuditAnchor, AuditFault> {
+fn anchor_of(entry: &StoredAuditEntry) -> Result<AuditAnchor, AuditViolation> {
     let seq = u64::try_from(entry.seq).ok().filter(|seq| *seq > 0);
-    let seq = seq.ok_or(AuditFault::ImpossibleNumber(entry.seq))?;
-    let hash = entry.hash.as_slice().try_into().map_err(|_| AuditFault::Changed(entry.seq))?;
+    let seq = seq.ok_or(AuditViolation::ImpossibleNumber(entry.seq))?;
+    let hash = entry.hash.as_slice().try_into().map_err(|_| AuditViolation::Changed(entry.seq))?;
     Ok(AuditAnchor { seq, hash: AuditHash(hash) })
 }
 
-fn follows(entry: &StoredAuditEntry, before: AuditAnchor) -> Result<(), AuditFault> {
+fn follows(entry: &StoredAuditEntry, before: AuditAnchor) -> Result<(), AuditViolation> {
     let expected = i64::try_from(before.seq).unwrap_or(i64::MAX).saturating_add(1);
     if entry.seq != expected {
-        return Err(AuditFault::Gap { expected, found: entry.seq });
+        return Err(AuditViolation::Gap { expected, found: entry.seq });
     }
     if entry.previous_hash != before.hash.0 {
-        return Err(AuditFault::BrokenLink(entry.seq));
+        return Err(AuditViolation::BrokenLink(entry.seq));
     }
     Ok(())
 }

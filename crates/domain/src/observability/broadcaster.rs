@@ -39,7 +39,7 @@ impl Broadcast for Broadcaster {
         let (mut whole, mut private) = (None, None);
         own.iter()
             .chain(&self.operators)
-            .filter(|destination| destination.hears_of(record.api_key, &group))
+            .filter(|destination| destination.receives(record.api_key, &group))
             .map(|destination| {
                 let payload = if destination.privacy_mode {
                     private.get_or_insert_with(|| self.encoder.encode_private(record))

@@ -24,9 +24,9 @@ pub struct Destination {
     /// The receiver's URL, `http` or `https`, without user or fragment.
     pub url: String,
     /// Headers that are sent along; their values may be secret.
-    pub headers: Vec<(String, Hidden)>,
+    pub headers: Vec<(String, SecretString)>,
     /// What deliveries are signed with; a webhook always has one.
-    pub signing_secret: Option<Hidden>,
+    pub signing_secret: Option<SecretString>,
     /// False while nothing is to be sent.
     pub enabled: bool,
     /// True where what was asked and answered stays here, and what the caller said of it.
@@ -58,7 +58,7 @@ impl Destination {
 
     /// True where it hears of requests of that key and group. The same group is always answered alike: a part of a
     /// session is of no use to anybody.
-    pub fn hears_of(&self, api_key: ApiKeyId, group: &SampledGroup) -> bool {
+    pub fn receives(&self, api_key: ApiKeyId, group: &SampledGroup) -> bool {
         self.enabled
             && group.is_among(self.sampling)
             && self.api_key_ids.as_ref().is_none_or(|ids| ids.contains(&api_key))
@@ -85,9 +85,9 @@ impl DestinationKind {
 
 /// A text that is shown nowhere.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Hidden(String);
+pub struct SecretString(String);
 
-impl Hidden {
+impl SecretString {
     /// Hides it.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -99,7 +99,7 @@ impl Hidden {
     }
 }
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[hidden]")
     }
@@ -129,7 +129,7 @@ pub struct Delivery {
 
 /// How the outbox stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OutboxStanding {
+pub struct OutboxStatus {
     /// Messages that wait.
     pub pending: u64,
     /// Messages that were given up.

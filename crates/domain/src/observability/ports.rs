@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{Delivery, Destination, DueMessage, Exchange, OutboxStanding, Revival};
+use super::{DeadLetterRetry, Delivery, Destination, DueMessage, Exchange, OutboxStatus};
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
@@ -120,11 +120,11 @@ pub trait Outbox: Send + Sync {
     async fn discard(&self, destination: DestinationId, before: DateTime<Utc>) -> Result<u64, StoreError>;
 
     /// How it stands.
-    async fn standing(&self) -> Result<OutboxStanding, StoreError>;
+    async fn status(&self) -> Result<OutboxStatus, StoreError>;
 
     /// Makes dead letters due again at `now` as if they had never failed; how many. Where there are any, the audit entry
-    /// of [`Revival::audited`] is written in the same transaction.
-    async fn revive(&self, revival: &Revival, now: DateTime<Utc>) -> Result<u64, StoreError>;
+    /// of [`DeadLetterRetry::audited`] is written in the same transaction.
+    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
     /// Removes dead letters that were put there before `before`, up to `limit`; how many.
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;
@@ -133,18 +133,18 @@ pub trait Outbox: Send + Sync {
 /// Why a delivery failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct DeliveryFailed {
+pub struct DeliveryError {
     /// A sentence of our own, without its full stop; nothing of the receiver's.
     pub reason: String,
     /// What it means for the next attempt.
-    pub kind: DeliveryFault,
+    pub kind: DeliveryErrorKind,
     /// How long the receiver asked to wait.
     pub retry_after: Option<Duration>,
 }
 
 /// What a failed delivery means for the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeliveryFault {
+pub enum DeliveryErrorKind {
     /// The receiver is away or busy: whatever else is sent now fails alike.
     Receiver,
     /// The receiver will not have this body; another one may do.
@@ -164,5 +164,5 @@ pub enum DeliveryFault {
 #[async_trait]
 pub trait MessageSender: Send + Sync {
     /// Sends a delivery to a destination.
-    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed>;
+    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryError>;
 }

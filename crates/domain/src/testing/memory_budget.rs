@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::MemoryStore;
-use super::memory_ledger::{Books, Posting, negative, not_negative, plus};
+use super::memory_ledger::{LedgerState, Posting, negative, not_negative, plus};
 use super::memory_store::State;
 use crate::budget::allowances::{CounterId, CounterPeriod};
 use crate::budget::{
@@ -108,7 +108,7 @@ fn add_amount(amounts: &mut Amounts, process: ProcessId, counter: CounterId, add
     Ok(())
 }
 
-impl Books {
+impl LedgerState {
     pub(super) fn add_to_counter(&mut self, counter: CounterId, spent: Usd, allotted: Usd) -> Result<(), StoreError> {
         let key = match counter.period {
             CounterPeriod::Lifetime => (counter.account, None, DateTime::UNIX_EPOCH),
@@ -129,7 +129,7 @@ impl State {
                 let Some(workspace) = self.workspace(id) else { return Vec::new() };
                 let credit = workspace.credit.map(|amount| CounterLimit {
                     limit: SpendLimit { amount, reset: None },
-                    base: self.books.credit_base(account),
+                    base: self.ledger.credit_base(account),
                     is_credit: true,
                 });
                 credit.into_iter().chain(workspace.budgets.limits().map(plain)).collect()
@@ -157,7 +157,7 @@ impl State {
             CounterPeriod::Lifetime => (None, DateTime::UNIX_EPOCH),
             CounterPeriod::Calendar(interval, start) => (Some(interval), start),
         };
-        let row = self.books.counters.get(&(counter.account, interval, start)).copied().unwrap_or_default();
+        let row = self.ledger.counters.get(&(counter.account, interval, start)).copied().unwrap_or_default();
         let limits = self.limits_of(counter.account);
         CounterBalance {
             spent: row.spent,
@@ -187,13 +187,13 @@ impl State {
             balances.insert(ahead.counter, self.balance(request.process, ahead.counter, now));
         }
         let decision = decide_draw(&request.asks, &request.ahead, balances, self.allotments.live_processes());
-        let (mut books, mut allotments) = (self.books.clone(), self.allotments.clone());
+        let (mut ledger, mut allotments) = (self.ledger.clone(), self.allotments.clone());
         for counter in decision.recalls {
             allotments.set_recalled(counter, now);
         }
         for (counter, amount) in &decision.grants {
             add_amount(&mut allotments.allowances, request.process, *counter, *amount)?;
-            books.add_to_counter(*counter, Usd::ZERO, *amount)?;
+            ledger.add_to_counter(*counter, Usd::ZERO, *amount)?;
         }
         let grants: Vec<_> = decision.grants.into_iter().collect();
         let reply = DrawReply { feed: self.changes.limits, grants, answers: decision.answers };
@@ -203,7 +203,7 @@ impl State {
             process.status.number = request.number;
             process.last_reply = Some(reply.clone());
         }
-        (self.books, self.allotments) = (books, allotments);
+        (self.ledger, self.allotments) = (ledger, allotments);
         Ok(reply)
     }
 
@@ -213,19 +213,19 @@ impl State {
             let is_same = process.last_reply.is_none();
             return if is_same { Ok(()) } else { Err(used_by_another_call(request.number)) };
         }
-        let (mut books, mut allotments) = (self.books.clone(), self.allotments.clone());
+        let (mut ledger, mut allotments) = (self.ledger.clone(), self.allotments.clone());
         for (counter, returned) in &request.amounts {
             not_negative(*returned)?;
             let returned = negative((*returned).min(amount(&allotments.allowances, request.process, *counter)));
             add_amount(&mut allotments.allowances, request.process, *counter, returned)?;
-            books.add_to_counter(*counter, Usd::ZERO, returned)?;
+            ledger.add_to_counter(*counter, Usd::ZERO, returned)?;
         }
         if let Some(process) = allotments.processes.get_mut(&request.process) {
             process.status.number = request.number;
             process.last_reply = None;
             process.seen_at = process.seen_at.max(request.answered.unwrap_or(process.seen_at));
         }
-        (self.books, self.allotments) = (books, allotments);
+        (self.ledger, self.allotments) = (ledger, allotments);
         Ok(())
     }
 
@@ -237,16 +237,16 @@ impl State {
         if request.after != folded_sequence || request.up_to < request.after {
             return Err(BudgetStoreError::Number { expected: folded_sequence, found: request.after });
         }
-        let (mut books, mut allotments) = (self.books.clone(), self.allotments.clone());
+        let (mut ledger, mut allotments) = (self.ledger.clone(), self.allotments.clone());
         let fresh = self.fresh(&request.entries)?;
         let mut postings: Vec<Posting> = fresh.iter().map(|entry| Posting::spent(&entry.charge.record)).collect();
         for entry in &fresh {
             let replaced = self.usage.iter().find(|stored| stored.id == entry.charge.record.id);
             postings.extend(replaced.map(Posting::unspent));
-            books.add_bytes(&entry.charge.record, now);
+            ledger.add_bytes(&entry.charge.record, now);
         }
-        books.post(&postings)?;
-        books.raise_credit_bases(&postings)?;
+        ledger.post(&postings)?;
+        ledger.raise_credit_bases(&postings)?;
         let is_live = state == ProcessState::Live;
         for (counter, borne) in request.entries.iter().flat_map(|entry| &entry.allowances) {
             not_negative(*borne)?;
@@ -254,12 +254,12 @@ impl State {
             let taken = negative((*borne).min(amount(amounts, request.process, *counter)));
             add_amount(amounts, request.process, *counter, taken)?;
             let (spent, allotted) = if is_live { (Usd::ZERO, taken) } else { (taken, Usd::ZERO) };
-            books.add_to_counter(*counter, spent, allotted)?;
+            ledger.add_to_counter(*counter, spent, allotted)?;
         }
         if let Some(process) = allotments.processes.get_mut(&request.process) {
             process.status.folded_sequence = request.up_to;
         }
-        (self.books, self.allotments) = (books, allotments);
+        (self.ledger, self.allotments) = (ledger, allotments);
         for entry in fresh {
             self.usage.retain(|stored| stored.id != entry.charge.record.id);
             self.usage.push(entry.charge.record.clone());
@@ -289,7 +289,7 @@ impl State {
     }
 
     fn end(&mut self, id: ProcessId, remaining: RemainingAllowances) -> Result<(), StoreError> {
-        let (mut books, mut allotments) = (self.books.clone(), self.allotments.clone());
+        let (mut ledger, mut allotments) = (self.ledger.clone(), self.allotments.clone());
         let Some(process) = allotments.processes.get_mut(&id) else { return Ok(()) };
         match (process.status.state, remaining) {
             (ProcessState::Live, _) | (ProcessState::Lost, RemainingAllowances::Return) => {}
@@ -302,7 +302,7 @@ impl State {
         if remaining == RemainingAllowances::Return {
             let adjusted: Vec<_> = allotments.adjustments.extract_if(.., |(process, _), _| *process == id).collect();
             for ((_, counter), amount) in adjusted {
-                books.add_to_counter(counter, negative(amount), Usd::ZERO)?;
+                ledger.add_to_counter(counter, negative(amount), Usd::ZERO)?;
             }
         }
         let own: Vec<_> = allotments.allowances.extract_if(.., |(process, _), _| *process == id).collect();
@@ -312,9 +312,9 @@ impl State {
                 RemainingAllowances::Adjust => amount,
             };
             add_amount(&mut allotments.adjustments, id, counter, spent)?;
-            books.add_to_counter(counter, spent, negative(amount))?;
+            ledger.add_to_counter(counter, spent, negative(amount))?;
         }
-        (self.books, self.allotments) = (books, allotments);
+        (self.ledger, self.allotments) = (ledger, allotments);
         Ok(())
     }
 }

@@ -61,7 +61,7 @@ impl DestinationRepository for MemoryStore {
         if state.destinations.len() == before {
             return Ok(false);
         }
-        state.outbox.retain(|kept| kept.message.destination_id != id);
+        state.outbox.retain(|stored| stored.message.destination_id != id);
         state.changed(self.now(), [ChangeSubject::Destinations]);
         state.note(audit, self.now());
         Ok(true)

@@ -22,7 +22,7 @@ pub(super) type CounterKey = (Account, Option<ResetInterval>, DateTime<Utc>);
 
 /// Money in memory.
 #[derive(Default, Clone)]
-pub(super) struct Books {
+pub(super) struct LedgerState {
     pub(super) counters: BTreeMap<CounterKey, Counter>,
     holds: BTreeMap<DecisionId, Hold>,
     /// What records that were pruned had come to.
@@ -85,7 +85,7 @@ pub(super) fn plus(sum: &mut Usd, amount: Usd) -> Result<(), StoreError> {
     Ok(())
 }
 
-impl Books {
+impl LedgerState {
     fn counter(&self, account: Account, interval: Option<ResetInterval>, at: DateTime<Utc>) -> Counter {
         self.counters.get(&(account, interval, period(interval, at))).copied().unwrap_or_default()
     }
@@ -207,7 +207,7 @@ impl State {
     }
 
     fn limit_of(&self, account: Account, limit: SpendLimit, at: DateTime<Utc>) -> LimitStatus {
-        let counter = self.books.counter(account, limit.reset, at);
+        let counter = self.ledger.counter(account, limit.reset, at);
         LimitStatus {
             scope: account.scope(),
             guardrail_id: match account {
@@ -229,7 +229,7 @@ impl State {
         let mut limits = Vec::new();
         if let Some(granted) = workspace.credit {
             let whole = self.limit_of(account, SpendLimit { amount: granted, reset: None }, at);
-            let spent = self.books.spent_of_credit(account);
+            let spent = self.ledger.spent_of_credit(account);
             limits.push(LimitStatus { is_credit: true, spent, ..whole });
         }
         limits.extend(workspace.budgets.limits().map(|limit| self.limit_of(account, limit, at)));
@@ -240,7 +240,7 @@ impl State {
     fn charge(&mut self, settlement: UsageCharge, now: DateTime<Utc>) -> Result<bool, StoreError> {
         let UsageCharge { record, messages } = settlement;
         let mut postings = Vec::new();
-        if let Some(hold) = self.books.holds.get(&record.id) {
+        if let Some(hold) = self.ledger.holds.get(&record.id) {
             postings.push(Posting::released(hold));
         }
         let stored = self.usage.iter().position(|stored| stored.id == record.id);
@@ -251,10 +251,10 @@ impl State {
             postings.extend(stored.map(|place| Posting::unspent(&self.usage[place])));
             postings.push(Posting::spent(&record));
         }
-        self.books.post(&postings)?;
-        self.books.holds.remove(&record.id);
+        self.ledger.post(&postings)?;
+        self.ledger.holds.remove(&record.id);
         if !stands {
-            self.books.add_bytes(&record, now);
+            self.ledger.add_bytes(&record, now);
             self.usage.retain(|other| other.id != record.id);
             self.usage.push(record);
             self.enqueue(messages, now);
@@ -269,15 +269,15 @@ impl Ledger for MemoryStore {
         not_negative(claim.amount)?;
         let at = self.now();
         let mut state = self.state();
-        if let Some(hold) = state.books.holds.get(&claim.id) {
+        if let Some(hold) = state.ledger.holds.get(&claim.id) {
             return Ok(Ok(hold.clone()));
         }
         if let Err(overspent) = admit(&state.standing(&claim.payer, at)?, claim.amount) {
             return Ok(Err(overspent));
         }
         let hold = Hold { id: claim.id, at, payer: claim.payer, amount: claim.amount };
-        state.books.post(&[Posting::reserved(&hold, hold.amount)])?;
-        state.books.holds.insert(hold.id.clone(), hold.clone());
+        state.ledger.post(&[Posting::reserved(&hold, hold.amount)])?;
+        state.ledger.holds.insert(hold.id.clone(), hold.clone());
         Ok(Ok(hold))
     }
 
@@ -289,15 +289,15 @@ impl Ledger for MemoryStore {
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         not_negative(more)?;
         let mut state = self.state();
-        let Some(mut hold) = state.books.holds.get(id).cloned() else {
+        let Some(mut hold) = state.ledger.holds.get(id).cloned() else {
             return Err(StoreError::Corrupt(format!("no money is reserved for {id}")));
         };
         if let Err(overspent) = admit(&state.standing(&hold.payer, hold.at)?, more) {
             return Ok(Err(overspent));
         }
         plus(&mut hold.amount, more)?;
-        state.books.post(&[Posting::reserved(&hold, more)])?;
-        state.books.holds.insert(id.clone(), hold);
+        state.ledger.post(&[Posting::reserved(&hold, more)])?;
+        state.ledger.holds.insert(id.clone(), hold);
         Ok(Ok(()))
     }
 
@@ -308,9 +308,9 @@ impl Ledger for MemoryStore {
 
     async fn release(&self, id: &DecisionId) -> Result<(), StoreError> {
         let mut state = self.state();
-        let Some(hold) = state.books.holds.get(id).cloned() else { return Ok(()) };
-        state.books.post(&[Posting::released(&hold)])?;
-        state.books.holds.remove(id);
+        let Some(hold) = state.ledger.holds.get(id).cloned() else { return Ok(()) };
+        state.ledger.post(&[Posting::released(&hold)])?;
+        state.ledger.holds.remove(id);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::MemoryStore;
-use super::memory_ledger::{Books, Posting, negative, payer_of, plus};
+use super::memory_ledger::{LedgerState, Posting, negative, payer_of, plus};
 use super::memory_store::State;
 use crate::budget::allowances::CounterPeriod;
 use crate::budget::{
@@ -21,7 +21,7 @@ use crate::money::Usd;
 impl State {
     /// See the port.
     pub(super) fn audit(&self) -> Result<LedgerAudit, StoreError> {
-        let mut expected = self.books.expected()?;
+        let mut expected = self.ledger.expected()?;
         let postings: Vec<Posting> = self.usage.iter().map(Posting::spent).collect();
         expected.post(&postings)?;
         for ((_, counter), amount) in &self.allotments.allowances {
@@ -32,7 +32,7 @@ impl State {
         }
         let mut report = LedgerAudit {
             records: self.usage.len() as u64,
-            counters: self.books.counters.len() as u64,
+            counters: self.ledger.counters.len() as u64,
             allowances: self.allotments.allowances.len() as u64,
             discrepancies: Vec::new(),
         };
@@ -42,10 +42,10 @@ impl State {
                 report.discrepancies.push(Discrepancy { what: format!("record {}", record.id), expected, found });
             }
         }
-        let keys = self.books.counters.keys().chain(expected.counters.keys()).collect::<BTreeSet<_>>();
+        let keys = self.ledger.counters.keys().chain(expected.counters.keys()).collect::<BTreeSet<_>>();
         for key in keys {
-            let of = |books: &Books| books.counters.get(key).copied().unwrap_or_default();
-            let (wanted, found) = (of(&expected), of(&self.books));
+            let of = |ledger: &LedgerState| ledger.counters.get(key).copied().unwrap_or_default();
+            let (wanted, found) = (of(&expected), of(&self.ledger));
             for (what, expected, found) in [
                 ("spent", wanted.spent, found.spent),
                 ("reserved", wanted.reserved, found.reserved),
@@ -66,10 +66,10 @@ impl State {
             let Some(place) = self.usage.iter().position(|record| record.charged_at < before) else { break };
             let record = self.usage.remove(place);
             for account in payer_of(&record).accounts() {
-                self.books.archive(account, record.cost)?;
+                self.ledger.archive(account, record.cost)?;
                 for interval in ResetInterval::ALL {
                     let key = (account, Some(interval), interval.start_of(record.charged_at));
-                    plus(&mut self.books.counters.entry(key).or_default().spent, negative(record.cost))?;
+                    plus(&mut self.ledger.counters.entry(key).or_default().spent, negative(record.cost))?;
                 }
             }
             report.removed += 1;
@@ -78,9 +78,9 @@ impl State {
         let over: Vec<_> =
             self.allotments.adjustments.extract_if(.., |(_, counter), _| is_over(counter.period)).collect();
         for ((_, counter), amount) in over {
-            self.books.add_to_counter(counter, negative(amount), Usd::ZERO)?;
+            self.ledger.add_to_counter(counter, negative(amount), Usd::ZERO)?;
         }
-        self.books.drop_empty(before);
+        self.ledger.drop_empty(before);
         Ok(report)
     }
 }
@@ -95,7 +95,7 @@ impl LimitStatusReader for MemoryStore {
 #[async_trait]
 impl RecordVolumeReader for MemoryStore {
     async fn recorded_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError> {
-        Ok(self.state().books.recorded_bytes(workspace_id, self.now()))
+        Ok(self.state().ledger.recorded_bytes(workspace_id, self.now()))
     }
 }
 

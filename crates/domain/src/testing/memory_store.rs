@@ -9,11 +9,13 @@ use chrono::{DateTime, Utc};
 use super::FixedClock;
 use super::memory_budget::Allotments;
 use super::memory_changes::MemoryChanges;
-use super::memory_ledger::Books;
-use super::memory_outbox::Kept;
+use super::memory_ledger::LedgerState;
+use super::memory_outbox::StoredMessage;
 use super::system::lock;
 use crate::api_key::ApiKey;
-use crate::audit::{AuditAnchor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditState, RowFault, StoredAuditEntry};
+use crate::audit::{
+    AuditAnchor, AuditDraft, AuditEntry, AuditHash, AuditLog, AuditState, RowViolation, StoredAuditEntry,
+};
 use crate::change_feed::ChangeSubject;
 use crate::error::StoreError;
 use crate::file::{Document, IdempotencyKey, PendingDocument};
@@ -42,10 +44,10 @@ pub(super) struct State {
     pub(super) claims: HashMap<(ApiKeyId, &'static str, IdempotencyKey), StoredClaim>,
     pub(super) models: Vec<Model>,
     pub(super) usage: Vec<UsageRecord>,
-    pub(super) books: Books,
+    pub(super) ledger: LedgerState,
     pub(super) allotments: Allotments,
     pub(super) destinations: Vec<Destination>,
-    pub(super) outbox: Vec<Kept>,
+    pub(super) outbox: Vec<StoredMessage>,
     pub(super) guardrail_versions: Vec<GuardrailVersion>,
     pub(super) audit: Vec<AuditEntry>,
 }
@@ -175,7 +177,7 @@ impl AuditLog for MemoryStore {
         Ok(Some(AuditState { newest, removed, removed_count: removed.seq }))
     }
 
-    async fn check_rows(&self, _limit: usize) -> Result<Vec<RowFault>, StoreError> {
+    async fn check_rows(&self, _limit: usize) -> Result<Vec<RowViolation>, StoreError> {
         Ok(Vec::new())
     }
 

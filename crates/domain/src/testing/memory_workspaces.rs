@@ -16,7 +16,7 @@ use crate::workspace::{Workspace, WorkspaceRepository};
 
 impl State {
     fn seen(&self, workspace: &Workspace) -> Workspace {
-        let spent = self.books.spent_of_credit(Account::Workspace(workspace.id));
+        let spent = self.ledger.spent_of_credit(Account::Workspace(workspace.id));
         let left = |granted: Usd| Usd::from_pico(granted.pico().saturating_sub(spent.pico()));
         Workspace {
             storage_used_bytes: self.used_bytes(workspace.id),
@@ -162,13 +162,13 @@ impl WorkspaceRepository for MemoryStore {
         let granted = before.unwrap_or(Usd::ZERO).checked_add(amount).ok_or_else(out_of_range)?;
         let account = Account::Workspace(id);
         // Who had none begins now: what was spent before is not taken from it.
-        let spent = before.map_or(Usd::ZERO, |_| state.books.spent_of_credit(account));
+        let spent = before.map_or(Usd::ZERO, |_| state.ledger.spent_of_credit(account));
         let left = granted.checked_add(Usd::from_pico(-spent.pico())).ok_or_else(out_of_range)?;
         if before == Some(granted) {
             return Ok(Some(left));
         }
         if before.is_none() {
-            state.books.begin_credit(account, self.now());
+            state.ledger.begin_credit(account, self.now());
         }
         if before.is_none_or(|before| granted < before) {
             state.limits_changed(self.now(), [ChangeSubject::Workspace(id)]);

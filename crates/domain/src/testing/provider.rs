@@ -47,10 +47,10 @@ impl DecisionProvider for ScriptedProvider {
 
 /// A caller that has left before it was asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LeftAlready;
+pub struct AlreadyDisconnected;
 
 #[async_trait]
-impl ClientConnection for LeftAlready {
+impl ClientConnection for AlreadyDisconnected {
     async fn disconnected(&self) {}
 }
 

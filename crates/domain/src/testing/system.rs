@@ -168,13 +168,13 @@ impl SecretGenerator for FixedSecrets {
 
 /// A probe whose answer can be switched. Clones share the switch.
 #[derive(Debug, Clone)]
-pub struct SwitchedProbe {
+pub struct ToggleHealthCheck {
     name: &'static str,
     healthy: Arc<Mutex<bool>>,
     bridged: Arc<Mutex<bool>>,
 }
 
-impl SwitchedProbe {
+impl ToggleHealthCheck {
     /// Healthy, until it is switched.
     pub fn new(name: &'static str) -> Self {
         Self { name, healthy: Arc::new(Mutex::new(true)), bridged: Arc::default() }
@@ -192,7 +192,7 @@ impl SwitchedProbe {
 }
 
 #[async_trait]
-impl HealthProbe for SwitchedProbe {
+impl HealthProbe for ToggleHealthCheck {
     fn name(&self) -> &'static str {
         self.name
     }

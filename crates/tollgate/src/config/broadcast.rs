@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::observability::{Hidden, checked_header, checked_url};
+use domain::observability::{SecretString, checked_header, checked_url};
 
 use super::build::within;
 use super::entries::Table;
@@ -28,7 +28,7 @@ pub struct TelemetryConfig {
     /// Where it is.
     pub otlp_url: String,
     /// Headers that are sent along.
-    pub otlp_headers: Vec<(String, Hidden)>,
+    pub otlp_headers: Vec<(String, SecretString)>,
     /// True where the configuration file itself holds headers.
     pub has_headers_in_file: bool,
     /// True where nothing of what was asked and answered is sent.
@@ -81,10 +81,10 @@ pub fn telemetry(table: &Table, environment: &Environment) -> Result<Option<Tele
         };
         let checked = checked_header(name.trim(), value.trim());
         checked
-            .map(|(name, value)| (name, Hidden::new(value)))
+            .map(|(name, value)| (name, SecretString::new(value)))
             .map_err(|fault| table.fault(key, format!("has a header that {fault}")))
     };
-    let otlp_headers: Vec<(String, Hidden)> = lines.into_iter().map(header).collect::<Result<_, _>>()?;
+    let otlp_headers: Vec<(String, SecretString)> = lines.into_iter().map(header).collect::<Result<_, _>>()?;
     if otlp_headers.len() > MOST_HEADERS {
         return Err(table.fault("otlp_headers", format!("must hold at most {MOST_HEADERS} headers")));
     }
@@ -124,7 +124,7 @@ mod tests {
     fn a_collector_has_its_headers_and_hears_no_content_unless_it_may() {
         let text = "[telemetry]\notlp_url = \"https://otel.example.org\"\notlp_headers = [\"X-Team: a\"]\n";
         let telemetry = read(text).unwrap().telemetry.unwrap();
-        assert_eq!(telemetry.otlp_headers, [("x-team".to_owned(), Hidden::new("a"))]);
+        assert_eq!(telemetry.otlp_headers, [("x-team".to_owned(), SecretString::new("a"))]);
         assert!(telemetry.otlp_privacy_mode);
         assert!(!read(&format!("{text}otlp_privacy_mode = false\n")).unwrap().telemetry.unwrap().otlp_privacy_mode);
         assert!(!format!("{:?}", read(text).unwrap()).contains("\"a\""));

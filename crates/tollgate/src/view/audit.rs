@@ -1,6 +1,6 @@
 //! The audit log.
 
-use domain::audit::{AuditEntry, AuditVerification, RowFault};
+use domain::audit::{AuditEntry, AuditVerification, RowViolation};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -86,14 +86,14 @@ impl From<&AuditVerification> for VerificationView {
             oldest: found.oldest,
             newest: found.newest.map(|newest| newest.to_string()),
             removed_by_retention: found.removed,
-            fault: found.fault.as_ref().map(ToString::to_string),
-            rows: found.row_faults.iter().map(RowFaultView::from).collect(),
+            fault: found.violation.as_ref().map(ToString::to_string),
+            rows: found.row_violations.iter().map(RowFaultView::from).collect(),
         }
     }
 }
 
-impl From<&RowFault> for RowFaultView {
-    fn from(fault: &RowFault) -> Self {
+impl From<&RowViolation> for RowFaultView {
+    fn from(fault: &RowViolation) -> Self {
         Self { table: fault.table, row: fault.row.clone(), problem: fault.problem }
     }
 }

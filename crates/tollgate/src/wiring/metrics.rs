@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adapters_cache::{CachedKeyGrants, CachedPolicies};
-use adapters_metrics::{Kind, PrometheusMetrics, OPENMETRICS, Reading, Sample};
+use adapters_metrics::{Kind, OPENMETRICS, PrometheusMetrics, Reading, Sample};
 use adapters_storage::{Database, SeaOrmOutbox};
 use adapters_system::{DescriptorLimit, WorkerStatus, open_descriptors};
 use api_actix::{
@@ -348,7 +348,7 @@ fn watch_descriptors(metrics: &PrometheusMetrics) {
 }
 
 async fn sample(metrics: &PrometheusMetrics, outbox: &dyn Outbox, clock: &dyn Clock) {
-    match outbox.standing().await {
+    match outbox.status().await {
         Ok(standing) => metrics.outbox().sampled(&standing, clock.now()),
         Err(error) => {
             metrics.outbox().sample_failed();

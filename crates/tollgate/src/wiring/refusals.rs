@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::audit::{AuditDraft, AuditLog, Refusal, RefusalTally, Refusals};
+use domain::audit::{AuditDraft, AuditLog, DeniedChange, DeniedChangeCounter, DeniedChangeRecorder};
 use domain::system::Clock;
 use tokio_util::sync::CancellationToken;
 
@@ -14,20 +14,20 @@ use super::{Background, Stores};
 const WRITE_EVERY: Duration = Duration::from_secs(10);
 
 /// Hears of refused changes, and writes them down beside requests until the instance ends.
-pub fn start(stores: &Stores, background: &Background) -> Arc<dyn Refusals> {
-    let book = Arc::new(RefusalBook::new(Arc::clone(&stores.clock)));
+pub fn start(stores: &Stores, background: &Background) -> Arc<dyn DeniedChangeRecorder> {
+    let book = Arc::new(DeniedChangeLog::new(Arc::clone(&stores.clock)));
     let (writing, log, cancelled) = (Arc::clone(&book), Arc::clone(&stores.audit), background.cancelled.clone());
     background.tasks.spawn(async move { writing.write_down(log, cancelled).await });
     book
 }
 
 /// Counts refused changes.
-struct RefusalBook {
-    tally: Mutex<RefusalTally>,
+struct DeniedChangeLog {
+    tally: Mutex<DeniedChangeCounter>,
     clock: Arc<dyn Clock>,
 }
 
-impl RefusalBook {
+impl DeniedChangeLog {
     /// Nothing was refused yet.
     fn new(clock: Arc<dyn Clock>) -> Self {
         Self { tally: Mutex::default(), clock }
@@ -65,15 +65,15 @@ impl RefusalBook {
         }
     }
 
-    fn tally(&self) -> MutexGuard<'_, RefusalTally> {
+    fn tally(&self) -> MutexGuard<'_, DeniedChangeCounter> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Refusals for RefusalBook {
-    fn note(&self, refusal: Refusal) {
+impl DeniedChangeRecorder for DeniedChangeLog {
+    fn record(&self, refusal: DeniedChange) {
         let now = self.clock.now();
-        self.tally().note(refusal, now);
+        self.tally().record(refusal, now);
     }
 }
 
@@ -83,23 +83,23 @@ mod tests {
     use domain::audit::{Actor, AuditOutcome};
     use domain::testing::{FixedClock, MemoryStore};
 
-    fn refusal(status: u16) -> Refusal {
+    fn refusal(status: u16) -> DeniedChange {
         let actor = Actor { name: "key:00".to_owned(), source: Some("10.0.0.1".to_owned()) };
-        Refusal { actor, route: "POST /guardrails".to_owned(), status }
+        DeniedChange { actor, route: "POST /guardrails".to_owned(), status }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_a_handful_of_rows_and_a_stop_loses_none() {
         let (clock, store, cancelled) = (FixedClock::default(), MemoryStore::new(), CancellationToken::new());
-        let book = RefusalBook::new(Arc::new(clock.clone()));
+        let book = DeniedChangeLog::new(Arc::new(clock.clone()));
         let counting = async {
             for number in 0..100_000 {
-                book.note(refusal(if number % 2 == 0 { 403 } else { 404 }));
+                book.record(refusal(if number % 2 == 0 { 403 } else { 404 }));
             }
             clock.advance(Duration::from_mins(1));
             tokio::time::sleep(WRITE_EVERY + Duration::from_secs(1)).await;
             assert_eq!(store.newest(10).await.unwrap().len(), 1, "the minute is over");
-            book.note(refusal(409));
+            book.record(refusal(409));
             tokio::time::sleep(WRITE_EVERY + Duration::from_secs(1)).await;
             assert_eq!(store.newest(10).await.unwrap().len(), 1, "this one is not");
             cancelled.cancel();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::audit::{Actor, AuditDraft, AuditEntry, InvalidAuditAnchor, MockAuditLog, RowFault};
+use crate::audit::{Actor, AuditDraft, AuditEntry, InvalidAuditAnchor, MockAuditLog, RowViolation};
 use crate::json::Json;
 use chrono::DateTime;
 use rstest::rstest;
@@ -30,7 +30,7 @@ struct Log {
     /// `None` is a row that cannot be read.
     rows: Vec<Option<StoredAuditEntry>>,
     state: Option<AuditState>,
-    row_faults: Vec<RowFault>,
+    row_violations: Vec<RowViolation>,
 }
 
 impl Log {
@@ -38,7 +38,7 @@ impl Log {
     fn whole(entries: &[StoredAuditEntry]) -> Self {
         let newest = entries.last().map_or(AuditAnchor::NONE, anchor);
         let state = AuditState { newest, removed: AuditAnchor::NONE, removed_count: 0 };
-        Self { rows: entries.iter().cloned().map(Some).collect(), state: Some(state), row_faults: Vec::new() }
+        Self { rows: entries.iter().cloned().map(Some).collect(), state: Some(state), row_violations: Vec::new() }
     }
 
     fn with(self, entries: Vec<StoredAuditEntry>) -> Self {
@@ -46,10 +46,10 @@ impl Log {
     }
 
     async fn verify(self, anchor: Option<AuditAnchor>) -> AuditVerification {
-        let Self { rows, state, row_faults } = self;
+        let Self { rows, state, row_violations } = self;
         let mut log = MockAuditLog::new();
         log.expect_state().returning(move || Ok(state));
-        log.expect_check_rows().returning(move |_| Ok(row_faults.clone()));
+        log.expect_check_rows().returning(move |_| Ok(row_violations.clone()));
         log.expect_read_stored().returning(move |after, limit| {
             let behind = |row: &&Option<StoredAuditEntry>| row.as_ref().is_some_and(|entry| Some(entry.seq) <= after);
             let page: Option<Vec<StoredAuditEntry>> =
@@ -60,12 +60,12 @@ impl Log {
     }
 }
 
-/// The fault of a log of five entries that was whole before this.
-async fn fault_after(change: impl FnOnce(&mut Vec<StoredAuditEntry>)) -> Option<AuditFault> {
+/// The violation of a log of five entries that was whole before this.
+async fn violation_after(change: impl FnOnce(&mut Vec<StoredAuditEntry>)) -> Option<AuditViolation> {
     let mut entries = chain(5);
     let log = Log::whole(&entries);
     change(&mut entries);
-    log.with(entries).verify(None).await.fault
+    log.with(entries).verify(None).await.violation
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn untouched_log_verifies_over_many_pages() {
 #[case::hash(|entry: &mut StoredAuditEntry| entry.hash = vec![0; 31])]
 #[tokio::test]
 async fn every_changed_column_is_found(#[case] change: fn(&mut StoredAuditEntry)) {
-    assert_eq!(fault_after(|entries| change(&mut entries[3])).await, Some(AuditFault::Changed(4)));
+    assert_eq!(violation_after(|entries| change(&mut entries[3])).await, Some(AuditViolation::Changed(4)));
 }
 
 #[tokio::test]
@@ -110,50 +110,56 @@ async fn empty_source_that_becomes_none_is_found() {
     rehash(&mut entries[0]);
     let log = Log::whole(&entries);
     entries[0].source = None;
-    assert_eq!(log.with(entries).verify(None).await.fault, Some(AuditFault::Changed(1)));
+    assert_eq!(log.with(entries).verify(None).await.violation, Some(AuditViolation::Changed(1)));
 }
 
 #[tokio::test]
 async fn rewritten_entry_does_not_fit_the_next() {
-    let rewritten = fault_after(|entries| {
+    let rewritten = violation_after(|entries| {
         entries[2].subject.push('x');
         rehash(&mut entries[2]);
     });
-    assert_eq!(rewritten.await, Some(AuditFault::BrokenLink(4)));
-    let first = fault_after(|entries| {
+    assert_eq!(rewritten.await, Some(AuditViolation::BrokenLink(4)));
+    let first = violation_after(|entries| {
         entries[0].previous_hash = vec![1; 32];
         rehash(&mut entries[0]);
     });
-    assert_eq!(first.await, Some(AuditFault::BrokenLink(1)), "the first follows nothing");
-    let last = fault_after(|entries| {
+    assert_eq!(first.await, Some(AuditViolation::BrokenLink(1)), "the first follows nothing");
+    let last = violation_after(|entries| {
         entries[4].subject.push('x');
         rehash(&mut entries[4]);
     });
-    assert_eq!(last.await, Some(AuditFault::NewestExchanged(5)));
+    assert_eq!(last.await, Some(AuditViolation::NewestExchanged(5)));
 }
 
 #[tokio::test]
 async fn missing_entries_are_found_wherever_they_were() {
-    assert_eq!(fault_after(|entries| drop(entries.drain(1..3))).await, Some(AuditFault::Gap { expected: 2, found: 4 }));
     assert_eq!(
-        fault_after(|entries| drop(entries.drain(..2))).await,
-        Some(AuditFault::BeginningMissing { expected: 1, found: 3 })
+        violation_after(|entries| drop(entries.drain(1..3))).await,
+        Some(AuditViolation::Gap { expected: 2, found: 4 })
+    );
+    assert_eq!(
+        violation_after(|entries| drop(entries.drain(..2))).await,
+        Some(AuditViolation::BeginningMissing { expected: 1, found: 3 })
     );
     let newest = anchor(&chain(5)[4]);
-    assert_eq!(fault_after(|entries| entries.truncate(3)).await, Some(AuditFault::EndMissing { newest, found: 3 }));
-    assert_eq!(fault_after(Vec::clear).await, Some(AuditFault::Emptied(newest)));
+    assert_eq!(
+        violation_after(|entries| entries.truncate(3)).await,
+        Some(AuditViolation::EndMissing { newest, found: 3 })
+    );
+    assert_eq!(violation_after(Vec::clear).await, Some(AuditViolation::Emptied(newest)));
 }
 
 #[tokio::test]
 async fn rows_with_impossible_numbers_are_found() {
     for number in [-1, 0, i64::MIN] {
-        let fault = fault_after(|entries| {
+        let violation = violation_after(|entries| {
             let mut extra = entries[0].clone();
             extra.seq = number;
             rehash(&mut extra);
             entries.insert(0, extra);
         });
-        assert_eq!(fault.await, Some(AuditFault::ImpossibleNumber(number)));
+        assert_eq!(violation.await, Some(AuditViolation::ImpossibleNumber(number)));
     }
 }
 
@@ -163,7 +169,7 @@ async fn unreadable_row_is_found_behind_those_that_verify() {
     log.rows[3] = None;
     let found = log.verify(None).await;
     assert_eq!((found.entries, found.newest.map(|newest| newest.seq)), (3, Some(3)));
-    assert_eq!(found.fault, Some(AuditFault::Unreadable("audit_log.details".to_owned())));
+    assert_eq!(found.violation, Some(AuditViolation::Unreadable("audit_log.details".to_owned())));
 }
 
 /// The rest of nine entries of which retention removed four.
@@ -177,28 +183,28 @@ fn pruned() -> (Log, Vec<StoredAuditEntry>) {
 async fn entries_removed_by_retention_are_no_fault() {
     let (log, entries) = pruned();
     let found = log.with(entries[4..].to_vec()).verify(None).await;
-    assert_eq!((found.entries, found.oldest, found.removed, found.fault), (5, Some(5), 4, None));
+    assert_eq!((found.entries, found.oldest, found.removed, found.violation), (5, Some(5), 4, None));
 }
 
 #[tokio::test]
 async fn cut_beginning_is_told_apart_from_retention() {
     let (log, entries) = pruned();
     let found = log.with(entries[5..].to_vec()).verify(None).await;
-    assert_eq!(found.fault, Some(AuditFault::BeginningMissing { expected: 5, found: 6 }));
+    assert_eq!(found.violation, Some(AuditViolation::BeginningMissing { expected: 5, found: 6 }));
 
     let (mut log, entries) = pruned();
     log.state.as_mut().unwrap().removed.hash = AuditHash([9; 32]);
     let found = log.with(entries[4..].to_vec()).verify(None).await;
-    assert_eq!(found.fault, Some(AuditFault::BrokenLink(5)));
+    assert_eq!(found.violation, Some(AuditViolation::BrokenLink(5)));
 
     let (mut log, entries) = pruned();
     log.state.as_mut().unwrap().removed_count = 3;
     let found = log.with(entries[4..].to_vec()).verify(None).await;
-    assert_eq!(found.fault, Some(AuditFault::RemovedByOthers { through: 4, count: 3 }));
+    assert_eq!(found.violation, Some(AuditViolation::RemovedByOthers { through: 4, count: 3 }));
 
     let (mut log, entries) = pruned();
     log.state = None;
-    assert_eq!(log.with(entries[4..].to_vec()).verify(None).await.fault, Some(AuditFault::StateMissing));
+    assert_eq!(log.with(entries[4..].to_vec()).verify(None).await.violation, Some(AuditViolation::StateMissing));
 }
 
 #[tokio::test]
@@ -223,7 +229,7 @@ async fn entries_pruned_and_added_while_it_reads_are_no_fault() {
         Ok(left.take(usize::try_from(limit).unwrap()).cloned().collect())
     });
     let found = VerifyAuditLog::new(Arc::new(log)).execute(None).await.unwrap();
-    assert_eq!((found.entries, found.fault), (PAGE + 504, None));
+    assert_eq!((found.entries, found.violation), (PAGE + 504, None));
 }
 
 #[tokio::test]
@@ -232,23 +238,23 @@ async fn rewritten_log_is_known_by_its_anchor_alone() {
     let last = anchor(&entries[5]);
     // By somebody who writes the record of its end as well.
     let cut = Log::whole(&entries[..4]);
-    assert_eq!(cut.verify(None).await.fault, None, "the database itself cannot show it");
-    assert_eq!(Log::whole(&entries[..4]).verify(Some(last)).await.fault, Some(AuditFault::NotAnchored(last)));
+    assert_eq!(cut.verify(None).await.violation, None, "the database itself cannot show it");
+    assert_eq!(Log::whole(&entries[..4]).verify(Some(last)).await.violation, Some(AuditViolation::NotAnchored(last)));
     let mut anew = chain(6);
     anew[4].subject.push('x');
     rehash(&mut anew[4]);
     let hash = anew[4].hash.clone();
     anew[5].previous_hash = hash;
     rehash(&mut anew[5]);
-    assert_eq!(Log::whole(&anew).verify(Some(last)).await.fault, Some(AuditFault::NotAnchored(last)));
+    assert_eq!(Log::whole(&anew).verify(Some(last)).await.violation, Some(AuditViolation::NotAnchored(last)));
 }
 
 #[tokio::test]
 async fn rows_without_an_entry_are_reported_beside_the_log() {
-    let fault = RowFault { table: "api_keys", row: "ab".to_owned(), problem: "changed without an entry" };
-    let log = Log { row_faults: vec![fault.clone()], ..Log::whole(&chain(3)) };
+    let violation = RowViolation { table: "api_keys", row: "ab".to_owned(), problem: "changed without an entry" };
+    let log = Log { row_violations: vec![violation.clone()], ..Log::whole(&chain(3)) };
     let found = log.verify(None).await;
-    assert_eq!((found.entries, &found.fault, &found.row_faults), (3, &None, &vec![fault]));
+    assert_eq!((found.entries, &found.violation, &found.row_violations), (3, &None, &vec![violation]));
     assert!(!found.is_verified());
 }
 

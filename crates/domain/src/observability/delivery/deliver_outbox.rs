@@ -10,8 +10,8 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 
 use super::DeliverySettings;
-use super::line::Line;
-use super::turn::Turn;
+use super::deliver_batch::DeliveryOutcome;
+use super::destination_state::DestinationState;
 use crate::error::StoreError;
 use crate::ids::DestinationId;
 use crate::observability::{DestinationRepository, MessageSender, Outbox};
@@ -43,7 +43,7 @@ pub struct DeliverOutbox {
     pub(super) settings: DeliverySettings,
 }
 
-type Turns<'a> = FuturesUnordered<BoxFuture<'a, (DestinationId, Result<Turn, StoreError>)>>;
+type Deliveries<'a> = FuturesUnordered<BoxFuture<'a, (DestinationId, Result<DeliveryOutcome, StoreError>)>>;
 
 impl DeliverOutbox {
     /// Wires the ports.
@@ -55,104 +55,104 @@ impl DeliverOutbox {
     /// it is.
     pub async fn run(&self, stopped: impl Future<Output = ()>) {
         let mut stopped = pin!(stopped.fuse());
-        let mut lines = Lines::default();
-        let mut turns: Turns<'_> = FuturesUnordered::new();
+        let mut states = DestinationStates::default();
+        let mut deliveries: Deliveries<'_> = FuturesUnordered::new();
         loop {
-            self.begin(&mut lines, &mut turns).await;
+            self.begin(&mut states, &mut deliveries).await;
             let pause = self.ports.timer.sleep(self.settings.poll_every);
-            let ended = pin!(next_of(&mut turns));
+            let ended = pin!(next_of(&mut deliveries));
             let next = select(ended, pause);
             let ended = match select(&mut stopped, next).await {
                 Either::Left(_) => break,
                 Either::Right((Either::Left((ended, _)), _)) => ended,
                 Either::Right((Either::Right(_), _)) => None,
             };
-            if let Some((id, turn)) = ended {
-                self.end(&mut lines, id, turn);
+            if let Some((id, outcome)) = ended {
+                self.end(&mut states, id, outcome);
             }
         }
         let grace = self.ports.timer.sleep(self.settings.grace);
-        let all = async { while turns.next().await.is_some() {} };
+        let all = async { while deliveries.next().await.is_some() {} };
         select(pin!(all), grace).await;
     }
 
-    /// Begins a turn with every destination that something is due for and that may be sent to. Turns under way go on
+    /// Begins a outcome with every destination that something is due for and that may be sent to. Deliveries under way go on
     /// while the store is asked: among what they hold may be what the store needs to answer.
-    async fn begin<'a>(&'a self, lines: &mut Lines, turns: &mut Turns<'a>) {
-        let free = MOST_AT_ONCE.saturating_sub(turns.len());
+    async fn begin<'a>(&'a self, states: &mut DestinationStates, deliveries: &mut Deliveries<'a>) {
+        let free = MOST_AT_ONCE.saturating_sub(deliveries.len());
         if free == 0 {
             return;
         }
-        let closed = lines.closed(self.ports.clock.monotonic());
+        let unavailable = states.unavailable(self.ports.clock.monotonic());
         let mut ended = Vec::new();
-        let mut asked = self.ports.outbox.due(self.ports.clock.now(), &closed);
+        let mut asked = self.ports.outbox.due(self.ports.clock.now(), &unavailable);
         let due = loop {
-            match select(asked, pin!(next_of(turns))).await {
+            match select(asked, pin!(next_of(deliveries))).await {
                 Either::Left((due, _)) => break due,
-                Either::Right((turn, still_asked)) => {
-                    ended.extend(turn);
+                Either::Right((outcome, still_asked)) => {
+                    ended.extend(outcome);
                     asked = still_asked;
                 }
             }
         };
         match due {
             Ok(due) => {
-                lines.store_answers();
-                lines.forget_idle(&due, self.ports.clock.monotonic());
+                states.store_answers();
+                states.forget_idle(&due, self.ports.clock.monotonic());
                 for id in due.into_iter().take(free) {
-                    let line = lines.of(id);
-                    line.busy = true;
-                    let width = line.width;
-                    turns.push(async move { (id, self.turn(id, width).await) }.boxed());
+                    let state = states.of(id);
+                    state.busy = true;
+                    let batch_size = state.batch_size;
+                    deliveries.push(async move { (id, self.deliver_batch(id, batch_size).await) }.boxed());
                 }
             }
-            Err(error) => lines.store_failed(&error),
+            Err(error) => states.store_failed(&error),
         }
-        for (id, turn) in ended {
-            self.end(lines, id, turn);
+        for (id, outcome) in ended {
+            self.end(states, id, outcome);
         }
     }
 
-    fn end(&self, lines: &mut Lines, id: DestinationId, turn: Result<Turn, StoreError>) {
+    fn end(&self, states: &mut DestinationStates, id: DestinationId, outcome: Result<DeliveryOutcome, StoreError>) {
         let now = self.ports.clock.monotonic();
-        let line = lines.of(id);
-        line.busy = false;
-        line.rests_until = Duration::ZERO;
-        match turn {
-            Ok(Turn::Delivered(messages)) => {
+        let state = states.of(id);
+        state.busy = false;
+        state.paused_until = Duration::ZERO;
+        match outcome {
+            Ok(DeliveryOutcome::Delivered(messages)) => {
                 tracing::debug!(destination.id = %id, messages, "traces were delivered");
-                if line.failures > 0 {
+                if state.failures > 0 {
                     tracing::info!(destination.id = %id, "a destination of traces takes them again");
                 }
-                line.failures = 0;
-                line.widen();
+                state.failures = 0;
+                state.grow_batch();
             }
-            Ok(Turn::Nothing) => {}
-            Ok(Turn::Paused(pause)) => line.rests_until = now.saturating_add(pause),
-            Ok(Turn::Apart) => line.width = 1,
-            Ok(Turn::Refused { dead, reason }) => {
+            Ok(DeliveryOutcome::Nothing) => {}
+            Ok(DeliveryOutcome::Paused(pause)) => state.paused_until = now.saturating_add(pause),
+            Ok(DeliveryOutcome::RetryOneByOne) => state.batch_size = 1,
+            Ok(DeliveryOutcome::Rejected { dead, reason }) => {
                 tracing::warn!(destination.id = %id, dead_letters = dead, reason, "a trace was not taken");
             }
-            Ok(Turn::Away { dead, reason, asked }) => {
-                if line.failures == 0 || dead > 0 {
+            Ok(DeliveryOutcome::Unreachable { dead, reason, asked }) => {
+                if state.failures == 0 || dead > 0 {
                     tracing::warn!(destination.id = %id, dead_letters = dead, reason, "traces were not delivered");
                 }
-                line.failures = line.failures.saturating_add(1);
-                line.width = 1;
-                let wait = self.settings.wait(line.failures, asked, self.ports.random.next_u64());
-                line.rests_until = now.saturating_add(wait);
+                state.failures = state.failures.saturating_add(1);
+                state.batch_size = 1;
+                let wait = self.settings.wait(state.failures, asked, self.ports.random.next_u64());
+                state.paused_until = now.saturating_add(wait);
             }
             Err(error) => {
-                line.rests_until = now.saturating_add(self.settings.retry_initial_delay);
-                lines.store_failed(&error);
+                state.paused_until = now.saturating_add(self.settings.retry_initial_delay);
+                states.store_failed(&error);
             }
         }
     }
 }
 
-/// The next turn that ends; never where none is under way.
-async fn next_of(turns: &mut Turns<'_>) -> Option<(DestinationId, Result<Turn, StoreError>)> {
-    match turns.next().await {
+/// The next outcome that ends; never where none is under way.
+async fn next_of(deliveries: &mut Deliveries<'_>) -> Option<(DestinationId, Result<DeliveryOutcome, StoreError>)> {
+    match deliveries.next().await {
         Some(ended) => Some(ended),
         None => std::future::pending().await,
     }
@@ -160,26 +160,26 @@ async fn next_of(turns: &mut Turns<'_>) -> Option<(DestinationId, Result<Turn, S
 
 /// What this process knows of the ways to destinations.
 #[derive(Default)]
-struct Lines {
-    by_destination: HashMap<DestinationId, Line>,
+struct DestinationStates {
+    by_destination: HashMap<DestinationId, DestinationState>,
     store_is_away: bool,
 }
 
-impl Lines {
-    fn of(&mut self, id: DestinationId) -> &mut Line {
+impl DestinationStates {
+    fn of(&mut self, id: DestinationId) -> &mut DestinationState {
         self.by_destination.entry(id).or_default()
     }
 
-    fn closed(&self, now: Duration) -> Vec<DestinationId> {
-        self.by_destination.iter().filter(|(_, line)| line.is_closed(now)).map(|(id, _)| *id).collect()
+    fn unavailable(&self, now: Duration) -> Vec<DestinationId> {
+        self.by_destination.iter().filter(|(_, state)| state.is_unavailable(now)).map(|(id, _)| *id).collect()
     }
 
     /// Forgets destinations that nothing is due for and that nothing is the matter with.
     fn forget_idle(&mut self, due: &[DestinationId], now: Duration) {
-        self.by_destination.retain(|id, line| line.is_closed(now) || line.failures > 0 || due.contains(id));
+        self.by_destination.retain(|id, state| state.is_unavailable(now) || state.failures > 0 || due.contains(id));
     }
 
-    /// One line in the log when the store goes, not one a turn.
+    /// One state in the log when the store goes, not one a outcome.
     fn store_failed(&mut self, error: &StoreError) {
         if !self.store_is_away {
             tracing::warn!(error = error as &dyn std::error::Error, "the outbox cannot be read; it is tried again");

@@ -1,14 +1,14 @@
 //! Bringing what is in the outbox to its receivers.
 
 mod back_off;
+mod deliver_batch;
 mod deliver_outbox;
-mod line;
+mod destination_state;
 mod retry_dead_letters;
 mod settings;
-mod turn;
 
 pub use deliver_outbox::{DeliverOutbox, DeliverOutboxPorts};
-pub use retry_dead_letters::{RetryDeadLetters, Revival};
+pub use retry_dead_letters::{DeadLetterRetry, RetryDeadLetters};
 pub use settings::DeliverySettings;
 
 #[cfg(test)]

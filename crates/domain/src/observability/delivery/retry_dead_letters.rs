@@ -11,21 +11,21 @@ use crate::system::Clock;
 
 /// Which dead letters are to be delivered once more, and who says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revival {
+pub struct DeadLetterRetry {
     /// Who.
     pub actor: Actor,
     /// Those of this destination, or with `None` all of them.
     pub destination: Option<DestinationId>,
 }
 
-impl Revival {
+impl DeadLetterRetry {
     /// What the audit log says where it concerned so many.
-    pub fn audited(&self, revived: u64) -> AuditDraft {
+    pub fn audited(&self, retried: u64) -> AuditDraft {
         let subject = match self.destination {
             Some(id) => format!("destination {id}"),
             None => "every destination".to_owned(),
         };
-        let details = Json::object([("revived_count", revived.to_string().as_str())]);
+        let details = Json::object([("revived_count", retried.to_string().as_str())]);
         AuditDraft::done(&self.actor, "destination.retry", subject, details)
     }
 }
@@ -48,7 +48,7 @@ impl RetryDeadLetters {
     /// # Errors
     /// The store; then nothing is changed.
     pub async fn execute(&self, actor: &Actor, destination: Option<DestinationId>) -> Result<u64, StoreError> {
-        let revival = Revival { actor: actor.clone(), destination };
-        self.outbox.revive(&revival, self.clock.now()).await
+        let retry = DeadLetterRetry { actor: actor.clone(), destination };
+        self.outbox.retry_dead_letters(&retry, self.clock.now()).await
     }
 }

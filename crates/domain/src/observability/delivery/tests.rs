@@ -12,8 +12,8 @@ use crate::budget::{Ledger, UsageCharge};
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::observability::{
-    Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationKind, DestinationRepository, DueMessage,
-    MessageSender, MockDestinationRepository, Outbox, OutboxStanding,
+    Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationKind, DestinationRepository, DueMessage,
+    MessageSender, MockDestinationRepository, Outbox, OutboxStatus,
 };
 use crate::system::{Clock, Randomness};
 use crate::testing::contract::usage_record;
@@ -23,7 +23,7 @@ use crate::usage::OutboxMessage;
 /// What a receiver does, by its destination; those that are not there take everything.
 #[derive(Default)]
 struct Receivers {
-    faults: Mutex<HashMap<DestinationId, (DeliveryFault, Option<Duration>)>>,
+    faults: Mutex<HashMap<DestinationId, (DeliveryErrorKind, Option<Duration>)>>,
     /// Bodies with this text are refused.
     poison: Mutex<Option<String>>,
     sent: Mutex<Vec<(DestinationId, Vec<OutboxId>)>>,
@@ -31,7 +31,7 @@ struct Receivers {
 
 #[async_trait]
 impl MessageSender for Receivers {
-    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed> {
+    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryError> {
         self.sent.lock().unwrap().push((to.id, delivery.ids.clone()));
         let fault = self.faults.lock().unwrap().get(&to.id).copied();
         let poisoned = self
@@ -40,21 +40,21 @@ impl MessageSender for Receivers {
             .unwrap()
             .as_ref()
             .is_some_and(|text| delivery.traces.iter().any(|trace| trace.text().contains(text)));
-        let fault = if poisoned { Some((DeliveryFault::Body, None)) } else { fault };
-        fault.map_or(Ok(()), |(kind, retry_after)| Err(DeliveryFailed { reason: "no".to_owned(), kind, retry_after }))
+        let fault = if poisoned { Some((DeliveryErrorKind::Body, None)) } else { fault };
+        fault.map_or(Ok(()), |(kind, retry_after)| Err(DeliveryError { reason: "no".to_owned(), kind, retry_after }))
     }
 }
 
 /// Always the same lot.
-struct Lot(u64);
+struct FixedRandomness(u64);
 
-impl Randomness for Lot {
+impl Randomness for FixedRandomness {
     fn next_u64(&self) -> u64 {
         self.0
     }
 }
 
-struct Stage {
+struct Fixture {
     store: MemoryStore,
     receivers: Arc<Receivers>,
     clock: FixedClock,
@@ -88,7 +88,7 @@ fn message(number: u64, destination: u64) -> OutboxMessage {
     OutboxMessage { id: OutboxId::from_uuid(SequentialIds::uuid(number)), destination_id: id(destination), payload }
 }
 
-impl Stage {
+impl Fixture {
     fn new() -> Self {
         let clock = FixedClock::default();
         let store = MemoryStore::new().with_clock(clock.clone());
@@ -115,7 +115,7 @@ impl Stage {
             sender: Arc::clone(&self.receivers) as Arc<dyn MessageSender>,
             clock: Arc::new(self.clock.clone()),
             timer: Arc::new(timer.clone()),
-            random: Arc::new(Lot(1_000)),
+            random: Arc::new(FixedRandomness(1_000)),
         };
         (DeliverOutbox::new(ports, settings), timer)
     }
@@ -142,13 +142,13 @@ impl Stage {
         self.receivers.sent.lock().unwrap().iter().filter(|(to, _)| *to == id(destination)).count()
     }
 
-    fn fail(&self, destination: u64, kind: DeliveryFault, asked: Option<Duration>) {
+    fn fail(&self, destination: u64, kind: DeliveryErrorKind, asked: Option<Duration>) {
         self.receivers.faults.lock().unwrap().insert(id(destination), (kind, asked));
     }
 
     async fn left(&self) -> (u64, u64) {
-        let standing = Outbox::standing(&self.store).await.unwrap();
-        (standing.pending, standing.dead)
+        let status = Outbox::status(&self.store).await.unwrap();
+        (status.pending, status.dead)
     }
 }
 
@@ -201,12 +201,12 @@ impl Outbox for OneConnection {
         self.hold(self.store.discard(destination, before)).await
     }
 
-    async fn standing(&self) -> Result<OutboxStanding, StoreError> {
-        self.hold(Outbox::standing(&self.store)).await
+    async fn status(&self) -> Result<OutboxStatus, StoreError> {
+        self.hold(Outbox::status(&self.store)).await
     }
 
-    async fn revive(&self, revival: &Revival, now: DateTime<Utc>) -> Result<u64, StoreError> {
-        self.hold(self.store.revive(revival, now)).await
+    async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        self.hold(self.store.retry_dead_letters(retry, now)).await
     }
 
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError> {
@@ -222,12 +222,12 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn everything_is_delivered_and_several_go_together() {
-    let stage = Stage::new();
-    stage.put((1..=40).map(|number| message(number, 1)).chain([message(50, 2)]).collect()).await;
-    stage.run(settings(), MINUTE).await;
-    assert_eq!(stage.left().await, (0, 0));
-    assert_eq!((stage.attempts(1), stage.attempts(2)), (2, 1), "32 messages and 8");
-    let sent = stage.receivers.sent.lock().unwrap();
+    let fixture = Fixture::new();
+    fixture.put((1..=40).map(|number| message(number, 1)).chain([message(50, 2)]).collect()).await;
+    fixture.run(settings(), MINUTE).await;
+    assert_eq!(fixture.left().await, (0, 0));
+    assert_eq!((fixture.attempts(1), fixture.attempts(2)), (2, 1), "32 messages and 8");
+    let sent = fixture.receivers.sent.lock().unwrap();
     let mut ids: Vec<OutboxId> = sent.iter().flat_map(|(_, ids)| ids.clone()).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -236,117 +236,117 @@ async fn everything_is_delivered_and_several_go_together() {
 
 #[tokio::test]
 async fn a_receiver_that_is_away_is_asked_less_and_less_and_then_no_more() {
-    let stage = Stage::new();
-    stage.fail(1, DeliveryFault::Receiver, None);
-    stage.put(vec![message(1, 1), message(2, 2)]).await;
-    stage.run(settings(), Duration::from_secs(6)).await;
+    let fixture = Fixture::new();
+    fixture.fail(1, DeliveryErrorKind::Receiver, None);
+    fixture.put(vec![message(1, 1), message(2, 2)]).await;
+    fixture.run(settings(), Duration::from_secs(6)).await;
     // After 0, 1 and 3 seconds.
-    assert_eq!(stage.attempts(1), 3);
-    assert_eq!(stage.left().await, (1, 0), "the other one has its message");
-    stage.run(settings(), Duration::from_hours(2)).await;
-    assert_eq!(stage.attempts(1), 12);
-    assert_eq!(stage.left().await, (0, 1));
-    stage.receivers.faults.lock().unwrap().clear();
-    let retry = RetryDeadLetters::new(Arc::new(stage.store.clone()), Arc::new(stage.clock.clone()));
+    assert_eq!(fixture.attempts(1), 3);
+    assert_eq!(fixture.left().await, (1, 0), "the other one has its message");
+    fixture.run(settings(), Duration::from_hours(2)).await;
+    assert_eq!(fixture.attempts(1), 12);
+    assert_eq!(fixture.left().await, (0, 1));
+    fixture.receivers.faults.lock().unwrap().clear();
+    let retry = RetryDeadLetters::new(Arc::new(fixture.store.clone()), Arc::new(fixture.clock.clone()));
     assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 1);
-    let told = stage.store.newest(9).await.unwrap();
+    let told = fixture.store.newest(9).await.unwrap();
     let told: Vec<_> = told.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
     assert_eq!(told, [("destination.retry", r#"{"revived_count":1}"#)]);
     assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 0, "there is none any more");
-    assert_eq!(stage.store.newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
-    stage.run(settings(), MINUTE).await;
-    assert_eq!(stage.left().await, (0, 0));
+    assert_eq!(fixture.store.newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
+    fixture.run(settings(), MINUTE).await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 #[tokio::test]
 async fn while_a_receiver_is_away_what_is_new_waits_with_the_rest() {
-    let stage = Stage::new();
-    stage.fail(1, DeliveryFault::Receiver, None);
-    stage.put((1..=200).map(|number| message(number, 1)).collect()).await;
-    stage.run(settings(), MINUTE).await;
-    assert!(stage.attempts(1) <= 7, "{} attempts in a minute, however much waits", stage.attempts(1));
-    stage.receivers.faults.lock().unwrap().clear();
-    stage.run(settings(), Duration::from_mins(10)).await;
-    assert_eq!(stage.left().await, (0, 0));
+    let fixture = Fixture::new();
+    fixture.fail(1, DeliveryErrorKind::Receiver, None);
+    fixture.put((1..=200).map(|number| message(number, 1)).collect()).await;
+    fixture.run(settings(), MINUTE).await;
+    assert!(fixture.attempts(1) <= 7, "{} attempts in a minute, however much waits", fixture.attempts(1));
+    fixture.receivers.faults.lock().unwrap().clear();
+    fixture.run(settings(), Duration::from_mins(10)).await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 #[tokio::test]
 async fn what_the_receiver_asks_for_is_heeded() {
-    let stage = Stage::new();
-    stage.fail(1, DeliveryFault::Receiver, Some(Duration::from_secs(100)));
-    stage.put(vec![message(1, 1)]).await;
-    stage.run(settings(), Duration::from_secs(95)).await;
-    assert_eq!(stage.attempts(1), 1);
-    stage.run(settings(), Duration::from_secs(10)).await;
-    assert_eq!(stage.attempts(1), 2);
+    let fixture = Fixture::new();
+    fixture.fail(1, DeliveryErrorKind::Receiver, Some(Duration::from_secs(100)));
+    fixture.put(vec![message(1, 1)]).await;
+    fixture.run(settings(), Duration::from_secs(95)).await;
+    assert_eq!(fixture.attempts(1), 1);
+    fixture.run(settings(), Duration::from_secs(10)).await;
+    assert_eq!(fixture.attempts(1), 2);
 }
 
 #[tokio::test]
 async fn a_body_that_nobody_takes_does_not_hold_up_the_others() {
-    let stage = Stage::new();
-    *stage.receivers.poison.lock().unwrap() = Some("m3.".to_owned());
-    stage.put((1..=10).map(|number| message(number, 1)).collect()).await;
-    stage.run(settings(), MINUTE).await;
-    assert_eq!(stage.left().await, (1, 0), "only that one waits");
-    stage.run(settings(), Duration::from_hours(2)).await;
-    assert_eq!(stage.left().await, (0, 1));
+    let fixture = Fixture::new();
+    *fixture.receivers.poison.lock().unwrap() = Some("m3.".to_owned());
+    fixture.put((1..=10).map(|number| message(number, 1)).collect()).await;
+    fixture.run(settings(), MINUTE).await;
+    assert_eq!(fixture.left().await, (1, 0), "only that one waits");
+    fixture.run(settings(), Duration::from_hours(2)).await;
+    assert_eq!(fixture.left().await, (0, 1));
 }
 
 #[tokio::test]
 async fn an_address_that_is_not_allowed_is_given_up_at_once() {
-    let stage = Stage::new();
-    stage.fail(1, DeliveryFault::Address, None);
-    stage.put(vec![message(1, 1)]).await;
-    stage.run(settings(), MINUTE).await;
-    assert_eq!((stage.attempts(1), stage.left().await), (1, (0, 1)));
+    let fixture = Fixture::new();
+    fixture.fail(1, DeliveryErrorKind::Address, None);
+    fixture.put(vec![message(1, 1)]).await;
+    fixture.run(settings(), MINUTE).await;
+    assert_eq!((fixture.attempts(1), fixture.left().await), (1, (0, 1)));
 }
 
 #[tokio::test]
 async fn a_disabled_destination_keeps_its_messages_and_a_deleted_one_does_not() {
-    let mut stage = Stage::new();
-    stage.known = vec![Destination { enabled: false, ..destination(1) }];
-    stage.put(vec![message(1, 1), message(2, 2)]).await;
+    let mut fixture = Fixture::new();
+    fixture.known = vec![Destination { enabled: false, ..destination(1) }];
+    fixture.put(vec![message(1, 1), message(2, 2)]).await;
     // What is discarded is older than the moment at which it is seen that nobody is there.
-    stage.clock.advance(Duration::from_secs(1));
-    stage.run(settings(), MINUTE).await;
-    assert_eq!((stage.attempts(1), stage.attempts(2)), (0, 0));
-    assert_eq!(stage.left().await, (1, 0));
-    stage.known = vec![destination(1)];
-    stage.run(settings(), MINUTE).await;
-    assert_eq!((stage.attempts(1), stage.left().await), (1, (0, 0)));
+    fixture.clock.advance(Duration::from_secs(1));
+    fixture.run(settings(), MINUTE).await;
+    assert_eq!((fixture.attempts(1), fixture.attempts(2)), (0, 0));
+    assert_eq!(fixture.left().await, (1, 0));
+    fixture.known = vec![destination(1)];
+    fixture.run(settings(), MINUTE).await;
+    assert_eq!((fixture.attempts(1), fixture.left().await), (1, (0, 0)));
 }
 
 #[tokio::test]
 async fn the_operators_collector_is_known_from_the_settings_alone() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let to_operator = OutboxMessage { destination_id: Destination::OPERATORS, ..message(1, 1) };
-    stage.put(vec![to_operator]).await;
-    stage.run(settings(), MINUTE).await;
-    assert_eq!(stage.left().await, (1, 0), "another process may know it");
+    fixture.put(vec![to_operator]).await;
+    fixture.run(settings(), MINUTE).await;
+    assert_eq!(fixture.left().await, (1, 0), "another process may know it");
     let own = Destination { id: Destination::OPERATORS, ..destination(9) };
-    stage.run(DeliverySettings { operators: Some(own), ..settings() }, MINUTE).await;
-    assert_eq!(stage.left().await, (0, 0));
+    fixture.run(DeliverySettings { operators: Some(own), ..settings() }, MINUTE).await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 #[tokio::test]
 async fn nobody_knows_the_operators_collector_for_an_hour_and_its_messages_go() {
-    let stage = Stage::new();
-    stage.put(vec![OutboxMessage { destination_id: Destination::OPERATORS, ..message(1, 1) }]).await;
-    stage.run(settings(), Duration::from_mins(62)).await;
-    assert_eq!(stage.left().await, (0, 0));
+    let fixture = Fixture::new();
+    fixture.put(vec![OutboxMessage { destination_id: Destination::OPERATORS, ..message(1, 1) }]).await;
+    fixture.run(settings(), Duration::from_mins(62)).await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
-/// A turn that was handed a connection and is not polled would keep it for ever from the question what is due.
+/// A outcome that was handed a connection and is not polled would keep it for ever from the question what is due.
 #[tokio::test]
 async fn turns_go_on_while_the_outbox_is_asked_what_is_due() {
-    let mut stage = Stage::new();
-    stage.known = (1..=9).map(destination).collect();
-    stage.put((1..=90).map(|number| message(number, 1 + number % 9)).collect()).await;
-    let outbox = OneConnection { store: stage.store.clone(), connection: Semaphore::new(1) };
-    let (deliver, _) = stage.deliver_from(Arc::new(outbox), settings());
-    let run = stage.run_with(deliver, MINUTE);
+    let mut fixture = Fixture::new();
+    fixture.known = (1..=9).map(destination).collect();
+    fixture.put((1..=90).map(|number| message(number, 1 + number % 9)).collect()).await;
+    let outbox = OneConnection { store: fixture.store.clone(), connection: Semaphore::new(1) };
+    let (deliver, _) = fixture.deliver_from(Arc::new(outbox), settings());
+    let run = fixture.run_with(deliver, MINUTE);
     tokio::time::timeout(Duration::from_secs(20), run).await.unwrap();
-    assert_eq!(stage.left().await, (0, 0));
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 /// An outbox that says what is due, and fails to give it out.
@@ -390,11 +390,11 @@ impl Outbox for FailsToTake {
         unreachable!("every destination exists here")
     }
 
-    async fn standing(&self) -> Result<OutboxStanding, StoreError> {
-        Outbox::standing(&self.store).await
+    async fn status(&self) -> Result<OutboxStatus, StoreError> {
+        Outbox::status(&self.store).await
     }
 
-    async fn revive(&self, _: &Revival, _: DateTime<Utc>) -> Result<u64, StoreError> {
+    async fn retry_dead_letters(&self, _: &DeadLetterRetry, _: DateTime<Utc>) -> Result<u64, StoreError> {
         unreachable!("nothing is dead here")
     }
 
@@ -405,15 +405,15 @@ impl Outbox for FailsToTake {
 
 #[tokio::test]
 async fn delivery_pauses_when_the_outbox_keeps_failing() {
-    let stage = Stage::new();
-    stage.put(vec![message(1, 1)]).await;
-    let outbox = Arc::new(FailsToTake { store: stage.store.clone(), takes: 0.into() });
-    let (deliver, _) = stage.deliver_from(Arc::clone(&outbox) as Arc<dyn Outbox>, settings());
-    stage.run_with(deliver, MINUTE).await;
+    let fixture = Fixture::new();
+    fixture.put(vec![message(1, 1)]).await;
+    let outbox = Arc::new(FailsToTake { store: fixture.store.clone(), takes: 0.into() });
+    let (deliver, _) = fixture.deliver_from(Arc::clone(&outbox) as Arc<dyn Outbox>, settings());
+    fixture.run_with(deliver, MINUTE).await;
     let takes = outbox.takes.load(std::sync::atomic::Ordering::Relaxed);
     // One a second, which is the first wait.
     assert!((30..=61).contains(&takes), "{takes} in a minute");
-    assert_eq!((stage.attempts(1), stage.left().await), (0, (1, 0)), "nothing is lost");
+    assert_eq!((fixture.attempts(1), fixture.left().await), (0, (1, 0)), "nothing is lost");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{DestinationFields, InvalidDestination, MASK, headers, sampling_rate, url};
 use crate::api_key::KeyReference;
-use crate::observability::{Destination, Hidden};
+use crate::observability::{Destination, SecretString};
 
 /// Most headers of a destination.
 const MOST_HEADERS: usize = 20;
@@ -65,12 +65,12 @@ fn checked_name(name: &str) -> Result<String, InvalidDestination> {
 /// Sorted by name, which is the order in which they are shown.
 fn checked_headers(
     given: &[(String, String)],
-    stored: &[(String, Hidden)],
-) -> Result<Vec<(String, Hidden)>, InvalidDestination> {
+    stored: &[(String, SecretString)],
+) -> Result<Vec<(String, SecretString)>, InvalidDestination> {
     if given.len() > MOST_HEADERS {
         return Err(InvalidDestination::new("config.headers", format!("must have at most {MOST_HEADERS} members")));
     }
-    let mut checked: Vec<(String, Hidden)> = Vec::with_capacity(given.len());
+    let mut checked: Vec<(String, SecretString)> = Vec::with_capacity(given.len());
     for (number, (name, value)) in given.iter().enumerate() {
         // A name that is none is not repeated: it may be a whole line with its secret.
         let told = || format!("config.headers, member {},", number + 1);
@@ -84,7 +84,7 @@ fn checked_headers(
             None if value == MASK => {
                 return Err(InvalidDestination::new(told(), "has a masked value, and none is stored"));
             }
-            None => Hidden::new(value),
+            None => SecretString::new(value),
         };
         checked.push((name, value));
     }
@@ -92,10 +92,10 @@ fn checked_headers(
     Ok(checked)
 }
 
-fn checked_secret(secret: &str) -> Result<Hidden, InvalidDestination> {
+fn checked_secret(secret: &str) -> Result<SecretString, InvalidDestination> {
     let fits = (16..=256).contains(&secret.chars().count()) && !secret.chars().any(char::is_control);
     if fits {
-        return Ok(Hidden::new(secret));
+        return Ok(SecretString::new(secret));
     }
     Err(InvalidDestination::new("config.secret", "must have 16 to 256 characters and no control characters"))
 }

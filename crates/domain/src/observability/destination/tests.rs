@@ -11,8 +11,8 @@ use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
 use crate::observability::{
-    Delivery, DeliveryFailed, DeliveryFault, Destination, DestinationRepository, Hidden, MessageSender,
-    MockDestinationRepository,
+    Delivery, DeliveryError, DeliveryErrorKind, Destination, DestinationRepository, MessageSender,
+    MockDestinationRepository, SecretString,
 };
 use crate::rate::RateLimits;
 use crate::secret::ApiKeyHash;
@@ -27,25 +27,25 @@ const SECRET: &str = "a secret of sufficient length";
 /// Answers tests as it is told to, and remembers what it was called for.
 #[derive(Default)]
 struct Receiver {
-    refuses: Mutex<Option<DeliveryFault>>,
+    refuses: Mutex<Option<DeliveryErrorKind>>,
     called: Mutex<Vec<Destination>>,
 }
 
 #[async_trait]
 impl MessageSender for Receiver {
-    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryFailed> {
+    async fn send(&self, to: &Destination, delivery: &Delivery) -> Result<(), DeliveryError> {
         assert!(delivery.is_test && delivery.ids.len() == 1 && delivery.traces.is_empty());
         self.called.lock().unwrap().push(to.clone());
         match *self.refuses.lock().unwrap() {
             Some(kind) => {
-                Err(DeliveryFailed { reason: "it answered with status 401".to_owned(), kind, retry_after: None })
+                Err(DeliveryError { reason: "it answered with status 401".to_owned(), kind, retry_after: None })
             }
             None => Ok(()),
         }
     }
 }
 
-struct Stage {
+struct Fixture {
     store: MemoryStore,
     receiver: Arc<Receiver>,
     ports: DestinationPorts,
@@ -63,7 +63,7 @@ fn hash(number: u64) -> ApiKeyHash {
     FixedSecrets::secret(number).hash()
 }
 
-impl Stage {
+impl Fixture {
     /// Two workspaces, the first being the default; a key in each, and a management key.
     async fn new() -> Self {
         let (store, clock) = (MemoryStore::new(), FixedClock::default());
@@ -154,29 +154,29 @@ fn fault(result: Result<Destination, DestinationError>) -> String {
 
 #[tokio::test]
 async fn a_destination_is_tested_and_then_added_to_the_default_workspace() {
-    let stage = Stage::new().await;
-    let made = stage.create(&webhook()).await.unwrap();
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
     assert_eq!(
         (made.workspace_id, made.sampling, made.enabled, made.privacy_mode),
         (workspace(1), 10_000, true, false)
     );
-    assert_eq!(made.headers, [("x-key".to_owned(), Hidden::new("h1dden"))]);
-    assert_eq!(*stage.receiver.called.lock().unwrap(), std::slice::from_ref(&made));
-    let found = DestinationRepository::find(&stage.store, made.id).await.unwrap();
+    assert_eq!(made.headers, [("x-key".to_owned(), SecretString::new("h1dden"))]);
+    assert_eq!(*fixture.receiver.called.lock().unwrap(), std::slice::from_ref(&made));
+    let found = DestinationRepository::find(&fixture.store, made.id).await.unwrap();
     assert_eq!(found, Some(made));
-    let elsewhere = CreateDestination::new(stage.ports.clone())
+    let elsewhere = CreateDestination::new(fixture.ports.clone())
         .execute(&Actor::system(), Some(workspace(2)), &webhook())
         .await
         .unwrap();
     assert_eq!(elsewhere.workspace_id, workspace(2));
     let nowhere =
-        CreateDestination::new(stage.ports.clone()).execute(&Actor::system(), Some(workspace(9)), &webhook()).await;
+        CreateDestination::new(fixture.ports.clone()).execute(&Actor::system(), Some(workspace(9)), &webhook()).await;
     assert!(matches!(nowhere, Err(DestinationError::UnknownWorkspace)));
 }
 
 #[tokio::test]
 async fn each_fault_is_named_before_anybody_is_called() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let with = |change: fn(&mut DestinationFields)| {
         let mut fields = webhook();
         change(&mut fields);
@@ -220,38 +220,38 @@ async fn each_fault_is_named_before_anybody_is_called() {
         (with(|f| f.api_key_hashes = Some(Some(vec![hash(3).to_string()]))), "which is no live inference key"),
         (with(|f| f.api_key_hashes = Some(Some(vec![hash(9).to_string()]))), "which is no live inference key"),
     ] {
-        let told = fault(stage.create(&fields).await);
+        let told = fault(fixture.create(&fields).await);
         assert!(told.contains(expected) && !told.contains("s3cret"), "{told}");
     }
-    assert_eq!(stage.calls(), 0);
+    assert_eq!(fixture.calls(), 0);
     let own = with(|f| f.api_key_hashes = Some(Some(vec![hash(1).to_string(), SequentialIds::key(1).to_string()])));
-    assert_eq!(stage.create(&own).await.unwrap().api_key_ids, Some(vec![SequentialIds::key(1)]), "each once");
+    assert_eq!(fixture.create(&own).await.unwrap().api_key_ids, Some(vec![SequentialIds::key(1)]), "each once");
 }
 
 #[tokio::test]
 async fn a_receiver_that_refuses_the_test_is_not_added() {
-    let stage = Stage::new().await;
-    *stage.receiver.refuses.lock().unwrap() = Some(DeliveryFault::Receiver);
-    assert!(fault(stage.create(&webhook()).await).ends_with("failed: it answered with status 401"));
-    assert_eq!(DestinationRepository::list(&stage.store, None).await.unwrap(), []);
+    let fixture = Fixture::new().await;
+    *fixture.receiver.refuses.lock().unwrap() = Some(DeliveryErrorKind::Receiver);
+    assert!(fault(fixture.create(&webhook()).await).ends_with("failed: it answered with status 401"));
+    assert_eq!(DestinationRepository::list(&fixture.store, None).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn a_sixth_of_a_kind_is_a_conflict_and_nobody_is_called() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     for _ in 0..5 {
-        stage.create(&webhook()).await.unwrap();
+        fixture.create(&webhook()).await.unwrap();
     }
-    assert_eq!(stage.create(&webhook()).await.unwrap_err().kind(), ErrorKind::Conflict);
-    assert_eq!(stage.calls(), 5);
+    assert_eq!(fixture.create(&webhook()).await.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(fixture.calls(), 5);
     let collector = DestinationFields { kind: Some("otel-collector".to_owned()), secret: None, ..webhook() };
-    assert!(stage.create(&collector).await.is_ok());
+    assert!(fixture.create(&collector).await.is_ok());
 }
 
 #[tokio::test]
 async fn an_update_keeps_what_comes_back_masked_and_tests_what_is_new() {
-    let stage = Stage::new().await;
-    let made = stage.create(&webhook()).await.unwrap();
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
     let back = DestinationFields {
         url: Some(made.shown_url()),
         headers: Some(vec![("X-KEY".to_owned(), MASK.to_owned())]),
@@ -259,12 +259,12 @@ async fn an_update_keeps_what_comes_back_masked_and_tests_what_is_new() {
         sampling_rate: Some("0.1".to_owned()),
         ..DestinationFields::default()
     };
-    let changed = stage.update(&made, &back).await.unwrap();
+    let changed = fixture.update(&made, &back).await.unwrap();
     assert_eq!(
         (&changed.url, &changed.headers, &changed.signing_secret),
         (&made.url, &made.headers, &made.signing_secret)
     );
-    assert_eq!((changed.sampling, stage.calls()), (1_000, 1), "nothing about the call is new");
+    assert_eq!((changed.sampling, fixture.calls()), (1_000, 1), "nothing about the call is new");
     let first = changed.updated_at.unwrap();
     for (number, fields) in [
         DestinationFields { url: Some("https://example.org/other".to_owned()), ..DestinationFields::default() },
@@ -274,25 +274,28 @@ async fn an_update_keeps_what_comes_back_masked_and_tests_what_is_new() {
     .into_iter()
     .enumerate()
     {
-        stage.update(&made, &fields).await.unwrap();
-        assert_eq!(stage.calls(), number + 2);
+        fixture.update(&made, &fields).await.unwrap();
+        assert_eq!(fixture.calls(), number + 2);
     }
-    let last = DestinationRepository::find(&stage.store, made.id).await.unwrap().unwrap();
+    let last = DestinationRepository::find(&fixture.store, made.id).await.unwrap().unwrap();
     assert!(last.updated_at.unwrap() > first, "each change has a moment of its own, though the clock stands still");
-    assert!(matches!(stage.update(&made, &DestinationFields::default()).await, Err(DestinationError::NothingToChange)));
+    assert!(matches!(
+        fixture.update(&made, &DestinationFields::default()).await,
+        Err(DestinationError::NothingToChange)
+    ));
     let other_kind = DestinationFields { kind: Some("otel-collector".to_owned()), ..DestinationFields::default() };
-    assert!(fault(stage.update(&made, &other_kind).await).contains("type cannot be changed"));
+    assert!(fault(fixture.update(&made, &other_kind).await).contains("type cannot be changed"));
 }
 
 #[tokio::test]
 async fn a_change_to_what_is_so_already_leaves_no_trace() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let hashes = Some(Some(vec![hash(1).to_string()]));
     let unsorted = Some(headers([("x-b", "2"), ("x-a", "1")]));
     let fields = DestinationFields { api_key_hashes: hashes.clone(), headers: unsorted, ..webhook() };
-    let made = stage.create(&fields).await.unwrap();
-    let entries = stage.store.newest(100).await.unwrap().len();
-    let newest = stage.store.changes_since(None).await.unwrap();
+    let made = fixture.create(&fields).await.unwrap();
+    let entries = fixture.store.newest(100).await.unwrap().len();
+    let newest = fixture.store.changes_since(None).await.unwrap();
     for same in [
         DestinationFields { name: Some("hook".to_owned()), ..DestinationFields::default() },
         DestinationFields { kind: Some("webhook".to_owned()), ..DestinationFields::default() },
@@ -308,54 +311,54 @@ async fn a_change_to_what_is_so_already_leaves_no_trace() {
             ..webhook()
         },
     ] {
-        assert_eq!(stage.update(&made, &same).await.unwrap(), made);
+        assert_eq!(fixture.update(&made, &same).await.unwrap(), made);
     }
-    assert_eq!(stage.store.newest(100).await.unwrap().len(), entries, "no entry in the log");
-    assert_eq!(stage.store.changes_since(None).await.unwrap(), newest, "nobody reads anything anew");
-    assert_eq!(stage.calls(), 1, "nobody is called");
-    assert_eq!(DestinationRepository::find(&stage.store, made.id).await.unwrap(), Some(made));
+    assert_eq!(fixture.store.newest(100).await.unwrap().len(), entries, "no entry in the log");
+    assert_eq!(fixture.store.changes_since(None).await.unwrap(), newest, "nobody reads anything anew");
+    assert_eq!(fixture.calls(), 1, "nobody is called");
+    assert_eq!(DestinationRepository::find(&fixture.store, made.id).await.unwrap(), Some(made));
 }
 
 #[tokio::test]
 async fn a_rival_change_is_a_conflict_and_a_store_that_is_away_is_unavailable() {
-    let stage = Stage::new().await;
-    let made = stage.create(&webhook()).await.unwrap();
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
     let renamed = DestinationFields { name: Some("n".to_owned()), ..DestinationFields::default() };
     let mut rival = MockDestinationRepository::new();
     let found = made.clone();
     rival.expect_find().returning(move |_| Ok(Some(found.clone())));
     rival.expect_update().returning(|_, _, _| Ok(false));
-    let ports = DestinationPorts { destinations: Arc::new(rival), ..stage.ports.clone() };
+    let ports = DestinationPorts { destinations: Arc::new(rival), ..fixture.ports.clone() };
     let id = made.id.to_string();
     let error = UpdateDestination::new(ports).execute(&Actor::system(), &id, &renamed).await.unwrap_err();
     assert!(matches!(error, DestinationError::Changed) && error.kind() == ErrorKind::Conflict);
     let mut away = MockDestinationRepository::new();
     away.expect_find().returning(|_| Err(StoreError::unavailable("away")));
-    let ports = DestinationPorts { destinations: Arc::new(away), ..stage.ports.clone() };
+    let ports = DestinationPorts { destinations: Arc::new(away), ..fixture.ports.clone() };
     let error = UpdateDestination::new(ports).execute(&Actor::system(), &id, &renamed).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
 async fn what_is_not_there_is_not_found_whatever_its_form() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {
-        let get = GetDestination::new(stage.ports.destinations.clone()).execute(id).await.unwrap_err();
-        let delete = DeleteDestination::new(stage.ports.clone()).execute(&Actor::system(), id).await.unwrap_err();
-        let test = TestDestination::new(stage.ports.clone()).execute(id).await.unwrap_err();
+        let get = GetDestination::new(fixture.ports.destinations.clone()).execute(id).await.unwrap_err();
+        let delete = DeleteDestination::new(fixture.ports.clone()).execute(&Actor::system(), id).await.unwrap_err();
+        let test = TestDestination::new(fixture.ports.clone()).execute(id).await.unwrap_err();
         assert_eq!([get, delete, test].map(|error| error.kind()), [ErrorKind::NotFound; 3], "{id}");
     }
 }
 
 #[tokio::test]
 async fn the_log_tells_every_change_and_no_secret() {
-    let stage = Stage::new().await;
-    let before = stage.store.newest(100).await.unwrap().len();
-    let made = stage.create(&webhook()).await.unwrap();
+    let fixture = Fixture::new().await;
+    let before = fixture.store.newest(100).await.unwrap().len();
+    let made = fixture.create(&webhook()).await.unwrap();
     let fields = DestinationFields { secret: Some("n3w secret of length".to_owned()), ..DestinationFields::default() };
-    stage.update(&made, &fields).await.unwrap();
-    DeleteDestination::new(stage.ports.clone()).execute(&Actor::system(), &made.id.to_string()).await.unwrap();
-    let entries = stage.store.newest(100).await.unwrap();
+    fixture.update(&made, &fields).await.unwrap();
+    DeleteDestination::new(fixture.ports.clone()).execute(&Actor::system(), &made.id.to_string()).await.unwrap();
+    let entries = fixture.store.newest(100).await.unwrap();
     let entries = &entries[..entries.len() - before];
     let actions: Vec<&str> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();
     assert_eq!(actions, ["destination.create", "destination.update", "destination.delete"]);
@@ -417,8 +420,8 @@ fn urls_are_checked() {
 
 #[tokio::test]
 async fn urls_are_completed_masked_and_cut() {
-    let stage = Stage::new().await;
-    let made = stage.create(&webhook()).await.unwrap();
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&webhook()).await.unwrap();
     assert_eq!(made.shown_url(), "https://example.org/in?********");
     assert_eq!(made.origin(), "https://example.org");
     assert_eq!(made.target(), made.url);

@@ -111,7 +111,7 @@ async fn execute_removes_old_rows_in_bounded_steps_with_a_pause_after_each() {
     assert_eq!(report, RetentionReport { audit_entries: 2 * STEP + 3, ..RetentionReport::default() });
     assert_eq!((fixture.audit_entries().await, steps.load(Ordering::SeqCst)), (1, 3));
     let verified = VerifyAuditLog::new(Arc::new(fixture.store)).execute(None).await.unwrap();
-    assert_eq!((verified.oldest, verified.fault), (Some(2 * STEP + 4), None));
+    assert_eq!((verified.oldest, verified.violation), (Some(2 * STEP + 4), None));
 }
 
 /// Another writer that waits for its turn gets it after at most one step.
@@ -188,12 +188,12 @@ async fn execute_removes_dead_letters_and_no_pending_messages() {
     Ledger::settle(&fixture.store, charge).await.unwrap();
     fixture.store.failed(&[message(1).id], None, "given up").await.unwrap();
     let policy = RetentionPolicy { dead_letters: Some(DAY), ..RetentionPolicy::default() };
-    let standing = async || Outbox::standing(&fixture.store).await.map(|found| (found.pending, found.dead)).unwrap();
+    let status = async || Outbox::status(&fixture.store).await.map(|found| (found.pending, found.dead)).unwrap();
     assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 0, "it is not old");
-    assert_eq!(standing().await, (1, 1));
+    assert_eq!(status().await, (1, 1));
     fixture.clock.advance(2 * DAY);
     assert_eq!(fixture.retention(policy).execute(pending()).await.dead_letters, 1);
-    assert_eq!(standing().await, (1, 0));
+    assert_eq!(status().await, (1, 0));
 }
 
 /// Two processes on one database remove each row once, and neither fails.

@@ -50,7 +50,7 @@ fn draft(number: u64) -> AuditDraft {
 
 async fn verified(stores: &Stores) -> u64 {
     let found = VerifyAuditLog::new(Arc::clone(&stores.audit)).execute(None).await.unwrap();
-    assert_eq!((found.fault, found.row_faults), (None, vec![]));
+    assert_eq!((found.violation, found.row_violations), (None, vec![]));
     found.entries
 }
 

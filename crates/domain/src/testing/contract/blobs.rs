@@ -97,13 +97,13 @@ async fn a_source_that_breaks_off_leaves_nothing(blobs: &Blobs) {
 }
 
 /// Looks at the store between two pieces of the object that is being written to it.
-struct Onlooker {
+struct ConcurrentReader {
     store: Arc<dyn BlobStore>,
     pieces: u8,
 }
 
 #[async_trait]
-impl ByteSource for Onlooker {
+impl ByteSource for ConcurrentReader {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         assert_eq!(self.store.stat(&key("documents/w/new")).await?, None, "a half-written object is seen");
         assert_eq!(self.store.list("documents/", None, 10).await?, [], "a half-written object is listed");
@@ -116,7 +116,7 @@ impl ByteSource for Onlooker {
 }
 
 async fn nothing_is_seen_half_written(blobs: &Blobs) {
-    let onlooker = Onlooker { store: Arc::clone(&blobs.store), pieces: 3 };
+    let onlooker = ConcurrentReader { store: Arc::clone(&blobs.store), pieces: 3 };
     assert_eq!(blobs.store.put(&key("documents/w/new"), Box::new(onlooker)).await.unwrap(), 900_000);
     assert_eq!(size(blobs, "documents/w/new").await, Some(900_000));
 }

@@ -6,7 +6,7 @@ use super::outbox::put;
 use super::samples::{add_workspace, at, audit, changed_since, key_id, newest_change, workspace_id};
 use crate::change_feed::ChangeSubject;
 use crate::ids::DestinationId;
-use crate::observability::{Destination, DestinationInsert, DestinationKind, Hidden};
+use crate::observability::{Destination, DestinationInsert, DestinationKind, SecretString};
 
 suite! {
     /// Every case of the port's contract.
@@ -33,8 +33,8 @@ pub(super) fn destination(number: u64, workspace: u64) -> Destination {
         name: format!("destination {number} ✓"),
         kind: DestinationKind::Webhook,
         url: "https://example.org/in?x=1".to_owned(),
-        headers: vec![("x-team".to_owned(), Hidden::new("a \"b\""))],
-        signing_secret: Some(Hidden::new("0123456789abcdef")),
+        headers: vec![("x-team".to_owned(), SecretString::new("a \"b\""))],
+        signing_secret: Some(SecretString::new("0123456789abcdef")),
         enabled: true,
         privacy_mode: true,
         sampling: 2_500,
@@ -112,7 +112,7 @@ async fn an_update_replaces_what_it_has_seen(stores: &Stores) {
         name: "else".to_owned(),
         url: "http://example.org".to_owned(),
         headers: Vec::new(),
-        signing_secret: Some(Hidden::new("another secret!!")),
+        signing_secret: Some(SecretString::new("another secret!!")),
         enabled: false,
         privacy_mode: false,
         sampling: 1,
@@ -148,7 +148,7 @@ async fn deleting_takes_what_waits_along(stores: &Stores) {
     }
     put(stores, &[(1, 1), (2, 1), (3, 2)]).await;
     assert!(stores.destinations.delete(destination_id(1), &audit()).await.unwrap());
-    assert_eq!(stores.outbox.standing().await.unwrap().pending, 1);
+    assert_eq!(stores.outbox.status().await.unwrap().pending, 1);
     assert_eq!(stores.destinations.find(destination_id(1)).await.unwrap(), None);
     assert!(!stores.destinations.delete(destination_id(1), &audit()).await.unwrap(), "a second time is nothing");
 }

@@ -14,7 +14,7 @@ use crate::audit::{Actor, AuditEntry};
 use crate::budget::UsageCharge;
 use crate::ids::OutboxId;
 use crate::json::Json;
-use crate::observability::{DueMessage, Revival};
+use crate::observability::{DeadLetterRetry, DueMessage};
 use crate::usage::OutboxMessage;
 
 suite! {
@@ -77,7 +77,7 @@ async fn what_is_settled_is_due(stores: &Stores) {
         due
     };
     assert_eq!(due(&[]).await, []);
-    assert_eq!(stores.outbox.standing().await.unwrap().oldest, None);
+    assert_eq!(stores.outbox.status().await.unwrap().oldest, None);
     put(stores, &[(1, 1), (2, 2), (3, 2)]).await;
     assert_eq!(due(&[]).await, [destination_id(1), destination_id(2)]);
     assert_eq!(due(&[2]).await, [destination_id(1)]);
@@ -88,9 +88,9 @@ async fn what_is_settled_is_due(stores: &Stores) {
     let first = taken.iter().find(|due| due.message.id == id(2)).unwrap();
     assert_eq!(first.message, message(2, 2), "byte for byte");
     assert_eq!(first.failures, 0);
-    let standing = stores.outbox.standing().await.unwrap();
-    assert_eq!((standing.pending, standing.dead), (3, 0));
-    assert_eq!(standing.oldest, Some(first.created_at));
+    let status = stores.outbox.status().await.unwrap();
+    assert_eq!((status.pending, status.dead), (3, 0));
+    assert_eq!(status.oldest, Some(first.created_at));
 }
 
 async fn what_is_taken_is_nobody_elses_until_the_lease_is_over(stores: &Stores) {
@@ -135,7 +135,7 @@ async fn what_is_delivered_is_gone(stores: &Stores) {
     stores.outbox.delivered(&[id(1)]).await.unwrap();
     stores.outbox.delivered(&[]).await.unwrap();
     assert_eq!(numbers(&take(stores, 1, later(100)).await), [id(2)]);
-    assert_eq!(stores.outbox.standing().await.unwrap().pending, 1);
+    assert_eq!(stores.outbox.status().await.unwrap().pending, 1);
 }
 
 async fn what_failed_is_due_later_and_counted(stores: &Stores) {
@@ -160,7 +160,7 @@ async fn what_is_postponed_is_not_counted(stores: &Stores) {
     assert_eq!((numbers(&again), again[0].failures), (vec![id(1), id(2)], 0));
     stores.outbox.failed(&[id(1)], None, "given up").await.unwrap();
     stores.outbox.postponed(&[id(1)], later(6)).await.unwrap();
-    assert_eq!(stores.outbox.standing().await.unwrap().dead, 1, "a dead letter is not called back to life by it");
+    assert_eq!(stores.outbox.status().await.unwrap().dead, 1, "a dead letter is not called back to life by it");
 }
 
 async fn a_dead_letter_waits_until_it_is_revived(stores: &Stores) {
@@ -168,24 +168,24 @@ async fn a_dead_letter_waits_until_it_is_revived(stores: &Stores) {
     for number in [1, 2] {
         stores.outbox.failed(&[id(number)], None, "given up").await.unwrap();
     }
-    let standing = stores.outbox.standing().await.unwrap();
-    assert_eq!((standing.pending, standing.dead), (1, 2));
+    let status = stores.outbox.status().await.unwrap();
+    assert_eq!((status.pending, status.dead), (1, 2));
     assert_eq!(stores.outbox.due(later(0), &[]).await.unwrap(), [destination_id(2)]);
     assert_eq!(take(stores, 1, later(0)).await, []);
-    let revive = async |destination: Option<u64>| {
+    let retry = async |destination: Option<u64>| {
         let actor = Actor { name: "user:root".to_owned(), source: Some("node-1".to_owned()) };
-        let revival = Revival { actor, destination: destination.map(destination_id) };
-        stores.outbox.revive(&revival, later(1)).await.unwrap()
+        let request = DeadLetterRetry { actor, destination: destination.map(destination_id) };
+        stores.outbox.retry_dead_letters(&request, later(1)).await.unwrap()
     };
     let entries = stores.audit.newest(100).await.unwrap().len();
-    assert_eq!(revive(Some(3)).await, 0);
-    assert_eq!(revive(Some(1)).await, 1);
-    assert_eq!(revive(Some(1)).await, 0, "it is dead no more");
+    assert_eq!(retry(Some(3)).await, 0);
+    assert_eq!(retry(Some(1)).await, 1);
+    assert_eq!(retry(Some(1)).await, 0, "it is dead no more");
     assert_eq!(take(stores, 1, later(0)).await, []);
-    let revived = take(stores, 1, later(1)).await;
-    assert_eq!((numbers(&revived), revived[0].failures), (vec![id(1)], 0), "it begins anew");
+    let retried = take(stores, 1, later(1)).await;
+    assert_eq!((numbers(&retried), retried[0].failures), (vec![id(1)], 0), "it begins anew");
     stores.outbox.failed(&[id(3)], None, "given up").await.unwrap();
-    assert_eq!(revive(None).await, 2);
+    assert_eq!(retry(None).await, 2);
     assert_eq!(numbers(&take(stores, 2, later(1)).await), [id(2), id(3)]);
     let told = stores.audit.newest(100).await.unwrap();
     let told = &told[..told.len() - entries];
@@ -204,8 +204,8 @@ async fn old_dead_letters_are_pruned(stores: &Stores) {
     assert_eq!(stores.outbox.prune(DateTime::UNIX_EPOCH, 9).await.unwrap(), 0, "none is that old");
     assert_eq!(stores.outbox.prune(later(0), 2).await.unwrap(), 2);
     assert_eq!(stores.outbox.prune(later(0), 9).await.unwrap(), 1);
-    let standing = stores.outbox.standing().await.unwrap();
-    assert_eq!((standing.pending, standing.dead), (1, 0), "what waits stays");
+    let status = stores.outbox.status().await.unwrap();
+    assert_eq!((status.pending, status.dead), (1, 0), "what waits stays");
 }
 
 async fn only_what_waits_for_nobody_is_discarded(stores: &Stores) {
@@ -216,7 +216,7 @@ async fn only_what_waits_for_nobody_is_discarded(stores: &Stores) {
     assert_eq!(discard(1, later(0)).await, 0, "its destination is there");
     assert_eq!(discard(2, DateTime::UNIX_EPOCH).await, 0, "it is younger");
     assert_eq!(discard(2, later(0)).await, 2);
-    assert_eq!(stores.outbox.standing().await.unwrap().pending, 1);
+    assert_eq!(stores.outbox.status().await.unwrap().pending, 1);
 }
 
 /// An operator may still want to read or retry them; retention removes them.
@@ -224,7 +224,7 @@ async fn discard_keeps_dead_letters(stores: &Stores) {
     put(stores, &[(1, 2), (2, 2)]).await;
     stores.outbox.failed(&[id(1)], None, "given up").await.unwrap();
     assert_eq!(stores.outbox.discard(destination_id(2), later(0)).await.unwrap(), 1);
-    let standing = stores.outbox.standing().await.unwrap();
-    assert_eq!((standing.pending, standing.dead), (0, 1));
+    let status = stores.outbox.status().await.unwrap();
+    assert_eq!((status.pending, status.dead), (0, 1));
     assert_eq!(stores.outbox.discard(destination_id(2), later(0)).await.unwrap(), 0);
 }

@@ -7,16 +7,16 @@ fn to(url: &str) -> DestinationFields {
 }
 
 /// With a query, two headers and a secret.
-async fn made(stage: &Stage) -> Destination {
+async fn made(fixture: &Fixture) -> Destination {
     let headers = headers([("X-Key", "h1dden"), ("authorization", "Bearer t0psecret")]);
-    stage.create(&DestinationFields { headers: Some(headers), ..webhook() }).await.unwrap()
+    fixture.create(&DestinationFields { headers: Some(headers), ..webhook() }).await.unwrap()
 }
 
 #[tokio::test]
 async fn who_moves_a_destination_says_its_secrets_anew() {
-    let stage = Stage::new().await;
-    let made = made(&stage).await;
-    let entries = stage.store.newest(100).await.unwrap().len();
+    let fixture = Fixture::new().await;
+    let made = made(&fixture).await;
+    let entries = fixture.store.newest(100).await.unwrap().len();
     let all = "config.headers.authorization, config.headers.x-key, config.secret";
     let elsewhere = "https://attacker.example/in";
     let told = |headers: &[(&str, &str)], secret: Option<&str>| DestinationFields {
@@ -45,38 +45,41 @@ async fn who_moves_a_destination_says_its_secrets_anew() {
         (told(&[("x-key", "new"), ("x-more", "new")], None), "config.secret"),
         (told(&[], None), "config.secret"),
     ] {
-        let sentence = fault(stage.update(&made, &fields).await);
+        let sentence = fault(fixture.update(&made, &fields).await);
         let expected = "config.url is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, ";
         assert_eq!(sentence, format!("{expected}{named}"));
     }
-    assert_eq!(stage.calls(), 1, "nobody was called but for its creation");
-    assert_eq!(stage.store.newest(100).await.unwrap().len(), entries, "nothing is noted as done");
-    assert_eq!(DestinationRepository::find(&stage.store, made.id).await.unwrap(), Some(made));
+    assert_eq!(fixture.calls(), 1, "nobody was called but for its creation");
+    assert_eq!(fixture.store.newest(100).await.unwrap().len(), entries, "nothing is noted as done");
+    assert_eq!(DestinationRepository::find(&fixture.store, made.id).await.unwrap(), Some(made));
 }
 
 #[tokio::test]
 async fn what_is_given_anew_moves_and_what_is_left_out_is_gone() {
-    let stage = Stage::new().await;
-    let made = made(&stage).await;
+    let fixture = Fixture::new().await;
+    let made = made(&fixture).await;
     let fields = DestinationFields {
         headers: Some(headers([("X-Key", "an0ther")])),
         secret: Some("another secret, long enough".to_owned()),
         ..to("https://new.example/in?token=n3w")
     };
-    let moved = stage.update(&made, &fields).await.unwrap();
-    assert_eq!(moved.headers, [("x-key".to_owned(), Hidden::new("an0ther"))]);
-    assert_eq!(moved.signing_secret, Some(Hidden::new("another secret, long enough")));
-    assert_eq!(stage.receiver.called.lock().unwrap().last().map(|called| called.url.clone()), Some(moved.url.clone()));
+    let moved = fixture.update(&made, &fields).await.unwrap();
+    assert_eq!(moved.headers, [("x-key".to_owned(), SecretString::new("an0ther"))]);
+    assert_eq!(moved.signing_secret, Some(SecretString::new("another secret, long enough")));
+    assert_eq!(
+        fixture.receiver.called.lock().unwrap().last().map(|called| called.url.clone()),
+        Some(moved.url.clone())
+    );
     // Who knows what was stored may say it again.
     let back = DestinationFields { secret: Some(SECRET.to_owned()), headers: Some(Vec::new()), ..to(&made.url) };
-    let back = stage.update(&moved, &back).await.unwrap();
+    let back = fixture.update(&moved, &back).await.unwrap();
     assert_eq!((back.headers.len(), back.signing_secret), (0, made.signing_secret));
 }
 
 #[tokio::test]
 async fn within_its_origin_a_destination_keeps_its_secrets() {
-    let stage = Stage::new().await;
-    let made = made(&stage).await;
+    let fixture = Fixture::new().await;
+    let made = made(&fixture).await;
     for (url, expected) in [
         ("https://example.org/other", "https://example.org/other"),
         ("HTTPS://EXAMPLE.ORG:443/in?a=b", "HTTPS://EXAMPLE.ORG:443/in?a=b"),
@@ -84,7 +87,7 @@ async fn within_its_origin_a_destination_keeps_its_secrets() {
         ("https://example.org/new?********", "https://example.org/new?a=b"),
         ("https://example.org?********", "https://example.org?a=b"),
     ] {
-        let changed = stage.update(&made, &to(url)).await.unwrap();
+        let changed = fixture.update(&made, &to(url)).await.unwrap();
         assert_eq!(changed.url, expected);
         assert_eq!((changed.headers, changed.signing_secret), (made.headers.clone(), made.signing_secret.clone()));
     }
@@ -92,7 +95,7 @@ async fn within_its_origin_a_destination_keeps_its_secrets() {
 
 #[tokio::test]
 async fn a_destination_without_secrets_moves_freely() {
-    let stage = Stage::new().await;
+    let fixture = Fixture::new().await;
     let plain = DestinationFields {
         kind: Some("otel-collector".to_owned()),
         headers: None,
@@ -100,14 +103,14 @@ async fn a_destination_without_secrets_moves_freely() {
         url: Some("http://[2001:DB8::1]:4318".to_owned()),
         ..webhook()
     };
-    let made = stage.create(&plain).await.unwrap();
-    assert_eq!(stage.update(&made, &to("http://other")).await.unwrap().url, "http://other");
+    let made = fixture.create(&plain).await.unwrap();
+    assert_eq!(fixture.update(&made, &to("http://other")).await.unwrap().url, "http://other");
 }
 
 #[tokio::test]
 async fn a_masked_query_stands_for_a_stored_one() {
-    let stage = Stage::new().await;
-    let made = stage.create(&DestinationFields { url: Some("https://h/in".to_owned()), ..webhook() }).await.unwrap();
+    let fixture = Fixture::new().await;
+    let made = fixture.create(&DestinationFields { url: Some("https://h/in".to_owned()), ..webhook() }).await.unwrap();
     for (url, expected) in [
         ("https://h/in?********", "config.url has a masked query, and none is stored"),
         ("https://h/other?********", "config.url has a masked query, and none is stored"),
@@ -115,11 +118,11 @@ async fn a_masked_query_stands_for_a_stored_one() {
         ("https://h/in?a=********", "config.url has a query that is masked in part"),
         ("https://h/in?********&b=1", "config.url has a query that is masked in part"),
     ] {
-        let sentence = fault(stage.update(&made, &to(url)).await);
+        let sentence = fault(fixture.update(&made, &to(url)).await);
         assert!(sentence.starts_with(expected), "{sentence}");
     }
-    assert_eq!(stage.calls(), 1);
-    assert_eq!(DestinationRepository::find(&stage.store, made.id).await.unwrap(), Some(made));
+    assert_eq!(fixture.calls(), 1);
+    assert_eq!(DestinationRepository::find(&fixture.store, made.id).await.unwrap(), Some(made));
 }
 
 #[test]

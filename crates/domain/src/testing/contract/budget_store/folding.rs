@@ -155,7 +155,7 @@ pub(super) async fn fold_adds_messages_and_bytes_once(stores: &Stores) {
     };
     process.fold(stores, vec![with(1, vec![message(1), message(2)]), with(1, vec![message(3)])]).await;
     process.fold(stores, vec![with(1, vec![message(4)]), with(2, vec![message(5)])]).await;
-    assert_eq!(stores.outbox.standing().await.unwrap().pending, 3, "a known record says nothing more");
+    assert_eq!(stores.outbox.status().await.unwrap().pending, 3, "a known record says nothing more");
     let expected = 2 * record(1, payer.clone(), 1, noon()).stored_bytes();
     assert_eq!(stores.volumes.recorded_bytes(workspace_id(1)).await.unwrap(), expected);
     stores.clock.set(utc("2026-07-16T00:00:00Z"));

@@ -103,7 +103,7 @@ pub(super) async fn messages_are_put_out_once(stores: &Stores) {
     settle(1, vec![message(3)]).await;
     join_all((0..3).map(|_| settle(2, vec![message(4)]))).await;
     settle(3, Vec::new()).await;
-    assert_eq!(stores.outbox.standing().await.unwrap().pending, 3, "a record that is there says nothing more");
+    assert_eq!(stores.outbox.status().await.unwrap().pending, 3, "a record that is there says nothing more");
     let destination = message(1).destination_id;
     assert_eq!(stores.outbox.due(now, &[]).await.unwrap(), [destination]);
     let lease = std::time::Duration::from_secs(9);
@@ -115,7 +115,7 @@ pub(super) async fn messages_are_put_out_once(stores: &Stores) {
     let abandoned = UsageRecord { outcome: UsageOutcome::Abandoned, ..record(5, payer(1), 1, now) };
     stores.ledger.settle(UsageCharge { record: abandoned, messages: Vec::new() }).await.unwrap();
     settle(5, vec![message(5)]).await;
-    assert_eq!(stores.outbox.standing().await.unwrap().pending, 4, "the message of the real record is put out");
+    assert_eq!(stores.outbox.status().await.unwrap().pending, 4, "the message of the real record is put out");
 }
 
 pub(super) async fn real_charge_replaces_an_abandoned_one(stores: &Stores) {

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::DeliverOutbox;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
-use crate::observability::{Delivery, DeliveryFailed, DeliveryFault, Destination, DueMessage};
+use crate::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, DueMessage};
 
 /// Most bytes of payload that go together.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -17,9 +17,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// For how long messages to the operator's collector wait for a process that knows it.
 const ORPHANED: TimeDelta = TimeDelta::hours(1);
 
-/// How a turn ended.
+/// How a outcome ended.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum DeliveryOutcome {
     /// So many messages were delivered.
     Delivered(u64),
     /// There was nothing to deliver.
@@ -27,16 +27,16 @@ pub(super) enum Turn {
     /// There is nobody to deliver to now.
     Paused(Duration),
     /// The receiver will not have one of these; they are to be tried one by one.
-    Apart,
+    RetryOneByOne,
     /// A message was not taken, which says nothing of the next one.
-    Refused {
+    Rejected {
         /// Messages that became dead letters.
         dead: u64,
         /// A sentence of our own.
         reason: String,
     },
     /// The receiver was not there.
-    Away {
+    Unreachable {
         /// Messages that became dead letters.
         dead: u64,
         /// A sentence of our own.
@@ -47,20 +47,24 @@ pub(super) enum Turn {
 }
 
 impl DeliverOutbox {
-    /// Takes up to `width` messages of a destination and sends them.
-    pub(super) async fn turn(&self, id: DestinationId, width: u64) -> Result<Turn, StoreError> {
+    /// Takes up to `batch_size` messages of a destination and sends them.
+    pub(super) async fn deliver_batch(
+        &self,
+        id: DestinationId,
+        batch_size: u64,
+    ) -> Result<DeliveryOutcome, StoreError> {
         let now = self.ports.clock.now();
         let Some(destination) = self.destination(id).await? else {
             let before = if id == Destination::OPERATORS { now - ORPHANED } else { now };
             self.ports.outbox.discard(id, before).await?;
-            return Ok(Turn::Paused(PAUSE));
+            return Ok(DeliveryOutcome::Paused(PAUSE));
         };
         if !destination.enabled {
-            return Ok(Turn::Paused(PAUSE));
+            return Ok(DeliveryOutcome::Paused(PAUSE));
         }
-        let taken = self.ports.outbox.take(id, now, self.settings.lease, width, MOST_BYTES).await?;
+        let taken = self.ports.outbox.take(id, now, self.settings.lease, batch_size, MOST_BYTES).await?;
         if taken.is_empty() {
-            return Ok(Turn::Nothing);
+            return Ok(DeliveryOutcome::Nothing);
         }
         let ids: Vec<OutboxId> = taken.iter().map(|due| due.message.id).collect();
         let traces = taken.iter().map(|due| due.message.payload.clone()).collect();
@@ -68,7 +72,7 @@ impl DeliverOutbox {
         match self.ports.sender.send(&destination, &delivery).await {
             Ok(()) => {
                 self.ports.outbox.delivered(&delivery.ids).await?;
-                Ok(Turn::Delivered(delivery.ids.len() as u64))
+                Ok(DeliveryOutcome::Delivered(delivery.ids.len() as u64))
             }
             Err(failed) => self.failed(&delivery.ids, &taken, failed).await,
         }
@@ -81,11 +85,16 @@ impl DeliverOutbox {
         self.ports.destinations.find(id).await
     }
 
-    async fn failed(&self, ids: &[OutboxId], taken: &[DueMessage], failed: DeliveryFailed) -> Result<Turn, StoreError> {
+    async fn failed(
+        &self,
+        ids: &[OutboxId],
+        taken: &[DueMessage],
+        failed: DeliveryError,
+    ) -> Result<DeliveryOutcome, StoreError> {
         let now = self.ports.clock.now();
-        if failed.kind == DeliveryFault::Body && ids.len() > 1 {
+        if failed.kind == DeliveryErrorKind::Body && ids.len() > 1 {
             self.ports.outbox.postponed(ids, now).await?;
-            return Ok(Turn::Apart);
+            return Ok(DeliveryOutcome::RetryOneByOne);
         }
         let mut by_failures: BTreeMap<u32, Vec<OutboxId>> = BTreeMap::new();
         for due in taken {
@@ -97,16 +106,18 @@ impl DeliverOutbox {
             self.ports.outbox.failed(&ids, next, &failed.reason).await?;
             dead += if next.is_none() { ids.len() as u64 } else { 0 };
         }
-        let DeliveryFailed { reason, kind, retry_after } = failed;
+        let DeliveryError { reason, kind, retry_after } = failed;
         Ok(match kind {
-            DeliveryFault::Body => Turn::Refused { dead, reason },
-            DeliveryFault::Receiver | DeliveryFault::Address => Turn::Away { dead, reason, asked: retry_after },
+            DeliveryErrorKind::Body => DeliveryOutcome::Rejected { dead, reason },
+            DeliveryErrorKind::Receiver | DeliveryErrorKind::Address => {
+                DeliveryOutcome::Unreachable { dead, reason, asked: retry_after }
+            }
         })
     }
 
     /// When a message that failed so often is due again; `None` where it is given up.
-    fn next_attempt(&self, now: DateTime<Utc>, failures: u32, failed: &DeliveryFailed) -> Option<DateTime<Utc>> {
-        if failed.kind == DeliveryFault::Address || failures >= self.settings.max_attempts {
+    fn next_attempt(&self, now: DateTime<Utc>, failures: u32, failed: &DeliveryError) -> Option<DateTime<Utc>> {
+        if failed.kind == DeliveryErrorKind::Address || failures >= self.settings.max_attempts {
             return None;
         }
         let wait = self.settings.wait(failures, failed.retry_after, self.ports.random.next_u64());

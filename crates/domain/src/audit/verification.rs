@@ -53,7 +53,7 @@ pub struct AuditState {
 /// A managed row that the log does not account for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{table} {row}: {problem}")]
-pub struct RowFault {
+pub struct RowViolation {
     /// Its table.
     pub table: &'static str,
     /// Its id, or what is known of it.
@@ -62,9 +62,9 @@ pub struct RowFault {
     pub problem: &'static str,
 }
 
-/// The first fault of the log.
+/// The first violation of the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AuditFault {
+pub enum AuditViolation {
     /// A row with a number that no entry can have.
     #[error("a row has the number {0}: entries are numbered from 1, so it was not written by this service")]
     ImpossibleNumber(i64),
@@ -135,15 +135,15 @@ pub struct AuditVerification {
     pub newest: Option<AuditAnchor>,
     /// Entries that retention removed.
     pub removed: u64,
-    /// The first fault of the log. Entries behind it were not verified.
-    pub fault: Option<AuditFault>,
+    /// The first violation of the log. Entries behind it were not verified.
+    pub violation: Option<AuditViolation>,
     /// Managed rows that were changed, added or removed without an entry.
-    pub row_faults: Vec<RowFault>,
+    pub row_violations: Vec<RowViolation>,
 }
 
 impl AuditVerification {
-    /// True where no fault was found.
+    /// True where no violation was found.
     pub fn is_verified(&self) -> bool {
-        self.fault.is_none() && self.row_faults.is_empty()
+        self.violation.is_none() && self.row_violations.is_empty()
     }
 }

@@ -9,7 +9,7 @@ use crate::json::Json;
 
 /// A change that was asked for by somebody who is known, and refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DeniedChange {
     /// Who asked, and from where.
     pub actor: Actor,
     /// Method and pattern of the route, such as `DELETE /guardrails/{id}`. MUST come from a fixed list.
@@ -20,9 +20,9 @@ pub struct Refusal {
 
 /// Hears of refused changes. MUST NOT wait.
 #[cfg_attr(feature = "mock", mockall::automock)]
-pub trait Refusals: Send + Sync {
+pub trait DeniedChangeRecorder: Send + Sync {
     /// One more.
-    fn note(&self, refusal: Refusal);
+    fn record(&self, refusal: DeniedChange);
 }
 
 /// What is written down of a refusal, whatever it was.
@@ -32,9 +32,9 @@ const SOURCES: usize = 8;
 /// Keys and routes that are told apart at a time.
 const MOST: usize = 1000;
 
-/// Refusals by minute, key and route. What it takes is bounded, whoever asks for however much.
+/// DeniedChangeRecorder by minute, key and route. What it takes is bounded, whoever asks for however much.
 #[derive(Debug, Default)]
-pub struct RefusalTally {
+pub struct DeniedChangeCounter {
     counts: BTreeMap<Cell, Count>,
 }
 
@@ -53,11 +53,11 @@ struct Count {
     more_sources: bool,
 }
 
-impl RefusalTally {
+impl DeniedChangeCounter {
     /// One more, at this moment.
-    pub fn note(&mut self, refusal: Refusal, at: DateTime<Utc>) {
+    pub fn record(&mut self, refusal: DeniedChange, at: DateTime<Utc>) {
         let minute = minute_of(at);
-        let Refusal { actor, route, status } = refusal;
+        let DeniedChange { actor, route, status } = refusal;
         let mut cell = Cell { minute, whom: Some((actor.name, route)) };
         if self.counts.len() >= MOST && !self.counts.contains_key(&cell) {
             cell.whom = None;
@@ -134,21 +134,21 @@ mod tests {
         DateTime::from_timestamp(1_790_000_040, 0).unwrap() + TimeDelta::seconds(seconds)
     }
 
-    fn refusal(key: &str, address: &str, status: u16) -> Refusal {
+    fn refusal(key: &str, address: &str, status: u16) -> DeniedChange {
         let actor = Actor { name: format!("key:{key}"), source: Some(address.to_owned()) };
-        Refusal { actor, route: "DELETE /guardrails/{id}".to_owned(), status }
+        DeniedChange { actor, route: "DELETE /guardrails/{id}".to_owned(), status }
     }
 
     #[test]
     fn a_flood_is_one_entry_a_minute() {
-        let mut tally = RefusalTally::default();
+        let mut counter = DeniedChangeCounter::default();
         for number in 0..100_000_u64 {
-            tally.note(
+            counter.record(
                 refusal("a", "10.0.0.1", if number % 4 == 0 { 403 } else { 404 }),
                 at(i64::try_from(number).unwrap() / 1000),
             );
         }
-        let drafts = tally.take_all();
+        let drafts = counter.take_all();
         assert_eq!(drafts.len(), 2, "100 seconds are two minutes");
         let first = &drafts[0];
         assert_eq!(first.actor, Actor { name: "key:a".to_owned(), source: Some("10.0.0.1".to_owned()) });
@@ -157,34 +157,34 @@ mod tests {
         let expected = r#"{"count":60000,"minute":"2026-09-21T14:14:00Z","statuses":{"403":15000,"404":45000}}"#;
         assert_eq!(first.details.text(), expected);
         assert!(drafts[1].details.text().contains(r#""count":40000"#));
-        assert!(tally.take_all().is_empty());
+        assert!(counter.take_all().is_empty());
     }
 
     #[test]
     fn keys_routes_and_minutes_are_told_apart() {
-        let mut tally = RefusalTally::default();
-        tally.note(refusal("a", "::1", 403), at(0));
-        tally.note(refusal("b", "::1", 403), at(1));
-        tally.note(Refusal { route: "POST /guardrails".to_owned(), ..refusal("a", "::1", 400) }, at(2));
-        tally.note(refusal("a", "::1", 403), at(60));
-        assert_eq!(tally.take_over(at(59)).len(), 0, "the minute is not over");
-        assert_eq!(tally.take_over(at(60)).len(), 3);
-        assert_eq!(tally.take_all().len(), 1);
+        let mut counter = DeniedChangeCounter::default();
+        counter.record(refusal("a", "::1", 403), at(0));
+        counter.record(refusal("b", "::1", 403), at(1));
+        counter.record(DeniedChange { route: "POST /guardrails".to_owned(), ..refusal("a", "::1", 400) }, at(2));
+        counter.record(refusal("a", "::1", 403), at(60));
+        assert_eq!(counter.take_over(at(59)).len(), 0, "the minute is not over");
+        assert_eq!(counter.take_over(at(60)).len(), 3);
+        assert_eq!(counter.take_all().len(), 1);
     }
 
     #[test]
     fn several_addresses_are_listed_and_too_many_are_not() {
-        let mut tally = RefusalTally::default();
+        let mut counter = DeniedChangeCounter::default();
         for number in 0..3 {
-            tally.note(refusal("a", &format!("10.0.0.{number}"), 409), at(0));
+            counter.record(refusal("a", &format!("10.0.0.{number}"), 409), at(0));
         }
-        let drafts = tally.take_all();
+        let drafts = counter.take_all();
         assert_eq!(drafts[0].actor.source, None);
         assert!(drafts[0].details.text().ends_with(r#","addresses":["10.0.0.0","10.0.0.1","10.0.0.2"]}"#));
         for number in 0..1000 {
-            tally.note(refusal("a", &format!("10.0.0.{number}"), 409), at(0));
+            counter.record(refusal("a", &format!("10.0.0.{number}"), 409), at(0));
         }
-        let drafts = tally.take_all();
+        let drafts = counter.take_all();
         assert_eq!(drafts.len(), 1);
         assert!(
             drafts[0].details.text().ends_with(r#""10.0.0.7"],"more_addresses":true}"#),
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn what_it_takes_is_bounded_and_nothing_goes_uncounted() {
-        let mut tally = RefusalTally::default();
+        let mut counter = DeniedChangeCounter::default();
         for number in 0..50_000 {
-            tally.note(refusal(&number.to_string(), "::1", 403), at(0));
+            counter.record(refusal(&number.to_string(), "::1", 403), at(0));
         }
-        let drafts = tally.take_all();
+        let drafts = counter.take_all();
         assert_eq!(drafts.len(), MOST + 1);
         let counted: u64 =
             drafts.iter().map(|draft| draft.details.members().unwrap()[0].1.text().parse::<u64>().unwrap()).sum();
