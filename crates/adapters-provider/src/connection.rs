@@ -1,4 +1,4 @@
-//! A provider that can be called: the shared client, its address and its headers.
+//! A configured provider: the shared client, its address and its headers.
 
 use bytes::Bytes;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
@@ -6,7 +6,7 @@ use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
 use crate::http::{HttpClient, Payload, ReadError, Sent, Target};
 use crate::settings::{Address, ProviderSettings, ProviderSettingsError, headers};
 
-/// One provider over HTTP, whatever its wire.
+/// A provider over HTTP, independent of its wire.
 pub(crate) struct Connection {
     client: HttpClient,
     address: Address,
@@ -15,7 +15,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Over this client.
+    /// Builds the connection over this client.
     pub(crate) fn new(client: HttpClient, settings: &ProviderSettings) -> Result<Self, ProviderSettingsError> {
         let address = Address::new(&settings.base_url, &settings.path)?;
         let any_model = address.of("m").ok_or(ProviderSettingsError::Address)?;
@@ -23,13 +23,13 @@ impl Connection {
         Ok(Self { client, address, target, slug: settings.slug.clone() })
     }
 
-    /// The provider's slug.
+    /// Returns the provider's slug.
     pub(crate) fn slug(&self) -> &ProviderSlug {
         &self.slug
     }
 
-    /// Posts a body to where that model is called and returns that of a 200 with JSON in it. The failure does not say
-    /// what was sent; `sent` does, even where this future is dropped.
+    /// Posts a body to the address of the model and returns the JSON body of a 200. `sent` counts the sent bytes even
+    /// if this future is dropped.
     pub(crate) async fn post(
         &self,
         upstream_model: &str,

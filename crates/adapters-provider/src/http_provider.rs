@@ -1,4 +1,4 @@
-//! A provider of any wire whose answers come from one call.
+//! A provider of a wire that needs one call per request.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -17,22 +17,22 @@ use crate::http::{HttpClient, Sent, within};
 use crate::settings::{ProviderSettings, ProviderSettingsError};
 use crate::wire::{BadAnswer, WireAnswer, WireCodec};
 
-/// One provider behind a wire.
+/// A provider behind a wire.
 pub struct HttpProvider<W> {
     connection: Connection,
     codec: W,
 }
 
 impl<W: WireCodec> HttpProvider<W> {
-    /// Over this client.
+    /// Builds the provider over this client.
     ///
     /// # Errors
-    /// Settings by which nothing can be called.
+    /// The settings are invalid.
     pub fn new(client: HttpClient, settings: &ProviderSettings, codec: W) -> Result<Self, ProviderSettingsError> {
         Ok(Self { connection: Connection::new(client, settings)?, codec })
     }
 
-    /// Divides the provider input into the part that the provider is asked and the answers that are known here.
+    /// Splits the provider input into questions for the provider and locally known answers.
     fn divide(&self, call: &ProviderCall) -> Division {
         if self.codec.refuses_single_outcomes() {
             divide(&call.provider_input)
@@ -41,7 +41,7 @@ impl<W: WireCodec> HttpProvider<W> {
         }
     }
 
-    /// Why an answer is no good: an error in the guise of an answer, where it is one.
+    /// Classifies a malformed answer: as the error that it contains, if any.
     fn bad(&self, bad: BadAnswer, body: &Bytes) -> AttemptFailure {
         let malformed = AttemptFailure {
             upstream_status: Some(200),
@@ -65,7 +65,7 @@ impl<W: WireCodec> HttpProvider<W> {
         let payload = self.codec.write(&endpoint.upstream_model, asked)?;
         let sent_bytes = payload.len_bytes();
         let sent = Sent::of(&call.sent, Instant::now().checked_add(call.timeout));
-        // Pinned where it stays: every future that it is moved into has room for all of it.
+        // Pinned in place: every future that it is moved into would reserve its size again.
         let posted = pin!(self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error()));
         let body = within(call.timeout, call.caller.as_ref(), posted)
             .await
@@ -96,7 +96,7 @@ impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
         if span.is_disabled() { answer.await } else { answer.instrument(span).await }
     }
 
-    /// The length of the one body that is sent; 0 where the wire cannot carry the provider input or nothing is left to ask.
+    /// Returns the length of the body; 0 if the wire does not support the input or no question is left.
     fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
         let asked = if self.codec.refuses_single_outcomes() {
             left_to_ask(provider_input)

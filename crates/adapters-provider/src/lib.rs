@@ -1,20 +1,20 @@
-//! Decision providers behind [`domain::decision::DecisionProvider`]: one folder a wire, over one HTTP client with pools of its own.
+//! Decision providers behind [`domain::decision::DecisionProvider`]: one folder per wire, over a shared HTTP client.
 //!
-//! | folder | what |
+//! | folder | content |
 //! |---|---|
 //! | [`http`] | the client: pools, TLS, proxies, deadlines, bounded answers |
-//! | [`settings`] | how one provider is reached |
-//! | [`wire`] | what wires are made of, and [`HttpProvider`], which speaks them |
-//! | [`canonical`] | from the canonical form to poorer wires and back |
+//! | [`settings`] | the settings of one provider |
+//! | [`wire`] | building blocks of wires, and [`HttpProvider`], which calls them |
+//! | [`canonical`] | conversion between the canonical form and wires with fewer features |
 //! | [`system_one`] | the `system-one` wire and its dialects |
 //! | [`openai_decisions`] | the `openai-decisions` wire |
 //! | [`gemini_decisions`] | the `gemini-decisions` wire |
 //! | [`sglang_decisions`] | the `sglang-decisions` wire |
-//! | [`chat_completions`] | the `chat-completions` wire: answers made from what a chat model says |
-//! | [`sandbox`] | the `sandbox` wire: answers made in this process |
-//! | [`router`] | picks the provider of an endpoint |
+//! | [`chat_completions`] | the `chat-completions` wire: answers from chat models |
+//! | [`sandbox`] | the `sandbox` wire: answers computed in this process |
+//! | [`router`] | selection of the provider of an endpoint |
 //!
-//! This crate reads no environment variable and no clock; settings come in as values.
+//! This crate reads no environment variables and no clock; settings are passed as values.
 #![deny(missing_docs)]
 
 pub mod canonical;

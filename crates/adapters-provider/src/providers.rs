@@ -1,4 +1,4 @@
-//! From a wire and settings to a provider.
+//! Builds a provider from a wire and settings.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::settings::{ProviderSettings, ProviderSettingsError};
 use crate::sglang_decisions::SglangDecisions;
 use crate::system_one::SystemOne;
 
-/// The provider of a wire, over this client. The sandbox needs none and takes no settings.
+/// Builds the provider of a wire over this client. The sandbox ignores both client and settings.
 ///
 /// # Errors
-/// Settings by which nothing can be called.
+/// The settings are invalid.
 #[expect(clippy::needless_pass_by_value, reason = "settings are handed over, as to every adapter")]
 pub fn http_provider(
     client: HttpClient,

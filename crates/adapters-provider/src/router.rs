@@ -1,4 +1,4 @@
-//! Picks the provider that an endpoint names.
+//! Selects the provider of an endpoint.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput};
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, ProviderSlug};
 
-/// Hands each call to the provider of its endpoint's slug.
+/// Passes each call to the provider with the endpoint's slug.
 pub struct ProviderRouter {
     providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>>,
 }
 
 impl ProviderRouter {
-    /// Over these providers.
+    /// Builds the router over these providers.
     pub fn new(providers: HashMap<ProviderSlug, Arc<dyn DecisionProvider>>) -> Self {
         Self { providers }
     }
@@ -28,7 +28,7 @@ impl DecisionProvider for ProviderRouter {
         }
     }
 
-    /// That of the endpoint's provider; 0 where there is none, which sends nothing.
+    /// Returns the bound of the endpoint's provider; 0 if it is not configured, since nothing is sent.
     fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
         self.providers.get(&endpoint.provider).map_or(0, |provider| provider.outbound_bytes(endpoint, provider_input))
     }

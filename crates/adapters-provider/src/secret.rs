@@ -1,4 +1,4 @@
-//! Secrets that are handed in by configuration.
+//! Secrets from the configuration.
 
 use std::fmt;
 

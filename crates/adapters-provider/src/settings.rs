@@ -1,4 +1,4 @@
-//! How one provider is reached, for every wire over HTTP.
+//! Settings of one provider, for every wire over HTTP.
 
 use domain::routing::{ProviderSlug, Wire};
 use http::header::{
@@ -11,15 +11,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::Secret;
 
-/// What stands in a path for the model's name at the provider.
+/// The placeholder for the model's name in a path.
 const MODEL: &str = "{model}";
 
-/// What is encoded in a path: everything but the unreserved characters, the slash and `@`, which model names of some
-/// providers have.
+/// The characters to encode in a path: all but the unreserved ones, the slash and `@`, which some model names contain.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/').remove(b'@');
 
-/// Headers that the client sets itself, or that would change how the message is framed.
+/// Headers that the client sets itself, or that would change the message framing.
 const OURS: [HeaderName; 12] = [
     ACCEPT,
     ACCEPT_ENCODING,
@@ -35,32 +34,32 @@ const OURS: [HeaderName; 12] = [
     UPGRADE,
 ];
 
-/// How one provider is reached.
+/// The settings of one provider.
 #[derive(Debug, Clone)]
 pub struct ProviderSettings {
-    /// Its slug.
+    /// The provider's slug.
     pub slug: ProviderSlug,
     /// An `http://` or `https://` address, with or without a path: `https://api.typesafe.ai/v1`.
     pub base_url: String,
-    /// The path below it. `{model}` in it is replaced by the model's name at the provider, percent-encoded but for
-    /// slashes and `@`.
+    /// The path below the base URL. `{model}` is replaced by the model's name at the provider, percent-encoded except
+    /// for slashes and `@`.
     pub path: String,
-    /// Where the model's name stands.
+    /// The location of the model's name.
     pub model_location: ModelPlace,
     /// The header that carries the key.
     pub auth_header: String,
-    /// The word before the key, `Bearer` for instance; empty is none.
+    /// The scheme before the key, for example `Bearer`; empty is none.
     pub auth_scheme: String,
-    /// The key; without one there is no such header.
+    /// The key; without it no such header is sent.
     pub api_key: Option<Secret>,
-    /// Headers that are sent with each call, by name and value. Not for secrets.
+    /// Additional headers of each call, by name and value. Not for secrets.
     pub headers: Vec<(String, String)>,
-    /// What the provider wraps the wire in.
+    /// The wrapper around the wire's answers.
     pub envelope: Envelope,
 }
 
 impl ProviderSettings {
-    /// The usual path and header of the wire, and no key.
+    /// Returns settings with the default path and header of the wire, and without a key.
     pub fn new(slug: ProviderSlug, base_url: impl Into<String>, wire: Wire) -> Self {
         let path = match wire {
             Wire::SystemOne | Wire::Sandbox => "systemone",
@@ -85,7 +84,7 @@ impl ProviderSettings {
     }
 }
 
-/// Where the model's name stands in a request.
+/// The location of the model's name in a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ModelPlace {
     /// In the body.
@@ -93,12 +92,12 @@ pub enum ModelPlace {
     Body,
     /// In the path; the body has no `model`.
     Path,
-    /// In the path whole, and its last segment in the body.
+    /// The full name in the path, and its last segment in the body.
     Both,
 }
 
 impl ModelPlace {
-    /// What stands in the body's member `model`; `None` is no such member.
+    /// Returns the value of the body's member `model`; `None` to omit the member.
     pub fn in_body(self, upstream_model: &str) -> Option<&str> {
         match self {
             Self::Body => Some(upstream_model),
@@ -108,10 +107,10 @@ impl ModelPlace {
     }
 }
 
-/// What a provider wraps the `system-one` wire in.
+/// The wrapper around the answers of the `system-one` wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Envelope {
-    /// Nothing.
+    /// No wrapper.
     #[default]
     None,
     /// `{"result": {..}, "success": true}`, and errors as numbered codes.
@@ -120,24 +119,24 @@ pub enum Envelope {
     Databricks,
 }
 
-/// Settings by which no provider can be called.
+/// Invalid provider settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderSettingsError {
-    /// The base URL, or the path below it, makes no address.
+    /// The base URL and the path make no valid address.
     #[error("the base URL must be an http:// or https:// address without credentials, query and fragment")]
     Address,
-    /// The key cannot stand in a header.
+    /// The key is no valid header value.
     #[error("the API key must be printable ASCII")]
     ApiKey,
-    /// The header for the key, or the word before it, cannot be used.
+    /// The header for the key or its scheme is invalid.
     #[error("the header for the API key must be a header name of its own, and its scheme a single word")]
     AuthHeader,
-    /// One of the other headers cannot be used.
+    /// An additional header is invalid.
     #[error("a header must have a name that is not the client's own and a value of printable ASCII")]
     Header,
 }
 
-/// An address that may have the model's name in it.
+/// An address with an optional placeholder for the model's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Fixed(Uri),
@@ -156,7 +155,7 @@ impl Address {
         Ok(if of_model { Self::OfModel(whole) } else { Self::Fixed(uri) })
     }
 
-    /// The address at which that model is called. `None` where its name makes none, which encoding rules out.
+    /// Returns the address of a model. `None` for an invalid address, which the encoding excludes.
     pub(crate) fn of(&self, upstream_model: &str) -> Option<Uri> {
         match self {
             Self::Fixed(uri) => Some(uri.clone()),
@@ -177,7 +176,7 @@ fn checked(whole: &str) -> Result<Uri, ProviderSettingsError> {
     if scheme_fits && names_host_only && legible { Ok(uri) } else { Err(ProviderSettingsError::Address) }
 }
 
-/// The headers of every call: the extra ones, and the key.
+/// Returns the headers of every call: the additional ones and the key.
 pub(crate) fn headers(settings: &ProviderSettings) -> Result<HeaderMap, ProviderSettingsError> {
     let auth: HeaderName = settings.auth_header.parse().map_err(|_| ProviderSettingsError::AuthHeader)?;
     if OURS.contains(&auth) || !settings.auth_scheme.bytes().all(|byte| byte.is_ascii_graphic()) {

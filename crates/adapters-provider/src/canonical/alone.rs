@@ -1,4 +1,4 @@
-//! Questions of a single outcome: the answer is known without asking anybody.
+//! Questions with a single possible outcome, which are answered without calling a provider.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use domain::routing::ConfidenceSource;
 
 use super::answers::{Extras, choice, in_order, score};
 
-/// Whether it is a choice of one option or a score of one level.
+/// Returns true for a choice of one option and a score of one level.
 pub fn has_single_outcome(question: &Question) -> bool {
     match &question.kind {
         QuestionKind::Choice { options } => options.len() == 1,
@@ -18,8 +18,8 @@ pub fn has_single_outcome(question: &Question) -> bool {
     }
 }
 
-/// The answer to a question of a single outcome, with probability 1; `None` to any other. Where confidence is
-/// computed later anyhow it is left out, so that ours does not pass for a provider's.
+/// Returns the answer to a question with a single outcome, with probability 1, or `None` for other questions. Omits the
+/// confidence if it is computed later, so that a computed value is not taken for the provider's.
 pub fn answer_alone(question: &Question, confidence: ConfidenceSource) -> Option<Json> {
     let confidence = (confidence != ConfidenceSource::Computed).then_some("1");
     let extras = Extras { confidence, ..Extras::default() };
@@ -33,16 +33,16 @@ pub fn answer_alone(question: &Question, confidence: ConfidenceSource) -> Option
     }
 }
 
-/// A provider input without the questions that are answered here.
+/// A provider input split into locally answered questions and the questions for the provider.
 #[derive(Debug, Clone)]
 pub struct Division {
-    /// What is left to ask; `None` is nothing.
+    /// The questions for the provider; `None` if all are answered locally.
     pub asked: Option<Arc<ProviderInput>>,
-    /// True where something is answered here.
+    /// True if at least one question is answered locally.
     pub divided: bool,
 }
 
-/// Takes the questions of a single outcome out. Opaque questions stay as they are.
+/// Removes the questions with a single outcome. Opaque questions stay unchanged.
 pub fn divide(provider_input: &Arc<ProviderInput>) -> Division {
     match left_to_ask(provider_input) {
         Some(Cow::Borrowed(_)) => Division { asked: Some(Arc::clone(provider_input)), divided: false },
@@ -51,7 +51,7 @@ pub fn divide(provider_input: &Arc<ProviderInput>) -> Division {
     }
 }
 
-/// The questions that a wire is asked which takes none with a single outcome; `None` where no question is left.
+/// Returns the questions for a wire that rejects single outcomes; `None` if no question is left.
 pub(crate) fn left_to_ask(provider_input: &ProviderInput) -> Option<Cow<'_, ProviderInput>> {
     let typed = provider_input.questions.typed.as_deref().unwrap_or_default();
     if !typed.iter().any(has_single_outcome) {
@@ -62,8 +62,8 @@ pub(crate) fn left_to_ask(provider_input: &ProviderInput) -> Option<Cow<'_, Prov
 }
 
 impl Division {
-    /// The answers to the whole provider input in the order of its questions: those from here, and in between those that
-    /// the provider gave, as they came. What is asked and was not answered is left out, for the check to find.
+    /// Merges the local answers and the provider's answers in the order of the questions. Omits missing answers, so
+    /// that the validation reports them.
     pub fn join(provider_input: &ProviderInput, given: Option<&Json>, confidence: ConfidenceSource) -> Json {
         let mut given = given.and_then(Json::members).unwrap_or_default().into_iter();
         let typed = provider_input.questions.typed.as_deref().unwrap_or_default();

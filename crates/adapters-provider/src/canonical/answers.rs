@@ -3,22 +3,21 @@
 use domain::decision::ChoiceOption;
 use domain::json::Json;
 
-/// What an answer may carry beside what it says: JSON texts.
+/// Optional members of an answer, as JSON texts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extras<'a> {
     /// The provider's own confidence.
     pub confidence: Option<&'a str>,
-    /// How the answer was made: an object.
+    /// The object that describes how the answer was produced.
     pub metadata: Option<&'a str>,
 }
 
-/// To a yes-or-no question, from the text of the probability of yes.
+/// Builds the answer to a yes-or-no question from the probability of yes.
 pub fn noul(probability: &str, extras: Extras<'_>) -> Json {
     written("noul", &[("noul", probability)], extras)
 }
 
-/// To a choice: the name of the option that was chosen, and the text of a probability an option, in the order of the
-/// options.
+/// Builds the answer to a choice from the name of the chosen option and the probability of each option, in order.
 pub fn choice(options: &[ChoiceOption], chosen: &str, probabilities: &[&str], extras: Extras<'_>) -> Json {
     let chosen = Json::string(chosen);
     let names = options.iter().map(|option| option.name.as_str());
@@ -26,7 +25,7 @@ pub fn choice(options: &[ChoiceOption], chosen: &str, probabilities: &[&str], ex
     written("choice", &[("choice", chosen.text()), ("probabilities", probabilities.text())], extras)
 }
 
-/// To a score: the text of the score and of a probability a level. The legend repeats what was asked.
+/// Builds the answer to a score from its value and the probability of each level. The legend repeats the levels.
 pub fn score(levels: &[Json], score: &str, probabilities: &[&str], extras: Extras<'_>) -> Json {
     let numbers: Vec<String> = (0..levels.len()).map(|level| level.to_string()).collect();
     let numbers = || numbers.iter().map(String::as_str);
@@ -35,18 +34,18 @@ pub fn score(levels: &[Json], score: &str, probabilities: &[&str], extras: Extra
     written("score", &[("score", score), ("legend", legend.text()), ("probabilities", probabilities.text())], extras)
 }
 
-/// What each level of a score means, by its number.
+/// Maps the number of each level to its description.
 pub fn legend(levels: &[Json]) -> Json {
     let numbers: Vec<String> = (0..levels.len()).map(|level| level.to_string()).collect();
     Json::object(numbers.iter().map(String::as_str).zip(levels.iter().map(Json::text)))
 }
 
-/// The model will not answer this question.
+/// Builds the answer of a model that refuses the question.
 pub fn refusal() -> Json {
     written("refusal", &[], Extras::default())
 }
 
-/// The answers by their questions' names, in this order.
+/// Builds the object of answers by question name, in the given order.
 pub fn in_order<'a>(answers: impl IntoIterator<Item = (&'a str, &'a Json)>) -> Json {
     Json::object(answers.into_iter().map(|(name, answer)| (name, answer.text())))
 }

@@ -1,11 +1,11 @@
-//! What stands in for missing instructions, and criteria as sentences.
+//! Default instructions for questions without any, and criteria as sentences.
 
 use domain::decision::{Question, QuestionKind, QuestionType};
 use domain::json::Json;
 
 use super::text::{is_blank, text, texts_of_parts};
 
-/// The sentence for a question that has no instructions, on wires that want some.
+/// Returns the sentence for a question without instructions, for wires that require them.
 pub fn default_instructions(question_type: QuestionType) -> &'static str {
     match question_type {
         QuestionType::Noul => "Decide whether it is so, yes or no.",
@@ -15,7 +15,7 @@ pub fn default_instructions(question_type: QuestionType) -> &'static str {
     }
 }
 
-/// The instructions as text, or the default sentence where there are none. Parts of text are paragraphs.
+/// Returns the instructions as text, or the default sentence if there are none. Text parts become paragraphs.
 pub fn instructions(question: &Question) -> String {
     match &question.instructions {
         Some(instructions) if !is_blank(instructions) => {
@@ -25,8 +25,8 @@ pub fn instructions(question: &Question) -> String {
     }
 }
 
-/// What speaks for yes and for no as sentences, for wires whose yes-or-no questions have instructions only. `None`
-/// where there is nothing to say.
+/// Returns the criteria for yes and for no as sentences, for wires without criteria on yes-or-no questions. `None` if
+/// there are no criteria.
 pub fn sides(kind: &QuestionKind) -> Option<String> {
     let QuestionKind::Noul { when_true, when_false } = kind else { return None };
     let side = |word: &str, side: &Option<Json>| {

@@ -1,5 +1,5 @@
-//! Between the canonical form and wires that are poorer: texts in place of JSON, sentences in place of what is
-//! missing, answers put into canonical form.
+//! Conversion between the canonical form and wires with fewer features: JSON to text, default instructions, and answers
+//! in canonical form.
 
 mod alone;
 mod answers;

@@ -1,13 +1,13 @@
-//! JSON as text, for wires that take strings only.
+//! JSON as text, for wires that accept only strings.
 
 use domain::json::{Json, JsonKind};
 
-/// The content of a string; of anything else its JSON, without spaces between its parts.
+/// Returns the content of a string, or the compact JSON of any other value.
 pub fn text(json: &Json) -> String {
     json.as_string().unwrap_or_else(|| compact(json.text()))
 }
 
-/// A JSON text without spaces between its parts. Numbers and strings stay as they are written.
+/// Removes the whitespace between JSON tokens. Numbers and strings stay unchanged.
 pub fn compact(json: &str) -> String {
     let mut compact = String::with_capacity(json.len());
     let (mut in_string, mut escaped) = (false, false);
@@ -25,7 +25,7 @@ pub fn compact(json: &str) -> String {
     compact
 }
 
-/// Whether there is nothing to read in it: a string of spaces, an empty object, an empty array, null.
+/// Returns true for values without content: blank strings, empty objects, empty arrays, null.
 pub fn is_blank(json: &Json) -> bool {
     json.as_string().map_or_else(
         || matches!(compact(json.text()).as_str(), "{}" | "[]" | "null"),
@@ -33,7 +33,7 @@ pub fn is_blank(json: &Json) -> bool {
     )
 }
 
-/// The texts of input parts, where they are nothing but text: an array of `{"type": "text" | "input_text", "text"}`, or
+/// Returns the texts of input parts if all parts are text: an array of `{"type": "text" | "input_text", "text"}`, or
 /// one such object.
 pub fn texts_of_parts(json: &Json) -> Option<Vec<String>> {
     let parts = match json.kind() {

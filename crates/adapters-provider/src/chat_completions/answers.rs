@@ -1,4 +1,4 @@
-//! Distributions -> answers in canonical form.
+//! Conversion of distributions to answers in canonical form.
 
 use domain::decision::{Question, QuestionKind};
 use domain::json::Json;
@@ -7,13 +7,12 @@ use super::rounding::{expectation, in_units, largest, soften, text};
 use crate::canonical::{Extras, choice, noul, score};
 use crate::wire::MalformedAnswer;
 
-/// How an answer was made.
+/// The method that produced an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
-    /// Read off the log-probabilities of labels, which held this much of all probability; the least of all calls where
-    /// there were several.
+    /// Read from the log-probabilities of labels.
     Logprobs {
-        /// From 0 to 1.
+        /// The probability of all labels together, from 0 to 1; the smallest one if there were several calls.
         label_mass: f64,
     },
     /// Stated by the model.
@@ -21,7 +20,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The member `metadata` of an answer. Nothing that is made here is calibrated.
+    /// Returns the member `metadata` of an answer. Answers of chat models are never calibrated.
     pub fn metadata(self) -> Json {
         match self {
             Self::Logprobs { label_mass } => {
@@ -35,12 +34,12 @@ impl Method {
     }
 }
 
-/// The answer to a question, from a weight an outcome. The distribution is softened by the temperature, in thousandths,
-/// and rounded to four decimals that sum to 1; `choice` and `score` are those of the rounded distribution. There is no
-/// `confidence`: a chat model has none of its own.
+/// Builds the answer to a question from one weight per outcome. Softens the distribution by the temperature (in
+/// thousandths) and rounds it to four decimals that sum to 1. `choice` and `score` follow from the rounded
+/// distribution. There is no `confidence`, because chat models report none.
 ///
 /// # Errors
-/// Weights that are no distribution over the outcomes.
+/// The weights are no distribution over the outcomes.
 pub fn answer(
     question: &Question,
     weights: &[f64],

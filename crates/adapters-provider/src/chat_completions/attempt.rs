@@ -1,4 +1,4 @@
-//! One attempt: the questions of a provider input by one method or the other.
+//! One attempt: answers the questions of a provider input by one of the two methods.
 
 use domain::decision::Question;
 use domain::json::Json;
@@ -19,7 +19,7 @@ use crate::wire::MalformedAnswer;
 const NO_LOGPROBS: &str = "the provider returned no log-probabilities";
 const NOT_ANSWERING: &str = "the model was not answering the question";
 
-/// Rounding of a sum is no lack of mass.
+/// Tolerance for rounding errors in the label probability.
 const EPSILON: f64 = 1e-9;
 
 /// One attempt.
@@ -29,32 +29,33 @@ pub(super) struct Attempt<'a> {
     pub(super) document: Document,
 }
 
-/// One question on its way through its contests.
+/// The progress of one question through its label rounds.
 struct Course {
     tournament: Tournament,
-    /// The least of all contests.
+    /// The smallest label probability of all rounds.
     label_mass: f64,
     refused: bool,
 }
 
-/// A contest: the question by its place, and the outcomes that are offered.
+/// A label round: the index of the question and the outcomes to compare.
 type Contest = (usize, Vec<usize>);
 
-/// How a contest ended.
+/// The result of a label round.
 enum Outcome {
     Weights { weights: Vec<f64>, label_mass: f64 },
     Refused,
 }
 
 impl Attempt<'_> {
-    /// An answer a question, in their order.
+    /// Returns one answer per question, in order.
     pub(super) async fn answers(&self) -> Result<Vec<Json>, AttemptFailure> {
         let told = self.known();
         match (self.settings().method, told) {
             (ChatMethod::Structured, _) | (ChatMethod::Auto, Some(false)) => Ok(self.by_statement().await?),
             (ChatMethod::Logprobs, _) | (ChatMethod::Auto, Some(true) | None) => match self.by_labels().await {
                 Err(Setback::NoLogprobs(failure)) if self.settings().method == ChatMethod::Auto => {
-                    // The server's word on one request may be about that request; an answer without is a fact.
+                    // An error may concern this request only; a 200 without log-probabilities is a property of the
+                    // model.
                     if failure.upstream_status == Some(200) {
                         self.learn(false);
                     }
@@ -79,7 +80,7 @@ impl Attempt<'_> {
         made.collect::<Result<_, _>>().map_err(malformed)
     }
 
-    /// Round by round: all contests of all questions that have one left.
+    /// Runs the pending label rounds of all questions until every question has a distribution.
     async fn by_labels(&self) -> Result<Vec<Json>, Setback> {
         let capacity = capacity(self.settings().top_logprobs);
         let course = |question: &Question| Course {
@@ -103,7 +104,7 @@ impl Attempt<'_> {
         pairs.map(|(question, course)| self.ended(question, &course)).collect()
     }
 
-    /// Nobody knows what an unknown server takes, so the first is asked alone and the others go by what it taught.
+    /// Runs the label rounds. For an unknown model the first one runs alone, so that the others use what it learnt.
     async fn round(&self, contests: &[Contest]) -> Result<Vec<Outcome>, Setback> {
         let alone = usize::from(self.known() != Some(true));
         let mut outcomes = Vec::with_capacity(contests.len());
@@ -132,7 +133,7 @@ impl Attempt<'_> {
         let least = f64::from(self.settings().min_label_probability_milli) / 1000.0;
         if reading.mass + EPSILON < least {
             let failure = AttemptFailure { kind: AttemptFailureKind::NotAnswered, ..unbelieved(NOT_ANSWERING) };
-            // A model that cannot help thinking never begins with a label.
+            // A reasoning model that cannot be switched off never begins with a label.
             let thinks = reply.reasoned || opens_a_tag(tokens);
             let unknown = self.known().is_none();
             return Err(if thinks && unknown { Setback::NoLogprobs(failure) } else { Setback::Failed(failure) });
@@ -157,7 +158,7 @@ impl Attempt<'_> {
         self.calls.endpoint.chat
     }
 
-    /// Whether the model tells log-probabilities.
+    /// Returns whether the model reports log-probabilities, if known.
     fn known(&self) -> Option<bool> {
         self.calls.memory.recall(&self.calls.endpoint.upstream_model).logprobs
     }
@@ -183,7 +184,7 @@ impl Course {
         self.tournament.contests().into_iter().map(|offered| (question, offered)).collect()
     }
 
-    /// Takes the outcomes of its own contests of this round.
+    /// Consumes the results of this question's label rounds.
     fn take(&mut self, outcomes: &mut impl Iterator<Item = Outcome>) -> Result<(), Setback> {
         let count = self.contests(0).len();
         if count == 0 {

@@ -1,4 +1,4 @@
-//! How many bytes the calls of one attempt come to at most.
+//! Upper bound of the request bytes of one attempt.
 
 use domain::decision::Question;
 use domain::json::Json;
@@ -14,7 +14,7 @@ use super::tournament::groups;
 /// Bytes that an option adds to the list of labels: a comma, a space, its letter.
 const LISTED: u64 = 3;
 
-/// What the calls are made of.
+/// The inputs of the bound.
 pub(super) struct Bound<'a> {
     pub(super) model: Option<&'a str>,
     pub(super) chat: ChatSettings,
@@ -22,7 +22,7 @@ pub(super) struct Bound<'a> {
     pub(super) questions: &'a [Question],
 }
 
-/// Calls of one kind: all of them together, and the longest.
+/// The sizes of the request bodies of one kind, in bytes.
 #[derive(Default)]
 struct Calls {
     together: u64,
@@ -30,7 +30,7 @@ struct Calls {
 }
 
 impl Bound<'_> {
-    /// For questions about this document.
+    /// Returns the bound for questions about this document.
     pub(super) fn of(&self, document: &Document) -> u64 {
         let document = written(document.text());
         let labels = || self.with_retries(Kind::Label, &self.by_labels(document));
@@ -38,7 +38,7 @@ impl Bound<'_> {
         match (self.chat.method, self.learned.logprobs) {
             (ChatMethod::Structured, _) | (ChatMethod::Auto, Some(false)) => statement(),
             (ChatMethod::Logprobs, _) => labels(),
-            // A model that told log-probabilities may stop telling them.
+            // A model that reported log-probabilities may stop doing so.
             (ChatMethod::Auto, Some(true) | None) => labels().saturating_add(statement()),
         }
     }
@@ -48,7 +48,7 @@ impl Bound<'_> {
         calls.together.saturating_add(calls.longest.saturating_mul(retries))
     }
 
-    /// Round by round, as the contests are held: whoever wins a group, its longest option is no shorter.
+    /// Sums all rounds. Assumes that the longest option of each group wins.
     fn by_labels(&self, document: u64) -> Calls {
         let capacity = capacity(self.chat.top_logprobs);
         let wanted = Wanted::Label { top_logprobs: self.chat.top_logprobs };
@@ -74,7 +74,7 @@ impl Bound<'_> {
         calls
     }
 
-    /// The longest body of a kind: without what is known not to be taken, and with the longer name of the bound.
+    /// Returns the longest body of a kind: without the rejected members, with the longer name of the token limit.
     fn body(&self, prompt: &Prompt, wanted: &Wanted) -> u64 {
         let left_out: Members = self.learned.left_out(Kind::of(wanted)).with(Member::MaxTokens);
         count(request::body(self.model, prompt, wanted, left_out).len())
@@ -88,7 +88,7 @@ impl Calls {
     }
 }
 
-/// Bytes of a text within a JSON string.
+/// Returns the length of a text within a JSON string, in bytes.
 fn written(text: &str) -> u64 {
     count(Json::string(text).text().len()).saturating_sub(2)
 }

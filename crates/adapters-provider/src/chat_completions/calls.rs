@@ -1,4 +1,4 @@
-//! Single calls to a chat model, which learn what its server takes.
+//! Single calls to a chat model, which learn the members that its server accepts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,12 +16,12 @@ use crate::connection::Connection;
 use crate::http::Payload;
 use crate::settings::ModelPlace;
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug)]
 pub(super) enum Setback {
     /// The attempt has failed.
     Failed(AttemptFailure),
-    /// It has, for this way of asking: there is nothing to read a label's probability from.
+    /// The answer has no log-probabilities. The structured method may still work.
     NoLogprobs(AttemptFailure),
 }
 
@@ -33,7 +33,7 @@ impl From<Setback> for AttemptFailure {
     }
 }
 
-/// An answer that came and is not believed.
+/// Builds the failure for an answer that arrived and is unusable.
 pub(super) fn unbelieved(detail: impl Into<String>) -> AttemptFailure {
     AttemptFailure { upstream_status: Some(200), ..AttemptFailure::new(AttemptFailureKind::Broken, detail) }
 }
@@ -62,9 +62,9 @@ impl<'a> Calls<'a> {
         Self { connection, memory, tally, endpoint, model_location, left_out: Mutex::new(learned.label), retries }
     }
 
-    /// Asks. A server that objects to a member that can be left out is asked again without it, and from then on is not
-    /// sent it, once it has taken a request without. How often that may happen in one attempt is bounded, and with it
-    /// what the attempt can cost; at the bound what was objected to is learnt all the same, for the next attempt.
+    /// Calls the model. Retries without an optional member that the server rejects, and remembers the rejection once a
+    /// request without it succeeded. The number of retries is bounded, and so is the cost of an attempt. At the bound
+    /// the rejection is remembered too, for the next attempt.
     pub(super) async fn ask(&self, prompt: &Prompt, wanted: &Wanted) -> Result<Reply, Setback> {
         let model = &self.endpoint.upstream_model;
         loop {

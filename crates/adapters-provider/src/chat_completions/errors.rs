@@ -1,8 +1,8 @@
-//! What errors of chat servers mean where they say more than their status.
+//! Meanings of chat server errors that say more than their status.
 //!
-//! Servers differ in the members that they take, and say so in as many ways. An error that names one of those that can
-//! be left out is an objection to it. Objections are looked for in the error's own words, of which the beginning is
-//! read, and not in what it repeats of the request. None of its text is kept.
+//! Servers accept different members and report rejections differently. An error that names an optional member is an
+//! objection to it. Only the beginning of the error's own text is searched, not the parts that repeat the request. None
+//! of the text is kept.
 
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 
@@ -14,7 +14,7 @@ use domain::json::JsonText;
 /// Bytes that are searched of each text.
 const SEARCHED_BYTES: usize = 4096;
 
-/// What a server objects to.
+/// The part of a request that a server rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Objection {
     /// A member that can be left out.
@@ -23,7 +23,7 @@ pub enum Objection {
     Logprobs,
 }
 
-/// What names an objection in an error's text.
+/// Words in an error text, and the objection that each one indicates.
 const NAMES: [(&str, Objection); 12] = [
     ("reasoning_effort", Objection::Member(Member::ReasoningEffort)),
     ("reasoning.effort", Objection::Member(Member::ReasoningEffort)),
@@ -40,7 +40,7 @@ const NAMES: [(&str, Objection); 12] = [
 ];
 
 impl Objection {
-    /// The sentence for it, by which it is known again.
+    /// Returns the sentence that identifies the objection in a failure.
     fn detail(self) -> &'static str {
         match self {
             Self::Member(Member::ReasoningEffort) => "the provider does not take reasoning_effort",
@@ -53,15 +53,15 @@ impl Objection {
         }
     }
 
-    /// The objection that a failure is, where it is one.
+    /// Returns the objection that a failure describes, if any.
     pub fn of(failure: &AttemptFailure) -> Option<Self> {
         let all = Member::ALL.into_iter().map(Self::Member).chain([Self::Logprobs]);
         all.into_iter().find(|objection| objection.detail() == failure.detail)
     }
 }
 
-/// Reads an error. A request with a member that is not taken is refused by 400 or 422; for log-probabilities some say
-/// that they are not allowed, or not implemented.
+/// Reads an error. Servers reject a member with 400 or 422. For log-probabilities some answer "not allowed" or "not
+/// implemented".
 pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     if status == 429 {
         return crate::openai_decisions::errors::read(status, body);
@@ -74,7 +74,7 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     Some(ErrorMeaning { kind: AttemptFailureKind::Refused, retry_after: None, detail: objection.detail() })
 }
 
-/// What an answer with status 200 means that is an error all the same: `{"error": {"code": 503, ..}}`.
+/// Reads an error in a response with status 200: `{"error": {"code": 503, ..}}`.
 pub fn in_answer(body: &[u8]) -> Option<AttemptFailure> {
     let members = Object::parse(as_text(body).ok()?)?;
     let error = Object::of(members.get("error").ok()??)?;
@@ -83,7 +83,7 @@ pub fn in_answer(body: &[u8]) -> Option<AttemptFailure> {
     Some(AttemptFailure::from_status(status, None))
 }
 
-/// The first objection that an error's own words name. A member `param` counts before all text.
+/// Returns the first objection that the error's own text names. A member `param` takes precedence over texts.
 pub fn objection(body: &[u8]) -> Option<Objection> {
     let text = as_text(body).ok()?;
     let Some(members) = Object::parse(text) else { return named(text) };
@@ -99,7 +99,7 @@ pub fn objection(body: &[u8]) -> Option<Objection> {
     texts.iter().find_map(|text| named(text))
 }
 
-/// A sentence, or an array of faults with their places and sentences.
+/// Returns the error texts: a sentence, or an array of errors with locations and sentences.
 fn faults(detail: JsonText<'_>) -> Vec<String> {
     if let Some(text) = string(detail) {
         return vec![text];
@@ -113,7 +113,7 @@ fn faults(detail: JsonText<'_>) -> Vec<String> {
     texts
 }
 
-/// What a text names first, in upper or lower case.
+/// Returns the objection that a text names first, ignoring case.
 fn named(text: &str) -> Option<Objection> {
     let searched = text.as_bytes().iter().take(SEARCHED_BYTES).copied().collect::<Vec<u8>>();
     let searched = String::from_utf8_lossy(&searched).to_ascii_lowercase();

@@ -1,21 +1,21 @@
-//! The labels that stand for options, and the tokens in which a model may write them.
+//! The labels of options, and the tokens that a model may write for them.
 
 use domain::decision::QuestionKind;
 
 /// Most labels of one call: a label must be a single token that is no beginning of another label.
 pub const MAX_LABELS: usize = 26;
 
-/// How a question's options are labelled.
+/// The labelling scheme of a question's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Labels {
-    /// `A`, `B` and so on, by the place among the options that are offered.
+    /// `A`, `B` and so on, by the position among the offered options.
     Letters,
-    /// `0` to `9`, by the level, whichever levels are offered.
+    /// `0` to `9`, the number of the level.
     Digits,
 }
 
 impl Labels {
-    /// Those of a kind of question.
+    /// Returns the scheme for a kind of question.
     pub fn of(kind: &QuestionKind) -> Self {
         match kind {
             QuestionKind::Score { .. } => Self::Digits,
@@ -23,7 +23,7 @@ impl Labels {
         }
     }
 
-    /// The label of each outcome of `offered`, in their order. At most 26 are offered, of which levels are below 10.
+    /// Returns the label of each outcome in `offered`, in order. Supports at most 26 outcomes, and levels below 10.
     pub fn label(self, offered: &[usize]) -> Vec<char> {
         let sign = |first: u8, place: usize| char::from(first.saturating_add(u8::try_from(place).unwrap_or(u8::MAX)));
         match self {
@@ -32,7 +32,7 @@ impl Labels {
         }
     }
 
-    /// What one label is, for the sentence that asks for it.
+    /// Returns the word for one label in the prompt.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Letters => "letter",
@@ -41,13 +41,13 @@ impl Labels {
     }
 }
 
-/// Most outcomes of one call where the server tells so many probabilities.
+/// Returns the most outcomes that one call can compare when the server reports this many probabilities.
 pub fn capacity(top_logprobs: usize) -> usize {
     top_logprobs.clamp(2, MAX_LABELS)
 }
 
-/// The place among `labels` of the label that a token writes, in upper or lower case, with spaces around it as they
-/// are or in the spelling of a tokenizer (`Ġ` and `▁` for a space, `Ċ` for a line feed).
+/// Returns the index in `labels` of the label that a token writes. Ignores case and surrounding spaces, also as
+/// tokenizers spell them (`Ġ` and `▁` for a space, `Ċ` for a line feed).
 pub fn place_of(token: &str, labels: &[char]) -> Option<usize> {
     let mut signs = bare(token).chars();
     let (sign, rest) = (signs.next()?, signs.next());
@@ -55,7 +55,7 @@ pub fn place_of(token: &str, labels: &[char]) -> Option<usize> {
     if rest.is_none() { labels.iter().position(|label| *label == sign) } else { None }
 }
 
-/// The token without the space around it.
+/// Returns the token without surrounding spaces.
 pub(super) fn bare(token: &str) -> &str {
     token.trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, 'Ġ' | '▁' | 'Ċ'))
 }

@@ -1,10 +1,10 @@
-//! Several jobs at once, and not too many.
+//! Bounded concurrency for the calls of an attempt.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Runs jobs `0..count`, at most 8 at once, and returns what they made, in their order. The first that fails ends it
-/// all: what is under way is dropped.
+/// Runs jobs `0..count`, at most 8 at once, and returns their results in order. The first failure cancels the other
+/// jobs.
 pub(super) async fn in_lanes<T, E, F>(count: usize, job: impl Fn(usize) -> F) -> Result<Vec<T>, E>
 where
     F: Future<Output = Result<T, E>>,

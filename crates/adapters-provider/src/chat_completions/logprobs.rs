@@ -1,8 +1,8 @@
-//! From the log-probabilities of a first token to probabilities of labels.
+//! Conversion of first-token log-probabilities to label probabilities.
 
 use super::labels::{bare, place_of};
 
-/// One token that the model may have begun with.
+/// A candidate for the first token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenProbability {
     /// Its text.
@@ -11,17 +11,17 @@ pub struct TokenProbability {
     pub probability: f64,
 }
 
-/// What the first token says about the labels.
+/// The label probabilities from the first token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelReading {
     /// The weight of each label, not yet divided by their sum.
     pub weights: Vec<f64>,
-    /// How probable it was that the model would write a label at all: the sum over the tokens that are one.
+    /// The probability that the model writes any label: the sum over all tokens that are a label.
     pub mass: f64,
 }
 
-/// Sums the spellings of each label. A label that is not among the tokens is no likelier than the least likely of
-/// those that are, and no likelier than all that was left out: it gets the smaller of the two.
+/// Sums the spellings of each label. A label that is missing among the tokens gets the smaller of the smallest listed
+/// probability and the unlisted probability.
 pub fn read(tokens: &[TokenProbability], labels: &[char]) -> LabelReading {
     let mut seen: Vec<Option<f64>> = vec![None; labels.len()];
     let (mut told, mut least) = (0.0, 1.0_f64);
@@ -37,7 +37,7 @@ pub fn read(tokens: &[TokenProbability], labels: &[char]) -> LabelReading {
     LabelReading { weights: seen.into_iter().map(|weight| weight.unwrap_or(unseen)).collect(), mass: mass.min(1.0) }
 }
 
-/// Whether the likeliest token opens a tag, as a model does that thinks before it answers.
+/// Returns true if the likeliest token opens a tag, as reasoning models do.
 pub fn opens_a_tag(tokens: &[TokenProbability]) -> bool {
     let likeliest = tokens.iter().max_by(|a, b| a.probability.total_cmp(&b.probability));
     likeliest.is_some_and(|likeliest| bare(&likeliest.token).starts_with('<'))

@@ -1,25 +1,25 @@
-//! Members of a request that not every server takes.
+//! Request members that some servers reject.
 
-/// A member that can be left out: the question stays the same without it.
+/// An optional member: the question stays the same without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Member {
-    /// `reasoning_effort: "none"`, which switches reasoning off at many hosted models.
+    /// `reasoning_effort: "none"`, which disables reasoning at many hosted models.
     ReasoningEffort,
-    /// `chat_template_kwargs: {"enable_thinking": false}`, which does at servers of open models.
+    /// `chat_template_kwargs: {"enable_thinking": false}`, which disables reasoning at servers of open models.
     ChatTemplateKwargs,
-    /// `temperature: 0`. Models that always reason take no other than 1.
+    /// `temperature: 0`. Models that always reason accept only 1.
     Temperature,
-    /// `max_tokens`. Without it the same number goes as `max_completion_tokens`, its name at newer models.
+    /// `max_tokens`. Without it the limit is sent as `max_completion_tokens`, its name at newer models.
     MaxTokens,
-    /// `max_completion_tokens`, where it stands in for `max_tokens`. Without both nothing bounds the answer but the
-    /// model's own limit.
+    /// `max_completion_tokens`, the fallback for `max_tokens`. Without both only the model's own limit bounds the
+    /// answer.
     MaxCompletionTokens,
-    /// `response_format` with a JSON schema. The prompt tells the form as well.
+    /// `response_format` with a JSON schema. The prompt describes the format as well.
     ResponseFormat,
 }
 
 impl Member {
-    /// Every one.
+    /// All members.
     pub const ALL: [Self; 6] = [
         Self::ReasoningEffort,
         Self::ChatTemplateKwargs,
@@ -29,7 +29,7 @@ impl Member {
         Self::ResponseFormat,
     ];
 
-    /// Its name in the body.
+    /// Returns the name in the body.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReasoningEffort => "reasoning_effort",
@@ -58,19 +58,19 @@ impl Member {
 pub struct Members(u8);
 
 impl Members {
-    /// With this one.
+    /// Adds a member.
     #[must_use]
     pub fn with(self, member: Member) -> Self {
         Self(self.0 | member.bit())
     }
 
-    /// With all of those.
+    /// Adds all members of another set.
     #[must_use]
     pub fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Whether it is among them.
+    /// Returns true if the set contains the member.
     pub fn has(self, member: Member) -> bool {
         self.0 & member.bit() != 0
     }

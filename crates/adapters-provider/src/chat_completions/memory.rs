@@ -1,4 +1,4 @@
-//! What calls have taught about a model at a provider. It is kept as long as the process runs.
+//! Properties of a model that earlier calls revealed, kept for the lifetime of the process.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,24 +6,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::members::Members;
 use super::request::Kind;
 
-/// What is known of one model. It only ever grows, so that what is bounded by it today is not exceeded tomorrow.
+/// The known properties of one model. They only accumulate, so that a bound computed earlier stays valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Learned {
-    /// Members that it does not take where one label is wanted.
+    /// Members that are rejected in requests for a label.
     pub(super) label: Members,
-    /// Members that it does not take where an object is wanted, beside those. They are not the same: a bound may be
-    /// too large for an object and never is for a label.
+    /// Members that are also rejected in requests for an object. The sets differ: a token limit may be too large for an
+    /// object, but never for a label.
     pub(super) object: Members,
-    /// Whether it took a request for a label.
+    /// True once a request for a label succeeded.
     pub(super) took_label: bool,
-    /// Whether it took one for an object.
+    /// True once a request for an object succeeded.
     pub(super) took_object: bool,
-    /// Whether it tells log-probabilities. Once it does not, that stands.
+    /// Whether the model reports log-probabilities. `Some(false)` is final.
     pub(super) logprobs: Option<bool>,
 }
 
 impl Learned {
-    /// What it does not take in a request of that kind.
+    /// Returns the members to omit in a request of this kind.
     pub(super) fn left_out(self, kind: Kind) -> Members {
         match kind {
             Kind::Label => self.label,
@@ -31,8 +31,8 @@ impl Learned {
         }
     }
 
-    /// How often one attempt may ask again because the server objects to a member. Of a server that is not known yet
-    /// everything may have to be found out; one that took such a request before may have changed its mind about one.
+    /// Returns the number of retries per attempt after rejected members. For an unknown server any member may be
+    /// rejected; a known one may change its mind about one.
     pub(super) fn retries(self, kind: Kind) -> usize {
         let spare = kind.spare(self.left_out(kind));
         let took = match kind {
@@ -42,7 +42,7 @@ impl Learned {
         if took { spare.min(1) } else { spare }
     }
 
-    /// These are not taken in a request of that kind.
+    /// Records members as rejected in requests of this kind.
     pub(super) fn refused(&mut self, kind: Kind, members: Members) {
         match kind {
             Kind::Label => self.label = self.label.and(members),
@@ -50,7 +50,7 @@ impl Learned {
         }
     }
 
-    /// A request of that kind without these was taken.
+    /// Records a successful request of this kind without these members.
     pub(super) fn taken(&mut self, kind: Kind, left_out: Members) {
         self.refused(kind, left_out);
         match kind {
@@ -60,7 +60,7 @@ impl Learned {
     }
 }
 
-/// What is known, by the model's name at the provider. Endpoints are configured, so there are few.
+/// The known properties by the model's name at the provider. Endpoints are configured, so there are few.
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<HashMap<String, Learned>>);
 

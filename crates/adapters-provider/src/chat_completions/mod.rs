@@ -1,12 +1,12 @@
 //! The `chat-completions` wire: any chat model behind an OpenAI-compatible API answers typed questions.
 //!
-//! | method | calls | where the distribution comes from |
+//! | method | calls | source of the distribution |
 //! |---|---|---|
-//! | `logprobs` | one a question, more where a question has more options than labels | the log-probabilities of the first token |
-//! | `structured` | one for all questions | what the model states in a JSON object |
+//! | `logprobs` | one per question, more if options exceed labels | the log-probabilities of the first token |
+//! | `structured` | one for all questions | a JSON object of probabilities, written by the model |
 //!
-//! Either way the state stands in the prompt as a delimited document that cannot close its delimiter. Answers tell
-//! how they were made in their `metadata`; nothing of it is calibrated.
+//! Both methods put the state into the prompt as a delimited document that cannot close its delimiter. The `metadata`
+//! of an answer names the method. No answer is calibrated.
 
 pub mod answers;
 mod attempt;

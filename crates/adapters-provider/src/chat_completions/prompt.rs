@@ -1,9 +1,9 @@
-//! What the model is told.
+//! The prompts for a chat model.
 //!
-//! The state is somebody's text, and that somebody may want another answer than the caller. It stands in a delimited
-//! document in which `<`, `>` and `&` are escaped, so that nothing in it can close the delimiter, and the system
-//! message says that it is data. Questions and options are escaped likewise. The document comes first and is the same
-//! in all calls of a request, so that a server that caches prompts reads it once.
+//! The state is untrusted text whose author may want to influence the answer. It is a delimited document in which `<`,
+//! `>` and `&` are escaped, so that it cannot close the delimiter. The system message declares it as data. Questions
+//! and options are escaped too. The document comes first and is the same in all calls of a request, so that servers
+//! with prompt caches read it once.
 
 use domain::decision::{ProviderInput, Question, QuestionKind};
 use domain::json::Json;
@@ -14,7 +14,7 @@ use crate::canonical::{instructions, is_blank, text};
 /// The two messages of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The system message: ours alone, without a word of the caller's.
+    /// The system message. It contains no text of the caller.
     pub system: String,
     /// The user message.
     pub user: String,
@@ -33,29 +33,29 @@ const STATED: &str = "For every question judge how probable each of its options 
      nothing else, no explanation and no code fence. Probabilities are numbers from 0 to 1. Those of the options of \
      one question sum to 1.";
 
-/// The state as it stands in prompts: between its delimiters, escaped.
+/// The state in prompts: delimited and escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document(String);
 
 impl Document {
-    /// That of a provider input; empty where it has no state.
+    /// Builds the document of a provider input; empty without a state.
     pub fn of(provider_input: &ProviderInput) -> Self {
         let state = provider_input.state.as_ref().map(text).unwrap_or_default();
         Self(format!("<document>\n{}\n</document>", escaped(&state)))
     }
 
-    /// Not there at all: for measuring what stands around it.
+    /// Returns no document at all, to measure the text around it.
     pub(super) fn absent() -> Self {
         Self(String::new())
     }
 
-    /// As it stands in a prompt.
+    /// Returns the text in the prompt.
     pub(super) fn text(&self) -> &str {
         &self.0
     }
 }
 
-/// Asks one question, some or all of whose outcomes are offered under labels.
+/// Builds the prompt for one question, with some or all outcomes under labels.
 pub fn one_label(document: &Document, question: &Question, offered: &[usize]) -> Prompt {
     let labels = Labels::of(&question.kind);
     let signs = labels.label(offered);
@@ -71,12 +71,12 @@ pub fn one_label(document: &Document, question: &Question, offered: &[usize]) ->
     Prompt { system: format!("{DOCUMENT}\n\n{ONE_LABEL}"), user }
 }
 
-/// One option under its label.
+/// Returns the line of one option with its label.
 pub(super) fn labelled(sign: char, question: &Question, outcome: usize) -> String {
     format!("<option label=\"{sign}\">{}</option>\n", outcome_text(question, outcome))
 }
 
-/// Asks all questions, for probabilities under keys that say nothing: `q0` and so on, and `o0` and so on in each.
+/// Builds the prompt for all questions. The keys carry no meaning: `q0` and so on, and `o0` and so on within each.
 pub fn stated(document: &Document, questions: &[Question]) -> Prompt {
     let element = |(place, question): (usize, &Question)| {
         let option = |outcome| {
@@ -102,7 +102,7 @@ pub fn stated(document: &Document, questions: &[Question]) -> Prompt {
     Prompt { system: format!("{DOCUMENT}\n\n{STATED}"), user }
 }
 
-/// How many outcomes there are.
+/// Returns the number of outcomes.
 pub fn outcomes(kind: &QuestionKind) -> usize {
     match kind {
         QuestionKind::Noul { .. } => 2,
@@ -116,7 +116,7 @@ fn asked(question: &Question) -> String {
     escaped(&instructions(question))
 }
 
-/// An outcome by its place; of a yes-or-no question yes is the first.
+/// Returns the text of an outcome by its index; index 0 of a yes-or-no question is yes.
 fn outcome_text(question: &Question, outcome: usize) -> String {
     let named = |name: &str, meaning: Option<&Json>| match meaning.filter(|meaning| !is_blank(meaning)) {
         Some(meaning) => format!("{name}: {}", text(meaning)),
@@ -134,7 +134,7 @@ fn outcome_text(question: &Question, outcome: usize) -> String {
     escaped(&text)
 }
 
-/// Without the characters that delimiters are made of.
+/// Escapes the characters of delimiters.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 16);
     for sign in text.chars() {

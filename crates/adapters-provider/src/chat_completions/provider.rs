@@ -1,4 +1,4 @@
-//! A chat model as a provider of decisions.
+//! A decision provider over chat models.
 
 use async_trait::async_trait;
 use domain::decision::{DecisionProvider, ProviderAnswer, ProviderCall, ProviderInput, ReportedUsage};
@@ -17,7 +17,7 @@ use crate::connection::Connection;
 use crate::http::{HttpClient, within};
 use crate::settings::{ModelPlace, ProviderSettings, ProviderSettingsError};
 
-/// One provider of chat models. What it has learnt of a model, it keeps as long as it lives.
+/// A provider of chat models. It remembers the properties of each model for its own lifetime.
 pub struct ChatCompletionsProvider {
     connection: Connection,
     model_location: ModelPlace,
@@ -25,10 +25,10 @@ pub struct ChatCompletionsProvider {
 }
 
 impl ChatCompletionsProvider {
-    /// Over this client.
+    /// Builds the provider over this client.
     ///
     /// # Errors
-    /// Settings by which nothing can be called.
+    /// The settings are invalid.
     pub fn new(client: HttpClient, settings: &ProviderSettings) -> Result<Self, ProviderSettingsError> {
         let connection = Connection::new(client, settings)?;
         Ok(Self { connection, model_location: settings.model_location, memory: Memory::default() })
@@ -37,8 +37,8 @@ impl ChatCompletionsProvider {
 
 #[async_trait]
 impl DecisionProvider for ChatCompletionsProvider {
-    /// One attempt is as many calls as the method takes, at most 8 at once, all within the one deadline. The sum of
-    /// what they used is known only where each of them says.
+    /// Makes as many calls as the method needs, at most 8 at once, within one deadline. Reports the total usage only if
+    /// every call reports its own.
     #[tracing::instrument(
         name = "provider.call",
         level = "debug",
@@ -77,10 +77,10 @@ impl DecisionProvider for ChatCompletionsProvider {
         Ok(ProviderAnswer { answers, usage, sent_bytes: tally.sent_bytes() })
     }
 
-    /// All calls that the method may need by what is known of the model, each as long as it can be, and those that are
-    /// made again because the server objects to a member.
+    /// Returns the bound for all calls that the method may need, each at its maximal length, and for retries after
+    /// rejected members.
     fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
-        // What cannot be put into a prompt is not sent.
+        // An input that cannot be put into a prompt is not sent.
         let Some(asked) = request::check(provider_input).ok().and_then(|_| left_to_ask(provider_input)) else {
             return 0;
         };

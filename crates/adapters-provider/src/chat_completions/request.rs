@@ -1,4 +1,4 @@
-//! Prompts -> request bodies.
+//! Conversion of prompts to request bodies.
 
 use domain::decision::{Attachments, ProviderInput, Question, QuestionKind, QuestionType};
 use domain::json::Json;
@@ -7,27 +7,27 @@ use super::members::{Member, Members};
 use super::prompt::{Prompt, outcomes};
 use crate::wire::{Uncarried, object};
 
-/// What is wanted of the model beside the prompt.
+/// The output that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// One token, and how probable others would have been.
+    /// One token with the probabilities of alternatives.
     Label {
-        /// For how many tokens.
+        /// The number of alternatives.
         top_logprobs: usize,
     },
-    /// A JSON object by a schema.
+    /// A JSON object that follows a schema.
     Object {
         /// The schema.
         schema: Json,
-        /// Most tokens of it.
+        /// The token limit.
         max_tokens: usize,
     },
 }
 
-/// Checks that a chat model can be asked all of it.
+/// Checks that a chat model can answer the questions.
 ///
 /// # Errors
-/// What cannot be put into a prompt.
+/// The feature that prompts do not support.
 pub fn check(provider_input: &ProviderInput) -> Result<&[Question], Uncarried> {
     let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
     if provider_input.attachments != Attachments::None {
@@ -37,11 +37,11 @@ pub fn check(provider_input: &ProviderInput) -> Result<&[Question], Uncarried> {
     if has_box { Err(Uncarried::QuestionType(QuestionType::Box)) } else { Ok(typed) }
 }
 
-/// The body: the model's name at the provider, where it has one there, the two messages, and how to answer. The
-/// members of `left_out` are left out.
+/// Builds the body: the model's name if given, the two messages, and the output settings. Omits the members in
+/// `left_out`.
 ///
-/// The answer is bounded by `max_tokens`, which most servers know; `max_completion_tokens` stands in for it where it
-/// is left out. It counts reasoning as well, which `max_tokens` does not have to.
+/// The output is limited by `max_tokens`, which most servers accept, or by `max_completion_tokens` if that is omitted.
+/// The latter includes reasoning tokens.
 pub fn body(model: Option<&str>, prompt: &Prompt, wanted: &Wanted, left_out: Members) -> String {
     let model = model.map(Json::string);
     let messages = messages(prompt);
@@ -74,9 +74,9 @@ pub fn body(model: Option<&str>, prompt: &Prompt, wanted: &Wanted, left_out: Mem
     object(members)
 }
 
-/// The member to leave out where a server objects to `member`: itself, or the other name of the bound where that is
-/// what was sent. `None` where a body of this kind, without `left_out`, does not have it or cannot do without: an
-/// answer that is one label stays bounded.
+/// Returns the member to omit if a server rejects `member`: the member itself, or the other name of the token limit if
+/// that was sent. `None` if the body does not contain the member or needs it: an answer of one label always has a
+/// limit.
 pub fn to_leave_out(wanted: &Wanted, left_out: Members, member: Member) -> Option<Member> {
     let member = match member {
         Member::MaxTokens | Member::MaxCompletionTokens if left_out.has(Member::MaxTokens) => {
@@ -89,7 +89,7 @@ pub fn to_leave_out(wanted: &Wanted, left_out: Members, member: Member) -> Optio
     (kind.can_spare(member) && !left_out.has(member)).then_some(member)
 }
 
-/// What kind of answer is wanted.
+/// The kind of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// One label.
@@ -99,7 +99,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// That of what is wanted.
+    /// Returns the kind of a requested output.
     pub fn of(wanted: &Wanted) -> Self {
         match wanted {
             Wanted::Label { .. } => Self::Label,
@@ -111,7 +111,7 @@ impl Kind {
         self == Self::Object || !matches!(member, Member::MaxCompletionTokens | Member::ResponseFormat)
     }
 
-    /// How many members can still be left out, where these are already.
+    /// Returns how many further members can be omitted.
     pub fn spare(self, left_out: Members) -> usize {
         Member::ALL.into_iter().filter(|member| self.can_spare(*member) && !left_out.has(*member)).count()
     }
@@ -128,12 +128,12 @@ fn response_format(schema: &Json) -> Json {
     Json::object([("type", "\"json_schema\""), ("json_schema", named.text())])
 }
 
-/// Tokens that a model which cannot help thinking may think before it states anything.
+/// Token budget for models whose reasoning cannot be disabled.
 const ROOM_TO_THINK: usize = 4096;
-/// Tokens of one stated probability, with its key and punctuation.
+/// Tokens of one probability, with its key and punctuation.
 const TOKENS_A_PROBABILITY: usize = 16;
 
-/// All questions as one object of stated probabilities.
+/// Builds the output for all questions: one object of probabilities.
 pub fn stated(questions: &[Question]) -> Wanted {
     let number = Json::object([("type", "\"number\"")]);
     let members: Vec<(String, Json)> = questions
@@ -154,7 +154,7 @@ pub fn stated(questions: &[Question]) -> Wanted {
     Wanted::Object { schema: object_schema(&members), max_tokens: ROOM_TO_THINK + TOKENS_A_PROBABILITY * stated }
 }
 
-/// An object of exactly these members.
+/// Builds the schema of an object with exactly these members.
 fn object_schema(members: &[(String, Json)]) -> Json {
     let properties = Json::object(members.iter().map(|(name, schema)| (name.as_str(), schema.text())));
     let names: Vec<Json> = members.iter().map(|(name, _)| Json::string(name)).collect();

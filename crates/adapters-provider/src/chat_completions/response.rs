@@ -1,4 +1,4 @@
-//! Answer body -> what the model said.
+//! Parser of response bodies.
 
 use domain::decision::ReportedUsage;
 
@@ -6,31 +6,31 @@ use super::logprobs::TokenProbability;
 use crate::wire::{BadAnswer, MalformedAnswer, Object, UsageNames, as_text, elements, number, string, usage};
 use domain::json::JsonText;
 
-/// What the wire calls its token counts.
+/// The names of the token counts on this wire.
 const USAGE: UsageNames = UsageNames { input: "prompt_tokens", output: "completion_tokens" };
 
-/// Rounding may put a log-probability a little above 0, and the sum of probabilities a little above 1.
+/// Rounding may put a log-probability slightly above 0, and the sum of probabilities slightly above 1.
 const SLACK: f64 = 0.05;
 
-/// What the model said.
+/// The answer of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The token counts, where the server gave them.
+    /// The token counts, if reported.
     pub usage: Option<ReportedUsage>,
-    /// It will not answer, or the server does not let it.
+    /// True if the model refused or the server filtered the answer.
     pub refused: bool,
-    /// It thought before it answered.
+    /// True if the answer contains reasoning.
     pub reasoned: bool,
-    /// Its text; empty where there is none.
+    /// The text; empty if there is none.
     pub content: String,
-    /// How probable its first token and others were; `None` where the server does not tell.
+    /// The probabilities of the first token and its alternatives; `None` if not reported.
     pub first_token: Option<Vec<TokenProbability>>,
 }
 
-/// Reads the first choice of a body.
+/// Parses the first choice of a body.
 ///
 /// # Errors
-/// What is malformed.
+/// The malformed element.
 pub fn read(body: &[u8]) -> Result<Reply, BadAnswer> {
     let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
     let used = usage(members.get("usage")?, USAGE)?;
@@ -52,7 +52,7 @@ fn reply(members: &Object<'_>, usage: Option<ReportedUsage>) -> Result<Reply, Ma
     })
 }
 
-/// A string, or the texts of an array of parts.
+/// Returns a string, or the joined texts of an array of parts.
 fn content(content: JsonText<'_>) -> Result<String, MalformedAnswer> {
     if let Some(text) = string(content) {
         return Ok(text);
@@ -67,8 +67,8 @@ fn content(content: JsonText<'_>) -> Result<String, MalformedAnswer> {
     Ok(texts)
 }
 
-/// `content[0].top_logprobs`, an array of tokens, or as older servers have it `top_logprobs[0]`, a map. `None` where
-/// there is neither.
+/// Reads `content[0].top_logprobs` (an array of tokens), or `top_logprobs[0]` (a map) of older servers. `None` if both
+/// are missing.
 fn first_token(logprobs: JsonText<'_>) -> Result<Option<Vec<TokenProbability>>, MalformedAnswer> {
     let logprobs = Object::of(logprobs).ok_or(MalformedAnswer::NotOfItsForm)?;
     let first = |name| Ok(logprobs.get(name)?.and_then(elements).and_then(|all| all.first().copied()));
@@ -89,7 +89,7 @@ fn first_token(logprobs: JsonText<'_>) -> Result<Option<Vec<TokenProbability>>, 
     Ok((!told.is_empty()).then_some(told))
 }
 
-/// The alternatives, and the token itself where it is not among them. Without alternatives there is nothing to read.
+/// Returns the alternatives, plus the token itself if it is not among them. Empty alternatives are an error.
 fn of_array(token: &Object<'_>) -> Result<Vec<TokenProbability>, MalformedAnswer> {
     let of_token = |token: &Object<'_>| -> Result<Option<TokenProbability>, MalformedAnswer> {
         let text = token.get("token")?.and_then(string).ok_or(MalformedAnswer::NotOfItsForm)?;

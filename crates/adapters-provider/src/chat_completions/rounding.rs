@@ -1,17 +1,16 @@
-//! Distributions to four decimals that sum to exactly 1.
+//! Rounding of distributions to four decimals that sum to exactly 1.
 
 /// Ten-thousandths in one.
 pub const ONE: u32 = 10_000;
 
-/// A distribution in ten-thousandths that sum to [`ONE`]: each weight's share rounded down, and what is missing given
-/// to the largest remainders, the first of equal ones first. `None` where the weights are no distribution: not finite,
-/// negative, or all of them 0.
+/// Converts weights to ten-thousandths that sum to [`ONE`]: rounds each share down and adds the difference to the
+/// largest remainders, the first on ties. `None` for weights that are not finite, negative, or all 0.
 pub fn in_units(weights: &[f64]) -> Option<Vec<u32>> {
     let largest = weights.iter().copied().fold(0.0, f64::max);
     if !weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0) || largest <= 0.0 {
         return None;
     }
-    // Scaled first, so that the sum is finite and no smaller than 1.
+    // Scaled first, so that the sum is finite and at least 1.
     let sum: f64 = weights.iter().map(|weight| weight / largest).sum();
     let exact: Vec<f64> = weights.iter().map(|weight| weight / largest / sum * f64::from(ONE)).collect();
     let mut units: Vec<u32> = exact.iter().map(|share| whole(*share)).collect();
@@ -20,7 +19,7 @@ pub fn in_units(weights: &[f64]) -> Option<Vec<u32>> {
     let remainder = |place: usize| exact[place].fract();
     by_remainder.sort_by(|a, b| remainder(*b).total_cmp(&remainder(*a)).then(a.cmp(b)));
     let missing = usize::try_from(ONE.saturating_sub(given)).unwrap_or(0);
-    // Rounding down loses less than one unit an entry, so nobody is given two.
+    // Rounding down loses less than one unit per entry, so each entry gets at most one back.
     for place in by_remainder.into_iter().take(missing) {
         units[place] += 1;
     }
@@ -32,7 +31,7 @@ fn whole(share: f64) -> u32 {
     share.clamp(0.0, f64::from(ONE)) as u32
 }
 
-/// A number of ten-thousandths as a decimal number: `7400` is `0.74`.
+/// Formats ten-thousandths as a decimal number: `7400` is `0.74`.
 pub fn text(units: u64) -> String {
     let one = u64::from(ONE);
     let (whole, part) = (units / one, units % one);
@@ -43,19 +42,19 @@ pub fn text(units: u64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// The place of the largest, the first of equal ones.
+/// Returns the index of the largest entry, the first on ties.
 pub fn largest(units: &[u32]) -> Option<usize> {
     let largest = units.iter().max()?;
     units.iter().position(|unit| unit == largest)
 }
 
-/// The expected level in ten-thousandths, without any rounding.
+/// Returns the exact expected level in ten-thousandths.
 pub fn expectation(units: &[u32]) -> u64 {
     (0_u64..).zip(units).map(|(level, unit)| level * u64::from(*unit)).sum()
 }
 
-/// Each weight to the power of `1000 / temperature_milli`: above 1000 differences shrink, below they grow. The weights
-/// come back relative to the largest, so that none of any use is lost to underflow.
+/// Raises each weight to the power of `1000 / temperature_milli`: values above 1000 flatten the distribution. Returns
+/// weights relative to the largest, which prevents underflow of relevant weights.
 pub fn soften(weights: &[f64], temperature_milli: u32) -> Vec<f64> {
     let largest = weights.iter().copied().fold(0.0, f64::max);
     if largest <= 0.0 || !largest.is_finite() {

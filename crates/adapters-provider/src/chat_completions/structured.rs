@@ -1,4 +1,4 @@
-//! What the model stated -> a distribution a question.
+//! Conversion of a JSON object from the model to one distribution per question.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use domain::json::JsonText;
 const NOT_STATED: MalformedAnswer = MalformedAnswer::Answer("its probabilities are not stated");
 const NO_PROBABILITY: MalformedAnswer = MalformedAnswer::Answer("what it states is no probability");
 
-/// A weight an outcome for each question, in their order; of a yes-or-no question those of yes and no. Weights are not
-/// negative and at least one is not 0, but they need not sum to 1. The object may stand in a code fence or between
-/// sentences, behind what the model thought.
+/// Reads one weight per outcome for each question, in order; yes and no for yes-or-no questions. Weights are not
+/// negative and at least one is positive, but they need not sum to 1. The object may be in a code fence, between
+/// sentences, or behind reasoning.
 ///
 /// # Errors
-/// What is missing or is no probability.
+/// The object, a question or a valid probability is missing.
 pub fn read(content: &str, questions: &[Question]) -> Result<Vec<Vec<f64>>, MalformedAnswer> {
     let content = as_text(content.as_bytes())?;
     let object = object(content).ok_or(MalformedAnswer::NoAnswers)?;
@@ -35,8 +35,8 @@ pub fn read(content: &str, questions: &[Question]) -> Result<Vec<Vec<f64>>, Malf
     questions.iter().enumerate().map(answer).collect()
 }
 
-/// What stands under each key, null being nothing; `None` where a key is there twice. There may be as many questions as a
-/// body holds, so they are not looked for one by one.
+/// Maps each key to its value, omitting nulls; `None` for duplicate keys. A map, because a body may hold many
+/// questions.
 fn by_key<'o>(object: &'o Object<'_>) -> HashMap<&'o str, Option<JsonText<'o>>> {
     let mut stated = HashMap::with_capacity(object.members().len());
     for (key, value) in object.members() {
@@ -46,7 +46,7 @@ fn by_key<'o>(object: &'o Object<'_>) -> HashMap<&'o str, Option<JsonText<'o>>> 
     stated
 }
 
-/// The object in a text: all of it, or from its first brace to its last.
+/// Finds the object in a text: the whole text, or from the first brace to the last one.
 fn object(content: &str) -> Option<Object<'_>> {
     let said = content.rsplit_once("</think>").map_or(content, |(_, said)| said).trim();
     Object::parse(said).or_else(|| {
@@ -55,7 +55,7 @@ fn object(content: &str) -> Option<Object<'_>> {
     })
 }
 
-/// Exactly the options that there are, each once.
+/// Reads the weights of exactly `count` options, each present once.
 fn options(stated: JsonText<'_>, count: usize) -> Result<Vec<f64>, MalformedAnswer> {
     let stated = Object::of(stated).ok_or(NOT_STATED)?;
     if stated.members().len() != count {

@@ -1,4 +1,4 @@
-//! What the calls of one attempt used together, so that the money adds up whatever the end.
+//! The total usage of the calls of one attempt, so that every outcome is charged correctly.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,22 +16,22 @@ pub(super) struct Tally {
     deadline: Option<Instant>,
 }
 
-/// One call.
+/// The entry of one call.
 pub(super) struct Account<'a> {
     tally: &'a Tally,
     place: usize,
-    /// What it has sent.
+    /// The counter of its sent bytes.
     pub(super) sent: Sent,
 }
 
-/// What a call used.
+/// The usage of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Used {
-    /// It was answered by an error status, for which nothing is billed.
+    /// The answer was an error status, which providers do not bill.
     Nothing,
-    /// The provider said how much.
+    /// The provider reported the token counts.
     Reported(ReportedUsage),
-    /// Nobody knows: it was answered without token counts, or not to the end, or is still under way.
+    /// The answer had no token counts, was incomplete, or is still pending.
     Unknown,
 }
 
@@ -42,7 +42,7 @@ impl From<Option<ReportedUsage>> for Used {
 }
 
 impl Account<'_> {
-    /// What it used is known now.
+    /// Records the usage.
     pub(super) fn close(&self, used: Used) {
         if let Some((_, entry)) = self.tally.calls().get_mut(self.place) {
             *entry = used;
@@ -51,12 +51,12 @@ impl Account<'_> {
 }
 
 impl Tally {
-    /// Of an attempt with that deadline, whose bytes are counted there.
+    /// Starts the totals of an attempt with this deadline. Sent bytes are also added to `attempt`.
     pub(super) fn of(attempt: &SentBytes, deadline: Option<Instant>) -> Self {
         Self { attempt: attempt.clone(), deadline, ..Self::default() }
     }
 
-    /// A call begins.
+    /// Adds a call.
     pub(super) fn open(&self) -> Account<'_> {
         let sent = Sent::of(&self.attempt, self.deadline);
         let mut calls = self.calls();
@@ -64,12 +64,12 @@ impl Tally {
         Account { tally: self, place: calls.len() - 1, sent }
     }
 
-    /// Bytes of all request bodies that were sent.
+    /// Returns the bytes of all sent request bodies.
     pub(super) fn sent_bytes(&self) -> u64 {
         self.calls().iter().map(|(sent, _)| sent.bytes()).fold(0, u64::saturating_add)
     }
 
-    /// Of all calls together. What was never sent counts for nothing; one call of which nobody knows makes the sum
+    /// Returns the total usage. Calls that sent nothing are ignored; one call with unknown usage makes the total
     /// unknown.
     pub(super) fn used(&self) -> Used {
         let calls = self.calls();
@@ -84,8 +84,8 @@ impl Tally {
         })
     }
 
-    /// The failure of the attempt, from that of its last call. An error status stands for an attempt that cost
-    /// nothing, so it is left out where other calls may have cost nobody knows what.
+    /// Builds the failure of the attempt from that of its last call. An error status means that nothing is billed, so
+    /// it is removed if other calls may have been billed.
     pub(super) fn failure(&self, of_call: AttemptFailure) -> AttemptFailure {
         let failure = AttemptFailure { sent_bytes: self.sent_bytes(), usage: None, ..of_call };
         match self.used() {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn call_that_never_connected_sends_nothing_and_hides_no_usage() {
         let tally = Tally::default();
-        // The connection of the first call was never made, so nobody took its body.
+        // The first call never connected, so its body was not sent.
         let first = tally.open();
         first.close(Used::Unknown);
         assert_eq!((tally.sent_bytes(), tally.used()), (0, Used::Nothing));

@@ -1,38 +1,38 @@
-//! More options than labels: contests among some of them, and one distribution over all.
+//! Tournament for questions with more options than labels: contests among groups of options, combined to one
+//! distribution.
 //!
-//! The options are cut into groups, in their order and as equal in size as can be, so that each group has labels for
-//! all of its options. The likeliest of each group goes on to the next round, until one is left. What is kept of a
-//! contest are ratios: how likely an option is beside the winner of its contest. An option's weight is the product of
-//! the ratios on its way up, so the winner of the last contest weighs most, and divided by their sum the weights are a
-//! distribution over all options.
+//! The options are split in order into groups of nearly equal size that fit the labels. The likeliest option of each
+//! group advances to the next round, until one is left. Each contest yields the ratio of an option's probability to
+//! that of the winner. The weight of an option is the product of the ratios on its path, so the final winner has weight
+//! 1. Dividing by the sum of the weights gives the distribution over all options.
 //!
-//! This is exact where the ratio of two options does not depend on which others are offered (Luce's choice axiom). A
-//! language model keeps to that roughly at best.
+//! This is exact if the ratio of two options does not depend on the other offered options (Luce's choice axiom).
+//! Language models follow it only approximately.
 
-/// One question's contests.
+/// The contests of one question.
 #[derive(Debug, Clone)]
 pub struct Tournament {
     capacity: usize,
-    /// Those who are still in, each with those that it has beaten.
+    /// The remaining options, each with the options that it has beaten.
     leaders: Vec<Leader>,
 }
 
 #[derive(Debug, Clone)]
 struct Leader {
     option: usize,
-    /// Every option below it and itself, with its weight beside the leader's.
+    /// This option and every option below it, with the weight relative to this one.
     beaten: Vec<(usize, f64)>,
 }
 
 impl Tournament {
-    /// Among so many options, of which `capacity`, at least 2, can be in one contest.
+    /// Starts a tournament among `options`, of which `capacity` (at least 2) fit into one contest.
     pub fn new(options: usize, capacity: usize) -> Self {
         let leaders = (0..options).map(|option| Leader { option, beaten: vec![(option, 1.0)] }).collect();
         Self { capacity: capacity.max(2), leaders }
     }
 
-    /// The contests of this round: the options of each, in their order, one or more. An option that is alone has won
-    /// without being asked about. Empty when it is over.
+    /// Returns the contests of this round: the options of each, in order. A contest of one option needs no call. Empty
+    /// once the tournament is over.
     pub fn contests(&self) -> Vec<Vec<usize>> {
         self.groups().map(|group| group.iter().map(|leader| leader.option).collect()).collect()
     }
@@ -41,8 +41,8 @@ impl Tournament {
         groups(&self.leaders, self.capacity)
     }
 
-    /// Takes the outcome of this round: a weight an option for each of the contests, in their order. `None` where that
-    /// is not what was asked, or a contest has no positive weight.
+    /// Records the results of this round: one weight per option for each contest, in order. `None` if the shape differs
+    /// or a contest has no positive weight.
     pub fn tell(&mut self, outcomes: &[Vec<f64>]) -> Option<()> {
         let groups: Vec<&[Leader]> = self.groups().collect();
         if groups.len() != outcomes.len() {
@@ -54,7 +54,7 @@ impl Tournament {
         Some(())
     }
 
-    /// A weight for each option, the winner's being 1; `None` before it is over. Not yet divided by their sum.
+    /// Returns one weight per option, 1 for the winner, not normalised; `None` before the end.
     pub fn weights(&self) -> Option<Vec<f64>> {
         let [winner] = self.leaders.as_slice() else { return None };
         let mut weights = vec![0.0; winner.beaten.len()];
@@ -65,7 +65,7 @@ impl Tournament {
     }
 }
 
-/// The groups of a round among those who are still in; none where one is left.
+/// Splits the remaining options into the groups of a round; none if only one is left.
 pub(super) fn groups<T>(entered: &[T], capacity: usize) -> impl Iterator<Item = &[T]> {
     let count = if entered.len() > 1 { entered.len().div_ceil(capacity) } else { 0 };
     (0..count).map(move |place| {
@@ -75,7 +75,7 @@ pub(super) fn groups<T>(entered: &[T], capacity: usize) -> impl Iterator<Item = 
 }
 
 impl Leader {
-    /// The first of the likeliest of a group, and below it all the others with theirs.
+    /// Merges a group into its likeliest option (the first on ties), with all others below it.
     fn of(group: &[Self], weights: &[f64]) -> Option<Self> {
         if group.len() != weights.len() || !weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0) {
             return None;
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Plays it out with a model whose distribution is known; returns the distribution and the rounds' contests.
+    /// Plays a tournament with a known distribution; returns the result and the number of contests per round.
     fn play(known: &[f64], capacity: usize) -> (Vec<f64>, Vec<usize>) {
         let mut tournament = Tournament::new(known.len(), capacity);
         let mut rounds = Vec::new();

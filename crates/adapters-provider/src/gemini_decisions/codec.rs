@@ -1,4 +1,4 @@
-//! The wire as one provider speaks it.
+//! The codec of the wire.
 
 use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
@@ -8,10 +8,10 @@ use crate::http::{Payload, ReadError};
 use crate::settings::ModelPlace;
 use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
 
-/// The wire.
+/// The codec, as configured for one provider.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GeminiDecisions {
-    /// Where the model's name stands.
+    /// The location of the model's name.
     pub model_location: ModelPlace,
 }
 

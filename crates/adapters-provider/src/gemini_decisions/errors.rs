@@ -1,4 +1,4 @@
-//! What errors mean where they say more than their status.
+//! Meanings of errors that say more than their status.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::http::ErrorMeaning;
 use crate::wire::{Object, as_text, elements, string};
 use domain::json::JsonText;
 
-/// Nobody waits longer than this for one answer.
+/// The longest wait that is accepted.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// `{"error": {"code", "message", "status", "details": [..]}}`: a key that is not valid and a project that may not
-/// use the service are told as 400, and how long to wait stands in the details.
+/// Reads `{"error": {"code", "message", "status", "details": [..]}}`. An invalid key and a disabled project are
+/// reported as 400; the details contain the retry delay.
 pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     let members = Object::parse(as_text(body).ok()?)?;
     let error = Object::of(members.get("error").ok()??)?;
@@ -38,7 +38,7 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     }
 }
 
-/// A duration as `12s` or `1.5s`.
+/// Parses a duration such as `12s` or `1.5s`.
 fn seconds(text: &str) -> Option<Duration> {
     let number = text.strip_suffix('s').filter(|number| number.bytes().all(|b| b.is_ascii_digit() || b == b'.'))?;
     let wait = Duration::try_from_secs_f64(number.parse().ok()?).unwrap_or(LONGEST);

@@ -1,4 +1,4 @@
-//! Canonical form -> request body.
+//! Conversion of the canonical form to a request body.
 
 use domain::decision::{Attachments, ChoiceOption, ProviderInput, Question, QuestionKind, QuestionType, StateForm};
 use domain::json::Json;
@@ -12,11 +12,11 @@ const MAX_QUESTIONS: usize = 1000;
 /// Most options of a choice and levels of a score; there must be two.
 const MAX_OUTCOMES: usize = 255;
 
-/// The body: the model's name at the provider, where it has one there, the state as `input`, and the questions in
-/// their order. Input parts that came by this wire go back unchanged; what is no string becomes its JSON text.
+/// Builds the body: the model's name if given, the state as `input`, and the questions in order. Gemini input parts
+/// stay unchanged; other values than strings become their JSON text.
 ///
 /// # Errors
-/// What the wire cannot carry.
+/// The feature that the wire does not support.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
     let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
     if typed.len() > MAX_QUESTIONS {
@@ -44,8 +44,8 @@ fn input(state: &Json, form: StateForm) -> Json {
     }
 }
 
-/// Parts of text from one item of a user's that is nothing else. More items have an order and roles, which parts have
-/// not.
+/// Returns text parts if the state is a single user item of text. Several items have an order and roles, which parts
+/// cannot express.
 fn of_one_user(items: &Json) -> Option<Json> {
     let [item] = items.elements()?.try_into().ok()?;
     let members = item.members()?;
@@ -54,21 +54,21 @@ fn of_one_user(items: &Json) -> Option<Json> {
     is_user.then(|| texts_of_parts(member("content")?)).flatten().map(|texts| parts(&texts))
 }
 
-/// Parts of this wire.
+/// Builds text parts.
 fn parts(texts: &[String]) -> Json {
     let parts: Vec<Json> =
         texts.iter().map(|text| Json::object([("type", "\"text\""), ("text", Json::string(text).text())])).collect();
     Json::array(parts.iter().map(Json::text))
 }
 
-/// A string, or parts of text as such.
+/// Returns the instructions: a string, or text parts.
 fn told(question: &Question) -> Json {
     let given = question.instructions.as_ref().filter(|given| !is_blank(given));
     let texts = given.and_then(texts_of_parts).map(|texts| parts(&texts));
     texts.unwrap_or_else(|| Json::string(&instructions(question)))
 }
 
-/// A string byte for byte, anything else as a string of its JSON.
+/// Returns a string unchanged, and any other value as a string of its JSON.
 fn string(json: &Json) -> Json {
     if json.as_string().is_some() { json.clone() } else { Json::string(&text(json)) }
 }

@@ -1,4 +1,4 @@
-//! Answer body -> canonical form.
+//! Conversion of a response body to canonical form.
 
 use domain::decision::{Question, QuestionKind, Questions};
 use domain::json::Json;
@@ -9,14 +9,14 @@ use crate::wire::{
     level, required_number, required_probability, string, type_of, usage,
 };
 
-/// What the wire calls its token counts.
+/// The names of the token counts on this wire.
 const USAGE: UsageNames = UsageNames { input: "total_input_tokens", output: "total_output_tokens" };
 
-/// Reads the answers to these questions. Numbers stay as they are written, the provider's confidence with them. Input
-/// that was blocked is a refusal of every question.
+/// Reads the answers to these questions. Numbers and confidences keep their spelling. Blocked input is a refusal of
+/// every question.
 ///
 /// # Errors
-/// What is malformed.
+/// The malformed element.
 pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
     let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
     let used = usage(members.get("usage")?, USAGE)?;
@@ -44,7 +44,7 @@ fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, Malform
     Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&told)))
 }
 
-/// Whether the whole input was blocked.
+/// Returns true if the whole input was blocked.
 fn blocked(members: &Object<'_>) -> Result<bool, MalformedAnswer> {
     let Some(feedback) = members.get("prompt_feedback")? else { return Ok(false) };
     let feedback = Object::of(feedback).ok_or(MalformedAnswer::NotOfItsForm)?;
@@ -53,7 +53,7 @@ fn blocked(members: &Object<'_>) -> Result<bool, MalformedAnswer> {
 
 fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, MalformedAnswer> {
     let type_name = type_of(answer)?;
-    // The vendor refuses whole requests; a gateway that speaks the wire may tell of one question.
+    // The vendor refuses whole requests; a gateway with this wire may refuse single questions.
     if type_name == "refusal" {
         return Ok(refusal());
     }

@@ -1,4 +1,4 @@
-//! One attempt's bounds in time.
+//! Deadline and cancellation of an attempt.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use domain::decision::ClientConnection;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 use tokio::time::{Instant, sleep_until};
 
-/// Runs `work` until it ends, the client disconnects or `timeout` passes. In the last two cases the work is dropped, and
-/// with it its connection or stream, so that the other side learns of it.
+/// Runs `work` until it ends, the client disconnects or `timeout` passes. In the last two cases the work is dropped
+/// together with its connection or stream, so that the provider notices.
 pub(crate) async fn within<T>(
     timeout: Duration,
     caller: &dyn ClientConnection,
@@ -23,15 +23,15 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// Turns that I/O gets after a deadline: one for the socket, and some for the tasks between it and the work.
+/// Times that I/O is polled after a deadline: once for the socket, and more for the tasks between it and the work.
 const LAST_TURNS: usize = 8;
-/// A timer that fires so late was held up, and the I/O with it.
+/// A timer that fires this late was delayed, and the I/O with it.
 const LATE: Duration = Duration::from_millis(20);
-/// The longest time that I/O gets to catch up after a late timer.
+/// The longest time for pending I/O after a delayed timer.
 const MAX_GRACE: Duration = Duration::from_millis(250);
 
-/// Runs `work` until it ends or `timeout` passes; `None` then. What has arrived by then is read before the deadline is
-/// declared: after a pause of the process every timer has expired, while the answers lie in the sockets.
+/// Runs `work` until it ends or `timeout` passes; `None` then. Data that has arrived is read before the deadline is
+/// declared: after a pause of the process every timer has expired, while answers wait in the sockets.
 pub(super) async fn before_deadline<T>(timeout: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     let deadline = Instant::now().checked_add(timeout);
@@ -48,7 +48,7 @@ pub(super) async fn before_deadline<T>(timeout: Duration, work: impl Future<Outp
         tokio::select! {
             biased;
             done = &mut work => return Some(done),
-            // Returns after the driver has looked at the sockets.
+            // Returns after the driver has polled the sockets.
             () = tokio::task::yield_now() => {}
         }
     }
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(within(Duration::ZERO, &NeverDisconnects, ready(Ok(1))).await.unwrap(), 1);
     }
 
-    /// Reads a byte in a task of its own, as connections are driven, and passes it on.
+    /// Reads a byte in a separate task, as connections do, and passes it on.
     async fn read_by_a_task(mut socket: TcpStream) -> Result<u8, AttemptFailure> {
         let (tell, told) = tokio::sync::oneshot::channel();
         tokio::spawn(async move {
@@ -107,7 +107,7 @@ mod tests {
         told.await.unwrap().map_err(|error| AttemptFailure::new(AttemptFailureKind::Broken, error.to_string()))
     }
 
-    /// A thread that is held up until long after the deadline finds both the timer and the socket ready.
+    /// A thread that is blocked past the deadline finds both the timer and the socket ready.
     #[tokio::test]
     async fn answer_that_arrived_during_a_pause_is_read_before_the_deadline_is_declared() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -117,14 +117,14 @@ mod tests {
             tokio::spawn(
                 async move { within(Duration::from_millis(200), &NeverDisconnects, read_by_a_task(socket)).await },
             );
-        // So that the deadline runs and the socket is waited for.
+        // Starts the deadline and the read.
         tokio::time::sleep(Duration::from_millis(5)).await;
         provider.write_all(&[7]).unwrap();
         std::thread::sleep(Duration::from_millis(600));
         assert_eq!(answer.await.unwrap().unwrap(), 7);
     }
 
-    /// Nothing has arrived, so that the deadline holds soon after the pause.
+    /// No data arrives, so the deadline is declared soon after the pause.
     #[tokio::test]
     async fn deadline_that_passed_during_a_pause_holds_where_nothing_arrived() {
         let waiting = tokio::spawn(within::<()>(Duration::from_millis(50), &NeverDisconnects, pending()));

@@ -1,19 +1,20 @@
-//! Reads an answer's body, up to a bound.
+//! Bounded reader of response bodies.
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt;
 
-/// Why a body was not read to its end.
+/// The reason for an incomplete body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyFault {
-    /// It is longer than the bound, by what was announced or by what came.
+    /// The body is longer than the limit, as announced or as received.
     TooLong,
-    /// The connection ended within it.
+    /// The connection ended within the body.
     Broken,
 }
 
-/// The whole body. The connection can be used again if it is returned. What is announced as too long is not read at all; what turns out too long is dropped there.
+/// Reads the whole body, after which the connection can be reused. A body that is announced as too long is not read;
+/// one that turns out too long is dropped.
 pub(super) async fn read(body: &mut (impl Body<Data = Bytes> + Unpin), limit: usize) -> Result<Bytes, BodyFault> {
     let announced = body.size_hint();
     let limit_u64 = u64::try_from(limit).unwrap_or(u64::MAX);
@@ -29,7 +30,7 @@ pub(super) async fn read(body: &mut (impl Body<Data = Bytes> + Unpin), limit: us
             return Err(BodyFault::TooLong);
         }
         if so_far == 0 {
-            // Most answers come in one piece, which is then passed on as it is.
+            // Most answers arrive in one piece, which needs no copy.
             first = data;
         } else {
             if rest.is_empty() {

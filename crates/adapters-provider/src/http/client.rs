@@ -1,4 +1,4 @@
-//! The client: posts a body, returns JSON, and says in our own words what went wrong.
+//! The client: posts a body, returns JSON, and describes failures without text of the provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ use super::{Http2, HttpClientError, HttpClientSettings};
 
 /// A pooled HTTP client. Cheap to clone; clones share the pool.
 ///
-/// Nothing is retried, except a request that a pooled connection did not take because it was already closed. No
-/// redirect is followed. Answers are taken uncompressed.
+/// It retries only requests that a pooled connection did not send because it was already closed. It follows no
+/// redirects and accepts no compressed answers.
 #[derive(Clone)]
 pub struct HttpClient {
     origins: Origins,
@@ -38,35 +38,35 @@ pub struct HttpClient {
 pub(crate) struct Target {
     origin: Arc<Origin>,
     headers: HeaderMap,
-    /// The header that names the host over HTTP/1.1.
+    /// The `host` header for HTTP/1.1.
     host: Option<HeaderValue>,
 }
 
-/// What an error that a provider answered means, where it says more than its status.
+/// The meaning of a provider's error that says more than its status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorMeaning {
-    /// What it means.
+    /// The kind of failure.
     pub kind: AttemptFailureKind,
-    /// How long to stay away.
+    /// The time to wait before the next call.
     pub retry_after: Option<Duration>,
-    /// A sentence of our own.
+    /// The description, without text of the provider.
     pub detail: &'static str,
 }
 
-/// Reads the body of an answer with that status. `None` is what the status alone says.
+/// Reads the body of a response with this status. `None` if only the status counts.
 pub type ReadError = fn(status: u16, body: &[u8]) -> Option<ErrorMeaning>;
 
-/// Longest body of an error that is read; what is longer is told by its status.
+/// Longest error body that is read. Longer ones are classified by their status only.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// Longest wait for it. The status is known already and counts without it.
+/// Longest wait for an error body. The status counts without it.
 const ERROR_PATIENCE: Duration = Duration::from_millis(500);
 
 impl HttpClient {
-    /// Builds the client; connections are made by the calls. A platform without certificate authorities is no error:
-    /// see [`Self::trusts_anyone`].
+    /// Builds the client; connections are opened by calls. A platform without certificate authorities is no error: see
+    /// [`Self::trusts_anyone`].
     ///
     /// # Errors
-    /// Settings that cannot be used.
+    /// The settings are invalid.
     pub fn new(settings: &HttpClientSettings) -> Result<Self, HttpClientError> {
         let tls = Tls::load(settings.extra_ca_file.as_deref())?;
         Self::with_tls(settings, tls)
@@ -79,8 +79,8 @@ impl HttpClient {
         Ok(Self { origins: origins(&settings, &tls, &proxies), tls, proxies, user_agent, settings })
     }
 
-    /// A client with its own pool and changed settings. It shares the certificate authorities, the proxies and the user
-    /// agent, which cannot be changed.
+    /// Returns a client with its own pool and changed settings. It shares the certificate authorities, the proxies and
+    /// the user agent.
     #[must_use]
     pub fn reconfigured(&self, change: impl FnOnce(&mut HttpClientSettings)) -> Self {
         let mut settings = (*self.settings).clone();
@@ -89,12 +89,12 @@ impl HttpClient {
         Self { origins: origins(&settings, &self.tls, &self.proxies), settings, ..self.clone() }
     }
 
-    /// False where no certificate authority is known, so that every `https://` call fails.
+    /// Returns false if no certificate authority is known, so that every `https://` call fails.
     pub fn trusts_anyone(&self) -> bool {
         self.tls.trusted > 0
     }
 
-    /// The headers of calls to the host of that address, beside these of its own.
+    /// Returns the target of calls to the host of this address, with additional headers.
     pub(crate) fn target(&self, uri: &Uri, own: HeaderMap) -> Target {
         let mut headers = own;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -102,13 +102,13 @@ impl HttpClient {
         headers.insert(CONTENT_TYPE, Payload::JSON);
         let plain = uri.scheme() == Some(&Scheme::HTTP) && self.settings.http2 != Http2::PriorKnowledge;
         let host = host(uri);
-        // HTTP/1.1 needs the header; a connection that may be HTTP/2 adds it to each call that needs it.
+        // HTTP/1.1 needs the header; on a connection that may be HTTP/2, each call adds it if needed.
         if (plain || self.settings.http2 == Http2::Off)
             && let Some(host) = &host
         {
             headers.insert(HOST, host.clone());
         }
-        // In a tunnel the connector shows the credentials; a proxy that forwards reads them from the request.
+        // In a tunnel the connector sends the credentials; a forwarding proxy reads them from the request.
         if plain
             && let Some(proxy) = self.proxies.intercept(uri)
             && let Some(credentials) = proxy.basic_auth()
@@ -118,9 +118,9 @@ impl HttpClient {
         Target { origin: self.origins.of(uri), headers, host }
     }
 
-    /// Posts a body and returns that of a 200 with JSON in it. Anything else is a failure; of errors the body is read
-    /// where `read_error` is there. Bounded in size, not in time: dropping the future gives the call up. `sent` tells
-    /// how much went out, whatever the end.
+    /// Posts a body and returns the JSON body of a 200. Any other response is a failure; error bodies are read if
+    /// `read_error` is given. The size is bounded, the time is not: drop the future to cancel the call. `sent` counts
+    /// the sent bytes in every case.
     pub(crate) async fn post(
         &self,
         target: &Target,
@@ -155,7 +155,7 @@ impl HttpClient {
 
     async fn read(&self, mut answer: Answer) -> Result<Bytes, &'static str> {
         if !is_json(&answer.headers) {
-            // A peer that answers like this is not trusted with another request.
+            // A peer that answers with another type gets no further request.
             answer.body.retire();
             return Err("the provider's answer is not JSON");
         }
@@ -180,7 +180,7 @@ fn origins(settings: &Arc<HttpClientSettings>, tls: &Tls, proxies: &Arc<Matcher>
     Origins::new(Connector::new(tls.config.clone(), Arc::clone(proxies), settings), settings)
 }
 
-/// What an answer that is no 200 means.
+/// Classifies a response with another status than 200.
 async fn failure(mut answer: Answer, read_error: Option<ReadError>) -> AttemptFailure {
     let status = answer.status;
     let by_status = AttemptFailure::from_status(status, retry_after(&answer.headers));
@@ -200,7 +200,7 @@ async fn failure(mut answer: Answer, read_error: Option<ReadError>) -> AttemptFa
 }
 
 impl ErrorMeaning {
-    /// The failure with this meaning. The longer of the two waits counts.
+    /// Returns the failure with this meaning and the longer of the two waits.
     pub(crate) fn of(self, by_status: &AttemptFailure) -> AttemptFailure {
         AttemptFailure {
             kind: self.kind,
@@ -211,7 +211,7 @@ impl ErrorMeaning {
     }
 }
 
-/// JSON by its media type, or of no stated type.
+/// Returns true for a JSON media type and for a missing one.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(media_type) = headers.get(CONTENT_TYPE) else { return true };
     let essence = media_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
@@ -223,7 +223,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json") || (begins("application/") && ends("+json"))
 }
 
-/// The header that names the host of an address, with the port where it is not the scheme's own.
+/// Builds the `host` header, with the port if it is not the scheme's default.
 fn host(uri: &Uri) -> Option<HeaderValue> {
     let own = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
     let host = uri.host()?;

@@ -1,4 +1,4 @@
-//! The way to a host: directly or through a proxy, within the time allowed.
+//! The connector: opens a connection directly or through a proxy, within a timeout.
 
 use std::future::poll_fn;
 use std::io;
@@ -28,10 +28,10 @@ type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>
 /// The stream of a connection: plain TCP or TLS.
 pub(super) type Io = TokioIo<Metered<TokioIo<MaybeHttpsStream<Hop>>>>;
 
-/// How often the kernel asks whether a silent peer is still there.
+/// The interval of TCP keep-alive probes.
 const TCP_KEEPALIVE: Duration = Duration::from_mins(1);
 
-/// Which proxy a target is reached through.
+/// Builds the proxy rules.
 pub(super) fn proxies(settings: &ProxySettings) -> Result<Matcher, HttpClientError> {
     let text = |setting: &Option<String>| setting.clone().unwrap_or_default();
     let (https, http) = (text(&settings.https_proxy), text(&settings.http_proxy));
@@ -50,7 +50,7 @@ pub(super) fn proxies(settings: &ProxySettings) -> Result<Matcher, HttpClientErr
     Ok(Matcher::builder().https(https).http(http).no(text(&settings.no_proxy)).build())
 }
 
-/// The whole way, TLS included, bounded in time.
+/// The connector, TLS included, with a timeout.
 #[derive(Clone)]
 pub(super) struct Connector {
     way: HttpsConnector<FirstHop>,
@@ -83,7 +83,7 @@ impl Connector {
 }
 
 impl Connector {
-    /// Makes a connection to the host of an address.
+    /// Opens a connection to the host of an address.
     pub(super) async fn connect(mut self, address: Uri) -> Result<Link, BoxError> {
         let (timeout, limit) = (self.timeout, self.max_header_bytes);
         let connecting = async {
@@ -98,23 +98,23 @@ impl Connector {
     }
 }
 
-/// A connection on which no word of HTTP has been said.
+/// A connection on which no HTTP was sent yet.
 pub(super) struct Link {
     pub(super) io: Io,
     pub(super) meter: Meter,
     /// True for HTTP/2.
     pub(super) http2: bool,
-    /// True where a proxy reads the requests and passes them on.
+    /// True if a proxy forwards the requests.
     pub(super) forwarded: bool,
 }
 
-/// To the target's host: directly, by a tunnel, or to a proxy that forwards.
+/// The connector to the target's host: directly, by a tunnel, or to a forwarding proxy.
 #[derive(Clone)]
 pub(super) struct FirstHop {
     direct: HttpConnector,
     to_proxy: HttpsConnector<HttpConnector>,
     proxies: Arc<Matcher>,
-    /// Proxies forward HTTP/1.1 only; anything else has to be tunnelled.
+    /// True if plain HTTP needs a tunnel too: proxies forward HTTP/1.1 only.
     tunnel_all: bool,
 }
 
@@ -137,7 +137,7 @@ impl FirstHop {
     }
 }
 
-/// The target with its port spelled out, which a tunnel needs.
+/// Returns the target with an explicit port, which a tunnel needs.
 fn with_port(target: &Uri) -> Option<Uri> {
     let default = if target.scheme() == Some(&Scheme::HTTP) { 80 } else { 443 };
     let authority = format!("{}:{}", target.host()?, target.port_u16().unwrap_or(default));
@@ -165,16 +165,16 @@ impl Service<Uri> for FirstHop {
     }
 }
 
-/// The connection that [`FirstHop`] makes.
+/// The connection from [`FirstHop`].
 pub(super) struct Hop {
     link: MaybeHttpsStream<TokioIo<TcpStream>>,
-    /// True where a proxy reads the requests and passes them on; they then name the whole target.
+    /// True if a proxy forwards the requests, which then contain the whole target.
     forwarded: bool,
 }
 
 impl Connection for Hop {
     fn connected(&self) -> Connected {
-        // Without what the link tells of its addresses: nobody asks, and each answer would carry a copy.
+        // Without the addresses of the link, which nothing uses and each answer would copy.
         Connected::new().proxy(self.forwarded)
     }
 }

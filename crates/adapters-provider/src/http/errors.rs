@@ -1,4 +1,4 @@
-//! Why no client could be built, and why a call broke.
+//! Errors of building a client and of calls.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use domain::routing::{AttemptFailure, AttemptFailureKind};
 use super::connector::BoxError;
 use super::meter::{Meter, TooManyBytes};
 
-/// Settings from which no client can be built.
+/// Invalid client settings.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
     /// The file of extra certificate authorities cannot be used.
     #[error("the certificate authority file {} cannot be read as PEM", path.display())]
     CaFile {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
@@ -34,17 +34,17 @@ pub enum HttpClientError {
     Tls(#[from] rustls::Error),
 }
 
-/// Making a connection took longer than allowed.
+/// Opening a connection took longer than allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection took too long")]
 pub(super) struct ConnectTimedOut;
 
-/// A break that tells nothing about the request.
+/// Builds the failure of a broken connection.
 pub(super) fn broken(detail: &str) -> AttemptFailure {
     AttemptFailure::new(AttemptFailureKind::Broken, detail)
 }
 
-/// Why a call has no answer.
+/// The error of a call without an answer.
 pub(super) enum CallError {
     /// No connection was made.
     Connect(BoxError),
@@ -55,13 +55,13 @@ pub(super) enum CallError {
 }
 
 impl CallError {
-    /// Of a connection with that meter.
+    /// Classifies an error of a connection with this meter.
     pub(super) fn of(error: hyper::Error, meter: &Meter) -> Self {
         meter.violation().map_or(Self::Http(error), Self::TooManyBytes)
     }
 
-    /// In a sentence of our own. The libraries' own texts may repeat the provider's (the debug data of an HTTP/2
-    /// GOAWAY, say), so they are not even logged.
+    /// Converts to a failure. The libraries' messages may repeat text of the provider (the debug data of an HTTP/2
+    /// GOAWAY, for example), so they are not logged.
     pub(super) fn into_failure(self) -> AttemptFailure {
         match self {
             Self::Connect(error) => AttemptFailure::new(AttemptFailureKind::ConnectFailed, not_connected(&*error)),
@@ -87,7 +87,7 @@ fn not_connected(error: &(dyn Error + 'static)) -> &'static str {
     "the connection could not be made"
 }
 
-/// An error and what caused it; looks into I/O errors, whose `source` skips what they wrap.
+/// An iterator over an error and its causes, including the ones wrapped in I/O errors.
 struct Causes<'a>(Option<&'a (dyn Error + 'static)>);
 
 impl<'a> Iterator for Causes<'a> {

@@ -1,4 +1,4 @@
-//! One request and its answer over a connection of the pool.
+//! One request and response over a pooled connection.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -16,22 +16,22 @@ use super::meter::BodyPhase;
 use super::origin::Origin;
 use super::payload::Tracked;
 
-/// The head of an answer, and the connection on which the body comes.
+/// The head of a response, and the connection for its body.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: AnswerBody,
 }
 
-/// The body of an answer. It drives the connection.
+/// The body of a response. Reading it drives the connection.
 pub(super) struct AnswerBody {
     incoming: Incoming,
     phase: BodyPhase,
     held: ConnectionInUse,
 }
 
-/// Sends a request. One that a kept connection did not take, because it was already closed, goes over another one.
-/// `host` names the host over HTTP/1.1 where the headers do not.
+/// Sends a request. If a kept connection was already closed and did not take it, sends it over another one. `host` is
+/// the HTTP/1.1 header if the headers lack it.
 ///
 /// # Errors
 /// No connection could be made, or it broke before the head of the answer.
@@ -65,7 +65,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// Gives the request the form that the connection's version of HTTP has.
+/// Adapts the request to the connection's HTTP version.
 fn prepare(request: &mut Request<Tracked>, held: &ConnectionInUse, uri: &Uri, host: Option<&HeaderValue>) {
     match held {
         ConnectionInUse::Http1 { connection, .. } => {
@@ -82,7 +82,7 @@ fn prepare(request: &mut Request<Tracked>, held: &ConnectionInUse, uri: &Uri, ho
 }
 
 impl AnswerBody {
-    /// Ends the body. Its connection serves the next call, unless too much of the body is left.
+    /// Ends the body. The connection serves the next call, unless too much of the body is unread.
     pub(super) fn release(self) {
         let Self { incoming, phase, held } = self;
         drop(incoming);
@@ -90,7 +90,7 @@ impl AnswerBody {
         held.release();
     }
 
-    /// Ends the body. Its connection serves no other call.
+    /// Ends the body and closes the connection to later calls.
     pub(super) fn retire(self) {
         if let ConnectionInUse::Http2(call) = &self.held {
             call.retire();
@@ -106,7 +106,7 @@ impl Body for AnswerBody {
         let this = &mut *self;
         match &mut this.held {
             ConnectionInUse::Http1 { connection, .. } => {
-                // A small body is there with its head.
+                // A small body arrives with its head.
                 let mut no_wake = Context::from_waker(Waker::noop());
                 if let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(&mut no_wake) {
                     return Poll::Ready(frame);

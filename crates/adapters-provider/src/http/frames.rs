@@ -1,4 +1,4 @@
-//! The headers of HTTP/2 frames, read along to bound what a provider sends beside the bodies of its answers.
+//! Parser of HTTP/2 frame headers, to limit the bytes that a provider sends beside the bodies of its answers.
 
 use std::collections::HashMap;
 
@@ -25,9 +25,9 @@ pub(super) struct FrameCounter {
     header_bytes: usize,
     payload_left: u64,
     in_answer: bool,
-    /// Bytes of header sections by stream, from its first one to its body or its end.
+    /// Bytes of header sections per stream, until its body or its end.
     heads: HashMap<u32, u64>,
-    /// Bytes of frames that carry no part of an answer, since the last answer ended.
+    /// Bytes of frames that belong to no answer, since the last answer ended.
     control: u64,
 }
 
@@ -45,7 +45,7 @@ impl FrameCounter {
         }
     }
 
-    /// Counts bytes in the order in which they were read, and returns how many of them belong to answers.
+    /// Counts bytes in read order and returns how many of them belong to answers.
     ///
     /// # Errors
     /// A limit is exceeded.
@@ -87,7 +87,7 @@ impl FrameCounter {
                 *head
             }
             DATA if payload > 0 => 0,
-            // A long request body needs many of them; the size of the window bounds their sum.
+            // A long request body needs many of these frames; the window size bounds their sum.
             WINDOW_UPDATE => return Ok(()),
             _ => {
                 self.control += frame;

@@ -1,5 +1,4 @@
-//! An HTTP/1.1 connection. It has no task: the call that uses it drives it, and an idle one is driven by the watcher of
-//! its pool.
+//! An HTTP/1.1 connection without a task: the call that uses it drives it, or its pool's watcher while it is idle.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -23,7 +22,7 @@ pub(super) struct Http1Connection {
     /// `None` once the connection has ended.
     driver: Option<Connection<Io, Tracked>>,
     pub(super) meter: Meter,
-    /// True where a proxy reads the requests, which then name the whole target.
+    /// True if a proxy forwards the requests, which then contain the whole target.
     forwarded: bool,
     /// True once an answer has come over it.
     pub(super) is_reused: bool,
@@ -32,7 +31,7 @@ pub(super) struct Http1Connection {
 }
 
 impl Http1Connection {
-    /// Over a link that speaks HTTP/1.1.
+    /// Opens a connection over an HTTP/1.1 link.
     pub(super) async fn open(link: Link) -> hyper::Result<Box<Self>> {
         let (sender, driver) = Builder::new().handshake(link.io).await?;
         Ok(Box::new(Self {
@@ -45,7 +44,7 @@ impl Http1Connection {
         }))
     }
 
-    /// The address in the form that stands in a request: the path alone, or for a proxy all of it.
+    /// Returns the request target: the path, or the whole address for a proxy.
     pub(super) fn request_target(&self, uri: &Uri) -> Uri {
         if self.forwarded {
             return uri.clone();
@@ -53,17 +52,17 @@ impl Http1Connection {
         uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")).into()
     }
 
-    /// Reads and writes what can be read and written, and wakes that context when there is more.
+    /// Reads and writes as much as possible, and registers the waker for more.
     pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
         if let Some(driver) = &mut self.driver
             && Pin::new(driver).poll(cx).is_ready()
         {
-            // Errors reach the call, or end an idle connection that nobody misses.
+            // The call receives errors; on an idle connection they are irrelevant.
             self.driver = None;
         }
     }
 
-    /// True if it can take a request.
+    /// Returns true if it can take a request.
     pub(super) fn is_usable(&self) -> bool {
         self.driver.is_some() && self.sender.is_ready()
     }
@@ -74,7 +73,7 @@ impl Http1Connection {
         &mut self,
         request: Request<Tracked>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Tracked>>> {
-        // Only the driver moves the answer on, so nothing but the driver has to wake this task.
+        // Only the driver advances the answer, so only the driver must wake this task.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
         poll_fn(|cx| {
             self.drive(cx);

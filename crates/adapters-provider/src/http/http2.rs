@@ -1,4 +1,4 @@
-//! An HTTP/2 connection, which carries any number of calls at once and is driven by a task.
+//! An HTTP/2 connection, shared by concurrent calls and driven by a task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub(super) struct Http2Connection {
     retired: AtomicBool,
 }
 
-/// How connections are opened.
+/// Returns the builder of connections.
 pub(super) fn builder(settings: &HttpClientSettings) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new()).adaptive_window(true).max_header_list_size(MAX_HEADER_LIST);
@@ -37,28 +37,28 @@ pub(super) fn builder(settings: &HttpClientSettings) -> Builder<TokioExecutor> {
 }
 
 impl Http2Connection {
-    /// Over a link that speaks HTTP/2.
+    /// Opens a connection over an HTTP/2 link.
     pub(super) async fn open(link: Link, builder: &Builder<TokioExecutor>) -> hyper::Result<Arc<Self>> {
         let (mut sender, driver) = builder.handshake(link.io).await?;
-        // It ends with the last sender and the last call. Errors reach the calls.
+        // The task ends with the last sender and the last call, which receive the errors.
         TokioExecutor::new().execute(async move { drop(driver.await) });
         sender.ready().await?;
         Ok(Arc::new(Self { sender, meter: link.meter, retired: AtomicBool::new(false) }))
     }
 
-    /// True if it can take a request.
+    /// Returns true if it can take a request.
     pub(super) fn is_usable(&self) -> bool {
         !self.retired.load(Ordering::Acquire) && self.sender.is_ready()
     }
 }
 
-/// A call on a connection. Dropped after the deadline, it retires a connection on which no byte of any answer arrived
-/// during the call: the next call opens a new one.
+/// A call on a connection. If it is dropped after the deadline and no byte of any answer arrived during the call, it
+/// retires the connection, so that the next call opens a new one.
 pub(super) struct Http2Call {
     connection: Arc<Http2Connection>,
     pub(super) is_reused: bool,
     deadline: Option<Instant>,
-    /// The bytes of answers that the meter had counted when the call began.
+    /// The answer bytes on the meter when the call began.
     bytes_before: u64,
 }
 
@@ -81,7 +81,7 @@ impl Http2Call {
         sender.try_send_request(request).await
     }
 
-    /// Keeps later calls off the connection. It closes once the calls on it have ended.
+    /// Closes the connection to later calls. It ends after its current calls.
     pub(super) fn retire(&self) {
         self.connection.retired.store(true, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Counts what is read from one connection, bounds what comes before an answer, and lets other tasks run.
+//! Byte counter of a connection: limits the bytes before an answer and yields to other tasks.
 
 use std::io;
 use std::pin::Pin;
@@ -10,10 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::frames::FrameCounter;
 
-/// Bytes after which a connection that always has more to read lets other tasks run.
+/// Bytes after which a connection with more data yields to other tasks.
 const YIELD_BYTES: usize = 64 << 10;
-/// Bytes that are read at a time while the head of an answer is awaited. At most two such reads go beyond the head
-/// before its arrival is known.
+/// Bytes per read while the head of an answer is pending. At most two such reads pass the head before it is noticed.
 const HEAD_READ_BYTES: usize = 16 << 10;
 
 /// A provider sent more than allowed before the body of its answer.
@@ -33,18 +32,18 @@ struct Counters {
     head: Mutex<HeadState>,
 }
 
-/// How far the answer on an HTTP/1 connection has come. HTTP/2 frames tell by themselves.
+/// The state of the answer on an HTTP/1 connection. HTTP/2 frames carry their own state.
 #[derive(Debug, Default)]
 struct HeadState {
-    /// Answers whose head has arrived.
+    /// The number of received heads.
     answers: u64,
     /// True from an answer's head to the end of its body.
     in_body: bool,
-    /// Bytes that were read while no body was.
+    /// Bytes that were read outside of bodies.
     bytes: u64,
 }
 
-/// An answer's body is being read until this is dropped.
+/// The phase in which a body is read. It ends on drop.
 pub(super) struct BodyPhase {
     meter: Meter,
     answer: u64,
@@ -53,7 +52,7 @@ pub(super) struct BodyPhase {
 impl Drop for BodyPhase {
     fn drop(&mut self) {
         let mut head = self.meter.head();
-        // The next call on the connection may have got its head already.
+        // The next call on the connection may already have its head.
         if head.answers == self.answer {
             head.in_body = false;
             head.bytes = 0;
@@ -72,17 +71,17 @@ impl Meter {
         }))
     }
 
-    /// Bytes of answers that were read; over HTTP/2 without pings and other frames of the connection itself.
+    /// Returns the read bytes of answers; over HTTP/2 without pings and other connection frames.
     pub(super) fn answer_bytes(&self) -> u64 {
         self.0.answer_bytes.load(Ordering::Acquire)
     }
 
-    /// The exceeded limit.
+    /// Returns the exceeded limit, if any.
     pub(super) fn violation(&self) -> Option<TooManyBytes> {
         self.0.exceeded.load(Ordering::Acquire).then_some(TooManyBytes(self.0.limit))
     }
 
-    /// The final head of an answer has arrived.
+    /// Starts the body phase after the final head.
     pub(super) fn begin_body(&self) -> BodyPhase {
         let mut head = self.head();
         head.answers += 1;
@@ -94,7 +93,7 @@ impl Meter {
         !self.head().in_body
     }
 
-    /// Counts bytes that were read from an HTTP/1 connection.
+    /// Counts bytes from an HTTP/1 connection.
     fn count(&self, bytes: u64) -> Result<(), TooManyBytes> {
         self.0.answer_bytes.fetch_add(bytes, Ordering::AcqRel);
         let mut head = self.head();
@@ -121,13 +120,13 @@ pub(super) struct Metered<S> {
 }
 
 impl<S> Metered<S> {
-    /// Over HTTP/1, or with `http2` over HTTP/2.
+    /// Wraps a stream of HTTP/1, or of HTTP/2 if `http2` is true.
     pub(super) fn new(stream: S, limit: u64, http2: bool) -> Self {
         let frames = http2.then(|| FrameCounter::new(limit));
         Self { stream, meter: Meter::new(limit), frames, unyielded_bytes: 0 }
     }
 
-    /// The counters.
+    /// Returns the meter.
     pub(super) fn meter(&self) -> &Meter {
         &self.meter
     }
@@ -205,7 +204,7 @@ mod tests {
     use std::future::poll_fn;
     use tokio::io::AsyncReadExt;
 
-    /// Reads into `buf` once; `None` where the stream lets other tasks run.
+    /// Reads into `buf` once; `None` if the stream yields.
     async fn read_once<S: AsyncRead + Unpin>(stream: &mut Metered<S>, buf: &mut [u8]) -> Option<io::Result<usize>> {
         let mut buf = ReadBuf::new(buf);
         poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! One scheme, host and port, and the connections to it.
+//! An origin (scheme, host and port) and its connections.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -46,8 +46,8 @@ impl Origins {
     }
 }
 
-/// An origin and its pools, as many as the settings say. A connection is woken by the thread that opened it, so every
-/// thread keeps to a pool.
+/// An origin and its pools, as many as configured. The thread that opened a connection wakes it, so each thread keeps
+/// to one pool.
 pub(super) struct Origin {
     address: Uri,
     opener: Opener,
@@ -66,7 +66,7 @@ impl Origin {
         }
     }
 
-    /// A connection for one call: an idle one, or a new one.
+    /// Returns a connection for one call: an idle one, or a new one.
     pub(super) async fn connection(&self, deadline: Option<Instant>) -> Result<ConnectionInUse, CallError> {
         let pool = &self.pools[thread_number() % self.pools.len()];
         if let Some(kept) = pool.take() {
@@ -86,7 +86,7 @@ impl Origin {
             biased;
             Ok(connection) = &mut idle => {
                 let pool = Arc::clone(pool);
-                // The handshake goes on, and the connection serves another call.
+                // The handshake continues, and the connection serves another call.
                 TokioExecutor::new().execute({
                     let pool = Arc::clone(&pool);
                     async move { opening.await.map_or((), |opened| keep(opened, &pool)) }
@@ -111,7 +111,7 @@ fn held(kept: PooledConnection, pool: &Arc<Pool>, deadline: Option<Instant>) -> 
     }
 }
 
-/// A new connection, in use.
+/// Marks a new connection as in use.
 fn admit(opened: PooledConnection, pool: &Arc<Pool>, deadline: Option<Instant>) -> ConnectionInUse {
     match opened {
         PooledConnection::Http1(connection) => ConnectionInUse::Http1 { connection, pool: Arc::clone(pool) },
@@ -122,7 +122,7 @@ fn admit(opened: PooledConnection, pool: &Arc<Pool>, deadline: Option<Instant>) 
     }
 }
 
-/// A new connection, not in use.
+/// Puts a new connection into the pool.
 fn keep(opened: PooledConnection, pool: &Arc<Pool>) {
     match opened {
         PooledConnection::Http1(connection) => pool.put(connection),
@@ -130,7 +130,7 @@ fn keep(opened: PooledConnection, pool: &Arc<Pool>) {
     }
 }
 
-/// Opens connections.
+/// The opener of connections.
 #[derive(Clone)]
 struct Opener {
     connector: Connector,
@@ -138,7 +138,7 @@ struct Opener {
 }
 
 impl Opener {
-    /// Boxed: most calls open no connection and need no room for it.
+    /// Opens a connection. Boxed, because most calls open none and should not reserve stack for it.
     fn open(&self, address: &Uri) -> Pin<Box<dyn Future<Output = Result<PooledConnection, CallError>> + Send>> {
         let (connector, http2, address) = (self.connector.clone(), self.http2.clone(), address.clone());
         Box::pin(async move {
@@ -154,7 +154,7 @@ impl Opener {
     }
 }
 
-/// Threads are numbered in the order in which they first ask.
+/// Returns the thread's number, in the order of first calls.
 fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -1,4 +1,4 @@
-//! What is posted, and how much of it has gone out.
+//! Request bodies, and the count of their sent bytes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,27 +23,27 @@ impl Payload {
     /// The media type of a JSON body.
     pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-    /// A JSON body.
+    /// Builds a JSON body.
     pub fn json(body: impl Into<Bytes>) -> Self {
         Self { media_type: Self::JSON, first: Some(body.into()), rest: Vec::new() }
     }
 
-    /// A body of another type, in pieces.
+    /// Builds a body of another type, in pieces.
     pub fn of(media_type: HeaderValue, pieces: Vec<Bytes>) -> Self {
         Self { media_type, first: None, rest: pieces }
     }
 
-    /// Its media type.
+    /// Returns the media type.
     pub fn media_type(&self) -> &HeaderValue {
         &self.media_type
     }
 
-    /// Bytes of all pieces.
+    /// Returns the length of all pieces.
     pub fn len_bytes(&self) -> u64 {
         self.pieces().map(|piece| count(piece.len())).sum()
     }
 
-    /// All pieces as one.
+    /// Returns all pieces as one.
     pub fn to_bytes(&self) -> Bytes {
         match (&self.first, self.rest.as_slice()) {
             (Some(only), []) => only.clone(),
@@ -65,18 +65,17 @@ fn count(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Counts the bytes of bodies that connections have taken: of one call, and of the attempt that it belongs to. Clones
-/// count together.
+/// The counter of sent body bytes, of one call and of its attempt. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sent {
-    /// With [`ENDED`] once the call is over.
+    /// The bytes, with [`ENDED`] set once the call is over.
     call: Arc<AtomicU64>,
     attempt: SentBytes,
     deadline: Option<Instant>,
 }
 
-/// Nothing is sent any more. A connection may hold a request that it has not written yet when its call is given up,
-/// and would write it after the money for it has been reckoned.
+/// Marks an ended call, after which no byte may be sent. A connection may hold an unwritten request of a cancelled
+/// call, and would write it after the charge was computed.
 const ENDED: u64 = 1 << 63;
 
 /// Ends a call when it is dropped.
@@ -88,23 +87,23 @@ impl Drop for EndOfCall {
     }
 }
 
-/// The call that a body belongs to is over.
+/// The error of a body whose call is over.
 #[derive(Debug, thiserror::Error)]
 #[error("the call was given up before its body was sent")]
 pub(super) struct GivenUp;
 
 impl Sent {
-    /// Of a call that belongs to an attempt with that deadline.
+    /// Starts the counter of a call in an attempt with this deadline.
     pub(crate) fn of(attempt: &SentBytes, deadline: Option<Instant>) -> Self {
         Self { call: Arc::default(), attempt: attempt.clone(), deadline }
     }
 
-    /// The deadline of the attempt.
+    /// Returns the deadline of the attempt.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// The bytes of the call so far.
+    /// Returns the bytes of the call so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.call.load(Ordering::Acquire) & !ENDED
     }
@@ -115,17 +114,17 @@ impl Sent {
         self.add(bytes).unwrap();
     }
 
-    /// What was not sent when this is dropped is never sent.
+    /// Ends the call when the guard is dropped: unsent bytes are never sent.
     pub(super) fn until_dropped(&self) -> EndOfCall {
         EndOfCall(self.clone())
     }
 
-    /// Counts what is about to be sent, unless the call is over.
+    /// Counts bytes before they are sent, unless the call is over.
     fn add(&self, bytes: u64) -> Result<(), GivenUp> {
         if self.call.load(Ordering::Acquire) & ENDED != 0 {
             return Err(GivenUp);
         }
-        // Before it is settled that they go out: whoever ends the call reads no less than what does.
+        // Added before the check of the call, so that the end of the call never reads less than is sent.
         self.attempt.add(bytes);
         let added = |state: u64| (state & ENDED == 0).then(|| state.saturating_add(bytes).min(ENDED - 1));
         self.call.fetch_update(Ordering::AcqRel, Ordering::Acquire, added).map_err(|_| GivenUp)?;
@@ -133,8 +132,8 @@ impl Sent {
     }
 }
 
-/// A payload on its way. A connection asks for the pieces once it is made and can take them, so what was never asked
-/// for was never sent.
+/// A payload with a counter. A connection polls for pieces only when it can send them, so unpolled pieces were never
+/// sent.
 pub(super) struct Tracked {
     first: Option<Bytes>,
     rest: std::vec::IntoIter<Bytes>,

@@ -18,12 +18,13 @@ pub(super) enum PooledConnection {
     Http2(Arc<Http2Connection>),
 }
 
-/// Idle connections. Those of HTTP/1.1 are taken newest first, so that the rest can expire; one of HTTP/2 is shared.
+/// Idle connections. Those of HTTP/1.1 are taken newest first, so that the rest can expire; an HTTP/2 connection is
+/// shared.
 pub(super) struct Pool {
     state: Mutex<State>,
     idle_timeout: Duration,
     max_idle: usize,
-    /// Held while a connection is opened that all waiting calls will share.
+    /// The lock on opening a connection that all waiting calls will share.
     pub(super) opening: tokio::sync::Mutex<()>,
 }
 
@@ -32,7 +33,7 @@ struct State {
     /// Oldest first.
     idle: VecDeque<Box<Http1Connection>>,
     shared: Option<Shared>,
-    /// Calls that open a connection and take one that becomes idle before.
+    /// Calls that open a connection, but take one that becomes idle first.
     waiting: VecDeque<oneshot::Sender<Box<Http1Connection>>>,
     watcher: Option<Watcher>,
     watchers: u64,
@@ -46,7 +47,7 @@ struct Shared {
 /// The task that watches the idle connections.
 struct Watcher {
     number: u64,
-    /// `None` until it runs for the first time.
+    /// `None` until its first poll.
     waker: Option<Waker>,
 }
 
@@ -55,7 +56,7 @@ impl Pool {
         Self { state: Mutex::default(), idle_timeout, max_idle, opening: tokio::sync::Mutex::default() }
     }
 
-    /// Takes the connection that was used last.
+    /// Takes the most recently used connection.
     pub(super) fn take(&self) -> Option<PooledConnection> {
         let mut state = self.state();
         let now = Instant::now();
@@ -77,10 +78,10 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection for the next call, or gives it to one that waits. Closes one that cannot take a request.
+    /// Keeps a connection for the next call, or hands it to a waiting one. Closes it if it cannot take a request.
     pub(super) fn put(self: &Arc<Self>, mut connection: Box<Http1Connection>) {
         let mut state = self.state();
-        // Reads the end of the answer and asks to be woken when the peer closes.
+        // Reads the end of the answer and registers the waker for a close by the peer.
         let waker = state.watcher.as_ref().and_then(|watcher| watcher.waker.as_ref());
         connection.drive(&mut Context::from_waker(waker.unwrap_or(Waker::noop())));
         if !connection.is_usable() {
@@ -100,7 +101,7 @@ impl Pool {
         }
     }
 
-    /// Shares a new connection among all calls. Returns the one that is shared already, if there is one, and if so true.
+    /// Shares a new connection among all calls. Returns the shared connection, and true if it existed already.
     pub(super) fn share(self: &Arc<Self>, connection: Arc<Http2Connection>) -> (Arc<Http2Connection>, bool) {
         let mut state = self.state();
         let now = Instant::now();
@@ -114,7 +115,7 @@ impl Pool {
         (connection, false)
     }
 
-    /// A connection that becomes idle before the receiver is dropped.
+    /// Returns a receiver of the next connection that becomes idle.
     pub(super) fn wait(&self) -> oneshot::Receiver<Box<Http1Connection>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();

@@ -1,4 +1,4 @@
-//! How long a provider asks to wait.
+//! The wait that a provider asks for.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use chrono::DateTime;
 use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
-/// Nobody waits longer than this for one answer.
+/// The longest wait that is accepted.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// From `retry-after-ms` (milliseconds), else `retry-after`: seconds, or a date that is taken relative to the
-/// answer's own `date`, so that no clock has to agree with the provider's. At most a day.
+/// Reads `retry-after-ms` (milliseconds), else `retry-after`: seconds, or a date. The date is compared with the
+/// response's own `date`, so that clock differences do not matter. At most a day.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text(&HeaderName::from_static("retry-after-ms")).and_then(|text| positive(text, 0.001));
@@ -25,7 +25,7 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(wait.min(LONGEST))
 }
 
-/// A plain decimal number, in units of `unit` seconds.
+/// Parses a plain decimal number, in units of `unit` seconds.
 fn positive(text: &str, unit: f64) -> Option<Duration> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let seconds = plain.then(|| text.parse::<f64>().ok()).flatten()? * unit;

@@ -1,35 +1,35 @@
-//! What the client is told.
+//! Settings of the HTTP client.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How the HTTP client behaves.
+/// The settings of the HTTP client.
 #[derive(Debug, Clone)]
 pub struct HttpClientSettings {
-    /// Longest time for making a connection: name look-up, TCP, proxy and TLS together.
+    /// Longest time to open a connection: name look-up, TCP, proxy and TLS together.
     pub connect_timeout: Duration,
     /// A PEM file of certificate authorities that are trusted beside the platform's.
     pub extra_ca_file: Option<PathBuf>,
-    /// When HTTP/2 is spoken.
+    /// The use of HTTP/2.
     pub http2: Http2,
-    /// Proxies on the way out.
+    /// Outbound proxies.
     pub proxy: ProxySettings,
-    /// Bytes that a provider may send before the body of its answer: all informational heads and the final one. Over
-    /// HTTP/2 the same bound holds for each stream, and for control frames between two answers.
+    /// Limit in bytes for the header sections of a response, informational ones included. Over HTTP/2 it applies to
+    /// each stream, and to control frames between two answers.
     pub max_header_bytes: u64,
     /// Pings on HTTP/2 connections; `None` sends none.
     pub http2_pings: Option<PingSettings>,
-    /// Longest answer that is read, in bytes. A longer one is dropped, whatever its status.
+    /// Longest answer in bytes. A longer one is dropped, regardless of its status.
     pub max_response_bytes: usize,
     /// The `user-agent` header.
     pub user_agent: String,
-    /// How long an idle connection is kept.
+    /// The time after which an idle connection closes.
     pub pool_idle_timeout: Duration,
-    /// Most idle connections kept to one host.
+    /// The most idle connections per host.
     pub pool_max_idle_per_host: usize,
-    /// Pools that threads are spread over, at least one; as many as threads that call keeps a connection's work on
-    /// the thread that waits for it.
+    /// The number of pools, at least one. With one pool per calling thread, a connection is driven by the thread that
+    /// waits for it.
     pub pools: usize,
 }
 
@@ -69,7 +69,7 @@ impl Default for PingSettings {
     }
 }
 
-/// When HTTP/2 is spoken.
+/// The use of HTTP/2.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Http2 {
     /// Never.
@@ -77,18 +77,18 @@ pub enum Http2 {
     /// Over TLS where the server picks it (ALPN); HTTP/1.1 otherwise.
     #[default]
     Negotiated,
-    /// Always, without asking; for servers known to speak it, over plain HTTP too.
+    /// Always, without negotiation; for servers known to support it, over plain HTTP too.
     PriorKnowledge,
 }
 
-/// Proxies on the way out, as `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` would say it. An empty text is no proxy.
+/// Outbound proxies, as in `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`. An empty string is no proxy.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ProxySettings {
     /// The proxy for `https://` targets: an `http://` or `https://` address, credentials allowed.
     pub https_proxy: Option<String>,
     /// The proxy for `http://` targets.
     pub http_proxy: Option<String>,
-    /// Hosts, domains and networks that are reached directly, separated by commas; `*` is all.
+    /// Hosts, domains and networks that are called directly, separated by commas; `*` is all.
     pub no_proxy: Option<String>,
 }
 

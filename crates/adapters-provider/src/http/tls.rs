@@ -1,4 +1,4 @@
-//! What is trusted: the platform's certificate authorities and, where configured, those of a file.
+//! Trusted certificate authorities: the platform's and, if configured, those of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustls_pki_types::pem::PemObject;
 
 use super::HttpClientError;
 
-/// A TLS configuration, and how many authorities it trusts. With none, no `https://` call can succeed.
+/// A TLS configuration and the number of its trusted authorities. With none, no `https://` call can succeed.
 #[derive(Clone)]
 pub(super) struct Tls {
     pub(super) config: ClientConfig,
@@ -17,7 +17,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Loads the authorities. That the platform has none is logged and no error: plain HTTP still works.
+    /// Loads the authorities. A platform without authorities is logged and no error: plain HTTP still works.
     pub(super) fn load(extra_ca_file: Option<&Path>) -> Result<Self, HttpClientError> {
         let mut roots = RootCertStore::empty();
         let platform = rustls_native_certs::load_native_certs();

@@ -1,4 +1,4 @@
-//! The task that closes the idle connections of a pool when their peers do, or when their time is over.
+//! The task that closes the idle connections of a pool when their peers close them or when they expire.
 
 use std::pin::Pin;
 use std::sync::Weak;
@@ -8,24 +8,24 @@ use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Idle connections.
+/// A pool of idle connections.
 pub(super) trait Watched: Send + Sync + 'static {
-    /// Closes connections that their peers have closed or that have expired, and has the others wake that context.
-    /// Returns when the next one expires; `None` ends the watcher.
+    /// Removes closed and expired connections, and registers the waker with the others. Returns the next expiry; `None`
+    /// ends the watcher.
     fn inspect(&self, cx: &mut Context<'_>, watcher: u64) -> Option<Instant>;
 
-    /// The watcher has ended, maybe with its runtime.
+    /// Notes that the watcher has ended, possibly with its runtime.
     fn forget_watcher(&self, watcher: u64);
 }
 
-/// Watches until nothing is left. Idle connections wake it; it then looks at all of them, because few close at a time.
+/// The watcher task. Idle connections wake it; it then checks all of them, because few close at a time.
 struct Watch<W: Watched> {
     pool: Weak<W>,
     number: u64,
     timer: Pin<Box<Sleep>>,
 }
 
-/// Starts a watcher with that number on the runtime of the caller.
+/// Starts a watcher with this number on the current runtime.
 pub(super) fn start(pool: Weak<impl Watched>, number: u64) {
     TokioExecutor::new().execute(Watch { pool, number, timer: Box::pin(sleep_until(Instant::now())) });
 }

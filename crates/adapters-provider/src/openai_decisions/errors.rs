@@ -1,4 +1,4 @@
-//! What errors mean where they say more than their status.
+//! Meanings of errors that say more than their status.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use domain::routing::AttemptFailureKind;
 use crate::http::ErrorMeaning;
 use crate::wire::{Object, as_text, string};
 
-/// A used-up quota is filled by a payment, not by waiting a moment.
+/// A used-up quota is refilled by a payment, so an early retry is useless.
 const UNTIL_PAID: Duration = Duration::from_hours(1);
 
-/// `{"error": {"code", ..}}`: a 429 may mean that the account's quota is used up, and then it is no passing overload.
+/// Reads `{"error": {"code", ..}}`. A 429 may mean a used-up quota, which is not a short overload.
 pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     if status != 429 {
         return None;

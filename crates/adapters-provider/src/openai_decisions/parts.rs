@@ -14,12 +14,12 @@ const MAX_VALUES: usize = 10_000;
 /// Most bytes of it.
 const MAX_BYTES: usize = 256 << 10;
 
-/// A part of text.
+/// Builds a text part.
 pub(super) fn of_text(text: &str) -> String {
     object([("type", "\"input_text\""), ("text", Json::string(text).text())])
 }
 
-/// A part of structure where the wire takes it as such, else of its text.
+/// Builds a JSON part if the wire accepts the value, otherwise a text part.
 pub(super) fn of_json(json: &Json) -> String {
     let structured = match json.kind() {
         JsonKind::Object => true,
@@ -35,8 +35,8 @@ pub(super) fn of_json(json: &Json) -> String {
     }
 }
 
-/// Whether a JSON text stays within the limits of depth and of values. Goes through the text once: the values of a
-/// container are one more than its commas, and none where it is empty.
+/// Returns true if a JSON text stays within the limits of depth and number of values. Reads the text once: a container
+/// has one value more than commas, or none if it is empty.
 fn fits(text: &str) -> bool {
     let (mut depth, mut values, mut opened) = (0_usize, 1_usize, false);
     let mut bytes = text.bytes();
@@ -75,8 +75,8 @@ fn skip_string(bytes: &mut std::str::Bytes<'_>) {
     }
 }
 
-/// The elements where they are parts of this wire already, so that they can go back as they are. Images among them
-/// only where the endpoint takes such. What has a member twice is no part, which the wire would refuse, but data.
+/// Returns the elements unchanged if they are parts of this wire; images only if `images` is true. An object with a
+/// duplicate member is data and not a part, because the wire would reject it.
 pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<String>> {
     let elements = json.elements().filter(|elements| !elements.is_empty())?;
     let is_part = |element: &Json| {
@@ -97,7 +97,7 @@ pub(super) fn of_this_wire(json: &Json, images: bool) -> Option<Vec<String>> {
     texts.collect()
 }
 
-/// Parts of text from such of another wire.
+/// Converts text parts of another wire.
 pub(super) fn of_texts(json: &Json) -> Option<Vec<String>> {
     Some(texts_of_parts(json)?.iter().map(|text| of_text(text)).collect())
 }

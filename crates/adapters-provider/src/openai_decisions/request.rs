@@ -1,4 +1,4 @@
-//! Canonical form -> request body.
+//! Conversion of the canonical form to a request body.
 
 use std::borrow::Cow;
 
@@ -17,11 +17,11 @@ const MAX_OPTIONS: usize = 255;
 /// Most levels of a score; there must be two.
 const MAX_LEVELS: usize = 10;
 
-/// The body: the model's name at the provider, where it has one there, the state as `input`, and the questions in
-/// their order, by name. Input items that came by this wire go back unchanged.
+/// Builds the body: the model's name if given, the state as `input`, and the questions in order, by name. OpenAI input
+/// items stay unchanged.
 ///
 /// # Errors
-/// What the wire cannot carry.
+/// The feature that the wire does not support.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
     let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
     if typed.len() > MAX_QUESTIONS {
@@ -37,7 +37,7 @@ pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payl
     Ok(body(model, &[("input", &input(provider_input)), ("questions", questions.text())]))
 }
 
-/// The state: text as it is, structure as one item of one part.
+/// Returns the state: text unchanged, structure as one item of one part.
 fn input(provider_input: &ProviderInput) -> Cow<'_, str> {
     let Some(state) = &provider_input.state else { return Cow::Borrowed("\"\"") };
     let content = match provider_input.state_form {
@@ -62,7 +62,8 @@ fn question(question: &Question, media_in_state: bool) -> Result<Json, Uncarried
     Ok(Json::object(members.into_iter().chain(outcomes.as_ref().map(|(name, json)| (*name, json.text())))))
 }
 
-/// A string or an array of parts. What speaks for yes and for no follows, because there is no other place for it.
+/// Returns the instructions as a string or an array of parts. The criteria for yes and no follow, because the wire has
+/// no other place for them.
 fn instructions(question: &Question, media_in_state: bool) -> String {
     let sides = sides(&question.kind);
     let given = question.instructions.as_ref().filter(|instructions| !is_blank(instructions));
@@ -111,7 +112,7 @@ fn scale(levels: &[Json]) -> Result<Json, Uncarried> {
     Ok(Json::array(written.iter().map(Json::text)))
 }
 
-/// A level's text is its label. One that is a label and a description already stays so.
+/// Returns a level with its text as label. A level with label and description stays unchanged.
 fn level(level: &Json) -> Json {
     let own = level.members().and_then(|members| {
         let (mut label, mut description) = (None, None);

@@ -1,4 +1,4 @@
-//! Answer body -> canonical form.
+//! Conversion of a response body to canonical form.
 
 use domain::decision::{ChoiceOption, Question, QuestionKind, Questions};
 use domain::json::{Json, JsonText};
@@ -9,16 +9,16 @@ use crate::wire::{
     number, required_number, required_probability, string, type_of, usage,
 };
 
-/// What the wire calls its token counts.
+/// The names of the token counts on this wire.
 const USAGE: UsageNames = UsageNames { input: "input_tokens", output: "output_tokens" };
 
 const OTHER_TYPE: MalformedAnswer = MalformedAnswer::Answer("it is of another type than its question");
 const NO_DISTRIBUTION: MalformedAnswer = MalformedAnswer::Answer("it has no distribution");
 
-/// Reads the answers to these questions. Numbers stay as they are written.
+/// Reads the answers to these questions. Numbers keep their spelling.
 ///
 /// # Errors
-/// What is malformed.
+/// The malformed element.
 pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
     let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
     let used = usage(members.get("usage")?, USAGE)?;
@@ -45,7 +45,7 @@ fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, Malform
     Ok(in_order(questions.iter().map(|question| question.name.as_str()).zip(&told)))
 }
 
-/// The question of an answer: by name, and by its place where the name was not repeated.
+/// Returns the index of an answer's question: by name, or by position if the name is missing.
 fn place_of(questions: &[Question], answer: &Object<'_>, place: usize) -> Result<usize, MalformedAnswer> {
     let Some(name) = answer.get("name")? else { return Ok(place) };
     let name = string(name).ok_or(MalformedAnswer::NotAsked)?;
@@ -79,7 +79,7 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
     }
 }
 
-/// The place of the option with that value: `true` is another than `"true"`.
+/// Returns the index of the option with this value: `true` differs from `"true"`.
 fn option(options: &[ChoiceOption], value: JsonText<'_>) -> Option<usize> {
     let boolean = match value.get() {
         "true" => Some(true),
@@ -93,7 +93,7 @@ fn option(options: &[ChoiceOption], value: JsonText<'_>) -> Option<usize> {
     options.iter().position(|option| option.boolean.is_none() && option.name == name)
 }
 
-/// A distribution that is an array of a value and its probability.
+/// Reads a distribution from an array of values with probabilities.
 fn of_array<'a>(
     answer: &Object<'a>,
     outcomes: usize,

@@ -1,4 +1,4 @@
-//! Answers from word overlap.
+//! Answers computed from word overlap.
 
 use domain::decision::{ChoiceOption, Question, QuestionKind, Questions};
 use domain::json::Json;
@@ -6,7 +6,7 @@ use domain::json::Json;
 use super::distribution::Distribution;
 use super::words::{Words, of_json};
 
-/// Answers to what is asked, in the order of the questions: an object.
+/// Returns the object of answers, in the order of the questions.
 pub(super) fn answers(questions: &Questions, state: Option<&Json>) -> Json {
     let state = state.map_or_else(Words::default, |state| of_json(state.text()));
     let text = if let Some(typed) = &questions.typed {
@@ -15,7 +15,7 @@ pub(super) fn answers(questions: &Questions, state: Option<&Json>) -> Json {
         let cents = probability(of_json(questions.json.text()).shared_with(&state), 0);
         object([("answer", format!(r#"{{"type":"noul","noul":{}}}"#, decimal(cents)))])
     };
-    // What is written above is JSON; a test with generated questions holds it to that.
+    // The text is always JSON; a test with generated questions checks that.
     Json::parse(&text).unwrap_or_else(|_| Json::from(serde_json::Value::Null))
 }
 
@@ -26,7 +26,7 @@ fn answer(question: &Question, state: &Words) -> String {
         }
         QuestionKind::Choice { options } => choice(options, state),
         QuestionKind::Score { levels } => score(levels, state),
-        // Not asked here; words say nothing about an image.
+        // Boxes need an image, which has no words.
         QuestionKind::Box => r#"{"type":"refusal"}"#.to_owned(),
     }
 }
@@ -78,7 +78,7 @@ fn score(levels: &[Json], state: &Words) -> String {
     )
 }
 
-/// The probability of yes in hundredths, between 1 and 99: one half where nothing speaks for either.
+/// Returns the probability of yes in hundredths, between 1 and 99; 50 without any overlap.
 fn probability(for_yes: usize, for_no: usize) -> u32 {
     let (yes, all) = (2 * for_yes + 1, 2 * (for_yes + for_no) + 2);
     let cents = (200 * yes + all) / (2 * all);
@@ -89,7 +89,7 @@ fn decimals(distribution: &Distribution) -> impl Iterator<Item = String> {
     distribution.hundredths().iter().copied().map(decimal)
 }
 
-/// Hundredths as a decimal number: `0.07`, `0.5`, `1.0`.
+/// Formats hundredths as a decimal number: `0.07`, `0.5`, `1.0`.
 fn decimal(hundredths: u32) -> String {
     let (whole, cents) = (hundredths / 100, hundredths % 100);
     if cents % 10 == 0 { format!("{whole}.{}", cents / 10) } else { format!("{whole}.{cents:02}") }
@@ -99,7 +99,7 @@ fn string(text: &str) -> String {
     Json::from(serde_json::Value::from(text)).text().to_owned()
 }
 
-/// An object of members that are JSON already.
+/// Builds an object of members that are JSON already.
 fn object<'a>(members: impl IntoIterator<Item = (&'a str, String)>) -> String {
     let members: Vec<String> = members.into_iter().map(|(name, value)| format!("{}:{value}", string(name))).collect();
     format!("{{{}}}", members.join(","))

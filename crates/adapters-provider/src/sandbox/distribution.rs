@@ -1,13 +1,13 @@
-//! Probabilities in hundredths, so that two decimals sum to one exactly.
+//! Probabilities in hundredths, so that two decimals sum to exactly 1.
 
 /// A distribution over 1 to 255 outcomes, in hundredths that sum to 100.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Distribution(Vec<u32>);
 
 impl Distribution {
-    /// From how much speaks for each outcome: each further word makes it e times as likely.
+    /// Builds the distribution from the word overlap of each outcome: each further word multiplies the weight by e.
     ///
-    /// Hundredths are rounded down and what is then missing goes to the largest remainders, the first on ties.
+    /// Rounds hundredths down and adds the difference to the largest remainders, the first on ties.
     pub(super) fn of(overlaps: &[usize]) -> Self {
         let most = overlaps.iter().copied().max().unwrap_or(0);
         #[expect(clippy::cast_precision_loss, reason = "counts of words are far below 2^52")]
@@ -26,30 +26,30 @@ impl Distribution {
         Self(cents)
     }
 
-    /// The probability of each outcome, in hundredths.
+    /// Returns the probability of each outcome, in hundredths.
     pub(super) fn hundredths(&self) -> &[u32] {
         &self.0
     }
 
-    /// The likeliest outcome; the first on ties.
+    /// Returns the likeliest outcome; the first on ties.
     pub(super) fn mode(&self) -> usize {
         (0..self.0.len()).rev().max_by_key(|&index| self.0[index]).unwrap_or(0)
     }
 
-    /// The expected outcome, in hundredths: exact.
+    /// Returns the exact expected outcome, in hundredths.
     pub(super) fn expectation(&self) -> u32 {
         (0..).zip(&self.0).map(|(index, cents)| index * cents).sum()
     }
 
-    /// How far the likeliest outcome stands out, in hundredths: `(n·pmax - 1) / (n - 1)`, and 1 for one outcome.
+    /// Returns the confidence of a choice, in hundredths: `(n·pmax - 1) / (n - 1)`, and 1 for one outcome.
     pub(super) fn peak_confidence(&self) -> u32 {
         let n = self.len();
         let most = self.0.iter().copied().max().unwrap_or(0);
         if n < 2 { 100 } else { rounded_ratio((n * most).saturating_sub(100), n - 1) }
     }
 
-    /// How narrow the distribution over a scale is, in hundredths: `1 - E|k - mode| / U`, at least 0, where `U` is the
-    /// mean distance of the levels from the middle; 1 for one level.
+    /// Returns the confidence of a score, in hundredths: `1 - E|k - mode| / U`, at least 0, where `U` is the mean
+    /// distance of the levels from the middle; 1 for one level.
     pub(super) fn scale_confidence(&self) -> u32 {
         let n = self.len();
         if n < 2 {

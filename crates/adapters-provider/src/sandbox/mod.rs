@@ -1,5 +1,5 @@
-//! The `sandbox` wire: stable answers from word overlap, made in this process, and models that exist to fail, so that
-//! a client and its error handling can be tried without a vendor. What it answers is no judgement of anything.
+//! The `sandbox` wire: deterministic answers from word overlap, and models that simulate failures. Clients can test
+//! their integration and error handling without a vendor. The answers carry no judgement.
 
 mod answer;
 mod distribution;

@@ -1,4 +1,4 @@
-//! Which models the sandbox has.
+//! The models of the sandbox.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use domain::routing::{DataPolicy, Endpoint, SimulatedFailure, TokenPrices, Wire}
 const SLUG: &str = "sandbox";
 /// The provider's display name.
 const NAME: &str = "Tollgate Sandbox";
-/// Answers are made at once; the bound is there because every endpoint has one.
+/// Answers are immediate; every endpoint needs a timeout.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// USD per input token of the model that is not free.
 const DECIDER_PRICE: &str = "0.00000004";
 
-/// What a model of the sandbox does.
+/// The behaviour of a sandbox model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behaviour {
     /// Answers.
     Decide,
-    /// Pretends a failure.
+    /// Simulates a failure.
     Fail(SimulatedFailure),
 }
 
@@ -36,17 +36,17 @@ const MODELS: [(&str, &str, Behaviour); 9] = [
     ("error-529", "0", Behaviour::Fail(SimulatedFailure::ProviderOverloaded)),
 ];
 
-/// The behaviour of a model, by its name at the provider.
+/// Returns the behaviour of a model by its name at the provider.
 pub(super) fn behaviour(upstream_model: &str) -> Option<Behaviour> {
     MODELS.iter().find(|(name, ..)| *name == upstream_model).map(|(.., behaviour)| *behaviour)
 }
 
-/// An endpoint a model.
+/// Returns one endpoint per model.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     MODELS.iter().filter_map(|(name, price, _)| endpoint(name, price)).collect()
 }
 
-/// `None` only where a constant above is misspelt, which a test rules out.
+/// Builds an endpoint. `None` only if a constant above is invalid, which a test excludes.
 fn endpoint(name: &str, price: &str) -> Option<Endpoint> {
     let model = format!("{SLUG}/{name}").parse().ok()?;
     Some(Endpoint {
@@ -54,7 +54,7 @@ fn endpoint(name: &str, price: &str) -> Option<Endpoint> {
         prices: Some(TokenPrices { prompt: price.parse().ok()?, completion: Price::ZERO }),
         attempt_timeout: ATTEMPT_TIMEOUT,
         prompt_overhead_tokens: 0,
-        // Nothing leaves the process, and nothing is kept.
+        // No data leaves the process or is stored.
         data_policy: DataPolicy { zdr: true, collects: false },
         ..Endpoint::new(model, SLUG.parse().ok()?, Wire::Sandbox, name)
     })

@@ -1,4 +1,4 @@
-//! Answers calls in this process.
+//! The provider: answers calls in this process.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use super::answer::answers;
 use super::models::{self, Behaviour};
 use crate::wire::Uncarried;
 
-/// How long a simulated overload asks to wait.
+/// The wait of a simulated overload.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Bytes that count as one token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The sandbox. The same request always gets the same answer.
+/// The sandbox provider. Equal requests get equal answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SandboxProvider;
 
 impl SandboxProvider {
-    /// The sandbox.
+    /// Creates the provider.
     pub fn new() -> Self {
         Self
     }
 
-    /// Its models.
+    /// Returns the endpoints of its models.
     pub fn endpoints() -> Vec<Endpoint> {
         models::endpoints()
     }
@@ -46,7 +46,7 @@ impl DecisionProvider for SandboxProvider {
         }
     }
 
-    /// The bytes that it reads, which are those that it counts tokens from.
+    /// Returns the bytes that it reads and counts tokens from.
     fn outbound_bytes(&self, _: &Endpoint, provider_input: &ProviderInput) -> u64 {
         count(bytes_read(provider_input))
     }
@@ -60,7 +60,7 @@ fn count(n: usize) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
 }
 
-/// Words are all that it reads.
+/// Checks that the input consists of text.
 fn fits(call: &ProviderCall) -> Result<(), Uncarried> {
     let typed = call.provider_input.questions.typed.as_deref().unwrap_or_default();
     if let Some(question) = typed.iter().find(|question| question.kind == QuestionKind::Box) {

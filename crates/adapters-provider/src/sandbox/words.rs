@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// Words that stand everywhere and tell nothing.
+/// Stop words.
 const COMMON: &[&str] = &[
     "a", "about", "all", "also", "am", "an", "and", "any", "anything", "are", "as", "at", "be", "been", "but", "by",
     "can", "could", "did", "do", "does", "else", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i",
@@ -11,13 +11,12 @@ const COMMON: &[&str] = &[
     "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// A set of words: lower case, without plural endings and without the commonest ones.
+/// A set of words: lower case, without plural endings and stop words.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words(HashSet<String>);
 
 impl Words {
-    /// Adds the words of a JSON text at any depth, member names included. Goes through the text once, without
-    /// recursion.
+    /// Adds the words of a JSON text at any depth, member names included. Reads the text once, without recursion.
     pub(super) fn add_json(&mut self, json: &str) {
         let mut rest = json;
         while let Some(begin) = rest.find('"') {
@@ -26,7 +25,7 @@ impl Words {
             let end = end_of_string(string);
             match serde_json::from_str::<String>(&string[..end]) {
                 Ok(text) => self.add_text(&text),
-                // A lone surrogate, say: the words around it are still words.
+                // An invalid escape, such as a lone surrogate: the words around it still count.
                 Err(_) => self.add_text(&string[..end]),
             }
             rest = &string[end..];
@@ -42,25 +41,25 @@ impl Words {
         }
     }
 
-    /// How many of these words `other` has too.
+    /// Counts the words that `other` shares.
     pub(super) fn shared_with(&self, other: &Self) -> usize {
         self.0.iter().filter(|word| other.0.contains(*word)).count()
     }
 
-    /// How many of these words `other` has too, and `against` has not.
+    /// Counts the words that `other` shares and `against` does not.
     pub(super) fn shared_but_not_with(&self, other: &Self, against: &Self) -> usize {
         self.0.iter().filter(|word| other.0.contains(*word) && !against.0.contains(*word)).count()
     }
 }
 
-/// The words of a JSON text.
+/// Returns the words of a JSON text.
 pub(super) fn of_json(json: &str) -> Words {
     let mut words = Words::default();
     words.add_json(json);
     words
 }
 
-/// Where the string that begins the text ends, its closing quote included.
+/// Returns the end of the string at the start of the text, closing quote included.
 fn end_of_string(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;

@@ -1,4 +1,4 @@
-//! Canonical form -> request body.
+//! Conversion of the canonical form to a request body.
 
 use std::collections::HashSet;
 
@@ -9,17 +9,16 @@ use crate::canonical::{default_instructions, is_blank};
 use crate::http::Payload;
 use crate::wire::{Uncarried, body};
 
-/// Most options of a choice: one a letter. There must be two.
+/// Most options of a choice: one per letter. The minimum is two.
 const MAX_OPTIONS: usize = 26;
-/// Most levels of a score: one a digit. There must be two.
+/// Most levels of a score: one per digit. The minimum is two.
 const MAX_LEVELS: usize = 10;
 
-/// The body: the model's name at the provider, where it has one there, the state as `input`, images, and the
-/// questions in their order, by id. Texts may be any JSON and stay as they are; what is not known is not written,
-/// because the wire forbids other members.
+/// Builds the body: the model's name if given, the state as `input`, images, and the questions in order, by id. Texts
+/// may be any JSON and stay unchanged. Unknown members are omitted, because the wire forbids them.
 ///
 /// # Errors
-/// What the wire cannot carry.
+/// The feature that the wire does not support.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
     let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
     let images = match &provider_input.attachments {
@@ -88,8 +87,8 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, Uncarried> {
     Ok(Json::array(written.iter().map(Json::text)))
 }
 
-/// Names that differ in case or in the space around them only are the same to the wire. Upper case first, which tells
-/// `ß` from `ss` no more than folding does.
+/// Normalises a name as the wire compares it: without case and surrounding spaces. Upper-casing first makes `ß` equal
+/// to `ss`, as case folding does.
 fn folded(name: &str) -> String {
     name.trim().to_uppercase().to_lowercase()
 }

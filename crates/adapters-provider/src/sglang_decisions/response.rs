@@ -1,4 +1,4 @@
-//! Answer body -> canonical form.
+//! Conversion of a response body to canonical form.
 
 use domain::decision::{Question, QuestionKind, Questions, ReportedUsage};
 use domain::json::{Json, JsonText};
@@ -9,17 +9,17 @@ use crate::wire::{
     number, required_number, string, type_of, usage,
 };
 
-/// What the wire calls its token counts. Nothing is generated, so all are input.
+/// The names of the token counts on this wire. The model generates no tokens, so all are input.
 const USAGE: UsageNames = UsageNames { input: "prompt_tokens", output: "completion_tokens" };
 
-/// How far two probabilities may be from summing to 1: two of two decimals, and what floats add.
+/// Tolerance for the sum of two probabilities: two decimals each, and float errors.
 const SLACK: f64 = 0.01 + 1e-6;
 
-/// Reads the answers to these questions. Numbers stay as they are written. The wire has no confidence; how much of the
-/// probability the labels held is told as `metadata.label_mass`.
+/// Reads the answers to these questions. Numbers keep their spelling. The wire has no confidence; the probability of
+/// all labels is returned as `metadata.label_mass`.
 ///
 /// # Errors
-/// What is malformed.
+/// The malformed element.
 pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
     let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
     let used: Option<ReportedUsage> = usage(members.get("usage")?, USAGE)?;
@@ -42,7 +42,7 @@ fn answers(questions: &[Question], members: &Object<'_>) -> Result<Json, Malform
 
 fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, MalformedAnswer> {
     let type_name = type_of(answer)?;
-    // The vendor never refuses; a gateway that speaks the wire may.
+    // The vendor never refuses; a gateway with this wire may.
     if type_name == "refusal" {
         return Ok(refusal());
     }
@@ -74,7 +74,7 @@ fn read_answer(question: &Question, answer: &Object<'_>) -> Result<Json, Malform
     }
 }
 
-/// The text of a sum of probabilities, which floats may carry a little beyond 1.
+/// Returns the text of a sum of probabilities, which float errors may put slightly above 1.
 fn label_mass(value: JsonText<'_>) -> Result<&str, MalformedAnswer> {
     let mass = number(value).filter(|(_, mass)| (0.0..=1.0 + 1e-3).contains(mass));
     mass.map(|(text, _)| text).ok_or(MalformedAnswer::Answer("its label mass is no number from 0 to 1"))

@@ -1,4 +1,4 @@
-//! The wire as one provider speaks it.
+//! The codec of the wire.
 
 use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
@@ -8,17 +8,17 @@ use crate::http::{Payload, ReadError};
 use crate::settings::{Envelope, ModelPlace, ProviderSettings};
 use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
 
-/// The wire with its dialects: where the model's name stands, and what the answer is wrapped in.
+/// The codec with its dialects: the location of the model's name, and the answer wrapper.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemOne {
-    /// Where the model's name stands.
+    /// The location of the model's name.
     pub model_location: ModelPlace,
-    /// What requests and answers are wrapped in.
+    /// The wrapper around answers.
     pub envelope: Envelope,
 }
 
 impl SystemOne {
-    /// As these settings say.
+    /// Builds the codec from these settings.
     pub fn of(settings: &ProviderSettings) -> Self {
         Self { model_location: settings.model_location, envelope: settings.envelope }
     }

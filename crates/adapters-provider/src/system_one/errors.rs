@@ -1,4 +1,4 @@
-//! What errors mean where they say more than their status.
+//! Meanings of errors that say more than their status.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use domain::routing::AttemptFailureKind;
 use crate::http::ErrorMeaning;
 use crate::wire::{Object, as_text, elements, number, string};
 
-/// The day's allowance is used up; nothing is gained by coming back within the hour.
+/// The daily allowance is used up, so a retry within the hour is useless.
 const UNTIL_NEXT_ALLOWANCE: Duration = Duration::from_hours(1);
 
-/// Numbered errors of Workers AI: `{"success": false, "errors": [{"code", "message"}]}`, where `message` may hold
-/// another such envelope.
+/// Reads the numbered errors of Workers AI: `{"success": false, "errors": [{"code", "message"}]}`, where `message` may
+/// contain another such object.
 pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     let text = as_text(body).ok()?;
     let codes = codes(text, 2);
@@ -32,7 +32,7 @@ pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
         return meaning(AttemptFailureKind::Unauthorised, "the provider does not take the API key");
     }
     if has(7000) {
-        // Told as 400, and yet not the request's fault.
+        // Reported as 400, although the request is valid.
         return meaning(AttemptFailureKind::Broken, "the provider has no model of that name");
     }
     if status != 200 {
@@ -48,7 +48,7 @@ pub fn workers_ai(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
     meaning(AttemptFailureKind::Broken, "the provider answered with an error")
 }
 
-/// The codes of an envelope and of those within its messages, `levels` deep.
+/// Returns the error codes, including those nested in messages, up to `levels` deep.
 fn codes(text: &str, levels: usize) -> Vec<u64> {
     let members = Object::parse(text);
     let errors = members.and_then(|members| members.get("errors").ok()?).and_then(elements).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Canonical form -> request body.
+//! Conversion of the canonical form to a request body.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::http::Payload;
 use crate::settings::Envelope;
 use crate::wire::Uncarried;
 
-/// The body: the model's name at the provider, where it has one there, and of the provider input everything byte for byte as
-/// the caller wrote it. Assets that came as parts of their own go as parts of their own.
+/// Builds the body: the model's name if given, and the members of the provider input byte for byte. Assets that came as
+/// multipart parts are sent as parts.
 ///
 /// # Errors
-/// Media in a form of another wire, and what the envelope's provider is known to refuse.
+/// Media of another wire, and features that the wrapping provider rejects.
 pub fn write(model: Option<&str>, provider_input: &ProviderInput, envelope: Envelope) -> Result<Payload, Uncarried> {
     if envelope == Envelope::WorkersAi {
         fits_workers_ai(provider_input)?;
@@ -58,7 +58,7 @@ fn json(model: Option<&str>, provider_input: &ProviderInput) -> Result<String, U
     Ok(body)
 }
 
-/// Names of 1 to 100 characters of a small set, and no outcome alone.
+/// Checks the limits of Workers AI: names of 1 to 100 plain characters, and no single outcome.
 fn fits_workers_ai(provider_input: &ProviderInput) -> Result<(), Uncarried> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     for question in provider_input.questions.typed.as_deref().unwrap_or_default() {
@@ -74,14 +74,14 @@ fn fits_workers_ai(provider_input: &ProviderInput) -> Result<(), Uncarried> {
     Ok(())
 }
 
-/// A part of a body of several.
+/// A part of a multipart body.
 struct Part<'a> {
     name: String,
     media_type: &'a str,
     data: &'a Arc<[u8]>,
 }
 
-/// An asset whose entry says that its content is a part of its own.
+/// Returns the part of an asset whose entry refers to one.
 fn part(asset: &Asset) -> Option<Part<'_>> {
     let members = asset.entry.members()?;
     let name = members.iter().find(|(member, _)| member == "part")?.1.as_string()?;
@@ -89,7 +89,7 @@ fn part(asset: &Asset) -> Option<Part<'_>> {
     Some(Part { name, media_type: media_type.unwrap_or("application/octet-stream"), data: &asset.data })
 }
 
-/// The JSON as the part `request`, then a part an asset.
+/// Builds the multipart body: the JSON as part `request`, then one part per asset.
 fn multipart(json: String, parts: &[Part<'_>]) -> Result<Payload, Uncarried> {
     let boundary = boundary(&json, parts);
     let mut pieces = vec![
@@ -115,17 +115,17 @@ fn multipart(json: String, parts: &[Part<'_>]) -> Result<Payload, Uncarried> {
     Ok(Payload::of(media_type.map_err(|_| Uncarried::PartName)?, pieces))
 }
 
-/// What every boundary begins with; a number of sixteen digits follows.
+/// The prefix of every boundary; a number of sixteen digits follows.
 const BOUNDARY: &str = "tollgate-part-";
 const DIGITS: usize = 16;
 
-/// The first boundary that stands nowhere in the content.
+/// Returns the first boundary that does not occur in the content.
 fn boundary(json: &str, parts: &[Part<'_>]) -> String {
     let mut taken = HashSet::new();
     let contents = parts.iter().map(|part| &part.data[..]).chain([json.as_bytes()]);
     for content in contents {
         let mut rest = content;
-        // Every boundary has a `t` after two dashes; looking for one byte is what is fast.
+        // Every boundary contains `-t` after a dash; a search for one byte is fast.
         while let Some(dash) = rest.iter().position(|byte| *byte == b'-') {
             rest = &rest[dash + 1..];
             let number = rest.strip_prefix(b"-").and_then(|rest| rest.strip_prefix(BOUNDARY.as_bytes()));

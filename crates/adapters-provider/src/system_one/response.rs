@@ -1,4 +1,4 @@
-//! Answer body -> canonical form.
+//! Conversion of a response body to canonical form.
 
 use domain::decision::ReportedUsage;
 use domain::json::{Json, JsonText};
@@ -6,13 +6,13 @@ use domain::json::{Json, JsonText};
 use crate::settings::Envelope;
 use crate::wire::{BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, string, usage};
 
-/// What the wire calls its token counts.
+/// The names of the token counts on this wire.
 const USAGE: UsageNames = UsageNames { input: "input_tokens", output: "output_tokens" };
 
-/// Reads an answer body. The answers are kept byte for byte, but for what an envelope calls otherwise.
+/// Reads a response body. Answers are kept byte for byte, except for members that a wrapper renames.
 ///
 /// # Errors
-/// What is malformed.
+/// The malformed element.
 pub fn read(envelope: Envelope, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
     let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
     match envelope {
@@ -27,7 +27,7 @@ pub fn read(envelope: Envelope, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
     }
 }
 
-/// What is in the envelope. A provider's failure in it is one of the attempt.
+/// Returns the content of the wrapper. A failure in it is a failure of the attempt.
 fn inner<'a>(members: &Object<'a>, name: &str) -> Result<Object<'a>, MalformedAnswer> {
     if members.get("success")?.is_some_and(|success| success.get() != "true") {
         return Err(MalformedAnswer::NoAnswers);
@@ -46,7 +46,7 @@ fn of_members(members: &Object<'_>) -> Result<WireAnswer, BadAnswer> {
     }
 }
 
-/// The answers with the value of each `noul` under that name instead of `probability`.
+/// Renames `probability` to `noul` in the answers of that type.
 fn with_nouls(answers: &Json) -> Result<Json, MalformedAnswer> {
     let members = Object::parse(answers.text()).ok_or(MalformedAnswer::NoAnswers)?;
     let renamed: Vec<(&str, Json)> =

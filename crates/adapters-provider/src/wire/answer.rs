@@ -1,53 +1,53 @@
-//! What a provider answered, in canonical form, or what was wrong with it.
+//! The answer of a provider in canonical form, and its errors.
 
 use domain::decision::ReportedUsage;
 use domain::json::Json;
 
-/// What the provider answered.
+/// The answer of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireAnswer {
-    /// The answers in canonical form, not yet checked against the questions: an object.
+    /// The object of answers in canonical form, not yet validated against the questions.
     pub answers: Json,
-    /// The token counts, where it gave them.
+    /// The token counts, if reported.
     pub usage: Option<ReportedUsage>,
 }
 
-/// An answer body that is no good, and what it says was used all the same.
+/// An unusable answer, with the usage that it reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct BadAnswer {
-    /// What is wrong with it.
+    /// The error.
     pub fault: MalformedAnswer,
-    /// The token counts, where it gave them.
+    /// The token counts, if reported.
     pub usage: Option<ReportedUsage>,
 }
 
 impl From<MalformedAnswer> for BadAnswer {
-    /// Without token counts.
+    /// Converts without token counts.
     fn from(fault: MalformedAnswer) -> Self {
         Self { fault, usage: None }
     }
 }
 
-/// An answer body that is not of the wire's form. Says nothing of its content.
+/// An answer that does not match the wire's format. The message contains none of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedAnswer {
-    /// Not UTF-8, or not JSON to its end, or not an object, or with a member twice.
+    /// The body is not UTF-8, no JSON object, or has duplicate members.
     #[error("the provider's answer is malformed")]
     NotOfItsForm,
     /// Nested deeper than 128 levels.
     #[error("the provider's answer is nested too deeply")]
     TooDeep,
-    /// There are no answers, or they are not of the wire's form.
+    /// The answers are missing or malformed.
     #[error("the provider's answer holds no answers")]
     NoAnswers,
-    /// The answers are to other questions, or there are too few or too many.
+    /// The answers do not match the questions.
     #[error("the provider's answers are not to the questions that were asked")]
     NotAsked,
-    /// One of the answers is not of the form that its question asks for.
+    /// An answer does not match the type of its question.
     #[error("one of the provider's answers is malformed: {0}")]
     Answer(&'static str),
-    /// The token counts are there and make no sense.
+    /// The token counts are present but invalid.
     #[error("the provider's token counts are malformed")]
     Usage,
 }

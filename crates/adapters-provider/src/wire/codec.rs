@@ -1,4 +1,4 @@
-//! What makes a wire a wire.
+//! The codec of a wire.
 
 use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
@@ -6,29 +6,29 @@ use domain::routing::Wire;
 use super::{BadAnswer, Uncarried, WireAnswer};
 use crate::http::{Payload, ReadError};
 
-/// One wire as [`crate::HttpProvider`] speaks it: one request, one answer.
+/// The codec of a wire for [`crate::HttpProvider`]: one request, one response.
 pub trait WireCodec: Send + Sync + 'static {
-    /// Which wire it is.
+    /// Returns the wire.
     fn wire(&self) -> Wire;
 
-    /// True where it takes no choice of one option and no score of one level. The answer to those is known without
-    /// asking, so they are answered here and never written.
+    /// Returns true if the wire rejects choices of one option and scores of one level. Those questions are answered
+    /// locally and never written.
     fn refuses_single_outcomes(&self) -> bool;
 
-    /// The request body, for a model of that name at the provider.
+    /// Builds the request body for a model with this name at the provider.
     ///
     /// # Errors
-    /// What the wire cannot carry.
+    /// The feature that the wire does not support.
     fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried>;
 
-    /// The answers in a body, to these questions and in their order.
+    /// Reads the answers to these questions, in order.
     ///
     /// # Errors
-    /// What is malformed.
+    /// The malformed element.
     fn read(&self, questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer>;
 
-    /// Reads what an error says beyond its status. Also asked about answers that are malformed, which some
-    /// providers send where they mean an error.
+    /// Returns the reader of errors that say more than their status. It is also applied to malformed answers, because
+    /// some providers send errors with status 200.
     fn read_error(&self) -> Option<ReadError> {
         None
     }

@@ -1,5 +1,4 @@
-//! What the wires over HTTP have in common: how an answer body is taken apart, and what can be wrong with a request
-//! or an answer.
+//! Building blocks of the wires over HTTP: parsing of answers, and errors of requests and answers.
 
 mod answer;
 mod body;

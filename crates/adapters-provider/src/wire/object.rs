@@ -1,4 +1,4 @@
-//! Takes answers apart, one level at a time, without copying what is in them.
+//! Parser of answers, one level at a time and without copies.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,28 +9,28 @@ use serde_json::value::RawValue;
 
 use super::MalformedAnswer;
 
-/// Deepest nesting of an answer that is taken: what callers' parsers take as well.
+/// Deepest accepted nesting of an answer, the same as common JSON parsers.
 const MAX_DEPTH: usize = 128;
 
-/// The text of an answer body: UTF-8, not nested too deeply to be read, and without half a character, which many
-/// readers of JSON refuse.
+/// Returns the text of a body: valid UTF-8, not nested too deeply, and without lone surrogates, which many JSON parsers
+/// reject.
 pub(crate) fn as_text(body: &[u8]) -> Result<&str, MalformedAnswer> {
     let text = std::str::from_utf8(body).map_err(|_| MalformedAnswer::NotOfItsForm)?;
-    // Two plain counts tell of nearly every answer that there is nothing to find in it.
+    // Two cheap counts exclude both problems for nearly every answer.
     if body.contains(&b'\\') || openings(body) > MAX_DEPTH {
         scan(body)?;
     }
     Ok(text)
 }
 
-/// How many brackets and braces open, within strings or without: nothing is nested deeper.
+/// Counts opening brackets and braces, also within strings. It is an upper bound of the nesting.
 fn openings(bytes: &[u8]) -> usize {
-    // A byte counts up to 255, and many bytes are counted at once.
+    // `u8` counters up to 255 let the compiler vectorise.
     let some = |piece: &[u8]| piece.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
     bytes.chunks(usize::from(u8::MAX)).map(|piece| usize::from(some(piece))).sum()
 }
 
-/// Goes through a text that may not even be JSON, without recursion.
+/// Checks nesting and escapes of a text that may be invalid JSON, without recursion.
 fn scan(bytes: &[u8]) -> Result<(), MalformedAnswer> {
     let (mut depth, mut in_string, mut at) = (0_usize, false, 0);
     while let Some(byte) = bytes.get(at) {
@@ -51,7 +51,7 @@ fn scan(bytes: &[u8]) -> Result<(), MalformedAnswer> {
     Ok(())
 }
 
-/// How long an escape is behind its backslash; `None` for one half of a surrogate pair.
+/// Returns the length of an escape behind its backslash; `None` for a lone surrogate.
 fn escape(rest: &[u8]) -> Option<usize> {
     let unit = |at: usize| {
         let digits = rest.get(at..at + 5).and_then(|escape| escape.strip_prefix(b"u"));
@@ -68,12 +68,12 @@ fn escape(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The members of an object in their order. Names without escapes are those of the text itself.
+/// The members of an object in order. Names without escapes are borrowed from the text.
 #[derive(Debug)]
 pub(crate) struct Object<'a>(Vec<(Cow<'a, str>, JsonText<'a>)>);
 
 impl<'a> Object<'a> {
-    /// `None` where the text is no object.
+    /// Parses an object; `None` for other values.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let mut members = Vec::new();
         match read_object(text, |name, value| members.push((name, value))) {
@@ -83,12 +83,13 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// `None` where the value is no object.
+    /// Parses the object in a value; `None` for other values.
     pub(crate) fn of(value: JsonText<'a>) -> Option<Self> {
         Self::parse(value.get())
     }
 
-    /// The member of that name, null being none. One that is there twice could be read two ways, so it is malformed.
+    /// Returns the member with this name; `None` if missing or null. A duplicate member is malformed, because it is
+    /// ambiguous.
     pub(crate) fn get(&self, name: &str) -> Result<Option<JsonText<'a>>, MalformedAnswer> {
         let mut found = self.0.iter().filter(|(member, _)| member == name).map(|(_, value)| *value);
         let first = found.next();
@@ -99,7 +100,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// All members.
+    /// Returns all members.
     pub(crate) fn members(&self) -> &[(Cow<'a, str>, JsonText<'a>)] {
         &self.0
     }
@@ -152,23 +153,23 @@ impl<'de> Deserialize<'de> for Name<'de> {
     }
 }
 
-/// The elements of an array; `None` where the value is none.
+/// Returns the elements of an array; `None` for other values.
 pub(crate) fn elements(value: JsonText<'_>) -> Option<Vec<JsonText<'_>>> {
     let elements: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
     Some(elements.into_iter().map(JsonText::from).collect())
 }
 
-/// Whether the value is `null`.
+/// Returns true for `null`.
 pub(crate) fn is_null(value: JsonText<'_>) -> bool {
     value.get() == "null"
 }
 
-/// The string inside; `None` where the value is none.
+/// Returns the content of a string; `None` for other values.
 pub(crate) fn string(value: JsonText<'_>) -> Option<String> {
     value.get().starts_with('"').then(|| serde_json::from_str(value.get()).ok()).flatten()
 }
 
-/// The text of a number, and the number where it is finite: `1e999` is none.
+/// Returns a finite number and its text: `1e999` is none.
 pub(crate) fn number(value: JsonText<'_>) -> Option<(&str, f64)> {
     let text = value.get();
     let is_number = text.as_bytes().first().is_some_and(|first| first.is_ascii_digit() || *first == b'-');
@@ -176,7 +177,7 @@ pub(crate) fn number(value: JsonText<'_>) -> Option<(&str, f64)> {
     number.is_finite().then_some((text, number))
 }
 
-/// The text of a number from 0 to 1.
+/// Returns the text of a number from 0 to 1.
 pub(crate) fn probability(value: JsonText<'_>) -> Option<&str> {
     number(value).filter(|(_, number)| (0.0..=1.0).contains(number)).map(|(text, _)| text)
 }

@@ -5,17 +5,17 @@ use domain::decision::ReportedUsage;
 use super::{MalformedAnswer, Object};
 use domain::json::JsonText;
 
-/// No decision uses a thousand million tokens; a count beyond is a fault of the provider's.
+/// The largest plausible token count; a provider that reports more is wrong.
 const MAX_TOKENS: u64 = 1_000_000_000;
 
-/// What a wire calls its token counts.
+/// The names of the token counts on a wire.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UsageNames {
     pub(crate) input: &'static str,
     pub(crate) output: &'static str,
 }
 
-/// Absent, null and without an input count mean that nothing was reported.
+/// Reads the token counts. `None` if the object or the input count is missing or null.
 pub(crate) fn usage(usage: Option<JsonText<'_>>, names: UsageNames) -> Result<Option<ReportedUsage>, MalformedAnswer> {
     let Some(usage) = usage else { return Ok(None) };
     let members = Object::of(usage).ok_or(MalformedAnswer::Usage)?;
@@ -28,7 +28,7 @@ pub(crate) fn usage(usage: Option<JsonText<'_>>, names: UsageNames) -> Result<Op
     Ok(input.map(|input_tokens| ReportedUsage { input_tokens, output_tokens: output.unwrap_or(0) }))
 }
 
-/// A whole number in any notation: `12`, `12.0`, `1.2e1`.
+/// Parses a whole number in any notation: `12`, `12.0`, `1.2e1`.
 fn tokens(text: &str) -> Option<u64> {
     let count = if let Ok(count) = text.parse::<u64>() {
         count

@@ -1,4 +1,4 @@
-//! What answers to typed questions have in common on every wire.
+//! Parsing of answers to typed questions, common to all wires.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use domain::json::JsonText;
 const NO_TYPE: MalformedAnswer = MalformedAnswer::Answer("it has no type");
 const INCOMPLETE: MalformedAnswer = MalformedAnswer::Answer("its distribution is not over what was asked");
 
-/// The answers of a map by their questions' names, in the order of the questions: each once and no other.
+/// Returns the answers of a map in the order of the questions. Each question must have exactly one answer.
 pub(crate) fn by_question<'a>(
     questions: &[Question],
     answers: JsonText<'a>,
@@ -29,30 +29,30 @@ pub(crate) fn by_question<'a>(
     Ok(found)
 }
 
-/// What type an answer says it is of.
+/// Returns the type that an answer states.
 pub(crate) fn type_of(answer: &Object<'_>) -> Result<String, MalformedAnswer> {
     answer.get("type")?.and_then(string).ok_or(NO_TYPE)
 }
 
-/// The text of a number that must be there.
+/// Returns the text of a required number.
 pub(crate) fn required_number<'a>(answer: &Object<'a>, name: &str) -> Result<&'a str, MalformedAnswer> {
     let value = answer.get(name)?.and_then(number).map(|(text, _)| text);
     value.ok_or(MalformedAnswer::Answer("its value is no number"))
 }
 
-/// The text of a probability that must be there.
+/// Returns the text of a required probability.
 pub(crate) fn required_probability<'a>(answer: &Object<'a>, name: &str) -> Result<&'a str, MalformedAnswer> {
     let value = answer.get(name)?.and_then(probability);
     value.ok_or(MalformedAnswer::Answer("its value is no probability"))
 }
 
-/// The text of the provider's own confidence, where it gave one.
+/// Returns the text of the provider's own confidence, if given.
 pub(crate) fn confidence<'a>(answer: &Object<'a>) -> Result<Option<&'a str>, MalformedAnswer> {
     let read = |value| probability(value).ok_or(MalformedAnswer::Answer("its confidence is no number from 0 to 1"));
     answer.get("confidence")?.map(read).transpose()
 }
 
-/// A probability for each of so many outcomes, from a map that names them.
+/// Reads the probability of each outcome from a map by name.
 pub(crate) fn distribution_of_map<'a>(
     answer: &Object<'a>,
     outcomes: usize,
@@ -63,7 +63,7 @@ pub(crate) fn distribution_of_map<'a>(
     distribution(outcomes, entries)
 }
 
-/// A probability for each of so many outcomes, each of which is told exactly once.
+/// Reads the probability of each outcome, each given exactly once.
 pub(crate) fn distribution<'a>(
     outcomes: usize,
     entries: impl IntoIterator<Item = (Option<usize>, Option<JsonText<'a>>)>,
@@ -80,7 +80,7 @@ pub(crate) fn distribution<'a>(
     told.into_iter().collect::<Option<_>>().ok_or(INCOMPLETE)
 }
 
-/// The place of a level by its number: `0`, `1` and so on, written plainly.
+/// Parses the number of a level: `0`, `1` and so on, without leading zeros.
 pub(crate) fn level(name: &str) -> Option<usize> {
     let plain = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| name.parse().ok()).flatten()

@@ -1,27 +1,27 @@
-//! What a wire cannot carry.
+//! Features that a wire does not support.
 
 use domain::decision::QuestionType;
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 
-/// Something of a provider input that a wire cannot carry. Nothing is sent then.
+/// A feature of a provider input that the wire does not support. The request is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Uncarried {
     /// Questions without types.
     #[error("its wire takes no questions of this form")]
     OpaqueQuestions,
-    /// A type of question.
+    /// A question type.
     #[error("its wire has no {} questions", .0.as_str())]
     QuestionType(QuestionType),
-    /// Images or other media in the form that they came in.
+    /// Images or other media in their current form.
     #[error("its wire takes no images in this form")]
     Attachments,
-    /// More questions than the wire takes, which is this many.
+    /// More questions than this limit.
     #[error("its wire takes at most {0} questions")]
     Questions(usize),
-    /// Fewer or more options than the wire takes, which is 2 to this many.
+    /// Fewer than 2 or more than this many options.
     #[error("its wire takes 2 to {0} options")]
     Options(usize),
-    /// Fewer or more levels than the wire takes, which is 2 to this many.
+    /// Fewer than 2 or more than this many levels.
     #[error("its wire takes 2 to {0} levels")]
     Levels(usize),
     /// A question's name.
@@ -30,7 +30,7 @@ pub enum Uncarried {
     /// An option's name.
     #[error("its wire does not take the name of one of the options")]
     OptionName,
-    /// Two options whose names the wire takes for the same.
+    /// Two options whose names are equal to the wire.
     #[error("its wire takes the names of two options for the same")]
     SameOptions,
     /// A level without text.
