@@ -1,4 +1,4 @@
-//! Operation 3 of the interface: many keys to one guardrail.
+//! Assigns a guardrail to many keys.
 
 use std::sync::Arc;
 
@@ -18,11 +18,12 @@ impl AssignKeysToGuardrail {
         Self { guardrails }
     }
 
-    /// Returns how many distinct keys hold the guardrail because of this call, those that held it already included.
+    /// Returns the number of distinct keys that have the guardrail assigned because of this call, including keys that
+    /// had it before.
     ///
-    /// Each element is the hash or the id of a key. Duplicates count once, also of a key under both of its names. A name
-    /// that no live inference key of the guardrail's workspace has is skipped; what is neither a hash nor an id is
-    /// skipped without a look-up.
+    /// Each element is the hash or the id of a key. Duplicates count once, also when a key is given by hash and by id.
+    /// References to keys that are not live inference keys of the guardrail's workspace are skipped. Strings that are
+    /// neither a hash nor an id are skipped without a look-up.
     pub async fn execute<'a>(
         &self,
         _authority: &ManagementKey,
@@ -36,7 +37,7 @@ impl AssignKeysToGuardrail {
     }
 }
 
-/// The names of keys among `texts`, sorted and without duplicates.
+/// Parses the key references in `texts`; sorts them and removes duplicates.
 pub(super) fn named<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<KeyReference>, AssignKeysError> {
     let mut names = Vec::new();
     let mut any = false;

@@ -1,4 +1,4 @@
-//! That a key holds a guardrail.
+//! The assignment of a guardrail to a key.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -12,31 +12,31 @@ use crate::ids::{ApiKeyId, GuardrailId};
 use crate::json::Json;
 use crate::secret::ApiKeyHash;
 
-/// Most keys that an entry of the audit log names.
+/// The highest number of keys that one audit entry names.
 const AUDITED_KEYS: usize = 100;
 
-/// A key that holds a guardrail.
+/// A key with an assigned guardrail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyAssignment {
     /// The guardrail.
     pub guardrail_id: GuardrailId,
     /// The key.
     pub key_id: ApiKeyId,
-    /// The hash of the key's present secret.
+    /// The hash of the key's current secret.
     pub key_hash: ApiKeyHash,
-    /// What people call the key.
+    /// The key's display name.
     pub key_name: ApiKeyName,
     /// The key's masked secret.
     pub key_label: String,
-    /// Who gave it: the name of an [`crate::audit::Actor`]; `None` where that was not written down yet.
+    /// The name of the [`crate::audit::Actor`] who assigned it; `None` for assignments made before this was recorded.
     pub assigned_by: Option<String>,
-    /// When the key began to hold it.
+    /// The time of the assignment.
     pub assigned_at: DateTime<Utc>,
 }
 
 impl KeyAssignment {
-    /// Names the assignment: the same for as long as the key holds the guardrail, also under a new secret, and again when
-    /// it does again.
+    /// Returns the assignment's id. It depends only on the guardrail and the key: it survives a rotation of the secret,
+    /// and a repeated assignment gets the same id again.
     pub fn id(&self) -> Uuid {
         let mut digest = Sha256::new();
         digest.update(self.guardrail_id.uuid().as_bytes());
@@ -47,39 +47,40 @@ impl KeyAssignment {
     }
 }
 
-/// Some of the keys that hold a guardrail, and how many do.
+/// One page of the keys that have a guardrail assigned, and their total number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssignmentPage {
-    /// The newest assignment first.
+    /// The assignments, newest first.
     pub assignments: Vec<KeyAssignment>,
-    /// How many live keys hold it, those beyond the page included.
+    /// The number of live keys with this guardrail, on all pages.
     pub total: u64,
 }
 
-/// Keeps which keys hold which guardrail, beside [`super::GuardrailRepository::assign_keys`], which gives them.
+/// Reads and removes assignments. [`super::GuardrailRepository::assign_keys`] creates them.
 ///
 /// # Contract
-/// - Only live (not deleted; disabled and expired ones count) keys hold anything.
-/// - Every method is one transaction; `remove` MUST be all or nothing however many names it takes, writes the entry of
-///   [`keys_removed`] and the changed keys ([`crate::change_feed::ChangeSubject::keys_of`]) in it, both where it changes
-///   something.
+/// - Only live keys have assignments. Disabled and expired keys are live, deleted ones are not.
+/// - Every method is one transaction, and `remove` MUST be all or nothing for any number of keys. If it changes
+///   something, it writes the audit entry of [`keys_removed`] and the changed keys
+///   ([`crate::change_feed::ChangeSubject::keys_of`]) in the same transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GuardrailAssignments: Send + Sync {
-    /// Up to `limit` assignments without the first `offset`; `None` where there is no such guardrail.
+    /// Returns up to `limit` assignments after the first `offset`; `None` if the guardrail does not exist.
     async fn list(&self, id: GuardrailId, offset: u64, limit: u64) -> Result<Option<AssignmentPage>, StoreError>;
 
-    /// Takes the guardrail from every key of `keys` that holds it and skips the others. Returns how many did, each key
-    /// once; `None` where there is no such guardrail. `keys` is sorted and holds no duplicates.
+    /// Removes the guardrail from every key of `keys` that has it assigned and skips the others. Returns the number of
+    /// keys that had it, each counted once; `None` if the guardrail does not exist. `keys` is sorted and holds no
+    /// duplicates.
     async fn remove(&self, id: GuardrailId, keys: &[KeyReference], actor: &Actor) -> Result<Option<u64>, StoreError>;
 }
 
-/// The audit log's entry on keys that got a guardrail: how many, and the first of them.
+/// Returns the audit entry for keys that a guardrail was assigned to: their number, and the first of them.
 pub fn keys_assigned(actor: &Actor, id: GuardrailId, keys: &[ApiKeyId]) -> AuditDraft {
     on_keys(actor, "guardrail.assign_keys", id, keys)
 }
 
-/// The audit log's entry on keys that lost a guardrail: how many, and the first of them.
+/// Returns the audit entry for keys that a guardrail was removed from: their number, and the first of them.
 pub fn keys_removed(actor: &Actor, id: GuardrailId, keys: &[ApiKeyId]) -> AuditDraft {
     on_keys(actor, "guardrail.remove_keys", id, keys)
 }

@@ -1,4 +1,4 @@
-//! Making a guardrail.
+//! Creates guardrails.
 
 use super::record::audited;
 use super::{
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::audit::Actor;
 
-/// Makes a guardrail.
+/// Creates a guardrail.
 pub struct CreateGuardrail {
     ports: GuardrailPorts,
 }
@@ -18,11 +18,11 @@ impl CreateGuardrail {
         Self { ports }
     }
 
-    /// Adds a guardrail to the workspace that the draft names, else to the default one. No key holds it yet; with
-    /// `workspace_default` the whole workspace is under it at once, in the same transaction.
+    /// Creates a guardrail in the workspace that the draft names, or in the default workspace. It is assigned to no key
+    /// yet. With `workspace_default` the same transaction makes it the workspace's default guardrail.
     ///
     /// # Errors
-    /// A fault of the draft, which must have a name; a workspace that is not there; the store.
+    /// Fails if the draft is invalid or has no name, if the workspace does not exist, or if the store fails.
     pub async fn execute(&self, actor: &Actor, draft: &GuardrailDraft) -> Result<PlacedGuardrail, GuardrailError> {
         let ports = &self.ports;
         let name = draft.name().ok_or_else(|| InvalidGuardrail::new("name", "is required"))?;

@@ -1,4 +1,4 @@
-//! Deleting a guardrail.
+//! Deletes guardrails.
 
 use super::record::audited;
 use super::{GuardrailError, GuardrailPorts};
@@ -15,11 +15,10 @@ impl DeleteGuardrail {
         Self { ports }
     }
 
-    /// Deletes a guardrail with its versions. Keys that hold it hold none then, and a workspace that is under it is
-    /// under none.
+    /// Deletes a guardrail with its versions. Its keys and its workspace then have no guardrail.
     ///
     /// # Errors
-    /// There is no such guardrail, a malformed id included; the store.
+    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
     pub async fn execute(&self, actor: &Actor, id: &str) -> Result<(), GuardrailError> {
         let guardrail = self.ports.find(id).await?;
         let before = self.ports.place(guardrail).await?;

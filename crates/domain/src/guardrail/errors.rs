@@ -1,4 +1,4 @@
-//! What can go wrong with guardrails.
+//! Errors of guardrails.
 
 use super::filter::InvalidFilters;
 use crate::error::{ErrorKind, StoreError};
@@ -8,20 +8,20 @@ use crate::error::{ErrorKind, StoreError};
 #[error("a guardrail name has 1 to 200 characters and no control characters")]
 pub struct InvalidGuardrailName;
 
-/// A member of a record that cannot be kept.
+/// An invalid member of a guardrail record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}{fault}", if path.is_empty() { "" } else { ": " })]
 pub struct InvalidGuardrail {
-    /// Which member, such as `allowed_models[2]`; empty for the record as a whole.
+    /// The path of the member, such as `allowed_models[2]`; empty for the record as a whole.
     pub path: String,
-    /// What is wrong and what to do, as a fragment of a sentence.
+    /// The violation and its remedy, as a fragment of a sentence.
     pub fault: String,
-    /// Up to three names that are spelled like one that nobody has; the fault tells them as well.
+    /// Up to three known names that are spelled like the unknown one; `fault` lists them as well.
     pub nearest: Vec<String>,
 }
 
 impl InvalidGuardrail {
-    /// A fault at a path.
+    /// Creates an error at a path.
     pub fn new(path: impl Into<String>, fault: impl Into<String>) -> Self {
         Self { path: path.into(), fault: fault.into(), nearest: Vec::new() }
     }
@@ -33,22 +33,22 @@ impl From<InvalidFilters> for InvalidGuardrail {
     }
 }
 
-/// Why a guardrail was not read or changed. Nothing was changed then.
+/// The error of reading or changing a guardrail. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardrailError {
-    /// The record breaks the rules.
+    /// The record is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidGuardrail),
-    /// There is no such guardrail (an id that is not even well formed included).
+    /// The guardrail does not exist, or its id is malformed.
     #[error("there is no such guardrail")]
     UnknownGuardrail,
-    /// The guardrail was never of that version.
+    /// The guardrail has no version of that number.
     #[error("the guardrail has no such version")]
     UnknownVersion,
-    /// There is no such workspace.
+    /// The workspace does not exist.
     #[error("there is no such workspace")]
     UnknownWorkspace,
-    /// Others changed it again and again in the meantime.
+    /// Every attempt to write collided with a concurrent change.
     #[error("the guardrail is being changed by others")]
     Conflict,
     /// The store failed.
@@ -57,7 +57,7 @@ pub enum GuardrailError {
 }
 
 impl GuardrailError {
-    /// Its meaning.
+    /// Returns the error kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid(_) => ErrorKind::InvalidRequest,
@@ -68,7 +68,7 @@ impl GuardrailError {
     }
 }
 
-/// Why keys were not assigned. Nothing was assigned then.
+/// The error of assigning keys. Nothing was assigned.
 #[derive(Debug, thiserror::Error)]
 pub enum AssignKeysError {
     /// `key_hashes` has no element.
@@ -77,7 +77,7 @@ pub enum AssignKeysError {
     /// An element of `key_hashes` is empty.
     #[error("key_hashes[{0}] must not be empty")]
     EmptyHash(usize),
-    /// There is no such guardrail (an id that is not even well formed included).
+    /// The guardrail does not exist, or its id is malformed.
     #[error("there is no such guardrail")]
     UnknownGuardrail,
     /// The store failed.
@@ -86,7 +86,7 @@ pub enum AssignKeysError {
 }
 
 impl AssignKeysError {
-    /// Its meaning.
+    /// Returns the error kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoHashes | Self::EmptyHash(_) => ErrorKind::InvalidRequest,

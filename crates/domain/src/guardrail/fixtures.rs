@@ -1,4 +1,4 @@
-//! What tests of guardrails share.
+//! Fixtures for the tests of guardrails.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +18,7 @@ pub(crate) fn row(id: &str, canonical: &str) -> Model {
     Model { canonical_slug: canonical.parse().unwrap(), ..Model::minimal(id.parse().unwrap(), pricing) }
 }
 
-/// Acme's judge with a variant, a former name and an alias; two others; a model that is no decider.
+/// The models `acme/judge` with a variant, a former name and an alias, two others, and a model that is no decider.
 pub(crate) fn rows() -> Vec<Model> {
     let mut judge = row("acme/judge", "acme/judge-20260901");
     judge.renamed_from = vec!["acme/judge-next".parse().unwrap()];
@@ -83,7 +83,7 @@ pub(crate) fn read(text: &str) -> Result<GuardrailDraft, InvalidGuardrail> {
     GuardrailDraft::read(&Json::parse(text).unwrap())
 }
 
-/// What a fresh guardrail is after the change.
+/// Applies a draft to a new guardrail.
 pub(crate) fn applied(text: &str) -> Result<Guardrail, InvalidGuardrail> {
     read(text)?.apply(guardrail(1), &names())
 }
@@ -108,7 +108,7 @@ fn workspace(number: u64) -> Workspace {
     }
 }
 
-/// A store with workspace 900, which is the default one, and 901.
+/// A store with workspace 900, the default one, and workspace 901.
 pub(crate) async fn store() -> MemoryStore {
     let store = MemoryStore::new();
     let audit = AuditDraft::done(&Actor::system(), "test", "s", Json::object([]));
@@ -117,7 +117,7 @@ pub(crate) async fn store() -> MemoryStore {
     store
 }
 
-/// No two guardrails of a test are one, however often its ports are made.
+/// Shared by all ports, so that no two guardrails of a test get the same id.
 static IDS: LazyLock<SequentialIds> = LazyLock::new(SequentialIds::default);
 
 pub(crate) fn ports(store: &MemoryStore) -> GuardrailPorts {

@@ -1,4 +1,4 @@
-//! Reading a guardrail.
+//! Reads guardrails.
 
 use super::{GuardrailError, GuardrailPorts, PlacedGuardrail};
 
@@ -13,10 +13,10 @@ impl GetGuardrail {
         Self { ports }
     }
 
-    /// The guardrail as it is now.
+    /// Returns the current guardrail.
     ///
     /// # Errors
-    /// There is no such guardrail, a malformed id included; the store.
+    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
     pub async fn execute(&self, id: &str) -> Result<PlacedGuardrail, GuardrailError> {
         let guardrail = self.ports.find(id).await?;
         self.ports.place(guardrail).await

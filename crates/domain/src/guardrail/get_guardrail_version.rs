@@ -1,4 +1,4 @@
-//! Reading a state that a guardrail was in.
+//! Reads versions of guardrails.
 
 use super::{GuardrailError, GuardrailPorts, GuardrailVersion, ListGuardrailVersions};
 
@@ -13,10 +13,10 @@ impl GetGuardrailVersion {
         Self { versions: ListGuardrailVersions::new(ports) }
     }
 
-    /// That version.
+    /// Returns that version.
     ///
     /// # Errors
-    /// There is no such guardrail (a malformed id included) or no such version of it; the store.
+    /// Fails if the guardrail (also for a malformed id) or the version does not exist, or if the store fails.
     pub async fn execute(&self, id: &str, version: u32) -> Result<GuardrailVersion, GuardrailError> {
         let versions = self.versions.execute(id).await?;
         let found = versions.into_iter().find(|found| found.guardrail.version == version);

@@ -1,4 +1,4 @@
-//! Which models and providers a guardrail can name.
+//! The models and providers that a guardrail can name.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use super::InvalidGuardrail;
 use crate::model::{Catalogue, CatalogueSnapshot, SANDBOX_AUTHOR};
 use crate::routing::EndpointDirectory;
 
-/// How many names an unknown one is answered with.
+/// The number of similar names that an error suggests.
 const NEAREST: usize = 3;
-/// Most characters of an unknown name that are repeated.
+/// The highest number of characters of an unknown name that an error repeats.
 const REPEATED_CHARS: usize = 100;
 
-/// Models that somebody has named.
+/// Models that a list names.
 pub(super) struct NamedModels {
-    /// Their canonical slugs, each once, in the order in which they are named first.
+    /// Their canonical slugs, without duplicates, in the order of the list.
     pub(super) slugs: Vec<String>,
-    /// Ids, without variants, of the rows that have one of these slugs; without those that are slugs themselves.
+    /// The ids, without variants, of the rows with one of these slugs; ids that are slugs themselves are left out.
     pub(super) ids: Vec<String>,
 }
 
-/// The models of the catalogue and the providers of the configuration, by whatever they can be called.
+/// The models of the catalogue and the configured providers, by all of their names.
 #[derive(Clone)]
 pub struct KnownNames {
     catalogue: Arc<dyn Catalogue>,
@@ -28,17 +28,17 @@ pub struct KnownNames {
 }
 
 impl KnownNames {
-    /// Over the catalogue in force and the endpoints that are configured, the sandbox's included.
+    /// Creates the names from the current catalogue and the configured endpoints, the sandbox included.
     pub fn new(catalogue: Arc<dyn Catalogue>, endpoints: Arc<EndpointDirectory>) -> Self {
         Self { catalogue, endpoints }
     }
 
-    /// Models, by any of their names.
+    /// Resolves models by any of their names.
     pub(super) fn models(&self, member: &str, names: &[String]) -> Result<NamedModels, InvalidGuardrail> {
         let snapshot = self.catalogue.snapshot();
         let canonical = |name: &str| match snapshot.resolve(name).or_else(|| snapshot.resolve_bare(name)) {
             Some(found) => Some(found.model.canonical_slug.to_string()),
-            // A sandbox model answers whether or not the catalogue shows it.
+            // A sandbox model is callable even if the catalogue does not list it.
             None => self.endpoints.sandbox(name).map(|endpoint| endpoint.model.to_string()),
         };
         let slugs = each(member, names, canonical, |name| {
@@ -47,10 +47,10 @@ impl KnownNames {
         Ok(NamedModels { ids: ids(&snapshot, &slugs), slugs })
     }
 
-    /// The slugs of providers, each once, in the order in which they are named first.
+    /// Resolves the slugs of providers, without duplicates, in the order of the list.
     pub(super) fn providers(&self, member: &str, names: &[String]) -> Result<Vec<String>, InvalidGuardrail> {
         let mut known: BTreeSet<&str> = self.endpoints.all().iter().map(|known| known.provider.as_str()).collect();
-        // Named before the sandbox is switched on, or after it was switched off.
+        // A rule may name the sandbox before it is switched on or after it was switched off.
         known.insert(SANDBOX_AUTHOR);
         let slug = |name: &str| {
             let lower = name.to_ascii_lowercase();
@@ -62,7 +62,7 @@ impl KnownNames {
     }
 }
 
-/// What rows with these canonical slugs are called beside them, without variants.
+/// Returns the ids of the rows with these canonical slugs, without variants and without the slugs themselves.
 fn ids(snapshot: &CatalogueSnapshot, slugs: &[String]) -> Vec<String> {
     let slugs: HashSet<&str> = slugs.iter().map(String::as_str).collect();
     let rows = snapshot.rows().iter().filter(|row| row.alias_target.is_none());
@@ -71,7 +71,7 @@ fn ids(snapshot: &CatalogueSnapshot, slugs: &[String]) -> Vec<String> {
     ids.into_iter().map(str::to_owned).collect()
 }
 
-/// Resolves each name, or says which one nobody has and what is spelled like it.
+/// Resolves each name; fails with the first unknown name and similar ones.
 fn each(
     member: &str,
     names: &[String],
@@ -94,14 +94,14 @@ fn each(
     Ok(resolved)
 }
 
-/// A name as it stands in a sentence: quoted, on one line and not longer than a line.
+/// Quotes a name for an error message: on one line, and truncated.
 fn repeated(name: &str) -> String {
     let short: String = name.chars().take(REPEATED_CHARS).collect();
     let more = if short.len() < name.len() { "…" } else { "" };
     format!("{short:?}{more}")
 }
 
-/// Up to three slugs that are spelled like `name`, the closest first.
+/// Returns up to three slugs that are spelled like `name`, the closest first.
 fn nearest(known: &BTreeSet<&str>, name: &str) -> Vec<String> {
     let lower: String = name.to_ascii_lowercase().chars().take(64).collect();
     let mut close: Vec<(usize, &str)> = known

@@ -1,11 +1,11 @@
-//! Listing the keys that hold a guardrail.
+//! Lists the keys that have a guardrail assigned.
 
 use std::sync::Arc;
 
 use super::{AssignKeysError, AssignmentPage, GuardrailAssignments};
 use crate::ids::GuardrailId;
 
-/// Lists the keys that hold a guardrail.
+/// Lists the keys that have a guardrail assigned.
 pub struct ListAssignedKeys {
     assignments: Arc<dyn GuardrailAssignments>,
 }
@@ -16,10 +16,10 @@ impl ListAssignedKeys {
         Self { assignments }
     }
 
-    /// Up to `limit` assignments, the newest first, without the first `offset`.
+    /// Returns up to `limit` assignments after the first `offset`, newest first.
     ///
     /// # Errors
-    /// There is no such guardrail, a malformed id included; the store.
+    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
     pub async fn execute(&self, id: &str, offset: u64, limit: u64) -> Result<AssignmentPage, AssignKeysError> {
         let id: GuardrailId = id.parse().map_err(|_| AssignKeysError::UnknownGuardrail)?;
         self.assignments.list(id, offset, limit).await?.ok_or(AssignKeysError::UnknownGuardrail)

@@ -1,4 +1,4 @@
-//! Listing the states that a guardrail was in.
+//! Lists the versions of guardrails.
 
 use super::{GuardrailError, GuardrailPorts, GuardrailVersion};
 use crate::ids::GuardrailId;
@@ -14,14 +14,14 @@ impl ListGuardrailVersions {
         Self { ports }
     }
 
-    /// Every version, the newest (the present state) first.
+    /// Returns every version, newest first. The newest is the current state.
     ///
     /// # Errors
-    /// There is no such guardrail, a malformed id included; the store.
+    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
     pub async fn execute(&self, id: &str) -> Result<Vec<GuardrailVersion>, GuardrailError> {
         let id: GuardrailId = id.parse().map_err(|_| GuardrailError::UnknownGuardrail)?;
         let versions = self.ports.guardrails.versions(id).await?;
-        // A guardrail that is there has its first version at least.
+        // Every existing guardrail has at least one version.
         if versions.is_empty() { Err(GuardrailError::UnknownGuardrail) } else { Ok(versions) }
     }
 }

@@ -1,14 +1,14 @@
-//! Listing guardrails.
+//! Lists guardrails.
 
 use super::{GuardrailError, GuardrailPorts, PlacedGuardrail};
 use crate::ids::WorkspaceId;
 
-/// Some guardrails of a workspace, and how many there are.
+/// One page of a workspace's guardrails, and their total number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardrailPage {
-    /// Newest first.
+    /// The guardrails, newest first.
     pub guardrails: Vec<PlacedGuardrail>,
-    /// How many the workspace has, those beyond the page included.
+    /// The number of guardrails in the workspace, on all pages.
     pub total: usize,
 }
 
@@ -23,11 +23,11 @@ impl ListGuardrails {
         Self { ports }
     }
 
-    /// Up to `limit` guardrails of the workspace (of the default one where none is named), newest first, without the
-    /// first `offset`.
+    /// Returns up to `limit` guardrails of the workspace (`None`: the default one) after the first `offset`, newest
+    /// first.
     ///
     /// # Errors
-    /// There is no such workspace; the store.
+    /// Fails if the workspace does not exist or the store fails.
     pub async fn execute(
         &self,
         workspace_id: Option<WorkspaceId>,

@@ -1,4 +1,4 @@
-//! What every use case that manages guardrails shares.
+//! The shared parts of the use cases that manage guardrails.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::workspace::{Workspace, WorkspaceRepository};
 /// The ports of the use cases that manage guardrails.
 #[derive(Clone)]
 pub struct GuardrailPorts {
-    /// Where guardrails are kept.
+    /// Stores guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
-    /// Which workspaces there are, and what they are under.
+    /// Stores workspaces and their default guardrails.
     pub workspaces: Arc<dyn WorkspaceRepository>,
-    /// Which models and providers can be named.
+    /// The models and providers that a guardrail can name.
     pub names: KnownNames,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Ids.
+    /// Generates ids.
     pub ids: Arc<dyn IdGenerator>,
 }
 
-/// A guardrail, and whether its whole workspace is under it.
+/// A guardrail, and whether it is its workspace's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedGuardrail {
     /// The guardrail.
     pub guardrail: Guardrail,
-    /// True where all traffic of its workspace is under it, whatever the keys hold.
+    /// True if it applies to all requests of its workspace, besides the guardrails of the keys.
     pub workspace_default: bool,
 }
 
@@ -37,14 +37,14 @@ impl GuardrailPorts {
         self.guardrails.find(id).await?.ok_or(GuardrailError::UnknownGuardrail)
     }
 
-    /// A guardrail as it is placed now.
+    /// Adds to a guardrail whether it is its workspace's default.
     pub(super) async fn place(&self, guardrail: Guardrail) -> Result<PlacedGuardrail, GuardrailError> {
         let workspace = self.workspaces.find(guardrail.workspace_id).await?;
         let workspace_default = workspace.is_some_and(|found| found.default_guardrail_id == Some(guardrail.id));
         Ok(PlacedGuardrail { guardrail, workspace_default })
     }
 
-    /// The workspace that is named, or else the one that is used where none is.
+    /// Returns the named workspace, or the default one for `None`.
     pub(super) async fn workspace(&self, named: Option<WorkspaceId>) -> Result<Workspace, GuardrailError> {
         let found = match named {
             Some(id) => self.workspaces.find(id).await?,

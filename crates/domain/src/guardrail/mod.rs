@@ -1,4 +1,4 @@
-//! Guardrails: what a key may use, spend and send.
+//! Guardrails: rules for the models, the spend and the content of requests.
 
 mod assign_keys_to_guardrail;
 mod assignment;

@@ -8,87 +8,87 @@ use crate::budget::SpendLimit;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::usage::FilterAction;
 
-/// A named set of rules that keys of one workspace can hold, or that a whole workspace is under.
+/// A named set of rules, assigned to keys of one workspace or to the whole workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guardrail {
-    /// Its id.
+    /// The id.
     pub id: GuardrailId,
-    /// The workspace whose keys can hold it.
+    /// The workspace whose keys it can be assigned to.
     pub workspace_id: WorkspaceId,
-    /// What people call it.
+    /// The display name.
     pub name: GuardrailName,
-    /// What keys that hold it may spend, each on its own.
+    /// The spend limit of each key that has the guardrail assigned, counted per key.
     pub budget: Option<SpendLimit>,
-    /// Everything else that it rules.
+    /// All other rules.
     pub rules: GuardrailRules,
-    /// From 1; every change makes it one more.
+    /// The version, from 1; every change adds 1.
     pub version: u32,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: DateTime<Utc>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Option<DateTime<Utc>>,
 }
 
-/// What a guardrail rules beside money. Member names are those of every surface and of stores.
+/// The rules of a guardrail besides its budget. Member names are those of the interface and of stores.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GuardrailRules {
-    /// At most 1,000 characters.
+    /// A description of at most 1,000 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Canonical slugs of the only models that may be used.
+    /// Canonical slugs of the allowed models; all others are forbidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_models: Option<Vec<String>>,
-    /// Canonical slugs of models that may not.
+    /// Canonical slugs of the forbidden models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_models: Option<Vec<String>>,
-    /// What the models of [`Self::ignored_models`] were called beside their slugs when the list was written: ids without
-    /// variants. A catalogue may give a model another slug, or drop it and take it in again; a ban outlives that.
+    /// The ids, without variants, that the models of [`Self::ignored_models`] had when the list was written. The ban
+    /// still holds if the catalogue later gives a model another slug, or drops it and lists it again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored_model_ids: Vec<String>,
-    /// Slugs of the only providers that may be used.
+    /// Slugs of the allowed providers; all others are forbidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_providers: Option<Vec<String>>,
-    /// Slugs of providers that may not.
+    /// Slugs of the forbidden providers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_providers: Option<Vec<String>>,
-    /// What providers may do with data.
+    /// The rules for the handling of data by providers.
     #[serde(flatten)]
     pub data_policy: DataPolicyRules,
-    /// Patterns of the operator's own.
+    /// Patterns of the operator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content_filters: Vec<ContentFilter>,
-    /// Patterns that come with the service.
+    /// Built-in patterns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub content_filter_builtins: Vec<BuiltinContentFilter>,
 }
 
-/// What providers may do with data, as far as endpoint records can answer it. `None` is no rule.
+/// The rules for the handling of data by providers, as far as endpoint records cover it. `None` is no rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DataPolicyRules {
-    /// True: only endpoints that keep nothing; for every group that says nothing itself.
+    /// If true, only endpoints with zero retention, for every group below without a value of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforce_zdr: Option<bool>,
-    /// The same for models of `anthropic`.
+    /// The same rule for models of `anthropic`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforce_zdr_anthropic: Option<bool>,
-    /// The same for models of `openai`.
+    /// The same rule for models of `openai`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforce_zdr_openai: Option<bool>,
-    /// The same for models of `google`.
+    /// The same rule for models of `google`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforce_zdr_google: Option<bool>,
-    /// The same for models of `x-ai`.
+    /// The same rule for models of `x-ai`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforce_zdr_xai: Option<bool>,
-    /// The same for models of everybody else.
+    /// The same rule for models of all other authors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforce_zdr_other: Option<bool>,
-    /// False: no endpoint that costs something and collects what it is sent.
+    /// If false, no endpoint with a price that collects its input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_paid_model_training: Option<bool>,
-    /// False: no endpoint that costs nothing and collects what it is sent.
+    /// If false, no endpoint without a price that collects its input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_free_model_training: Option<bool>,
 }
@@ -106,7 +106,7 @@ impl DataPolicyRules {
         "enable_free_model_training",
     ];
 
-    /// The rule of that name.
+    /// Returns the rule of that name.
     pub(super) fn flag_mut(&mut self, name: &str) -> Option<&mut Option<bool>> {
         Some(match name {
             "enforce_zdr" => &mut self.enforce_zdr,
@@ -122,32 +122,32 @@ impl DataPolicyRules {
     }
 }
 
-/// A pattern of the operator's own.
+/// A pattern of the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentFilter {
-    /// A regular expression that is matched in linear time.
+    /// A regular expression, matched in linear time.
     pub pattern: String,
-    /// What happens to a match.
+    /// The action on a match.
     pub action: FilterAction,
-    /// What it is called, and what stands in for a match in brackets; at most 100 characters.
+    /// The filter's name. In brackets it replaces a redacted match. At most 100 characters.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub label: Option<String>,
 }
 
-/// A pattern that comes with the service.
+/// The use of a built-in pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuiltinContentFilter {
-    /// Which.
+    /// The pattern.
     pub slug: BuiltinFilter,
-    /// What happens to a match.
+    /// The action on a match.
     pub action: FilterAction,
 }
 
-/// The patterns that come with the service.
+/// The built-in patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BuiltinFilter {
-    /// Addresses of electronic mail.
+    /// E-mail addresses.
     Email,
     /// Telephone numbers.
     Phone,
@@ -155,16 +155,16 @@ pub enum BuiltinFilter {
     Ssn,
     /// Payment card numbers whose check digit is right.
     CreditCard,
-    /// Addresses of the internet protocol, both versions.
+    /// IP addresses, version 4 and 6.
     IpAddress,
-    /// Keys and tokens of well-known services, private keys, and values that are called a password.
+    /// Keys and tokens of well-known services, private keys, and values labelled as a password.
     Secrets,
     /// Attempts to make a model disregard its instructions.
     RegexPromptInjection,
 }
 
 impl BuiltinFilter {
-    /// Every one.
+    /// All patterns.
     pub const ALL: [Self; 7] = [
         Self::Email,
         Self::Phone,
@@ -175,7 +175,7 @@ impl BuiltinFilter {
         Self::RegexPromptInjection,
     ];
 
-    /// Its name on every surface.
+    /// Returns the name on all interfaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Email => "email",
@@ -188,12 +188,12 @@ impl BuiltinFilter {
         }
     }
 
-    /// The filter of that name.
+    /// Returns the pattern of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|filter| filter.as_str() == name)
     }
 
-    /// What it is called in refusals, and, in brackets, what stands in for a match.
+    /// Returns the label for error messages. In brackets it replaces a redacted match.
     pub fn label(self) -> &'static str {
         match self {
             Self::Email => "EMAIL",
@@ -207,14 +207,14 @@ impl BuiltinFilter {
     }
 }
 
-/// A state that a guardrail was in.
+/// A version of a guardrail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardrailVersion {
-    /// The guardrail as it was.
+    /// The guardrail in this version.
     pub guardrail: Guardrail,
-    /// When it came to be so.
+    /// The time of the change to this version.
     pub changed_at: DateTime<Utc>,
-    /// Who did it: the name of an [`crate::audit::Actor`].
+    /// The name of the [`crate::audit::Actor`] who made the change.
     pub changed_by: String,
 }
 
@@ -233,7 +233,7 @@ impl GuardrailName {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

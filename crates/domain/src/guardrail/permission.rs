@@ -1,4 +1,4 @@
-//! Which models and providers a guardrail lets through.
+//! The models and providers that a guardrail permits.
 
 use std::collections::HashSet;
 
@@ -18,12 +18,12 @@ pub struct Forbidden {
     pub rule: &'static str,
 }
 
-/// What one guardrail lets through, ready to be asked on every request.
+/// The permitted models and providers of one guardrail, compiled for checks on every request.
 #[derive(Debug)]
 pub(super) struct Permission {
     guardrail_id: GuardrailId,
     allowed_models: Option<HashSet<String>>,
-    /// By slug, and by what they were called when the list was written.
+    /// Slugs, and the ids that their models had when the list was written.
     ignored_models: HashSet<String>,
     allowed_providers: Option<HashSet<String>>,
     ignored_providers: HashSet<String>,
@@ -44,12 +44,12 @@ impl Permission {
         }
     }
 
-    /// True where it cannot be answered without the catalogue's row.
+    /// Returns true if a check needs the candidate's row of the catalogue.
     pub(super) fn needs_row(&self) -> bool {
         self.allowed_models.is_some() || !self.ignored_models.is_empty()
     }
 
-    /// Whether a candidate may be tried; `row` is its row of the catalogue, which a sandbox model may lack.
+    /// Checks whether a candidate may be tried. `row` is its row of the catalogue, which a sandbox model may lack.
     pub(super) fn permits(&self, candidate: &Candidate, named: &Names<'_>) -> Result<(), Forbidden> {
         let forbid = |rule| Err(Forbidden { guardrail_id: self.guardrail_id, rule });
         let provider = candidate.endpoint.provider.as_str();
@@ -74,7 +74,7 @@ impl Permission {
     fn broken_data_policy(&self, candidate: &Candidate) -> Option<&'static str> {
         let rules = &self.data_policy;
         let policy = candidate.endpoint.data_policy;
-        // Who keeps nothing has nothing to train on, whatever else is said of it.
+        // An endpoint with zero retention cannot train on its input, whatever its record says about training.
         if policy.zdr {
             return None;
         }
@@ -91,7 +91,7 @@ impl Permission {
             _ => {}
         }
         let free = candidate.prices.prompt == Price::ZERO && candidate.prices.completion == Price::ZERO;
-        // What nobody knows the price of may be either.
+        // A candidate without a known price may be free or paid, so both rules apply to it.
         let unknown = !candidate.is_priced;
         let trains = |allowed: Option<bool>, concerned: bool| policy.collects && concerned && allowed == Some(false);
         if trains(rules.enable_paid_model_training, !free || unknown) {
@@ -101,7 +101,7 @@ impl Permission {
     }
 }
 
-/// What a candidate's model is called.
+/// The names of a candidate's model.
 pub(super) struct Names<'a> {
     candidate: &'a Candidate,
     catalogue: &'a CatalogueSnapshot,
@@ -109,18 +109,18 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// `row` is the candidate's row of the catalogue, where it has one and it is needed.
+    /// Creates the names. `row` is the candidate's row of the catalogue, if it has one and a check needs it.
     pub(super) fn new(candidate: &'a Candidate, catalogue: &'a CatalogueSnapshot, row: Option<&'a Model>) -> Self {
         Self { candidate, catalogue, row }
     }
 
-    /// Its canonical slug, which all variants of a model share; a model that the catalogue does not show has its id
-    /// only.
+    /// Returns the canonical slug, which all variants of a model share. A model that the catalogue does not list has
+    /// only its id.
     fn canonical(&self) -> &str {
         self.row.map_or(self.candidate.model.as_str(), |row| row.canonical_slug.as_str())
     }
 
-    /// True where the list means this model: by its slug, or by a former one that still means it.
+    /// Returns true if the list contains this model: its slug, or a former slug that still resolves to it.
     fn are_in(&self, list: &HashSet<String>) -> bool {
         let still_means = |former: &str| {
             let found = self.catalogue.resolve(former);
@@ -130,7 +130,7 @@ impl<'a> Names<'a> {
         list.contains(self.canonical()) || former.any(|name| list.contains(name.as_str()) && still_means(name.as_str()))
     }
 
-    /// True where the list may mean this model: a ban outlives a change of the catalogue's slugs.
+    /// Returns true if the list may contain this model. A ban outlives a change of the catalogue's slugs.
     fn touch(&self, list: &HashSet<String>) -> bool {
         let id = &self.candidate.model;
         let former = self.row.into_iter().flat_map(|row| &row.renamed_from);

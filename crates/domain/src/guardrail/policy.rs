@@ -1,6 +1,6 @@
-//! What a key is under: the guardrail of its workspace and its own, put together and ready to be applied.
+//! The policy of a key: its workspace's guardrail and its own, merged and compiled.
 //!
-//! Lists intersect, filters unite, a block weighs more than a redaction and that more than a flag.
+//! Lists intersect and filters unite. A block outranks a redaction, and a redaction outranks a flag.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use crate::usage::RequestLabels;
 /// One or two guardrails that apply together.
 #[derive(Debug)]
 pub struct Policy {
-    /// The workspace's first.
+    /// The guardrails, the workspace's first.
     guardrails: Vec<Guardrail>,
     permissions: Vec<Permission>,
-    /// True where some permission cannot be answered without the catalogue's row.
+    /// True if some check needs the candidate's row of the catalogue.
     needs_row: bool,
     filters: CompiledFilters,
-    /// The same filters for the labels of a request, which are redacted and never block.
+    /// The same filters for the labels of a request, which are redacted and never blocked.
     label_filters: CompiledFilters,
 }
 
 impl Policy {
-    /// Puts guardrails together, the workspace's first. One that applies twice counts once.
+    /// Merges guardrails, the workspace's first. A duplicate guardrail counts once.
     ///
     /// # Errors
-    /// A pattern does not compile, which no guardrail that was ever accepted has.
+    /// Fails if a pattern does not compile. Accepted guardrails have only patterns that compile.
     pub fn compile(mut guardrails: Vec<Guardrail>) -> Result<Self, InvalidFilters> {
         let mut seen = HashSet::new();
         guardrails.retain(|guardrail| seen.insert(guardrail.id));
@@ -43,25 +43,25 @@ impl Policy {
         Ok(Self { guardrails, permissions, needs_row, filters, label_filters })
     }
 
-    /// The guardrails, the workspace's first.
+    /// Returns the guardrails, the workspace's first.
     pub fn guardrails(&self) -> &[Guardrail] {
         &self.guardrails
     }
 
-    /// Their ids.
+    /// Returns the ids of the guardrails.
     pub fn ids(&self) -> Vec<GuardrailId> {
         self.guardrails.iter().map(|guardrail| guardrail.id).collect()
     }
 
-    /// True where one of them limits money.
+    /// Returns true if one of them has a budget.
     pub fn limits_money(&self) -> bool {
         self.guardrails.iter().any(|guardrail| guardrail.budget.is_some())
     }
 
-    /// Whether a candidate may be tried.
+    /// Checks whether a candidate may be tried.
     ///
     /// # Errors
-    /// The first rule that forbids it.
+    /// Returns the first rule that forbids it.
     pub fn permits(&self, candidate: &Candidate, catalogue: &CatalogueSnapshot) -> Result<(), Forbidden> {
         let id = candidate.model.as_str();
         let found = if self.needs_row { catalogue.resolve(id) } else { None };
@@ -70,23 +70,23 @@ impl Policy {
         self.permissions.iter().try_for_each(|permission| permission.permits(candidate, &names))
     }
 
-    /// How many filters there are; what it takes to look through a text grows with it.
+    /// Returns the number of filters. The cost of a scan grows with it.
     pub(crate) fn filter_count(&self) -> usize {
         self.filters.count()
     }
 
-    /// Looks through every text of a provider input and every name in it. What is returned is what may be sent.
+    /// Scans all text and all names of a provider input. Returns the input that may be sent.
     ///
     /// # Errors
-    /// A match of a filter that blocks.
+    /// Returns the match of a filter that blocks.
     pub fn filter(&self, provider_input: &Arc<ProviderInput>) -> Result<Filtered, Blocked> {
         self.filters.apply(provider_input)
     }
 
-    /// As [`Self::filter`], until it is cancelled.
+    /// Filters like [`Self::filter`], until it is cancelled.
     ///
     /// # Errors
-    /// Cancelled; or a match of a filter that blocks.
+    /// Fails if it is cancelled or a filter blocks.
     pub fn filter_until(
         &self,
         provider_input: &Arc<ProviderInput>,
@@ -95,12 +95,12 @@ impl Policy {
         self.filters.apply_until(provider_input, cancel)
     }
 
-    /// Returns the labels of a request as destinations of traces may see them.
+    /// Returns the labels of a request with all matches redacted, for trace destinations.
     pub fn redact_labels(&self, labels: &RequestLabels) -> RequestLabels {
         self.label_filters.redact_labels(labels)
     }
 
-    /// As [`Self::redact_labels`], until it is cancelled: the remaining labels are left out then.
+    /// Redacts like [`Self::redact_labels`], until it is cancelled. The remaining labels are then left out.
     pub fn redact_labels_until(&self, labels: &RequestLabels, cancel: &CancelFlag) -> RequestLabels {
         self.label_filters.redact_labels_until(labels, cancel)
     }

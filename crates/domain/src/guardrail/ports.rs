@@ -1,4 +1,4 @@
-//! Where guardrails and their assignments are kept.
+//! The stores of guardrails and of their assignments.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::audit::{Actor, AuditDraft};
 use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
 
-/// Finds what a key is under. Called on every request, so it is usually a cache over the repository.
+/// Finds the policy of a key. It is called on every request and is therefore usually a cache over the repository.
 ///
 /// # Contract
-/// - What is returned MUST NOT be older than one second; where that cannot be kept, it is an error.
+/// - The policy MUST NOT be older than one second; if that cannot be ensured, the call fails.
 /// - A failure of the store MUST be an error, never `Ok(None)`.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GuardrailPolicies: Send + Sync {
-    /// The policy of a key; `None` where neither it nor its workspace has a guardrail.
+    /// Returns the policy of a key; `None` if neither the key nor its workspace has a guardrail.
     async fn find(&self, key: &InferenceKey) -> Result<Option<Arc<Policy>>, StoreError>;
 }
 
-/// No guardrails: for embedding and for tests.
+/// A source without guardrails, for embedding and for tests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoGuardrails;
 
@@ -33,30 +33,31 @@ impl GuardrailPolicies for NoGuardrails {
     }
 }
 
-/// Keeps guardrails, every version of them, and which keys hold them.
+/// Stores guardrails with all of their versions, and their assignment to keys.
 ///
 /// # Contract
-/// - Every method is one transaction; `assign_keys` MUST be all or nothing however many names it takes. Those that
-///   change something write their audit entry in it, `assign_keys` that of [`super::keys_assigned`] for the keys that
-///   did not hold the guardrail.
-/// - Of changes to one guardrail that run at the same time from the same version, exactly one happens.
-/// - In the same transaction, changes are written to the change feed ([`crate::change_feed::ChangeSubject`]): the
-///   guardrail by `update`, `update_default` and `delete`, the workspace whose default changed, and the keys that hold
-///   another guardrail than before or none, by name or by their workspace.
+/// - Every method is one transaction, and `assign_keys` MUST be all or nothing for any number of keys. Methods that
+///   change something write their audit entry in it; `assign_keys` writes that of [`super::keys_assigned`] for the keys
+///   that did not have the guardrail.
+/// - Of concurrent changes to one guardrail from the same version, exactly one succeeds.
+/// - The same transaction writes to the change feed ([`crate::change_feed::ChangeSubject`]). `update`, `update_default`
+///   and `delete` write the guardrail. A changed default writes the workspace. Keys whose guardrail changed are written
+///   one by one or as their workspace.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait GuardrailRepository: Send + Sync {
-    /// Adds a guardrail and its first version; false where its workspace does not exist.
+    /// Adds a guardrail and its first version; returns false if its workspace does not exist.
     async fn insert(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// As [`Self::insert`], and puts its whole workspace under it, in place of what that was under.
+    /// Adds a guardrail like [`Self::insert`] and makes it the default of its workspace, replacing the previous
+    /// default.
     async fn insert_default(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// Replaces name, budget and rules where the version that is stored is one below `guardrail.version`, and keeps
-    /// what comes to be as a version; false otherwise.
+    /// Replaces name, budget and rules, and stores the result as a version, if the stored version is one below
+    /// `guardrail.version`; returns false otherwise.
     async fn update(&self, guardrail: &Guardrail, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// As [`Self::update`], and puts its whole workspace under it, or, where it is under it, under none.
+    /// Updates like [`Self::update`], and makes the guardrail its workspace's default or removes it as the default.
     async fn update_default(
         &self,
         guardrail: &Guardrail,
@@ -64,21 +65,21 @@ pub trait GuardrailRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
-    /// One guardrail, of any workspace: management keys manage across workspaces.
+    /// Returns one guardrail of any workspace: management keys manage all workspaces.
     async fn find(&self, id: GuardrailId) -> Result<Option<Guardrail>, StoreError>;
 
-    /// The guardrails of a workspace, newest first.
+    /// Returns the guardrails of a workspace, newest first.
     async fn list(&self, workspace_id: WorkspaceId) -> Result<Vec<Guardrail>, StoreError>;
 
-    /// The states that a guardrail was in, the newest (the present one) first.
+    /// Returns the versions of a guardrail, newest first. The newest is the current state.
     async fn versions(&self, id: GuardrailId) -> Result<Vec<GuardrailVersion>, StoreError>;
 
-    /// Deletes a guardrail with its versions and takes it from every key and workspace that holds it; false where there
-    /// is no such guardrail.
+    /// Deletes a guardrail with its versions and removes it from every key and workspace; returns false if it does not
+    /// exist.
     async fn delete(&self, id: GuardrailId, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// Puts a whole workspace under one of its guardrails, or with `None` under none; false where there is no such
-    /// workspace, or the guardrail is not one of it.
+    /// Sets the default guardrail of a workspace, or clears it with `None`. Returns false if the workspace does not
+    /// exist or the guardrail belongs to another workspace.
     async fn set_default(
         &self,
         workspace_id: WorkspaceId,
@@ -86,10 +87,10 @@ pub trait GuardrailRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
-    /// Gives the guardrail to every key of `keys` that is a live (not deleted; disabled and expired ones count)
-    /// inference key of the guardrail's workspace, replacing what it held; skips the others. Returns how many keys
-    /// hold it because of `keys`, those that already did included, each once; `None` where there is no such guardrail.
-    /// `keys` is sorted and holds no duplicates.
+    /// Assigns the guardrail to every key of `keys` that is a live inference key of the guardrail's workspace, and
+    /// skips the others. Disabled and expired keys are live, deleted ones are not. An assignment replaces the key's
+    /// previous one. Returns the number of keys of `keys` that now have the guardrail, each counted once; `None` if the
+    /// guardrail does not exist. `keys` is sorted and holds no duplicates.
     async fn assign_keys(
         &self,
         id: GuardrailId,
@@ -97,6 +98,6 @@ pub trait GuardrailRepository: Send + Sync {
         actor: &Actor,
     ) -> Result<Option<u64>, StoreError>;
 
-    /// How many live keys hold the guardrail.
+    /// Returns the number of live keys that have the guardrail assigned.
     async fn count_keys(&self, id: GuardrailId) -> Result<u64, StoreError>;
 }

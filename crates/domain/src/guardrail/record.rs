@@ -1,10 +1,10 @@
-//! A guardrail as the audit log tells it.
+//! The audit entries of guardrails.
 
 use super::{Guardrail, PlacedGuardrail};
 use crate::audit::{Actor, AuditDraft};
 use crate::json::Json;
 
-/// A change from one state to another; `None` is that there is none.
+/// Returns the audit entry of a change from one state to another; `None` means that the guardrail does not exist.
 pub(super) fn audited(
     actor: &Actor,
     action: &'static str,
@@ -17,10 +17,10 @@ pub(super) fn audited(
     AuditDraft::done(actor, action, format!("guardrail {}", id.unwrap_or_default()), details)
 }
 
-/// Most characters of a pattern that the log repeats; the guardrail's versions keep it whole.
+/// The highest number of characters of a pattern in an audit entry; the guardrail's versions hold the whole pattern.
 const TOLD_CHARS: usize = 500;
 
-/// Everything but its id and its times. Patterns are no secrets: whoever reads the log may read the guardrail.
+/// Describes a guardrail without its id and its times. Patterns are not secret: readers of the log may read guardrails.
 fn told(placed: &PlacedGuardrail) -> Json {
     let PlacedGuardrail { guardrail, workspace_default } = placed;
     let Guardrail { workspace_id, name, budget, rules, version, .. } = guardrail;
@@ -43,7 +43,7 @@ fn told(placed: &PlacedGuardrail) -> Json {
             filter.pattern.push('…');
         }
     }
-    // Rules are strings, booleans and lists of them: they always have a text.
+    // Rules hold only strings, booleans and lists of them, so this never fails.
     let rules = serde_json::to_value(rules).ok().and_then(|rules| Json::from(rules).members()).unwrap_or_default();
     members.extend(rules.into_iter().map(|(name, value)| (name, value.text().to_owned())));
     Json::object(members.iter().map(|(name, value)| (name.as_str(), value.as_str())))

@@ -1,4 +1,4 @@
-//! Taking a guardrail from many keys.
+//! Removes a guardrail from many keys.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::api_key::ManagementKey;
 use crate::audit::Actor;
 use crate::ids::GuardrailId;
 
-/// Takes a guardrail from many keys in one transaction.
+/// Removes a guardrail from many keys in one transaction.
 pub struct RemoveKeysFromGuardrail {
     assignments: Arc<dyn GuardrailAssignments>,
 }
@@ -19,11 +19,12 @@ impl RemoveKeysFromGuardrail {
         Self { assignments }
     }
 
-    /// Returns how many distinct keys held the guardrail until this call. Those that do not hold it are skipped,
-    /// whatever else they hold.
+    /// Returns the number of distinct keys that had the guardrail until this call. Keys with another guardrail or none
+    /// are skipped.
     ///
     /// # Errors
-    /// No names, or an empty one; no such guardrail, a malformed id included; the store.
+    /// Fails if there are no key names or an empty one, if the guardrail does not exist, which includes a malformed id,
+    /// or if the store fails.
     pub async fn execute<'a>(
         &self,
         _authority: &ManagementKey,

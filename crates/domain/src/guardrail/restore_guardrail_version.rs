@@ -1,4 +1,4 @@
-//! Going back to a state that a guardrail was in.
+//! Restores versions of guardrails.
 
 use super::update_guardrail::change_to;
 use super::{GetGuardrailVersion, Guardrail, GuardrailError, GuardrailPorts, PlacedGuardrail};
@@ -16,12 +16,12 @@ impl RestoreGuardrailVersion {
         Self { version: GetGuardrailVersion::new(ports.clone()), ports }
     }
 
-    /// Makes a new version that has name, budget and rules of an older one; none where that is what it has now. What
-    /// the guardrail is the default of stays as it is.
+    /// Creates a new version with name, budget and rules of an older one. If nothing differs, it creates none. The
+    /// default guardrail of the workspace does not change.
     ///
     /// # Errors
-    /// There is no such guardrail (a malformed id included) or no such version of it; others who keep changing it; the
-    /// store.
+    /// Fails if the guardrail (also for a malformed id) or the version does not exist, if concurrent changes win every
+    /// time, or if the store fails.
     pub async fn execute(&self, actor: &Actor, id: &str, version: u32) -> Result<PlacedGuardrail, GuardrailError> {
         let Guardrail { name, budget, rules, .. } = self.version.execute(id, version).await?.guardrail;
         let back = |now: Guardrail| Ok(Guardrail { name: name.clone(), budget, rules: rules.clone(), ..now });

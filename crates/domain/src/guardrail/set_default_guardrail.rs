@@ -1,11 +1,11 @@
-//! Putting a whole workspace under a guardrail.
+//! Sets the default guardrail of a workspace.
 
 use super::{GuardrailError, GuardrailPorts};
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::json::Json;
 
-/// Sets what all traffic of a workspace is under, beside what its keys hold.
+/// Sets the guardrail that applies to all requests of a workspace, besides the guardrails of its keys.
 pub struct SetDefaultGuardrail {
     ports: GuardrailPorts,
 }
@@ -16,20 +16,20 @@ impl SetDefaultGuardrail {
         Self { ports }
     }
 
-    /// Puts the workspace under the guardrail, in place of the one that it was under.
+    /// Makes the guardrail its workspace's default, replacing the previous one.
     ///
     /// # Errors
-    /// There is no such guardrail, a malformed id included; the store.
+    /// Fails if the guardrail does not exist, which includes a malformed id, or if the store fails.
     pub async fn execute(&self, actor: &Actor, id: &str) -> Result<(), GuardrailError> {
         let guardrail = self.ports.find(id).await?;
         let done = self.set(actor, guardrail.workspace_id, Some(guardrail.id)).await?;
         if done { Ok(()) } else { Err(GuardrailError::UnknownGuardrail) }
     }
 
-    /// Takes a workspace (the default one where none is named) from under whatever it is under, and returns its id.
+    /// Clears the default guardrail of a workspace (`None`: of the default workspace) and returns the workspace's id.
     ///
     /// # Errors
-    /// There is no such workspace; the store.
+    /// Fails if the workspace does not exist or the store fails.
     pub async fn clear(&self, actor: &Actor, workspace: Option<WorkspaceId>) -> Result<WorkspaceId, GuardrailError> {
         let workspace = self.ports.workspace(workspace).await?.id;
         let done = self.set(actor, workspace, None).await?;

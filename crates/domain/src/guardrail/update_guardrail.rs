@@ -1,10 +1,10 @@
-//! Changing a guardrail.
+//! Changes guardrails.
 
 use super::record::audited;
 use super::{Guardrail, GuardrailDraft, GuardrailError, GuardrailPorts, PlacedGuardrail};
 use crate::audit::Actor;
 
-/// How often a change is tried on the newest record while others change it too.
+/// The number of attempts at a change while others change the same record.
 const TRIES: usize = 8;
 
 /// Changes a guardrail.
@@ -18,11 +18,12 @@ impl UpdateGuardrail {
         Self { ports }
     }
 
-    /// Changes what the draft names and nothing else: null takes a member away, a list is replaced whole. Makes a new
-    /// version, unless nothing is different. What somebody else changes in the meantime stays changed.
+    /// Changes only the members that the draft names: `null` clears a member, a list is replaced as a whole. Creates a
+    /// new version if something differs. Concurrent changes of other members are kept.
     ///
     /// # Errors
-    /// A fault of the draft, which must name something; no such guardrail; others who keep changing it; the store.
+    /// Fails if the draft is invalid or names no member, if the guardrail does not exist, if concurrent changes win
+    /// every time, or if the store fails.
     pub async fn execute(
         &self,
         actor: &Actor,
@@ -35,7 +36,7 @@ impl UpdateGuardrail {
     }
 }
 
-/// Replaces a guardrail by what `change` makes of it, on the newest record however often others are faster.
+/// Replaces a guardrail with the result of `change`. It repeats the change on the newest record if it lost a race.
 pub(super) async fn change_to(
     ports: &GuardrailPorts,
     actor: &Actor,

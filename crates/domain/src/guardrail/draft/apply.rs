@@ -1,4 +1,4 @@
-//! From a draft to a guardrail.
+//! Applies a draft to a guardrail.
 
 use super::GuardrailDraft;
 use crate::budget::{ResetInterval, SpendLimit};
@@ -8,8 +8,8 @@ use crate::guardrail::{Guardrail, GuardrailName, GuardrailRules, InvalidGuardrai
 use crate::money::Usd;
 
 impl GuardrailDraft {
-    /// What a guardrail is after the change. Only what the draft names is looked at: a model that has left the
-    /// catalogue since does not stand in the way of a new name.
+    /// Returns the guardrail after the change. Only the members that the draft names are validated: a listed model that
+    /// has left the catalogue does not prevent a rename.
     pub(in crate::guardrail) fn apply(
         &self,
         guardrail: Guardrail,
@@ -50,7 +50,7 @@ impl GuardrailDraft {
         Ok(Guardrail { name, budget, rules, ..guardrail })
     }
 
-    /// Amount and interval are one thing: a budget whose interval nobody named would be one that nobody asked for.
+    /// Merges the budget. Amount and interval must come together: a default interval would be a budget nobody chose.
     fn budget(&self, now: Option<SpendLimit>) -> Result<Option<SpendLimit>, InvalidGuardrail> {
         let set = |amount: Usd, reset: Option<ResetInterval>| Ok(Some(SpendLimit { amount, reset }));
         match (&self.limit_usd, &self.reset_interval) {

@@ -1,4 +1,4 @@
-//! From JSON to a draft.
+//! Parses a draft from JSON.
 
 use super::GuardrailDraft;
 use crate::budget::ResetInterval;
@@ -8,16 +8,16 @@ use crate::json::{Json, JsonKind, unknown_member};
 use crate::money::Usd;
 use crate::usage::FilterAction;
 
-/// Most characters of a description.
+/// The highest number of characters in a description.
 const MAX_DESCRIPTION_CHARS: usize = 1000;
-/// Most elements of any list.
+/// The highest number of elements in any list.
 const MAX_ELEMENTS: usize = 1000;
-/// Most characters of a filter's label.
+/// The highest number of characters in a filter's label.
 const MAX_LABEL_CHARS: usize = 100;
 
 /// Members of a record that only the service sets.
 const READ_ONLY: [&str; 4] = ["id", "version", "created_at", "updated_at"];
-/// Members that a record may have, without those of its data policy.
+/// Members that a record may have, except those of its data policy.
 const MEMBERS: [&str; 16] = [
     "workspace_id",
     "workspace_default",
@@ -40,12 +40,12 @@ const MEMBERS: [&str; 16] = [
 type Members = Vec<(String, Json)>;
 
 impl GuardrailDraft {
-    /// Reads the members of a record, and of a change to one: what is absent is not set, what is null goes away.
-    /// Members that only the service sets are ignored, so that a record can be sent back as it was read.
+    /// Parses the members of a record or of a change to one. An absent member is left unchanged, `null` clears it.
+    /// Members that only the service sets are ignored, so that clients can send back a record as they read it.
     ///
     /// # Errors
-    /// The first fault, with its path. A member that stands twice is one: which of them counts would be a guess. So is an
-    /// unknown member: a misspelt rule must not be taken for a rule that is kept.
+    /// Returns the first violation, with its path. Duplicate members are rejected because either could be meant.
+    /// Unknown members are rejected because a misspelt rule must not look like an enforced one.
     pub fn read(record: &Json) -> Result<Self, InvalidGuardrail> {
         let members = record.members().ok_or_else(|| InvalidGuardrail::new("", "a guardrail is a JSON object"))?;
         let mut draft = Self::default();
@@ -66,7 +66,7 @@ impl GuardrailDraft {
         Ok(draft)
     }
 
-    /// Takes one member; false where no such member is known.
+    /// Parses one member; returns false if the member is unknown.
     fn take(&mut self, name: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
         match name {
             "workspace_id" => self.workspace_id = value_of(value, workspace_id)?,
@@ -96,7 +96,7 @@ impl GuardrailDraft {
                 true,
                 "endpoints do not tell whether prompts may be published; forbid training with enable_free_model_training, or give null or true",
             )?,
-            // Nobody brings keys of providers: there is nothing that could be left out or taken in.
+            // The service has no provider keys of callers, so there is no spend to include or to leave out.
             "include_byok_in_budgets" => drop(value_of(value, |value| boolean(name, value))?),
             _ => match DataPolicyRules::FLAGS.into_iter().find(|flag| *flag == name) {
                 Some(flag) => self.data_policy.push((flag, value_of(value, |value| boolean(name, value))?)),
@@ -135,7 +135,7 @@ fn boolean(path: &str, value: &Json) -> Result<bool, InvalidGuardrail> {
 
 fn string(path: &str, value: &Json) -> Result<String, InvalidGuardrail> {
     match value.kind() {
-        // What is quoted and no text after all has half of a surrogate pair in it.
+        // A quoted string without text has half of a surrogate pair in it.
         JsonKind::String => value.as_string().ok_or_else(|| InvalidGuardrail::new(path, "holds half a character")),
         _ => Err(wrong(path, "a string", value)),
     }
@@ -255,7 +255,7 @@ fn slug(path: &str, members: &Members) -> Result<BuiltinFilter, InvalidGuardrail
     Err(InvalidGuardrail::new(at, format!("{reason}: {}", known.join(", "))))
 }
 
-/// Either scope is kept by looking through everything.
+/// Accepts both scopes: scanning everything enforces either of them.
 fn scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
     let at = format!("{path}.scan_scope");
     let Some(value) = member(path, members, "scan_scope")? else { return Ok(()) };
@@ -265,7 +265,7 @@ fn scan_scope(path: &str, members: &Members) -> Result<(), InvalidGuardrail> {
     }
 }
 
-/// The members of an object that has no others than the known ones.
+/// Returns the members of an object and rejects unknown ones.
 fn known_members(path: &str, value: &Json, known: &[&str]) -> Result<Members, InvalidGuardrail> {
     let members = value.members().ok_or_else(|| wrong(path, "an object", value))?;
     match members.iter().find(|(name, _)| !known.contains(&name.as_str())) {
@@ -274,7 +274,7 @@ fn known_members(path: &str, value: &Json, known: &[&str]) -> Result<Members, In
     }
 }
 
-/// A member of an object that is there once and is not null.
+/// Returns a member of an object; `None` if it is absent or null, an error if it is duplicated.
 fn member(path: &str, members: &Members, name: &str) -> Result<Option<Json>, InvalidGuardrail> {
     let mut found = members.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
     let first = found.next();
@@ -284,7 +284,7 @@ fn member(path: &str, members: &Members, name: &str) -> Result<Option<Json>, Inv
     Ok(first.filter(|value| value.kind() != JsonKind::Null).cloned())
 }
 
-/// A rule that cannot be kept, but for the value that rules nothing.
+/// Accepts only `harmless`, the value that enforces nothing, for a rule that cannot be enforced.
 fn only(path: &str, value: &Json, harmless: bool, why: &str) -> Result<(), InvalidGuardrail> {
     match value_of(value, |value| boolean(path, value))? {
         Some(other) if other != harmless => Err(InvalidGuardrail::new(path, format!("cannot be kept: {why}"))),
