@@ -1,34 +1,34 @@
-//! Names that travel under another one.
+//! Aliases: names of questions and options that were replaced before sending.
 
 use std::collections::HashMap;
 
 use crate::json::Json;
 use crate::question::{Answer, AnswerValue, Answers, ProviderInput, Question, QuestionKind, Questions};
 
-/// Which names of questions and options were replaced before anything was sent. Holds the names that were sent and the
-/// places of those that were asked, and no name that was redacted.
+/// The names of questions and options that were replaced before sending. It holds the sent names and the indexes of the
+/// original questions and options, but no redacted name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aliases {
-    /// By the name under which a question was sent.
+    /// The questions by the name under which they were sent.
     questions: HashMap<String, Sent>,
 }
 
-/// A question that has an alias, or an option with one.
+/// A question with an alias, or with an option that has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Sent {
-    /// The question's place.
+    /// The index of the question.
     place: usize,
-    /// The places of its options by the names under which they were sent, as far as those are others.
+    /// The indexes of its options by their sent names, for the options whose names were replaced.
     options: HashMap<String, usize>,
 }
 
 impl Aliases {
-    /// True where every name travels as it is.
+    /// Returns true if no name was replaced.
     pub fn is_empty(&self) -> bool {
         self.questions.is_empty()
     }
 
-    /// What became of the names of questions that are the same but for their words.
+    /// Compares original questions with their redacted form and collects the replaced names.
     pub(super) fn between(asked: &Questions, sent: &Questions) -> Self {
         let mut questions = HashMap::new();
         if let (Some(asked), Some(sent)) = (&asked.typed, &sent.typed) {
@@ -51,8 +51,8 @@ impl Aliases {
         Self { questions }
     }
 
-    /// Answers to what was sent, with the names of what was asked: those of the questions, and those of options in
-    /// answers to choices. Everything else in them stays as it is.
+    /// Restores the original names of questions, and of options in answers to choices. The rest of the answers is
+    /// unchanged.
     #[must_use]
     pub fn restore(&self, answers: Answers, asked: &ProviderInput) -> Answers {
         if self.questions.is_empty() {
@@ -80,7 +80,7 @@ impl Aliases {
         Answer { name: question.name.clone(), json, value: answer.value.clone() }
     }
 
-    /// Opaque answers, which are to opaque questions: their names are those of the members.
+    /// Restores the member names of opaque answers, which belong to opaque questions.
     fn renamed(&self, answers: Answers, asked: &ProviderInput) -> Answers {
         let (Some(members), Some(asked)) = (answers.json().members(), asked.questions.json.members()) else {
             return answers;
@@ -94,7 +94,7 @@ impl Aliases {
 }
 
 impl Sent {
-    /// The answer to a choice with the names of the options that were asked.
+    /// Returns the answer to a choice with the original names of the options.
     fn chosen(&self, answer: &Json, question: &Question) -> Json {
         let Some(members) = answer.members() else { return answer.clone() };
         let name = |sent: &str| {

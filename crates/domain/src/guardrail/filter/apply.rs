@@ -1,4 +1,4 @@
-//! Filters at work.
+//! Applies filters to a provider input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,49 +13,50 @@ use crate::question::{Asset, Attachments, ProviderInput, Questions};
 use crate::system::{CancelFlag, Cancelled};
 use crate::usage::{FilterAction, Finding};
 
-/// The label of an image or another medium that no filter can read.
+/// The label of an attachment that no filter can read.
 pub const UNREADABLE_ATTACHMENT: &str = "UNREADABLE_ATTACHMENT";
 
-/// How often what was redacted is looked through again. A pattern that matches beside what stands in for its own match
-/// may need another turn; one that never ends is refused.
+/// The number of times that redacted text is scanned again. A pattern may match next to the placeholder of its own
+/// match and needs another scan then; a pattern that still matches after the last one blocks the request.
 const MAX_TURNS: usize = 4;
 
 /// A provider input that may be sent.
 #[derive(Debug, Clone)]
 pub struct Filtered {
-    /// The provider input: the same one where nothing was redacted.
+    /// The provider input; the unchanged one if nothing was redacted.
     pub provider_input: Arc<ProviderInput>,
-    /// Which names of questions and options travel under another one.
+    /// The names of questions and options that were replaced.
     pub aliases: Aliases,
-    /// What was redacted or flagged, in the order of the filters.
+    /// The redacted and flagged matches, in the order of the filters.
     pub findings: Vec<Finding>,
 }
 
 impl CompiledFilters {
-    /// Looks through a provider input: every string, every name and every number in it, at any depth, and text that is split
-    /// over neighbours. What comes back is what may be sent; whatever nothing was found in is in it byte for byte.
+    /// Scans a provider input: every string, name and number at any depth, and text that is split over neighbouring
+    /// strings. Returns the input that may be sent. Values without a match stay byte for byte.
     ///
     /// # Errors
     /// As [`Self::apply_until`].
     pub fn apply(&self, provider_input: &Arc<ProviderInput>) -> Result<Filtered, Blocked> {
-        // A flag that nobody holds is never cancelled. If it were, nothing would be let through.
+        // This flag is never cancelled. If it were, the request would be blocked.
         let applied = self.apply_until(provider_input, &CancelFlag::default());
         applied.unwrap_or_else(|Cancelled| Err(self.blocked(0, "", "", Node::nowhere(), &[])))
     }
 
-    /// As [`Self::apply`], until it is cancelled. The flag is checked at every name and value, before each filter, and
-    /// at each match.
+    /// Applies the filters like [`Self::apply`], until it is cancelled. The flag is checked at every name and value,
+    /// before each filter, and at each match.
     ///
     /// # Errors
-    /// Cancelled. Inside: the first match of a filter that blocks, a medium beside a filter that blocks or redacts and cannot read
-    /// it, and what cannot be redacted without becoming something else.
+    /// The outer error is a cancellation. The inner error is the first match of a filter that blocks, an attachment
+    /// that a blocking or redacting filter cannot read, or a match that cannot be redacted without changing the
+    /// request's meaning.
     pub fn apply_until(
         &self,
         provider_input: &Arc<ProviderInput>,
         cancel: &CancelFlag,
     ) -> Result<Result<Filtered, Blocked>, Cancelled> {
         let applied = self.applied(provider_input, Search::new(self, cancel));
-        // Once cancelled, what was found may be incomplete.
+        // After a cancellation the result may be incomplete.
         if cancel.is_cancelled() { Err(Cancelled) } else { Ok(applied) }
     }
 
@@ -84,7 +85,8 @@ impl CompiledFilters {
             if !found.redactions.is_empty() {
                 let redactions = std::mem::take(&mut found.redactions);
                 if let (Place::AssetName(_) | Place::AssetType(_), Some(first)) = (document.place, redactions.first()) {
-                    // The state refers to assets by their names, and a medium of another type is another medium.
+                    // The state refers to assets by name, and another media type would change how the content is
+                    // decoded.
                     return Err(self.blocked(first.filter, text, &document.root, first.node, &found.keys));
                 }
                 if let Some(first) = redactions.first().cloned() {
@@ -100,7 +102,7 @@ impl CompiledFilters {
         Ok(Filtered { provider_input, aliases, findings: findings.told(self) })
     }
 
-    /// Media that nobody can read: refused where something would have to be kept back, else noted.
+    /// Handles an unreadable attachment: blocks the request if a filter blocks or redacts, and flags it otherwise.
     fn unreadable(&self, root: &str, found: Option<(&str, &Found)>, findings: &mut Findings) -> Result<(), Blocked> {
         let path = found.and_then(|(text, found)| paths::of(text, root, &[found.medium?], &found.keys).pop());
         let path = path.unwrap_or_else(|| root.to_owned());
@@ -119,7 +121,8 @@ impl CompiledFilters {
         Blocked { guardrail_id: filter.guardrail_id, label: filter.label.clone(), path }
     }
 
-    /// The text without what is to be redacted.
+    /// Returns the text with all matches redacted. It scans the result again, because a placeholder may cause new
+    /// matches.
     fn redact(
         &self,
         search: Search<'_>,
@@ -147,7 +150,7 @@ impl CompiledFilters {
         Err(refused())
     }
 
-    /// The provider input with the texts that were redacted.
+    /// Returns the provider input with the redacted texts.
     fn rebuilt(
         &self,
         provider_input: &Arc<ProviderInput>,
@@ -173,7 +176,7 @@ impl CompiledFilters {
                 Place::AssetName(_) | Place::AssetType(_) | Place::Media => None,
             };
             if put.is_none() {
-                // Nothing goes out that is not what was looked through.
+                // Only scanned text may be sent.
                 return Err(self.blocked(*filter, "", &document.root, Node::nowhere(), &[]));
             }
         }
@@ -181,16 +184,15 @@ impl CompiledFilters {
     }
 }
 
-/// A text that is another one now.
+/// A redacted document.
 struct Redacted<'d> {
     document: &'d Document<'d>,
     text: String,
-    /// The first filter that redacted something.
+    /// The first filter that redacted a match.
     filter: usize,
 }
 
-/// The questions that a redacted text holds, read by the reader that read them first. `None` where they are no longer
-/// as many of the same types.
+/// Parses the questions of a redacted text with the original parser. Returns `None` if their number or types changed.
 fn questions(before: &Questions, text: &str) -> Option<Questions> {
     let json = Json::parse(text).ok()?;
     let Some(typed) = &before.typed else { return Some(Questions { json, typed: None }) };
@@ -215,17 +217,17 @@ fn change(attachments: &mut Attachments, index: usize, by: impl Fn(&Asset) -> Op
     Some(())
 }
 
-/// What was found in all texts so far.
+/// The findings in all documents so far.
 #[derive(Debug, Default)]
 struct Findings {
-    /// Where the first match of a filter is, and how many there are.
+    /// The path of the first match and the number of matches, by filter.
     by_filter: BTreeMap<usize, (String, u32)>,
-    /// Where the first medium is that nobody can read, and how many there are.
+    /// The path of the first unreadable attachment, and the number of them.
     media: Option<(String, u32)>,
 }
 
 impl Findings {
-    /// Notes what was found in a text.
+    /// Adds the findings in a document.
     fn add(&mut self, document: &Document<'_>, text: &str, found: &Found) {
         let first = found.tallies.iter().enumerate();
         let new: Vec<(usize, Node)> = first

@@ -1,4 +1,4 @@
-//! The content of an asset as text, as far as filters can read all of it.
+//! The content of an asset as text, if filters can read all of it.
 //!
 //! An asset is readable if everything in it is on the allow-list: one content that is text, and members that describe
 //! it. Anything else could be content that a provider decodes and no filter has read.
@@ -39,7 +39,7 @@ const DESCRIPTIONS: [&str; 22] = [
     "size_bytes",
 ];
 
-/// Returns the content of an asset; `None` if it is no text or if the asset has anything besides that filters cannot
+/// Returns the content of an asset; `None` if it is not text, or if the asset has other content that filters cannot
 /// read.
 pub(super) fn readable_content(asset: &Asset) -> Option<String> {
     let members = asset.entry.members()?;
@@ -72,7 +72,7 @@ fn is_description(name: &str) -> bool {
     name == "part" || MEDIA_TYPES.contains(&name) || DESCRIPTIONS.contains(&name)
 }
 
-/// Returns true if the content of an asset came as a part of its own.
+/// Returns true if the content of an asset came as a separate multipart part.
 pub(super) fn has_part(asset: &Asset) -> bool {
     !asset.data.is_empty()
         || asset.entry.members().is_some_and(|members| members.iter().any(|(name, _)| name == "part"))
@@ -84,7 +84,7 @@ pub(super) fn is_json(asset: &Asset) -> bool {
     media_types.iter().any(|media_type| is_json_type(&essence(media_type)))
 }
 
-/// Every media type that is given for an asset; `None` if one is no string.
+/// Returns every media type of an asset; `None` if one is not a string.
 fn media_types(asset: &Asset, members: &[(String, Json)]) -> Option<Vec<String>> {
     let named =
         members.iter().filter(|(name, value)| MEDIA_TYPES.contains(&name.as_str()) && value.kind() != JsonKind::Null);
@@ -110,7 +110,7 @@ fn is_utf8(media_type: &str) -> bool {
     })
 }
 
-/// Returns the entry of an asset with its inline content emptied, which is filtered by itself.
+/// Returns the entry of an asset with its inline content emptied, because the content is filtered separately.
 pub(super) fn without_content(asset: &Asset) -> String {
     let members = asset.entry.members().unwrap_or_default();
     if !members.iter().any(|(name, _)| INLINE_CONTENT.contains(&name.as_str())) {
@@ -119,7 +119,7 @@ pub(super) fn without_content(asset: &Asset) -> String {
     put(&members, "\"\"").text().to_owned()
 }
 
-/// Returns the asset with another entry and its own inline content.
+/// Returns the asset with another entry and its present inline content.
 pub(super) fn with_entry(asset: &Asset, entry: &str) -> Option<Asset> {
     let entry = Json::parse(entry).ok()?;
     let before = asset.entry.members()?;
@@ -140,7 +140,7 @@ pub(super) fn with_content(asset: &Asset, content: &str) -> Option<Asset> {
     Some(Asset { entry, ..asset.clone() })
 }
 
-/// The entry with its inline content replaced.
+/// Returns the entry with its inline content replaced.
 fn put(members: &[(String, Json)], content: &str) -> Json {
     let replaced = members.iter().map(|(name, json)| {
         (name.as_str(), if INLINE_CONTENT.contains(&name.as_str()) { content } else { json.text() })

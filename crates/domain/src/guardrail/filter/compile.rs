@@ -1,4 +1,4 @@
-//! Filters of several guardrails, checked and ready for use.
+//! Compiles the filters of several guardrails.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::ids::GuardrailId;
 use crate::system::CancelFlag;
 use crate::usage::FilterAction;
 
-/// Most patterns of its own that one guardrail has.
+/// The highest number of custom patterns of one guardrail.
 const MAX_PATTERNS: usize = 64;
-/// Most characters of a label.
+/// The highest number of characters of a label.
 const MAX_LABEL_CHARS: usize = 100;
-/// Most bytes that the patterns of one guardrail take together when compiled.
+/// The highest size in bytes of all compiled patterns of one guardrail.
 const MAX_COMPILED: usize = 8 << 20;
 
-/// Filters of all guardrails that apply together, ready for use.
+/// The compiled filters of all guardrails that apply together.
 #[derive(Debug, Clone)]
 pub struct CompiledFilters {
-    /// In the order of the guardrails, patterns before those that come with the service.
+    /// The filters in the order of the guardrails, custom patterns before built-in ones.
     pub(super) filters: Vec<Filter>,
     customs: Vec<Arc<Customs>>,
     builtins: Builtins,
-    /// What stands in for matches.
+    /// The placeholders of redacted matches.
     placeholders: Vec<String>,
 }
 
@@ -39,25 +39,25 @@ pub(super) struct Filter {
     pub(super) action: FilterAction,
     pub(super) label: String,
     pub(super) placeholder: String,
-    /// True where it is the operator's own pattern.
+    /// True for a custom pattern.
     pub(super) is_custom: bool,
 }
 
-/// The patterns of one guardrail.
+/// The custom patterns of one guardrail.
 #[derive(Debug)]
 struct Customs {
-    /// Tells which of them may match at all.
+    /// Selects the patterns that may match a text.
     set: RegexSet,
-    /// Each with the place of its filter.
+    /// Each pattern with the index of its filter.
     patterns: Vec<(Pattern, usize)>,
 }
 
 impl CompiledFilters {
-    /// Compiles the filters of guardrails, the workspace's first. Filters unite: of one that comes with the service
-    /// and stands in several guardrails, the severest action counts.
+    /// Compiles the filters of guardrails, the workspace's first. Filters unite: a built-in filter of several
+    /// guardrails gets its most severe action.
     ///
     /// # Errors
-    /// The first pattern that cannot be used, with its path in its guardrail, and what to do about it.
+    /// Returns the first pattern that cannot be used, with its path in its guardrail and a remedy.
     pub fn compile<'a>(
         guardrails: impl Iterator<Item = (GuardrailId, &'a GuardrailRules)>,
     ) -> Result<Self, InvalidFilters> {
@@ -71,7 +71,7 @@ impl CompiledFilters {
         Ok(compiled)
     }
 
-    /// Collects what the filters that redact put in place of matches.
+    /// Collects the placeholders of the filters that redact.
     pub(super) fn collect_placeholders(&mut self) {
         let redacting = self.filters.iter().filter(|filter| filter.action == FilterAction::Redact);
         self.placeholders = redacting.map(|filter| filter.placeholder.clone()).collect();
@@ -79,7 +79,7 @@ impl CompiledFilters {
         self.placeholders.dedup();
     }
 
-    /// How many there are.
+    /// Returns the number of filters.
     pub(crate) fn count(&self) -> usize {
         self.filters.len()
     }
@@ -145,17 +145,17 @@ impl CompiledFilters {
         self.filters.push(Filter { guardrail_id, action, label, placeholder, is_custom });
     }
 
-    /// True where there is nothing to look for.
+    /// Returns true if there are no filters.
     pub fn is_empty(&self) -> bool {
         self.filters.is_empty()
     }
 
-    /// True where names of members matter to a filter.
+    /// Returns true if a filter uses hints from names.
     pub(super) fn wants_hints(&self) -> bool {
         self.builtins.wants_hints()
     }
 
-    /// The first filter that blocks, else that redacts.
+    /// Returns the first filter that blocks, or else the first that redacts.
     pub(super) fn severest(&self) -> Option<usize> {
         let places = |action| self.filters.iter().position(|filter| filter.action == action);
         places(FilterAction::Block).or_else(|| places(FilterAction::Redact))
@@ -166,8 +166,8 @@ impl CompiledFilters {
         self.filters.get(filter).map(|filter| filter.action)
     }
 
-    /// Returns the placeholder that a match lies in, as an earlier redaction wrote it. `name_end` is the end of the name
-    /// that holds the match: a redacted name may end with a number that keeps it distinct.
+    /// Returns the placeholder around a match, if an earlier redaction wrote it. `name_end` is the end of the name that
+    /// holds the match: a redacted name may end with a number that makes it unique.
     pub(super) fn placeholder_at(
         &self,
         text: &str,
@@ -193,8 +193,7 @@ impl CompiledFilters {
     }
 }
 
-/// Filters at work for as long as their result is wanted. After a cancellation what they give is incomplete, and its
-/// user must discard it.
+/// Filters with a cancel flag. After a cancellation the matches are incomplete and the caller must discard them.
 #[derive(Clone, Copy)]
 pub(super) struct Search<'f> {
     filters: &'f CompiledFilters,
@@ -214,13 +213,13 @@ impl<'f> Search<'f> {
         Self { filters, cancel }
     }
 
-    /// True once the result is not wanted any more.
+    /// Returns true if the search was cancelled.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// Gives every match of every filter in a text, in places of its source, in no certain order. The same match may
-    /// come twice, by the text as it is read and by the text as it looks.
+    /// Reports every match of every filter in a text, as ranges of the source, in no particular order. A match may be
+    /// reported twice: once from the plain view and once from the normalised one.
     pub(super) fn each(
         &self,
         views: &Views<'_>,
@@ -231,15 +230,15 @@ impl<'f> Search<'f> {
         self.each_in(views, (source, &[]), hint, found);
     }
 
-    /// The same in a text that is put together from neighbours, of which the second and each further one begins at one
-    /// of `joints`. Not all of what lies within one of them is given.
+    /// Searches a text that is made of neighbouring strings; the second and each further string begins at one of
+    /// `joints`. Matches within one string may be left out.
     pub(super) fn each_joined(
         &self,
         text: &str,
         (source, joints): (Source, &[usize]),
         found: &mut dyn FnMut(usize, Range<usize>),
     ) {
-        // Escapes were read already.
+        // The views of the strings already have their escapes decoded.
         self.each_in(&Views::verbatim(text), (source, joints), Hint::None, found);
     }
 
@@ -284,7 +283,7 @@ impl<'f> Search<'f> {
         }
     }
 
-    /// Gives the matches of one filter.
+    /// Reports the matches of one filter.
     pub(super) fn each_of(
         &self,
         filter: usize,
@@ -313,6 +312,6 @@ impl<'f> Search<'f> {
 pub(super) enum Placeholder {
     /// A label in brackets.
     Whole,
-    /// A label in brackets and the number that tells the name apart from others in its object.
+    /// A label in brackets and the number that makes the name unique in its object.
     Numbered(usize),
 }

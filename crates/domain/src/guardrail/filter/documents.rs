@@ -1,4 +1,4 @@
-//! The texts of a provider input, in the order in which they are sent.
+//! The documents of a provider input: its texts, in the order in which they are sent.
 
 use super::attachment;
 use super::media::Media;
@@ -10,38 +10,38 @@ use crate::question::{Asset, Attachments, ProviderInput};
 #[derive(Debug)]
 pub(super) struct Document<'i> {
     pub(super) place: Place,
-    /// What paths in it begin with.
+    /// The root of paths in it.
     pub(super) root: String,
     pub(super) body: Body<'i>,
 }
 
-/// Whose text it is.
+/// The origin of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     State,
     Questions,
-    /// The name of the asset of that place.
+    /// The name of the asset with this index.
     AssetName(usize),
-    /// The media type of the part that it came in.
+    /// The media type of the asset's part.
     AssetType(usize),
-    /// What is said about it.
+    /// The asset's entry, without its inline content.
     AssetEntry(usize),
-    /// Its content, as a part of its own.
+    /// The asset's content from a separate part.
     AssetPart(usize),
-    /// Its content, in its entry.
+    /// The asset's inline content.
     AssetInline(usize),
-    /// Media that nobody can read.
+    /// Unreadable media.
     Media,
 }
 
-/// What there is to look through.
+/// The content of a document.
 #[derive(Debug)]
 pub(super) enum Body<'i> {
     Readable(std::borrow::Cow<'i, str>, Form<'i>),
     Unreadable,
 }
 
-/// Every text of a provider input.
+/// Returns every document of a provider input.
 pub(super) fn of(provider_input: &ProviderInput) -> Vec<Document<'_>> {
     let json = |place: Place, root: &str, json: &'_ Json| (place, root.to_owned(), json.text().to_owned());
     let mut documents = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn of(provider_input: &ProviderInput) -> Vec<Document<'_>> {
     let form = provider_input.questions.typed.as_deref().map_or(Form::Json(Media::InPlainJson), Form::Questions);
     add(json(Place::Questions, "questions", &provider_input.questions.json), form);
     match &provider_input.attachments {
-        // The scan finds them.
+        // The scan of the state finds media in it.
         Attachments::None | Attachments::InState => {}
         Attachments::Images(_) => documents.push(unreadable("images")),
         Attachments::Assets(assets) => {

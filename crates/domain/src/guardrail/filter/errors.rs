@@ -1,25 +1,25 @@
-//! A pattern that cannot be used, and a request that may not leave.
+//! Errors of filters.
 
 use crate::ids::GuardrailId;
 
-/// Filters that cannot be used.
+/// A filter that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {fault}")]
 pub struct InvalidFilters {
-    /// Which, such as `content_filters[2].pattern`.
+    /// The path of the filter, such as `content_filters[2].pattern`.
     pub path: String,
-    /// What is wrong and what to do, as a fragment of a sentence.
+    /// The violation and its remedy, as a fragment of a sentence.
     pub fault: String,
 }
 
-/// A request that a filter blocks. Holds nothing of the text that matched.
+/// A request that a filter blocks. It holds no part of the matched text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Request blocked by content filter: [{label}]")]
 pub struct Blocked {
-    /// Whose filter.
+    /// The guardrail of the filter.
     pub guardrail_id: GuardrailId,
     /// The filter's label.
     pub label: String,
-    /// Where the match is, such as `state.messages[3].content`.
+    /// The path of the match, such as `state.messages[3].content`.
     pub path: String,
 }

@@ -1,7 +1,7 @@
-//! What a character looks like: the tables of the folded view.
+//! Character tables of the normalised view, which maps disguised text to plain ASCII.
 //!
-//! They are small and one-way on purpose. A letter of another script stands here only where a reader takes it for the
-//! Latin one, so that ordinary text in that script keeps most of its letters and a disguised word loses its disguise.
+//! They are small and one-way. A letter of another script is mapped only if readers take it for a Latin letter, so that
+//! ordinary text of that script keeps most of its letters and a disguised word becomes visible.
 
 mod tables;
 
@@ -10,25 +10,25 @@ use std::sync::LazyLock;
 
 use self::tables::{INVISIBLE, ZEROS};
 
-/// What stands in the folded view for a character.
+/// The normalised form of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Folded {
     /// The character itself.
     Same,
-    /// Nothing: it cannot be seen, or is a mark on the letter before it.
+    /// The empty string, for invisible characters and combining marks.
     Nothing,
-    /// One character of ASCII.
+    /// One ASCII character.
     Ascii(u8),
-    /// Several.
+    /// Several ASCII characters.
     Several(&'static str),
 }
 
-/// What stands for `c`.
+/// Returns the normalised form of a character.
 pub(super) fn fold(c: char) -> Folded {
     if c.is_ascii() {
         return match c {
             '\t' | '\n' | '\r' | ' '..='~' => Folded::Same,
-            // Control characters are written between letters to part them.
+            // Control characters are inserted between letters to split words.
             _ => Folded::Nothing,
         };
     }
@@ -64,7 +64,7 @@ fn within(ranges: &[(u32, u32)], code: u32) -> bool {
     place.is_ok()
 }
 
-/// The letters below accents: a character a code point from U+00C0 on; a dot stands where there is none.
+/// The base letters of accented letters, one per code point from U+00C0; a dot means that there is none.
 const LATIN: &[u8] = b"\
     AAAAAA.CEEEEIIIIDNOOOOO.OUUUUY..aaaaaa.ceeeeiiiidnooooo.ouuuuy.yAaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGg\
     GgGgHhHhIiIiIiIiIi..JjKkkLlLlLl..LlNnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTtTtUuUuUuUuUuUuWwYyYZzZzZzs\
@@ -72,7 +72,7 @@ const LATIN: &[u8] = b"\
     Aa..GgGgKkOoOo..j...Gg..NnAa....AaAaEeEeIiIiOoOoRrRrUuUuSsTt..Hh....ZzAaEeOoOoOoOoYy......ACcLT.\
     ...B..EeJj..RrYy";
 
-/// The same from U+1E00 on.
+/// The same mapping from U+1E00.
 const LATIN_ADDITIONAL: &[u8] = b"\
     AaBbBbBbCcDdDdDdDdDdEeEeEeEeEeFfGgHhHhHhHhHhIiIiKkKkKkLlLlLlLlMmMmMmNnNnNnNnOoOoOoOoPpPpRrRrRrRr\
     SsSsSsSsSsTtTtTtTtUuUuUuUuUuVvVvWwWwWwWwWwXxXxYyZzZzZzhtwy.s....AaAaAaAaAaAaAaAaAaAaAaAaEeEeEeEe\
@@ -87,14 +87,14 @@ fn letter(code: u32) -> Option<u8> {
     match code {
         0xc0..=0x24f => listed(LATIN, 0xc0),
         0x1e00..=0x1eff => listed(LATIN_ADDITIONAL, 0x1e00),
-        // Full-width forms of all of ASCII.
+        // Full-width forms of ASCII.
         0xff01..=0xff5e => nth(b'!', code - 0xff01),
-        // Thirteen alphabets for mathematics, capitals and small letters in turns.
+        // Thirteen mathematical alphabets with alternating capital and small letters.
         0x1d400..=0x1d6a3 => match (code - 0x1d400) % 52 {
             place @ 0..26 => nth(b'A', place),
             place => nth(b'a', place - 26),
         },
-        // In brackets, in circles, in squares, and as halves of flags.
+        // Parenthesised, circled and squared letters, and regional indicators.
         0x249c..=0x24b5 => nth(b'a', code - 0x249c),
         0x24b6..=0x24cf => nth(b'A', code - 0x24b6),
         0x24d0..=0x24e9 => nth(b'a', code - 0x24d0),
@@ -110,7 +110,7 @@ fn letter(code: u32) -> Option<u8> {
     }
 }
 
-/// Cyrillic, Greek, Armenian, phonetic and letter-like characters that are read as a Latin letter.
+/// Cyrillic, Greek, Armenian, phonetic and letter-like characters that look like a Latin letter.
 const LOOK_ALIKES: &[(u8, &str)] = &[
     (b'A', "АΑᎪ"),
     (b'B', "ВΒℬᏴ"),
@@ -166,7 +166,7 @@ const LOOK_ALIKES: &[(u8, &str)] = &[
     (b'z', "ᴢ"),
 ];
 
-/// [`LOOK_ALIKES`] by code point, in order.
+/// [`LOOK_ALIKES`], sorted by code point.
 static DISGUISES: LazyLock<Vec<(u32, u8)>> = LazyLock::new(|| {
     let all = LOOK_ALIKES.iter().flat_map(|(letter, looks)| looks.chars().map(|look| (u32::from(look), *letter)));
     let mut all: Vec<(u32, u8)> = all.collect();
@@ -192,7 +192,7 @@ fn digit(code: u32) -> Option<u8> {
     }
 }
 
-/// Dashes, dots, signs and spaces that a pattern expects as their ASCII form.
+/// Maps dashes, dots, signs and spaces to the ASCII form that patterns expect.
 fn punctuation(c: char) -> Option<u8> {
     Some(match c {
         '\u{85}'
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!((LATIN.len(), LATIN_ADDITIONAL.len()), (0x250 - 0xc0, 256));
     }
 
-    /// The characters of a class that the regular expressions of this build know.
+    /// Returns the characters of a Unicode class, as the regex crate defines it.
     fn class(pattern: &str) -> Vec<char> {
         let all: String = (0x80..=0x0010_ffff).filter_map(char::from_u32).collect();
         regex::Regex::new(pattern).unwrap().find_iter(&all).flat_map(|found| found.as_str().chars()).collect()
@@ -297,7 +297,7 @@ mod tests {
     fn nothing_is_left_of_characters_that_cannot_be_seen() {
         let invisible = class(r"[\p{Cf}\p{Cc}--\u{85}]");
         let marks = class(r"[[\p{Mn}\p{Me}]&&[\p{Inherited}\p{Latin}\p{Greek}\p{Cyrillic}]]");
-        // Letters by category, and code points that are kept free for such characters.
+        // Letters by category, and code points that are reserved for invisible characters.
         let fillers = "\u{115f}\u{1160}\u{3164}\u{ffa0}\u{2065}\u{fff0}\u{e0000}\u{e0fff}\u{1d159}";
         assert!(invisible.len() > 200 && marks.len() > 600);
         for c in invisible.into_iter().chain(marks).chain(fillers.chars()) {

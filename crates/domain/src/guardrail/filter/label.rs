@@ -1,10 +1,10 @@
-//! What a filter is called, and what stands in for what it matched.
+//! Labels of filters, and the placeholders of redacted matches.
 
-/// Where a custom filter has no label.
+/// The label of a custom filter without a label.
 const UNNAMED: &str = "REDACTED";
 
-/// A label as it is shown: letters, digits, `_`, `-` and single spaces, so that it can neither end the brackets around
-/// it nor break the text or the header that it stands in.
+/// Returns a label that is safe to display: letters, digits, `_`, `-` and single spaces. It can neither end the
+/// brackets around it nor break the text or header that holds it.
 pub(super) fn clean(label: Option<&str>) -> String {
     let mut clean = String::new();
     for c in label.unwrap_or_default().chars() {
@@ -22,7 +22,7 @@ pub(super) fn clean(label: Option<&str>) -> String {
     if clean.chars().any(char::is_alphanumeric) { clean.to_owned() } else { UNNAMED.to_owned() }
 }
 
-/// What stands in for a match. No character of it needs an escape in JSON.
+/// Returns the placeholder of a redacted match. None of its characters needs an escape in JSON.
 pub(super) fn placeholder(label: &str) -> String {
     format!("[{label}]")
 }

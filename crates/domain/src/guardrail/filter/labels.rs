@@ -1,4 +1,4 @@
-//! Redaction of the labels of a request, for destinations of traces.
+//! Redaction of the labels of a request, for trace destinations.
 
 use super::CompiledFilters;
 use super::compile::Search;
@@ -9,15 +9,15 @@ use crate::system::CancelFlag;
 use crate::usage::FilterAction;
 use crate::usage::RequestLabels;
 
-/// Members of `trace` that are ids. Two requests must not come to share one because the same was redacted in both, and
-/// a hash of one would tell who guesses right.
+/// Members of `trace` that are ids. A matching id is removed and not replaced: two requests must not get the same id by
+/// redaction, and a hash of the id would confirm a guess of it.
 const IDS: [&str; 2] = ["trace_id", "parent_span_id"];
 
-/// How often a redacted text is filtered again.
+/// The number of times that a redacted text is scanned again.
 const MAX_TURNS: usize = 4;
 
 impl CompiledFilters {
-    /// The same filters, each of which redacts where it would block.
+    /// Returns the same filters with blocking replaced by redaction.
     #[must_use]
     pub fn redacting(&self) -> Self {
         let mut filters = self.clone();
@@ -28,13 +28,12 @@ impl CompiledFilters {
         filters
     }
 
-    /// Returns the labels with every match replaced. A label that cannot be redacted is left out, as is an id that
-    /// matched.
+    /// Returns the labels with every match replaced. Labels that cannot be redacted and ids that matched are left out.
     pub fn redact_labels(&self, labels: &RequestLabels) -> RequestLabels {
         self.redact_labels_until(labels, &CancelFlag::default())
     }
 
-    /// As [`Self::redact_labels`], until it is cancelled: the remaining labels are left out then.
+    /// Redacts like [`Self::redact_labels`], until it is cancelled. The remaining labels are then left out.
     pub fn redact_labels_until(&self, labels: &RequestLabels, cancel: &CancelFlag) -> RequestLabels {
         let search = Search::new(self, cancel);
         let text = |label: &Option<String>| search.redacted(label.as_deref()?, Form::Text);
@@ -60,7 +59,7 @@ impl Search<'_> {
         Some(Json::object(kept.map(|(_, (name, value))| (name.as_str(), value.text()))))
     }
 
-    /// The text with every match replaced; `None` where that has no end or is cancelled.
+    /// Returns the text with every match replaced; `None` if redaction does not terminate or is cancelled.
     fn redacted(&self, text: &str, form: Form<'_>) -> Option<String> {
         let mut clean = text.to_owned();
         for turn in 0..=MAX_TURNS {

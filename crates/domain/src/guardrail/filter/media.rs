@@ -3,25 +3,25 @@
 use crate::question::StateForm;
 use crate::question::inline_content::is_data_url;
 
-/// Which values of a JSON text are media that no filter can read.
+/// The rule for media that no filter can read, in a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Media {
-    /// None: the text is data to every provider.
+    /// The text is data for every provider and holds no media.
     Ignored,
-    /// `data:` URLs, and parts that providers take images in.
+    /// `data:` URLs, and the forms in which providers take images.
     InPlainJson,
-    /// These, and everything in a part or item of a wire that is not on its allow-list.
+    /// The same, and every member of a part or item of a wire format that is not on its allow-list.
     InParts(StateForm),
 }
 
-/// Types of parts that hold a medium, on wires that name it by nothing else.
+/// The types of media parts in wires that mark them only by type.
 const PART_TYPES: [&str; 8] =
     ["image_url", "audio_url", "video_url", "file_url", "input_image", "input_audio", "input_video", "input_file"];
-/// Types of parts that hold a medium where the text is known to consist of parts.
+/// The types of media parts in a text that is known to consist of parts.
 const MEDIUM_TYPES: [&str; 5] = ["image", "audio", "video", "document", "file"];
-/// Members of a part of text.
+/// Members of a text part.
 const PART_MEMBERS: [&str; 7] = ["type", "text", "data", "refusal", "annotations", "logprobs", "cache_control"];
-/// Members of an item of a conversation.
+/// Members of a conversation item.
 const ITEM_MEMBERS: [&str; 13] = [
     "type",
     "role",
@@ -61,7 +61,7 @@ impl Media {
                 is_one_of(&PART_TYPES) || is_one_of(&MEDIUM_TYPES)
             }
             (_, "type") => is_one_of(&PART_TYPES),
-            // Structure under this name is read; a string is content in base64.
+            // A structured value of this name is scanned; a string is base64 content.
             (Self::InParts(form), "data") => depth == part_depth(form),
             _ => false,
         }
@@ -77,7 +77,8 @@ impl Media {
     }
 }
 
-/// Arrays and objects around the members of a part: those of the parts themselves, or of the items that hold them too.
+/// Returns the number of arrays and objects around the members of a part: those of the parts, or also those of the
+/// items that hold the parts.
 fn part_depth(form: StateForm) -> usize {
     if form == StateForm::OpenAiItems { 4 } else { 2 }
 }

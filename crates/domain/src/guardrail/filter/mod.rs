@@ -1,15 +1,15 @@
-//! Content filters: what is looked for in the texts of a request, and what becomes of it.
+//! Content filters: the patterns that are searched in a request, and the actions on their matches.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | `compile` | filters of several guardrails, checked and ready for use |
-//! | `pattern`, `builtin` | what finds matches in one text |
-//! | `tokens`, `text`, `fold` | a JSON text to the strings in it, as they are read and as they look, with the way back |
-//! | `scan`, `number`, `run` | every string, name and number of a text, and text that is split over neighbours |
-//! | `rewrite`, `paths` | matches to the redacted text, and to the places that are told |
-//! | `apply`, `documents`, `aliases` | a provider input through all of it, and the names of its answers |
-//! | `attachment`, `media` | what of assets and of parts can be read |
-//! | `labels` | session, user and trace for destinations |
+//! | `compile` | checks and compiles the filters of several guardrails |
+//! | `pattern`, `builtin` | find matches in one text |
+//! | `tokens`, `text`, `fold` | split a JSON text into strings with a plain and a normalised view of each |
+//! | `scan`, `number`, `run` | scan every string, name and number of a text, and text split over neighbours |
+//! | `rewrite`, `paths` | redact the matches, and report their paths |
+//! | `apply`, `documents`, `aliases` | filter a whole provider input, and restore names in answers |
+//! | `attachment`, `media` | decide which parts of assets and items are readable |
+//! | `labels` | redact session, user and trace labels for trace destinations |
 
 mod aliases;
 mod apply;

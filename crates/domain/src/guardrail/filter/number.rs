@@ -1,15 +1,15 @@
-//! Numbers with an exponent, written out.
+//! Expands numbers with an exponent.
 
 use std::iter::repeat_n;
 
-/// Zeros that an exponent adds at most. A number with more goes on with them and says nothing new.
+/// The highest number of zeros that an exponent adds. More zeros add no information.
 const MAX_ZEROS: usize = 40;
 
-/// A JSON number with an exponent as it is without one, exactly but for zeros beyond [`MAX_ZEROS`]; `None` where it has
-/// no exponent or is less than one. Takes memory linear in the number's text.
+/// Returns a JSON number without its exponent; `None` if it has no exponent or its absolute value is below one. The
+/// result is exact except for zeros beyond [`MAX_ZEROS`]. Memory is linear in the length of the text.
 pub(super) fn written_out(number: &str) -> Option<String> {
     let (mantissa, exponent) = number.trim_start_matches('-').split_once(['e', 'E'])?;
-    // One beyond all texts would make the number zero or infinite.
+    // Exponents beyond `i64` make the number zero or infinite.
     let exponent: i64 = exponent.parse().ok()?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{fraction}");

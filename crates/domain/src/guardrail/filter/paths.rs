@@ -1,4 +1,4 @@
-//! Where something was found, told without a word that was found.
+//! JSON paths of findings, without any matched text.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -6,18 +6,18 @@ use std::ops::Range;
 use super::scan::{Node, NodeKind};
 use super::tokens::{Token, Tokens, content};
 
-/// Longest name that is told.
+/// The highest length in bytes of a name in a path.
 const MAX_NAME_BYTES: usize = 64;
 
 struct Frame {
     is_object: bool,
-    /// How many members or elements were begun.
+    /// The number of members or elements so far.
     count: usize,
     name: Range<usize>,
 }
 
-/// The paths of nodes, in one walk. Names that begin at one of `hidden`, which is in order, are told by their places,
-/// as are long and odd ones.
+/// Returns the paths of nodes, computed in one walk. Names that begin at one of `hidden` (sorted) are replaced by their
+/// index, as are long names and names with special characters.
 pub(super) fn of(text: &str, root: &str, nodes: &[Node], hidden: &[usize]) -> Vec<String> {
     let mut paths = vec![root.to_owned(); nodes.len()];
     let mut wanted: Vec<(usize, usize)> = nodes.iter().enumerate().map(|(place, node)| (node.start, place)).collect();
@@ -58,7 +58,7 @@ fn written(text: &str, root: &str, frames: &[Frame], is_key: bool, hidden: &[usi
     let mut path = root.to_owned();
     let frames = if is_key { &frames[..frames.len().saturating_sub(1)] } else { frames };
     for frame in frames {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = if !frame.is_object {
             write!(path, "[{}]", frame.count.saturating_sub(1))
         } else if is_told(text, &frame.name, hidden) {

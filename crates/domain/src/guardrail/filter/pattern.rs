@@ -1,4 +1,4 @@
-//! A pattern of the operator's own.
+//! Custom patterns.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use regex::{Regex, RegexBuilder};
 
 use crate::system::CancelFlag;
 
-/// Most characters of a pattern.
+/// The highest number of characters of a pattern.
 pub(super) const MAX_CHARS: usize = 10_000;
-/// Most bytes that one compiled pattern takes.
+/// The highest size in bytes of one compiled pattern.
 const MAX_COMPILED: usize = 1 << 20;
-/// Matches in one text that are followed as far as they go. To find where a match ends an engine may read far beyond
-/// that end; done for each of many matches, that would take time by the square of the text.
+/// The number of matches per text that are searched without a bound. To find the end of a match the engine may read far
+/// beyond it. Done for every match, that takes quadratic time.
 const FOLLOWED: usize = 64;
-/// After those, bytes that are read beyond the place where a match is certain.
+/// For all further matches, the number of bytes that are read beyond the earliest end of the match.
 const AHEAD: usize = 512;
 
 /// A regular expression that is matched in linear time.
@@ -23,8 +23,10 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
+    /// Compiles a pattern.
+    ///
     /// # Errors
-    /// What is wrong and what to do, as a fragment of a sentence.
+    /// Returns the violation and its remedy, as a fragment of a sentence.
     pub(super) fn compile(pattern: &str) -> Result<Self, String> {
         if pattern.is_empty() {
             return Err("must not be empty".to_owned());
@@ -39,7 +41,7 @@ impl Pattern {
             }
             fault => told(pattern, &fault),
         })?;
-        // Anchors and boundaries match nothing between characters and at the ends of a text.
+        // Anchors and word boundaries match the empty string between characters or at the ends of a text.
         let matches_nothing = ["", "a", " a\n", "-1"].iter().any(|text| regex.find_iter(text).any(|m| m.is_empty()));
         if matches_nothing {
             return Err("matches the empty string, and so everywhere; make it need at least one character".to_owned());
@@ -47,8 +49,7 @@ impl Pattern {
         Ok(Self { regex })
     }
 
-    /// Gives every match that is not empty, in order, until it is cancelled. Takes time linear in the text, whatever
-    /// the pattern.
+    /// Reports every match that is not empty, in order, until it is cancelled. Takes linear time for any pattern.
     pub(super) fn each(&self, text: &str, cancel: &CancelFlag, mut found: impl FnMut(Range<usize>)) {
         let (mut at, mut count, mut vain) = (0, 0, 0);
         while at <= text.len() && !cancel.is_cancelled() {
@@ -68,13 +69,13 @@ impl Pattern {
         self.regex.find_at(text, at).map(|found| found.range())
     }
 
-    /// The next match, of which no more is looked for than stands near the place where it is certain, and near where
-    /// it has come to. `vain` counts the times that more was looked at and there was less.
+    /// Returns the next match. The search window begins at the earliest end of the match and grows while the match
+    /// reaches the end of the window. `vain` counts windows that grew without a longer match.
     fn nearby(&self, text: &str, at: usize, vain: &mut usize) -> Option<Range<usize>> {
         let certain = self.regex.shortest_match_at(text, at)?;
         let mut limit = text.floor_char_boundary(certain + AHEAD);
         let mut found = self.followed(&text[..limit], at).or_else(|| self.followed(text, at))?;
-        // What ends where the look ended may go on. What it goes over is not looked at again.
+        // A match that ends with the window may continue. Text that a longer match covers is not searched again.
         while found.end == limit && limit < text.len() && *vain < FOLLOWED {
             let before = limit;
             limit = text.floor_char_boundary(limit + (limit - at).max(AHEAD));
@@ -88,8 +89,8 @@ impl Pattern {
     }
 }
 
-/// The pattern without its word boundaries, which matches wherever it does and at some more places. Beyond ASCII the
-/// fast engine does not know boundaries, so texts in which this one matches nothing are best told by it.
+/// Returns the pattern without its word boundaries. It matches everywhere the original does, and in more places. The
+/// fast engine does not support boundaries beyond ASCII, so this pattern rules out texts without a match cheaply.
 pub(super) fn without_boundaries(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let (mut rest, mut class) = (pattern, 0_u32);
@@ -112,11 +113,11 @@ pub(super) fn without_boundaries(pattern: &str) -> String {
         }
         out.push_str(token);
     }
-    // A bracket that is meant as itself may have been counted; such a pattern is taken as it is.
+    // A literal bracket may have been miscounted; the pattern is then used unchanged.
     if Regex::new(&out).is_ok() { out } else { pattern.to_owned() }
 }
 
-/// Why the engine does not take a pattern. What it cannot do by its nature is told as such.
+/// Explains why the engine rejects a pattern; names constructs that linear matching cannot support.
 fn told(pattern: &str, fault: &regex::Error) -> String {
     if let Some(construct) = unsupported(pattern) {
         return format!("uses {construct}, which cannot be matched in linear time; write the pattern without it");
@@ -126,7 +127,7 @@ fn told(pattern: &str, fault: &regex::Error) -> String {
     format!("is no regular expression that this service takes: {reason}")
 }
 
-/// The first construct of backtracking engines that stands in a pattern.
+/// Returns the first construct in a pattern that needs a backtracking engine.
 fn unsupported(pattern: &str) -> Option<&'static str> {
     let bytes = pattern.as_bytes();
     let (mut at, mut class) = (0, false);
@@ -144,7 +145,7 @@ fn unsupported(pattern: &str) -> Option<&'static str> {
             }
             b'[' if !class => {
                 class = true;
-                // A bracket that closes at once is meant as itself.
+                // A bracket that closes immediately is literal.
                 let after = if rest.starts_with("[^") { 2 } else { 1 };
                 at += if bytes.get(at + after) == Some(&b']') { after + 1 } else { after };
                 continue;
@@ -257,7 +258,7 @@ mod tests {
         assert!(found.iter().all(|found| *found == long));
     }
 
-    /// Where the look ends this pattern takes for the end of the text, and finds out in vain that it is not.
+    /// The end of the search window looks like the end of the text to this pattern, so growing the window is in vain.
     #[test]
     fn what_seems_to_go_on_is_not_followed_again_and_again() {
         let text = format!("{}z", "a".repeat(40_000));
@@ -265,7 +266,8 @@ mod tests {
         assert_eq!(found.concat().len(), 40_000);
     }
 
-    /// Each match of this pattern is sought to the end of the text, by the square of it where it is done each time.
+    /// The search for each match of this pattern reads up to the end of the text, which is quadratic if always
+    /// repeated.
     #[test]
     fn what_follows_many_matches_is_not_read_again_and_again() {
         let text = "a".repeat(40_000);

@@ -1,4 +1,4 @@
-//! Matches to the redacted text. Whatever no match takes stays byte for byte.
+//! Replaces matches with placeholders. Everything outside of a match stays byte for byte.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -8,17 +8,17 @@ use super::scan::{Node, NodeKind, Redaction};
 use super::text::Views;
 use super::tokens::{Token, Tokens, content};
 
-/// A text that redaction would make too large.
+/// The error of a redaction whose result is too large.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
-/// How much a text may grow beyond twice its size.
+/// The number of bytes that a text may grow beyond twice its size.
 const GROWTH: usize = 1 << 20;
 
-/// The text with what stands in for each match.
+/// Returns the text with each match replaced by its placeholder.
 ///
 /// # Errors
-/// It would grow beyond twice its size and a mebibyte.
+/// Fails if the result is larger than twice the text plus one mebibyte.
 pub(super) fn rewrite(
     filters: &CompiledFilters,
     text: &str,
@@ -82,7 +82,7 @@ fn write(
             out.push('"');
         }
         NodeKind::Number => {
-            // What is left of a number is none.
+            // A partly redacted number is not a number any more, so the placeholder becomes a string.
             out.push('"');
             out.push_str(redactions.first().map_or("[REDACTED]", placeholder));
             out.push('"');
@@ -96,11 +96,11 @@ fn write(
     }
 }
 
-/// The names in objects of which a name is redacted.
+/// The names in objects that have a redacted name.
 struct Names {
-    /// By where the object begins.
+    /// The names in use, by the start of their object.
     taken: HashMap<usize, HashSet<String>>,
-    /// The number that a name goes on with which was there before, by object and name.
+    /// The next free number for a name, by object and name.
     next: HashMap<(usize, String), u32>,
 }
 
@@ -128,7 +128,7 @@ impl Names {
         Self { taken, next: HashMap::new() }
     }
 
-    /// Adds a number where the name is taken.
+    /// Appends a number if the name is in use.
     fn make_distinct(&mut self, object: usize, name: &mut String) {
         let Some(taken) = self.taken.get_mut(&object) else { return };
         let plain = read(name);
@@ -139,13 +139,13 @@ impl Names {
         while !taken.insert(format!("{plain} {next}")) {
             *next += 1;
         }
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(name, " {next}");
         *next += 1;
     }
 }
 
-/// What a name says.
+/// Decodes a name.
 fn read(raw: &str) -> String {
     Views::of_json(raw, 0).plain.text.into_owned()
 }

@@ -1,7 +1,7 @@
 //! Text that is split over neighbouring strings.
 //!
-//! Neighbours are joined with nothing and with one space between them. A match counts where it spans several of them
-//! and none of them has a match of the same filter there by itself.
+//! Neighbours are joined without a separator and with a space. A match counts if it spans several of them and none of
+//! them has its own match of the same filter at that position.
 
 use std::ops::Range;
 
@@ -11,10 +11,11 @@ use super::scan::{Found, Node, Redaction};
 use super::text::{Views, ends};
 use crate::usage::FilterAction;
 
-/// Bytes of a string that take part at its beginning and at its end. What spans strings lies at their ends.
+/// The number of bytes at the beginning and end of a long string that take part in joining. Split text lies at the ends
+/// of strings.
 const EDGE: usize = 4096;
 
-/// A string among its neighbours.
+/// One of several neighbouring strings.
 #[derive(Debug)]
 pub(super) struct Piece<'t> {
     node: Node,
@@ -27,14 +28,14 @@ impl<'t> Piece<'t> {
     }
 }
 
-/// Neighbours, in order.
+/// Neighbouring strings, in order.
 #[derive(Debug, Default)]
 pub(super) struct Run<'t> {
     pieces: Vec<Piece<'t>>,
 }
 
 impl<'t> Run<'t> {
-    /// One more neighbour. Of a long one the beginning ends this run and the end begins another.
+    /// Adds a string. The beginning of a long string ends this run, and its end starts another one.
     pub(super) fn add(&mut self, piece: Piece<'t>, filters: Search<'_>, text: &'t str, found: &mut Found, again: bool) {
         let content = piece.node.content();
         if content.is_empty() {
@@ -52,7 +53,7 @@ impl<'t> Run<'t> {
         self.pieces.push(part(content.start + tail..content.end));
     }
 
-    /// Looks through what has come together, and begins anew.
+    /// Scans the collected strings and clears the run.
     pub(super) fn flush(&mut self, filters: Search<'_>, text: &str, found: &mut Found, again: bool) {
         if self.pieces.len() > 1 {
             let mut spans = Vec::new();
@@ -63,7 +64,7 @@ impl<'t> Run<'t> {
                     self.look(filters, source, between, true, &mut spans);
                 }
             }
-            // What was found in one way of joining may be found in another.
+            // Different ways of joining may find the same match.
             spans.sort_unstable_by_key(|span| (span.filter, span.first, span.from));
             let mut last: Option<Spanning> = None;
             for span in spans {
@@ -100,7 +101,7 @@ impl<'t> Run<'t> {
         });
     }
 
-    /// The part of a piece that a match takes, in places of the text.
+    /// Returns the range of the source that a match takes in one piece.
     fn fragment(&self, span: &Spanning, place: usize) -> Range<usize> {
         let views = &self.pieces[place].views;
         let view = if span.folded { views.looks() } else { &views.plain };
@@ -117,7 +118,7 @@ impl<'t> Run<'t> {
             text.floor_char_boundary(fragment.start)..text.ceil_char_boundary(fragment.end)
         });
         let fragments: Vec<Range<usize>> = fragments.collect();
-        // Cells of a table are digits side by side.
+        // Adjacent cells of a table are digits next to digits and no match.
         let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b' ';
         if filter.is_custom && fragments.iter().all(|fragment| text[fragment.clone()].bytes().all(is_digit)) {
             return;
@@ -150,7 +151,7 @@ impl<'t> Run<'t> {
     }
 }
 
-/// A match over several pieces: from a place in the first to a place in the last.
+/// A match over several pieces: from an offset in the first to an offset in the last.
 #[derive(Debug)]
 struct Spanning {
     filter: usize,

@@ -1,4 +1,4 @@
-//! Every string, name and number of one text.
+//! Scans every string, name and number of one text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,37 +13,37 @@ use super::tokens::{Token, Tokens, content};
 use crate::question::{Question, QuestionKind};
 use crate::usage::FilterAction;
 
-/// What a node of a text is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NodeKind {
     /// The name of a member.
     Key,
-    /// A string that is a value.
+    /// A string value.
     String,
     /// A number.
     Number,
-    /// The whole of a text that is no JSON.
+    /// A whole text that is not JSON.
     Text,
 }
 
-/// Something that holds text.
+/// A name or value with text in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) kind: NodeKind,
-    /// With its quotes.
+    /// The start, including the quote.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Where the object begins that a name stands in.
+    /// The start of the object that holds a name.
     pub(super) object: usize,
 }
 
 impl Node {
-    /// The whole of a text.
+    /// Returns a node for a whole text, without a position.
     pub(super) fn nowhere() -> Self {
         Self { kind: NodeKind::Text, start: 0, end: 0, object: 0 }
     }
 
-    /// What is in it.
+    /// Returns the range of the content, without quotes.
     pub(super) fn content(&self) -> Range<usize> {
         match self.kind {
             NodeKind::Key | NodeKind::String => content(self.start..self.end),
@@ -52,7 +52,7 @@ impl Node {
     }
 }
 
-/// A match that is to be replaced.
+/// A match to replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Redaction {
     pub(super) node: Node,
@@ -60,22 +60,22 @@ pub(super) struct Redaction {
     pub(super) filter: usize,
 }
 
-/// How often a filter matched, and where first.
+/// The number of matches of a filter, and the first of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) count: u32,
     pub(super) first: Option<Node>,
 }
 
-/// What was found in one text.
+/// The findings in one text.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The first match that blocks, and where.
+    /// The first match of a filter that blocks.
     pub(super) block: Option<(usize, Node)>,
     pub(super) redactions: Vec<Redaction>,
-    /// For each filter that redacts or flags.
+    /// The matches of each filter that redacts or flags.
     pub(super) tallies: Vec<Tally>,
-    /// Where the names begin in which something was found.
+    /// The start positions of names with a match.
     pub(super) keys: Vec<usize>,
     /// The first medium that no filter can read.
     pub(super) medium: Option<Node>,
@@ -104,60 +104,61 @@ impl Found {
     }
 }
 
-/// What the words of a text are.
+/// The format of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form<'q> {
-    /// JSON of the caller's, with the rule for media in it.
+    /// JSON of the caller, with the rule for media in it.
     Json(Media),
-    /// The object of these questions. The words that make up a question are ours and are not looked at.
+    /// The object of these questions. The keywords of the question format are not scanned.
     Questions(&'q [Question]),
-    /// No JSON.
+    /// Plain text.
     Text,
 }
 
-/// Arrays and objects below a member that its name's hint reaches into.
+/// The number of nested arrays and objects into which the hint of a member's name reaches.
 const HINT_REACH: u8 = 8;
-/// Digits of the shortest number that a hint from above its object or array makes a secret. Shorter ones are settings
-/// such as a minimum length.
+/// The number of digits of the shortest number that a hint from outside its object or array makes a secret. Shorter
+/// numbers are settings, such as a minimum length.
 const MIN_HINTED_NUMBER: usize = 4;
 
 /// The hint of the member names above a value.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameHint {
     hint: Hint,
-    /// Arrays and objects between the name and the value.
+    /// The number of arrays and objects between the name and the value.
     distance: u8,
 }
 
 impl NameHint {
-    /// The hint for what is inside a value that this is the hint for.
+    /// Returns the hint for the values inside a value that has this hint.
     fn inside(self) -> Self {
         if self.distance < HINT_REACH { Self { distance: self.distance + 1, ..self } } else { Self::default() }
     }
 
-    /// The hint for a number of that many bytes.
+    /// Returns the hint for a number of that many bytes.
     fn for_number(self, bytes: usize) -> Hint {
         let is_setting = self.hint == Hint::Secret && self.distance > 0 && bytes < MIN_HINTED_NUMBER;
         if is_setting { Hint::None } else { self.hint }
     }
 }
 
-/// A match in a name that is exempt if its object has enough members.
+/// A match in a numbered name, which is exempt if its object has at least `number` members.
 struct NumberedName {
     node: Node,
     filter: usize,
     span: Range<usize>,
-    /// The number that tells the name apart from others.
+    /// The number that makes the name unique.
     number: usize,
 }
 
-/// An array or object that is open.
+/// An open array or object.
 struct Frame<'t> {
     is_object: bool,
     start: usize,
-    /// How many members or elements were begun.
+    /// The number of members or elements so far.
     count: usize,
-    /// The member that comes next: its name as it is read, what that says, and whether its value is one of our words.
+    /// The next member: its decoded name, the hint of the name, and whether its value is a keyword of the question
+    /// format.
     name: Cow<'t, str>,
     hint: NameHint,
     is_ours: bool,
@@ -167,9 +168,9 @@ struct Frame<'t> {
     inherited: NameHint,
     /// The strings in it.
     run: Run<'t>,
-    /// The strings named `text` or `content` in objects that are elements of it.
+    /// The strings named `text` or `content` in objects that are elements of this array.
     columns: Run<'t>,
-    /// Names that may have been numbered by an earlier redaction.
+    /// Names that an earlier redaction may have numbered.
     numbered: Vec<NumberedName>,
 }
 
@@ -191,12 +192,12 @@ impl Frame<'_> {
     }
 }
 
-/// Looks through a text.
+/// A scan of one text.
 pub(super) struct Scan<'f, 't> {
     filters: Search<'f>,
     text: &'t str,
     form: Form<'f>,
-    /// True where what stands in for earlier matches is nobody's match.
+    /// True if placeholders of earlier redactions are exempt.
     is_again: bool,
     media: Media,
     wants_hints: bool,
@@ -205,7 +206,7 @@ pub(super) struct Scan<'f, 't> {
 }
 
 impl<'f, 't> Scan<'f, 't> {
-    /// `again`: the text has been redacted before. What is found is incomplete once the search is cancelled.
+    /// Scans a text. `again`: the text was redacted before. The findings are incomplete if the search is cancelled.
     pub(super) fn of(filters: Search<'f>, text: &'t str, form: Form<'f>, again: bool) -> Found {
         let found = Found { tallies: vec![Tally::default(); filters.filters.len()], ..Found::default() };
         let wants_hints = filters.wants_hints();
@@ -221,7 +222,7 @@ impl<'f, 't> Scan<'f, 't> {
         } else {
             scan.walk();
         }
-        // Numbered names are settled at the end of their object.
+        // Numbered names are added at the end of their object, out of order.
         scan.found.keys.sort_unstable();
         scan.found
     }
@@ -265,7 +266,7 @@ impl<'f, 't> Scan<'f, 't> {
     fn close(&mut self, mut frame: Frame<'t>) {
         frame.run.flush(self.filters, self.text, &mut self.found, self.is_again);
         frame.columns.flush(self.filters, self.text, &mut self.found, self.is_again);
-        // A redaction numbers names from 2 to at most as many as there are.
+        // A redaction numbers names from 2 up to the number of members.
         for name in frame.numbered.drain(..).filter(|name| name.number > frame.count) {
             self.note(name.node, &[(name.filter, name.span)]);
         }
@@ -290,7 +291,7 @@ impl<'f, 't> Scan<'f, 't> {
         }
         frame.is_column = matches!(&*views.looks().text, "text" | "content");
         let node = Node { kind: NodeKind::Key, start: span.start, end: span.end, object: frame.start };
-        // The names of questions and options say what is asked, not what a value is.
+        // The names of questions and options are part of the question and give no hint about values.
         let asks = depth < 3 || depth == 3 && is_criteria;
         if self.wants_hints && !(matches!(self.form, Form::Questions(_)) && asks) {
             let own = Hint::of(&views.looks().text);
@@ -299,7 +300,7 @@ impl<'f, 't> Scan<'f, 't> {
         self.leaf(node, &views, Hint::None, Some(frame));
     }
 
-    /// True where a name is a word of the form of questions.
+    /// Returns true if a name is a keyword of the question format.
     fn is_ours(&self, frames: &[Frame<'t>], name: &str) -> bool {
         let Form::Questions(questions) = self.form else { return false };
         match frames {
@@ -336,7 +337,7 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
-    /// Notes a string that is a medium or makes its object one.
+    /// Records a string that is a medium or marks its object as one.
     fn find_medium(&mut self, frames: &[Frame<'t>], node: Node, value: &str) {
         if self.media.is_medium(value) {
             self.found.medium_at(node);
@@ -348,7 +349,7 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
-    /// One node for itself; `frame` is the object of a name.
+    /// Scans a single node. `frame` is the object of a name.
     fn leaf(&mut self, node: Node, views: &Views<'_>, hint: Hint, frame: Option<&mut Frame<'t>>) {
         let source = if node.kind == NodeKind::Number { Source::Number } else { Source::String };
         let mut hits = std::mem::take(&mut self.hits);
@@ -359,7 +360,7 @@ impl<'f, 't> Scan<'f, 't> {
             let start = text.floor_char_boundary(span.start).max(within.start);
             let end = text.ceil_char_boundary(span.end).min(within.end);
             match hits.last_mut() {
-                // Matches that touch are one, so that a pattern of one letter leaves no list as long as the text.
+                // Adjacent matches are merged, so that a one-letter pattern does not make a list as long as the text.
                 Some((last, before)) if *last == filter && before.end == start => before.end = before.end.max(end),
                 _ if start < end => hits.push((filter, start..end)),
                 _ => {}
@@ -371,7 +372,7 @@ impl<'f, 't> Scan<'f, 't> {
         self.hits = hits;
     }
 
-    /// A number whose point an exponent moves, as it is without one. A match takes all of it.
+    /// Scans the expanded form of a number with an exponent. A match takes the whole number.
     fn moved(&mut self, node: Node, hint: Hint) {
         let Some(number) = number::written_out(&self.text[node.content()]) else { return };
         let (filters, known) = (self.filters, std::mem::take(&mut self.hits));
@@ -387,7 +388,7 @@ impl<'f, 't> Scan<'f, 't> {
         }
     }
 
-    /// Notes matches in a node, but for what stands in for earlier matches.
+    /// Records the matches in a node, except those in placeholders of earlier redactions.
     fn record(&mut self, node: Node, hits: &mut Vec<(usize, Range<usize>)>, mut frame: Option<&mut Frame<'t>>) {
         unite(hits);
         let (filters, text, is_again) = (self.filters, self.text, self.is_again);
@@ -427,7 +428,7 @@ impl<'f, 't> Scan<'f, 't> {
             self.found.redactions.push(Redaction { node, span: span.clone(), filter: *filter });
         }
         redacted.sort_unstable_by_key(|span| (span.start, span.end));
-        // Ends in order as well, so that one look finds whether anything overlaps.
+        // The ends are made ascending as well, so that one binary search finds any overlap.
         let mut most = 0;
         for span in &mut redacted {
             most = most.max(span.end);
@@ -443,7 +444,7 @@ impl<'f, 't> Scan<'f, 't> {
     }
 }
 
-/// Puts matches of one filter that overlap together.
+/// Merges overlapping matches of one filter.
 fn unite(hits: &mut Vec<(usize, Range<usize>)>) {
     hits.sort_unstable_by_key(|(filter, span)| (*filter, span.start, span.end));
     hits.dedup_by(|next, kept| {

@@ -1,16 +1,17 @@
-//! A string of a request as it is read, and as it looks, each with the way back to the bytes it came from.
+//! Views of a string: plain (escapes decoded) and normalised, each with a map to the bytes of its source.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::fold::{Folded, fold};
 
-/// The way from places in a view to places in the source.
+/// A map from positions in a view to positions in the source.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Map {
-    /// Where the source of the view begins.
+    /// The start of the view in the source.
     base: usize,
-    /// In order of both places. Before the first, and within one that is no atom, bytes go one to one.
+    /// The segments, ascending in both positions. Before the first one, and within a segment that is no atom, bytes map
+    /// one to one.
     segments: Vec<Segment>,
 }
 
@@ -18,7 +19,7 @@ pub(super) struct Map {
 struct Segment {
     view: usize,
     source: usize,
-    /// Bytes in the source of the one character that stands here as something else; 0 where bytes go one to one.
+    /// The number of source bytes of a character that the view replaces; 0 if bytes map one to one.
     atom: usize,
 }
 
@@ -28,7 +29,7 @@ impl Map {
         self.segments.get(after.checked_sub(1)?).copied()
     }
 
-    /// The bytes of the source that a range of the view, which is not empty, stands for.
+    /// Returns the source range of a view range that is not empty.
     pub(super) fn source(&self, view: Range<usize>) -> Range<usize> {
         let start = match self.segment(view.start) {
             None => self.base + view.start,
@@ -44,12 +45,12 @@ impl Map {
     }
 }
 
-/// A text to look through.
+/// A text to scan, with its source map.
 #[derive(Debug, Clone, Default)]
 pub(super) struct View<'t> {
     pub(super) text: Cow<'t, str>,
     pub(super) map: Map,
-    /// True while the last segment is an atom, so that what follows one to one begins another.
+    /// True if the last segment is an atom. One-to-one text then needs a new segment.
     after_atom: bool,
 }
 
@@ -62,7 +63,7 @@ impl<'t> View<'t> {
         Self { text: Cow::Owned(String::new()), map: Map { base, segments: Vec::new() }, after_atom: false }
     }
 
-    /// Text that stands in the source as it is.
+    /// Appends text that is the same in the source.
     pub(super) fn same(&mut self, text: &str, source: usize) {
         if self.after_atom {
             self.map.segments.push(Segment { view: self.text.len(), source, atom: 0 });
@@ -71,7 +72,7 @@ impl<'t> View<'t> {
         self.text.to_mut().push_str(text);
     }
 
-    /// Text that stands for one character of the source.
+    /// Appends text that replaces one character of the source.
     pub(super) fn instead(&mut self, text: &str, source: Range<usize>) {
         self.map.segments.push(Segment { view: self.text.len(), source: source.start, atom: source.len() });
         self.after_atom = true;
@@ -80,7 +81,7 @@ impl<'t> View<'t> {
 }
 
 impl View<'_> {
-    /// Text that stands in another view at `place`, with the way back to that view's source.
+    /// Appends a range of another view, mapped to that view's source.
     fn copy(&mut self, other: &View<'_>, place: Range<usize>) {
         let segments = &other.map.segments;
         let mut at = place.start;
@@ -98,33 +99,33 @@ impl View<'_> {
     }
 }
 
-/// How often escapes within a text are read: JSON within JSON, so many times over.
+/// The highest nesting of JSON within JSON for which escapes are decoded.
 const MAX_NESTING: usize = 4;
 
 /// A string in both views.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Views<'t> {
-    /// As it is read.
+    /// The plain view: the string with its escapes decoded.
     pub(super) plain: View<'t>,
-    /// With the escapes read that it holds as text, as JSON within a string does; `None` where there are none.
+    /// The plain view with nested escapes decoded, such as those of JSON within a string; `None` if there are none.
     inner: Option<View<'t>>,
-    /// As it looks; `None` where that is the same as it is read.
+    /// The normalised view; `None` if it equals the plain one.
     pub(super) folded: Option<View<'t>>,
 }
 
 impl<'t> Views<'t> {
-    /// The content of a JSON string, which begins at `base` in its source.
+    /// Creates the views of a JSON string's content, which begins at `base` in its source.
     pub(super) fn of_json(content: &'t str, base: usize) -> Self {
         let has_escapes = any(content.as_bytes(), |byte| byte == b'\\');
         Self::of(if has_escapes { unescaped(content, base) } else { View::whole(content, base) })
     }
 
-    /// A text that is no JSON.
+    /// Creates the views of a text that is not JSON.
     pub(super) fn of_text(text: &'t str) -> Self {
         Self::of(View::whole(text, 0))
     }
 
-    /// A text that has been put together from views, and is one itself.
+    /// Creates the views of a text that was assembled from views, without decoding it again.
     pub(super) fn verbatim(text: &'t str) -> Self {
         Self { plain: View::whole(text, 0), ..Self::default() }
     }
@@ -141,23 +142,23 @@ impl<'t> Views<'t> {
             }
         }
         let folded = folded(inner.as_ref().unwrap_or(&plain));
-        // The text without escapes differs from what is read even where nothing is folded.
+        // A nested escape makes a difference even if nothing is normalised.
         let folded = folded.or_else(|| inner.clone());
         Self { plain, inner, folded }
     }
 
-    /// The view with every escape read and nothing folded.
+    /// Returns the view with every escape decoded and nothing normalised.
     pub(super) fn unescaped(&self) -> &View<'t> {
         self.inner.as_ref().unwrap_or(&self.plain)
     }
 
-    /// The view in which disguises are off.
+    /// Returns the normalised view.
     pub(super) fn looks(&self) -> &View<'t> {
         self.folded.as_ref().unwrap_or(&self.plain)
     }
 }
 
-/// The content of a JSON string with its escapes read.
+/// Decodes the escapes in the content of a JSON string.
 fn unescaped<'t>(content: &str, base: usize) -> View<'t> {
     let mut view = View::empty(base);
     let mut at = 0;
@@ -176,8 +177,8 @@ fn unescaped<'t>(content: &str, base: usize) -> View<'t> {
     view
 }
 
-/// The view with the escapes of four digits read that stand in its text, however many backslashes each has: those of
-/// JSON within JSON double. `None` where there are none.
+/// Decodes the four-digit escapes in the text of a view, for any number of backslashes: nested JSON doubles them.
+/// Returns `None` if there are none.
 fn read_escapes<'t>(view: &View<'_>) -> Option<View<'t>> {
     let text = &*view.text;
     let mut read: Option<View<'t>> = None;
@@ -198,7 +199,7 @@ fn read_escapes<'t>(view: &View<'_>) -> Option<View<'t>> {
     Some(read)
 }
 
-/// The character of an escape that begins with the backslashes at a place, and its end.
+/// Returns the character of an escape whose backslashes begin at `start`, and its end.
 fn nested_escape(text: &str, start: usize) -> Option<(char, usize)> {
     let unit = |start: usize| {
         let digits = end_of_backslashes(text, start);
@@ -221,7 +222,7 @@ fn end_of_backslashes(text: &str, start: usize) -> usize {
     start + text.as_bytes()[start..].iter().take_while(|byte| **byte == b'\\').count()
 }
 
-/// The view as it looks; `None` where that is the same.
+/// Normalises a view; returns `None` if nothing changes.
 fn folded<'t>(view: &View<'_>) -> Option<View<'t>> {
     let text = &*view.text;
     let mut folded: Option<View<'t>> = None;
@@ -248,22 +249,22 @@ fn folded<'t>(view: &View<'_>) -> Option<View<'t>> {
     Some(folded)
 }
 
-/// Looks at many bytes at once.
+/// Tests many bytes at a time, so that the compiler vectorises the test.
 fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
     bytes.chunks(64).any(|chunk| chunk.iter().fold(false, |any, byte| any | test(*byte)))
 }
 
-/// True where a byte may belong to something that is not simply itself.
+/// Returns true if a byte may begin an escape or a character that is normalised.
 fn is_special(byte: u8) -> bool {
     may_fold(byte) || byte == b'\\'
 }
 
-/// True where a byte may belong to a character that is folded.
+/// Returns true if a byte may belong to a character that is normalised.
 fn may_fold(byte: u8) -> bool {
     byte >= 0x7f || (byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r'))
 }
 
-/// The character that begins at a place, and how many bytes it takes there.
+/// Returns the character at a position and its length in bytes.
 fn one(content: &str, at: usize, escapes: bool) -> (char, usize) {
     let rest = &content[at..];
     let first = rest.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER);
@@ -280,12 +281,12 @@ fn one(content: &str, at: usize, escapes: bool) -> (char, usize) {
         b'f' => simple('\u{c}'),
         b'u' => unicode(rest),
         b'"' | b'\\' | b'/' => simple(char::from(escape)),
-        // No JSON has another.
+        // Valid JSON has no other escape.
         _ => (first, 1),
     }
 }
 
-/// An escape of four hexadecimal digits, or two that make one character.
+/// Decodes an escape of four hexadecimal digits, or a surrogate pair of two.
 fn unicode(rest: &str) -> (char, usize) {
     let unit = |at: usize| rest.get(at..at + 4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
     let high = unit(2).unwrap_or(0xfffd);
@@ -299,8 +300,8 @@ fn unicode(rest: &str) -> (char, usize) {
     (char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER), rest.len().min(6))
 }
 
-/// The longest beginning of the content of a JSON string that has at most `most` bytes, and the longest end, both cut
-/// between characters and not within an escape.
+/// Returns the end of the longest prefix of a JSON string's content with at most `most` bytes, and the start of the
+/// longest such suffix. Neither cuts a character or an escape.
 pub(super) fn ends(content: &str, most: usize, escapes: bool) -> (usize, usize) {
     let wanted = content.len().saturating_sub(most);
     if !escapes || !content.contains('\\') {
@@ -325,7 +326,7 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// What a part of a view stands for.
+    /// Returns the source of a part of a view.
     fn source<'a>(json: &'a str, view: &View<'_>, part: &str) -> &'a str {
         let start = view.text.find(part).unwrap();
         &json[view.map.source(start..start + part.len())]

@@ -1,34 +1,34 @@
-//! The tokens of a JSON text, in order, without recursion. The text is known to be JSON.
+//! An iterator over the tokens of a JSON text, without recursion. The text must be valid JSON.
 
 use std::ops::Range;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A brace opens.
+    /// An opening brace.
     Object,
-    /// A bracket opens.
+    /// An opening bracket.
     Array,
-    /// A brace or bracket closes.
+    /// A closing brace or bracket.
     Close,
-    /// The name of a member; the range has the quotes.
+    /// The name of a member; the range includes the quotes.
     Key,
-    /// A string that is a value; the range has the quotes.
+    /// A string value; the range includes the quotes.
     String,
-    /// A number as it is written.
+    /// A number as written.
     Number,
     /// `true`, `false` or `null`.
     Word,
 }
 
-/// Walks through a JSON text.
+/// Iterates over the tokens of a JSON text.
 #[derive(Debug)]
 pub(super) struct Tokens<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// For each array (false) and object (true) that is open.
+    /// The open arrays (false) and objects (true).
     open: Vec<bool>,
-    /// True where a name comes next.
+    /// True if a name comes next.
     name_next: bool,
 }
 
@@ -37,7 +37,7 @@ impl<'t> Tokens<'t> {
         Self { bytes: text.as_bytes(), at: 0, open: Vec::new(), name_next: false }
     }
 
-    /// The end of a string whose quote opens at `at`.
+    /// Returns the end of the string whose opening quote is at `at`.
     fn end_of_string(&self) -> usize {
         let mut at = self.at + 1;
         while let Some(byte) = self.bytes.get(at) {
@@ -106,7 +106,7 @@ impl Iterator for Tokens<'_> {
     }
 }
 
-/// The content of a string without its quotes.
+/// Returns the range of a string's content, without its quotes.
 pub(super) fn content(string: Range<usize>) -> Range<usize> {
     let end = string.end.saturating_sub(1);
     (string.start + 1).min(end)..end

@@ -1,29 +1,29 @@
-//! What a byte can be part of, by one look in a table, and runs of such bytes.
+//! Byte classes with a lookup table, and runs of bytes of a class.
 
 use std::ops::Range;
 
-/// Kinds of bytes; several together are any of them.
+/// Bit flags of byte classes. A combination matches any of them.
 pub(super) const DIGIT: u16 = 1;
 pub(super) const LETTER: u16 = 1 << 1;
-/// A letter or digit, and all that is not ASCII.
+/// An ASCII letter or digit, or any byte of a character beyond ASCII.
 pub(super) const WORD: u16 = 1 << 2;
-/// What may part groups of digits.
+/// A separator of groups of digits.
 pub(super) const GAP: u16 = 1 << 3;
-/// Of an address of the internet protocol.
+/// A byte of an IP address.
 pub(super) const IP: u16 = 1 << 4;
-/// Of what stands before the sign in an address of mail.
+/// A byte of the local part of an e-mail address.
 pub(super) const LOCAL: u16 = 1 << 5;
-/// Of what stands after it.
+/// A byte of the domain of an e-mail address.
 pub(super) const DOMAIN: u16 = 1 << 6;
-/// The sign itself.
+/// The at sign.
 pub(super) const AT: u16 = 1 << 7;
-/// Of base64, in both of its alphabets.
+/// A byte of base64, in either alphabet.
 pub(super) const BASE64: u16 = 1 << 8;
-/// What breaks and ends base64.
+/// A byte that ends or breaks a line of base64.
 pub(super) const BASE64_END: u16 = 1 << 9;
-/// Of pairs of hexadecimal digits, with what marks and parts them.
+/// A byte of hexadecimal pairs, their prefixes and separators.
 pub(super) const PAIRS: u16 = 1 << 10;
-/// Of a key or token.
+/// A byte of a key or token.
 pub(super) const TOKEN: u16 = 1 << 11;
 
 const TABLE: [u16; 256] = table();
@@ -76,52 +76,52 @@ const fn table() -> [u16; 256] {
     }
 }
 
-/// True where a byte is of one of the kinds.
+/// Returns true if a byte is of one of the classes.
 pub(super) fn is(byte: u8, kinds: u16) -> bool {
     TABLE[usize::from(byte)] & kinds != 0
 }
 
-/// The first place from one on where a byte of the kinds stands.
+/// Returns the first position from `from` with a byte of the classes.
 pub(super) fn find(bytes: &[u8], from: usize, kinds: u16) -> Option<usize> {
     bytes[from..].iter().position(|byte| is(*byte, kinds)).map(|offset| from + offset)
 }
 
-/// Where a run of the kinds ends that begins at a place.
+/// Returns the end of the run of the classes that begins at `from`.
 pub(super) fn end(bytes: &[u8], from: usize, kinds: u16) -> usize {
     bytes[from..].iter().position(|byte| !is(*byte, kinds)).map_or(bytes.len(), |offset| from + offset)
 }
 
-/// Where a run of the kinds begins that ends at a place.
+/// Returns the start of the run of the classes that ends at `to`.
 pub(super) fn begin(bytes: &[u8], to: usize, kinds: u16) -> usize {
     bytes[..to].iter().rposition(|byte| !is(*byte, kinds)).map_or(0, |before| before + 1)
 }
 
-/// True where there is a digit.
+/// Returns true if there is a digit.
 pub(super) fn has_digit(bytes: &[u8]) -> bool {
     any(bytes, |byte| byte.is_ascii_digit())
 }
 
-/// True where there is a certain byte.
+/// Returns true if there is a byte `wanted`.
 pub(super) fn has(bytes: &[u8], wanted: u8) -> bool {
     any(bytes, |byte| byte == wanted)
 }
 
-/// Looks at many bytes at once, and no further than to the first of these that have one.
+/// Tests 64 bytes at a time, so that the compiler vectorises the test. Stops at the first chunk with a hit.
 fn any(bytes: &[u8], test: impl Fn(u8) -> bool) -> bool {
     bytes.chunks(64).any(|chunk| chunk.iter().fold(false, |any, byte| any | test(*byte)))
 }
 
-/// True where two letters stand side by side, small or capital. Looks at many bytes at once.
+/// Returns true if the two letters are adjacent, in either case. The loop has no branch, so that it is vectorised.
 pub(super) fn has_pair(bytes: &[u8], [first, second]: [u8; 2]) -> bool {
     let pairs = bytes.iter().zip(bytes.iter().skip(1));
     let are = |one: u8, next: u8| u8::from(one | 0x20 == first) & u8::from(next | 0x20 == second);
     pairs.fold(0, |any, (one, next)| any | are(*one, *next)) != 0
 }
 
-/// Runs of a kind that have so many bytes at least, each from its first byte to its last. Where there are none, few of
-/// the bytes are looked at.
+/// Returns the maximal runs of the classes with at least `least` bytes. It skips ahead by `least` bytes and so reads
+/// few bytes if there are no runs.
 pub(super) fn long_runs(bytes: &[u8], kinds: u16, least: usize) -> impl Iterator<Item = Range<usize>> + '_ {
-    // All bytes from `from` up to `known` are of the kind.
+    // All bytes from `from` up to `known` are of the classes.
     let (mut from, mut known) = (0, 0);
     std::iter::from_fn(move || {
         loop {
@@ -140,18 +140,18 @@ pub(super) fn long_runs(bytes: &[u8], kinds: u16, least: usize) -> impl Iterator
     })
 }
 
-/// Where in a text something counts.
+/// The part of a text in which matches are reported.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reach<'j> {
-    /// Everywhere.
+    /// The whole text.
     Whole,
-    /// Where it stands on both sides of one of these places, which are in order.
+    /// Matches that span one of these positions, which are in order.
     Across(&'j [usize]),
 }
 
 impl<'j> Reach<'j> {
-    /// The parts of a text that have to be looked at for what is made of bytes of the kinds: around each place the run
-    /// of them that touches it, in order and each once.
+    /// Returns the parts of a text that can hold such matches of bytes of the classes: around each position the run
+    /// that touches it, in order and without duplicates.
     pub(super) fn parts<'b>(self, bytes: &'b [u8], kinds: u16) -> impl Iterator<Item = Range<usize>> + use<'b, 'j> {
         let (whole, places) = match self {
             Self::Whole => (Some(0..bytes.len()), &[][..]),
@@ -159,7 +159,7 @@ impl<'j> Reach<'j> {
         };
         let mut done = 0;
         let around = places.iter().filter_map(move |place| {
-            // Nothing stands across the beginning.
+            // A match cannot span the beginning.
             if *place <= done {
                 return None;
             }

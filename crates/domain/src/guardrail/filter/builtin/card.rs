@@ -1,4 +1,4 @@
-//! Numbers of payment cards: a known beginning, a length that goes with it, and the right check digit.
+//! Payment card numbers: an issuer's prefix, a length that it uses, and a valid check digit.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, found: &mut dyn 
     }
 }
 
-/// Behind the last group of the longest number that begins with one.
+/// Returns the end index of the longest card number that begins with group `first`.
 fn longest(text: &str, groups: &[Group], first: usize, source: Source) -> Option<usize> {
     let bytes = text.as_bytes();
     if !may_begin(bytes[groups[first].start]) {
@@ -36,7 +36,7 @@ fn longest(text: &str, groups: &[Group], first: usize, source: Source) -> Option
             *digit = byte - b'0';
         }
         length += group.len();
-        // Numbers that neighbours hold make up a card only where they make up nothing else.
+        // Numbers in neighbouring strings are a card number only if they hold no other digits.
         let is_whole = first == 0 && place + 1 == groups.len();
         if (is_whole || !source.is_joined()) && is_card(text, groups, first..place + 1, &number[..length]) {
             longest = Some(place + 1);
@@ -52,11 +52,11 @@ fn is_card(text: &str, groups: &[Group], place: Range<usize>, number: &[u8]) -> 
         && has_check_digit(number)
 }
 
-/// Groups of the sizes that card numbers are written in. Digits one by one, or in twos and threes, are more often
-/// something else, so they must stand alone.
+/// Checks that the groups have sizes in which card numbers are written. Single digits and groups of two or three are
+/// more often something else, so they must be the whole cluster.
 fn is_written_so(text: &str, groups: &[Group], place: Range<usize>) -> bool {
     let window = &groups[place.clone()];
-    // What follows a point is a fraction.
+    // Digits after a point are a fraction.
     if place.start > 0 && gap(text, groups[place.start - 1], groups[place.start]) == b"." {
         return false;
     }
@@ -73,12 +73,12 @@ fn is_written_so(text: &str, groups: &[Group], place: Range<usize>) -> bool {
     is_even && (size >= 4 || window.len() == groups.len())
 }
 
-/// True for the first digits of all that follows.
+/// Returns true for the first digits of all issuers' prefixes.
 fn may_begin(digit: u8) -> bool {
     matches!(digit, b'2'..=b'6' | b'8')
 }
 
-/// Beginnings that issuers of cards have, with their lengths.
+/// Checks the issuer's prefix and the length that goes with it.
 fn is_issued(number: &[u8]) -> bool {
     let begin = |count: usize| number[..count].iter().fold(0_u32, |value, digit| value * 10 + u32::from(*digit));
     let (two, three, four, length) = (begin(2), begin(3), begin(4), number.len());
@@ -98,7 +98,7 @@ fn is_issued(number: &[u8]) -> bool {
     }
 }
 
-/// Luhn's sum.
+/// Checks the Luhn checksum.
 fn has_check_digit(number: &[u8]) -> bool {
     let sum: u32 = number
         .iter()

@@ -1,4 +1,4 @@
-//! Addresses of electronic mail.
+//! E-mail addresses.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::bytes::{self, AT, DOMAIN, LOCAL, Reach};
 
 const MAX_LOCAL: usize = 64;
 const MAX_DOMAIN: usize = 255;
-/// What names of files end with, as in `icon@2x.png`.
+/// Extensions of file names such as `icon@2x.png`.
 const NO_DOMAINS: &[&str] = &["png", "jpg", "jpeg", "gif", "svg", "webp"];
 
 pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
@@ -28,7 +28,7 @@ pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usi
     }
 }
 
-/// The address around a sign; nothing before `from` belongs to it.
+/// Returns the address around an at sign, not reaching before `from`.
 fn address(bytes: &[u8], from: usize, sign: usize) -> Option<Range<usize>> {
     let from = from.max(sign.saturating_sub(MAX_LOCAL));
     let before = bytes[from..sign].iter().rev().take_while(|byte| bytes::is(**byte, LOCAL)).count();
@@ -44,7 +44,8 @@ fn address(bytes: &[u8], from: usize, sign: usize) -> Option<Range<usize>> {
     Some(start..sign + 1 + domain)
 }
 
-/// Bytes of the domain at the beginning of a text: labels with points between them, the last of letters.
+/// Returns the length in bytes of the domain at the beginning of a text: labels separated by points, the last of
+/// letters only.
 fn domain(text: &[u8]) -> Option<usize> {
     let (mut end, mut labels, mut at) = (None, 0, 0);
     for label in text.split(|byte| *byte == b'.') {
@@ -53,7 +54,7 @@ fn domain(text: &[u8]) -> Option<usize> {
             break;
         }
         labels += 1;
-        // What a hyphen parts from a name of two letters or more may be no part of the address.
+        // Text after a hyphen may not belong to the address if the label before has two or more letters.
         let letters = label.iter().take_while(|byte| byte.is_ascii_alphabetic() || **byte >= 0x80).count();
         let is_top = letters >= 2 && matches!(label.get(letters), None | Some(b'-')) || label.starts_with(b"xn--");
         let name = if label.starts_with(b"xn--") { trimmed } else { letters };

@@ -1,4 +1,4 @@
-//! Groups of digits and what parts them: what cards, telephone and social security numbers are made of.
+//! Groups of digits and their separators, the basis of card, telephone and social security numbers.
 
 use std::ops::Range;
 
@@ -17,19 +17,19 @@ impl Group {
     }
 }
 
-/// Most bytes between two groups of one number.
+/// The highest number of bytes between two groups of one number.
 const MAX_GAP: usize = 3;
 
 /// The groups of digits of a text.
 #[derive(Debug, Default)]
 pub(in crate::guardrail::filter) struct Digits {
     groups: Vec<Group>,
-    /// Behind the last group of each cluster.
+    /// The end index of each cluster.
     ends: Vec<usize>,
 }
 
 impl Digits {
-    /// Those within reach.
+    /// Collects the digit groups within reach.
     pub(super) fn of(text: &str, reach: Reach<'_>) -> Self {
         let bytes = text.as_bytes();
         let mut digits = Self::default();
@@ -60,13 +60,13 @@ impl Digits {
         }
     }
 
-    /// All groups, in order.
+    /// Returns all groups, in order.
     pub(super) fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// Groups that stand together, as long as nothing but a little punctuation parts them, and that have so many digits
-    /// at least.
+    /// Returns the clusters with at least `least` digits. A cluster is a sequence of groups separated by short
+    /// punctuation.
     pub(super) fn clusters(&self, least: usize) -> impl Iterator<Item = &[Group]> {
         let mut start = 0;
         let clusters = self.ends.iter().map(move |end| &self.groups[std::mem::replace(&mut start, *end)..*end]);
@@ -74,17 +74,17 @@ impl Digits {
     }
 }
 
-/// What stands between two groups.
+/// Returns the bytes between two groups.
 pub(super) fn gap(text: &str, left: Group, right: Group) -> &[u8] {
     &text.as_bytes()[left.end..right.start]
 }
 
-/// Digits of all groups.
+/// Returns the number of digits in all groups.
 pub(super) fn digits(groups: &[Group]) -> usize {
     groups.iter().map(|group| group.len()).sum()
 }
 
-/// From the first to the last.
+/// Returns the range from the first group to the last.
 pub(super) fn span(groups: &[Group]) -> Range<usize> {
     match (groups.first(), groups.last()) {
         (Some(first), Some(last)) => first.start..last.end,
@@ -92,11 +92,11 @@ pub(super) fn span(groups: &[Group]) -> Range<usize> {
     }
 }
 
-/// Most underscores by which a text sets something off.
+/// The highest number of underscores that count as emphasis.
 const MAX_EMPHASIS: usize = 8;
 
-/// True where a letter or digit stands directly before or after, or beyond underscores there. Underscores that nothing
-/// stands beyond are emphasis.
+/// Returns true if a letter or digit is directly before or after the span, or behind underscores there. Underscores
+/// without a letter or digit behind them are emphasis.
 pub(super) fn in_word(text: &str, span: &Range<usize>) -> bool {
     let (before, after) = (&text.as_bytes()[..span.start], &text.as_bytes()[span.end..]);
     let is_line = |byte: &&u8| **byte == b'_';

@@ -1,9 +1,9 @@
-//! What the name of a member says about its value.
+//! Hints: the kind of a value, as the name of its member suggests it.
 
-/// What a value is by its name.
+/// The kind of a value according to its name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::guardrail::filter) enum Hint {
-    /// Nothing that matters here.
+    /// No relevant kind.
     #[default]
     None,
     /// A secret.
@@ -14,7 +14,7 @@ pub(in crate::guardrail::filter) enum Hint {
     Phone,
 }
 
-/// Ends of names, without case and punctuation, whose values are secrets.
+/// Endings of names of secrets, without case and punctuation.
 const SECRETS: &[&str] = &[
     "password",
     "passwd",
@@ -41,11 +41,11 @@ const SECRETS: &[&str] = &[
 const SSN: &[&str] = &["ssn", "socialsecurity", "socialsecuritynumber"];
 const PHONE: &[&str] =
     &["phone", "phonenumber", "telephone", "tel", "mobile", "mobilenumber", "cell", "cellphone", "fax", "msisdn"];
-/// Longer names are sentences and say nothing.
+/// Longer names are sentences and give no hint.
 const MAX_BYTES: usize = 64;
 
 impl Hint {
-    /// Of a name in its folded view.
+    /// Returns the hint of a name in its normalised view.
     pub(in crate::guardrail::filter) fn of(name: &str) -> Self {
         if name.len() > MAX_BYTES {
             return Self::None;

@@ -1,5 +1,5 @@
-//! Attempts to make a model disregard what it was told: in plain words, in letters set apart, in words with their
-//! inner letters out of order, and in base64 or hexadecimal digits.
+//! Prompt injection: attempts to make a model disregard its instructions. They are found in plain words, spaced-out
+//! letters, words with scrambled inner letters, base64 and hexadecimal digits.
 
 mod encoded;
 mod patterns;
@@ -12,18 +12,18 @@ use std::ops::Range;
 
 use super::bytes::{self, Reach};
 
-/// How often what was decoded is looked through for something to decode.
+/// The highest depth of nested encodings.
 const DEPTH: usize = 2;
-/// Shorter texts hold no attempt.
+/// Shorter texts cannot hold an attempt.
 const MIN_BYTES: usize = 8;
 
 /// # Errors
-/// A pattern of ours is no pattern.
+/// Fails if a built-in pattern does not compile.
 pub(super) fn ready() -> Result<(), String> {
     patterns::ready()
 }
 
-/// Gives every attempt in a folded text.
+/// Reports every attempt in a normalised text.
 pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
     within(text, reach, DEPTH, found);
 }
@@ -43,7 +43,7 @@ fn within(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Rang
     if odd.scrambled
         && let Some(ordered) = scrambled::in_order(&plain)
     {
-        // Each word keeps its place and length.
+        // Unscrambling keeps the position and the length of each word.
         patterns::each(&ordered, found);
     }
     if depth > 0 {
@@ -55,9 +55,9 @@ fn within(text: &str, reach: Reach<'_>, depth: usize, found: &mut dyn FnMut(Rang
     }
 }
 
-/// True where there is an attempt in what was decoded.
+/// Returns true if decoded bytes hold an attempt.
 fn attempts(decoded: &[u8], depth: usize) -> bool {
-    // Digits that merely stand before may have been taken along.
+    // The run may have begun with digits before the encoded text, so the first bytes may be invalid.
     let decoded = String::from_utf8_lossy(decoded);
     let folded = crate::guardrail::filter::text::Views::of_text(&decoded);
     let mut attempts = false;
@@ -65,9 +65,9 @@ fn attempts(decoded: &[u8], depth: usize) -> bool {
     attempts
 }
 
-/// False where too little of a text is left when it is folded.
+/// Returns false if too few bytes are left after normalisation.
 fn can_hold_an_attempt(decoded: &[u8]) -> bool {
-    // No byte that is not ASCII becomes more than three.
+    // A byte of a character beyond ASCII is normalised to at most three bytes.
     let most = |byte: &u8| match byte {
         b'\t' | b'\n' | b'\r' | b' '..=b'~' => 1,
         0x80.. => 3,
@@ -76,8 +76,8 @@ fn can_hold_an_attempt(decoded: &[u8]) -> bool {
     decoded.iter().map(most).sum::<usize>() >= MIN_BYTES
 }
 
-/// The text with spaces for underscores that are part of no word, so that each word begins and ends where a reader
-/// sees it. Nothing moves.
+/// Replaces underscores at word boundaries with spaces, so that each word begins and ends where a reader sees it. All
+/// positions stay valid.
 pub(super) fn without_emphasis(text: &str) -> Cow<'_, str> {
     if !bytes::has(text.as_bytes(), b'_') {
         return Cow::Borrowed(text);
@@ -97,8 +97,8 @@ pub(super) fn without_emphasis(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Gives every attempt that is written in tag characters, which nobody sees but a model reads. They are in no folded
-/// view, so this takes the text as it is.
+/// Reports every attempt in Unicode tag characters, which are invisible to people but readable by models. The
+/// normalised view drops them, so this takes the original text.
 pub(in crate::guardrail::filter) fn hidden(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     const TAGS: Range<u32> = 0xe0020..0xe007f;
     if !text.contains(['\u{e0020}', '\u{e0061}', '\u{e0065}', '\u{e006f}', '\u{e0069}']) {

@@ -1,4 +1,4 @@
-//! Addresses of the internet protocol.
+//! IP addresses.
 
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -6,10 +6,10 @@ use std::ops::Range;
 use super::bytes::{self, IP, Reach};
 use super::groups::{Digits, in_word};
 
-/// Longest text of an address.
+/// The length in bytes of the longest address.
 const MAX_BYTES: usize = 45;
 
-/// Every address has a digit.
+/// Reports every address. An address has at least one digit.
 pub(super) fn each(text: &str, digits: &Digits, found: &mut dyn FnMut(Range<usize>)) {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -19,26 +19,26 @@ pub(super) fn each(text: &str, digits: &Digits, found: &mut dyn FnMut(Range<usiz
         }
         let run = bytes::begin(bytes, group.start, IP)..bytes::end(bytes, group.end, IP);
         at = run.end;
-        // More than digits alone.
+        // An address has more than digits.
         if run.len() > group.len() {
             within(text, run, found);
         }
     }
 }
 
-/// Of those, the ones that stand across a place.
+/// Reports the addresses that span one of the positions in `reach`.
 pub(super) fn each_across(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>)) {
     for run in reach.parts(text.as_bytes(), IP) {
         within(text, run, found);
     }
 }
 
-/// The address in a run of the bytes of one.
+/// Reports the address in a run of address bytes.
 fn within(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
     if in_word(text, &run) {
         return;
     }
-    // A sentence may end in a point, and a colon may come before a port or after a word.
+    // A sentence may end with a point, and a colon may precede a port or follow a word.
     let (start, whole) = (run.start, &text[run]);
     let trimmed = whole.trim_end_matches(['.', ':']);
     let trimmed = if whole.ends_with("::") && !trimmed.contains('.') { whole } else { trimmed };
@@ -51,10 +51,10 @@ fn within(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>)) {
     }
 }
 
-/// Bytes of the address that a text begins with and, but for a port, consists of.
+/// Returns the length in bytes of the address at the beginning of a text that consists of it and an optional port.
 fn address(text: &str) -> Option<usize> {
     if text.contains("::") || text.bytes().filter(|byte| *byte == b':').count() >= 7 {
-        // Without a digit it is more often a name in a program.
+        // Without a digit it is more often an identifier in source code.
         let is_address = text.bytes().any(|byte| byte.is_ascii_digit()) && text.parse::<Ipv6Addr>().is_ok();
         return is_address.then_some(text.len());
     }
@@ -63,7 +63,7 @@ fn address(text: &str) -> Option<usize> {
     (is_port && is_version_four(host)).then_some(host.len())
 }
 
-/// Four numbers up to 255; zeros may lead.
+/// Returns true for four numbers up to 255, with optional leading zeros.
 fn is_version_four(text: &str) -> bool {
     let octets = text.split('.').map(|octet| {
         let has_form = (1..=3).contains(&octet.len()) && octet.bytes().all(|byte| byte.is_ascii_digit());

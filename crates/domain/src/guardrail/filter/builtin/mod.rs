@@ -1,4 +1,4 @@
-//! The filters that come with the service. Each finds its matches in the folded view of one text, in linear time.
+//! The built-in filters. Each finds its matches in the normalised view of one text, in linear time.
 
 mod bytes;
 mod card;
@@ -19,36 +19,36 @@ use crate::guardrail::BuiltinFilter;
 pub(super) use groups::Digits;
 pub(super) use hint::Hint;
 
-/// What a text is, beside what it says.
+/// The origin of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A name, or a string that is a value.
+    /// A name or a string value.
     String,
-    /// A number as it is written.
+    /// A number as written.
     Number,
-    /// Neighbouring strings with nothing between them.
+    /// Neighbouring strings, concatenated.
     Joined,
-    /// Neighbouring strings with a space between them. The space is ours, so what is made of parts that spaces may part
-    /// in ordinary data (telephone and social security numbers) is not looked for.
+    /// Neighbouring strings, joined with spaces. Telephone and social security numbers are not searched here: they may
+    /// contain spaces, so unrelated neighbouring numbers would match.
     Spaced,
 }
 
 impl Source {
-    /// True where the text is put together from neighbours.
+    /// Returns true if the text is made of neighbouring strings.
     pub(super) fn is_joined(self) -> bool {
         matches!(self, Self::Joined | Self::Spaced)
     }
 }
 
-/// A text to look through.
+/// A text to scan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'t> {
-    /// As it looks.
+    /// The normalised text.
     pub(super) text: &'t str,
     pub(super) source: Source,
     pub(super) hint: Hint,
-    /// Where in a text that is put together from neighbours the second and each further one begins. What lies within
-    /// one of them may be left out: it was found there.
+    /// The start positions of the second and each further string in a text made of neighbours. Matches within one
+    /// string may be left out, because the scan of that string reports them.
     pub(super) joints: &'t [usize],
 }
 
@@ -58,23 +58,23 @@ impl Subject<'_> {
     }
 }
 
-/// The filters of a set, each with its place in it.
+/// The built-in filters of a set, each with its index in the set.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Builtins {
     all: Vec<(BuiltinFilter, usize)>,
-    /// True where one of them is about numbers.
+    /// True if one of them searches digits.
     wants_digits: bool,
-    /// True where one of them goes by what a value is called.
+    /// True if one of them uses hints from names.
     wants_hints: bool,
 }
 
 impl Builtins {
-    /// The place of a filter.
+    /// Returns the index of a filter.
     pub(super) fn place(&self, wanted: BuiltinFilter) -> Option<usize> {
         self.all.iter().find(|(filter, _)| *filter == wanted).map(|(_, place)| *place)
     }
 
-    /// One more.
+    /// Adds a filter.
     pub(super) fn add(&mut self, filter: BuiltinFilter, place: usize) {
         use BuiltinFilter::{CreditCard, IpAddress, Phone, Secrets, Ssn};
         self.wants_digits |= matches!(filter, CreditCard | IpAddress | Phone | Ssn);
@@ -82,23 +82,23 @@ impl Builtins {
         self.all.push((filter, place));
     }
 
-    /// True where names of members matter to one of them.
+    /// Returns true if one of them uses hints from names.
     pub(super) fn wants_hints(&self) -> bool {
         self.wants_hints
     }
 
-    /// Each with its place.
+    /// Returns the filters with their indexes.
     pub(super) fn all(&self) -> &[(BuiltinFilter, usize)] {
         &self.all
     }
 
-    /// The digits of a text, as far as one of them wants to know.
+    /// Collects the digits of a text, if one of the filters needs them.
     pub(super) fn digits(&self, subject: Subject<'_>) -> Digits {
         if self.wants_digits { Digits::of(subject.text, subject.reach()) } else { Digits::default() }
     }
 }
 
-/// Gives every match of a filter in a text, of which the digits are known, in no certain order.
+/// Reports every match of a filter in a text with these digits, in no particular order.
 pub(super) fn each(filter: BuiltinFilter, subject: Subject<'_>, digits: &Digits, found: &mut dyn FnMut(Range<usize>)) {
     let Subject { text, source, hint, .. } = subject;
     let is_tight = source != Source::Spaced;
@@ -115,10 +115,10 @@ pub(super) fn each(filter: BuiltinFilter, subject: Subject<'_>, digits: &Digits,
     }
 }
 
-/// Compiles what the filters are made of, once for the whole process.
+/// Compiles the patterns of a filter, once per process.
 ///
 /// # Errors
-/// A pattern of ours is no pattern; nothing may be let through then.
+/// Fails if a built-in pattern does not compile. No request may pass then.
 pub(super) fn ready(filter: BuiltinFilter) -> Result<(), String> {
     match filter {
         BuiltinFilter::Secrets => secrets::ready(),
@@ -127,7 +127,7 @@ pub(super) fn ready(filter: BuiltinFilter) -> Result<(), String> {
     }
 }
 
-/// Gives every attempt at prompt injection that nobody sees, in a text as it is.
+/// Reports every invisible attempt at prompt injection in an original text.
 pub(super) fn hidden(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     injection::hidden(text, found);
 }

@@ -1,14 +1,14 @@
-//! Telephone numbers: international, of North America, and with a trunk prefix.
+//! Telephone numbers: international, North American, and with a trunk prefix.
 
 use std::ops::Range;
 
 use super::groups::{Digits, Group, digits, gap, in_word, span};
 use super::{Hint, Source};
 
-/// Digits of a number with its country.
+/// The number of digits of a number with its country code.
 const INTERNATIONAL: Range<usize> = 8..16;
 
-/// Digits of the shortest number, which is one that a name tells.
+/// The number of digits of the shortest number. Such a number needs a hint from its name.
 const SHORTEST: usize = 7;
 
 pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
@@ -32,13 +32,13 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, foun
     }
 }
 
-/// With the plus sign and the bracket before it.
+/// Extends the span to the plus sign and the bracket before it.
 fn with_marks(text: &str, span: Range<usize>) -> Range<usize> {
     let before = text.as_bytes()[..span.start].iter().rev();
     span.start - before.take(2).take_while(|byte| matches!(byte, b'+' | b'(')).count()..span.end
 }
 
-/// After a plus sign, which is no sum.
+/// Matches a number after a plus sign that is not an addition.
 fn international(text: &str, groups: &[Group]) -> Option<usize> {
     let first = groups.first()?;
     let before = text.as_bytes()[..first.start].strip_suffix(b"(").unwrap_or(&text.as_bytes()[..first.start]);
@@ -57,7 +57,7 @@ fn international(text: &str, groups: &[Group]) -> Option<usize> {
     (total >= INTERNATIONAL.start).then_some(count)
 }
 
-/// Three, three and four digits, with or without a 1 before them, and no part of a longer number.
+/// Matches three, three and four digits with an optional 1 before them, if they are not part of a longer number.
 fn north_american(text: &str, groups: &[Group], first: usize) -> Option<usize> {
     let starts_with_one = text.as_bytes()[groups[first].start] == b'1';
     let size = |place: usize| groups.get(first + place).map_or(0, |group| group.len());
@@ -75,7 +75,7 @@ fn north_american(text: &str, groups: &[Group], first: usize) -> Option<usize> {
         return None;
     }
     let only_spaces = window.windows(2).all(|pair| gap(text, pair[0], pair[1]).iter().all(u8::is_ascii_whitespace));
-    // Numbers in columns look the same.
+    // Columns of numbers look the same.
     let is_column = count == 2 || before.is_some() || after.is_some() || !is_area(text, groups[area].start);
     (!only_spaces || !is_column).then_some(count)
 }
@@ -84,7 +84,7 @@ fn is_area(text: &str, start: usize) -> bool {
     matches!(text.as_bytes().get(start), Some(b'2'..=b'9'))
 }
 
-/// Several groups that begin with one or two zeros: within a country, or out of it.
+/// Matches several groups that begin with one or two zeros: the national or international trunk prefix.
 fn has_trunk_prefix(text: &str, groups: &[Group]) -> bool {
     let [first, rest @ ..] = groups else { return false };
     let begin = &text.as_bytes()[first.start..first.end];
@@ -104,7 +104,7 @@ fn has_trunk_prefix(text: &str, groups: &[Group]) -> bool {
     }
 }
 
-/// Ten digits of North America that nothing parts, in a text. A number that is none of a text is more often a count.
+/// Matches ten North American digits without separators in a string. A JSON number of ten digits is more often a count.
 fn bare(text: &str, groups: &[Group], first: usize, source: Source, hint: Hint) -> bool {
     let group = groups[first];
     let begin = &text.as_bytes()[group.start..group.end];
@@ -124,7 +124,7 @@ fn bare(text: &str, groups: &[Group], first: usize, source: Source, hint: Hint) 
         && (source == Source::String || source == Source::Number && hint == Hint::Phone)
 }
 
-/// Digits of a member that is called a telephone number, and nothing else in it.
+/// Matches a value that consists of digits and whose name is that of a telephone number.
 fn is_named(text: &str, groups: &[Group], source: Source, hint: Hint) -> bool {
     let whole = span(groups);
     let around = [&text[..whole.start], &text[whole.end..]];

@@ -1,4 +1,4 @@
-//! Keys and tokens of well-known services, private keys, and values that are called a password.
+//! Keys and tokens of well-known services, private keys, and values labelled as a password.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use super::bytes::{self, TOKEN};
 use super::injection::without_emphasis;
 use super::{Hint, Source};
 
-/// What needs no word beside it to be known for a secret. Each goes on to its end without a bound: an end that is
-/// counted is dearer to look for, and what is matched to its end is read once.
+/// Tokens that are recognisable by themselves. Their lengths have no upper bound: counted repetitions are slower to
+/// match, and an unbounded match reads its bytes only once.
 const TOKENS: &[&str] = &[
-    // Ours.
+    // Tollgate.
     r"\bsk-tg-v1-[0-9a-f]{16,}",
     // Model providers.
     r"\bsk-(?:proj-|svcacct-|admin-|live-|or-v1-|ant-[a-z]{2,8}[0-9]{0,3}-)?[0-9A-Za-z_-]{20,}",
@@ -28,7 +28,7 @@ const TOKENS: &[&str] = &[
     r"\bGOCSPX-[0-9A-Za-z_-]{20,}",
     r"\bdo[oprt]_v1_[0-9a-f]{64}",
     r"\bAccountKey=[0-9A-Za-z+/]{40,}={0,2}",
-    // Code and packages.
+    // Code hosting and package registries.
     r"\bgh[pousr]_[0-9A-Za-z]{36,}",
     r"\bgithub_pat_[0-9A-Za-z_]{22,}",
     r"\bglpat-[0-9A-Za-z_-]{20,}",
@@ -36,7 +36,7 @@ const TOKENS: &[&str] = &[
     r"\bpypi-[0-9A-Za-z_-]{50,}",
     r"\bdckr_pat_[0-9A-Za-z_-]{20,}",
     r"\bATATT3[0-9A-Za-z_=-]{40,}",
-    // Messages and money.
+    // Messaging and payment.
     r"\bxox[abeoprs]-[0-9A-Za-z-]{10,}",
     r"\bxapp-[0-9]-[0-9A-Za-z-]{20,}",
     r"\bhooks\.slack\.com/services/[0-9A-Za-z/]{20,}",
@@ -46,14 +46,14 @@ const TOKENS: &[&str] = &[
     r"\bkey-[0-9a-f]{32}\b",
     r"\bAC[0-9a-f]{32}\b",
     r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}\b",
-    // Signed tokens, and what stands in a header.
+    // Signed tokens, and header values.
     r"\beyJ[0-9A-Za-z_-]{8,}\.eyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]*",
     r"(?i:\b(?:bearer|basic)[ \t]+[0-9a-z._~+/-]{16,}={0,2})",
-    // A private key whole, up to its end or as far as it goes.
+    // A private key up to its end marker, or to the end of the text.
     r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-[^-])*(?:-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)?",
 ];
 
-/// A value that is called a secret. The value is one of the last three groups.
+/// A value labelled as a secret. The value is one of the last three groups.
 const ASSIGNMENT: &str = r#"(?xi)
     (?P<name> password | passwd | passphrase | pwd | api[\ _-]?key | secret[\ _-]?key | access[\ _-]?key
       | private[\ _-]?key | client[\ _-]?secret | auth[\ _-]?token | access[\ _-]?token | refresh[\ _-]?token
@@ -62,7 +62,7 @@ const ASSIGNMENT: &str = r#"(?xi)
     (?: " (?P<double> [^"\r\n]+ ) " | ' (?P<single> [^'\r\n]+ ) '
       | (?P<bare> [^\s"'`,;]+ ) )"#;
 
-/// The password in an address.
+/// The password in a URL.
 const CREDENTIALS: &str = r#"\b[A-Za-z][0-9A-Za-z+.-]*://(?P<value>[^\s/?\#:@"'<>]*:[^\s/?\#@"'<>]+)@"#;
 
 struct Compiled {
@@ -77,12 +77,12 @@ static COMPILED: LazyLock<Result<Compiled, regex::Error>> = LazyLock::new(|| {
 });
 
 /// # Errors
-/// A pattern of ours is no pattern.
+/// Fails if a built-in pattern does not compile.
 pub(super) fn ready() -> Result<(), String> {
     COMPILED.as_ref().map(drop).map_err(ToString::to_string)
 }
 
-/// Shorter texts hold nothing that is sought here.
+/// Shorter texts cannot hold a secret.
 const MIN_BYTES: usize = 7;
 
 pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
@@ -98,7 +98,7 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
         return;
     }
     let bytes = text.as_bytes();
-    // Underscores may set a secret off or be part of it.
+    // Underscores may be emphasis around a secret or part of it.
     let plain = without_emphasis(text);
     let views = [Some(text), (matches!(plain, Cow::Owned(_)) && plain != text).then_some(&*plain)];
     for view in views.into_iter().flatten() {
@@ -130,20 +130,20 @@ pub(super) fn each(text: &str, source: Source, hint: Hint, found: &mut dyn FnMut
     }
 }
 
-/// What is long in each of [`TOKENS`] has so many bytes at least, but for a private key.
+/// The minimum length in bytes of the matches of [`TOKENS`], private keys excluded.
 const SHORTEST_TOKEN: usize = 15;
 
-/// False for most texts without one of [`TOKENS`], of which few bytes are looked at.
+/// Returns false for most texts without one of [`TOKENS`], and reads few of their bytes.
 fn can_hold_a_token(text: &str) -> bool {
     bytes::long_runs(text.as_bytes(), TOKEN, SHORTEST_TOKEN).next().is_some() || text.contains("-----BEGIN")
 }
 
-/// False for most texts without an [`ASSIGNMENT`]: there is no sign of one.
+/// Returns false for most texts without an [`ASSIGNMENT`], because they lack its characters.
 fn can_hold_an_assignment(bytes: &[u8]) -> bool {
     bytes::has(bytes, b':') || bytes::has(bytes, b'=') || bytes::has_pair(bytes, *b"is")
 }
 
-/// True for words after `bearer`, `basic` or `sk-`: letters alone, of the length that words have.
+/// Returns true for words after `bearer`, `basic` or `sk-`: only letters, and not longer than words are.
 fn is_prose(token: &str) -> bool {
     const LONGEST_WORD: usize = 20;
     let after = |begin: &str| token.get(..begin.len()).filter(|head| head.eq_ignore_ascii_case(begin));
@@ -156,7 +156,7 @@ fn is_prose(token: &str) -> bool {
     })
 }
 
-/// The value of an assignment, where it can be a secret.
+/// Returns the value of an assignment, if it can be a secret.
 fn assigned(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
     let part = |name: &str| captures.name(name).map(|found| found.range());
     let (name, sign) = (&text[part("name")?], &text[part("sign")?]);
@@ -171,7 +171,7 @@ fn assigned(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
     let value = text.get(bare.clone())?.trim_end_matches(['.', ')', '!', '?', ']', '}']);
     let is_code = value.contains(['(', '[', '{', '<']) || value.starts_with(['=', '&', '|']);
     let has = |test: fn(&u8) -> bool| value.as_bytes().iter().any(test);
-    // After a colon most words are no value but the beginning of a sentence.
+    // After a colon most words begin a sentence.
     let is_odd = has(u8::is_ascii_digit)
         || has(|byte| byte.is_ascii_punctuation() && !matches!(byte, b'-' | b'.' | b'/' | b'_'))
         || value.bytes().skip(1).any(|byte| byte.is_ascii_uppercase()) && has(u8::is_ascii_lowercase);
@@ -180,7 +180,7 @@ fn assigned(text: &str, captures: &Captures<'_>) -> Option<Range<usize>> {
     is_value.then_some(bare.start..bare.start + value.len())
 }
 
-/// True where a value is written in place of the secret: a variable, asterisks, words that say so.
+/// Returns true if a value is a placeholder of a secret: a variable, asterisks, or words that say so.
 fn stands_in(value: &str) -> bool {
     const BEGINNINGS: &[&str] = &["<", "${", "{{", "$(", "%(", "[", "your_", "your-", "your ", "env.", "process.env"];
     const WORDS: &[&str] =
@@ -199,7 +199,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::string::string_regex;
 
-    /// A text that a pattern matches, but for letters that are taken for capitals of others beyond ASCII.
+    /// Generates a text that matches a pattern. Non-ASCII letters that fold to ASCII capitals are excluded.
     fn example(pattern: &str) -> impl Strategy<Value = String> + use<> {
         string_regex(&pattern.replace(r"\b", "")).unwrap()
     }

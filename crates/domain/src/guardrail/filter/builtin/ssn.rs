@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::groups::{Digits, Group, gap, in_word, span};
 use super::{Hint, Source};
 
-/// How far before nine bare digits a word may stand that says what they are.
+/// The highest distance in bytes from nine bare digits to the word before that labels them.
 const CONTEXT: usize = 32;
 
-/// Digits of a number.
+/// The number of digits.
 const DIGITS: usize = 9;
 
 pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, found: &mut dyn FnMut(Range<usize>)) {
@@ -27,7 +27,7 @@ pub(super) fn each(text: &str, digits: &Digits, source: Source, hint: Hint, foun
     }
 }
 
-/// Three, two and four digits, parted twice by the same mark, and no part of a longer number.
+/// Matches three, two and four digits with the same separator twice, if they are not part of a longer number.
 fn is_parted(text: &str, groups: &[Group], first: usize) -> bool {
     let Some(window) = groups.get(first..first + 3) else { return false };
     if !window.iter().map(|group| group.len()).eq([3, 2, 4]) {
@@ -48,7 +48,7 @@ fn is_parted(text: &str, groups: &[Group], first: usize) -> bool {
     (named || !in_word(text, &whole)) && is_issued(text[whole].bytes().filter(u8::is_ascii_digit))
 }
 
-/// Nine digits that are said to be such a number.
+/// Matches nine digits that are labelled as a social security number.
 fn is_bare(text: &str, group: Group, source: Source, hint: Hint) -> bool {
     let place = group.start..group.end;
     if source.is_joined() || in_word(text, &place) || !is_issued(text[place.clone()].bytes()) {
@@ -60,7 +60,7 @@ fn is_bare(text: &str, group: Group, source: Source, hint: Hint) -> bool {
     hint == Hint::Ssn || [&b"ssn"[..], b"social security"].iter().any(is_said)
 }
 
-/// Areas 000, 666 and from 900 on, group 00 and serial 0000 are never given.
+/// Area numbers 000, 666 and 900 to 999, group 00 and serial 0000 are never issued.
 fn is_issued(digits: impl Iterator<Item = u8>) -> bool {
     let mut number = [0; DIGITS];
     let mut count = 0;

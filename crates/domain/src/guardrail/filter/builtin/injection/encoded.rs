@@ -8,9 +8,9 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::super::bytes::{self, BASE64, BASE64_END, PAIRS, Reach, long_runs};
 
-/// Fewer characters hold no attempt.
+/// Fewer characters cannot hold an attempt.
 const MIN_BASE64: usize = 16;
-/// Fewer pairs of hexadecimal digits hold none.
+/// Fewer pairs of hexadecimal digits cannot hold an attempt.
 const MIN_PAIRS: usize = 8;
 
 const CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -19,14 +19,14 @@ const CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const PLUS_AND_SLASH: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
 const DASH_AND_LINE: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, CONFIG);
 
-/// Gives every place where there is text in another form, and that text.
+/// Reports every encoded text with its position and its decoded bytes.
 pub(super) fn each(text: &str, reach: Reach<'_>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
     let bytes = text.as_bytes();
     for part in reach.parts(bytes, BASE64 | BASE64_END) {
         let mut at = part.start;
         for run in long_runs(&bytes[part.clone()], BASE64, MIN_BASE64) {
             let (start, end) = (part.start + run.start, part.start + run.end);
-            // What an earlier one goes on with after a break was part of it.
+            // This run is the continuation of an earlier one after a line break.
             if start >= at {
                 at = end_of_base64(bytes, start, end);
                 base64(text, start..at, found);
@@ -44,8 +44,8 @@ fn is_base64(byte: u8) -> bool {
     bytes::is(byte, BASE64)
 }
 
-/// Where a run ends whose first line does. One that is broken into lines goes on after the break where a whole line
-/// came before.
+/// Returns the end of base64 that begins with a line up to `first`. A run continues after a line break if the line
+/// before it is full.
 fn end_of_base64(bytes: &[u8], start: usize, first: usize) -> usize {
     let mut line = start;
     let mut end = first;
@@ -61,7 +61,7 @@ fn end_of_base64(bytes: &[u8], start: usize, first: usize) -> usize {
     end
 }
 
-/// A run whole, and where that is no text, its parts between the characters that also part words.
+/// Decodes a whole run. If that is not text, it decodes the parts between characters that also separate words.
 fn base64(text: &str, run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
     if let Some(decoded) = decoded(&text.as_bytes()[run.clone()]) {
         let padding = text.as_bytes()[run.end..].iter().take(2).take_while(|byte| **byte == b'=').count();
@@ -89,19 +89,19 @@ fn decoded(run: &[u8]) -> Option<Vec<u8>> {
     } else {
         run
     };
-    // Most long words are none; their first letters say so.
+    // Most long words are not base64, which their first letters already show.
     let head = &run[..run.len().min(MIN_BASE64)];
     let engine = if run.contains(&b'-') || run.contains(&b'_') { &DASH_AND_LINE } else { &PLUS_AND_SLASH };
     if !is_readable(&engine.decode(head).ok()?) {
         return None;
     }
-    // What remains of a group of one character is dropped.
+    // A group of one character encodes no byte.
     let whole = if run.len() % 4 == 1 { &run[..run.len() - 1] } else { run };
     let decoded = engine.decode(whole).ok()?;
     std::str::from_utf8(&decoded).is_ok().then_some(decoded)
 }
 
-/// True where the bytes can be the beginning of a text.
+/// Returns true if the bytes can be the beginning of a text.
 fn is_readable(bytes: &[u8]) -> bool {
     let valid = match std::str::from_utf8(bytes) {
         Ok(_) => true,
@@ -110,8 +110,8 @@ fn is_readable(bytes: &[u8]) -> bool {
     valid && !bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
 }
 
-/// Pairs of digits in a row, or with one mark between them: `69676e`, `69 67 6e`, `\x69\x67`, `0x69,0x67`, `%69%67`; all
-/// within a run of the bytes that they are made of.
+/// Finds consecutive pairs of digits, with or without a separator: `69676e`, `69 67 6e`, `\x69\x67`, `0x69,0x67`,
+/// `%69%67`. `run` consists of the bytes of such pairs.
 fn hexadecimal(bytes: &[u8], run: Range<usize>, found: &mut dyn FnMut(Range<usize>, &[u8])) {
     let bytes = &bytes[..run.end];
     let (mut decoded, mut start, mut at) = (Vec::new(), 0, run.start);
@@ -153,7 +153,7 @@ fn prefix(bytes: &[u8]) -> usize {
     }
 }
 
-/// What stands between two pairs.
+/// Returns the length of the separator between two pairs.
 fn gap(bytes: &[u8]) -> usize {
     let mark = match bytes {
         [b',', b' ', ..] => 2,

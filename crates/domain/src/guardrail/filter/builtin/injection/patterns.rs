@@ -1,13 +1,13 @@
-//! What attempts say. Each family is a sentence with gaps; words between are few, so that each match is soon decided.
+//! Patterns of attempts. Each family is a sentence with gaps of few words, so that matching stays cheap.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// In these, `_` is what stands between two words, and `~N` up to N words of any kind with what stands after each.
+/// In these, `_` is the separator of two words, and `~N` is up to N arbitrary words with their separators.
 const FAMILIES: &[&str] = &[
-    // To disregard what was said before.
+    // Disregard earlier instructions.
     r"(?:DROP)_~4(?:PAST|your)_~3(?:RULES)\b",
     r"(?:DROP)_(?:all|any|every|each)_~4(?:RULES)\b",
     r"(?:ignore|disregard|forget)_(?:everything|anything|all)_~2(?:above|before_(?:this|now|that)|(?:you|u)_(?:were|are|have_been|know|learned|was))\b",
@@ -15,24 +15,24 @@ const FAMILIES: &[&str] = &[
     r"(?:PAST)_(?:RULES)_~2(?:are|is|were)_~2(?:void|invalid|cancel+ed|revoked|obsolete|no_longer|superseded|null|overridden)\b",
     r"(?:new|updated|revised|actual|real)_(?:system_)?(?:instructions|prompt|directives?)_(?:supersedes?|overrides?|replaces?|takes?_precedence)\b",
     r"your_(?:new|real|actual|true|only)_(?:task|goal|instructions?|objective|role|purpose|mission)_(?:is|are)\b",
-    // To be somebody else.
+    // Take another role.
     r"you_are_(?:now|no_longer|hereby)_~3(?:dan|an?_(?:ai|llm)|assistant|chatbot|bot|language_model|jailbroken|unrestricted|unfiltered|uncensored|evil|free_from|bound_by)\b",
     r"from_now_on_you_(?:are|must|will|shall|should)_~2(?:obey|ignore|disregard|pretend|act|behave|unrestricted|unfiltered|uncensored|dan|never_refuse|not_refuse|only_(?:answer|respond|reply|output))\b",
     r"(?:pretend|act|behave|respond|answer|roleplay|role_play|speak|simulate|operate)_~2(?:as|like|to_be|that_you|you)_~5(?:unrestricted|unfiltered|uncensored|jailbroken|evil_(?:ai|twin|bot|assistant)|dan|(?:no|without)_~2(?:restrictions?|rules|limits|limitations|filters?|guidelines|ethics|morals|censorship))\b",
     r"(?:respond|answer|reply|act|operate|speak|generate|comply)_~3without_~2(?:ethical|moral|safety|content|any)_~1(?:restrictions?|guidelines|filters?|filtering|limits|limitations|constraints|censorship)\b",
-    // To tell what it was told.
+    // Reveal the instructions.
     r"(?:SHOW)_~3(?:your|the|its|this|full|entire|exact|complete|whole)_~2(?:system|developer|initial|hidden|secret)_?(?:prompts?|instructions?)\b",
     r"(?:SHOW)_~2(?:your|its)_~2(?:instructions|rules|guidelines|directives)_(?:verbatim|word_for_word|exactly|above|in_full)\b",
     r"what_(?:is|are|was|were|does)_(?:your_~1(?:system|initial|hidden|secret|original)|the_~1(?:system|hidden|secret))_(?:prompt|instructions)\b",
     r"(?:repeat|print|output|echo|copy|recite|return)_~3(?:words|text|everything|all|anything|content)_~3(?:above|before_this|so_far|preceding|starting_with_you_are)\b",
-    // To leave its bounds.
+    // Leave the given limits.
     r"(?:enable|activate|enter|engage|unlock|initiate)_~2(?:developer|debug|god|dan|jailbreak|unrestricted|unfiltered|sudo)_?mode(?:[ \t]*(?:[.!;:,\x22'()\r\n-]|\z)|_(?:and|now|enabled|activated|with|where|without|so|immediately|for_this)\b)",
     r"you_are_~2in_~1(?:developer|debug|god|dan|jailbreak|unrestricted|unfiltered)_?mode\b",
     r"(?:developer|dan|god|jailbreak)_?mode_(?:(?:is_)?(?:now_)?(?:enabled|activated|engaged)|is_(?:now_)?on)\b",
     r"do_anything_now\b",
     r"(?:jailbreak|dan)_(?:prompt|yourself|this_(?:ai|model|assistant)|the_(?:ai|model|assistant))\b",
     r"(?:disable|turn_off|remove|deactivate|bypass|circumvent|evade)_~2(?:your|all|any|the)_~2(?:safety|content|ethical|moral|moderation)_~1(?:filters?|guardrails?|guidelines|restrictions?|protocols?|settings|mechanisms?|checks?)\b",
-    // Marks that only the service that talks to the model writes.
+    // Control tokens that only the service in front of the model writes.
     r"<\|[ \t]{0,2}(?:im_start|im_end|im_sep|system|assistant|user|endoftext|start_header_id|end_header_id|eot_id|begin_of_text|end_of_turn|start_of_turn)[ \t]{0,2}\|>",
     r"<<[ \t]{0,2}/?sys[ \t]{0,2}>>",
     r"\[/?inst\]",
@@ -42,17 +42,17 @@ const FAMILIES: &[&str] = &[
     r"system_(?:override|prompt|instructions?)[ \t]{0,2}[:\]]",
     r"[\x22']role[\x22'][ \t]{0,4}:[ \t]{0,4}[\x22'](?:system|developer)[\x22']",
     r"(?:instructions?|message|note|important|attention|command)_(?:to|for)_(?:the_|any_|all_)?(?:ai|llms?|language_models?|ai_(?:assistants?|models?|agents?|systems?)|(?:automated_|ai_)?(?:graders?|classifiers?|judges?|evaluators?))[ \t]{0,2}[:,!-]",
-    // To decide as it is told.
+    // Decide as requested.
     r"(?:answer|respond|reply|output|return|choose|select|classify|rate|score)_(?:with_|as_|this_as_|it_as_)?[\x22']?(?:yes|no|true|false|approved?|positive|safe|benign|10|1|100)[\x22']?_~3(?:regardless|no_matter|irrespective)\b",
-    // To send away what it knows.
+    // Exfiltrate data.
     r"(?:send|post|forward|email|e-mail|upload|exfiltrate|transmit|leak|submit|deliver)_~6(?:conversation|chat_(?:history|logs?)|system_prompt|context_window|api_?keys?|credentials|passwords?|secrets|user_(?:data|information|details)|confidential_\w{2,20}|private_(?:data|keys?|information))_~4(?:to|at|via|into)_~1(?:https?|ftp|www|mailto|webhook|attacker|(?:this|my)_(?:url|address|endpoint|server|webhook|email)|the_following_(?:url|address|endpoint|server|email)|[\w.+-]{1,64}@)",
     r"!\[[^\]\r\n]{0,80}\]\(https?://[^)\s]{1,256}[?&][^)\s=]{1,64}=[ \t]{0,2}(?:\{|\[|<|\$)",
-    // To use its tools on the quiet.
+    // Use tools without notice.
     r"(?:call|invoke|use|run|execute|trigger)_~4(?:tools?|functions?|plugins?|commands?|shell|bash|terminal|code_interpreter|browser)_~6(?:without_(?:asking|confirmation|confirming|telling|permission|approval|notifying|the_user)|silently|secretly|do_not_(?:tell|inform|mention|notify|ask)|don't_(?:tell|inform|mention|notify|ask))\b",
     r"(?:silently|secretly)_(?:call|invoke|use|run|execute|trigger)_~4(?:tools?|functions?|plugins?|commands?|shell|bash|terminal)\b",
 ];
 
-/// The same in letters that were set apart, where nobody knows any more where a word ends.
+/// The same phrases without spaces, for spaced-out letters without word boundaries.
 const TIGHT: &[&str] = &[
     r"(?:ignore|disregard|forget|override|bypass)(?:all|any|the|of|my|your|these|those|every|to|other){0,5}(?:previous|prior|above|earlier|preceding|former|original|initial|existing|current)?(?:and|system|safety){0,2}(?:instructions?|prompts?|directives?|guidelines?|guardrails?|rules?|restrictions?)",
     r"(?:reveal|show|print|display|output|repeat|leak|disclose|give|tell)(?:me|us|all|your|the|entire|full|whole){0,5}(?:system|initial|hidden|secret)(?:prompt|instructions?)",
@@ -78,7 +78,7 @@ static COMPILED: LazyLock<Result<Compiled, regex::Error>> = LazyLock::new(|| {
     Ok(Compiled { families: build(&families.join("|"))?, tight: build(&TIGHT.join("|"))? })
 });
 
-/// A family with its abbreviations written out.
+/// Returns a family with its abbreviations expanded.
 fn written_out(family: &str) -> String {
     const DROP: &str = "ignore|ignoring|disregard|disregarding|forget|override|overriding|bypass|bypassing|neglect|discard|pay_no_attention_to";
     const PAST: &str =
@@ -91,9 +91,9 @@ fn written_out(family: &str) -> String {
         text = text.replace(name, list);
     }
     let mut out = String::new();
-    // The underscores of marks are meant as such.
+    // In control tokens an underscore is literal.
     let is_mark = text.starts_with('<');
-    // A family of words begins with a word; one of marks says itself where it begins.
+    // Families of words begin at a word boundary; control tokens have their own first character.
     if !text.starts_with(['<', '[', '!', '\\']) {
         out.push_str(r"\b");
     }
@@ -129,12 +129,12 @@ fn written_out(family: &str) -> String {
 }
 
 /// # Errors
-/// A pattern of ours is no pattern.
+/// Fails if a built-in pattern does not compile.
 pub(super) fn ready() -> Result<(), String> {
     COMPILED.as_ref().map(drop).map_err(ToString::to_string)
 }
 
-/// Gives every attempt in plain words.
+/// Reports every attempt in plain words.
 pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     let Ok(compiled) = &*COMPILED else { return };
     for attempt in compiled.families.find_iter(text.as_bytes()) {
@@ -144,13 +144,13 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     }
 }
 
-/// Gives every attempt without spaces.
+/// Reports every attempt without spaces.
 pub(super) fn each_tight(text: &str, found: &mut dyn FnMut(Range<usize>)) {
     let Ok(compiled) = &*COMPILED else { return };
     compiled.tight.find_iter(text.as_bytes()).for_each(|attempt| found(attempt.range()));
 }
 
-/// True where the word before says not to do it: "do not forget the rules" is no attempt.
+/// Returns true if the word before negates the attempt: "do not forget the rules" is harmless.
 fn is_denied(text: &str, start: usize) -> bool {
     let before = text.as_bytes()[..start].trim_ascii_end();
     let starts = text.as_bytes()[start..].iter().take(6).map(u8::to_ascii_lowercase);

@@ -1,6 +1,6 @@
-//! Words whose inner letters are out of order, which a model reads as if they were not.
+//! Words with scrambled inner letters, which models read like the original words.
 
-/// What attempts are made of, sorted by nothing in particular.
+/// Words of attempts, in no particular order.
 const WORDS: &[&str] = &[
     "ignore",
     "disregard",
@@ -30,7 +30,7 @@ const WORDS: &[&str] = &[
 const SHORTEST: usize = 5;
 const LONGEST: usize = 12;
 
-/// The text with such words in order; `None` where there are none. Every word keeps its length.
+/// Returns the text with such words unscrambled; `None` if there are none. Every word keeps its length.
 pub(super) fn in_order(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut ordered = String::new();
@@ -51,7 +51,7 @@ pub(super) fn in_order(text: &str) -> Option<String> {
     Some(ordered)
 }
 
-/// The lengths of the words that begin with each letter, a bit for each.
+/// The lengths of the words for each first letter, as a bit set.
 const LENGTHS: [u16; 26] = lengths();
 
 const fn lengths() -> [u16; 26] {
@@ -65,7 +65,7 @@ const fn lengths() -> [u16; 26] {
     lengths
 }
 
-/// The word that another one is meant to be, where it is not that word itself. Takes letters alone.
+/// Returns the word whose scrambled form this is; `None` if it is that word itself. Takes only letters.
 pub(super) fn meant(word: &[u8]) -> Option<&'static str> {
     if !(SHORTEST..=LONGEST).contains(&word.len()) {
         return None;
@@ -83,7 +83,7 @@ pub(super) fn meant(word: &[u8]) -> Option<&'static str> {
         .copied()
 }
 
-/// How often each letter is in a word.
+/// Counts each letter of a word.
 fn letters(word: &[u8]) -> [u8; 26] {
     let mut counts = [0; 26];
     for letter in word {
@@ -106,7 +106,7 @@ mod tests {
             let expected = (same == "ignroe").then_some("ignore");
             assert_eq!(in_order(same).as_deref(), expected, "{same}");
         }
-        // Another letter first or last, or other letters, is another word.
+        // A word with another first or last letter, or with other letters, does not match.
         for other in ["gnorei", "ignoer", "ignire", "rulers", "tsyesm"] {
             assert_eq!(in_order(other), None, "{other}");
         }

@@ -1,4 +1,4 @@
-//! Letters that are set apart: `i g n o r e`, `i-g-n-o-r-e`.
+//! Spaced-out letters: `i g n o r e`, `i-g-n-o-r-e`.
 
 use std::ops::Range;
 
@@ -7,19 +7,19 @@ use crate::guardrail::filter::text::View;
 
 /// Fewer letters in a row are initials or a list.
 pub(super) const MIN_LETTERS: usize = 4;
-/// Most bytes between two letters of a row.
+/// The highest number of bytes between two letters of a row.
 const MAX_GAP: usize = 4;
 
-/// A text whose rows of letters are put together.
+/// A text with its rows of single letters collapsed into words.
 pub(super) struct Joined {
     view: View<'static>,
-    /// Where in the view the rows are, in order.
+    /// The ranges of the rows in the view, in order.
     rows: Vec<Range<usize>>,
-    /// The same rows without the spaces between their words.
+    /// The rows without the spaces between their words.
     tight: Vec<View<'static>>,
 }
 
-/// `None` where there is no row of single letters.
+/// Collapses the rows of single letters; returns `None` if there are none.
 pub(super) fn joined(text: &str) -> Option<Joined> {
     let rows = rows(text.as_bytes());
     if rows.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn joined(text: &str) -> Option<Joined> {
 impl Joined {
     pub(super) fn each(&self, found: &mut dyn FnMut(Range<usize>)) {
         patterns::each(&self.view.text, &mut |attempt| {
-            // What no row has a part in was found before.
+            // Attempts outside of all rows were already found in the original text.
             let after = self.rows.partition_point(|row| row.end <= attempt.start);
             if self.rows.get(after).is_some_and(|row| row.start < attempt.end) {
                 found(self.view.map.source(attempt));
@@ -64,7 +64,7 @@ impl Joined {
     }
 }
 
-/// The places of the letters of each row.
+/// Returns the positions of the letters of each row.
 fn rows(bytes: &[u8]) -> Vec<Vec<usize>> {
     let is_word = |place: Option<usize>| {
         place.and_then(|place| bytes.get(place)).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
@@ -92,7 +92,7 @@ fn rows(bytes: &[u8]) -> Vec<Vec<usize>> {
     rows
 }
 
-/// True where two single letters are of the same row.
+/// Returns true if two single letters belong to the same row.
 pub(super) fn is_near(bytes: &[u8], last: usize, place: usize) -> bool {
     let gap = &bytes[last + 1..place.min(last + 1 + MAX_GAP)];
     place - last <= MAX_GAP && gap.iter().all(|byte| byte.is_ascii_whitespace() || byte.is_ascii_punctuation())

@@ -1,14 +1,14 @@
-//! A look at the words of a text for what is odd about them, which is rare and dear to look at closely.
+//! A cheap test for suspicious words. They are rare, and the full analysis of them is expensive.
 
 use super::super::bytes::{self, LETTER, WORD};
 use super::{scrambled, spaced};
 
-/// What there is.
+/// The suspicious words of a text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Odd {
     /// A row of single letters.
     pub(super) spaced: bool,
-    /// A word whose inner letters are out of order.
+    /// A word with scrambled inner letters.
     pub(super) scrambled: bool,
 }
 
