@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Now.
+/// Returns the current time.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time, not that of a port")]
 pub fn now() -> Instant {
     Instant::now()

@@ -1,4 +1,4 @@
-//! The real binary in a folder of its own.
+//! The binary under test, in a temporary installation.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -21,9 +21,9 @@ use crate::wires::{OUTBOUND, Outbound};
 pub struct Gateway {
     binary: PathBuf,
     folder: TempDir,
-    /// Where it listens while it runs.
+    /// The address that `serve` listens on.
     pub address: SocketAddr,
-    /// Holds the keys of the benchmark.
+    /// The workspace of the benchmark's keys.
     pub workspace_id: String,
     /// The secret of an inference key.
     pub inference_key: String,
@@ -33,10 +33,10 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Makes an installation with a provider a wire; starts nothing yet.
+    /// Creates an installation with one provider per wire; starts no process.
     pub async fn install(binary: &Path, upstream: SocketAddr) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("tollgate-bench-").tempdir()?;
-        // The port is free now; nobody else on this machine is likely to take it before the gateway does.
+        // The port is free now; another process is unlikely to take it before the gateway does.
         let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         fs::write(folder.path().join("tollgate.toml"), configuration(address, upstream, folder.path()))?;
         let mut gateway = Self {
@@ -58,12 +58,12 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// The installation's folder.
+    /// Returns the installation's folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The database, as the storage adapter names it.
+    /// Returns the database URL in the form that the storage adapter takes.
     pub fn database_url(&self) -> String {
         format!("sqlite://{}/tollgate.db", self.folder.path().display())
     }
@@ -77,7 +77,7 @@ impl Gateway {
         serde_json::from_slice(&output.stdout).with_context(|| format!("tollgate {} gave no JSON", arguments.join(" ")))
     }
 
-    /// Starts `serve` and returns how long it took from the process's start to the first 200 of an authenticated read.
+    /// Starts `serve` and returns the time from the process's start to the first 200 of an authenticated read.
     pub async fn start(&mut self) -> Result<Duration> {
         let log = File::options().create(true).append(true).open(self.folder.path().join("serve.log"))?;
         let began = now();
@@ -96,7 +96,7 @@ impl Gateway {
         bail!("the gateway did not serve within 30 s: {}", self.log())
     }
 
-    /// Ends `serve` as a service manager does.
+    /// Stops `serve` with SIGTERM, as a service manager does.
     pub async fn stop(&mut self) -> Result<()> {
         if let Some(mut child) = self.running.take() {
             process::terminate(&mut child).await.with_context(|| self.log())?;
@@ -104,7 +104,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// The process id of `serve`.
+    /// Returns the process id of `serve`.
     pub fn pid(&self) -> Result<u32> {
         self.running.as_ref().and_then(Child::id).with_context(|| format!("the gateway has ended: {}", self.log()))
     }
@@ -115,7 +115,7 @@ impl Gateway {
         command
     }
 
-    /// The end of what `serve` logged.
+    /// Returns the last log lines of `serve`.
     fn log(&self) -> String {
         let text = fs::read_to_string(self.folder.path().join("serve.log")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -123,7 +123,7 @@ impl Gateway {
     }
 }
 
-/// Everything that is not here is at its default. The load of one run makes more records than a workspace may by default.
+/// Returns the configuration. The load of one run writes more records than a workspace may by default.
 fn configuration(address: SocketAddr, upstream: SocketAddr, folder: &Path) -> String {
     let data = folder.display();
     let mut text = format!(

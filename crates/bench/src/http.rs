@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client as thin as it can be, so that what is measured is the server.
+//! A minimal HTTP/1.1 client, so that the measurement shows the server and not the client.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
-/// What a request was answered with.
+/// A response.
 pub struct Response {
     /// The status.
     pub status: u16,
@@ -28,7 +28,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Sends a whole request and reads the whole response; the body is skipped and only its status returned.
+    /// Sends a request, reads the whole response and returns its status.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<u16> {
         self.read_response(request).await.map(|(status, ..)| status)
     }
@@ -67,7 +67,7 @@ struct Head {
     body_length: usize,
 }
 
-/// `None` until the head is whole. Every server here says its `Content-Length`.
+/// Parses a response head. Returns `None` while it is incomplete. Every server here sends `Content-Length`.
 fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let text = std::str::from_utf8(&bytes[..end]).context("the response's head is not text")?;
@@ -82,7 +82,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>> {
     Ok(Some(Head { status, body_start: end + 4, body_length }))
 }
 
-/// A request as it goes over the wire.
+/// Returns the bytes of a request.
 pub fn request(method: &str, path: &str, key: &str, body: Option<&[u8]>) -> Vec<u8> {
     let mut bytes =
         format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n").into_bytes();
@@ -98,7 +98,7 @@ pub fn request(method: &str, path: &str, key: &str, body: Option<&[u8]>) -> Vec<
     bytes
 }
 
-/// One call over a connection of its own; anything but 200 is an error.
+/// Sends one request over a new connection; any status but 200 is an error.
 pub async fn call_once(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>> {
     let response = Connection::open(address).await?.call(request).await?;
     if response.status != 200 {
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_read_once_it_is_whole() {
+    fn parse_head_returns_none_until_the_head_is_complete() {
         let whole = b"HTTP/1.1 200 OK\r\ncontent-LENGTH: 12\r\nx: y\r\n\r\nabc";
         assert_eq!(parse_head(&whole[..30]).unwrap(), None);
         assert_eq!(parse_head(whole).unwrap(), Some(Head { status: 200, body_start: 45, body_length: 12 }));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_the_length_of_its_body() {
+    fn request_has_content_length_of_its_body() {
         let text = String::from_utf8(request("POST", "/x", "k", Some(b"{}"))).unwrap();
         assert!(text.starts_with("POST /x HTTP/1.1\r\n") && text.ends_with("Content-Length: 2\r\n\r\n{}"));
         assert!(String::from_utf8(request("GET", "/x", "k", None)).unwrap().ends_with("Bearer k\r\n\r\n"));

@@ -1,4 +1,4 @@
-//! Load: requests over and over, on a number of keep-alive connections.
+//! Load: repeated requests on a number of keep-alive connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::http::Connection;
 use crate::process;
 use crate::statistics::{figure, percentile_us};
 
-/// A server and what is sent to it.
+/// A server under load and its requests.
 #[derive(Clone)]
 pub struct Target {
-    /// What the report calls it.
+    /// The name in the report.
     pub name: &'static str,
-    /// Where it listens.
+    /// The address that the server listens on.
     pub address: SocketAddr,
-    /// Its process.
+    /// The process id of the server.
     pub pid: u32,
-    /// The whole requests, which are sent in turn.
+    /// The requests, sent in rotation.
     pub requests: Requests,
 }
 
-/// Whole requests that all connections send in turn, for as long as the load goes on.
+/// Requests that all connections send in rotation until the load ends.
 #[derive(Clone)]
 pub struct Requests {
     all: Arc<[Vec<u8>]>,
@@ -34,44 +34,44 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// At least one.
+    /// Creates a rotation of at least one request.
     pub fn new(all: Vec<Vec<u8>>) -> Self {
         assert!(!all.is_empty(), "a load needs a request");
         Self { all: all.into(), next: Arc::default() }
     }
 
-    /// The same request over and over.
+    /// Repeats one request.
     pub fn one(request: Vec<u8>) -> Self {
         Self::new(vec![request])
     }
 
-    /// How many were sent.
+    /// Returns the number of requests taken.
     pub fn sent(&self) -> usize {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// The next one.
+    /// Returns the next request.
     pub fn next(&self) -> &[u8] {
         &self.all[self.next.fetch_add(1, Ordering::Relaxed) % self.all.len()]
     }
 }
 
-/// What one run of load saw.
+/// The figures of one run of load.
 pub struct Run {
-    /// Answers a second.
+    /// Responses per second.
     pub per_second: f64,
-    /// Half of the answers came within this.
+    /// The median latency.
     pub p50_us: f64,
-    /// 99 of 100 answers came within this.
+    /// The 99th percentile of the latency.
     pub p99_us: f64,
-    /// The longest answer took this.
+    /// The maximum latency.
     pub max_us: f64,
-    /// Processor time that the server used for an answer.
+    /// Processor time of the server per response.
     pub cpu_us: f64,
 }
 
-/// Sends requests for `duration` on `connections` connections. Any answer but 200 ends the benchmark: an error is
-/// answered faster than a request, so a figure with errors in it means nothing.
+/// Sends requests for `duration` on `connections` connections. Any status but 200 ends the benchmark: an error response
+/// is cheaper than a real one, so it would improve the figures.
 pub async fn drive(target: &Target, connections: usize, duration: Duration) -> Result<Run> {
     let mut open = Vec::with_capacity(connections);
     for _ in 0..connections {
@@ -114,10 +114,10 @@ pub async fn drive(target: &Target, connections: usize, duration: Duration) -> R
     })
 }
 
-/// Runs of several targets, round by round: `runs[target][round]`.
+/// Runs of several targets: `runs[target][round]`.
 pub type Rounds = Vec<Vec<Run>>;
 
-/// Warms every target up, then drives all of them in every round, beginning with another one each time.
+/// Warms up every target, then drives all of them in each round. Each round begins with another target.
 pub async fn side_by_side(targets: &[Target], connections: usize, rounds: usize, duration: Duration) -> Result<Rounds> {
     for target in targets {
         drive(target, connections, duration / 2).await?;
@@ -132,7 +132,7 @@ pub async fn side_by_side(targets: &[Target], connections: usize, rounds: usize,
     Ok(runs)
 }
 
-/// One column of a target's runs.
+/// Returns one value of each run.
 pub fn column(runs: &[Run], value: impl Fn(&Run) -> f64) -> Vec<f64> {
     runs.iter().map(value).collect()
 }

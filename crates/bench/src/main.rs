@@ -1,5 +1,5 @@
-//! The benchmark: starts the real binary, and beside it what it is measured against, each as a process of its own, and
-//! drives all of them with the same client in the same run.
+//! The benchmark: starts the binary under test and the servers to compare it with, each as its own process, and drives
+//! all of them with the same client in the same run.
 //!
 //! `cargo xtask bench` builds and runs it; docs/performance.md says how to read it.
 
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// The same allocator as the gateway's, so that what it is measured against has no worse one.
+/// The gateway's allocator, so that the compared servers have no worse one.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

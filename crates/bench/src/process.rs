@@ -1,4 +1,4 @@
-//! Child processes: started, watched through /proc, ended.
+//! Child processes: start, observation through /proc, and termination.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,17 +10,17 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// A process of this binary in one of its other roles. It is killed when this value goes.
+/// A process of this binary in one of its server roles. Dropping this value kills it.
 pub struct Helper {
     child: Child,
-    /// Its standard output stays open as long as it runs.
+    /// Keeps the process's standard output open.
     _output: BufReader<ChildStdout>,
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
 }
 
 impl Helper {
-    /// Starts a role and waits until it says where it listens.
+    /// Starts a role and waits until it prints its address.
     pub async fn start(role: &[&str]) -> Result<Self> {
         let this = std::env::current_exe()?;
         let mut child = Command::new(this).args(role).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
@@ -31,13 +31,13 @@ impl Helper {
         Ok(Self { child, _output: output, address })
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> Result<u32> {
         self.child.id().context("a helper process has ended")
     }
 }
 
-/// Asks a child to end and waits until it has.
+/// Sends SIGTERM to a child and waits for its exit.
 pub async fn terminate(child: &mut Child) -> Result<()> {
     if let Some(pid) = child.id() {
         Command::new("kill").args(["-TERM", &pid.to_string()]).status().await?;
@@ -53,26 +53,26 @@ pub async fn terminate(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// Resident memory in KiB.
+/// Returns the resident memory in KiB.
 pub fn rss_kib(pid: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// Processor time used so far, in user and kernel mode.
+/// Returns the processor time used so far, in user and kernel mode.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name in parentheses may hold anything, spaces included.
+    // The name in parentheses may contain spaces and parentheses.
     let (_, rest) = stat.rsplit_once(") ").context("no process name")?;
     let fields: Vec<&str> = rest.split(' ').collect();
     let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
     let used = ticks(11).zip(ticks(12)).map(|(user, kernel)| user + kernel).context("no processor time")?;
-    // A tick is 10 ms on every Linux that matters here.
+    // A tick is 10 ms on all common Linux platforms.
     Ok(Duration::from_millis(used * 10))
 }
 
-/// The most resident memory, in KiB, that `pid` has while `work` runs.
+/// Returns the peak resident memory of `pid`, in KiB, while `work` runs.
 pub async fn peak_while<T>(pid: u32, work: impl Future<Output = Result<T>>) -> Result<(T, u64)> {
     tokio::pin!(work);
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
@@ -85,7 +85,7 @@ pub async fn peak_while<T>(pid: u32, work: impl Future<Output = Result<T>>) -> R
     }
 }
 
-/// Copies a file as `cp` does, then brings it to the disk.
+/// Copies a file as `cp` does, then syncs it to the disk.
 pub async fn plain_copy(from: &Path, to: &Path) -> Result<()> {
     let status = Command::new("cp").arg("--reflink=never").arg(from).arg(to).status().await?;
     if !status.success() {
@@ -100,14 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_has_memory_and_used_the_processor() {
+    fn process_figures_are_above_zero() {
         let pid = std::process::id();
         assert!(rss_kib(pid).unwrap() > 100);
         assert!(cpu_time(pid).unwrap() < Duration::from_hours(1));
     }
 
     #[tokio::test]
-    async fn a_copy_is_the_same_bytes() {
+    async fn plain_copy_copies_all_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("a"), folder.path().join("b"));
         fs::write(&from, b"bytes").unwrap();

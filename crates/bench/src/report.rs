@@ -1,46 +1,46 @@
-//! What was measured, as a table or as JSON.
+//! The figures of a run, as a table or as JSON.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// What a figure must be.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
-    /// Nothing: it is there to be read.
+    /// No target.
     None,
-    /// The ratio to the other side must be at least this.
+    /// The minimum of the ratio to the compared server.
     RatioAtLeast(f64),
-    /// The ratio to the other side must be at most this.
+    /// The maximum of the ratio to the compared server.
     RatioAtMost(f64),
-    /// The gateway's own value must be at most this.
+    /// The maximum of the gateway's own value.
     AtMost(f64),
 }
 
 /// One measured value.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// What was measured.
+    /// The name of the measurement.
     pub name: String,
-    /// In which unit.
+    /// The unit of the values.
     pub unit: &'static str,
     /// The gateway's value.
     pub ours: f64,
-    /// What it stands beside, and its value.
+    /// The name and the value of the compared server.
     pub beside: Option<(&'static str, f64)>,
-    /// The median of the ratios of the rounds.
+    /// The median of the rounds' ratios.
     pub ratio: Option<f64>,
     /// The target.
     pub bound: Bound,
 }
 
 impl Figure {
-    /// A value of the gateway alone.
+    /// Creates a figure without a comparison.
     pub fn alone(name: impl Into<String>, unit: &'static str, ours: f64) -> Self {
         Self { name: name.into(), unit, ours, beside: None, ratio: None, bound: Bound::None }
     }
 
-    /// A value beside that of something else, measured in the same rounds.
+    /// Creates a figure that is compared with another server's, measured in the same rounds.
     pub fn beside(
         name: impl Into<String>,
         unit: &'static str,
@@ -55,7 +55,7 @@ impl Figure {
         }
     }
 
-    /// With a target.
+    /// Sets the target.
     pub fn bounded(self, bound: Bound) -> Self {
         Self { bound, ..self }
     }
@@ -79,19 +79,19 @@ impl Figure {
     }
 }
 
-/// How and where the figures came to be.
+/// The conditions of the measurement.
 pub struct Conditions {
     /// The build profile of both binaries.
     pub profile: String,
-    /// Rounds of every comparison.
+    /// Rounds of each comparison.
     pub rounds: usize,
-    /// Seconds of load a round and target.
+    /// Seconds of load per round and target.
     pub seconds: f64,
-    /// True for a run that is too short for figures.
+    /// True if the run was too short for reliable figures.
     pub quick: bool,
 }
 
-/// The table that people read.
+/// Returns the figures as a table.
 pub fn table(conditions: &Conditions, figures: &[Figure]) -> String {
     let mut text = format!(
         "Profile {}, {} processors, {} rounds of {} s a target; medians of the rounds, ratios pair by pair.\n",
@@ -113,7 +113,7 @@ pub fn table(conditions: &Conditions, figures: &[Figure]) -> String {
     }
     for cells in [&head].into_iter().chain(&rows) {
         for (cell, width) in cells.iter().zip(widths) {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{cell:width$}  ");
         }
         text.truncate(text.trim_end().len());
@@ -134,7 +134,7 @@ fn row(figure: &Figure) -> [String; 7] {
     ]
 }
 
-/// The document that programs read.
+/// Returns the figures as a JSON document.
 pub fn document(conditions: &Conditions, figures: &[Figure]) -> Value {
     let figures: Vec<Value> = figures
         .iter()
@@ -164,7 +164,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Three or more digits, no more than are known.
+/// Formats a value with at least three significant digits.
 fn shown(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),
@@ -181,7 +181,7 @@ mod tests {
         || Conditions { profile: "release".to_owned(), rounds: 2, seconds: 1.0, quick: false };
 
     #[test]
-    fn a_target_is_met_or_it_is_said_that_it_is_not() {
+    fn ratio_bound_is_reported_as_met_or_missed() {
         let slow = Figure::beside("x", "1/s", &[50.0, 60.0], ("bare", &[100.0, 100.0]));
         assert_eq!(slow.clone().bounded(Bound::RatioAtLeast(0.6)).met(), Some(false));
         assert_eq!(slow.clone().bounded(Bound::RatioAtLeast(0.55)).met(), Some(true));
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_on_the_value_itself() {
+    fn value_bound_is_reported_as_met_or_missed() {
         let memory = Figure::alone("idle", "MiB", 39.9).bounded(Bound::AtMost(40.0));
         assert_eq!(memory.met(), Some(true));
         assert_eq!(Figure { ours: 40.1, ..memory }.met(), Some(false));
     }
 
     #[test]
-    fn the_document_holds_what_the_table_holds() {
+    fn document_contains_figures_of_the_table() {
         let figure = Figure::beside("x", "1/s", &[50.0], ("bare", &[100.0])).bounded(Bound::RatioAtLeast(0.8));
         let document = document(&CONDITIONS(), &[figure]);
         assert_eq!(document["figures"][0]["beside"]["value"], 100.0);

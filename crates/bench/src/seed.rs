@@ -1,4 +1,4 @@
-//! Keys in bulk: through the same port as every key, without a process for each.
+//! Bulk creation of keys through the storage port, without a process per key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use domain::json::Json;
 use domain::rate::RateLimits;
 use domain::system::{Clock as _, IdGenerator as _, SecretGenerator as _};
 
-/// A key that was made.
+/// A created key.
 pub struct SeededKey {
     /// Its hash.
     pub hash: String,
@@ -21,7 +21,7 @@ pub struct SeededKey {
     pub secret: String,
 }
 
-/// Adds `count` inference keys to a workspace and returns them in the order in which they were made.
+/// Adds `count` inference keys to a workspace and returns them in the order of their creation.
 pub async fn keys(database_url: &str, workspace: WorkspaceId, count: usize) -> Result<Vec<SeededKey>> {
     let settings = StorageSettings {
         url: database_url.to_owned(),

@@ -1,20 +1,20 @@
-//! The wires of the benchmark: three questions as every kind of client asks them, and their answers as every kind of
-//! provider gives them.
+//! The wires of the benchmark: three questions in the format of each kind of client, and their answers in the format of
+//! each kind of provider.
 
 /// A kind of provider.
 #[derive(Debug, Clone, Copy)]
 pub struct Outbound {
     /// Its name in configuration.
     pub wire: &'static str,
-    /// The model that is served by it alone.
+    /// The model that only this provider serves.
     pub model: &'static str,
-    /// The path below which the provider is found at the upstream.
+    /// The base path of the provider at the upstream.
     pub base: &'static str,
     /// The path of its calls at the upstream.
     pub path: &'static str,
     /// Further keys of its endpoint.
     pub endpoint_keys: &'static str,
-    /// What it answers.
+    /// Its response body.
     pub answer: &'static str,
 }
 
@@ -65,16 +65,16 @@ pub const OUTBOUND: [Outbound; 5] = [
 /// A kind of client.
 #[derive(Debug, Clone, Copy)]
 pub struct Inbound {
-    /// What the report calls it.
+    /// The name in the report.
     pub name: &'static str,
-    /// Where its requests go.
+    /// The path of its requests.
     pub path: &'static str,
-    /// What it sends, but for the model.
+    /// The request's members except for the model.
     members: &'static str,
 }
 
 impl Inbound {
-    /// What it sends to that model.
+    /// Returns the request body for a model.
     pub fn body(&self, model: &str) -> String {
         format!("{{\"model\":\"{model}\",{}", self.members)
     }
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn what_is_sent_and_answered_is_json() {
+    fn request_and_response_bodies_are_json() {
         for inbound in INBOUND {
             let body: Value = serde_json::from_str(&inbound.body("bench/x")).unwrap();
             assert!(body["model"] == "bench/x" && body["session_id"] == "bench", "{}", inbound.name);

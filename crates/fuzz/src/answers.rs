@@ -1,5 +1,5 @@
-//! What holds of checked answers: each inbound wire writes them as valid JSON with every asked name, and what it
-//! writes reads back as the same answers.
+//! The properties of checked answers: each inbound wire writes them as valid JSON with the name of every question, and
+//! its output reads back as the same answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,34 +18,34 @@ use domain::usage::TokenSource;
 
 use crate::codecs;
 
-/// Answers of numbers with two decimals whose `confidence` passes through.
+/// Rules for probabilities with two decimals and a `confidence` that passes through.
 pub const RULES: AnswerRules = AnswerRules { decimals: 2, confidence: ConfidenceSource::Native };
 
-/// How the inbound wires answer.
-pub fn manners() -> [Manner; 5] {
+/// Returns the response formats of the inbound wires.
+pub fn response_formats() -> [Manner; 5] {
     [Manner::Contract, Manner::SystemOne, Manner::OpenAi(MadeUp::default()), Manner::Gemini, Manner::Sglang]
 }
 
-/// Writes answers, believed by these rules, by every inbound wire.
+/// Writes answers, checked by these rules, by every inbound wire.
 ///
 /// # Errors
-/// What does not hold.
-pub fn hold(provider_input: &Arc<ProviderInput>, answers: &Answers, rules: AnswerRules) -> Result<()> {
+/// The violated property.
+pub fn check_every_wire(provider_input: &Arc<ProviderInput>, answers: &Answers, rules: AnswerRules) -> Result<()> {
     in_order(&provider_input.questions, answers)?;
-    let has_box = asked(provider_input).iter().any(|question| question.kind == QuestionKind::Box);
-    for manner in manners() {
+    let has_box = typed_questions(provider_input).iter().any(|question| question.kind == QuestionKind::Box);
+    for manner in response_formats() {
         let form = manner.shape();
         if has_box && form != Shape::SystemOne {
-            // No other form can ask for one.
+            // No other format has boxes.
             continue;
         }
-        let body = written(&manner, provider_input, answers)?;
+        let body = write_body(&manner, provider_input, answers)?;
         let names = match &provider_input.questions.typed {
             Some(_) => names(&manner, &body).with_context(|| format!("answered as {form:?}"))?,
-            // Opaque questions come in by one wire only and are answered as they were.
+            // Opaque questions have one wire and are answered unchanged.
             None => continue,
         };
-        let asked: Vec<&str> = asked(provider_input).iter().map(|question| question.name.as_str()).collect();
+        let asked: Vec<&str> = typed_questions(provider_input).iter().map(|question| question.name.as_str()).collect();
         let refused = answers.typed().unwrap_or_default().iter().all(|answer| answer.value == AnswerValue::Refusal);
         if !(refused && form == Shape::Gemini) {
             ensure!(names == asked, "answered as {form:?}, the names are others than those that were asked");
@@ -55,11 +55,11 @@ pub fn hold(provider_input: &Arc<ProviderInput>, answers: &Answers, rules: Answe
     Ok(())
 }
 
-/// The body of an answer.
+/// Returns the body of a response.
 ///
 /// # Errors
-/// It is no JSON object, or has a member twice.
-pub fn written(manner: &Manner, provider_input: &Arc<ProviderInput>, answers: &Answers) -> Result<Json> {
+/// The body is no JSON object or has a duplicate member.
+pub fn write_body(manner: &Manner, provider_input: &Arc<ProviderInput>, answers: &Answers) -> Result<Json> {
     let decision = Decision {
         id: "gen-dec-fuzz".parse()?,
         provider_input: Arc::clone(provider_input),
@@ -74,32 +74,33 @@ pub fn written(manner: &Manner, provider_input: &Arc<ProviderInput>, answers: &A
         funnel: Vec::new(),
         findings: Vec::new(),
     };
-    let body = write(manner, &Answered { decision: &decision, questions: asked(provider_input), told: None });
+    let body = write(manner, &Answered { decision: &decision, questions: typed_questions(provider_input), told: None });
     let body = Json::parse(&body).with_context(|| format!("answered as {:?}, it is no JSON", manner.shape()))?;
-    unique(&body)?;
+    check_unique_members(&body)?;
     Ok(body)
 }
 
-/// Two members of one name can be read two ways.
-pub fn unique(object: &Json) -> Result<()> {
+/// Rejects duplicate members, which readers interpret differently.
+pub fn check_unique_members(object: &Json) -> Result<()> {
     let members = object.members().context("it is no object")?;
     let mut names = HashSet::new();
     ensure!(members.iter().all(|(name, _)| names.insert(name)), "a member stands in an object twice");
     Ok(())
 }
 
-/// An answer to each question, of every kind by turns: certain, undecided, refused.
-pub fn made(questions: &[Question]) -> Json {
-    let answers: Vec<Json> = questions.iter().enumerate().map(|(turn, question)| one(question, turn)).collect();
+/// Returns an answer to each question, of every kind in rotation: certain, undecided, refused.
+pub fn sample_answers(questions: &[Question]) -> Json {
+    let answers: Vec<Json> =
+        questions.iter().enumerate().map(|(turn, question)| sample_answer(question, turn)).collect();
     canonical::in_order(questions.iter().map(|question| question.name.as_str()).zip(&answers))
 }
 
-fn one(question: &Question, turn: usize) -> Json {
+fn sample_answer(question: &Question, turn: usize) -> Json {
     if turn % 7 == 6 {
         return canonical::refusal();
     }
     let extras = Extras { confidence: (turn % 2 == 1).then_some("0.5"), metadata: None };
-    // Two outcomes share the probability, or one has it alone.
+    // Two outcomes share the probability, or one outcome has all of it.
     let spread = |count: usize| {
         let (first, second) = (turn % count, (turn + 1) % count);
         let mut texts = vec!["0"; count];
@@ -139,11 +140,11 @@ fn one(question: &Question, turn: usize) -> Json {
     }
 }
 
-fn asked(provider_input: &ProviderInput) -> &[Question] {
+fn typed_questions(provider_input: &ProviderInput) -> &[Question] {
     provider_input.questions.typed.as_deref().unwrap_or_default()
 }
 
-/// The questions' names in their order, whether read as values or as JSON.
+/// Checks that typed answers and their JSON have the order of the questions.
 fn in_order(questions: &Questions, answers: &Answers) -> Result<()> {
     let Some(asked) = &questions.typed else { return Ok(()) };
     let typed = answers.typed().context("typed questions have answers without type")?;
@@ -154,7 +155,7 @@ fn in_order(questions: &Questions, answers: &Answers) -> Result<()> {
     Ok(())
 }
 
-/// The names in a body, in their order.
+/// Returns the names in a body, in their order.
 fn names(manner: &Manner, body: &Json) -> Result<Vec<String>> {
     let answers = member(body, "answers").context("there are no answers")?;
     if let Manner::OpenAi(_) = manner {
@@ -168,14 +169,13 @@ fn names(manner: &Manner, body: &Json) -> Result<Vec<String>> {
     Ok(answers.members().context("the answers are no object")?.into_iter().map(|(name, _)| name).collect())
 }
 
-/// The member of that name.
+/// Returns the member of that name.
 pub fn member(json: &Json, name: &str) -> Option<Json> {
     json.members()?.into_iter().find(|(member, _)| member == name).map(|(_, value)| value)
 }
 
-/// What an inbound wire wrote, read by the outbound wire of the same form. Left out is what that form cannot say:
-/// boxes, questions that nobody answered, distributions that were not given, a refusal of one question alone where
-/// the form has none.
+/// Reads an inbound wire's output by the outbound wire of the same format. Skips values that the format cannot express:
+/// boxes, unanswered questions, missing distributions, and the refusal of a single question.
 fn reads_back(
     form: Shape,
     provider_input: &Arc<ProviderInput>,
@@ -208,7 +208,7 @@ fn reads_back(
     Ok(())
 }
 
-/// Equal but for the confidence, which a wire may compute or leave out.
+/// Compares two answers except for their confidence, which a wire may compute or omit.
 fn same(left: &AnswerValue, right: &AnswerValue) -> bool {
     let near = |left: f64, right: f64| (left - right).abs() < 1e-9;
     let all_near = |left: &Option<Vec<f64>>, right: &Option<Vec<f64>>| match (left, right) {

@@ -1,5 +1,4 @@
-//! The wire to chat models, whose answers are made here: from what a model states, and from the probabilities of
-//! labels.
+//! The wire to chat models: answers from stated values and from label probabilities.
 
 use std::sync::Arc;
 
@@ -18,22 +17,22 @@ use domain::decision::{AnswerRules, Answers, ProviderInput, Question};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
 
-use crate::answers::{hold, unique};
-use crate::readers::parted;
+use crate::answers::{check_every_wire, check_unique_members};
+use crate::readers::split_input;
 
-/// Tokens whose probabilities a server tells.
+/// Tokens whose probabilities a server returns.
 const TOP_LOGPROBS: usize = 20;
-/// Temperatures, in thousandths: the least, none, the most.
+/// Temperatures in thousandths: minimum, neutral, maximum.
 const TEMPERATURES: [u32; 3] = [50, 1000, 20_000];
-/// Our own rounding, and our own confidence.
+/// The rounding and the confidence of answers from chat models.
 const RULES: AnswerRules = AnswerRules { decimals: 4, confidence: ConfidenceSource::Computed };
 
-/// Reads a body as each method does. What is made of it is always believed: it is our own.
+/// Reads a body by each method. The answers that we build from it must pass our own check.
 ///
 /// # Errors
-/// What does not hold.
+/// The violated property.
 pub fn check(input: &[u8]) -> Result<()> {
-    let Some((provider_input, body)) = parted(input) else { return Ok(()) };
+    let Some((provider_input, body)) = split_input(input) else { return Ok(()) };
     let Ok(questions) = request::check(&provider_input) else { return Ok(()) };
     let reply: Reply = match response::read(body) {
         Ok(reply) => reply,
@@ -43,20 +42,20 @@ pub fn check(input: &[u8]) -> Result<()> {
         }
     };
     if let Ok(stated) = structured::read(&reply.content, questions) {
-        believed(&provider_input, questions, &stated, Method::Structured).context("stated")?;
+        check_weights(&provider_input, questions, &stated, Method::Structured).context("stated")?;
     }
     if let Some(tokens) = &reply.first_token {
-        let contested: Result<Option<Vec<_>>> = questions.iter().map(|question| contested(question, tokens)).collect();
-        if let Some(weights) = contested? {
-            believed(&provider_input, questions, &weights, Method::Logprobs { label_mass: 0.5 })
+        let rounds: Result<Option<Vec<_>>> = questions.iter().map(|question| play_rounds(question, tokens)).collect();
+        if let Some(weights) = rounds? {
+            check_weights(&provider_input, questions, &weights, Method::Logprobs { label_mass: 0.5 })
                 .context("by labels")?;
         }
     }
     Ok(())
 }
 
-/// All contests of a question, each ended by the same tokens; `None` where no label is among them.
-fn contested(question: &Question, tokens: &[TokenProbability]) -> Result<Option<Vec<f64>>> {
+/// Plays all label rounds of a question with the same tokens. Returns `None` if they contain no label.
+fn play_rounds(question: &Question, tokens: &[TokenProbability]) -> Result<Option<Vec<f64>>> {
     let mut tournament = Tournament::new(outcomes(&question.kind), capacity(TOP_LOGPROBS));
     loop {
         let contests = tournament.contests();
@@ -81,7 +80,7 @@ fn contested(question: &Question, tokens: &[TokenProbability]) -> Result<Option<
     }
 }
 
-fn believed(
+fn check_weights(
     provider_input: &Arc<ProviderInput>,
     questions: &[Question],
     weights: &[Vec<f64>],
@@ -94,29 +93,29 @@ fn believed(
         let made = canonical::in_order(questions.iter().map(|question| question.name.as_str()).zip(&made));
         let believed = Answers::check(&provider_input.questions, &made, RULES);
         let believed = believed.map_err(anyhow::Error::msg).context("our own answers are not believed")?;
-        hold(provider_input, &believed, RULES)?;
+        check_every_wire(provider_input, &believed, RULES)?;
     }
     Ok(())
 }
 
-/// Every prompt is written as JSON, and its document ends where we end it.
+/// Checks that every prompt is valid JSON and that its document ends at our delimiter.
 ///
 /// # Errors
-/// What does not hold.
-pub fn goes_out(provider_input: &ProviderInput) -> Result<()> {
+/// The violated property.
+pub fn check_outbound(provider_input: &ProviderInput) -> Result<()> {
     let Ok(questions) = request::check(provider_input) else { return Ok(()) };
     let document = Document::of(provider_input);
-    written(&prompt::stated(&document, questions), &request::stated(questions))?;
+    check_prompt(&prompt::stated(&document, questions), &request::stated(questions))?;
     for question in questions {
         let offered: Vec<usize> = (0..outcomes(&question.kind).min(capacity(TOP_LOGPROBS))).collect();
-        written(&prompt::one_label(&document, question, &offered), &Wanted::Label { top_logprobs: TOP_LOGPROBS })?;
+        check_prompt(&prompt::one_label(&document, question, &offered), &Wanted::Label { top_logprobs: TOP_LOGPROBS })?;
     }
     Ok(())
 }
 
-fn written(prompt: &Prompt, wanted: &Wanted) -> Result<()> {
+fn check_prompt(prompt: &Prompt, wanted: &Wanted) -> Result<()> {
     let body = Json::parse(&request::body(Some("m"), prompt, wanted, Members::default())).context("it is no JSON")?;
-    unique(&body)?;
+    check_unique_members(&body)?;
     ensure!(prompt.user.matches("</document>").count() == 1, "the document ends where it should not");
     Ok(())
 }

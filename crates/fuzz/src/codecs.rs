@@ -1,4 +1,4 @@
-//! The outbound wires that come to one request and one answer, dialects included.
+//! The outbound wires with one request and one answer, dialects included.
 
 use adapters_provider::gemini_decisions::GeminiDecisions;
 use adapters_provider::openai_decisions::OpenAiDecisions;
@@ -18,7 +18,7 @@ pub const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelPlace
 pub const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelPlace::Body };
 pub const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelPlace::Body };
 
-/// The outbound wire of the same form as an inbound one.
+/// Returns the outbound wire with the format of an inbound one.
 pub fn of_shape(shape: Shape) -> &'static dyn WireCodec {
     match shape {
         Shape::SystemOne => &SYSTEM_ONE,

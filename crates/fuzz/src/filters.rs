@@ -1,4 +1,4 @@
-//! Content filters over requests: what is redacted is a request still, and has nothing left to redact.
+//! Content filters on requests: a redacted request is still valid and contains nothing more to redact.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,10 @@ use domain::guardrail::filter::CompiledFilters;
 use domain::guardrail::{BuiltinContentFilter, BuiltinFilter, ContentFilter, FilterAction, GuardrailRules};
 use domain::json::Json;
 
-use crate::answers::unique;
+use crate::answers::check_unique_members;
 use crate::requests;
 
-/// Everything that comes with the service, and patterns that cut close.
+/// Compiles every built-in filter, and patterns with adjacent matches.
 fn compiled(action: FilterAction) -> Option<CompiledFilters> {
     let patterns = ["type", "[0-9]+", r"\bs\w*", "(?s)x.*y", "é|\"|\\\\", "[A-Z]{2,}"];
     let custom = |pattern: &&str| ContentFilter { pattern: (*pattern).to_owned(), action, label: None };
@@ -27,10 +27,10 @@ fn compiled(action: FilterAction) -> Option<CompiledFilters> {
 static FLAGGING: LazyLock<Option<CompiledFilters>> = LazyLock::new(|| compiled(FilterAction::Flag));
 static REDACTING: LazyLock<Option<CompiledFilters>> = LazyLock::new(|| compiled(FilterAction::Redact));
 
-/// Reads a body by the contract's entry and sends it through filters.
+/// Reads a body by the contract's entry and filters it.
 ///
 /// # Errors
-/// What does not hold.
+/// The violated property.
 pub fn check(body: &[u8]) -> Result<()> {
     let Ok(Asked { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
     let Ok(request) = draft.check() else { return Ok(()) };
@@ -48,10 +48,10 @@ pub fn check(body: &[u8]) -> Result<()> {
         Json::parse(json.text()).context("what is redacted is no JSON")?;
     }
     if redacted.provider_input.questions.typed.is_some() {
-        unique(&redacted.provider_input.questions.json)?;
+        check_unique_members(&redacted.provider_input.questions.json)?;
     }
     let again = redacting.apply(&redacted.provider_input).context("what was redacted is blocked")?;
     ensure!(again.provider_input == redacted.provider_input, "what was redacted is redacted again");
-    requests::goes_out(&redacted.provider_input)?;
-    requests::is_answered(&redacted.provider_input)
+    requests::check_outbound(&redacted.provider_input)?;
+    requests::check_answerable(&redacted.provider_input)
 }

@@ -1,4 +1,4 @@
-//! The golden files of the outbound wires: requests of callers, and answers of providers.
+//! The golden files of the outbound wires: client requests and provider answers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 
 /// A case of a wire.
 pub struct Case {
-    /// What a caller wrote, in canonical form.
+    /// A client's request, in canonical form.
     pub caller: String,
-    /// What providers answered to it, good and bad.
+    /// Provider answers to it, valid and invalid.
     pub answers: Vec<Vec<u8>>,
 }
 
@@ -17,7 +17,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters-provider/tests/golden")
 }
 
-/// Every case of every wire, in a fixed order.
+/// Reads every case of every wire, in a fixed order.
 pub fn cases() -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for wire in sorted(&folder())? {
@@ -38,7 +38,7 @@ pub fn cases() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// The bodies of `broken.txt`: blocks of three lines about a body and the body.
+/// Reads the bodies of `broken.txt`: blocks of three descriptive lines and a body.
 fn broken(file: &Path) -> Vec<Vec<u8>> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.split("\n\n").filter_map(|block| Some(block.splitn(4, '\n').nth(3)?.as_bytes().to_vec())).collect()

@@ -13,8 +13,8 @@ use domain::money::Usd;
 use domain::pricing::TokenPrices;
 use domain::usage::{AttemptRecord, Finding, OutboxMessage, TokenSource, UsageOutcome, UsageRecord, UsageShare};
 
-/// An input is the number of a kind, then a payload. A payload that is read is written and read again as the same
-/// entry, and no shorter one is that entry.
+/// Reads the number of an entry kind and a payload. A decoded payload must round-trip, and no shorter payload may
+/// decode to the same entry.
 ///
 /// # Errors
 /// The violated property.
@@ -49,10 +49,10 @@ fn encode(entry: &Entry) -> (EntryKind, Vec<u8>) {
     }
 }
 
-/// One input of each kind.
+/// Returns one input of each kind.
 ///
 /// # Errors
-/// A sample that is not valid.
+/// An invalid sample.
 pub(crate) fn entries() -> Result<Vec<Vec<u8>>> {
     let samples = Samples::new()?;
     let mut entries = vec![Entry::Sent(Box::new(samples.sent()?)), Entry::Charged(Box::new(samples.charged()?))];
@@ -67,7 +67,7 @@ pub(crate) fn entries() -> Result<Vec<Vec<u8>>> {
     Ok(entries.iter().map(input).collect())
 }
 
-/// The parts of the samples.
+/// The field values of the samples.
 struct Samples {
     payer: Payer,
     counters: Vec<CounterId>,

@@ -1,23 +1,23 @@
-//! Fuzz targets for everything that reads bytes from outside: requests by every inbound wire, forms, packed bodies,
-//! the answers of providers by every outbound wire, and the journal, which a damaged disk may have changed.
+//! Fuzz targets for every reader of external bytes: requests by every inbound wire, forms, compressed bodies, provider
+//! answers by every outbound wire, and the journal, which a damaged disk may have changed.
 //!
-//! A target claims more than that nothing panics. What is read as a request must be written by each outbound wire or
-//! refused by it, and must be answerable by each inbound one; what is read as an answer must be checked or refused,
-//! and then be written by each inbound wire with every name that was asked.
+//! A target checks more than the absence of panics. Each outbound wire must write or reject every accepted request, and
+//! each inbound wire must be able to answer it. Every accepted provider answer must be checked or rejected, and then
+//! written by each inbound wire with the name of every question.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`targets`] | the list of targets |
 //! | [`requests`] | bytes to a request, and on to every outbound wire |
-//! | [`readers`] | bytes to an answer of a provider, and on to every inbound wire |
-//! | [`chat`] | the wire to chat models, whose answers are made here |
+//! | [`readers`] | bytes to a provider's answer, and on to every inbound wire |
+//! | [`chat`] | the wire to chat models, whose answers are built by the gateway |
 //! | [`filters`] | requests through the content filters |
-//! | [`answers`] | what holds of an answer by every inbound wire |
+//! | [`answers`] | the properties of an answer by every inbound wire |
 //! | [`journal`] | payloads of journal entries |
 //! | `segments` | the bytes of journal segments; built with `--cfg fuzzing` alone |
-//! | `packed` | forms and packed bodies; built with `--cfg fuzzing` alone |
-//! | [`seeds`] | what the search begins with, from the golden files of the repository |
-//! | [`mutation`] | changes to JSON that leave it JSON |
+//! | `packed` | forms and compressed bodies; built with `--cfg fuzzing` alone |
+//! | [`seeds`] | the initial inputs, from the golden files of the repository |
+//! | [`mutation`] | changes to JSON that keep it valid |
 //! | [`search`] | the search by mutation alone, which needs no C++ compiler |
 //!
 //! `cargo xtask fuzz` builds and runs it.

@@ -1,5 +1,5 @@
-//! The program that searches; `cargo xtask fuzz` builds and runs it. Built with `--cfg fuzzing` it is a libFuzzer
-//! program guided by coverage; otherwise it searches by mutation alone.
+//! The search program; `cargo xtask fuzz` builds and runs it. With `--cfg fuzzing` it is a coverage-guided libFuzzer
+//! program; otherwise it searches by mutation alone.
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
@@ -12,7 +12,7 @@ mod guided {
 
     static TARGET: OnceLock<Target> = OnceLock::new();
 
-    /// Which target, and where to write its seeds and end, if anywhere. libFuzzer keeps the arguments for itself.
+    /// Reads the target's name and the folder for its seeds from the environment: libFuzzer owns the arguments.
     #[expect(clippy::disallowed_methods, reason = "a tool of the build, not the service")]
     fn begin() {
         let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
@@ -38,7 +38,7 @@ mod guided {
     });
 
     libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-        // Bytes as libFuzzer changes them, and JSON as we do, by turns.
+        // Alternates between libFuzzer's byte mutations and our JSON mutations.
         if seed % 4 != 0 && size > 0 && TARGET.get().is_some_and(Target::reads_text) {
             let changed = mutation::mutated(&data[..size], u64::from(seed));
             if changed.len() <= max_size {
@@ -50,8 +50,8 @@ mod guided {
     });
 }
 
-/// `fuzz FOLDER SECONDS [SEED]` searches and writes what it finds into the folder; `fuzz FILE` tries one input. The
-/// variable `FUZZ_TARGET` names the target; `list` prints all names.
+/// Runs one of: `fuzz FOLDER SECONDS [SEED]` searches and writes failing inputs into the folder; `fuzz FILE` checks one
+/// input; `list` prints all targets. The variable `FUZZ_TARGET` names the target.
 #[cfg(not(fuzzing))]
 fn main() -> anyhow::Result<()> {
     use anyhow::{Context as _, bail};

@@ -1,11 +1,11 @@
-//! Changes to JSON text that leave it JSON: values put in the place of others, members and elements dropped, doubled
-//! and moved. Bytes at random seldom get past a parser; these do. What is no text has its bytes changed.
+//! Changes to JSON text that keep it valid: values are replaced; members and elements are removed, duplicated and
+//! moved. Random bytes seldom pass a parser; these do. Input that is not text has its bytes changed.
 
 use std::ops::Range;
 
 use crate::random::Random;
 
-/// Values on which readers differ.
+/// Values on which parsers differ.
 const ODD: &[&str] = &[
     "null",
     "true",
@@ -58,16 +58,16 @@ const ODD: &[&str] = &[
     "\"id\"",
 ];
 
-/// The places of a JSON text.
+/// The ranges of a JSON text that can be changed.
 #[derive(Default)]
 struct Places {
-    /// Values, names of members among them.
+    /// Values and member names.
     values: Vec<Range<usize>>,
-    /// Elements of arrays and members of objects, name and all.
+    /// Elements of arrays, and members of objects with their names.
     items: Vec<Range<usize>>,
 }
 
-/// One change. A text without places comes back as it was.
+/// Applies one change. A text without ranges is returned unchanged.
 pub fn mutated(text: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut text = text.to_vec();
@@ -79,7 +79,7 @@ pub fn mutated(text: &[u8], seed: u64) -> Vec<u8> {
     text
 }
 
-/// One to four bytes replaced, removed or added, or the end cut off.
+/// Replaces, removes or adds one to four bytes, or truncates the end.
 pub fn mutated_bytes(bytes: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut bytes = bytes.to_vec();
@@ -129,7 +129,7 @@ fn changed(text: &[u8], random: &mut Random) -> Option<Vec<u8>> {
     }
 }
 
-/// An item and the comma after it, or before it where it is the last.
+/// Extends an item by the comma after it, or before the last item.
 fn with_comma(text: &[u8], item: Range<usize>) -> Range<usize> {
     if text.get(item.end) == Some(&b',') {
         item.start..item.end + 1
@@ -140,10 +140,10 @@ fn with_comma(text: &[u8], item: Range<usize>) -> Range<usize> {
     }
 }
 
-/// Goes through a text that need not be JSON; what looks like a value or an item is one.
+/// Finds values and items in a text that need not be valid JSON.
 fn places(text: &[u8]) -> Places {
     let mut places = Places::default();
-    // Where each open container began, and where its present item did.
+    // The start of each open container and of its current item.
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
     while at < text.len() {
@@ -208,7 +208,7 @@ mod tests {
     use domain::json::Json;
 
     #[test]
-    fn most_changes_leave_json_json_and_all_but_few_change_it() {
+    fn mutated_keeps_most_json_valid_and_changes_it() {
         let text = br#"{"a":[1,{"b":"x,\"y]"}],"c":{"d":null,"e":-1.5e3}}"#;
         let all: Vec<Vec<u8>> = (0..2000).map(|seed| mutated(text, seed)).collect();
         let json = all.iter().filter(|text| Json::parse(&String::from_utf8_lossy(text)).is_ok()).count();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_changed_a_little() {
+    fn mutated_bytes_changes_few_bytes() {
         let all: Vec<Vec<u8>> = (0..200).map(|seed| mutated_bytes(&[7; 20], seed)).collect();
         let changed = all.iter().filter(|bytes| **bytes != [7; 20]).count();
         let sevens = |bytes: &[u8]| bytes.iter().map(|byte| usize::from(*byte == 7)).sum::<usize>();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_let_be() {
+    fn mutated_returns_text_without_json_unchanged() {
         for text in [&b""[..], b" ", b"\"", b"}]", b"\\"] {
             mutated(text, 7);
         }

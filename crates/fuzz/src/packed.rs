@@ -1,4 +1,4 @@
-//! Forms and packed bodies. What reads them is no public part of its crate; the build for fuzzing opens a door to it.
+//! Forms and compressed bodies. Their readers are private; the build for fuzzing exports them.
 
 use anyhow::{Context as _, Result, ensure};
 use api_actix::fuzzing::{read_form, unpack};
@@ -7,17 +7,16 @@ use bytes::Bytes;
 use domain::decision::Attachments;
 
 use crate::codecs;
-use crate::requests::{goes_out, is_answered};
+use crate::requests::{check_answerable, check_outbound};
 use adapters_provider::wire::WireCodec as _;
 
-/// Most bytes that a body may unpack to. Small, so that little is unpacked in one turn.
+/// The maximum uncompressed size of a body. It is small to keep each execution fast.
 const MAX_BYTES: usize = 64 << 10;
 
-/// An input is a line with the content type, then the form. A request with files that is read goes out with the same
-/// files.
+/// Reads a line with the content type, then the form. An accepted request with files must be sent with the same files.
 ///
 /// # Errors
-/// What does not hold.
+/// The violated property.
 pub fn check_form(input: &[u8]) -> Result<()> {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return Ok(()) };
     let Ok(content_type) = std::str::from_utf8(&input[..end]) else { return Ok(()) };
@@ -25,8 +24,8 @@ pub fn check_form(input: &[u8]) -> Result<()> {
         return Ok(());
     };
     let Ok(request) = draft.check() else { return Ok(()) };
-    goes_out(&request.provider_input)?;
-    is_answered(&request.provider_input)?;
+    check_outbound(&request.provider_input)?;
+    check_answerable(&request.provider_input)?;
     let Attachments::Assets(assets) = &request.provider_input.attachments else { return Ok(()) };
     let Ok(payload) = codecs::SYSTEM_ONE.write("upstream/model", &request.provider_input) else { return Ok(()) };
     let content_type = payload.media_type().to_str()?;
@@ -43,11 +42,11 @@ pub fn check_form(input: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// An input is a byte that says how the rest is packed, then the rest. It unpacks to what fits or is refused, and
-/// always to the same.
+/// Reads a byte that selects the encoding, then the compressed bytes. They must decompress within the limit or be
+/// rejected, always with the same result.
 ///
 /// # Errors
-/// What does not hold.
+/// The violated property.
 pub fn check_packed(input: &[u8]) -> Result<()> {
     let Some((encoding, packed)) = input.split_first() else { return Ok(()) };
     let encoding = match encoding {

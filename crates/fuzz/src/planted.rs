@@ -1,10 +1,10 @@
-//! A fault that is there on purpose: whoever searches and does not find it is blind.
+//! A planted fault: a search that misses it finds nothing.
 
 use anyhow::{Result, ensure};
 use api_actix::wires::dispatch::{Asked, Entry, read_bytes};
 use domain::decision::QuestionKind;
 
-/// Fails on a System One request that has, beside whatever else, a score of more levels than any seed has, or fewer.
+/// Fails on a System One request with a score whose number of levels is outside the range of the seeds.
 pub fn check(body: &[u8]) -> Result<()> {
     let Ok(Asked { draft, .. }) = read_bytes(Entry::Contract, body) else { return Ok(()) };
     let Ok(request) = draft.check() else { return Ok(()) };

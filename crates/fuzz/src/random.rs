@@ -1,4 +1,4 @@
-//! A repeatable sequence of numbers (xorshift*), good enough to spread choices.
+//! A repeatable pseudo-random sequence (xorshift*).
 
 pub struct Random(u64);
 
@@ -14,7 +14,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
 
-    /// Less than `count`; 0 where there is none.
+    /// Returns a number below `count`, or 0 if `count` is 0.
     pub fn below(&mut self, count: usize) -> usize {
         let count = u64::try_from(count).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.next() % count).unwrap_or(0)

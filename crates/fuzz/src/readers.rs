@@ -1,4 +1,4 @@
-//! Answers of providers.
+//! Provider answers.
 //!
 //! An input is a line with the questions in canonical form, then the body of the answer.
 
@@ -12,17 +12,17 @@ use domain::routing::ConfidenceSource;
 
 use crate::answers;
 
-/// Reads a body by a wire; what is believed of it holds by every inbound wire.
+/// Reads a body by a wire. Accepted answers must hold for every inbound wire.
 ///
 /// # Errors
-/// What does not hold.
+/// The violated property.
 pub fn check(codec: &dyn WireCodec, input: &[u8]) -> Result<()> {
-    let Some((provider_input, body)) = parted(input) else { return Ok(()) };
+    let Some((provider_input, body)) = split_input(input) else { return Ok(()) };
     let read = match codec.read(&provider_input.questions, body) {
         Ok(read) => read,
         Err(bad) => {
             ensure!(!bad.to_string().is_empty(), "a fault without a word");
-            // An error in the guise of an answer is looked for only where there is no answer.
+            // Error members are read only if the body has no answer.
             let _ = codec.read_error().and_then(|read_error| read_error(200, body));
             return Ok(());
         }
@@ -31,14 +31,14 @@ pub fn check(codec: &dyn WireCodec, input: &[u8]) -> Result<()> {
         for decimals in [0, 2, 15] {
             let rules = AnswerRules { decimals, confidence };
             let Ok(believed) = Answers::check(&provider_input.questions, &read.answers, rules) else { continue };
-            answers::hold(&provider_input, &believed, rules).with_context(|| format!("by {rules:?}"))?;
+            answers::check_every_wire(&provider_input, &believed, rules).with_context(|| format!("by {rules:?}"))?;
         }
     }
     Ok(())
 }
 
-/// False where a string holds half of a surrogate pair: no surface lets such a body in, and a score's legend would
-/// repeat it.
+/// Returns false if a string contains an unpaired surrogate: no inbound wire accepts such a body, and a score's legend
+/// would repeat it.
 fn is_text(json: &Json) -> bool {
     match json.kind() {
         JsonKind::String => json.as_string().is_some(),
@@ -48,8 +48,8 @@ fn is_text(json: &Json) -> bool {
     }
 }
 
-/// The questions, where they are typed, and the body.
-pub(crate) fn parted(input: &[u8]) -> Option<(Arc<ProviderInput>, &[u8])> {
+/// Splits an input into typed questions and the body.
+pub(crate) fn split_input(input: &[u8]) -> Option<(Arc<ProviderInput>, &[u8])> {
     let end = input.iter().position(|byte| *byte == b'\n')?;
     let questions = Json::parse(std::str::from_utf8(&input[..end]).ok()?).ok().filter(is_text)?;
     let draft = DecisionDraft {

@@ -1,4 +1,4 @@
-//! Requests by every inbound wire, and on to every outbound one.
+//! Requests by every inbound wire, and on to every outbound wire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,33 +11,33 @@ use api_actix::wires::{BodyFault, Place, Refusal, gemini, openai, sglang, system
 use domain::decision::{Answers, AssetPart, Attachments, DecisionDraft, InvalidDecision, ProviderInput, StateForm};
 use domain::json::Json;
 
-use crate::answers::{self, member, unique};
+use crate::answers::{self, check_unique_members, member};
 use crate::{chat, codecs};
 
-/// Reads a body by an entry; a request of another wire than `wanted` is left to that wire's target.
+/// Reads a body by an entry. A request of another wire than `wanted` belongs to that wire's target.
 ///
 /// # Errors
-/// What does not hold.
+/// The violated property.
 pub fn check(entry: Entry, wanted: Option<Shape>, body: &[u8]) -> Result<()> {
     match read_bytes(entry, body) {
-        Err((_, BodyFault::Invalid(fault))) => refused(&fault),
-        Err((_, fault)) => refused(&InvalidDecision::new("", fault.to_string())),
+        Err((_, BodyFault::Invalid(fault))) => check_rejection(&fault),
+        Err((_, fault)) => check_rejection(&InvalidDecision::new("", fault.to_string())),
         Ok(asked) if wanted.is_some_and(|wanted| asked.manner.shape() != wanted) => Ok(()),
         Ok(Asked { draft, manner }) => match draft.check() {
-            Err(fault) => refused(&fault),
+            Err(fault) => check_rejection(&fault),
             Ok(request) => {
-                goes_out(&request.provider_input)?;
-                stays_itself(&manner, &request.provider_input)?;
-                is_answered(&request.provider_input)
+                check_outbound(&request.provider_input)?;
+                check_round_trip(&manner, &request.provider_input)?;
+                check_answerable(&request.provider_input)
             }
         },
     }
 }
 
-/// A body means the same by the entry that finds its wire out and by the wire's own entry.
+/// Checks that a body has the same meaning by wire detection and by the wire's own entry.
 ///
 /// # Errors
-/// What does not hold.
+/// The violated property.
 pub fn check_dispatch(body: &[u8]) -> Result<()> {
     let Ok(found) = read_bytes(Entry::AnyShape, body) else { return Ok(()) };
     let own = match found.manner.shape() {
@@ -55,14 +55,14 @@ pub fn check_dispatch(body: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Checks a draft whose members come from a JSON object. Beside those of a body there are `form` and `parts`: how the
-/// state is to be read, and the names of parts beside the JSON.
+/// Checks a draft whose members come from a JSON object. Beside the members of a body there are `form` and `parts`: the
+/// format of the state, and the names of the form's file parts.
 ///
 /// # Errors
-/// What does not hold.
+/// The violated property.
 pub fn check_draft(input: &[u8]) -> Result<()> {
     if let Err((_, BodyFault::TooDeep | BodyFault::LoneSurrogate)) = read_bytes(Entry::Contract, input) {
-        // A draft comes from a text that has passed that look.
+        // Drafts are built from text that passed this check.
         return Ok(());
     }
     let Some(object) = std::str::from_utf8(input).ok().and_then(|text| Json::parse(text).ok()) else { return Ok(()) };
@@ -97,17 +97,17 @@ pub fn check_draft(input: &[u8]) -> Result<()> {
         partial: get("partial"),
     };
     match draft.check() {
-        Err(fault) => refused(&fault),
+        Err(fault) => check_rejection(&fault),
         Ok(request) => {
             ensure!(!request.model.is_empty(), "a request for no model");
-            goes_out(&request.provider_input)?;
-            is_answered(&request.provider_input)
+            check_outbound(&request.provider_input)?;
+            check_answerable(&request.provider_input)
         }
     }
 }
 
-/// A fault is told by every wire's form of error, as valid JSON.
-fn refused(fault: &InvalidDecision) -> Result<()> {
+/// Checks that every wire writes the error as valid JSON.
+fn check_rejection(fault: &InvalidDecision) -> Result<()> {
     ensure!(!fault.fault.is_empty(), "a fault without a word");
     let (message, place) = (fault.to_string(), Place::Member(fault.path.clone()));
     let metadata = serde_json::Map::new();
@@ -123,20 +123,20 @@ fn refused(fault: &InvalidDecision) -> Result<()> {
     };
     for write in [system_one::errors::write, openai::errors::write, gemini::errors::write, sglang::errors::write] {
         let body = Json::parse(&write(&refusal)).context("an error that is no JSON")?;
-        unique(&body)?;
+        check_unique_members(&body)?;
     }
     Ok(())
 }
 
-/// Each outbound wire writes it as JSON, or refuses it.
-pub(crate) fn goes_out(provider_input: &Arc<ProviderInput>) -> Result<()> {
+/// Checks that each outbound wire writes the input as JSON or rejects it.
+pub(crate) fn check_outbound(provider_input: &Arc<ProviderInput>) -> Result<()> {
     for codec in codecs::ALL {
-        goes_out_by(codec, provider_input).with_context(|| format!("written by {}", codec.wire().as_str()))?;
+        check_outbound_wire(codec, provider_input).with_context(|| format!("written by {}", codec.wire().as_str()))?;
     }
-    chat::goes_out(provider_input).context("written for a chat model")
+    chat::check_outbound(provider_input).context("written for a chat model")
 }
 
-fn goes_out_by(codec: &dyn WireCodec, provider_input: &Arc<ProviderInput>) -> Result<()> {
+fn check_outbound_wire(codec: &dyn WireCodec, provider_input: &Arc<ProviderInput>) -> Result<()> {
     let division = divide(provider_input);
     let asked = if codec.refuses_single_outcomes() { division.asked } else { Some(Arc::clone(provider_input)) };
     let Some(asked) = asked else { return Ok(()) };
@@ -147,7 +147,7 @@ fn goes_out_by(codec: &dyn WireCodec, provider_input: &Arc<ProviderInput>) -> Re
         return Ok(());
     }
     let body = Json::parse(std::str::from_utf8(&bytes)?).context("it is no JSON")?;
-    unique(&body)?;
+    check_unique_members(&body)?;
     let questions = member(&body, "questions").context("it has no questions")?;
     if asked.questions.typed.is_some() {
         let named = questions.members().map(|members| members.len());
@@ -157,19 +157,19 @@ fn goes_out_by(codec: &dyn WireCodec, provider_input: &Arc<ProviderInput>) -> Re
     Ok(())
 }
 
-/// What came in by a wire and goes out by the same wire comes in again. The first time the wire may fold it (what it
-/// writes as text comes back as text); what was folded once stays as it is.
-fn stays_itself(manner: &Manner, provider_input: &Arc<ProviderInput>) -> Result<()> {
-    let Some(once) = there_and_back(manner.shape(), provider_input)? else { return Ok(()) };
-    let Some(twice) = there_and_back(manner.shape(), &once)? else { return Ok(()) };
+/// Checks that a request survives a round trip by one wire. The first trip may normalise it (text members come back as
+/// strings); the second one must not change it.
+fn check_round_trip(manner: &Manner, provider_input: &Arc<ProviderInput>) -> Result<()> {
+    let Some(once) = round_trip(manner.shape(), provider_input)? else { return Ok(()) };
+    let Some(twice) = round_trip(manner.shape(), &once)? else { return Ok(()) };
     ensure!(once == twice, "it comes back as something else each time");
     Ok(())
 }
 
-/// Out by a wire and in by the same; `None` where the wire cannot carry it.
-fn there_and_back(form: Shape, provider_input: &Arc<ProviderInput>) -> Result<Option<Arc<ProviderInput>>> {
+/// Sends and receives by the same wire. Returns `None` if the wire cannot carry the input.
+fn round_trip(form: Shape, provider_input: &Arc<ProviderInput>) -> Result<Option<Arc<ProviderInput>>> {
     if let Attachments::Assets(_) = provider_input.attachments {
-        // They may go as parts of their own; forms are read by another target.
+        // Files may be sent as form parts, which another target reads.
         return Ok(None);
     }
     let Ok(out) = codecs::of_shape(form).write("upstream/model", provider_input) else { return Ok(None) };
@@ -180,7 +180,7 @@ fn there_and_back(form: Shape, provider_input: &Arc<ProviderInput>) -> Result<Op
     };
     let back = match read_bytes(entry, &out.to_bytes()) {
         Ok(back) => back,
-        // The form may need a level more than the one it came in by.
+        // The outbound format may need one more level than the inbound one.
         Err((_, BodyFault::TooDeep)) => return Ok(None),
         Err((_, fault)) => return Err(fault).context("its own wire does not take it back"),
     };
@@ -188,11 +188,11 @@ fn there_and_back(form: Shape, provider_input: &Arc<ProviderInput>) -> Result<Op
     Ok(Some(back.draft.check().context("it does not come back as a request")?.provider_input))
 }
 
-/// Answers can be given to it by every inbound wire.
-pub(crate) fn is_answered(provider_input: &Arc<ProviderInput>) -> Result<()> {
+/// Checks that every inbound wire can answer the input.
+pub(crate) fn check_answerable(provider_input: &Arc<ProviderInput>) -> Result<()> {
     let Some(questions) = &provider_input.questions.typed else { return Ok(()) };
-    let made = answers::made(questions);
+    let made = answers::sample_answers(questions);
     let checked = Answers::check(&provider_input.questions, &made, answers::RULES);
     let checked = checked.map_err(anyhow::Error::msg).context("good answers are not believed")?;
-    answers::hold(provider_input, &checked, answers::RULES)
+    answers::check_every_wire(provider_input, &checked, answers::RULES)
 }

@@ -1,5 +1,4 @@
-//! The search without a guide: seeds, changed and changed again. It finds less than the guided one and needs nothing
-//! but Rust.
+//! The unguided search: seeds are mutated repeatedly. It finds less than the guided search and needs only Rust.
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +9,25 @@ use crate::random::Random;
 use crate::seeds;
 use crate::targets::Target;
 
-/// What a search found.
+/// The result of a search that found a failure.
 #[derive(Debug)]
 pub struct Found {
-    /// The input, on file.
+    /// The file with the input.
     pub file: PathBuf,
-    /// What does not hold of it.
+    /// The violated property.
     pub fault: String,
 }
 
-/// Most bytes of an input.
+/// The maximum length of an input in bytes.
 const MAX_BYTES: usize = 16 << 10;
-/// Most inputs that are changed further.
+/// The maximum number of inputs that are mutated further.
 const MAX_KEPT: usize = 4096;
 
-/// Searches as long as `goes_on` says so, which is asked with the number of inputs that were tried; puts the input that
-/// fails into `folder`. A panic passes through, with the input on file as well.
+/// Searches while `goes_on`, called with the number of inputs so far, returns true. Writes a failing input into
+/// `folder`, also if the target panics.
 ///
 /// # Errors
-/// Seeds that cannot be read, inputs that cannot be written.
+/// Unreadable seeds or unwritable inputs.
 pub fn run(target: &Target, folder: &Path, seed: u64, goes_on: impl Fn(u64) -> bool) -> Result<Option<Found>> {
     std::fs::create_dir_all(folder)?;
     let trying = folder.join(format!("{}-trying", target.name));
@@ -68,7 +67,7 @@ mod tests {
     use crate::targets::{PLANTED, TARGETS};
 
     #[test]
-    fn it_finds_what_was_planted() {
+    fn run_finds_planted_fault() {
         let folder = std::env::temp_dir().join(format!("tollgate-fuzz-{}", std::process::id()));
         let found = run(&PLANTED, &folder, 1, |tried| tried < 20_000).unwrap().unwrap();
         assert!(found.fault.contains("planted"), "{found:?}");
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn every_target_holds_for_a_while() {
+    fn every_target_passes_short_search() {
         for target in TARGETS {
             let folder = std::env::temp_dir().join(format!("tollgate-fuzz-{}-{}", target.name, std::process::id()));
             let found = run(target, &folder, 2, |tried| tried < 300).unwrap();

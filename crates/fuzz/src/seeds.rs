@@ -1,5 +1,5 @@
-//! What the search begins with. Most of it is written by our own writers from the golden files, so that every wire
-//! has good requests and good answers to begin with, whatever files it has itself.
+//! The initial inputs. Most are written by our own writers from the golden files, so that every wire has valid requests
+//! and answers.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::answers::{self, member};
 use crate::targets::Target;
 use crate::{codecs, golden, journal};
 
-/// Bodies of every wire that no golden file has.
+/// Bodies that no golden file contains.
 const BODIES: &[&str] = &[
     r#"{"model":"models/m","input":[{"type":"text","text":"a"},{"type":"image","mime_type":"image/png","data":"eA=="}],"questions":{"q":{"type":"noul","instructions":[{"type":"text","text":"?"}],"criteria":{"true_description":"y","false_description":null}},"s":{"type":"score","instructions":"?","criteria":["a","b"]}},"provider":{"order":["A"],"only":["b"],"ignore":[],"sort":{"by":"latency","partition":"none"},"max_price":{"prompt":"0.5","completion":1},"quantizations":["fp8"],"data_collection":"deny","zdr":true,"preferred_max_latency":{"p90":0.5},"preferred_min_throughput":10},"partial":true}"#,
     r#"{"model":"m","models":["n","o"],"input":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"input_text","text":"t"},{"type":"input_image","image_url":"data:image/png;base64,eA=="}]},{"type":"function_call","name":"f","call_id":"c","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"},{"role":"assistant","content":[{"type":"output_text","text":"u"}]}],"questions":[{"type":"predicate","instructions":[{"type":"input_text","text":"?"},{"type":"input_json","data":{"a":1}}]},{"type":"choice","name":"c","instructions":"?","choices":[{"value":true,"description":"y"},{"value":"true"},{"value":false}]},{"type":"score","name":"s","instructions":"?","levels":[{"label":"l","description":"d"},{"label":"h"}]}],"safety_identifier":"u","session_id":"s","trace":{"a":1}}"#,
@@ -23,10 +23,10 @@ const BODIES: &[&str] = &[
     r#"{"model":"m","state":"s","questions":"opaque"}"#,
 ];
 
-/// The inputs that the search of a target begins with.
+/// Returns the initial inputs of a target.
 ///
 /// # Errors
-/// Golden files that cannot be read.
+/// Unreadable golden files.
 pub fn of(target: &Target) -> Result<Vec<Vec<u8>>> {
     match target.name.split_once('-') {
         Some(("request", "multipart")) => Ok(forms()),
@@ -39,10 +39,10 @@ pub fn of(target: &Target) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-/// Writes the seeds into a folder, a file each.
+/// Writes the seeds into a folder, one per file.
 ///
 /// # Errors
-/// What cannot be read or written.
+/// Unreadable golden files, or an unwritable folder.
 pub fn write(target: &Target, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     for (number, seed) in of(target)?.iter().enumerate() {
@@ -51,7 +51,7 @@ pub fn write(target: &Target, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Requests by every wire: as callers wrote them, and as the outbound wires write them.
+/// Returns requests of every wire: as clients wrote them, and as the outbound wires write them.
 fn bodies() -> Result<Vec<Vec<u8>>> {
     let mut bodies: Vec<Vec<u8>> = BODIES.iter().map(|body| body.as_bytes().to_vec()).collect();
     for (_, caller, provider_input) in callers()? {
@@ -65,26 +65,26 @@ fn bodies() -> Result<Vec<Vec<u8>>> {
     Ok(bodies)
 }
 
-/// A line of questions and an answer: as providers gave them, and as the inbound wires write them.
+/// Returns lines of questions followed by an answer: from providers, and from the inbound wires.
 fn answers() -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     for (given, _, provider_input) in callers()? {
-        let Some(asked) = divide(&provider_input).asked else { continue };
+        let Some(outbound) = divide(&provider_input).asked else { continue };
         let line = |provider_input: &ProviderInput, body: &[u8]| {
-            let mut input = one_line(provider_input.questions.json.text()).into_bytes();
+            let mut input = join_lines(provider_input.questions.json.text()).into_bytes();
             input.push(b'\n');
             input.extend(body);
             input
         };
         found.extend(given.iter().map(|body| line(&provider_input, body)));
-        let Some(typed) = &asked.questions.typed else { continue };
-        let made = answers::made(typed);
-        let Ok(checked) = Answers::check(&asked.questions, &made, answers::RULES) else { continue };
-        for manner in answers::manners() {
-            let body = answers::written(&manner, &asked, &checked)?;
-            found.push(line(&asked, body.text().as_bytes()));
+        let Some(typed) = &outbound.questions.typed else { continue };
+        let made = answers::sample_answers(typed);
+        let Ok(checked) = Answers::check(&outbound.questions, &made, answers::RULES) else { continue };
+        for manner in answers::response_formats() {
+            let body = answers::write_body(&manner, &outbound, &checked)?;
+            found.push(line(&outbound, body.text().as_bytes()));
             let wrapped = format!(r#"{{"success":true,"result":{0},"response":{0}}}"#, body.text());
-            found.push(line(&asked, wrapped.as_bytes()));
+            found.push(line(&outbound, wrapped.as_bytes()));
         }
     }
     found.sort();
@@ -92,12 +92,12 @@ fn answers() -> Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
-/// JSON has no line feed within a string, so one between its parts may be a space.
-fn one_line(json: &str) -> String {
+/// Replaces line feeds by spaces: valid JSON strings contain none.
+fn join_lines(json: &str) -> String {
     json.replace(['\r', '\n'], " ")
 }
 
-/// A content type and a form each.
+/// Returns inputs of a content type and a form.
 fn forms() -> Vec<Vec<u8>> {
     let form = |body: &str| format!("multipart/form-data; boundary=B\n{body}").into_bytes();
     let request =
@@ -113,9 +113,9 @@ fn forms() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A byte that says how it is packed, then the packed bytes.
+/// Returns inputs of an encoding byte and compressed bytes.
 fn packed() -> Vec<Vec<u8>> {
-    // `{}` by both.
+    // `{}`, compressed both ways.
     const GZIP: &[u8] = &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 0xff, 0xab, 0xae, 5, 0, 0x43, 0xbf, 0xa6, 0xa3, 2, 0, 0, 0];
     const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd, 0x20, 2, 0x11, 0, 0, 0x7b, 0x7d];
     vec![[b"g", GZIP].concat(), [b"z", ZSTD].concat(), b"i{}".to_vec()]
@@ -123,7 +123,7 @@ fn packed() -> Vec<Vec<u8>> {
 
 type Called = (Vec<Vec<u8>>, String, Arc<ProviderInput>);
 
-/// The golden requests, read, with the answers that were given to them.
+/// Reads the golden requests with their answers.
 fn callers() -> Result<Vec<Called>> {
     let mut callers = Vec::new();
     for golden::Case { caller, answers } in golden::cases()? {
@@ -150,7 +150,7 @@ mod tests {
     use crate::targets::{PLANTED, TARGETS};
 
     #[test]
-    fn every_target_holds_on_its_seeds() {
+    fn every_target_passes_on_its_seeds() {
         for target in TARGETS {
             let seeds = of(target).unwrap();
             assert!(seeds.len() > 2, "{} has {} seeds", target.name, seeds.len());
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_planted_fault_is_in_no_seed() {
+    fn planted_fault_is_not_in_seeds() {
         for seed in of(&PLANTED).unwrap() {
             assert!((PLANTED.check)(&seed).is_ok(), "{}", String::from_utf8_lossy(&seed));
         }

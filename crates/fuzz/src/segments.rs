@@ -1,8 +1,7 @@
-//! The bytes of journal segments. The reader of segments is no public part of its crate; the build for fuzzing opens a
-//! door to it.
+//! The bytes of journal segments. Their reader is private; the build for fuzzing exports it.
 //!
-//! An input is a list of steps, since bytes at random hold no entry whose checksum is right: entries, jumps of their
-//! numbers, new segments, and then bytes that no journal writes.
+//! An input is a list of steps, since random bytes never contain a valid checksum: entries, jumps of the sequence
+//! number, new segments, and bytes that no journal writes.
 
 use adapters_journal::fuzzing::{self, SegmentOrigin, SegmentWriter};
 use adapters_journal::{GapReason, ReadReport};
@@ -10,19 +9,19 @@ use anyhow::{Result, ensure};
 
 type Entries = Vec<(u64, u8, Vec<u8>)>;
 
-/// Segments, and the entries that must be read of them.
+/// Segments, and the entries expected from them.
 #[derive(Default)]
 struct Script {
     segments: Vec<Vec<u8>>,
     sequence: u64,
-    /// The entries before anything that no journal writes.
+    /// The entries before any bytes that no journal writes.
     expected: Entries,
-    /// The missing numbers between them.
+    /// The missing sequence numbers between them.
     missing: Vec<std::ops::Range<u64>>,
     is_hostile: bool,
 }
 
-/// Reads the segments of a script. A journal reads as it was written, also where garbage follows.
+/// Reads the segments of a script. Written entries must be read back, also if garbage follows them.
 ///
 /// # Errors
 /// The violated property.
@@ -47,7 +46,7 @@ pub fn check(input: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The properties of a report on any bytes.
+/// Checks the properties that a report on any bytes has.
 fn check_report((entries, report): &(Entries, ReadReport), bytes: usize) -> Result<()> {
     ensure!(entries.is_sorted_by(|one, next| one.0 < next.0), "numbers do not rise");
     ensure!(entries.len() as u64 == report.entries, "{} entries of {}", entries.len(), report.entries);
@@ -96,7 +95,7 @@ impl Script {
                 if let Some(segment) = self.segments.last_mut() {
                     segment.truncate(segment.len().saturating_sub(cut));
                 }
-                // The last entries may be gone.
+                // The cut may remove the last entries.
                 let gone = cut.div_ceil(17);
                 self.expected.truncate(self.expected.len().saturating_sub(gone));
             }
@@ -120,7 +119,7 @@ impl Script {
         self.expected.push(entry);
     }
 
-    /// An entry that was written before, as after a failed sync.
+    /// Appends an earlier entry again, as after a failed sync.
     fn append_again(&mut self, rest: &mut &[u8]) {
         let which = usize::from(take(rest).unwrap_or(0));
         if let (Some(entry), Some(segment)) = (self.expected.get(which), self.segments.last_mut()) {
@@ -134,7 +133,7 @@ impl Script {
     }
 
     fn push(&mut self, bytes: &[u8], is_hostile: bool) {
-        // Zeros before an entry are damage as well; at the end of a segment they are space.
+        // Zeros before an entry are damage; at the end of a segment they are free space.
         self.is_hostile |= is_hostile;
         if let Some(segment) = self.segments.last_mut() {
             segment.extend_from_slice(bytes);
@@ -158,7 +157,7 @@ fn take_bytes<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     bytes
 }
 
-/// Scripts of each step, and a segment as it is.
+/// Returns scripts with each step, and an unchanged segment.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let mut raw = vec![0xff];
     raw.extend(SegmentWriter::header(1, SegmentOrigin::Own));

@@ -5,17 +5,17 @@ use api_actix::wires::dispatch::{Entry, Shape};
 
 use crate::{chat, codecs, filters, journal, planted, readers, requests};
 
-/// One target: what is given bytes and must hold of all of them.
+/// A fuzz target: a check of arbitrary bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Fails where something does not hold; never panics on bytes that are merely bad.
+    /// Returns the violated property; never panics on invalid bytes.
     pub check: fn(&[u8]) -> Result<()>,
 }
 
 impl Target {
-    /// True where inputs are text, most of it JSON.
+    /// Returns true if inputs are text, mostly JSON.
     pub fn reads_text(&self) -> bool {
         !self.name.starts_with("journal-")
     }
@@ -57,20 +57,20 @@ pub const TARGETS: &[Target] = &[
     Target { name: "journal-segments", check: crate::segments::check },
 ];
 
-/// The target with a planted fault; it is not in the list.
+/// The target with a planted fault; not part of the list.
 pub const PLANTED: Target = Target { name: "planted", check: planted::check };
 
-/// Prints the names of all targets, a line each.
+/// Prints the names of all targets, one per line.
 ///
 /// # Errors
-/// A standard output that is closed.
+/// A closed standard output.
 pub fn list() -> std::io::Result<()> {
     use std::io::Write as _;
     let mut output = std::io::stdout().lock();
     TARGETS.iter().try_for_each(|target| writeln!(output, "{}", target.name))
 }
 
-/// The target of that name.
+/// Returns the target of that name.
 pub fn named(name: &str) -> Option<Target> {
     TARGETS.iter().chain([&PLANTED]).find(|target| target.name == name).copied()
 }

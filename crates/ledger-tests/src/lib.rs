@@ -1,2 +1,2 @@
-//! Tests of the ledger over the real store and the real journal; see `tests/`. No other crate below the binary may see
-//! both.
+//! Tests of the ledger with the real store and the real journal; see `tests/`. No other crate below the binary depends
+//! on both.

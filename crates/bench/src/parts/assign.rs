@@ -1,4 +1,4 @@
-//! Bulk assignment: every key of the installation to one guardrail in one call over HTTP.
+//! Bulk assignment: all keys of the installation to one guardrail in one HTTP request.
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -12,12 +12,12 @@ use crate::report::{Bound, Figure};
 use crate::statistics::median;
 use crate::wires::{INBOUND, OUTBOUND};
 
-/// Connections of the load beside which keys are assigned.
+/// Connections of the concurrent load.
 const CONNECTIONS: usize = 8;
-/// Keys that the load uses; all of them are assigned meanwhile.
+/// Keys of the concurrent load; the assignments include them.
 const LOADED_KEYS: usize = 64;
 
-/// Assigns to two guardrails in turn, so that every call but the first replaces all assignments.
+/// Assigns to two guardrails alternately, so that every call but the first replaces all assignments.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let guardrails = [guardrail(bench, "one").await?, guardrail(bench, "two").await?];
     let pid = bench.gateway.pid()?;
@@ -47,7 +47,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     ])
 }
 
-/// The longest answer of each round in milliseconds: of Decisions alone, and beside an assignment of all keys.
+/// Returns the maximum latency per round in milliseconds: of Decisions alone, and during an assignment of all keys.
 async fn longest_answers(bench: &Bench, guardrails: &[String; 2]) -> Result<(Vec<f64>, Vec<f64>)> {
     let body = INBOUND[0].body(OUTBOUND[0].model);
     let request = |key: &str| http::request("POST", "/api/v1/api/alpha/decisions", key, Some(body.as_bytes()));

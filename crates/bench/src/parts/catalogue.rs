@@ -1,4 +1,4 @@
-//! Catalogue reads, authenticated, beside a bare handler that answers the same bytes to anybody.
+//! Authenticated catalogue reads, compared with a bare handler that returns the same bytes without authentication.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! Decisions through the gateway, beside the provider itself and beside a bare proxy in front of it: by a key that
-//! nothing limits, and by one with a limit.
+//! Decisions through the gateway, compared with the provider itself and with a bare proxy: for a key without limits and
+//! for a key with a limit.
 
 use anyhow::{Context as _, Result};
 
@@ -19,7 +19,7 @@ const DIRECT: usize = 3;
 /// Measures at 64 connections for throughput and at one for latency.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let proxy = Helper::start(&["proxy", "--upstream", &bench.upstream.address.to_string()]).await?;
-    // All three get the same, byte for byte.
+    // All targets get identical bytes.
     let body = INBOUND[0].body(OUTBOUND[0].model);
     let target = |name, address, pid, key: &str, path: &str| Target {
         name,
@@ -49,7 +49,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// A key with a limit that is wide enough to let the load through.
+/// Creates a key with a limit above the cost of the load.
 async fn limited_key(bench: &Bench) -> Result<String> {
     let create = ["key", "create", "--name", "limited", "--limit-usd", "1000000", "--limit-reset", "monthly"];
     let key = bench.gateway.command(&create).await?;

@@ -15,11 +15,11 @@ use crate::clock::now;
 use crate::report::{Bound, Figure};
 use crate::statistics::median;
 
-/// A megabyte may take so long.
+/// The maximum time for a megabyte.
 const MOST_MS: f64 = 50.0;
 const MEGABYTE: usize = 1_000_000;
 
-/// Each built-in alone, ten patterns of an operator's, and all of it together.
+/// Measures each built-in filter alone, ten custom patterns, and all of them together.
 pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let prose = provider_input("The parcel came on Tuesday, two days late, and the box was torn on one side. ")?;
     let busy = provider_input("Write to ann@example.com or 10.0.0.7, card 4111 1111 1111 1111, on +1 415 555 0132. ")?;
@@ -74,7 +74,7 @@ fn patterns() -> Vec<ContentFilter> {
     patterns.map(filter).to_vec()
 }
 
-/// A megabyte of a sentence, in a thousand texts.
+/// Returns a megabyte of one sentence, in a thousand strings.
 fn provider_input(sentence: &str) -> Result<Arc<ProviderInput>> {
     let text = sentence.repeat(1_000 / sentence.len() + 1);
     let texts: Vec<String> = (0..MEGABYTE / text.len()).map(|_| Json::string(&text).text().to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Start-up time on an existing database, and memory at rest.
+//! Start-up time on an existing database, and idle memory.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::process::rss_kib;
 use crate::report::{Bound, Figure};
 use crate::statistics::median;
 
-/// Starts the gateway several times; it runs afterwards.
+/// Starts the gateway several times and leaves it running.
 pub async fn measure(bench: &mut Bench) -> Result<Vec<Figure>> {
-    // The first start brings the catalogue into the database; what counts is every start after it.
+    // The first start imports the catalogue; only later starts count.
     bench.gateway.start().await?;
     let mut starts = Vec::new();
     for _ in 0..bench.rounds {

@@ -1,4 +1,4 @@
-//! Decisions with everything that governs them switched on, beside the same requests with nothing of it.
+//! Decisions with every limit and policy enabled, compared with the same requests without any.
 
 use std::fs;
 
@@ -45,8 +45,8 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures(&targets, &crowded, &alone))
 }
 
-/// A key with a limit and rates, in a workspace with credit, a budget and a destination of traces, under a guardrail
-/// with a budget, lists and every filter. All of it is wide enough to let the load through.
+/// Creates a key with a limit and rates, in a workspace with credit, a budget and a trace destination, under a
+/// guardrail with a budget, lists and every filter. Every limit is above the cost of the load.
 async fn governed_key(bench: &Bench) -> Result<String> {
     let gateway = &bench.gateway;
     let text = |made: &Value, name: &str| {
@@ -106,7 +106,7 @@ async fn governed_key(bench: &Bench) -> Result<String> {
     let mut connection = http::Connection::open(gateway.address).await?;
     let status = connection.exchange(&request).await?;
     anyhow::ensure!(status == 201, "the destination was answered {status}");
-    // Every part of it is in force within a second.
+    // Changes take effect within a second.
     tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
     text(&key, "key")
 }

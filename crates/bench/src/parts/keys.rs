@@ -1,4 +1,4 @@
-//! Decisions by 50,000 keys in turn beside the same load by one key: without a guardrail, and under 10,000 of them.
+//! Decisions by 50,000 keys in rotation, compared with one key: without guardrails and with 10,000 of them.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::wires::{INBOUND, OUTBOUND};
 const KEYS: usize = 50_000;
 const GUARDRAILS: usize = 10_000;
 
-/// Measures at 64 connections, after every key was used once.
+/// Measures at 64 connections, after each key was used once.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let mut figures = beside_one_key(bench, "50,000 keys").await?;
     assign(bench).await?;
@@ -48,7 +48,7 @@ async fn beside_one_key(bench: &Bench, name: &'static str) -> Result<Vec<Figure>
     ])
 }
 
-/// Five keys to each guardrail; each guardrail has a budget, so that each key has an account of its own under it.
+/// Assigns five keys to each guardrail. Each guardrail has a budget, so each key has its own account under it.
 async fn assign(bench: &Bench) -> Result<()> {
     let mut connection = Connection::open(bench.gateway.address).await?;
     let mut post = async |path: &str, body: Value| -> Result<Value> {
@@ -68,7 +68,7 @@ async fn assign(bench: &Bench) -> Result<()> {
             post(&format!("/api/v1/guardrails/{id}/assignments/keys"), json!({ "key_hashes": hashes })).await?;
         anyhow::ensure!(assigned["assigned_count"] == keys.len(), "not every key was assigned: {assigned}");
     }
-    // In force within a second.
+    // Changes take effect within a second.
     tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The parts of a run, in their order.
+//! The parts of a benchmark run, in their order.
 
 mod assign;
 mod catalogue;
@@ -70,11 +70,11 @@ enum Part {
     Promote,
 }
 
-/// What every part works with.
+/// The state that all parts share.
 pub struct Bench {
     gateway: Gateway,
     upstream: Helper,
-    /// Keys that exist, in the benchmark's workspace.
+    /// The keys created in the benchmark's workspace.
     keys: Vec<SeededKey>,
     rounds: usize,
     duration: Duration,
@@ -82,10 +82,10 @@ pub struct Bench {
     large: bool,
 }
 
-/// Keys in the database, all of them assigned in one call.
+/// Keys in the database; one call assigns all of them.
 const KEYS: usize = 100_000;
 
-/// Runs the parts and prints what they found.
+/// Runs the parts and prints their figures.
 pub async fn run(options: Options) -> Result<()> {
     let (rounds, duration) = if options.quick { (3, Duration::from_secs(1)) } else { (7, Duration::from_secs(4)) };
     let wanted = |part| options.only.is_empty() || options.only.contains(&part);
@@ -151,7 +151,7 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Tells the person in front of the terminal what takes so long.
+/// Prints progress to the terminal.
 fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "measuring: {what}");
 }

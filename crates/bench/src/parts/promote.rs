@@ -1,4 +1,4 @@
-//! Promotion of a large file, beside `cp` and an fsync of the copy on the same file system.
+//! Promotion of a large file, compared with `cp` and an fsync of the copy on the same file system.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::report::{Bound, Figure};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Measures one size, or two.
+/// Measures one or two file sizes.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let (size, rounds) = if bench.quick { (256 * MIB, 2) } else { (1024 * MIB, 3) };
-    let mut figures = one_size(bench, size, rounds).await?;
+    let mut figures = measure_size(bench, size, rounds).await?;
     if bench.large {
-        figures.extend(one_size(bench, 5_000_000_000, 1).await?);
+        figures.extend(measure_size(bench, 5_000_000_000, 1).await?);
     }
     Ok(figures)
 }
 
-async fn one_size(bench: &Bench, size: u64, rounds: usize) -> Result<Vec<Figure>> {
+async fn measure_size(bench: &Bench, size: u64, rounds: usize) -> Result<Vec<Figure>> {
     let original = bench.gateway.folder().join("original");
     let copy = bench.gateway.folder().join("copy");
     write_file(&original, size)?;
@@ -33,7 +33,7 @@ async fn one_size(bench: &Bench, size: u64, rounds: usize) -> Result<Vec<Figure>
     let before = rss_kib(pid)?;
     let (mut promoted, mut copied, mut peak) = (Vec::new(), Vec::new(), 0);
     for round in 0..rounds {
-        // Each goes first in every second round.
+        // The order alternates between rounds.
         for copies in [round % 2 == 0, round % 2 != 0] {
             if copies {
                 let began = now();
@@ -53,14 +53,14 @@ async fn one_size(bench: &Bench, size: u64, rounds: usize) -> Result<Vec<Figure>
     Ok(vec![
         Figure::beside(name.clone(), "s", &promoted, ("cp and fsync", &copied)),
         Figure::alone(format!("{name}, resident memory before"), "MiB", mib(before)),
-        // Flat: a few buffers, whatever the size of the file.
+        // Constant: a few buffers, for any file size.
         Figure::alone(format!("{name}, resident memory added at most"), "MiB", mib(peak) - mib(before))
             .bounded(Bound::AtMost(16.0)),
         Figure::alone(format!("{name}, resident memory after"), "MiB", mib(after)),
     ])
 }
 
-/// Bytes that no file system stores in less space than they have.
+/// Writes incompressible bytes.
 fn write_file(path: &Path, size: u64) -> Result<()> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut block = Vec::with_capacity(1024 * 1024);
@@ -73,7 +73,7 @@ fn write_file(path: &Path, size: u64) -> Result<()> {
     let mut file = std::fs::File::create(path)?;
     let mut left = size;
     while left > 0 {
-        // Every block is another one.
+        // No two blocks are equal.
         block[..8].copy_from_slice(&left.to_le_bytes());
         let length = left.min(MIB);
         file.write_all(&block[..usize::try_from(length)?])?;
@@ -82,7 +82,7 @@ fn write_file(path: &Path, size: u64) -> Result<()> {
     Ok(file.sync_all()?)
 }
 
-/// A container file, and where it can be promoted.
+/// A container file and the path that promotes it.
 struct ContainerFile {
     path: String,
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_the_size_that_was_asked_for() {
+    fn write_file_writes_requested_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         write_file(&path, MIB + 5).unwrap();

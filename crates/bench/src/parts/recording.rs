@@ -1,4 +1,4 @@
-//! Recording of metrics, in this process.
+//! The cost of recording metrics, in this process.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::clock::now;
 use crate::report::Figure;
 use crate::statistics::median;
 
-/// Calls of one measurement.
+/// Calls per measurement.
 const CALLS: u32 = 10_000;
 
-/// What each request records, and one scrape of everything.
+/// Measures the recordings of a request, and one scrape.
 pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let metrics = PrometheusMetrics::new("0.0.0", ["alpha", "beta"]);
     let record = record()?;
@@ -42,14 +42,14 @@ pub fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures.into())
 }
 
-/// The mean of many calls.
+/// Returns the mean time of many calls.
 fn nanoseconds(call: &dyn Fn()) -> f64 {
     let began = now();
     (0..CALLS).for_each(|_| call());
     began.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
 }
 
-/// A request that one provider answered.
+/// Returns the record of a request that one provider answered.
 fn record() -> Result<UsageRecord> {
     let prices = TokenPrices { prompt: "0.0000001".parse()?, completion: Price::ZERO };
     let attempt = AttemptRecord {

@@ -1,5 +1,5 @@
-//! Decisions from every kind of client to every kind of provider, beside a bare proxy that forwards one body to one
-//! provider as they are.
+//! Decisions from every kind of client to every kind of provider, compared with a bare proxy that forwards one body
+//! unchanged to one provider.
 
 use anyhow::{Context as _, Result};
 
@@ -11,8 +11,8 @@ use crate::report::Figure;
 use crate::statistics::difference;
 use crate::wires::{INBOUND, OUTBOUND};
 
-/// Measures every pair at 64 connections for throughput and at one for latency. There are many pairs, so each gets a
-/// quarter of the usual time a round.
+/// Measures every pair at 64 connections for throughput and at one for latency. Each of the many pairs gets a quarter
+/// of the usual time per round.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>> {
     let proxy = Helper::start(&["proxy", "--upstream", &bench.upstream.address.to_string()]).await?;
     let mut targets = vec![Target {
@@ -46,7 +46,7 @@ fn request(bench: &Bench, path: &str, body: &str) -> Requests {
     Requests::one(http::request("POST", path, &bench.gateway.inference_key, Some(body.as_bytes())))
 }
 
-/// `runs[0]` are those of the bare proxy, `runs[1..]` those of the pairs.
+/// `runs[0]` are the bare proxy's, `runs[1..]` the pairs'.
 fn figures(pairs: &[String], crowded: &Rounds, alone: &Rounds) -> Vec<Figure> {
     let throughput = pairs.iter().zip(&crowded[1..]).map(|(pair, runs)| {
         let per_second = |runs: &[Run]| column(runs, |run| run.per_second);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_stands_beside_the_proxy_of_its_own_round() {
+    fn figures_compare_each_pair_with_the_proxy_of_the_same_round() {
         let crowded = vec![vec![run(100.0, 0.0), run(50.0, 0.0)], vec![run(40.0, 0.0), run(20.0, 0.0)]];
         let alone = vec![vec![run(0.0, 10.0), run(0.0, 30.0)], vec![run(0.0, 110.0), run(0.0, 130.0)]];
         let figures = figures(&["a -> b".to_owned()], &crowded, &alone);

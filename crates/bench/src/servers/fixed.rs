@@ -1,4 +1,4 @@
-//! A bare actix-web handler: the same bytes to every request. It is what an actix service can at best be.
+//! A bare actix-web handler that returns fixed bytes: the upper bound for any actix service.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub fn fixed(body: &Path) -> Result<()> {
         let server =
             HttpServer::new(move || App::new().app_data(web::Data::new(body.clone())).default_service(web::to(answer)))
                 .bind(("127.0.0.1", 0))?;
-        super::say_address(server.addrs()[0])?;
+        super::print_address(server.addrs()[0])?;
         Ok(server.run().await?)
     })
 }

@@ -1,4 +1,4 @@
-//! What the gateway is measured against, each in a process of its own.
+//! The servers that the gateway is compared with, each in its own process.
 
 mod fixed;
 mod proxy;
@@ -8,8 +8,8 @@ pub use fixed::fixed;
 pub use proxy::proxy;
 pub use upstream::upstream;
 
-/// Tells the parent process where this one listens.
-fn say_address(address: std::net::SocketAddr) -> anyhow::Result<()> {
+/// Prints this process's address for the parent process.
+fn print_address(address: std::net::SocketAddr) -> anyhow::Result<()> {
     use std::io::Write as _;
     let mut output = std::io::stdout();
     writeln!(output, "{address}")?;

@@ -1,5 +1,5 @@
-//! A bare reverse proxy: actix-web in, a pooled hyper client out, and nothing in between. It is what a gateway of these
-//! two libraries can at best be.
+//! A bare reverse proxy: actix-web in, a pooled hyper client out. It is the upper bound for a gateway of these
+//! libraries.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ type UpstreamClient = Client<HttpConnector, Full<web::Bytes>>;
 /// Serves until it is killed.
 pub fn proxy(upstream: SocketAddr) -> Result<()> {
     actix_web::rt::System::new().block_on(async move {
-        // One client a worker: its connections stay on the worker's own thread.
+        // One client per worker keeps its connections on the worker's thread.
         let server = HttpServer::new(move || {
             let mut connector = HttpConnector::new();
             connector.set_nodelay(true);
@@ -26,7 +26,7 @@ pub fn proxy(upstream: SocketAddr) -> Result<()> {
                 .default_service(web::to(forward))
         })
         .bind(("127.0.0.1", 0))?;
-        super::say_address(server.addrs()[0])?;
+        super::print_address(server.addrs()[0])?;
         Ok(server.run().await?)
     })
 }

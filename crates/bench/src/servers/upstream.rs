@@ -1,4 +1,4 @@
-//! Providers of every wire that answer at once.
+//! Providers of every wire that answer immediately.
 
 use std::convert::Infallible;
 
@@ -18,13 +18,13 @@ use crate::wires::OUTBOUND;
 /// Serves until it is killed.
 pub async fn upstream() -> Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-    super::say_address(listener.local_addr()?)?;
+    super::print_address(listener.local_addr()?)?;
     let tasks = TaskTracker::new();
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         tasks.spawn(async move {
-            // A connection that breaks is the other side's business.
+            // A broken connection is handled by the client.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await;
         });
     }

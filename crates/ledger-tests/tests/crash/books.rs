@@ -1,4 +1,4 @@
-//! The check of the ledger after a crash.
+//! The audit of the ledger after a crash.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,21 +20,21 @@ use crate::machine::{clock, open_database, stores};
 use crate::points;
 use crate::scene::{DEAD_COST, DEAD_HOLD, LIMIT, Scene, counted, process};
 
-/// The requests of a child as it wrote them down.
+/// The requests of a child, from its own report.
 #[derive(Default)]
 pub struct Books {
-    /// It may have been sent.
+    /// Requests that may have been sent.
     tried: BTreeSet<u128>,
-    /// It was sent.
+    /// Requests that were sent.
     held: BTreeSet<u128>,
-    /// Its end without a charge may have been written.
+    /// Requests whose release may have been written.
     released: BTreeSet<u128>,
-    /// Its charge was acknowledged.
+    /// Requests whose charge was acknowledged.
     charged: BTreeSet<u128>,
 }
 
 impl Books {
-    /// Recovers the journals in the folder of a child, and compares the ledger with what the child wrote down.
+    /// Recovers the journals in a child's folder and compares the ledger with the child's report.
     pub async fn check(scene: &Scene, output: &str, point: &str) {
         let books = Self::read(output);
         let clock = clock();
@@ -53,7 +53,7 @@ impl Books {
         let records = stores.usage.list(&UsageFilter::of(payer().workspace_id), 1000).await.unwrap();
         books.check_records(&records, point);
         check_dead(&records, point);
-        // The damaged journal's allowances count as spent in full, every other journal's records alone.
+        // The damaged journal's allowances count as spent in full; for every other journal only the records count.
         let of_damaged = |record: &&UsageRecord| (200..300).any(|number| record.id == id(number));
         let others = records.iter().filter(|record| !of_damaged(record)).map(|record| record.cost.pico()).sum::<i64>();
         let spent = others + scene.damaged_allotment;
@@ -102,13 +102,13 @@ impl Books {
     }
 }
 
-/// The requests of the two processes that were dead before.
+/// Checks the requests of the two processes that were dead before the child started.
 fn check_dead(records: &[UsageRecord], point: &str) {
     let outcomes = [
         (100, UsageOutcome::Completed, DEAD_COST),
         (101, UsageOutcome::Abandoned, DEAD_HOLD),
         (102, UsageOutcome::Completed, DEAD_COST),
-        // Its charge is unreadable.
+        // The damage makes its charge unreadable.
         (200, UsageOutcome::Abandoned, DEAD_HOLD),
         (201, UsageOutcome::Abandoned, DEAD_HOLD),
         (202, UsageOutcome::Completed, DEAD_COST),
@@ -120,7 +120,7 @@ fn check_dead(records: &[UsageRecord], point: &str) {
     }
 }
 
-/// All the room can be drawn, and no more.
+/// Checks that exactly the remaining room can be drawn.
 async fn check_room(stores: &Stores, room: i64, point: &str) {
     stores.budget.register(process(9)).await.unwrap();
     let counter = CounterId { account: Account::Key(payer().api_key), period: CounterPeriod::Lifetime };

@@ -1,4 +1,4 @@
-//! The process that dies: it recovers the journals of others, works, stops in order, and cleans up after itself.
+//! The crashing process: it recovers the journals of others, works, stops in order, and cleans up.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::machine::{clock, open_database, stores};
 use crate::points::{reach, write_down};
 use crate::scene::process;
 
-/// The amount of each hold and the cost of each charge.
+/// The amount of each hold and the cost of each charge, in picodollars.
 pub const HOLD: i64 = 40;
 pub const COST: i64 = 11;
 
-/// Does everything once, in the order of a process's life.
+/// Runs every step in the order of a process's life.
 pub async fn run(folder: &Path) {
     let clock = clock();
     let database = open_database(&folder.join("tollgate.db"), &clock).await;
@@ -40,7 +40,7 @@ pub async fn run(folder: &Path) {
         RecoverJournals::new(Arc::clone(&store), Arc::new(journals), UnknownUsage::Bound)
     };
     recover(Duration::from_hours(1)).execute().await.unwrap();
-    // Segments of a few entries, and syncs by the one thread that works here.
+    // Small segments, and syncs on the single working thread.
     let settings = JournalSettings {
         segment_bytes: 16 << 10,
         max_payload_bytes: 4 << 10,
@@ -68,7 +68,7 @@ pub async fn run(folder: &Path) {
     recover(Duration::ZERO).execute().await.unwrap();
 }
 
-/// Four requests: one is released, one needs more than it held, all others are charged.
+/// Runs four requests: one is released, one increases its hold, all others are charged.
 async fn work(ledger: &JournaledLedger, first: u128) {
     for number in first..first + 4 {
         write_down(&format!("holds {number}"));
@@ -95,7 +95,7 @@ async fn work(ledger: &JournaledLedger, first: u128) {
     }
 }
 
-/// A store before and after whose calls the process may die.
+/// A store that can crash the process before and after each call.
 struct MortalStore(Arc<dyn BudgetStore>);
 
 macro_rules! mortal {
@@ -146,7 +146,7 @@ impl BudgetStore for MortalStore {
     }
 }
 
-/// A journal before and after whose calls the process may die. Waiting for a sync syncs.
+/// A journal that can crash the process before and after each call. Waiting for a sync syncs.
 struct MortalJournal(LocalJournal);
 
 #[async_trait]

@@ -1,7 +1,7 @@
-//! A process that dies at each step of its work: at every operation of the journal on files, and before and after every
-//! call to the store. Afterwards its journal is recovered and the ledger must add up.
+//! A process that crashes at each step of its work: at every file operation of the journal, and before and after every
+//! call to the store. Afterwards its journal is recovered and the ledger must pass the audit.
 //!
-//! The test runs itself as a child, once without an end to list the points, then once for each of them.
+//! The test runs itself as a child: once to the end to list the points, then once for each point.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test, which panics and reads its environment")]
 
 #[path = "../real/machine.rs"]
@@ -21,10 +21,10 @@ use std::time::{Duration, Instant};
 use self::books::Books;
 use self::scene::Scene;
 
-/// Most time for all crashes. Where it does not suffice, a sample is taken.
+/// The maximum time for all crashes. If it does not suffice, a sample is taken.
 const MAX_TIME: Duration = Duration::from_mins(1);
 
-/// The child; ignored in a run of the tests.
+/// The child process; ignored in a normal test run.
 #[test]
 #[ignore = "the process that dies, started by the other test"]
 fn child_process() {
@@ -53,7 +53,7 @@ fn ledger_adds_up_after_a_crash_at_any_point() {
         assert!(points.contains_key(name), "{name} is not reached: {points:?}");
     }
     let seed = seed();
-    // One of each name first, then all others in an order of chance.
+    // The first occurrence of each name, then all others in random order.
     crashes.sort_by_key(|(name, number)| (*number > 1, shuffled(seed, name, *number)));
     let began = Instant::now();
     let mut tried: BTreeMap<String, u32> = BTreeMap::new();
@@ -63,7 +63,7 @@ fn ledger_adds_up_after_a_crash_at_any_point() {
         }
         let point = format!("{name}#{number}");
         let (output, is_whole) = run_child(&scene, Some(&point));
-        // Threads of the journal make some points come in another number; then the child lives to its end.
+        // Journal threads may reach a point under another number; the child then runs to its end.
         assert!(!is_whole || points::read_report(&output).contains_key(name), "{point}: {output}");
         runtime().block_on(Books::check(&scene, &output, &point));
         *tried.entry(name.clone()).or_default() += 1;
@@ -74,7 +74,7 @@ fn ledger_adds_up_after_a_crash_at_any_point() {
     assert_eq!(tried.len(), points.len(), "each point once at least");
 }
 
-/// Starts the child in a fresh copy of the scene. Returns what it wrote, and whether it lived to its end.
+/// Starts the child in a fresh copy of the scene. Returns its output, and whether it ran to its end.
 fn run_child(scene: &Scene, point: Option<&str>) -> (String, bool) {
     scene.reset();
     let mut command = Command::new(std::env::current_exe().unwrap());

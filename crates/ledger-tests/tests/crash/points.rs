@@ -1,20 +1,20 @@
-//! The points at which the process dies.
+//! The points at which the process can crash.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// The points of this process.
+/// The crash points of this process.
 struct Points {
-    /// How often each was reached.
+    /// The number of times that each point was reached.
     reached: BTreeMap<&'static str, u32>,
-    /// The name of the point to die at, and the time at which it is reached.
+    /// The name and the occurrence of the point to crash at.
     planned: Option<(String, u32)>,
 }
 
 static POINTS: Mutex<Points> = Mutex::new(Points { reached: BTreeMap::new(), planned: None });
 
-/// Plans the death at a point: `draw#3` is the third draw.
+/// Plans the crash at a point: `draw#3` is the third draw.
 pub fn plan(point: Option<&str>) {
     let point = point.and_then(|point| point.rsplit_once('#'));
     POINTS.lock().unwrap_or_else(PoisonError::into_inner).planned =
@@ -22,7 +22,7 @@ pub fn plan(point: Option<&str>) {
     adapters_journal::set_fault_hook(reach);
 }
 
-/// A point is reached.
+/// Counts a point, and crashes the process if it is the planned one.
 pub fn reach(name: &'static str) {
     let mut points = POINTS.lock().unwrap_or_else(PoisonError::into_inner);
     let count = points.reached.entry(name).or_default();
@@ -33,14 +33,14 @@ pub fn reach(name: &'static str) {
     }
 }
 
-/// Writes down an event at once: it survives the process.
+/// Reports an event immediately, so that the report survives the crash.
 pub fn write_down(event: &str) {
     let mut output = std::io::stdout().lock();
     output.write_all(format!("\nevent {event}\n").as_bytes()).unwrap();
     output.flush().unwrap();
 }
 
-/// Writes down how often each point was reached.
+/// Reports how often each point was reached.
 pub fn report() {
     let points = POINTS.lock().unwrap_or_else(PoisonError::into_inner).reached.clone();
     for (name, count) in points {
@@ -48,12 +48,12 @@ pub fn report() {
     }
 }
 
-/// The events that a child wrote down.
+/// Returns the events that a child reported.
 pub fn events(output: &str) -> impl Iterator<Item = &str> {
     output.lines().filter_map(|line| line.strip_prefix("event "))
 }
 
-/// What [`report`] wrote.
+/// Parses the output of [`report`].
 pub fn read_report(output: &str) -> BTreeMap<String, u32> {
     let points = events(output).filter_map(|event| event.strip_prefix("point ")?.split_once(' '));
     points.map(|(count, name)| (name.to_owned(), count.parse().unwrap())).collect()

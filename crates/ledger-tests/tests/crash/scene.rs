@@ -1,4 +1,4 @@
-//! The files that each child finds: a database, and journals of two dead processes, one of them damaged.
+//! The initial files of each child: a database, and journals of two dead processes, one of them damaged.
 
 use std::fs;
 use std::io;
@@ -15,13 +15,13 @@ use uuid::Uuid;
 
 use crate::machine::{clock, open_database, stores};
 
-/// The limit of the one key, in picodollars.
+/// The limit of the only key, in picodollars.
 pub const LIMIT: i64 = 100_000;
-/// The cost of each charge of the dead processes, and the amount of each of their holds.
+/// The charge and the hold of each of the dead processes' requests, in picodollars.
 pub const DEAD_COST: i64 = 7;
 pub const DEAD_HOLD: i64 = 50;
 
-/// The files as they are before a child starts, and the copy that it works in.
+/// The initial files, and the child's copy of them.
 pub struct Scene {
     folder: TempDir,
     /// The allowances of the process whose journal is damaged.
@@ -47,18 +47,18 @@ impl Scene {
         // The charge of its first request.
         machine.damage(process(2), 4);
         copy_folder(&machine.root(), &template.join("journals")).unwrap();
-        // A start that died half-way.
+        // An incomplete start.
         fs::create_dir(template.join(format!("journals/.new-{}", process(8)))).unwrap();
         database.close().await;
         Self { folder, damaged_allotment: after - before }
     }
 
-    /// The folder of the child.
+    /// Returns the child's folder.
     pub fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    /// Copies the files anew.
+    /// Copies the initial files again.
     pub fn reset(&self) {
         if self.work().exists() {
             fs::remove_dir_all(self.work()).unwrap();
@@ -71,13 +71,13 @@ pub fn process(number: u128) -> ProcessId {
     ProcessId::from_uuid(Uuid::from_u128(number))
 }
 
-/// The spent and the allotted amount of the key.
+/// Returns the spent and the allotted amount of the key.
 pub async fn counted(stores: &Stores) -> (i64, i64) {
     let found = stores.limits.limit_statuses(&payer()).await.unwrap();
     (found[0].spent.pico(), found[0].reserved.pico())
 }
 
-/// A process that dies with three requests, of which it charged the first and the last: numbers from 100 or 200 on.
+/// Runs a process that dies with three requests, the first and the last charged; their ids begin at 100 or 200.
 async fn die(stores: &Stores, machine: &LocalMachine, number: u128) {
     let ledger = JournaledLedger::new(
         Arc::clone(&stores.budget),

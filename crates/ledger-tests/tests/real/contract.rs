@@ -1,4 +1,4 @@
-//! The contracts of a ledger over the real adapters.
+//! The ledger's contract tests with the real adapters.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 const DATABASE: &str = "tollgate.db";
 
-/// A fresh database and a machine without journals.
+/// Opens a fresh database and a machine without journals.
 pub async fn open() -> LedgerMachine {
     let folder = Arc::new(TempDir::new().unwrap());
     let clock = clock();
@@ -34,18 +34,18 @@ pub async fn open() -> LedgerMachine {
     }
 }
 
-/// A clock that stands at the time of the cases' records.
+/// Returns a clock set to the time of the test records.
 pub fn clock() -> FixedClock {
     FixedClock::at("2026-07-15T12:00:00Z".parse().unwrap())
 }
 
-/// Opens a database file, which is created where it is missing.
+/// Opens a database file; creates it if it is missing.
 pub async fn open_database(path: &Path, clock: &FixedClock) -> Database {
     let settings = StorageSettings::new(format!("sqlite://{}", path.display()));
     Database::open(&settings, Arc::new(clock.clone())).await.unwrap()
 }
 
-/// Every port of a database but the ledger.
+/// Returns every port of a database except the ledger.
 pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
     let database = || database.clone();
     Stores {
@@ -58,7 +58,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
         models: Arc::new(SeaOrmModelRepository::new(database())),
         changes: Arc::new(SeaOrmChangeFeed::new(database())),
         usage: Arc::new(SeaOrmUsageRepository::new(database())),
-        // Replaced by the ledger that is tested.
+        // Replaced by the ledger under test.
         ledger: Arc::new(MemoryStore::new()),
         budget: Arc::new(SeaOrmBudgetStore::new(database())),
         limits: Arc::new(SeaOrmLedgerReports::new(database())),
@@ -74,7 +74,7 @@ pub fn stores(database: &Database, clock: &FixedClock) -> Stores {
     }
 }
 
-/// Copies the files of a database that nobody writes at the time.
+/// Copies the files of an idle database.
 struct FileBackup {
     path: PathBuf,
     clock: FixedClock,
