@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds what is measured and what measures, then runs it.
+//! `cargo xtask bench`: builds the gateway and the benchmark, then runs it.
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ pub struct Options {
     only: Vec<String>,
 }
 
-/// Builds and measures.
+/// Builds and runs the benchmark.
 pub fn run(options: &Options) -> Result<()> {
     let profile = if options.release { "release" } else { "dist" };
     step::run(&mut step::cargo(&["build", "--profile", profile, "--package", "tollgate", "--package", "bench"]))?;

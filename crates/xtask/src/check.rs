@@ -1,14 +1,14 @@
-//! `cargo xtask lint` and the demo: what CI adds to the tests.
+//! `cargo xtask lint` and the demo: the checks of CI beside the tests.
 
 use anyhow::Result;
 
 use crate::{deny, links, step};
 
-/// Format, lints, the domain on its own, documentation, links and dependencies.
+/// Checks format, lints, the domain on its own, documentation, links and dependencies.
 pub fn lint() -> Result<()> {
     step::run(&mut step::cargo(&["fmt", "--all", "--check"]))?;
     links::run()?;
-    // The domain builds with nothing but itself, and somebody else's program can embed it.
+    // The domain builds without its default features, and other programs can embed it.
     step::run(&mut step::cargo(&["build", "--package", "domain", "--no-default-features"]))?;
     step::run(&mut step::cargo(&["run", "--quiet", "--package", "domain", "--example", "embed"]))?;
     step::run(&mut step::cargo(&["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"]))?;
@@ -18,7 +18,7 @@ pub fn lint() -> Result<()> {
     Ok(())
 }
 
-/// The first thing that a newcomer runs, on the build that is shipped.
+/// Runs the demo with the shipped build profile, as a new user does.
 pub fn demo() -> Result<()> {
     step::run(&mut step::cargo(&["run", "--release", "--", "demo", "--exit"]))?;
     Ok(())

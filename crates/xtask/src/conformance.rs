@@ -1,7 +1,7 @@
-//! `cargo xtask conformance`: published client packages, unmodified, against the binary.
+//! `cargo xtask conformance`: runs published client packages, unmodified, against the binary.
 //!
-//! It installs the packages itself, exactly those of the lock files in `tests/conformance`, under the target folder; nothing else
-//! of the repository needs them. The checks are the scripts of that folder.
+//! It installs the packages itself, exactly the versions of the lock files in `tests/conformance`, under the target
+//! folder. Nothing else in the repository needs them. The checks are the scripts of that folder.
 
 mod node;
 mod python;
@@ -12,9 +12,9 @@ use anyhow::Result;
 
 use crate::{step, workspace};
 
-/// Builds the binary, installs the packages where that has not been done, and runs every check.
+/// Builds the binary, installs missing packages, and runs every check.
 pub fn run() -> Result<()> {
-    // With the features of `cargo xtask test`, so that after it little is left to build.
+    // With the features of `cargo xtask test`, so that its build is reused.
     step::run(&mut step::cargo(&["build", "--workspace", "--all-features", "--bin", "tollgate"]))?;
     let installed = workspace::target().join("conformance");
     std::fs::create_dir_all(&installed)?;
@@ -22,29 +22,29 @@ pub fn run() -> Result<()> {
     let node = node::install(&scripts(), &installed.join("node"))?;
     let binary = workspace::target().join("debug").join(format!("tollgate{}", std::env::consts::EXE_SUFFIX));
     let mut checks = std::process::Command::new(python);
-    // The scripts leave nothing behind in the clone.
+    // The scripts write no bytecode into the clone.
     checks.arg("-B").arg(scripts().join("run.py")).arg(binary).arg(node);
     let took = step::run(&mut checks)?;
     step::announce(&format!("every client package is served, in {} s", took.as_secs()));
     Ok(())
 }
 
-/// Where the scripts are.
+/// Returns the folder of the scripts.
 fn scripts() -> PathBuf {
     workspace::root().join("tests").join("conformance")
 }
 
-/// True where the folder was filled for exactly this list of packages.
+/// Returns true if the folder was filled from exactly this list of packages.
 fn is_filled_for(folder: &Path, wanted: &[u8]) -> bool {
     std::fs::read(folder.join(FILLED)).is_ok_and(|had| had == wanted)
 }
 
-/// Remembers what the folder was filled for; the last step of an installation.
+/// Records the list that the folder was filled from; the last step of an installation.
 fn mark_filled_for(folder: &Path, wanted: &[u8]) -> Result<()> {
     Ok(std::fs::write(folder.join(FILLED), wanted)?)
 }
 
-/// Empties the folder of an installation that is another or was never finished.
+/// Empties the folder of an outdated or incomplete installation.
 fn clear(folder: &Path) -> Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(folder)?;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_filled_once_it_is_marked_and_only_for_that_list() {
+    fn folder_is_filled_for_its_list_only_once_marked() {
         let folder = tempfile::tempdir().unwrap();
         assert!(!is_filled_for(folder.path(), b"a==1"));
         mark_filled_for(folder.path(), b"a==1").unwrap();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_is_exact() {
+    fn requirements_pin_exact_versions() {
         let requirements = lines("requirements.txt");
         assert!(requirements.len() > 1 && requirements.iter().all(|line| line.contains("==")), "{requirements:?}");
         let package = std::fs::read_to_string(scripts().join("package.json")).unwrap();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn every_python_package_is_locked_with_its_hashes() {
+    fn python_lock_has_hashes_of_every_package() {
         let lock = lines("requirements.lock");
         let pinned: Vec<&String> = lock.iter().filter(|line| !line.starts_with(' ')).collect();
         assert!(
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_package_is_locked_with_its_hash() {
+    fn node_lock_has_hash_of_every_package() {
         let lock = std::fs::read_to_string(scripts().join("package-lock.json")).unwrap();
         let packages = lock.matches("\"node_modules/").count();
         assert!(packages > 1 && lock.matches("\"integrity\": \"sha512-").count() == packages, "{packages} packages");

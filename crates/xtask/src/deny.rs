@@ -1,4 +1,4 @@
-//! cargo-deny: which crates may come in, under which licences, from where.
+//! cargo-deny: allowed crates, licences and sources.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,10 +7,10 @@ use anyhow::Result;
 
 use crate::{step, workspace};
 
-/// One version for everybody, so that a new release of the tool does not break a build.
+/// A fixed version, so that a new release of the tool does not break a build.
 const VERSION: &str = "0.20.2";
 
-/// Checks bans, licences and sources; installs the tool under the target folder where it is absent.
+/// Checks bans, licences and sources; installs the tool under the target folder if it is missing.
 pub fn run() -> Result<()> {
     let tool = tool()?;
     step::run(Command::new(tool).args(["check", "bans", "licenses", "sources"]).current_dir(workspace::root()))?;
@@ -21,7 +21,7 @@ fn tool() -> Result<PathBuf> {
     let tools = workspace::target().join("tools");
     let tool = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
     if !is_right_version(&tool) {
-        // Unoptimised: it is compiled far more often than it has anything heavy to do.
+        // A debug build: compiling an optimised tool takes longer than running this one.
         let install = ["install", "cargo-deny", "--locked", "--debug", "--force", "--version", VERSION, "--root"];
         step::run(step::cargo(&install).arg(&tools).env("CARGO_TARGET_DIR", tools.join("build")))?;
     }

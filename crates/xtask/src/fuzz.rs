@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: builds the fuzz targets, shows that the search finds what is planted, then searches.
+//! `cargo xtask fuzz`: builds the fuzz targets, verifies that the search finds a planted fault, then searches.
 //!
-//! The search is libFuzzer's, guided by coverage, which the stable compiler can be told to measure; it needs a C++
-//! compiler. `--unguided` is a search by mutation alone.
+//! The search is libFuzzer's, guided by coverage that the stable compiler can instrument; it needs a C++ compiler.
+//! `--unguided` searches by mutation alone.
 
 mod engine;
 mod fleet;
@@ -39,7 +39,7 @@ pub struct Options {
     unguided: bool,
 }
 
-/// How far a search goes, and what it draws from.
+/// The limits and the seed of a search.
 #[derive(Clone, Copy)]
 struct Bounds {
     time: Duration,
@@ -53,10 +53,10 @@ impl Bounds {
     }
 }
 
-/// Builds and searches; an input for which something does not hold is an error.
+/// Builds the targets and searches; a failing input is an error.
 pub fn run(options: &Options) -> Result<()> {
     let engine = Engine::build(options.unguided)?;
-    proves_itself(&engine)?;
+    verify_planted_fault_is_found(&engine)?;
     let targets = wanted(engine.targets()?, &options.only)?;
     let jobs = options.jobs.unwrap_or_else(processors).max(1);
     step::announce(&format!(
@@ -75,8 +75,8 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A search that does not find a planted fault would find no other.
-fn proves_itself(engine: &Engine) -> Result<()> {
+/// Verifies that the search finds the planted fault.
+fn verify_planted_fault_is_found(engine: &Engine) -> Result<()> {
     step::announce("a fault is planted for the search to find");
     let search = fleet::Search::begin(engine, PLANTED, Bounds::of(Duration::from_mins(1)))?;
     let ended = search.wait()?;
@@ -89,7 +89,7 @@ fn proves_itself(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// The targets to search. The planted one is there for whoever wants to see a failure.
+/// Returns the targets to search. The planted one is allowed, to show a failure.
 fn wanted(all: Vec<String>, only: &[String]) -> Result<Vec<String>> {
     if let Some(unknown) = only.iter().find(|name| !all.contains(name) && *name != PLANTED) {
         bail!("there is no target {unknown}; there are {}", all.join(", "));
@@ -97,15 +97,15 @@ fn wanted(all: Vec<String>, only: &[String]) -> Result<Vec<String>> {
     Ok(if only.is_empty() { all } else { only.to_vec() })
 }
 
-/// The name of the target with a fault.
+/// The name of the target with the planted fault.
 const PLANTED: &str = "planted";
 
-/// Everything that a search leaves.
+/// Returns the folder for all output of the searches.
 fn folder() -> PathBuf {
     workspace::target().join("fuzz-work")
 }
 
-/// Where inputs go for which something does not hold.
+/// Returns the folder for failing inputs.
 fn found_folder() -> PathBuf {
     folder().join("found")
 }
@@ -114,7 +114,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Makes a folder and says which where that fails.
+/// Creates a folder; the error names it.
 fn make(folder: PathBuf) -> Result<PathBuf> {
     std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     Ok(folder)
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_targets_are_searched() {
+    fn wanted_rejects_unknown_targets() {
         let all = || vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(wanted(all(), &[]).unwrap(), all());
         assert_eq!(wanted(all(), &["b".to_owned()]).unwrap(), ["b"]);

@@ -1,14 +1,14 @@
-//! `cargo xtask golden`: writes the golden files from what the code does now. A person reads the difference and commits
-//! it; `cargo xtask test` compares and never writes.
+//! `cargo xtask golden`: writes the golden files from the current behaviour. A person reviews and commits the
+//! difference; `cargo xtask test` compares and never writes.
 
 use anyhow::Result;
 
 use crate::step;
 
-/// The variable that makes a test write its file and compare nothing.
+/// The variable that makes tests write their golden files instead of comparing.
 pub const WRITE: &str = "TOLLGATE_WRITE_GOLDEN";
 
-/// The tests that have golden files: package, target, filter.
+/// The tests with golden files: package, target, filter.
 const WRITERS: [(&str, &[&str], &str); 4] = [
     ("adapters-broadcast", &["--lib"], "otlp"),
     ("adapters-provider", &["--test", "golden"], ""),
@@ -16,7 +16,7 @@ const WRITERS: [(&str, &[&str], &str); 4] = [
     ("api-actix", &["--test", "wires"], ""),
 ];
 
-/// Runs the tests that have golden files with everything set that makes them write.
+/// Runs the tests with golden files in the mode that writes them.
 pub fn run() -> Result<()> {
     for (package, target, filter) in WRITERS {
         let arguments = [&["test", "--package", package, "--all-features"][..], target, &["--", filter]].concat();

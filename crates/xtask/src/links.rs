@@ -1,4 +1,4 @@
-//! A check of the Markdown files: what a relative link names must exist, headings included.
+//! A check of the Markdown files: the targets of relative links must exist, headings included.
 
 use std::collections::HashMap;
 use std::fs;
@@ -51,7 +51,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The targets of `[text](target)` outside code.
+/// Returns the targets of `[text](target)` outside code.
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(text) {
@@ -67,7 +67,7 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// The lines outside fenced blocks.
+/// Returns the lines outside fenced blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     text.lines().filter(move |line| {
@@ -92,7 +92,7 @@ fn fault(file: &Path, target: &str, headings: &mut HashMap<PathBuf, Vec<String>>
     (!known.iter().any(|heading| heading == anchor)).then_some("no such heading")
 }
 
-/// The anchors that the headings get: lower case, spaces to dashes, punctuation gone.
+/// Returns the anchors of the headings: lower case, spaces as dashes, without punctuation.
 fn anchors(text: &str) -> Vec<String> {
     prose(text)
         .filter(|line| line.starts_with('#'))
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_nowhere_is_named() {
+    fn check_reports_broken_links() {
         let folder = repository(&[
             ("README.md", "See [a](docs/a.md), [b](docs/b.md) and [c](docs/a.md#gone)."),
             ("docs/a.md", "# Here it is\n[up](../README.md) [out](https://example.com/x) [in](#here-it-is)\n"),
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn code_holds_no_links() {
+    fn links_ignores_code() {
         let folder =
             repository(&[("docs/a.md", "`[x](y)` then\n```\n[x](y)\n# not a heading\n```\n[z](#not-a-heading)\n")]);
         assert_eq!(check(folder.path()).unwrap(), ["docs/a.md: #not-a-heading: no such heading"]);
     }
 
     #[test]
-    fn headings_become_anchors() {
+    fn anchors_follow_github_rules() {
         assert_eq!(anchors("## `POST` /x: what's new_here?\n"), ["post-x-whats-new_here"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the README and CI call: `cargo xtask …`.
+//! The development tasks: `cargo xtask …`.
 
 mod bench;
 mod check;

@@ -1,23 +1,23 @@
-//! `cargo xtask mutants`: cargo-mutants over the modules whose faults cost most.
+//! `cargo xtask mutants`: runs cargo-mutants on the modules whose defects cost most.
 //!
-//! Run by hand: a mutant takes a build. The figures of the last runs stand in docs/TESTING.md.
+//! Run by hand, as each mutant needs a build. docs/TESTING.md has the figures of the last runs.
 
 use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::{step, workspace};
 
-/// The exact version, as another one plants other faults.
+/// The exact version: another one plants other faults.
 pub const VERSION: &str = "27.1.0";
 
-/// A group of files whose tests are those of one package.
+/// A group of files that one package tests.
 struct Module {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
 }
 
-/// The modules that are mutated.
+/// The mutated modules.
 const MODULES: [Module; 7] = [
     Module { name: "money", package: "domain", files: &["crates/domain/src/money.rs", "crates/domain/src/money/*.rs"] },
     Module { name: "budget", package: "domain", files: &["crates/domain/src/budget/**/*.rs"] },
@@ -28,7 +28,7 @@ const MODULES: [Module; 7] = [
     Module { name: "blob", package: "adapters-blob", files: &["crates/adapters-blob/src/**/*.rs"] },
 ];
 
-/// What to mutate.
+/// The options of a run.
 #[derive(Args)]
 pub struct Options {
     /// Only these modules; all of them if none is named.
@@ -45,8 +45,7 @@ pub struct Options {
     list: bool,
 }
 
-/// Installs the tool where it is missing, then runs it module by module. A mutant that no test catches is an error at the
-/// end.
+/// Installs the tool if it is missing, then runs it module by module. Reports missed mutants as an error at the end.
 pub fn run(options: &Options) -> Result<()> {
     let modules = wanted(&options.only)?;
     install()?;
@@ -73,8 +72,8 @@ fn wanted(only: &[String]) -> Result<Vec<&'static Module>> {
     Ok(MODULES.iter().filter(|module| only.is_empty() || only.iter().any(|name| name == module.name)).collect())
 }
 
-/// The arguments of cargo. Only the tests of the module's own package run: what only a far-away test catches, nobody
-/// finds quickly when it breaks.
+/// Returns the arguments of cargo. Only the tests of the module's own package run: a fault that only a distant test
+/// catches is hard to find.
 fn arguments(module: &Module, options: &Options) -> Vec<String> {
     let output = folder().join(module.name).display().to_string();
     let jobs = options.jobs.to_string();

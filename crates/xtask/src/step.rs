@@ -1,4 +1,4 @@
-//! One command of a task: announced, run, timed.
+//! One command of a task: printed, run and timed.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -8,20 +8,20 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::workspace;
 
-/// A `cargo` command at the root of the repository.
+/// Returns a `cargo` command at the root of the repository.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(workspace::root());
     command
 }
 
-/// Says what is about to run.
+/// Prints the next step.
 pub fn announce(what: &str) {
-    // A closed terminal is no reason to stop a task.
+    // A closed terminal must not stop a task.
     let _ = writeln!(std::io::stderr(), "\n==> {what}");
 }
 
-/// Runs a command to its end; it is an error that it fails.
+/// Runs a command and returns its duration; a failure is an error.
 pub fn run(command: &mut Command) -> Result<Duration> {
     let shown = describe(command);
     announce(&shown);
@@ -33,12 +33,12 @@ pub fn run(command: &mut Command) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// True where the command exists and ends well; says nothing.
+/// Returns true if the command exists and succeeds; prints nothing.
 pub fn succeeds(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// The time for measuring how long a step took.
+/// Returns the current time, to measure the duration of a step.
 #[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: there is no clock port here")]
 pub fn now() -> Instant {
     Instant::now()
@@ -54,12 +54,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_shown_as_it_would_be_typed() {
+    fn describe_shows_command_as_typed() {
         assert_eq!(describe(&cargo(&["build", "-p", "domain"])), "cargo build -p domain");
     }
 
     #[test]
-    fn a_command_that_fails_or_does_not_exist_is_an_error() {
+    fn run_fails_when_command_fails_or_is_missing() {
         assert!(run(&mut Command::new("true")).is_ok());
         assert!(run(&mut Command::new("false")).unwrap_err().to_string().contains("`false` failed"));
         assert!(run(&mut Command::new("no-such-program-anywhere")).is_err());

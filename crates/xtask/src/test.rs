@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that proves the project.
+//! `cargo xtask test`: builds the workspace and runs every test.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::process::Command;
@@ -17,24 +17,23 @@ pub struct Options {
     seed: Option<u64>,
 }
 
-/// The variable that the library of property tests reads its seed from.
+/// The variable with the seed of property tests.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
-/// Builds everything, then runs every test and every doc test. The runner is `cargo test` on every machine, so that a
-/// test which passes here passes there.
+/// Builds everything, then runs every test and every doc test with `cargo test`, on all machines alike.
 pub fn run(options: &Options) -> Result<()> {
     let seed = options.seed.or_else(chosen_seed).unwrap_or_else(fresh_seed);
     step::announce(&repetition(seed));
     let mut took = Duration::ZERO;
-    // Everything at once and with the features of the tests, so that nothing is compiled for two sets of features. The
-    // binary that the end-to-end tests start is among it.
+    // One build with the tests' features avoids a second compilation. It includes the binary that the end-to-end tests
+    // start.
     took += step::run(&mut step::cargo(&["build", "--workspace", "--all-targets", "--all-features"]))?;
     let scope = ["test", "--workspace", "--all-features", "--no-fail-fast"];
     let tests = [&scope[..], &["--lib", "--bins", "--tests"]].concat();
     let doc_tests = [&scope[..], &["--doc"]].concat();
     for arguments in [tests, doc_tests] {
         let mut command = comparing(step::cargo(&arguments), seed);
-        // Whoever reads the end of a long log finds the seed there.
+        // Repeated here, as readers of a long log begin at its end.
         took += step::run(&mut command).inspect_err(|_| step::announce(&repetition(seed)))?;
     }
     step::announce(&format!("every test passed, in {} s, with the seed {seed}", took.as_secs()));
@@ -45,18 +44,18 @@ fn repetition(seed: u64) -> String {
     format!("property tests draw from the seed {seed}; to repeat this run: cargo xtask test --seed {seed}")
 }
 
-/// A seed that the caller has put into the environment.
+/// Returns the seed from the environment.
 #[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: it has no configuration")]
 fn chosen_seed() -> Option<u64> {
     std::env::var(SEED).ok()?.parse().ok()
 }
 
-/// A number that no other run is likely to have drawn.
+/// Returns a seed that differs between runs.
 fn fresh_seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// With the seed, and without any variable by which a test would write the file that it compares with.
+/// Sets the seed and removes every variable that makes tests write golden files.
 fn comparing(mut command: Command, seed: u64) -> Command {
     command.env(SEED, seed.to_string()).env("INSTA_UPDATE", "no");
     for writing in ["INSTA_FORCE_PASS", "INSTA_FORCE_UPDATE", golden::WRITE] {

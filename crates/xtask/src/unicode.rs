@@ -1,4 +1,4 @@
-//! Writes the tables of characters that content filters fold, from Unicode's data.
+//! Writes the character tables of the content filters from Unicode's data.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,10 +11,10 @@ use unicode_properties::{GeneralCategory, UNICODE_VERSION, UnicodeGeneralCategor
 
 use crate::workspace;
 
-/// The file that holds the tables.
+/// The file with the tables.
 const FILE: &str = "crates/domain/src/guardrail/filter/fold/tables.rs";
 
-/// Blocks of combining marks for any script, with the code points that no character has yet.
+/// Blocks of combining marks for any script, including unassigned code points.
 const COMBINING_BLOCKS: [RangeInclusive<char>; 5] = [
     '\u{300}'..='\u{36f}',
     '\u{1ab0}'..='\u{1aff}',
@@ -53,12 +53,12 @@ fn tables() -> String {
 
 fn is_invisible(c: char) -> bool {
     match c.general_category() {
-        // The next line is a space.
+        // U+0085 (next line) is white space.
         GeneralCategory::Control => c != '\u{85}',
         GeneralCategory::Format => true,
         GeneralCategory::NonspacingMark | GeneralCategory::EnclosingMark => combines_with_latin(c),
         _ => {
-            // The null notehead is a symbol without a picture.
+            // The null notehead is a symbol without a glyph.
             c == '\u{1d159}'
                 || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
                 || COMBINING_BLOCKS.iter().any(|block| block.contains(&c))
@@ -66,7 +66,7 @@ fn is_invisible(c: char) -> bool {
     }
 }
 
-/// Returns true for marks that are not the vowels of one script: these are letters to their readers.
+/// Returns true for marks except the vowel signs of a single script, which are letters to their readers.
 fn combines_with_latin(c: char) -> bool {
     let any = [Script::Inherited, Script::Common, Script::Unknown, Script::Latin, Script::Greek, Script::Cyrillic];
     any.contains(&CodePointMapData::<Script>::new().get(c))
@@ -88,7 +88,7 @@ fn ranges(chars: impl Iterator<Item = char>) -> Vec<(u32, u32)> {
 fn write_rows(out: &mut String, cells: impl Iterator<Item = String>, cells_per_row: usize) {
     let cells: Vec<String> = cells.collect();
     for row in cells.chunks(cells_per_row) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(out, "    {}", row.join(" "));
     }
 }

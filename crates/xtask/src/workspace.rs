@@ -1,14 +1,14 @@
-//! Where things are.
+//! The folders of the repository.
 
 use std::path::{Path, PathBuf};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().and_then(Path::parent).unwrap_or(here)
 }
 
-/// Cargo's target folder, which `CARGO_TARGET_DIR` may have moved.
+/// Returns Cargo's target folder, which `CARGO_TARGET_DIR` may override.
 #[expect(clippy::disallowed_methods, reason = "a task of the build, not the service: it asks as cargo asks")]
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {

@@ -1,4 +1,4 @@
-//! Property tests try as many cases as `PROPTEST_CASES` asks for, wherever they stand.
+//! Property tests run as many cases as `PROPTEST_CASES` requests.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::fs;
@@ -15,14 +15,14 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A fixed number of cases would override the variable.
+/// Returns true for a fixed number of cases, which overrides the variable.
 fn fixes_the_cases(line: &str) -> bool {
     let sets = ["with_cases(", "cases:"].iter().any(|text| line.contains(text));
     line.contains("proptest_config(") && sets && !line.contains("property_cases(")
 }
 
 #[test]
-fn no_property_fixes_its_number_of_cases() {
+fn property_tests_have_no_fixed_number_of_cases() {
     assert!(fixes_the_cases("#![proptest_config(ProptestConfig::with_cases(64))]"));
     assert!(fixes_the_cases("#![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! A folder with a Node package and the scripts that use it.
+//! A folder with Node packages and the scripts that use them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,14 +8,14 @@ use anyhow::{Context as _, Result, bail};
 use super::{clear, is_filled_for, mark_filled_for};
 use crate::step;
 
-/// The oldest major version of Node that the package runs on.
+/// The oldest supported major version of Node.
 const OLDEST: u32 = 18;
 
-/// The direct dependencies, and everything that they bring with the hashes of each.
+/// The direct dependencies, and the lock file with the hashes of all dependencies.
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Installs what the lock file of the scripts' folder lists, unless the folder has it, and copies the scripts beside
-/// it, as modules are looked for upwards from the script; returns the folder.
+/// Installs the locked packages if they are missing, and copies the scripts beside them, as Node looks for modules in
+/// the script's parent folders. Returns the folder.
 pub fn install(scripts: &Path, folder: &Path) -> Result<PathBuf> {
     let mut wanted = Vec::new();
     for file in FILES {
@@ -29,7 +29,7 @@ pub fn install(scripts: &Path, folder: &Path) -> Result<PathBuf> {
             std::fs::copy(scripts.join(file), folder.join(file))?;
         }
         let mut npm = Command::new("npm");
-        // Scripts of packages are not run, as the package's own asks its vendor's server for news.
+        // Install scripts are skipped: one of them contacts its vendor's server.
         npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
         step::run(npm.current_dir(folder))?;
         mark_filled_for(folder, &wanted)?;
@@ -52,7 +52,7 @@ fn check_version() -> Result<()> {
     }
 }
 
-/// The 20 of `v20.1.0`.
+/// Parses the 20 of `v20.1.0`.
 fn major(version: &str) -> Option<u32> {
     version.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_major_version_is_read() {
+    fn major_parses_version_of_node() {
         assert_eq!(major("v20.20.2\n"), Some(20));
         assert_eq!(major("v8.0.0"), Some(8));
         assert_eq!(major("20.20.2"), None);

@@ -1,4 +1,4 @@
-//! A Python environment of its own with the packages of a requirements file.
+//! A Python virtual environment with the packages of a requirements file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,10 +8,10 @@ use anyhow::{Result, bail};
 use super::{clear, is_filled_for, mark_filled_for};
 use crate::step;
 
-/// The oldest Python that the packages run on.
+/// The oldest supported Python version.
 const OLDEST: &str = "3.11";
 
-/// Installs what the lock file lists, each checked by its hash, unless the folder has it; returns the interpreter.
+/// Installs the locked packages with hash checking if they are missing. Returns the interpreter.
 pub fn install(requirements: &Path, folder: &Path) -> Result<PathBuf> {
     let wanted = std::fs::read(requirements)?;
     let interpreter = folder.join("bin").join("python");
@@ -31,7 +31,7 @@ pub fn install(requirements: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(interpreter)
 }
 
-/// Makes an empty environment. Some systems ship Python without what that needs; then it is got first.
+/// Creates an empty environment. On systems whose Python lacks `ensurepip`, installs the missing part first.
 fn create(folder: &Path) -> Result<()> {
     let attempts: [fn(&Path) -> bool; 3] = [with_venv, with_system_package, with_virtualenv];
     for attempt in attempts {
@@ -48,7 +48,7 @@ fn with_venv(folder: &Path) -> bool {
     step::succeeds(Command::new("python3").args(["-m", "venv"]).arg(folder))
 }
 
-/// Debian and its kin keep `ensurepip` in a package of its own. To install one takes the rights to do so.
+/// Installs Debian's separate package for `ensurepip`; this needs root.
 fn with_system_package(folder: &Path) -> bool {
     let apt = |arguments: &[&str]| {
         step::succeeds(Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
@@ -58,7 +58,7 @@ fn with_system_package(folder: &Path) -> bool {
     (apt(&install) || (apt(&["update"]) && apt(&install))) && with_venv(folder)
 }
 
-/// `virtualenv` brings what `venv` lacks; it is kept beside the environment, and nothing of the system is changed.
+/// Uses `virtualenv`, installed beside the environment without changes to the system.
 fn with_virtualenv(folder: &Path) -> bool {
     let tool = folder.with_extension("tool");
     step::announce("trying virtualenv instead");

@@ -1,4 +1,4 @@
-//! The program that searches, as this machine can build it.
+//! The fuzz program that this machine can build.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,8 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use super::Bounds;
 use crate::{step, workspace};
 
-/// What tells libFuzzer which parts of the program an input reaches. Options of the code generator that the stable
-/// compiler passes on.
+/// LLVM options of the stable compiler that instrument the program with libFuzzer's coverage.
 const COVERAGE: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -20,14 +19,14 @@ const COVERAGE: &[&str] = &[
     "fuzzing",
 ];
 
-/// Longest input, in bytes.
+/// The maximum length of an input, in bytes.
 const MAX_BYTES: u32 = 16 << 10;
-/// Longest time for one input, in seconds.
+/// The maximum time for an input, in seconds.
 const MAX_SECONDS: u32 = 10;
-/// Most memory, in MiB: what reads requests must not be made to take more.
+/// The maximum memory, in MiB: no request may make its reader use more.
 const MAX_MIB: u32 = 2048;
 
-/// What is missing, and what to do about it.
+/// The error for a missing compiler.
 const NO_COMPILER: &str = "the search that is guided by coverage needs a C++ compiler (`c++`, or what CXX says): install \
                            one, such as the package g++, or pass --unguided for a search by mutation alone, which finds \
                            less";
@@ -39,7 +38,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Builds the guided program, or the other where that is asked for.
+    /// Builds the guided program, or the unguided one on demand.
     ///
     /// # Errors
     /// There is no C++ compiler for the guided program, or a build fails.
@@ -49,14 +48,14 @@ impl Engine {
             return Self::build_unguided();
         }
         if !has_cxx() {
-            // Nobody would notice for months that the search had become a weaker one.
+            // Falling back to the weaker search would go unnoticed.
             bail!(NO_COMPILER);
         }
         let host = host()?;
         let folder = workspace::target().join("fuzz-guided");
         let build = ["build", "--profile", "fuzz", "--package", "fuzz", "--target", &host];
         let flags = COVERAGE.join("\u{1f}");
-        // A folder of its own: other flags would throw away what other tasks have built.
+        // A separate folder: the flags would invalidate the builds of other tasks.
         let mut command = step::cargo(&build);
         command.env("CARGO_ENCODED_RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &folder);
         step::run(&mut command)?;
@@ -68,7 +67,7 @@ impl Engine {
         Ok(Self { binary: program(&workspace::target().join("fuzz")), guided: false })
     }
 
-    /// The names of all targets.
+    /// Returns the names of all targets.
     pub fn targets(&self) -> Result<Vec<String>> {
         let output = self.program("list").output().context("the fuzz program does not start")?;
         let names: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
@@ -78,7 +77,7 @@ impl Engine {
         Ok(names)
     }
 
-    /// Writes what the search begins with.
+    /// Writes the initial inputs of a target.
     pub fn write_seeds(&self, target: &str, folder: &Path) -> Result<()> {
         if !self.guided {
             return Ok(());
@@ -90,7 +89,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The search of a target: from `seeds`, with `corpus` for what reaches further and `found` for what fails.
+    /// Returns the command that searches: initial inputs in `seeds`, inputs with new coverage in `corpus`, failures in
+    /// `found`.
     pub fn search(&self, target: &str, [corpus, seeds, found]: [&Path; 3], bounds: Bounds) -> Command {
         let mut command = self.program(target);
         if self.guided {
@@ -111,7 +111,7 @@ impl Engine {
         command
     }
 
-    /// How a person tries one input, as typed at a shell.
+    /// Returns the shell command that checks one input.
     pub fn reproduction(&self, target: &str, file: &Path) -> String {
         format!("FUZZ_TARGET={target} {} {}", self.binary.display(), file.display())
     }
@@ -133,7 +133,7 @@ fn has_cxx() -> bool {
     step::succeeds(Command::new(compiler).arg("--version"))
 }
 
-/// The compiler's own platform. Named, so that the flags are not for build scripts as well.
+/// Returns the host's target triple. With `--target`, flags do not apply to build scripts.
 fn host() -> Result<String> {
     let output = Command::new("rustc").arg("-vV").current_dir(workspace::root()).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -147,7 +147,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_search_is_told_its_bounds_and_its_folders() {
+    fn search_command_has_bounds_and_folders() {
         let engine = Engine { binary: "/x/fuzz".into(), guided: true };
         let folders = ["/c", "/s", "/f"].map(Path::new);
         let bounds = Bounds::of(Duration::from_secs(7));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compiler_says_its_platform() {
+    fn host_returns_target_triple() {
         assert!(host().unwrap().contains('-'));
     }
 }

@@ -1,4 +1,4 @@
-//! Searches of several targets at a time.
+//! Concurrent searches of several targets.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use super::engine::Engine;
 use super::{Bounds, folder, found_folder, make};
 use crate::step;
 
-/// A search under way.
+/// A running search.
 pub struct Search {
     target: String,
     child: Child,
@@ -20,28 +20,28 @@ pub struct Search {
     found: PathBuf,
 }
 
-/// A search that has ended.
+/// A finished search.
 pub struct Ended {
-    /// True where nothing was found.
+    /// True if no failing input was found.
     pub held: bool,
-    /// Everything that it said.
+    /// The complete output.
     pub log: String,
     target: String,
     found: PathBuf,
 }
 
 impl Search {
-    /// Starts it, from fresh seeds and, unless it is to be repeatable, whatever earlier searches came to.
+    /// Starts a search from fresh seeds and, unless it must be repeatable, from the corpus of earlier searches.
     pub fn begin(engine: &Engine, target: &str, bounds: Bounds) -> Result<Self> {
         let own = |kind: &str| folder().join(kind).join(target);
-        // What searches by hand came to over days is not thrown away for one that is to be repeatable.
+        // A repeatable search has its own folder and keeps the corpus of the other searches.
         let collected = if bounds.seed.is_some() { "repeatable" } else { "corpus" };
         for stale in ["seeds", "found"] {
             let _ = fs::remove_dir_all(own(stale));
         }
         let planted = target == super::PLANTED;
         if planted || bounds.seed.is_some() {
-            // What found the planted fault the last time would find it at once.
+            // The corpus of an earlier run would contain the planted fault.
             let _ = fs::remove_dir_all(own(collected));
         }
         let (corpus, seeds, found) = (make(own(collected))?, make(own("seeds"))?, make(own("found"))?);
@@ -54,13 +54,13 @@ impl Search {
         Ok(Self { target: target.to_owned(), child, log, found })
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the search.
     pub fn wait(mut self) -> Result<Ended> {
         self.child.wait()?;
         self.ended()?.context("it has ended")
     }
 
-    /// How it ended, where it has.
+    /// Returns the result if the search has ended.
     fn ended(&mut self) -> Result<Option<Ended>> {
         let Some(status) = self.child.try_wait()? else { return Ok(None) };
         let log = String::from_utf8_lossy(&fs::read(&self.log)?).into_owned();
@@ -70,19 +70,19 @@ impl Search {
 }
 
 impl Ended {
-    /// The end of what it said.
+    /// Returns the last lines of the output.
     pub fn tail(&self) -> String {
         let lines: Vec<&str> = self.log.lines().collect();
         lines[lines.len().saturating_sub(30)..].join("\n")
     }
 
-    /// What does not hold: the line behind the panic's place, or the end of what was said where there is none.
+    /// Returns the violated property: the line after the panic's location, or the last lines of the output.
     fn fault(&self) -> String {
         let mut lines = self.log.lines().skip_while(|line| !line.contains("panicked at"));
         lines.next().and(lines.next()).map_or_else(|| self.tail(), str::to_owned)
     }
 
-    /// How many inputs were tried, as libFuzzer tells it.
+    /// Returns the number of executions that libFuzzer reports.
     fn tried(&self) -> Option<&str> {
         self.log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:")).map(str::trim)
     }
@@ -103,7 +103,7 @@ impl Ended {
     }
 }
 
-/// Searches all of them, so many at a time; the names of those in which something was found.
+/// Searches all targets, at most `jobs` at a time. Returns the names of the targets with failures.
 pub fn search(engine: &Engine, targets: &[String], jobs: usize, bounds: Bounds) -> Result<Vec<String>> {
     make(found_folder())?;
     let mut waiting: VecDeque<&String> = targets.iter().collect();
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_search_is_told_by_its_log() {
+    fn ended_parses_fault_and_count_from_log() {
         let log = format!("{}stat::number_of_executed_units: 1234\nlast", "line\n".repeat(40));
         let ended = Ended { held: true, log, target: "t".to_owned(), found: "/none".into() };
         assert_eq!(ended.tried(), Some("1234"));

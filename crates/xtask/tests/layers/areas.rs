@@ -1,12 +1,12 @@
-//! The order of the areas inside the domain: each area builds on those before it.
+//! The order of the domain's areas: each area depends on earlier ones only.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::graph::root;
 
-/// The areas in their order. Areas of one line do not depend on each other, but for the first line: the foundation is
-/// one area.
+/// The areas in their order. Areas of one line must not depend on each other, except for the first line: the foundation
+/// is one area.
 const ORDER: &[&[&str]] = &[
     &["edit", "error", "ids", "json", "money", "secret", "system"],
     &["audit", "change_feed"],
@@ -23,7 +23,7 @@ const ORDER: &[&[&str]] = &[
     &["retention"],
 ];
 
-/// Arrows that still run back. The list may only shrink: one that is not needed any more fails the test.
+/// Permitted backward dependencies. An unneeded entry fails the test, so the list only shrinks.
 const EXCEPTIONS: &[(&str, &str)] = &[];
 
 /// A source file of the domain: its path below `src`, and its text.
@@ -37,19 +37,19 @@ impl Source {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// The area of a file: its first folder, or its own name.
+    /// Returns the area of a file: its first folder, or its own name.
     fn area(&self) -> &str {
         let first = self.path.split('/').next().unwrap_or_default();
         first.strip_suffix(".rs").unwrap_or(first)
     }
 
-    /// Returns true for a file that only tests are built from.
+    /// Returns true for a file that only tests include.
     fn is_test(&self) -> bool {
         let is_test = |part: &str| matches!(part, "tests" | "tests.rs" | "fixtures.rs" | "testing");
         self.path.split('/').any(is_test)
     }
 
-    /// The areas that it names in code, those of other lines of a `use` included.
+    /// Returns the areas that the code names after `crate::`.
     fn uses(&self) -> BTreeSet<&str> {
         let code = self.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -58,7 +58,7 @@ impl Source {
     }
 }
 
-/// Every file of the domain.
+/// Returns every file of the domain.
 pub fn sources() -> Vec<Source> {
     let folder = root().join("crates/domain/src");
     let mut files = Vec::new();
@@ -79,7 +79,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<Source>) {
     }
 }
 
-/// The arrows that run back and are no exceptions, and the exceptions that are not needed.
+/// Returns the backward dependencies that are no exceptions, and the unneeded exceptions.
 pub fn backward_arrows(sources: &[Source]) -> Vec<String> {
     let mut found = Vec::new();
     let mut needed = BTreeSet::new();

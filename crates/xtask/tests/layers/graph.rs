@@ -1,4 +1,4 @@
-//! The direct dependencies of our crates, and everything below `domain`.
+//! The direct dependencies of our crates, and the transitive ones of `domain`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-/// For what a dependency is there.
+/// The kind of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Normal,
@@ -14,18 +14,18 @@ pub enum Kind {
     Development,
 }
 
-/// One arrow.
+/// A direct dependency.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dependency {
     pub name: String,
     pub kind: Kind,
 }
 
-/// The arrows that our crates declare, on every platform and with every feature.
+/// The dependencies that our crates declare, on every platform and with every feature.
 pub struct Graph(BTreeMap<String, BTreeSet<Dependency>>);
 
 impl Graph {
-    /// As the manifests have it. Needs no network: nothing is resolved.
+    /// Reads the manifests. Needs no network, as nothing is resolved.
     pub fn of_workspace() -> Self {
         let metadata = MetadataCommand::new().manifest_path(root().join("Cargo.toml")).no_deps().exec().unwrap();
         let mut graph = Self(BTreeMap::new());
@@ -38,7 +38,7 @@ impl Graph {
                     DependencyKind::Build => Kind::Build,
                     _ => Kind::Normal,
                 };
-                // A crate's tests may switch on its own features by naming itself.
+                // A crate's tests may enable its own features by a dependency on itself.
                 if dependency.name != name {
                     graph.add(&name, Dependency { name: dependency.name, kind });
                 }
@@ -56,7 +56,7 @@ impl Graph {
     }
 }
 
-/// Every crate that `domain` is built with when it is built alone, without features.
+/// Returns every crate in the build of `domain` alone, without features.
 pub fn domain_closure() -> Vec<String> {
     let tree = ["tree", "--offline", "--package", "domain", "--no-default-features", "--edges", "normal"];
     let output =
@@ -72,7 +72,7 @@ pub fn domain_closure() -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -1,10 +1,10 @@
-//! The first net that keeps the layers apart (the others: deny.toml and clippy.toml): who may depend on whom, checked
-//! over `cargo metadata`.
+//! The first of three checks of the layers (the others: deny.toml and clippy.toml): allowed dependencies between
+//! crates, checked with `cargo metadata`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod areas;
+mod bans;
 mod graph;
-mod nets;
 mod rules;
 
 use areas::{Source, backward_arrows, sources};
@@ -12,13 +12,13 @@ use graph::{Dependency, Graph, Kind};
 use rules::violations;
 
 #[test]
-fn every_arrow_of_the_workspace_is_allowed() {
+fn workspace_dependencies_follow_layers() {
     let found = violations(&Graph::of_workspace());
     assert!(found.is_empty(), "the layers are broken:\n  {}", found.join("\n  "));
 }
 
 #[test]
-fn the_domain_builds_on_nothing_that_does_io() {
+fn domain_closure_contains_no_io() {
     let (closure, allowed) = (graph::domain_closure(), rules::DOMAIN_CLOSURE);
     assert!(closure.contains(&"serde_json".to_owned()), "cargo tree was not understood: {closure:?}");
     let strangers: Vec<_> = closure.iter().filter(|name| !allowed.contains(&name.as_str())).collect();
@@ -58,16 +58,16 @@ fn planted_violations_are_caught() {
 }
 
 #[test]
-fn tests_do_not_get_around_the_layers_either() {
+fn development_dependencies_follow_layers() {
     assert_eq!(with("api-actix", "adapters-storage", Kind::Development).len(), 1);
     assert_eq!(with("adapters-blob", "api-actix", Kind::Development).len(), 1);
-    // A runtime for the tests of a crate that must not have one itself.
+    // A crate without a runtime may use one in its tests.
     assert!(with("domain", "tokio", Kind::Development).is_empty());
     assert_eq!(with("domain", "tokio", Kind::Build).len(), 1);
 }
 
 #[test]
-fn a_crate_that_nobody_placed_in_a_layer_is_named() {
+fn violations_report_crate_without_layer() {
     let mut graph = Graph::of_workspace();
     graph.add("adapters-new", Dependency { name: "domain".to_owned(), kind: Kind::Normal });
     assert_eq!(violations(&graph), ["adapters-new is in no layer: place it in crates/xtask/tests/layers/rules.rs"]);

@@ -1,17 +1,17 @@
-//! Which arrows are allowed. Whoever adds one says so here, and why it points inward.
+//! The allowed dependencies. A new one needs an entry here with the reason why it points inward.
 
 use std::collections::BTreeSet;
 
 use super::graph::{Dependency, Graph, Kind};
 
-/// One of our crates and what it may know.
+/// A crate of this workspace and its allowed dependencies.
 struct Layer {
     name: &'static str,
-    /// Those of our crates that it may depend on.
+    /// Allowed crates of this workspace.
     ours: &'static [&'static str],
-    /// Those technologies that it may depend on; see [`TECHNOLOGIES`].
+    /// Allowed technologies; see [`TECHNOLOGIES`].
     technologies: &'static [&'static str],
-    /// Where set, the only crates of others that it may depend on.
+    /// If set, the only allowed third-party crates.
     others: Option<&'static [&'static str]>,
 }
 
@@ -56,31 +56,31 @@ const LAYERS: &[Layer] = &[
     Layer { name: "api-actix", ours: &["domain", "catalogue-json"], technologies: &["actix", "tokio"], others: None },
     // The binary wires everything; its demo is an HTTP client.
     Layer { name: "tollgate", ours: ALL_OF_OURS, technologies: &["hyper", "tokio"], others: None },
-    // The end-to-end tests hold the binary from outside and look into its database.
+    // The end-to-end tests use the binary from outside and read its database.
     Layer { name: "tollgate-tests", ours: ALL_OF_OURS, technologies: &["hyper", "sea-orm", "tokio"], others: None },
-    // The ledger is tested over the real store and the real journal, which meet in the binary alone.
+    // The ledger is tested with the real store and the real journal; only the binary combines them otherwise.
     Layer {
         name: "ledger-tests",
         ours: &["domain", "adapters-journal", "adapters-storage", "adapters-system"],
         technologies: &["tokio"],
         others: None,
     },
-    // The benchmark holds the binary from outside, fills its database by the ports, sets a bare proxy beside it and
-    // measures parts in its own process.
+    // The benchmark uses the binary from outside, fills its database through the ports, compares it with a bare proxy
+    // and measures parts in its own process.
     Layer {
         name: "bench",
         ours: &["domain", "adapters-metrics", "adapters-storage", "adapters-system"],
         technologies: &["actix", "hyper", "tokio"],
         others: None,
     },
-    // The fuzz targets read by one side what the other side wrote.
+    // The fuzz targets read by one crate the output of another.
     Layer {
         name: "fuzz",
         ours: &["domain", "adapters-journal", "adapters-provider", "api-actix"],
         technologies: &[],
         others: Some(&["anyhow", "bytes", "libfuzzer-sys", "serde_json"]),
     },
-    // Tables of characters are written from Unicode's data.
+    // Character tables are generated from Unicode's data.
     Layer {
         name: "xtask",
         ours: &[],
@@ -89,7 +89,7 @@ const LAYERS: &[Layer] = &[
     },
 ];
 
-/// Crates that bring a technology with them, by the beginning of their names.
+/// Crates of each technology, by name prefix.
 const TECHNOLOGIES: &[(&str, &[&str])] = &[
     ("actix", &["actix", "awc", "utoipa-actix"]),
     ("sea-orm", &["sea-orm", "sea-query", "sqlx", "libsqlite3-sys", "rusqlite"]),
@@ -102,7 +102,7 @@ const TECHNOLOGIES: &[(&str, &[&str])] = &[
     ("tokio", &["tokio", "async-std", "smol"]),
 ];
 
-/// What `domain` names itself. No runtime, no ORM, no HTTP, no clock, no random source.
+/// The direct dependencies of `domain`. No runtime, no ORM, no HTTP, no clock, no random source.
 const DOMAIN_DIRECT: &[&str] = &[
     "async-trait",
     "base64",
@@ -120,7 +120,7 @@ const DOMAIN_DIRECT: &[&str] = &[
     "uuid",
 ];
 
-/// Everything that `domain` is built with when it is built alone.
+/// All crates in the build of `domain` alone.
 pub const DOMAIN_CLOSURE: &[&str] = &[
     "aho-corasick",
     "async-trait",
@@ -168,7 +168,7 @@ pub const DOMAIN_CLOSURE: &[&str] = &[
     "zmij",
 ];
 
-/// What is wrong with the graph, a sentence each.
+/// Returns the violations in the graph.
 pub fn violations(graph: &Graph) -> Vec<String> {
     let ours: BTreeSet<&str> = LAYERS.iter().map(|layer| layer.name).collect();
     let mut found = Vec::new();
@@ -191,7 +191,7 @@ fn fault(layer: &Layer, dependency: &Dependency, ours: &BTreeSet<&str>) -> Optio
         return (!layer.ours.contains(&name)).then_some("this arrow points outward");
     }
     if dependency.kind == Kind::Development {
-        // What tests use does not ship.
+        // Development dependencies are not shipped.
         return None;
     }
     if layer.others.is_some_and(|allowed| !allowed.contains(&name)) {

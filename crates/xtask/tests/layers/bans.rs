@@ -1,4 +1,4 @@
-//! The other two nets must still hang: what they forbid is read from their own files.
+//! The other two checks must keep their bans: read from their own files.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ fn text(file: &str) -> String {
 }
 
 #[test]
-fn clippy_still_forbids_what_belongs_behind_ports() {
+fn clippy_forbids_calls_that_belong_behind_ports() {
     let clippy = text("clippy.toml");
     for method in [
         "std::time::SystemTime::now",
@@ -30,7 +30,7 @@ fn clippy_still_forbids_what_belongs_behind_ports() {
 }
 
 #[test]
-fn cargo_deny_still_forbids_what_must_not_come_in() {
+fn cargo_deny_forbids_unwanted_crates() {
     let deny = text("deny.toml");
     let entry =
         |krate: &str| deny.lines().find(|line| line.trim_start().starts_with(&format!("{{ crate = \"{krate}\"")));
@@ -47,7 +47,7 @@ fn cargo_deny_still_forbids_what_must_not_come_in() {
 }
 
 #[test]
-fn every_crate_takes_the_workspaces_lints() {
+fn every_crate_inherits_workspace_lints() {
     let metadata =
         cargo_metadata::MetadataCommand::new().manifest_path(root().join("Cargo.toml")).no_deps().exec().unwrap();
     for package in metadata.packages {
