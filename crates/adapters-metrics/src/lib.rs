@@ -12,6 +12,6 @@ mod outbox;
 mod reading;
 
 pub use edge::EdgeMeasures;
-pub use metrics::{PrometheusMetrics, OPENMETRICS};
+pub use metrics::{OPENMETRICS, PrometheusMetrics};
 pub use outbox::OutboxMeasures;
 pub use reading::{Kind, Reading, Sample};

@@ -1,4 +1,4 @@
-//! Telling destinations of requests.
+//! Writes the traces of requests for their destinations.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::ids::WorkspaceId;
 use crate::system::IdGenerator;
 use crate::usage::UsageRecord;
 
-/// Writes traces for the destinations of a workspace, and for the operator's own collector.
+/// Creates trace messages for the destinations of a workspace and for the operator's collector.
 pub struct Broadcaster {
     destinations: Arc<dyn Destinations>,
     operators: Option<Destination>,
@@ -35,7 +35,7 @@ impl Broadcast for Broadcaster {
         }
         let group = SampledGroup::of_request(record);
         let own = own.as_deref().unwrap_or_default();
-        // Written once, however many hear of it.
+        // Each form is encoded once and shared by all destinations.
         let (mut whole, mut private) = (None, None);
         own.iter()
             .chain(&self.operators)

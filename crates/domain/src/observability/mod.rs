@@ -1,4 +1,4 @@
-//! What others get to see of requests: measures for the operator, traces for the destinations of a workspace.
+//! Observability of requests: metrics for the operator, traces for the destinations of a workspace.
 
 mod broadcaster;
 mod delivery;

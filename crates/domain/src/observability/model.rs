@@ -1,4 +1,4 @@
-//! Destinations of traces, and messages on their way to them.
+//! Destinations of traces, and messages to them.
 
 use std::fmt;
 
@@ -10,66 +10,66 @@ use crate::ids::{ApiKeyId, DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::usage::OutboxMessage;
 
-/// Where a workspace's traces are broadcast to.
+/// A destination of a workspace's traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// Its id.
+    /// The id.
     pub id: DestinationId,
-    /// The workspace whose requests it hears of.
+    /// The workspace whose requests are sent.
     pub workspace_id: WorkspaceId,
-    /// What people call it, 1 to 100 characters.
+    /// The display name, 1 to 100 characters.
     pub name: String,
-    /// What kind of receiver it is.
+    /// The kind of the destination.
     pub kind: DestinationKind,
-    /// The receiver's URL, `http` or `https`, without user or fragment.
+    /// The URL, `http` or `https`, without user or fragment.
     pub url: String,
-    /// Headers that are sent along; their values may be secret.
+    /// Additional headers; their values may be secret.
     pub headers: Vec<(String, SecretString)>,
-    /// What deliveries are signed with; a webhook always has one.
+    /// The signing secret; a webhook always has one.
     pub signing_secret: Option<SecretString>,
-    /// False while nothing is to be sent.
+    /// False while deliveries are paused.
     pub enabled: bool,
-    /// True where what was asked and answered stays here, and what the caller said of it.
+    /// True if traces leave out inputs, answers and the caller's labels.
     pub privacy_mode: bool,
-    /// Which share of sessions it hears of, in ten-thousandths: 1 to 10,000.
+    /// The share of sessions that is sent, in ten-thousandths: 1 to 10,000.
     pub sampling: u16,
-    /// The keys whose requests it hears of; `None` is all of them.
+    /// The keys whose requests are sent; `None` is all keys.
     pub api_key_ids: Option<Vec<ApiKeyId>>,
-    /// When it was made.
+    /// The creation time.
     pub created_at: DateTime<Utc>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Option<DateTime<Utc>>,
 }
 
-/// What kind of receiver a destination is.
+/// The kind of a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DestinationKind {
     /// An OpenTelemetry collector: OTLP over HTTP with JSON.
     OtelCollector,
-    /// Anything that takes the same body by POST, signed.
+    /// A server that accepts the same body by POST, signed.
     Webhook,
 }
 
 impl Destination {
-    /// The operator's own collector, which hears of all workspaces and is written in the configuration alone.
+    /// The operator's collector, which receives traces of all workspaces and exists in the configuration only.
     pub const OPERATORS: DestinationId = DestinationId::from_uuid(Uuid::nil());
-    /// Most destinations of one kind in a workspace.
-    pub const MOST_OF_A_KIND: u64 = 5;
+    /// The most destinations of one kind in a workspace.
+    pub const MAX_PER_KIND: u64 = 5;
 
-    /// True where it hears of requests of that key and group. The same group is always answered alike: a part of a
-    /// session is of no use to anybody.
+    /// Returns true if requests of this key and sampling group are sent. The answer is the same for the whole group,
+    /// because partial sessions are useless.
     pub fn receives(&self, api_key: ApiKeyId, group: &SampledGroup) -> bool {
         self.enabled
-            && group.is_among(self.sampling)
+            && group.is_sampled_at(self.sampling)
             && self.api_key_ids.as_ref().is_none_or(|ids| ids.contains(&api_key))
     }
 }
 
 impl DestinationKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 2] = [Self::OtelCollector, Self::Webhook];
 
-    /// Its name on every surface.
+    /// Returns the name in configuration, API and store.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OtelCollector => "otel-collector",
@@ -77,23 +77,23 @@ impl DestinationKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
-/// A text that is shown nowhere.
+/// A secret string; `Debug` redacts it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretString(String);
 
 impl SecretString {
-    /// Hides it.
+    /// Wraps a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text, for those who send it.
+    /// Returns the secret, for the sender.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -105,35 +105,35 @@ impl fmt::Debug for SecretString {
     }
 }
 
-/// A message that is due.
+/// A due message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueMessage {
     /// The message.
     pub message: OutboxMessage,
-    /// Deliveries that failed so far.
+    /// Failed deliveries so far.
     pub failures: u32,
-    /// When it was put into the outbox.
+    /// The time at which it was added to the outbox.
     pub created_at: DateTime<Utc>,
 }
 
-/// What is sent to a destination at once.
+/// One request to a destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The messages, in their order in the body.
     pub ids: Vec<OutboxId>,
     /// The traces as [`super::TraceEncoder`] encoded them; none for a test of the connection.
     pub traces: Vec<Json>,
-    /// True for a test of the connection: any 2xx or a 400 will do.
+    /// True for a test of the connection: any 2xx or a 400 passes.
     pub is_test: bool,
 }
 
-/// How the outbox stands.
+/// The status of the outbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutboxStatus {
-    /// Messages that wait.
+    /// Pending messages.
     pub pending: u64,
-    /// Messages that were given up.
+    /// Dead letters.
     pub dead: u64,
-    /// When the oldest of those that wait was put there.
+    /// The time at which the oldest pending message was added.
     pub oldest: Option<DateTime<Utc>>,
 }

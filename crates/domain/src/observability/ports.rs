@@ -1,4 +1,4 @@
-//! Where destinations and messages are kept, how messages travel, and who measures.
+//! The ports of observability: stores of destinations and messages, and the sender.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::ids::{DestinationId, OutboxId, WorkspaceId};
 use crate::json::Json;
 use crate::usage::UsageRecord;
 
-/// Keeps destinations.
+/// Stores destinations.
 ///
 /// # Contract
 /// - Every method is one transaction; those that change something write their audit entry in it and
@@ -21,7 +21,7 @@ use crate::usage::UsageRecord;
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait DestinationRepository: Send + Sync {
-    /// Adds a destination, unless the workspace has `most` of its kind already or is not there.
+    /// Adds a destination, unless its workspace has `most` of its kind already or does not exist.
     async fn insert(
         &self,
         destination: &Destination,
@@ -29,8 +29,8 @@ pub trait DestinationRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<DestinationInsert, StoreError>;
 
-    /// Replaces all but id, workspace, kind and birth of a destination that was last changed at `seen`; false where it
-    /// is not there, or was changed since.
+    /// Replaces all but id, workspace, kind and creation time of a destination that was last changed at `seen`. Returns
+    /// false if it does not exist, or was changed since.
     async fn update(
         &self,
         destination: &Destination,
@@ -38,30 +38,30 @@ pub trait DestinationRepository: Send + Sync {
         audit: &AuditDraft,
     ) -> Result<bool, StoreError>;
 
-    /// Deletes a destination with what waits for it; false where it is not there.
+    /// Deletes a destination and its pending messages. Returns false if it does not exist.
     async fn delete(&self, id: DestinationId, audit: &AuditDraft) -> Result<bool, StoreError>;
 
-    /// One destination.
+    /// Finds a destination.
     async fn find(&self, id: DestinationId) -> Result<Option<Destination>, StoreError>;
 
-    /// Of one workspace, or with `None` all of them; oldest first.
+    /// Lists the destinations of one workspace, or with `None` of all workspaces; oldest first.
     async fn list(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, StoreError>;
 }
 
-/// What became of a destination that was to be added.
+/// The result of adding a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DestinationInsert {
-    /// It is there.
+    /// The destination was added.
     Added,
-    /// The workspace has as many of its kind as it may have.
+    /// The workspace has the most destinations of this kind.
     TooMany,
-    /// There is no such workspace.
+    /// The workspace does not exist.
     UnknownWorkspace,
 }
 
-/// The destinations of every workspace, at hand without waiting; at most a second older than the store.
+/// The destinations of every workspace, in memory; at most a second older than the store.
 pub trait Destinations: Send + Sync {
-    /// Those of a workspace; `None` where it has none.
+    /// Returns the destinations of a workspace; `None` if it has none.
     fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>>;
 }
 
@@ -82,21 +82,21 @@ pub trait TraceEncoder: Send + Sync {
     fn encode_private(&self, record: &UsageRecord) -> Json;
 }
 
-/// Messages that wait for delivery. They are put there by [`crate::budget::Ledger::settle`].
+/// Stores messages until they are delivered. [`crate::budget::Ledger::settle`] adds them.
 ///
 /// # Contract
-/// - A message that was taken is not given to anybody else until `lease` is over, whoever takes at the same time, and
-///   is then given out again: whoever dies with it loses nothing.
-/// - What concerns one destination costs no more for what waits for others.
+/// - A taken message MUST NOT be handed out again before its `lease` ends, also to concurrent takers. Then it is due
+///   again, so that a process that dies loses nothing.
+/// - The cost of a call for one destination does not depend on the messages of others.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Destinations that messages are due for at `now`, in any order, without those of `except`. Costs one read where
-    /// there are none.
+    /// Returns the destinations with messages due at `now`, in any order, without those of `except`. An empty result
+    /// costs one read.
     async fn due(&self, now: DateTime<Utc>, except: &[DestinationId]) -> Result<Vec<DestinationId>, StoreError>;
 
-    /// Takes messages of one destination that are due at `now`, those that have been due longest first: up to `most`,
-    /// and no more than have `bytes` of payload together, but one at least.
+    /// Takes messages of one destination that are due at `now`, the longest due first: up to `most`, with up to `bytes`
+    /// of payload in total, but at least one.
     async fn take(
         &self,
         destination: DestinationId,
@@ -106,58 +106,58 @@ pub trait Outbox: Send + Sync {
         bytes: usize,
     ) -> Result<Vec<DueMessage>, StoreError>;
 
-    /// They were delivered.
+    /// Removes delivered messages.
     async fn delivered(&self, ids: &[OutboxId]) -> Result<(), StoreError>;
 
-    /// A delivery of them failed. They are due again at `next`; where that is `None` they never are and become dead
-    /// letters. `reason` is a sentence of our own.
+    /// Records a failed delivery. The messages are due again at `next`, or become dead letters if that is `None`.
+    /// `reason` is in our own words.
     async fn failed(&self, ids: &[OutboxId], next: Option<DateTime<Utc>>, reason: &str) -> Result<(), StoreError>;
 
-    /// They were taken and not sent: they are due again at `next`, and no failure is counted.
+    /// Makes messages that were taken and not sent due again at `next`, without counting a failure.
     async fn postponed(&self, ids: &[OutboxId], next: DateTime<Utc>) -> Result<(), StoreError>;
 
-    /// Removes what waits for a destination that is not there and was put there before `before`; how many.
+    /// Removes pending messages of a deleted destination that were added before `before`. Returns their number.
     async fn discard(&self, destination: DestinationId, before: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// How it stands.
+    /// Returns the status of the outbox.
     async fn status(&self) -> Result<OutboxStatus, StoreError>;
 
-    /// Makes dead letters due again at `now` as if they had never failed; how many. Where there are any, the audit entry
+    /// Makes dead letters due again at `now` without failures. Returns their number. Unless it is zero, the audit entry
     /// of [`DeadLetterRetry::audited`] is written in the same transaction.
     async fn retry_dead_letters(&self, retry: &DeadLetterRetry, now: DateTime<Utc>) -> Result<u64, StoreError>;
 
-    /// Removes dead letters that were put there before `before`, up to `limit`; how many.
+    /// Removes up to `limit` dead letters that were added before `before`. Returns their number.
     async fn prune(&self, before: DateTime<Utc>, limit: u64) -> Result<u64, StoreError>;
 }
 
-/// Why a delivery failed.
+/// An error of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct DeliveryError {
-    /// A sentence of our own, without its full stop; nothing of the receiver's.
+    /// The reason in our own words, without text of the destination and without a full stop.
     pub reason: String,
-    /// What it means for the next attempt.
+    /// The kind of the error, which decides on the next attempt.
     pub kind: DeliveryErrorKind,
-    /// How long the receiver asked to wait.
+    /// The delay that the destination asked for.
     pub retry_after: Option<Duration>,
 }
 
-/// What a failed delivery means for the next attempt.
+/// The kind of a delivery error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryErrorKind {
-    /// The receiver is away or busy: whatever else is sent now fails alike.
+    /// The destination is unreachable or busy: other messages would fail as well.
     Receiver,
-    /// The receiver will not have this body; another one may do.
+    /// The destination rejects this body; another body may be accepted.
     Body,
-    /// The address is not allowed, or is none: trying again is pointless until the destination is changed.
+    /// The address is invalid or not allowed: retries are pointless until the destination is changed.
     Address,
 }
 
-/// Brings messages to their receivers.
+/// Sends messages to their destinations.
 ///
 /// # Contract
-/// - The target is checked after its name is resolved: loopback, private, link-local and metadata addresses are
-///   refused unless the operator allows them. Redirects are never followed.
+/// - The address is checked after name resolution: loopback, private, link-local and metadata addresses are rejected
+///   unless the operator allows them. Redirects are never followed.
 /// - The traces of a delivery are sent as one body, in their order.
 /// - MUST end within its own deadline.
 #[cfg_attr(feature = "mock", mockall::automock)]

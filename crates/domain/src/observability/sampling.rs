@@ -1,21 +1,20 @@
-//! Which requests a destination hears of.
+//! Sampling of requests for destinations.
 
 use sha2::{Digest, Sha256};
 
 use super::TraceMetadata;
 use crate::usage::UsageRecord;
 
-/// The parts that sampling rates are told in: ten-thousandths.
+/// The unit of sampling rates: ten-thousandths.
 pub const SAMPLING_PARTS: u16 = 10_000;
 
-/// Where a group of requests stands among all groups. It depends on the group's name alone, so that every process
-/// and every destination sees the same: who hears of a tenth of the sessions hears of none that another, which hears
-/// of half of them, does not.
+/// The sampling position of a group of requests. It depends on the group's name alone, so every process and every
+/// destination samples alike: the sessions of a lower rate are a subset of those of a higher rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampledGroup(u64);
 
 impl SampledGroup {
-    /// By its name.
+    /// Returns the group with this name.
     pub fn of(name: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(name.as_bytes()).into();
         let first = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
@@ -30,8 +29,8 @@ impl SampledGroup {
         }
     }
 
-    /// True where it is one of so many ten-thousandths.
-    pub fn is_among(self, ten_thousandths: u16) -> bool {
+    /// Returns true if the group is sampled at this rate.
+    pub fn is_sampled_at(self, ten_thousandths: u16) -> bool {
         self.0 < u64::from(ten_thousandths)
     }
 }
@@ -45,11 +44,11 @@ mod tests {
     use crate::testing::contract::usage_record;
 
     fn share(ten_thousandths: u16) -> usize {
-        (0..20_000).filter(|n| SampledGroup::of(&format!("session {n}")).is_among(ten_thousandths)).count()
+        (0..20_000).filter(|n| SampledGroup::of(&format!("session {n}")).is_sampled_at(ten_thousandths)).count()
     }
 
     #[test]
-    fn a_rate_is_met_and_the_whole_is_the_whole() {
+    fn sampling_matches_rate_and_full_rate_includes_all() {
         assert_eq!(share(10_000), 20_000);
         let tenth = share(1_000);
         assert!((1_800..=2_200).contains(&tenth), "{tenth} of 2,000");
@@ -57,23 +56,24 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sampled_at_rate_zero() {
+    fn rate_zero_samples_no_group() {
         assert_eq!(share(0), 0);
-        let first = (0..200_000).map(|n| SampledGroup::of(&n.to_string())).find(|group| group.is_among(1)).unwrap();
-        assert!(!first.is_among(0), "not even the first group");
+        let first =
+            (0..200_000).map(|n| SampledGroup::of(&n.to_string())).find(|group| group.is_sampled_at(1)).unwrap();
+        assert!(!first.is_sampled_at(0), "not even the first group");
     }
 
     #[test]
-    fn what_a_lower_rate_has_a_higher_one_has_too() {
+    fn higher_rate_includes_groups_of_lower_rate() {
         for number in 0..2_000 {
             let group = SampledGroup::of(&number.to_string());
             assert_eq!(group, SampledGroup::of(&number.to_string()), "always alike");
-            assert!(!group.is_among(500) || group.is_among(2_500));
+            assert!(!group.is_sampled_at(500) || group.is_sampled_at(2_500));
         }
     }
 
     #[test]
-    fn a_session_is_sampled_as_one_and_else_a_trace() {
+    fn request_is_sampled_by_session_else_by_trace() {
         let in_session = |session: &str, number| UsageRecord {
             session_id: Some(session.to_owned()),
             id: DecisionId::from_uuid(SequentialIds::uuid(number)),

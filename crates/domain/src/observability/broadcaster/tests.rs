@@ -7,9 +7,9 @@ use crate::testing::contract::usage_record;
 use crate::testing::{PlainTraceEncoder, SequentialIds};
 use crate::usage::RequestLabels;
 
-struct Fixed(Vec<Destination>);
+struct FixedDestinations(Vec<Destination>);
 
-impl Destinations for Fixed {
+impl Destinations for FixedDestinations {
     fn of(&self, workspace_id: WorkspaceId) -> Option<Arc<[Destination]>> {
         let own: Vec<Destination> = self.0.iter().filter(|one| one.workspace_id == workspace_id).cloned().collect();
         (!own.is_empty()).then(|| own.into())
@@ -40,10 +40,14 @@ fn record() -> UsageRecord {
 
 fn broadcaster(destinations: Vec<Destination>, operators: Option<Destination>) -> Broadcaster {
     let ids = Arc::new(SequentialIds::default());
-    Broadcaster::new(Arc::new(Fixed(destinations)), operators, Arc::new(PlainTraceEncoder), ids)
+    Broadcaster::new(Arc::new(FixedDestinations(destinations)), operators, Arc::new(PlainTraceEncoder), ids)
 }
 
-fn told(destinations: Vec<Destination>, operators: Option<Destination>, record: &UsageRecord) -> Vec<OutboxMessage> {
+fn broadcast(
+    destinations: Vec<Destination>,
+    operators: Option<Destination>,
+    record: &UsageRecord,
+) -> Vec<OutboxMessage> {
     let questions = Questions { json: Json::string("a secret question"), typed: None };
     let provider_input = ProviderInput::new(questions, None);
     let broadcaster = broadcaster(destinations, operators);
@@ -51,35 +55,35 @@ fn told(destinations: Vec<Destination>, operators: Option<Destination>, record: 
 }
 
 #[test]
-fn each_destination_of_the_workspace_hears_of_it_and_no_other() {
+fn broadcast_reaches_every_destination_of_the_workspace_only() {
     let elsewhere = Destination { workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(5)), ..destination(2) };
-    let messages = told(vec![destination(1), elsewhere, destination(3)], None, &record());
+    let messages = broadcast(vec![destination(1), elsewhere, destination(3)], None, &record());
     let ids: Vec<DestinationId> = messages.iter().map(|message| message.destination_id).collect();
     assert_eq!(ids, [destination(1).id, destination(3).id]);
     assert_ne!(messages[0].id, messages[1].id);
-    assert_eq!(told(Vec::new(), None, &record()), []);
+    assert_eq!(broadcast(Vec::new(), None, &record()), []);
 }
 
 #[test]
-fn the_operators_collector_hears_of_every_workspace() {
+fn operators_collector_receives_traces_of_all_workspaces() {
     let own = Destination { id: Destination::OPERATORS, privacy_mode: true, ..destination(9) };
     let elsewhere = UsageRecord { workspace_id: WorkspaceId::from_uuid(SequentialIds::uuid(5)), ..record() };
-    let messages = told(vec![destination(1)], Some(own.clone()), &elsewhere);
+    let messages = broadcast(vec![destination(1)], Some(own.clone()), &elsewhere);
     assert_eq!(messages.len(), 1);
     assert_eq!(messages[0].destination_id, Destination::OPERATORS);
-    assert_eq!(told(vec![destination(1)], Some(own), &record()).len(), 2);
+    assert_eq!(broadcast(vec![destination(1)], Some(own), &record()).len(), 2);
 }
 
 #[test]
-fn private_ones_do_not_hear_what_was_asked() {
+fn private_destination_receives_no_questions() {
     let private = Destination { privacy_mode: true, ..destination(2) };
-    let messages = told(vec![destination(1), private], None, &record());
+    let messages = broadcast(vec![destination(1), private], None, &record());
     assert!(messages[0].payload.text().contains("a secret question"));
     assert!(!messages[1].payload.text().contains("a secret question"));
 }
 
 #[test]
-fn private_ones_receive_no_labels() {
+fn private_destination_receives_no_labels() {
     let labelled = UsageRecord {
         session_id: Some("the session".to_owned()),
         user: Some("the user".to_owned()),
@@ -88,7 +92,7 @@ fn private_ones_receive_no_labels() {
         ..record()
     };
     let private = Destination { privacy_mode: true, ..destination(2) };
-    let messages = told(vec![destination(1), private], None, &labelled);
+    let messages = broadcast(vec![destination(1), private], None, &labelled);
     let bare = UsageRecord { session_id: None, user: None, trace: None, ..labelled };
     for word in ["the session", "the user", "the name", "the span", "the team"] {
         assert!(messages[0].payload.text().contains(word), "{word}");
@@ -97,7 +101,7 @@ fn private_ones_receive_no_labels() {
 }
 
 #[test]
-fn others_receive_labels_as_filters_left_them() {
+fn public_destination_receives_filtered_labels() {
     let provider_input = ProviderInput::new(Questions { json: Json::string("q"), typed: None }, None);
     let labels = RequestLabels { session_id: Some("[EMAIL]".to_owned()), ..RequestLabels::default() };
     let exchange = Exchange { provider_input: &provider_input, answers: None, redacted_labels: Some(&labels) };
@@ -114,7 +118,7 @@ fn others_receive_labels_as_filters_left_them() {
 }
 
 #[test]
-fn labels_are_taken_when_a_destination_may_receive_them() {
+fn takes_labels_is_true_when_a_destination_may_receive_them() {
     let takes = |own: Vec<Destination>, operators: Option<Destination>| {
         broadcaster(own, operators).takes_labels(record().workspace_id)
     };
@@ -128,29 +132,29 @@ fn labels_are_taken_when_a_destination_may_receive_them() {
 }
 
 #[test]
-fn disabled_ones_and_those_for_other_keys_hear_nothing() {
+fn disabled_destination_and_other_keys_receive_nothing() {
     let disabled = Destination { enabled: false, ..destination(1) };
     let others = Destination { api_key_ids: Some(vec![SequentialIds::key(0xee)]), ..destination(2) };
     let this = Destination { api_key_ids: Some(vec![record().api_key]), ..destination(3) };
-    let messages = told(vec![disabled, others, this], None, &record());
+    let messages = broadcast(vec![disabled, others, this], None, &record());
     assert_eq!(messages.iter().map(|message| message.destination_id).collect::<Vec<_>>(), [destination(3).id]);
 }
 
 #[test]
-fn a_session_is_heard_of_as_a_whole_or_not_at_all() {
+fn sampling_includes_whole_sessions_only() {
     let half = Destination { sampling: 5_000, ..destination(1) };
-    let mut heard_of = 0;
+    let mut sampled = 0;
     for session in 0..200 {
         let session = format!("s{session}");
-        let mut heard = (0..3).map(|number| {
+        let mut sampled_once = (0..3).map(|number| {
             let id = crate::ids::DecisionId::from_uuid(SequentialIds::uuid(number));
             let record = UsageRecord { session_id: Some(session.clone()), id, ..record() };
-            told(vec![half.clone()], None, &record).len()
+            broadcast(vec![half.clone()], None, &record).len()
         });
-        let first = heard.next().unwrap();
-        assert!(heard.all(|other| other == first), "{session}");
-        assert_eq!(first == 1, SampledGroup::of(&session).is_among(5_000));
-        heard_of += first;
+        let first = sampled_once.next().unwrap();
+        assert!(sampled_once.all(|other| other == first), "{session}");
+        assert_eq!(first == 1, SampledGroup::of(&session).is_sampled_at(5_000));
+        sampled += first;
     }
-    assert!((60..=140).contains(&heard_of), "{heard_of} of 200");
+    assert!((60..=140).contains(&sampled), "{sampled} of 200");
 }

@@ -10,44 +10,44 @@ use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId};
 use crate::observability::{Delivery, DeliveryError, DeliveryErrorKind, Destination, DueMessage};
 
-/// Most bytes of payload that go together.
-const MOST_BYTES: usize = 1024 * 1024;
-/// How long nothing is looked for where there is nothing to deliver to.
-const PAUSE: Duration = Duration::from_secs(5);
-/// For how long messages to the operator's collector wait for a process that knows it.
-const ORPHANED: TimeDelta = TimeDelta::hours(1);
+/// The most payload bytes of one delivery.
+const MAX_BATCH_BYTES: usize = 1024 * 1024;
+/// The pause of a destination that is disabled or deleted.
+const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(5);
+/// How long messages to the operator's collector wait for a process that has it configured.
+const ORPHAN_AGE: TimeDelta = TimeDelta::hours(1);
 
-/// How a outcome ended.
+/// The outcome of one delivery.
 #[derive(Debug)]
 pub(super) enum DeliveryOutcome {
-    /// So many messages were delivered.
+    /// The number of delivered messages.
     Delivered(u64),
-    /// There was nothing to deliver.
+    /// No message was due.
     Nothing,
-    /// There is nobody to deliver to now.
+    /// The destination is disabled or deleted.
     Paused(Duration),
-    /// The receiver will not have one of these; they are to be tried one by one.
+    /// The destination rejected the body; its messages are sent one by one.
     RetryOneByOne,
-    /// A message was not taken, which says nothing of the next one.
+    /// The destination rejected one message; others may be accepted.
     Rejected {
         /// Messages that became dead letters.
         dead: u64,
-        /// A sentence of our own.
+        /// The reason, in our own words.
         reason: String,
     },
-    /// The receiver was not there.
+    /// The destination was unreachable or busy.
     Unreachable {
         /// Messages that became dead letters.
         dead: u64,
-        /// A sentence of our own.
+        /// The reason, in our own words.
         reason: String,
-        /// How long it asked to wait.
+        /// The delay that the destination asked for.
         asked: Option<Duration>,
     },
 }
 
 impl DeliverOutbox {
-    /// Takes up to `batch_size` messages of a destination and sends them.
+    /// Takes up to `batch_size` due messages of a destination and sends them.
     pub(super) async fn deliver_batch(
         &self,
         id: DestinationId,
@@ -55,14 +55,14 @@ impl DeliverOutbox {
     ) -> Result<DeliveryOutcome, StoreError> {
         let now = self.ports.clock.now();
         let Some(destination) = self.destination(id).await? else {
-            let before = if id == Destination::OPERATORS { now - ORPHANED } else { now };
+            let before = if id == Destination::OPERATORS { now - ORPHAN_AGE } else { now };
             self.ports.outbox.discard(id, before).await?;
-            return Ok(DeliveryOutcome::Paused(PAUSE));
+            return Ok(DeliveryOutcome::Paused(UNAVAILABLE_PAUSE));
         };
         if !destination.enabled {
-            return Ok(DeliveryOutcome::Paused(PAUSE));
+            return Ok(DeliveryOutcome::Paused(UNAVAILABLE_PAUSE));
         }
-        let taken = self.ports.outbox.take(id, now, self.settings.lease, batch_size, MOST_BYTES).await?;
+        let taken = self.ports.outbox.take(id, now, self.settings.lease, batch_size, MAX_BATCH_BYTES).await?;
         if taken.is_empty() {
             return Ok(DeliveryOutcome::Nothing);
         }
@@ -115,7 +115,7 @@ impl DeliverOutbox {
         })
     }
 
-    /// When a message that failed so often is due again; `None` where it is given up.
+    /// Returns when a failed message is due again; `None` if it becomes a dead letter.
     fn next_attempt(&self, now: DateTime<Utc>, failures: u32, failed: &DeliveryError) -> Option<DateTime<Utc>> {
         if failed.kind == DeliveryErrorKind::Address || failures >= self.settings.max_attempts {
             return None;

@@ -1,4 +1,4 @@
-//! All deliveries of a process.
+//! The delivery loop of a process.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -17,27 +17,27 @@ use crate::ids::DestinationId;
 use crate::observability::{DestinationRepository, MessageSender, Outbox};
 use crate::system::{Clock, Randomness, Timer};
 
-/// Destinations that are delivered to at the same time.
-const MOST_AT_ONCE: usize = 32;
+/// The most destinations that are served at the same time.
+const MAX_CONCURRENT_DELIVERIES: usize = 32;
 
-/// What delivering needs.
+/// The ports of [`DeliverOutbox`].
 pub struct DeliverOutboxPorts {
-    /// What is to be delivered.
+    /// The outbox.
     pub outbox: Arc<dyn Outbox>,
-    /// Where to.
+    /// The destinations.
     pub destinations: Arc<dyn DestinationRepository>,
-    /// Delivers.
+    /// The sender.
     pub sender: Arc<dyn MessageSender>,
-    /// What is due.
+    /// The clock that decides which messages are due.
     pub clock: Arc<dyn Clock>,
-    /// Waits.
+    /// The timer of the pauses.
     pub timer: Arc<dyn Timer>,
-    /// Spreads attempts.
+    /// The source of jitter.
     pub random: Arc<dyn Randomness>,
 }
 
-/// Delivers what is in the outbox, again and again. Each destination is served by itself: one that is slow or away keeps
-/// nobody else waiting, and is itself left alone for longer and longer. Several processes may do so on one outbox.
+/// Delivers the messages of the outbox until stopped. Destinations are independent: a slow or unreachable one delays no
+/// other, and the delay between its own attempts grows. Several processes may share one outbox.
 pub struct DeliverOutbox {
     pub(super) ports: DeliverOutboxPorts,
     pub(super) settings: DeliverySettings,
@@ -51,8 +51,8 @@ impl DeliverOutbox {
         Self { ports, settings }
     }
 
-    /// Delivers until `stopped` ends, and then waits a little for what is under way. What is not delivered stays where
-    /// it is.
+    /// Delivers until `stopped` ends, then waits up to [`DeliverySettings::grace`] for running deliveries. Undelivered
+    /// messages stay in the outbox.
     pub async fn run(&self, stopped: impl Future<Output = ()>) {
         let mut stopped = pin!(stopped.fuse());
         let mut states = DestinationStates::default();
@@ -76,10 +76,10 @@ impl DeliverOutbox {
         select(pin!(all), grace).await;
     }
 
-    /// Begins a outcome with every destination that something is due for and that may be sent to. Deliveries under way go on
-    /// while the store is asked: among what they hold may be what the store needs to answer.
+    /// Starts a delivery to every available destination with due messages. Running deliveries are polled while the
+    /// store answers: they may hold the connection that the store needs.
     async fn begin<'a>(&'a self, states: &mut DestinationStates, deliveries: &mut Deliveries<'a>) {
-        let free = MOST_AT_ONCE.saturating_sub(deliveries.len());
+        let free = MAX_CONCURRENT_DELIVERIES.saturating_sub(deliveries.len());
         if free == 0 {
             return;
         }
@@ -150,7 +150,7 @@ impl DeliverOutbox {
     }
 }
 
-/// The next outcome that ends; never where none is under way.
+/// Returns the next delivery that ends. Pends forever while none is running.
 async fn next_of(deliveries: &mut Deliveries<'_>) -> Option<(DestinationId, Result<DeliveryOutcome, StoreError>)> {
     match deliveries.next().await {
         Some(ended) => Some(ended),
@@ -158,7 +158,7 @@ async fn next_of(deliveries: &mut Deliveries<'_>) -> Option<(DestinationId, Resu
     }
 }
 
-/// What this process knows of the ways to destinations.
+/// The delivery states of all destinations.
 #[derive(Default)]
 struct DestinationStates {
     by_destination: HashMap<DestinationId, DestinationState>,
@@ -174,7 +174,7 @@ impl DestinationStates {
         self.by_destination.iter().filter(|(_, state)| state.is_unavailable(now)).map(|(id, _)| *id).collect()
     }
 
-    /// Forgets destinations that nothing is due for and that nothing is the matter with.
+    /// Forgets destinations without due messages and without failures.
     fn forget_idle(&mut self, due: &[DestinationId], now: Duration) {
         self.by_destination.retain(|id, state| state.is_unavailable(now) || state.failures > 0 || due.contains(id));
     }

@@ -1,21 +1,21 @@
-//! What this process knows of the way to one destination.
+//! The delivery state of one destination.
 
 use std::time::Duration;
 
-/// Most messages of one delivery.
+/// The most messages of one delivery.
 pub(super) const MAX_BATCH: u64 = 32;
 
-/// The way to one destination.
+/// The delivery state of one destination in this process.
 #[derive(Debug, Clone)]
 pub(super) struct DestinationState {
     /// True while a delivery is under way.
     pub(super) busy: bool,
-    /// Nothing is sent before this moment of the monotonic clock.
+    /// The monotonic time before which nothing is sent.
     pub(super) paused_until: Duration,
-    /// Deliveries in a row at which the receiver was not there.
+    /// Consecutive deliveries that did not reach the destination.
     pub(super) failures: u32,
-    /// How many messages go together: one after a failure, so that a message which is at fault is found, and doubling
-    /// with each success.
+    /// The most messages of the next delivery: one after a failure, so that a rejected message is found; doubled after
+    /// each success.
     pub(super) batch_size: u64,
 }
 
@@ -26,7 +26,7 @@ impl Default for DestinationState {
 }
 
 impl DestinationState {
-    /// True where nothing may be sent now.
+    /// Returns true if nothing may be sent now.
     pub(super) fn is_unavailable(&self, now: Duration) -> bool {
         self.busy || self.paused_until > now
     }

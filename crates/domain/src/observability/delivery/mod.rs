@@ -1,4 +1,4 @@
-//! Bringing what is in the outbox to its receivers.
+//! Delivery of the outbox to its destinations.
 
 mod back_off;
 mod deliver_batch;

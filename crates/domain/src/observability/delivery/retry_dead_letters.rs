@@ -1,4 +1,4 @@
-//! Delivering once more what was given up.
+//! Retrying dead letters.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::json::Json;
 use crate::observability::Outbox;
 use crate::system::Clock;
 
-/// Which dead letters are to be delivered once more, and who says so.
+/// A request to retry dead letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetterRetry {
-    /// Who.
+    /// The requesting actor.
     pub actor: Actor,
-    /// Those of this destination, or with `None` all of them.
+    /// The destination whose dead letters are retried; `None` for all.
     pub destination: Option<DestinationId>,
 }
 
 impl DeadLetterRetry {
-    /// What the audit log says where it concerned so many.
+    /// Returns the audit entry for the number of retried dead letters.
     pub fn audited(&self, retried: u64) -> AuditDraft {
         let subject = match self.destination {
             Some(id) => format!("destination {id}"),
@@ -42,8 +42,8 @@ impl RetryDeadLetters {
         Self { outbox, clock }
     }
 
-    /// Makes those of one destination (of every one with `None`) due now, and returns how many. Their destination need
-    /// not be there any more.
+    /// Makes the dead letters of one destination (of all with `None`) due now, and returns their number. The
+    /// destination may be deleted already.
     ///
     /// # Errors
     /// The store; then nothing is changed.

@@ -1,10 +1,10 @@
-//! How patient delivery is.
+//! The settings of delivery.
 
 use std::time::Duration;
 
 use crate::observability::Destination;
 
-/// How messages are delivered.
+/// The settings of delivery.
 #[derive(Debug, Clone)]
 pub struct DeliverySettings {
     /// Failures after which a message becomes a dead letter, at least 1.
@@ -13,18 +13,18 @@ pub struct DeliverySettings {
     pub retry_initial_delay: Duration,
     /// The longest wait.
     pub retry_max_delay: Duration,
-    /// For how long a message that was taken is nobody else's: longer than a delivery may take.
+    /// How long a taken message is reserved for its taker: longer than a delivery may take.
     pub lease: Duration,
-    /// How often the outbox is looked into while nothing is to be done.
+    /// The time between two polls of an idle outbox.
     pub poll_every: Duration,
-    /// How long deliveries that are under way are waited for at the end.
+    /// How long running deliveries are awaited at shutdown.
     pub grace: Duration,
-    /// The operator's own collector.
+    /// The operator's collector.
     pub operators: Option<Destination>,
 }
 
 impl DeliverySettings {
-    /// Twelve attempts over about half an hour, for a sender that gives up after `timeout`.
+    /// Returns twelve attempts over about half an hour, for a sender with this timeout.
     pub fn new(timeout: Duration) -> Self {
         Self {
             max_attempts: 12,

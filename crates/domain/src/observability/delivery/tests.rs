@@ -20,11 +20,11 @@ use crate::testing::contract::usage_record;
 use crate::testing::{FixedClock, ManualTimer, MemoryStore, SequentialIds};
 use crate::usage::OutboxMessage;
 
-/// What a receiver does, by its destination; those that are not there take everything.
+/// Scripted failures by destination. Other destinations accept everything.
 #[derive(Default)]
 struct Receivers {
     faults: Mutex<HashMap<DestinationId, (DeliveryErrorKind, Option<Duration>)>>,
-    /// Bodies with this text are refused.
+    /// Bodies with this text are rejected.
     poison: Mutex<Option<String>>,
     sent: Mutex<Vec<(DestinationId, Vec<OutboxId>)>>,
 }
@@ -45,7 +45,7 @@ impl MessageSender for Receivers {
     }
 }
 
-/// Always the same lot.
+/// Always draws the same number.
 struct FixedRandomness(u64);
 
 impl Randomness for FixedRandomness {
@@ -120,7 +120,7 @@ impl Fixture {
         (DeliverOutbox::new(ports, settings), timer)
     }
 
-    /// Delivers for so long by the clock, which moves as soon as everybody waits.
+    /// Runs the delivery for a time of the clock, which moves as soon as all tasks wait.
     async fn run(&self, settings: DeliverySettings, long: Duration) {
         self.run_with(self.deliver(settings).0, long).await;
     }
@@ -152,7 +152,7 @@ impl Fixture {
     }
 }
 
-/// An outbox behind a pool of one connection, given out in the order in which it was asked for.
+/// An outbox behind a pool of one connection with a fair queue.
 struct OneConnection {
     store: MemoryStore,
     connection: Semaphore,
@@ -221,7 +221,7 @@ fn settings() -> DeliverySettings {
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn everything_is_delivered_and_several_go_together() {
+async fn run_delivers_all_messages_in_batches() {
     let fixture = Fixture::new();
     fixture.put((1..=40).map(|number| message(number, 1)).chain([message(50, 2)]).collect()).await;
     fixture.run(settings(), MINUTE).await;
@@ -235,7 +235,7 @@ async fn everything_is_delivered_and_several_go_together() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_away_is_asked_less_and_less_and_then_no_more() {
+async fn unreachable_destination_is_retried_with_backoff_until_dead_letter() {
     let fixture = Fixture::new();
     fixture.fail(1, DeliveryErrorKind::Receiver, None);
     fixture.put(vec![message(1, 1), message(2, 2)]).await;
@@ -249,9 +249,9 @@ async fn a_receiver_that_is_away_is_asked_less_and_less_and_then_no_more() {
     fixture.receivers.faults.lock().unwrap().clear();
     let retry = RetryDeadLetters::new(Arc::new(fixture.store.clone()), Arc::new(fixture.clock.clone()));
     assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 1);
-    let told = fixture.store.newest(9).await.unwrap();
-    let told: Vec<_> = told.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
-    assert_eq!(told, [("destination.retry", r#"{"revived_count":1}"#)]);
+    let entries = fixture.store.newest(9).await.unwrap();
+    let entries: Vec<_> = entries.iter().map(|entry| (entry.action.as_str(), entry.details.text())).collect();
+    assert_eq!(entries, [("destination.retry", r#"{"revived_count":1}"#)]);
     assert_eq!(retry.execute(&Actor::system(), None).await.unwrap(), 0, "there is none any more");
     assert_eq!(fixture.store.newest(9).await.unwrap().len(), 1, "what changes nothing leaves no entry");
     fixture.run(settings(), MINUTE).await;
@@ -259,7 +259,7 @@ async fn a_receiver_that_is_away_is_asked_less_and_less_and_then_no_more() {
 }
 
 #[tokio::test]
-async fn while_a_receiver_is_away_what_is_new_waits_with_the_rest() {
+async fn new_messages_wait_while_destination_is_unreachable() {
     let fixture = Fixture::new();
     fixture.fail(1, DeliveryErrorKind::Receiver, None);
     fixture.put((1..=200).map(|number| message(number, 1)).collect()).await;
@@ -271,7 +271,7 @@ async fn while_a_receiver_is_away_what_is_new_waits_with_the_rest() {
 }
 
 #[tokio::test]
-async fn what_the_receiver_asks_for_is_heeded() {
+async fn delivery_respects_retry_after() {
     let fixture = Fixture::new();
     fixture.fail(1, DeliveryErrorKind::Receiver, Some(Duration::from_secs(100)));
     fixture.put(vec![message(1, 1)]).await;
@@ -282,7 +282,7 @@ async fn what_the_receiver_asks_for_is_heeded() {
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_takes_does_not_hold_up_the_others() {
+async fn rejected_body_does_not_block_other_messages() {
     let fixture = Fixture::new();
     *fixture.receivers.poison.lock().unwrap() = Some("m3.".to_owned());
     fixture.put((1..=10).map(|number| message(number, 1)).collect()).await;
@@ -293,7 +293,7 @@ async fn a_body_that_nobody_takes_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_allowed_is_given_up_at_once() {
+async fn disallowed_address_becomes_dead_letter_at_once() {
     let fixture = Fixture::new();
     fixture.fail(1, DeliveryErrorKind::Address, None);
     fixture.put(vec![message(1, 1)]).await;
@@ -302,11 +302,11 @@ async fn an_address_that_is_not_allowed_is_given_up_at_once() {
 }
 
 #[tokio::test]
-async fn a_disabled_destination_keeps_its_messages_and_a_deleted_one_does_not() {
+async fn disabled_destination_keeps_messages_and_deleted_one_drops_them() {
     let mut fixture = Fixture::new();
     fixture.known = vec![Destination { enabled: false, ..destination(1) }];
     fixture.put(vec![message(1, 1), message(2, 2)]).await;
-    // What is discarded is older than the moment at which it is seen that nobody is there.
+    // Only messages older than the check of their destination are discarded.
     fixture.clock.advance(Duration::from_secs(1));
     fixture.run(settings(), MINUTE).await;
     assert_eq!((fixture.attempts(1), fixture.attempts(2)), (0, 0));
@@ -317,7 +317,7 @@ async fn a_disabled_destination_keeps_its_messages_and_a_deleted_one_does_not() 
 }
 
 #[tokio::test]
-async fn the_operators_collector_is_known_from_the_settings_alone() {
+async fn operators_collector_comes_from_settings_only() {
     let fixture = Fixture::new();
     let to_operator = OutboxMessage { destination_id: Destination::OPERATORS, ..message(1, 1) };
     fixture.put(vec![to_operator]).await;
@@ -329,16 +329,16 @@ async fn the_operators_collector_is_known_from_the_settings_alone() {
 }
 
 #[tokio::test]
-async fn nobody_knows_the_operators_collector_for_an_hour_and_its_messages_go() {
+async fn operators_messages_are_discarded_after_an_hour_without_collector() {
     let fixture = Fixture::new();
     fixture.put(vec![OutboxMessage { destination_id: Destination::OPERATORS, ..message(1, 1) }]).await;
     fixture.run(settings(), Duration::from_mins(62)).await;
     assert_eq!(fixture.left().await, (0, 0));
 }
 
-/// A outcome that was handed a connection and is not polled would keep it for ever from the question what is due.
+/// A delivery that holds the connection and is not polled would block the query for due destinations forever.
 #[tokio::test]
-async fn turns_go_on_while_the_outbox_is_asked_what_is_due() {
+async fn deliveries_progress_while_due_query_is_pending() {
     let mut fixture = Fixture::new();
     fixture.known = (1..=9).map(destination).collect();
     fixture.put((1..=90).map(|number| message(number, 1 + number % 9)).collect()).await;
@@ -349,7 +349,7 @@ async fn turns_go_on_while_the_outbox_is_asked_what_is_due() {
     assert_eq!(fixture.left().await, (0, 0));
 }
 
-/// An outbox that says what is due, and fails to give it out.
+/// An outbox that lists due destinations, and fails to hand out their messages.
 struct FailsToTake {
     store: MemoryStore,
     takes: std::sync::atomic::AtomicU32,
@@ -404,20 +404,20 @@ impl Outbox for FailsToTake {
 }
 
 #[tokio::test]
-async fn delivery_pauses_when_the_outbox_keeps_failing() {
+async fn delivery_pauses_when_outbox_keeps_failing() {
     let fixture = Fixture::new();
     fixture.put(vec![message(1, 1)]).await;
     let outbox = Arc::new(FailsToTake { store: fixture.store.clone(), takes: 0.into() });
     let (deliver, _) = fixture.deliver_from(Arc::clone(&outbox) as Arc<dyn Outbox>, settings());
     fixture.run_with(deliver, MINUTE).await;
     let takes = outbox.takes.load(std::sync::atomic::Ordering::Relaxed);
-    // One a second, which is the first wait.
+    // One a second, which is the initial delay.
     assert!((30..=61).contains(&takes), "{takes} in a minute");
     assert_eq!((fixture.attempts(1), fixture.left().await), (0, (1, 0)), "nothing is lost");
 }
 
 #[test]
-fn waits_double_up_to_the_longest_and_are_drawn_from_their_upper_half() {
+fn wait_doubles_up_to_maximum_with_jitter_in_upper_half() {
     let settings = settings();
     let whole = |failures| settings.wait(failures, None, 1_000).as_millis();
     assert_eq!([1, 2, 3, 9, 10, 40].map(whole), [1_000, 2_000, 4_000, 256_000, 300_000, 300_000]);

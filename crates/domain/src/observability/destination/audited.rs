@@ -1,11 +1,11 @@
-//! What the audit log says of a destination: no secret, and nothing that may hold one.
+//! The audit view of a destination, without secrets and values that may hold one.
 
 use crate::audit::{Actor, AuditDraft};
 use crate::ids::DestinationId;
 use crate::json::Json;
 use crate::observability::Destination;
 
-/// An entry on one change; `before` and `after` as far as there are such.
+/// Returns the audit entry of a change; `before` is `None` for a creation, `after` for a deletion.
 pub(super) fn audited(
     actor: &Actor,
     action: &'static str,
@@ -18,7 +18,7 @@ pub(super) fn audited(
         members.extend(side.map(|side| (name, view(side))));
     }
     if let (Some(before), Some(after)) = (before, after) {
-        // What is not shown may still be different.
+        // Members that are not shown may differ as well.
         let changed =
             before.url != after.url || before.headers != after.headers || before.signing_secret != after.signing_secret;
         members.push(("config_changed", flag(changed)));

@@ -1,18 +1,17 @@
-//! From what a caller says to a destination.
+//! Validation of a destination's fields.
 
 use super::{DestinationFields, InvalidDestination, MASK, headers, sampling_rate, url};
 use crate::api_key::KeyReference;
 use crate::observability::{Destination, SecretString};
 
-/// Most headers of a destination.
-const MOST_HEADERS: usize = 20;
-/// Most keys that a destination is for.
-const MOST_KEYS: usize = 100;
+/// The most headers of a destination.
+const MAX_HEADERS: usize = 20;
+/// The most keys of a destination.
+const MAX_KEYS: usize = 100;
 
 impl DestinationFields {
-    /// `base` with what is said here but for the keys, which are only checked: [`super::DestinationPorts::with_keys`]
-    /// looks them up. A secret that comes back masked stays as it is in `base`, and none of them leaves
-    /// its origin.
+    /// Returns `base` with the given fields applied. Keys are only checked here; [`super::DestinationPorts::with_keys`]
+    /// looks them up. A masked secret keeps the value of `base`, but never moves to another origin.
     pub(super) fn apply(&self, base: &Destination) -> Result<Destination, InvalidDestination> {
         let mut changed = base.clone();
         if let Some(name) = &self.name {
@@ -39,14 +38,14 @@ impl DestinationFields {
         }
         if let Some(rate) = &self.sampling_rate {
             let fault = || InvalidDestination::new("sampling_rate", "must be 0.0001 to 1 with at most four decimals");
-            changed.sampling = sampling_rate::read(rate).ok_or_else(fault)?;
+            changed.sampling = sampling_rate::parse(rate).ok_or_else(fault)?;
         }
         if let Some(names) = &self.api_key_hashes {
             names.as_deref().map(key_names).transpose()?;
         }
         changed.enabled = self.enabled.unwrap_or(changed.enabled);
         changed.privacy_mode = self.privacy_mode.unwrap_or(changed.privacy_mode);
-        self.must_leave_secrets_behind(base, &changed)?;
+        self.check_secrets_on_origin_change(base, &changed)?;
         Ok(changed)
     }
 }
@@ -62,27 +61,27 @@ fn checked_name(name: &str) -> Result<String, InvalidDestination> {
     ))
 }
 
-/// Sorted by name, which is the order in which they are shown.
+/// Returns the headers sorted by name, which is the order in which they are shown.
 fn checked_headers(
     given: &[(String, String)],
     stored: &[(String, SecretString)],
 ) -> Result<Vec<(String, SecretString)>, InvalidDestination> {
-    if given.len() > MOST_HEADERS {
-        return Err(InvalidDestination::new("config.headers", format!("must have at most {MOST_HEADERS} members")));
+    if given.len() > MAX_HEADERS {
+        return Err(InvalidDestination::new("config.headers", format!("must have at most {MAX_HEADERS} members")));
     }
     let mut checked: Vec<(String, SecretString)> = Vec::with_capacity(given.len());
     for (number, (name, value)) in given.iter().enumerate() {
-        // A name that is none is not repeated: it may be a whole line with its secret.
-        let told = || format!("config.headers, member {},", number + 1);
-        let (name, value) = headers::checked(name, value).map_err(|fault| InvalidDestination::new(told(), fault))?;
+        // An invalid name is not repeated: it may be a whole line with its secret.
+        let path = || format!("config.headers, member {},", number + 1);
+        let (name, value) = headers::checked(name, value).map_err(|fault| InvalidDestination::new(path(), fault))?;
         if checked.iter().any(|(other, _)| *other == name) {
-            return Err(InvalidDestination::new(told(), "is the name of an earlier member too"));
+            return Err(InvalidDestination::new(path(), "is the name of an earlier member too"));
         }
         let kept = stored.iter().find(|(other, _)| value == MASK && *other == name);
         let value = match kept {
             Some((_, kept)) => kept.clone(),
             None if value == MASK => {
-                return Err(InvalidDestination::new(told(), "has a masked value, and none is stored"));
+                return Err(InvalidDestination::new(path(), "has a masked value, and none is stored"));
             }
             None => SecretString::new(value),
         };
@@ -100,10 +99,10 @@ fn checked_secret(secret: &str) -> Result<SecretString, InvalidDestination> {
     Err(InvalidDestination::new("config.secret", "must have 16 to 256 characters and no control characters"))
 }
 
-/// The names of keys.
+/// Parses references to keys.
 pub(super) fn key_names(given: &[String]) -> Result<Vec<KeyReference>, InvalidDestination> {
-    if given.is_empty() || given.len() > MOST_KEYS {
-        let fault = format!("must have 1 to {MOST_KEYS} elements; null is all keys");
+    if given.is_empty() || given.len() > MAX_KEYS {
+        let fault = format!("must have 1 to {MAX_KEYS} elements; null is all keys");
         return Err(InvalidDestination::new("api_key_hashes", fault));
     }
     let parse = |(number, text): (usize, &String)| {

@@ -1,4 +1,4 @@
-//! Making a destination.
+//! Creating a destination.
 
 use super::audited::audited;
 use super::{DestinationError, DestinationFields, DestinationPorts, InvalidDestination, url};
@@ -6,7 +6,7 @@ use crate::audit::Actor;
 use crate::ids::WorkspaceId;
 use crate::observability::{Destination, DestinationInsert, DestinationKind, SAMPLING_PARTS};
 
-/// Makes a destination.
+/// Creates a destination.
 pub struct CreateDestination {
     ports: DestinationPorts,
 }
@@ -17,12 +17,12 @@ impl CreateDestination {
         Self { ports }
     }
 
-    /// Checks what was said, calls the receiver for a test, and adds the destination to the workspace that is named, else
-    /// to the default one.
+    /// Validates the fields, sends a test delivery, and adds the destination to the given workspace, else to the
+    /// default workspace.
     ///
     /// # Errors
-    /// A fault of a member; a key that is none of the workspace; a receiver that refuses the test; too many of the kind
-    /// in the workspace, or no such workspace; the store.
+    /// An invalid field; a key of another workspace; a failed test delivery; too many destinations of the kind in the
+    /// workspace; an unknown workspace; a store failure.
     pub async fn execute(
         &self,
         actor: &Actor,
@@ -32,14 +32,14 @@ impl CreateDestination {
         let workspace_id = self.ports.workspace(workspace_id).await?;
         let destination = self.drafted(workspace_id, fields)?;
         let destination = self.ports.with_keys(destination, fields).await?;
-        // Nobody is called for a destination that cannot be; the store decides once more.
+        // Avoids a test delivery that cannot succeed; the store enforces the limit.
         let others = self.ports.destinations.list(Some(workspace_id)).await?;
-        if others.iter().filter(|other| other.kind == destination.kind).count() as u64 >= Destination::MOST_OF_A_KIND {
+        if others.iter().filter(|other| other.kind == destination.kind).count() as u64 >= Destination::MAX_PER_KIND {
             return Err(DestinationError::TooMany(destination.kind));
         }
         self.ports.test(&destination).await?;
         let audit = audited(actor, "destination.create", destination.id, None, Some(&destination));
-        match self.ports.destinations.insert(&destination, Destination::MOST_OF_A_KIND, &audit).await? {
+        match self.ports.destinations.insert(&destination, Destination::MAX_PER_KIND, &audit).await? {
             DestinationInsert::Added => Ok(destination),
             DestinationInsert::TooMany => Err(DestinationError::TooMany(destination.kind)),
             DestinationInsert::UnknownWorkspace => Err(DestinationError::UnknownWorkspace),

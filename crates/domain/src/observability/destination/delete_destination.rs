@@ -15,10 +15,10 @@ impl DeleteDestination {
         Self { ports }
     }
 
-    /// Deletes it with everything that waits for it.
+    /// Deletes the destination and its pending messages.
     ///
     /// # Errors
-    /// No such destination; the store.
+    /// An unknown destination; a store failure.
     pub async fn execute(&self, actor: &Actor, id: &str) -> Result<(), DestinationError> {
         let before = self.ports.find(id).await?;
         let audit = audited(actor, "destination.delete", before.id, Some(&before), None);

@@ -1,47 +1,47 @@
-//! What can go wrong with destinations.
+//! Errors of destinations.
 
 use crate::error::{ErrorKind, StoreError};
 use crate::observability::{Destination, DestinationKind};
 
-/// A member of a destination that cannot be used. Holds nothing of its value, which may be secret.
+/// An invalid field of a destination. Its value is left out, because it may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path} {fault}")]
 pub struct InvalidDestination {
-    /// Which member, such as `config.url`.
+    /// The path of the field, such as `config.url`.
     pub path: String,
-    /// What is wrong and what to do, as the rest of a sentence.
+    /// The violation and its remedy, as the rest of a sentence.
     pub fault: String,
 }
 
 impl InvalidDestination {
-    /// A fault of a member.
+    /// Creates the error of a field.
     pub(super) fn new(path: impl Into<String>, fault: impl Into<String>) -> Self {
         Self { path: path.into(), fault: fault.into() }
     }
 }
 
-/// Why a destination was not made, changed or tested.
+/// An error of creating, changing or testing a destination.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// A member cannot be used.
+    /// A field is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidDestination),
-    /// Nothing was said that could be changed.
+    /// The update has no fields.
     #[error("nothing is said that can be changed")]
     NothingToChange,
-    /// There is no such workspace.
+    /// The workspace does not exist.
     #[error("there is no such workspace")]
     UnknownWorkspace,
-    /// There is no such destination (an id that is not even well formed included).
+    /// The destination does not exist, or its id is malformed.
     #[error("there is no such destination")]
     NotFound,
-    /// The test call failed, and why.
+    /// The test delivery failed.
     #[error("the test call to the destination failed: {0}")]
     Refused(String),
-    /// The workspace has as many of its kind as it may have.
-    #[error("a workspace has at most {} destinations of the type {}", Destination::MOST_OF_A_KIND, .0.as_str())]
+    /// The workspace has the most destinations of this kind.
+    #[error("a workspace has at most {} destinations of the type {}", Destination::MAX_PER_KIND, .0.as_str())]
     TooMany(DestinationKind),
-    /// Somebody else changed it at the same time.
+    /// A concurrent change came first.
     #[error("the destination was changed by somebody else at the same time; read it again")]
     Changed,
     /// The store failed.
@@ -50,7 +50,7 @@ pub enum DestinationError {
 }
 
 impl DestinationError {
-    /// Its meaning.
+    /// Returns the meaning of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid(_) | Self::NothingToChange | Self::UnknownWorkspace | Self::Refused(_) => {

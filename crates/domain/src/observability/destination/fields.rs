@@ -1,30 +1,30 @@
-//! What a caller says of a destination.
+//! The fields of a destination as a caller sends them.
 
-/// Members of a destination as they came in, unchecked; `None` is not said. Holds secrets, so it is not shown.
+/// Unchecked fields of a destination; `None` is absent. Without `Debug`, because it holds secrets.
 #[derive(Default, Clone)]
 pub struct DestinationFields {
-    /// What people call it.
+    /// The display name.
     pub name: Option<String>,
-    /// The name of its kind.
+    /// The name of the kind.
     pub kind: Option<String>,
-    /// The receiver's URL.
+    /// The URL.
     pub url: Option<String>,
-    /// Headers that are sent along, by name and value.
+    /// Additional headers, by name and value.
     pub headers: Option<Vec<(String, String)>>,
-    /// What deliveries are signed with.
+    /// The signing secret.
     pub secret: Option<String>,
-    /// False while nothing is to be sent.
+    /// False to pause deliveries.
     pub enabled: Option<bool>,
-    /// True where what was asked and answered stays here.
+    /// True to leave inputs and answers out of traces.
     pub privacy_mode: Option<bool>,
-    /// Which share of sessions it hears of: the text of a number.
+    /// The share of sessions that is sent, as the text of a number.
     pub sampling_rate: Option<String>,
-    /// The keys whose requests it hears of, each by its hash or its id; `Some(None)` is all of them.
+    /// The keys whose requests are sent, each by hash or id; `Some(None)` is all keys.
     pub api_key_hashes: Option<Option<Vec<String>>>,
 }
 
 impl DestinationFields {
-    /// True where nothing is said at all.
+    /// Returns true if no field is present.
     pub fn is_empty(&self) -> bool {
         let Self { name, kind, url, headers, secret, enabled, privacy_mode, sampling_rate, api_key_hashes } = self;
         let texts = [name.is_none(), kind.is_none(), url.is_none(), secret.is_none(), sampling_rate.is_none()];

@@ -7,7 +7,7 @@ mod delete_destination;
 mod errors;
 mod fields;
 mod headers;
-mod moved;
+mod origin_change;
 mod ports;
 mod read_destinations;
 mod sampling_rate;
@@ -26,7 +26,7 @@ pub use test_destination::TestDestination;
 pub use update_destination::UpdateDestination;
 pub use url::checked as checked_url;
 
-/// What is shown in place of a secret. Where it comes back, the secret stays as it is.
+/// The mask that is shown in place of a secret. In an update it keeps the stored secret.
 pub const MASK: &str = "********";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What managing destinations needs.
+//! The ports of managing destinations.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use crate::workspace::WorkspaceRepository;
 /// The ports of the use cases.
 #[derive(Clone)]
 pub struct DestinationPorts {
-    /// Where they are kept.
+    /// The destinations.
     pub destinations: Arc<dyn DestinationRepository>,
-    /// The workspaces that they belong to.
+    /// The workspaces of the destinations.
     pub workspaces: Arc<dyn WorkspaceRepository>,
-    /// The keys that they may be for.
+    /// The keys whose requests may be sent.
     pub keys: Arc<dyn ApiKeyRepository>,
-    /// What tests them.
+    /// The sender of test deliveries.
     pub sender: Arc<dyn MessageSender>,
-    /// When they are made and changed.
+    /// The clock of creation and update times.
     pub clock: Arc<dyn Clock>,
-    /// Their ids.
+    /// The generator of ids.
     pub ids: Arc<dyn IdGenerator>,
 }
 
 impl DestinationPorts {
-    /// The destination of an id as it was given.
+    /// Finds a destination by its id as text.
     pub(super) async fn find(&self, id: &str) -> Result<Destination, DestinationError> {
         let id: DestinationId = id.parse().map_err(|_| DestinationError::NotFound)?;
         self.destinations.find(id).await?.ok_or(DestinationError::NotFound)
     }
 
-    /// The workspace that is named, else the default one.
+    /// Returns the given workspace, else the default workspace.
     pub(super) async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, DestinationError> {
         let found = match named {
             Some(id) => self.workspaces.find(id).await?,
@@ -43,15 +43,15 @@ impl DestinationPorts {
         found.map(|workspace| workspace.id).ok_or(DestinationError::UnknownWorkspace)
     }
 
-    /// Sends a delivery without a trace.
+    /// Sends a test delivery without traces.
     pub(super) async fn test(&self, destination: &Destination) -> Result<(), DestinationError> {
         let delivery = Delivery { ids: vec![self.ids.outbox_id()], traces: Vec::new(), is_test: true };
         let sent = self.sender.send(destination, &delivery).await;
         sent.map_err(|failed| DestinationError::Refused(failed.reason))
     }
 
-    /// `destination` for the keys that are named, where any are: each must be a live inference key of its workspace, or
-    /// one that the destination is for already.
+    /// Resolves the given keys of a destination. Each must be a live inference key of its workspace, or already in use
+    /// by the destination.
     pub(super) async fn with_keys(
         &self,
         destination: Destination,

@@ -19,10 +19,10 @@ impl GetDestination {
         Self { destinations }
     }
 
-    /// The destination of that id.
+    /// Returns the destination with this id.
     ///
     /// # Errors
-    /// No such destination; the store.
+    /// An unknown destination; a store failure.
     pub async fn execute(&self, id: &str) -> Result<Destination, DestinationError> {
         let id: DestinationId = id.parse().map_err(|_| DestinationError::NotFound)?;
         self.destinations.find(id).await?.ok_or(DestinationError::NotFound)
@@ -40,16 +40,16 @@ impl ListDestinations {
         Self { destinations }
     }
 
-    /// Those of one workspace, or with `None` all of them; oldest first.
+    /// Returns the destinations of one workspace, or with `None` of all workspaces; oldest first.
     ///
     /// # Errors
-    /// The store.
+    /// A store failure.
     pub async fn execute(&self, workspace_id: Option<WorkspaceId>) -> Result<Vec<Destination>, DestinationError> {
         Ok(self.destinations.list(workspace_id).await?)
     }
 }
 
-/// Finds the hashes of the keys that destinations are for.
+/// Finds the hashes of the keys of destinations.
 pub struct FindDestinationKeys {
     keys: Arc<dyn ApiKeyRepository>,
 }
@@ -60,10 +60,10 @@ impl FindDestinationKeys {
         Self { keys }
     }
 
-    /// The present hash of each of the keys, deleted ones included.
+    /// Returns the current hash of each key, deleted keys included.
     ///
     /// # Errors
-    /// The store.
+    /// A store failure.
     pub async fn execute(
         &self,
         destinations: &[Destination],

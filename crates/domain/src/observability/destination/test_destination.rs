@@ -1,9 +1,9 @@
-//! Calling a receiver for a test.
+//! Testing a destination.
 
 use super::{DestinationError, DestinationPorts};
 use crate::observability::Destination;
 
-/// Calls the receiver of a destination for a test.
+/// Sends a test delivery to a destination.
 pub struct TestDestination {
     ports: DestinationPorts,
 }
@@ -14,10 +14,10 @@ impl TestDestination {
         Self { ports }
     }
 
-    /// Sends a body without a span, enabled or not.
+    /// Sends a delivery without spans, also to a disabled destination.
     ///
     /// # Errors
-    /// A receiver that refuses it; no such destination; the store.
+    /// A failed delivery; an unknown destination; a store failure.
     pub async fn execute(&self, id: &str) -> Result<Destination, DestinationError> {
         let destination = self.ports.find(id).await?;
         self.ports.test(&destination).await?;

@@ -20,11 +20,11 @@ use crate::system::Clock;
 use crate::testing::{FixedClock, FixedSecrets, MemoryStore, SequentialIds};
 use crate::workspace::{Workspace, WorkspaceName, WorkspaceRepository};
 
-mod moved;
+mod origin_change;
 
 const SECRET: &str = "a secret of sufficient length";
 
-/// Answers tests as it is told to, and remembers what it was called for.
+/// A sender with a scripted answer, which records its calls.
 #[derive(Default)]
 struct Receiver {
     refuses: Mutex<Option<DeliveryErrorKind>>,
@@ -64,7 +64,7 @@ fn hash(number: u64) -> ApiKeyHash {
 }
 
 impl Fixture {
-    /// Two workspaces, the first being the default; a key in each, and a management key.
+    /// Creates two workspaces (the first is the default), a key in each, and a management key.
     async fn new() -> Self {
         let (store, clock) = (MemoryStore::new(), FixedClock::default());
         for number in [1, 2] {
@@ -153,7 +153,7 @@ fn fault(result: Result<Destination, DestinationError>) -> String {
 }
 
 #[tokio::test]
-async fn a_destination_is_tested_and_then_added_to_the_default_workspace() {
+async fn create_tests_then_adds_to_default_workspace() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&webhook()).await.unwrap();
     assert_eq!(
@@ -175,7 +175,7 @@ async fn a_destination_is_tested_and_then_added_to_the_default_workspace() {
 }
 
 #[tokio::test]
-async fn each_fault_is_named_before_anybody_is_called() {
+async fn create_names_invalid_field_before_test_delivery() {
     let fixture = Fixture::new().await;
     let with = |change: fn(&mut DestinationFields)| {
         let mut fields = webhook();
@@ -220,8 +220,8 @@ async fn each_fault_is_named_before_anybody_is_called() {
         (with(|f| f.api_key_hashes = Some(Some(vec![hash(3).to_string()]))), "which is no live inference key"),
         (with(|f| f.api_key_hashes = Some(Some(vec![hash(9).to_string()]))), "which is no live inference key"),
     ] {
-        let told = fault(fixture.create(&fields).await);
-        assert!(told.contains(expected) && !told.contains("s3cret"), "{told}");
+        let message = fault(fixture.create(&fields).await);
+        assert!(message.contains(expected) && !message.contains("s3cret"), "{message}");
     }
     assert_eq!(fixture.calls(), 0);
     let own = with(|f| f.api_key_hashes = Some(Some(vec![hash(1).to_string(), SequentialIds::key(1).to_string()])));
@@ -229,7 +229,7 @@ async fn each_fault_is_named_before_anybody_is_called() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_refuses_the_test_is_not_added() {
+async fn create_is_rejected_when_test_delivery_fails() {
     let fixture = Fixture::new().await;
     *fixture.receiver.refuses.lock().unwrap() = Some(DeliveryErrorKind::Receiver);
     assert!(fault(fixture.create(&webhook()).await).ends_with("failed: it answered with status 401"));
@@ -237,7 +237,7 @@ async fn a_receiver_that_refuses_the_test_is_not_added() {
 }
 
 #[tokio::test]
-async fn a_sixth_of_a_kind_is_a_conflict_and_nobody_is_called() {
+async fn create_is_a_conflict_for_sixth_destination_of_a_kind_without_test_delivery() {
     let fixture = Fixture::new().await;
     for _ in 0..5 {
         fixture.create(&webhook()).await.unwrap();
@@ -249,7 +249,7 @@ async fn a_sixth_of_a_kind_is_a_conflict_and_nobody_is_called() {
 }
 
 #[tokio::test]
-async fn an_update_keeps_what_comes_back_masked_and_tests_what_is_new() {
+async fn update_keeps_masked_secrets_and_tests_changed_values() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&webhook()).await.unwrap();
     let back = DestinationFields {
@@ -288,7 +288,7 @@ async fn an_update_keeps_what_comes_back_masked_and_tests_what_is_new() {
 }
 
 #[tokio::test]
-async fn a_change_to_what_is_so_already_leaves_no_trace() {
+async fn update_without_effect_writes_nothing() {
     let fixture = Fixture::new().await;
     let hashes = Some(Some(vec![hash(1).to_string()]));
     let unsorted = Some(headers([("x-b", "2"), ("x-a", "1")]));
@@ -314,13 +314,13 @@ async fn a_change_to_what_is_so_already_leaves_no_trace() {
         assert_eq!(fixture.update(&made, &same).await.unwrap(), made);
     }
     assert_eq!(fixture.store.newest(100).await.unwrap().len(), entries, "no entry in the log");
-    assert_eq!(fixture.store.changes_since(None).await.unwrap(), newest, "nobody reads anything anew");
-    assert_eq!(fixture.calls(), 1, "nobody is called");
+    assert_eq!(fixture.store.changes_since(None).await.unwrap(), newest, "no change for readers");
+    assert_eq!(fixture.calls(), 1, "no test delivery");
     assert_eq!(DestinationRepository::find(&fixture.store, made.id).await.unwrap(), Some(made));
 }
 
 #[tokio::test]
-async fn a_rival_change_is_a_conflict_and_a_store_that_is_away_is_unavailable() {
+async fn update_is_a_conflict_on_concurrent_change_and_unavailable_when_store_fails() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&webhook()).await.unwrap();
     let renamed = DestinationFields { name: Some("n".to_owned()), ..DestinationFields::default() };
@@ -340,7 +340,7 @@ async fn a_rival_change_is_a_conflict_and_a_store_that_is_away_is_unavailable() 
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_whatever_its_form() {
+async fn unknown_or_malformed_id_is_not_found() {
     let fixture = Fixture::new().await;
     for id in ["nonsense", "", "01990000-0000-7000-8000-00000000ffff"] {
         let get = GetDestination::new(fixture.ports.destinations.clone()).execute(id).await.unwrap_err();
@@ -351,7 +351,7 @@ async fn what_is_not_there_is_not_found_whatever_its_form() {
 }
 
 #[tokio::test]
-async fn the_log_tells_every_change_and_no_secret() {
+async fn audit_log_shows_every_change_without_secrets() {
     let fixture = Fixture::new().await;
     let before = fixture.store.newest(100).await.unwrap().len();
     let made = fixture.create(&webhook()).await.unwrap();
@@ -374,7 +374,7 @@ async fn the_log_tells_every_change_and_no_secret() {
 }
 
 #[test]
-fn urls_are_checked() {
+fn checked_url_rejects_invalid_urls() {
     for good in [
         "http://h",
         "https://example.org:4318/v1/traces?x=1&y=%20",
@@ -419,7 +419,7 @@ fn urls_are_checked() {
 }
 
 #[tokio::test]
-async fn urls_are_completed_masked_and_cut() {
+async fn target_completes_shown_url_masks_and_origin_cuts() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&webhook()).await.unwrap();
     assert_eq!(made.shown_url(), "https://example.org/in?********");
@@ -438,7 +438,7 @@ async fn urls_are_completed_masked_and_cut() {
 }
 
 #[test]
-fn headers_are_checked() {
+fn checked_header_rejects_reserved_and_invalid_headers() {
     assert_eq!(
         checked_header("Authorization", " Bearer a:b "),
         Ok(("authorization".to_owned(), "Bearer a:b".to_owned()))
@@ -467,14 +467,14 @@ fn headers_are_checked() {
 }
 
 #[test]
-fn sampling_rates_are_exact() {
+fn sampling_rate_is_exact_decimal() {
     for (text, parts) in
         [("1", 10_000), ("1.0000", 10_000), ("0.0001", 1), ("1e-4", 1), ("0.5", 5_000), ("0.3333", 3_333)]
     {
-        assert_eq!(sampling_rate::read(text), Some(parts), "{text}");
+        assert_eq!(sampling_rate::parse(text), Some(parts), "{text}");
     }
     for text in ["0", "-0.5", "1.0001", "2", "0.00001", "0.12345", "1e-5", "x", "", "9e99"] {
-        assert_eq!(sampling_rate::read(text), None, "{text}");
+        assert_eq!(sampling_rate::parse(text), None, "{text}");
     }
-    assert_eq!([1, 2_500, 10_000].map(sampling_rate::written), ["0.0001", "0.25", "1"]);
+    assert_eq!([1, 2_500, 10_000].map(sampling_rate::format), ["0.0001", "0.25", "1"]);
 }

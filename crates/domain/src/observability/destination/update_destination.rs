@@ -18,12 +18,12 @@ impl UpdateDestination {
         Self { ports }
     }
 
-    /// Replaces what is said and leaves the rest. Where URL, headers or secret become others, the receiver is called for
-    /// a test first. The collections are replaced as wholes. Where nothing becomes another, nothing is done.
+    /// Replaces the given fields and keeps the others. Collections are replaced as wholes. A changed URL, header or
+    /// secret requires a successful test delivery. An update without effect writes nothing.
     ///
     /// # Errors
-    /// A fault of a member, or none said; a key that is none of the workspace; a receiver that refuses the test; no such
-    /// destination; somebody who changed it at the same time; the store.
+    /// An invalid field, or no field; a key of another workspace; a failed test delivery; an unknown destination; a
+    /// concurrent change; a store failure.
     pub async fn execute(
         &self,
         actor: &Actor,
@@ -44,20 +44,20 @@ impl UpdateDestination {
         if !same_call(&before, &after) {
             self.ports.test(&after).await?;
         }
-        after.updated_at = Some(later(self.ports.clock.now(), before.updated_at));
+        after.updated_at = Some(next_update_time(self.ports.clock.now(), before.updated_at));
         let audit = audited(actor, "destination.update", before.id, Some(&before), Some(&after));
         if self.ports.destinations.update(&after, before.updated_at, &audit).await? {
             return Ok(after);
         }
-        // It was there a moment ago: deleted since, or changed.
+        // The destination existed before: it was deleted since, or changed.
         self.ports.find(id).await?;
         Err(DestinationError::Changed)
     }
 }
 
-/// Now, or just after the last change: each change has a moment of its own, by which the next one knows it. Moments are
-/// kept in milliseconds.
-fn later(now: DateTime<Utc>, last: Option<DateTime<Utc>>) -> DateTime<Utc> {
+/// Returns the current time, or the time just after the last change: update times are unique, because they detect
+/// concurrent changes. They are stored in milliseconds.
+fn next_update_time(now: DateTime<Utc>, last: Option<DateTime<Utc>>) -> DateTime<Utc> {
     let now = DateTime::from_timestamp_millis(now.timestamp_millis()).unwrap_or(now);
     last.map_or(now, |last| now.max(last + TimeDelta::milliseconds(1)))
 }

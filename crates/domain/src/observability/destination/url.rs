@@ -1,20 +1,20 @@
-//! Where a receiver is.
+//! URLs of destinations.
 
 use super::MASK;
 use crate::observability::{Destination, DestinationKind};
 
-/// Longest URL, in bytes.
-const LONGEST: usize = 2048;
-/// Where collectors listen, below their base.
-const TRACES: &str = "/v1/traces";
+/// The longest URL, in bytes.
+const MAX_URL_BYTES: usize = 2048;
+/// The path of the trace endpoint of an OpenTelemetry collector.
+const TRACES_PATH: &str = "/v1/traces";
 
-/// A URL that can be delivered to.
+/// Validates the URL of a destination.
 ///
 /// # Errors
-/// Why it cannot, as the rest of a sentence; the URL, which may hold a secret, is not in it.
+/// The violation, as the rest of a sentence, without the URL, which may hold a secret.
 pub fn checked(url: &str) -> Result<String, &'static str> {
     let Some(rest) = after_scheme(url) else { return Err("must begin with http:// or https://") };
-    if url.len() > LONGEST {
+    if url.len() > MAX_URL_BYTES {
         return Err("must have at most 2,048 characters");
     }
     if !url.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte)) {
@@ -40,7 +40,7 @@ fn after_scheme(url: &str) -> Option<&str> {
     })
 }
 
-/// `given`, with the query of `stored` where its own is the mask.
+/// Returns `given` with a masked query replaced by the query of `stored`.
 pub(super) fn unmasked(given: &str, stored: &str) -> Result<String, &'static str> {
     let Some((before, query)) = given.split_once('?').filter(|(_, query)| query.contains(MASK)) else {
         return Ok(given.to_owned());
@@ -54,17 +54,17 @@ pub(super) fn unmasked(given: &str, stored: &str) -> Result<String, &'static str
     Ok(format!("{before}?{kept}"))
 }
 
-/// Who gets what is sent to a URL.
+/// The scheme, host and port of a URL.
 #[derive(PartialEq, Eq)]
 pub(super) struct Origin {
     is_tls: bool,
-    /// In lower case; an address of IPv6 in its shortest form.
+    /// The host in lower case; an IPv6 address in its shortest form.
     host: String,
     port: u16,
 }
 
 impl Origin {
-    /// That of a URL that was checked.
+    /// Returns the origin of a validated URL.
     pub(super) fn of(url: &str) -> Option<Self> {
         let rest = after_scheme(url)?;
         let is_tls = !url.get(..5)?.eq_ignore_ascii_case("http:");
@@ -93,19 +93,19 @@ fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
 }
 
 impl Destination {
-    /// Where deliveries go. The base of a collector, which has no path, is completed by the path of traces.
+    /// Returns the URL of deliveries. A collector's base URL without a path gets the path of traces.
     pub fn target(&self) -> String {
         let is_base = after_scheme(&self.url).is_some_and(|rest| {
             let path = rest.find(['/', '?']).map_or("", |place| &rest[place..]);
             matches!(path, "" | "/")
         });
         match self.kind {
-            DestinationKind::OtelCollector if is_base => format!("{}{TRACES}", self.url.trim_end_matches('/')),
+            DestinationKind::OtelCollector if is_base => format!("{}{TRACES_PATH}", self.url.trim_end_matches('/')),
             _ => self.url.clone(),
         }
     }
 
-    /// The URL for those who manage, its query masked: there secrets are often kept.
+    /// Returns the URL with a masked query, for managing callers: queries often hold secrets.
     pub fn shown_url(&self) -> String {
         match self.url.split_once('?') {
             Some((before, _)) => format!("{before}?{MASK}"),
@@ -113,15 +113,15 @@ impl Destination {
         }
     }
 
-    /// The URL without path and query, for logs: either may hold a secret.
+    /// Returns the URL without path and query, for logs: both may hold secrets.
     pub fn origin(&self) -> &str {
         let Some(rest) = after_scheme(&self.url) else { return "" };
         let authority = rest.split(['/', '?']).next().unwrap_or_default();
         &self.url[..self.url.len() - rest.len() + authority.len()]
     }
 
-    /// The sampling rate as a JSON number.
+    /// Returns the sampling rate as a JSON number.
     pub fn sampling_rate(&self) -> String {
-        super::sampling_rate::written(self.sampling)
+        super::sampling_rate::format(self.sampling)
     }
 }

@@ -4,8 +4,8 @@ use super::ids;
 use crate::ids::DecisionId;
 use crate::json::{Json, JsonKind};
 
-/// Most members without a meaning that are kept.
-const MOST_MEMBERS: usize = 64;
+/// The most members without a meaning that are kept.
+const MAX_MEMBERS: usize = 64;
 
 /// The members of a request's `trace`: those with a meaning, and the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl TraceMetadata {
         let known = self.others.iter().position(|(other, _)| *other == name);
         match known {
             Some(position) => self.others[position].1 = value,
-            None if self.others.len() < MOST_MEMBERS => self.others.push((name, value)),
+            None if self.others.len() < MAX_MEMBERS => self.others.push((name, value)),
             None => self.is_truncated = true,
         }
     }

@@ -14,7 +14,7 @@ fn trace_id(trace: &str) -> String {
 }
 
 #[test]
-fn trace_id_is_the_name_when_it_is_an_id_and_else_its_hash() {
+fn trace_id_is_the_name_or_its_hash() {
     assert_eq!(trace_id(&format!(r#"{{"trace_id":"{}"}}"#, PLAIN.to_uppercase())), PLAIN);
     // The beginning of the SHA-256 of `abc`.
     assert_eq!(trace_id(r#"{"trace_id":"abc"}"#), "ba7816bf8f01cfea414140de5dae2223");
@@ -23,7 +23,7 @@ fn trace_id_is_the_name_when_it_is_an_id_and_else_its_hash() {
 }
 
 #[test]
-fn parent_span_id_exists_when_the_caller_names_one() {
+fn parent_span_id_exists_when_caller_names_one() {
     assert_eq!(parse(r#"{"parent_span_id":"00F067AA0BA902B7"}"#).parent_span_id().unwrap(), "00f067aa0ba902b7");
     assert_eq!(parse(r#"{"parent_span_id":"abc"}"#).parent_span_id().unwrap(), "ba7816bf8f01cfea");
     assert_eq!(parse("{}").parent_span_id(), None);
@@ -31,7 +31,7 @@ fn parent_span_id_exists_when_the_caller_names_one() {
 }
 
 #[test]
-fn metadata_is_bounded_and_the_last_of_a_name_counts() {
+fn metadata_is_bounded_and_last_duplicate_wins() {
     let members: Vec<String> = (0..65).map(|n| format!(r#""k{n}":{n}"#)).collect();
     let whole = parse(&format!("{{{}}}", members[..64].join(",")));
     assert_eq!((whole.others.len(), whole.is_truncated), (64, false));

@@ -1,4 +1,4 @@
-//! Stored secrets and other origins.
+//! Stored secrets and changed origins.
 
 use super::*;
 
@@ -6,20 +6,20 @@ fn to(url: &str) -> DestinationFields {
     DestinationFields { url: Some(url.to_owned()), ..DestinationFields::default() }
 }
 
-/// With a query, two headers and a secret.
+/// Creates a destination with a query, two headers and a secret.
 async fn made(fixture: &Fixture) -> Destination {
     let headers = headers([("X-Key", "h1dden"), ("authorization", "Bearer t0psecret")]);
     fixture.create(&DestinationFields { headers: Some(headers), ..webhook() }).await.unwrap()
 }
 
 #[tokio::test]
-async fn who_moves_a_destination_says_its_secrets_anew() {
+async fn update_requires_secrets_when_origin_changes() {
     let fixture = Fixture::new().await;
     let made = made(&fixture).await;
     let entries = fixture.store.newest(100).await.unwrap().len();
     let all = "config.headers.authorization, config.headers.x-key, config.secret";
     let elsewhere = "https://attacker.example/in";
-    let told = |headers: &[(&str, &str)], secret: Option<&str>| DestinationFields {
+    let fields = |headers: &[(&str, &str)], secret: Option<&str>| DestinationFields {
         headers: Some(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()),
         secret: secret.map(str::to_owned),
         ..to(elsewhere)
@@ -40,22 +40,25 @@ async fn who_moves_a_destination_says_its_secrets_anew() {
             DestinationFields { secret: Some(SECRET.to_owned()), ..to(elsewhere) },
             "config.headers.authorization, config.headers.x-key",
         ),
-        (told(&[("X-KEY", " ******** ")], Some("another secret, long enough")), "config.headers.x-key"),
-        (told(&[("x-key", "new"), ("Authorization", MASK)], Some(MASK)), "config.headers.authorization, config.secret"),
-        (told(&[("x-key", "new"), ("x-more", "new")], None), "config.secret"),
-        (told(&[], None), "config.secret"),
+        (fields(&[("X-KEY", " ******** ")], Some("another secret, long enough")), "config.headers.x-key"),
+        (
+            fields(&[("x-key", "new"), ("Authorization", MASK)], Some(MASK)),
+            "config.headers.authorization, config.secret",
+        ),
+        (fields(&[("x-key", "new"), ("x-more", "new")], None), "config.secret"),
+        (fields(&[], None), "config.secret"),
     ] {
         let sentence = fault(fixture.update(&made, &fields).await);
         let expected = "config.url is of another scheme, host or port, where no stored secret is sent: give anew, in the same request, ";
         assert_eq!(sentence, format!("{expected}{named}"));
     }
-    assert_eq!(fixture.calls(), 1, "nobody was called but for its creation");
+    assert_eq!(fixture.calls(), 1, "only the test delivery of its creation");
     assert_eq!(fixture.store.newest(100).await.unwrap().len(), entries, "nothing is noted as done");
     assert_eq!(DestinationRepository::find(&fixture.store, made.id).await.unwrap(), Some(made));
 }
 
 #[tokio::test]
-async fn what_is_given_anew_moves_and_what_is_left_out_is_gone() {
+async fn update_moves_repeated_secrets_and_drops_others() {
     let fixture = Fixture::new().await;
     let made = made(&fixture).await;
     let fields = DestinationFields {
@@ -70,14 +73,14 @@ async fn what_is_given_anew_moves_and_what_is_left_out_is_gone() {
         fixture.receiver.called.lock().unwrap().last().map(|called| called.url.clone()),
         Some(moved.url.clone())
     );
-    // Who knows what was stored may say it again.
+    // A caller who knows the stored secrets may repeat them.
     let back = DestinationFields { secret: Some(SECRET.to_owned()), headers: Some(Vec::new()), ..to(&made.url) };
     let back = fixture.update(&moved, &back).await.unwrap();
     assert_eq!((back.headers.len(), back.signing_secret), (0, made.signing_secret));
 }
 
 #[tokio::test]
-async fn within_its_origin_a_destination_keeps_its_secrets() {
+async fn update_keeps_secrets_within_origin() {
     let fixture = Fixture::new().await;
     let made = made(&fixture).await;
     for (url, expected) in [
@@ -94,7 +97,7 @@ async fn within_its_origin_a_destination_keeps_its_secrets() {
 }
 
 #[tokio::test]
-async fn a_destination_without_secrets_moves_freely() {
+async fn update_moves_destination_without_secrets() {
     let fixture = Fixture::new().await;
     let plain = DestinationFields {
         kind: Some("otel-collector".to_owned()),
@@ -108,7 +111,7 @@ async fn a_destination_without_secrets_moves_freely() {
 }
 
 #[tokio::test]
-async fn a_masked_query_stands_for_a_stored_one() {
+async fn masked_query_is_replaced_by_stored_query() {
     let fixture = Fixture::new().await;
     let made = fixture.create(&DestinationFields { url: Some("https://h/in".to_owned()), ..webhook() }).await.unwrap();
     for (url, expected) in [
@@ -126,7 +129,7 @@ async fn a_masked_query_stands_for_a_stored_one() {
 }
 
 #[test]
-fn origins_are_compared_as_they_are_dialled() {
+fn origins_compare_by_connection_target() {
     let origin = super::super::url::Origin::of;
     for (one, other) in [
         ("http://h", "HTTP://H:80/x?y"),

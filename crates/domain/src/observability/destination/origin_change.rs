@@ -1,18 +1,18 @@
-//! What moves to another origin takes no stored secret along.
+//! Changes of origin: no stored secret is sent to another server.
 
 use super::url::Origin;
 use super::{DestinationFields, InvalidDestination, MASK, headers};
 use crate::observability::Destination;
 
 impl DestinationFields {
-    /// Who may change a destination is shown none of its secrets, and must not have them sent to a receiver of their own
-    /// choice either: where scheme, host or port become others, every secret that is to be sent there is given anew.
-    pub(super) fn must_leave_secrets_behind(
+    /// Checks that a change of scheme, host or port repeats every secret. A caller who may change a destination never
+    /// sees its secrets, and must not redirect them to another server either.
+    pub(super) fn check_secrets_on_origin_change(
         &self,
         before: &Destination,
         after: &Destination,
     ) -> Result<(), InvalidDestination> {
-        // An origin that cannot be told is nobody's.
+        // An unknown origin equals no other origin.
         if Origin::of(&before.url).is_some_and(|origin| Origin::of(&after.url) == Some(origin)) {
             return Ok(());
         }
@@ -35,7 +35,7 @@ impl DestinationFields {
         Err(InvalidDestination::new("config.url", fault))
     }
 
-    /// True where a header of that name is said with a value of its own.
+    /// Returns true if the header is given with an unmasked value.
     fn gives_header(&self, name: &str) -> bool {
         let is_it = |(given, value): &(String, String)| {
             headers::checked(given, value).is_ok_and(|(given, value)| given == name && value != MASK)
