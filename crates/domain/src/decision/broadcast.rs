@@ -1,4 +1,4 @@
-//! What a settled request is told to others of.
+//! The port that reports completed requests to destinations.
 
 use crate::ids::WorkspaceId;
 use crate::json::Json;
@@ -6,20 +6,19 @@ use crate::question::ProviderInput;
 use crate::usage::RequestLabels;
 use crate::usage::{OutboxMessage, UsageRecord};
 
-/// What was asked and answered, for destinations that may know.
+/// The request and response that destinations may receive.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange<'a> {
-    /// What was asked, as it was sent: redacted where a filter redacts.
+    /// The input as it was sent, after redaction.
     pub provider_input: &'a ProviderInput,
-    /// The answers in canonical form, as they came to what was sent: where a name was redacted, under its alias. `None`
-    /// where there are none.
+    /// The answers in canonical form, with the aliases of redacted names. `None` without answers.
     pub answers: Option<&'a Json>,
-    /// The labels of the request after content filters; `None` where they are those of the record.
+    /// The labels of the request after content filters; `None` if they equal those of the record.
     pub redacted_labels: Option<&'a RequestLabels>,
 }
 
 impl Exchange<'_> {
-    /// The labels of a record's request that a destination may see.
+    /// Returns the labels that a destination may receive.
     pub fn labels(&self, record: &UsageRecord) -> RequestLabels {
         self.redacted_labels.cloned().unwrap_or_else(|| RequestLabels {
             session_id: record.session_id.clone(),
@@ -29,23 +28,23 @@ impl Exchange<'_> {
     }
 }
 
-/// Writes the messages that tell the destinations of a workspace of a request.
+/// Creates the messages for the destinations of a workspace.
 ///
 /// # Contract
-/// - Called on every request between the provider's answer and the caller's: it MUST do no I/O and MUST NOT wait, and
-///   it costs next to nothing where nobody listens.
-/// - It cannot fail: a request is never refused because it cannot be told of.
+/// - Called on every request, before the response is sent: it MUST do no I/O and MUST NOT wait. It SHOULD take almost
+///   no time without destinations.
+/// - It cannot fail: a request never fails because of its messages.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[expect(clippy::elidable_lifetime_names, reason = "mockall needs the lifetime's name")]
 pub trait Broadcast: Send + Sync {
-    /// One message a destination that hears of this request. The record is the one that is about to be charged.
+    /// Returns one message for each destination that receives this request. `record` will be charged next.
     fn messages<'a>(&self, record: &UsageRecord, exchange: &Exchange<'a>) -> Vec<OutboxMessage>;
 
     /// Returns true if a destination may receive `session_id`, `user` and `trace` of requests of this workspace.
     fn takes_labels(&self, workspace_id: WorkspaceId) -> bool;
 }
 
-/// Tells nobody: for embedding and for tests.
+/// Creates no messages, for embedding and for tests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoBroadcast;
 

@@ -2,15 +2,15 @@
 
 use async_trait::async_trait;
 
-/// Tells when the caller is gone, so that work for nobody is given up.
+/// Reports the disconnect of a client, so that its work is cancelled.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ClientConnection: Send + Sync {
-    /// Returns once the caller has left; never where the caller stays. Cancel-safe.
+    /// Returns once the client has disconnected; never if it stays connected. Cancel-safe.
     async fn disconnected(&self);
 }
 
-/// A caller that stays to the end: for embedding and for tests.
+/// A client that never disconnects, for embedding and for tests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NeverDisconnects;
 

@@ -12,28 +12,28 @@ use crate::usage::{AttemptRecord, Finding, TokenSource};
 /// The answer to a Decisions request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// Names the answer; its usage record is found by it.
+    /// The id of the answer and of its usage record.
     pub id: DecisionId,
-    /// The questions that were answered, for surfaces that answer in another form than the canonical one.
+    /// The input with the questions, for APIs whose responses are not in canonical form.
     pub provider_input: Arc<ProviderInput>,
     /// The answers, in the order of the questions.
     pub answers: Answers,
-    /// The model that served it; of the first part where several did.
+    /// The model that served it; the first sub-request's, if several did.
     pub model: ModelId,
-    /// The display name of the provider that served it; several are joined by a comma.
+    /// The display names of the providers that served it, separated by commas.
     pub provider: String,
-    /// Tokens in.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens out.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Where the token counts come from.
+    /// The source of the token counts.
     pub token_source: TokenSource,
-    /// What it cost.
+    /// The cost.
     pub cost: Usd,
-    /// Every attempt, in the order in which they began, the ones that answered included.
+    /// Every attempt, successful ones included, in the order of their starts.
     pub attempts: Arc<[AttemptRecord]>,
-    /// What each step of routing left.
+    /// The number of endpoints left after each routing step.
     pub funnel: RoutingFunnel,
-    /// What content filters redacted or flagged before anything was sent.
+    /// The findings of content filters: redacted or flagged before the request was sent.
     pub findings: Vec<Finding>,
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with Decisions.
+//! Errors of Decisions requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,100 +17,100 @@ use crate::system::WorkLost;
 use crate::usage::AttemptRecord;
 use crate::usage::Finding;
 
-/// A Decisions request whose form is at fault.
+/// A validation error of a Decisions request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {fault}")]
 pub struct InvalidDecision {
-    /// Where, such as `questions.tone.criteria`.
+    /// The path of the invalid value, such as `questions.tone.criteria`.
     pub path: String,
-    /// What, as a fragment: `must be a string`. Holds no value of the caller's.
+    /// The violation, as a fragment: `must be a string`. Contains no value of the client.
     pub fault: String,
 }
 
 impl InvalidDecision {
-    /// A fault at a path.
+    /// Creates a validation error at a path.
     pub fn new(path: impl Into<String>, fault: impl Into<String>) -> Self {
         Self { path: path.into(), fault: fault.into() }
     }
 }
 
-/// Attempts that all failed.
+/// The failure of a request whose attempts all failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedAttempts {
-    /// The id under which the usage record is found.
+    /// The id of the usage record.
     pub id: DecisionId,
-    /// What it means for the caller.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// Display name of the provider that was tried last.
+    /// The display name of the last provider.
     pub provider_name: String,
     /// Every attempt, in order.
     pub attempts: Arc<[AttemptRecord]>,
-    /// The shortest wait that an overloaded provider asked for.
+    /// The shortest `Retry-After` of an overloaded provider.
     pub retry_after: Option<Duration>,
-    /// How the last attempt failed.
+    /// The failure of the last attempt.
     pub last: AttemptFailureKind,
-    /// What each step of routing left.
+    /// The number of endpoints left after each routing step.
     pub funnel: RoutingFunnel,
-    /// What content filters redacted or flagged.
+    /// The findings of content filters.
     pub findings: Vec<Finding>,
 }
 
-/// Why a Decisions request was not answered.
+/// The error of a Decisions request.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitDecisionError {
-    /// A content filter blocks it. Nothing was sent.
+    /// A content filter blocked the request. It was not sent.
     #[error(transparent)]
     Blocked(#[from] Blocked),
-    /// The content filters did not get to the end of it. Nothing was sent.
+    /// The content filters did not finish. The request was not sent.
     #[error(transparent)]
     Unfiltered(#[from] Unfiltered),
-    /// The key's guardrails let none of the endpoints through.
+    /// The key's guardrails forbid every endpoint.
     #[error("{model} may not be used with this key: {forbidden}")]
     Forbidden {
         /// The model.
         model: ModelId,
-        /// The rule that forbids the first of them.
+        /// The rule that forbids the first endpoint.
         forbidden: Forbidden,
-        /// What each step left.
+        /// The number of endpoints left after each routing step.
         funnel: RoutingFunnel,
     },
-    /// The key is limited, and nobody has named a price for the model.
+    /// The key has a spending limit, and the model has no price.
     #[error(
         "{0} has no price, so that no limit of this key can hold it: the operator can set prompt_price and \
          completion_price of its endpoint, import a catalogue row with its price, or set money.unpriced_models"
     )]
     Unpriced(ModelId),
-    /// A limit leaves no room for what the request may come to.
+    /// The possible cost of the request exceeds a limit.
     #[error(transparent)]
     LimitExceeded(LimitExceeded),
-    /// No model of that name.
+    /// No model has this name.
     #[error("there is no such model")]
     UnknownModel {
-        /// Up to three ids of decision models that are spelled alike.
+        /// Up to three ids of decision models with a similar spelling.
         nearest: Vec<String>,
     },
-    /// The model exists and answers no Decisions requests.
+    /// The model exists, but does not answer Decisions requests.
     #[error("{0} does not answer Decisions requests: decisions is not among its output modalities")]
     NotADecisionModel(ModelId),
-    /// The price depends on what is routed to, so no charge can be computed.
+    /// The price depends on the routed model, so no charge can be computed.
     #[error("{0} has a variable price and cannot be used for Decisions")]
     VariablePrice(ModelId),
-    /// No endpoint of the model can carry the request as it is.
+    /// No endpoint of the model supports the request.
     #[error("no endpoint of {model} takes {incapable}")]
     Incapable {
         /// The model.
         model: ModelId,
-        /// What is beyond them.
+        /// The unsupported part of the request.
         incapable: Incapable,
-        /// What each step left.
+        /// The number of endpoints left after each routing step.
         funnel: RoutingFunnel,
     },
-    /// The caller's preferences leave no endpoint.
+    /// The client's preferences exclude every endpoint.
     #[error("no endpoint of {model} is left by the provider preferences")]
     NothingWanted {
         /// The model.
         model: ModelId,
-        /// What each step left.
+        /// The number of endpoints left after each routing step.
         funnel: RoutingFunnel,
     },
     /// All endpoints of the model are throttled and rejected the request.
@@ -120,7 +120,7 @@ pub enum SubmitDecisionError {
         model: ModelId,
         /// The endpoints, and when to retry.
         endpoints: ThrottledEndpoints,
-        /// What each step left.
+        /// The number of endpoints left after each routing step.
         funnel: RoutingFunnel,
     },
     /// No endpoint serves the model.
@@ -128,59 +128,59 @@ pub enum SubmitDecisionError {
     NoEndpoint {
         /// The model.
         model: ModelId,
-        /// What each step left.
+        /// The number of endpoints left after each routing step.
         funnel: RoutingFunnel,
     },
-    /// The records of the workspace take as many bytes today as they may.
+    /// The records of the workspace reached the daily limit on their bytes.
     #[error(transparent)]
     RecordsFull(#[from] RecordsFull),
     /// Every attempt failed.
     #[error("every attempt at a provider failed")]
     Attempts(Box<FailedAttempts>),
-    /// What the provider says it used is beyond any price.
+    /// The usage that the provider reported is too large for a charge.
     #[error("the charge leaves the range of money")]
     ChargeOutOfRange,
-    /// A defect of this service.
+    /// An internal error of this service.
     #[error("a defect: {0}")]
     Defect(&'static str),
-    /// The usage record could not be stored, so no answer may leave.
+    /// The usage record could not be stored, so the answer is not returned.
     #[error("the usage record could not be stored")]
     Store(#[from] StoreError),
 }
 
-/// The bound on the bytes that the records of a workspace take in a UTC day.
+/// The error of a workspace whose records reached the limit on their bytes per UTC day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Rate limit exceeded: the usage records of this workspace take {used} of {limit} bytes today (UTC); send less in \
      trace, or wait for the next day"
 )]
 pub struct RecordsFull {
-    /// The bound, in bytes.
+    /// The limit, in bytes.
     pub limit: u64,
-    /// The bytes that the records take.
+    /// The bytes of today's records.
     pub used: u64,
-    /// The next day's beginning.
+    /// The start of the next day.
     pub resets_at: DateTime<Utc>,
-    /// The time until then.
+    /// The time until `resets_at`.
     pub resets_in: Duration,
 }
 
-/// Why content filters did not get to the end of a provider input.
+/// The reason why the content filters did not finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfiltered {
-    /// The deadline of the request passed first.
+    /// The deadline of the request passed.
     #[error("the deadline passed before the content filters had ended")]
     TimedOut,
-    /// The caller left first.
+    /// The client disconnected.
     #[error("the caller left before the content filters had ended")]
     CallerGone,
-    /// They were not run, or not to their end.
+    /// The task of the filters did not run to its end.
     #[error("the content filters did not run to their end")]
     Lost(#[source] WorkLost),
 }
 
 impl Unfiltered {
-    /// Its meaning.
+    /// Returns its kind.
     pub fn kind(self) -> ErrorKind {
         match self {
             Self::TimedOut => ErrorKind::TimedOut,
@@ -191,7 +191,7 @@ impl Unfiltered {
 }
 
 impl SubmitDecisionError {
-    /// Its meaning.
+    /// Returns its kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownModel { .. } | Self::NoEndpoint { .. } | Self::NothingWanted { .. } => ErrorKind::NotFound,

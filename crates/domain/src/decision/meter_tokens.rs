@@ -1,4 +1,4 @@
-//! Tokens per minute: an estimate before a request, the used tokens after it.
+//! Token rates: takes an estimate before a request and corrects it afterwards.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use crate::api_key::Principal;
 use crate::rate::{DefaultRates, RateLimited, RateLimiter, RateSubject};
 use crate::usage::AttemptRecord;
 
-/// The bytes of a body that count as one token until the number of tokens is known.
+/// The estimated bytes of a body per token.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// Counts the tokens of Decisions requests against the rates of their callers.
 ///
-/// How many tokens a request uses is known once it has ended. So an estimate by the size of the body is taken in advance,
-/// and corrected by [`TakenTokens`].
+/// The used tokens are known only after the request. So it takes an estimate by the size of the body in advance, which
+/// [`TakenTokens`] corrects.
 pub struct MeterTokens {
     limiter: Arc<dyn RateLimiter>,
     defaults: DefaultRates,
 }
 
 impl MeterTokens {
-    /// Wires the port. `defaults` holds for callers without rates of their own.
+    /// Creates the use case. `defaults` applies to callers without configured rates.
     pub fn new(limiter: Arc<dyn RateLimiter>, defaults: DefaultRates) -> Self {
         Self { limiter, defaults }
     }
 
-    /// Takes the estimated tokens of a counted request with a body of so many bytes.
+    /// Takes the estimated tokens of a request that was counted.
     ///
     /// # Errors
-    /// The limit that leaves too few tokens. The request does not count any more.
+    /// The exceeded limit. The request no longer counts.
     pub fn execute(&self, caller: &Principal, body_bytes: usize) -> Result<TakenTokens, RateLimited> {
         let subject = RateSubject::of(caller, self.defaults);
         let taken = estimate_tokens(body_bytes);
@@ -37,8 +37,8 @@ impl MeterTokens {
     }
 }
 
-/// Tokens that were taken in advance. However the request ends, dropping this corrects them once: to what was used, or
-/// to none where the request was given up before a provider could be called.
+/// Tokens taken in advance. Dropping it corrects them once: to the used tokens, or to zero if the request was cancelled
+/// before a provider was called.
 #[must_use = "dropping it returns the tokens"]
 pub struct TakenTokens {
     limiter: Arc<dyn RateLimiter>,
@@ -53,7 +53,7 @@ impl TakenTokens {
         self.used = match end {
             Ok(decision) => decision.input_tokens.saturating_add(decision.output_tokens),
             Err(SubmitDecisionError::Attempts(failed)) => tokens_of(&failed.attempts),
-            // Whether a provider was called, and with how much, is unknown: the estimate stands.
+            // The usage is unknown, so the estimate is kept.
             Err(
                 SubmitDecisionError::Store(_) | SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_),
             ) => self.taken,
@@ -68,7 +68,7 @@ impl Drop for TakenTokens {
     }
 }
 
-/// One token at least: a smaller body would pass a limit that has nothing left.
+/// Estimates the tokens of a body: at least one, because zero tokens would pass an exhausted limit.
 fn estimate_tokens(body_bytes: usize) -> u64 {
     u64::try_from(body_bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX).max(1)
 }

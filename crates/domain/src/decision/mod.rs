@@ -2,7 +2,7 @@
 
 mod broadcast;
 mod client;
-#[expect(clippy::module_inception, reason = "the answer of the area")]
+#[expect(clippy::module_inception, reason = "the module defines the type Decision")]
 mod decision;
 mod draft;
 mod errors;

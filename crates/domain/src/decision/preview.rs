@@ -1,4 +1,4 @@
-//! What would happen to a request: nothing is sent, held or charged.
+//! The preview of a request: filters and plans it without sending, holding or charging.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct RequestPreview {
 pub(crate) struct PlanPreview {
     /// The first of its models.
     pub(crate) model: ModelId,
-    /// Every endpoint of its models, in no order, those included that cannot be used.
+    /// Every endpoint of its models, unusable ones included, in no particular order.
     pub(crate) candidates: Vec<Candidate>,
     /// The catalogue that the names were resolved in.
     pub(crate) catalogue: Arc<CatalogueSnapshot>,
@@ -40,10 +40,10 @@ impl RequestPreview {
         Self { filter, planner, bounds }
     }
 
-    /// Applies a policy's filters to an input. Nothing is counted.
+    /// Applies a policy's filters to an input, without metrics.
     ///
     /// # Errors
-    /// They did not get to their end.
+    /// The filters did not finish.
     pub(crate) async fn filter(
         &self,
         policy: &Arc<Policy>,
@@ -52,7 +52,7 @@ impl RequestPreview {
         self.filter.scan(policy, input).await
     }
 
-    /// Plans a request whose input is the one that may be sent.
+    /// Plans a request with a filtered input.
     ///
     /// # Errors
     /// A model that does not exist or does not answer Decisions requests.

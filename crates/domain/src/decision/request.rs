@@ -6,24 +6,23 @@ use crate::json::Json;
 use crate::question::ProviderInput;
 use crate::routing::RoutingPreferences;
 
-/// A Decisions request whose form has been checked. What a provider gets of it is the [`ProviderInput`]; nothing else ever
-/// leaves the process.
+/// A validated Decisions request. Providers receive only its [`ProviderInput`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionRequest {
-    /// The model as the caller named it.
+    /// The model name that the client sent.
     pub model: String,
-    /// Models to go on with where no endpoint of those before gave an answer, in order.
+    /// The fallback models, in order: each is tried if no endpoint of the models before it answered.
     pub fallback_models: Vec<String>,
-    /// What is asked about what.
+    /// The questions, the state and the media.
     pub provider_input: Arc<ProviderInput>,
-    /// How to route.
+    /// The routing preferences.
     pub preferences: RoutingPreferences,
-    /// True: questions that no provider answered are told as such instead of failing the whole request.
+    /// True: questions without an answer are reported as errors instead of failing the whole request.
     pub partial: bool,
-    /// Groups requests; at most 256 characters. Never sent to a provider.
+    /// The id of a group of requests; at most 256 characters. Not sent to providers.
     pub session_id: Option<String>,
-    /// Observability metadata: a JSON object. Never sent to a provider.
+    /// Observability metadata: a JSON object. Not sent to providers.
     pub trace: Option<Json>,
-    /// The end user; at most 256 characters. Never sent to a provider.
+    /// The end user; at most 256 characters. Not sent to providers.
     pub user: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! How Decisions are routed, as the operator configures it.
+//! Settings of Decisions requests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,30 +7,30 @@ use crate::model::ModelId;
 use crate::money::Price;
 use crate::usage::UnknownUsage;
 
-/// Settings of the router.
+/// Settings of Decisions requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterSettings {
-    /// How long a request may take with all its attempts.
+    /// The deadline of a request with all its attempts.
     pub deadline: Duration,
-    /// What is charged for an attempt that was sent and of whose usage nothing is known.
+    /// The charge for a sent attempt without reported usage.
     pub unknown_usage: UnknownUsage,
-    /// How many tokens a provider may count where the bytes that it is sent explain one.
+    /// The most tokens that a provider may count per sent byte.
     pub max_tokens_per_byte: TokenFactor,
-    /// What becomes of a model without a price where money is limited.
+    /// The rule for models without a price under a spending limit.
     pub unpriced: Unpriced,
-    /// How long a request waits for others to settle that keep the money which it needs.
+    /// The longest wait of a request for other requests' holds to settle.
     pub budget_wait: Duration,
-    /// Parts of one split request that are asked at a time, at least one.
+    /// The most sub-requests of one request in flight, at least one.
     pub max_concurrent_subrequests: usize,
-    /// Bytes that the records of a workspace may take in a UTC day; `None` is no bound.
+    /// The most bytes of a workspace's records per UTC day; `None` means no limit.
     pub max_record_bytes_per_day: Option<u64>,
-    /// Options of single models, by their ids in the catalogue.
+    /// Options of models, by their ids in the catalogue.
     pub models: HashMap<ModelId, ModelOptions>,
 }
 
 impl RouterSettings {
-    /// Shipped values: unknown usage is charged by its bound, a byte is a token at most, what has no price is refused
-    /// where money is limited, a quarter of a second of waiting for money, four parts at a time, no bound on records, no options.
+    /// Creates the defaults: charges the upper bound of unreported usage, counts one token per byte at most, rejects
+    /// models without a price under a limit, waits 250 ms for holds, and runs four sub-requests at a time.
     pub fn new(deadline: Duration) -> Self {
         Self {
             deadline,
@@ -44,29 +44,28 @@ impl RouterSettings {
         }
     }
 
-    /// The options of a model.
+    /// Returns the options of a model.
     pub fn options(&self, model: &ModelId) -> ModelOptions {
         self.models.get(model).copied().unwrap_or_default()
     }
 }
 
-/// How many tokens a provider may count where the size of what it is sent explains one: an exact decimal from 1 to
-/// 1,000 with at most six digits after the point.
+/// The most tokens that a provider may count per sent byte: an exact decimal from 1 to 1,000 with at most six decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TokenFactor {
     millionths: u64,
 }
 
-/// Not a factor of tokens.
+/// The error of a text that is not a token factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a decimal number from 1 to 1000 with at most six digits after the point")]
 pub struct InvalidTokenFactor;
 
 impl TokenFactor {
-    /// No token is shorter than a byte.
+    /// One: a token takes at least one byte.
     pub const ONE: Self = Self { millionths: MILLION };
 
-    /// So many times as many tokens, rounded up; the largest number where that is beyond it.
+    /// Multiplies a number of tokens, rounded up. Saturates at the largest number.
     pub fn times(self, tokens: u64) -> u64 {
         let exact = u128::from(tokens) * u128::from(self.millionths);
         u64::try_from(exact.div_ceil(u128::from(MILLION))).unwrap_or(u64::MAX)
@@ -96,43 +95,43 @@ impl std::str::FromStr for TokenFactor {
     }
 }
 
-/// What becomes of a model without a price where money is limited. Where it is not, such a model is free.
+/// The rule for models without a price under a spending limit. Without a limit, these models are free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unpriced {
-    /// It is refused.
+    /// Requests are rejected.
     #[default]
     Refuse,
-    /// It is free there as well.
+    /// Requests are free.
     Free,
-    /// It is charged this price, for tokens in and out.
+    /// Input and output tokens are charged at this price.
     Cap(Price),
 }
 
 /// Options of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModelOptions {
-    /// Whether a slow attempt is raced by a second one.
+    /// The hedging of slow attempts; `None` means no hedging.
     pub hedging: Option<Hedging>,
-    /// Whether identical requests in flight share one call.
+    /// The sharing of one call by identical requests in flight.
     pub coalescing: Coalescing,
 }
 
-/// A second endpoint is asked when the first takes longer than usual.
+/// Hedging: a second attempt at another endpoint while a slow one is still running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hedging {
-    /// How long to wait for the first; `None` is the 95th percentile of its latency, once it is known.
+    /// The delay of the second attempt; `None` means the 95th percentile of the latency, once it is known.
     pub after: Option<Duration>,
 }
 
-/// Whether identical requests in flight share one call to a provider.
+/// The sharing of one provider call by identical requests in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Coalescing {
-    /// Each request makes its own.
+    /// Each request makes its own call.
     #[default]
     Off,
-    /// They share the call and its cost, to the last picodollar.
+    /// The requests share one call and split its cost, exactly to the picodollar.
     Shared,
-    /// They share the call, and each is charged as if it had made it.
+    /// The requests share one call, and each is charged its full cost.
     Each,
 }
 
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_multiplied_exactly_and_rounded_up() {
+    fn times_multiplies_exactly_and_rounds_up() {
         assert_eq!(TokenFactor::ONE, factor("1.000000"));
         assert_eq!(TokenFactor::ONE.times(u64::MAX), u64::MAX);
         assert_eq!((factor("1.5").times(3), factor("1.5").times(4)), (5, 6));
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_is_from_one_to_a_thousand() {
+    fn from_str_rejects_factor_out_of_range_or_malformed() {
         for bad in ["", "0", "0.999999", "1000.000001", "10000", "-1", "+1", "1e1", "1,5", ".5", "1.", "1.0000001", "x"]
         {
             assert_eq!(bad.parse::<TokenFactor>(), Err(InvalidTokenFactor), "{bad}");
