@@ -116,7 +116,7 @@ proptest! {
 fn what_cannot_be_carried_is_not_sent() {
     let body = r#"{"model":"m","state":"s","questions":"opaque"}"#;
     let asked = support::provider_input(body);
-    for (wire, provider) in PROVIDERS.iter().filter(|(wire, _)| !wire.takes_opaque_questions()) {
+    for (wire, provider) in PROVIDERS.iter().filter(|(wire, _)| !wire.supports_opaque_questions()) {
         let measured = RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, "m"), &asked));
         assert_eq!((measured.bound, measured.sent), (0, 0), "{wire:?}");
         assert_eq!(measured.ended.unwrap_err().kind, AttemptFailureKind::Refused);

@@ -112,7 +112,7 @@ async fn the_provider_sees_that_the_caller_left(#[case] hang: Hang) {
     };
     let (end, gone) = tokio::join!(attempt, caller);
     assert!(gone.elapsed() < SLACK, "{:?}", gone.elapsed());
-    assert_eq!(kind(end), AttemptFailureKind::CallerGone);
+    assert_eq!(kind(end), AttemptFailureKind::ClientDisconnected);
     tokio::time::timeout(AMPLE, left.notified()).await.expect("the provider sees the disconnect");
 }
 
@@ -122,7 +122,7 @@ async fn nobody_is_called_for_a_caller_who_has_left() {
     let leaves = Arc::new(Notify::new());
     leaves.notify_one();
     let end = provider(&upstream).decide(call_within(AMPLE, Arc::new(Leaves(leaves)))).await;
-    assert_eq!(kind(end), AttemptFailureKind::CallerGone);
+    assert_eq!(kind(end), AttemptFailureKind::ClientDisconnected);
     assert_eq!(upstream.seen(), 0);
 }
 
@@ -187,7 +187,7 @@ async fn an_http2_provider_sees_that_the_caller_left() {
             leaves.notify_one();
         };
         let (end, ()) = tokio::join!(attempt, caller);
-        assert_eq!(kind(end), AttemptFailureKind::CallerGone);
+        assert_eq!(kind(end), AttemptFailureKind::ClientDisconnected);
         tokio::time::timeout(AMPLE, left.notified()).await.expect("the provider sees the end of the stream");
     }
     assert_eq!(upstream.seen(), 1);

@@ -272,7 +272,7 @@ impl ClientConnection for LeavesAfter {
 
 #[rstest]
 #[case::timed_out(Duration::from_millis(100), AMPLE, AttemptFailureKind::TimedOut)]
-#[case::given_up(AMPLE, Duration::from_millis(100), AttemptFailureKind::CallerGone)]
+#[case::given_up(AMPLE, Duration::from_millis(100), AttemptFailureKind::ClientDisconnected)]
 #[tokio::test]
 async fn an_attempt_that_is_cut_short_says_how_much_was_sent(
     #[case] timeout: Duration,

@@ -31,7 +31,7 @@ pub enum ErrorKind {
     /// Every provider that was tried is overloaded.
     ProviderOverloaded,
     /// The caller left before the answer; nobody reads this one.
-    CallerGone,
+    ClientDisconnected,
 }
 
 impl ErrorKind {
@@ -51,7 +51,7 @@ impl ErrorKind {
             Self::Unavailable => "unavailable",
             Self::TimedOut => "timed_out",
             Self::ProviderOverloaded => "provider_overloaded",
-            Self::CallerGone => "caller_gone",
+            Self::ClientDisconnected => "caller_gone",
         }
     }
 }

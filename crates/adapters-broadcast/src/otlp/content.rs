@@ -1,14 +1,14 @@
 //! What was asked and answered, for destinations that may know.
 
 use domain::json::Json;
-use domain::observability::Exchange;
+use domain::observability::TraceContent;
 
 use super::attributes::{Attributes, cut, quoted};
 
 /// Most bytes that are told of what was asked, and of what was answered.
 const MOST: usize = 256 * 1024;
 
-pub(super) fn add(attributes: &mut Attributes, exchange: &Exchange<'_>) {
+pub(super) fn add(attributes: &mut Attributes, exchange: &TraceContent<'_>) {
     let questions = exchange.provider_input.questions.json.text();
     let state = exchange.provider_input.state.as_ref().map_or("null", Json::text);
     let (asked, is_cut) = joined(&["{\"state\":", state, ",\"questions\":", questions, "}"]);

@@ -12,7 +12,7 @@ mod trace;
 
 pub(crate) use body::merged;
 use domain::json::Json;
-use domain::observability::{Exchange, TraceEncoder};
+use domain::observability::{TraceContent, TraceEncoder};
 use domain::usage::UsageRecord;
 
 /// Encodes traces as OTLP in JSON.
@@ -20,7 +20,7 @@ use domain::usage::UsageRecord;
 pub struct OtlpTraceEncoder;
 
 impl TraceEncoder for OtlpTraceEncoder {
-    fn encode(&self, record: &UsageRecord, exchange: &Exchange<'_>) -> Json {
+    fn encode(&self, record: &UsageRecord, exchange: &TraceContent<'_>) -> Json {
         trace::trace(record, Some(exchange))
     }
 

@@ -114,7 +114,7 @@ fn same_as_file(name: &str, body: &Json) {
 #[test]
 fn an_answered_request_is_as_on_file() {
     let (provider_input, answers) = (provider_input("the state"), json(r#"{"q":{"type":"noul","noul":0.50}}"#));
-    let exchange = Exchange { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
     same_as_file("completed", &trace(&record(), Some(&exchange)));
 }
 
@@ -137,7 +137,7 @@ fn a_failed_request_that_says_nothing_of_itself_is_as_on_file() {
 #[test]
 fn private_trace_has_nothing_of_the_caller_s() {
     let (provider_input, answers) = (provider_input("the state"), json(r#"{"q":"the answer"}"#));
-    let exchange = Exchange { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
     let (whole, private) = (trace(&record(), Some(&exchange)), trace(&record(), None));
     for word in ["the state", "Is it", "the answer"] {
         assert!(whole.text().contains(word) && !private.text().contains(word), "{word}");
@@ -157,7 +157,7 @@ fn private_trace_has_nothing_of_the_caller_s() {
 fn told(record: &UsageRecord) -> Json {
     trace(
         record,
-        Some(&Exchange { provider_input: &provider_input("the state"), answers: None, redacted_labels: None }),
+        Some(&TraceContent { provider_input: &provider_input("the state"), answers: None, redacted_labels: None }),
     )
 }
 
@@ -227,7 +227,7 @@ fn spans_hang_below_each_other_as_far_as_they_have_names() {
 #[test]
 fn long_content_is_cut_at_a_character_and_marked() {
     let (provider_input, answers) = (provider_input(&"é".repeat(300_000)), Json::string(&"x".repeat(300_000)));
-    let exchange = Exchange { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
+    let exchange = TraceContent { provider_input: &provider_input, answers: Some(&answers), redacted_labels: None };
     let body = trace(&record(), Some(&exchange));
     assert!(body.text().len() < 700_000, "{}", body.text().len());
     let span = &spans(&body)[2];
@@ -241,7 +241,7 @@ fn long_content_is_cut_at_a_character_and_marked() {
         assert!((262_143..=262_144).contains(&length), "{length}");
     }
     let (short, answers) = (self::provider_input("short"), json("{}"));
-    let exchange = Exchange { provider_input: &short, answers: Some(&answers), redacted_labels: None };
+    let exchange = TraceContent { provider_input: &short, answers: Some(&answers), redacted_labels: None };
     assert!(!trace(&record(), Some(&exchange)).text().contains("truncated"));
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::json::Json;
-use domain::observability::{Exchange, TraceMetadata, span_id};
+use domain::observability::{TraceContent, TraceMetadata, span_id};
 use domain::usage::{AttemptRecord, Finding, RequestLabels, UsageOutcome, UsageRecord};
 
 use super::attributes::{Attributes, cut};
@@ -22,7 +22,7 @@ const PATH: usize = 1024;
 
 /// The trace of a request: a span of the operation with one span an attempt below it, below the spans that the caller
 /// gave names to. Without `exchange` it holds nothing of what was asked and answered, and nothing that the caller said of it.
-pub(super) fn trace(record: &UsageRecord, exchange: Option<&Exchange<'_>>) -> Json {
+pub(super) fn trace(record: &UsageRecord, exchange: Option<&TraceContent<'_>>) -> Json {
     let labels = exchange.map(|exchange| exchange.labels(record)).unwrap_or_default();
     let metadata = TraceMetadata::parse(labels.trace.as_ref());
     let trace_id = metadata.trace_id(&record.id);
@@ -86,7 +86,7 @@ fn wrapped(spans: &str) -> Json {
 fn attributes(
     record: &UsageRecord,
     (labels, caller): (&RequestLabels, &TraceMetadata),
-    exchange: Option<&Exchange<'_>>,
+    exchange: Option<&TraceContent<'_>>,
 ) -> Attributes {
     let mut attributes = Attributes::default();
     let cost = record.cost.to_string();

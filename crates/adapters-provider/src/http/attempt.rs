@@ -16,7 +16,7 @@ pub(crate) async fn within<T>(
 ) -> Result<T, AttemptFailure> {
     tokio::select! {
         biased;
-        () = caller.disconnected() => Err(AttemptFailure::new(AttemptFailureKind::CallerGone, "the caller left")),
+        () = caller.disconnected() => Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the caller left")),
         done = before_deadline(timeout, work) => done.unwrap_or_else(|| {
             Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "the provider did not answer in time"))
         }),
@@ -83,7 +83,7 @@ mod tests {
     #[tokio::test]
     async fn work_for_nobody_is_given_up() {
         let end = within(Duration::from_secs(9), &Gone, ready(Ok(1))).await;
-        assert_eq!(end.unwrap_err().kind, AttemptFailureKind::CallerGone);
+        assert_eq!(end.unwrap_err().kind, AttemptFailureKind::ClientDisconnected);
     }
 
     #[tokio::test]

@@ -396,7 +396,7 @@ async fn a_caller_who_leaves_ends_all_calls() {
     let provider = support::provider_of(&support::settings(), Wire::ChatCompletions, settings);
     let call = ProviderCall { caller: Arc::new(LeavesSoon), ..call(&choice_of(2), by(ChatMethod::Auto), AMPLE) };
     let failure = provider.decide(call).await.unwrap_err();
-    assert_eq!(failure.kind, AttemptFailureKind::CallerGone);
+    assert_eq!(failure.kind, AttemptFailureKind::ClientDisconnected);
 }
 
 #[tokio::test]

@@ -180,7 +180,7 @@ fn pricing(model: &Model, endpoint: &Endpoint) -> String {
 }
 
 fn question_types(endpoint: &Endpoint) -> Vec<&'static str> {
-    QuestionType::ALL.into_iter().filter(|&known| endpoint.asks(known)).map(QuestionType::as_str).collect()
+    QuestionType::ALL.into_iter().filter(|&known| endpoint.supports_type(known)).map(QuestionType::as_str).collect()
 }
 
 /// 0 for an endpoint that is not throttled, -1 where some workspaces are throttled, -2 where all are.

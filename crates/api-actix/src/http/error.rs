@@ -34,7 +34,7 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::TimedOut => beyond_the_registry(524),
         ErrorKind::ProviderOverloaded => beyond_the_registry(529),
-        ErrorKind::CallerGone => beyond_the_registry(499),
+        ErrorKind::ClientDisconnected => beyond_the_registry(499),
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn message_of(kind: ErrorKind) -> &'static str {
         ErrorKind::ProviderFailure | ErrorKind::ProviderOverloaded => "Provider returned error",
         ErrorKind::Unavailable => "Service temporarily unavailable",
         ErrorKind::TimedOut => "Request timed out. Please try again later.",
-        ErrorKind::CallerGone => "The caller left before the answer",
+        ErrorKind::ClientDisconnected => "The caller left before the answer",
     }
 }
 

@@ -182,7 +182,7 @@ impl DecisionProvider for Patient {
     async fn decide(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         self.asked.notify_one();
         call.caller.disconnected().await;
-        Err(AttemptFailure::new(AttemptFailureKind::CallerGone, "the caller left"))
+        Err(AttemptFailure::new(AttemptFailureKind::ClientDisconnected, "the caller left"))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::usage::{OutboxMessage, UsageRecord};
 
 /// The request and response that destinations may receive.
 #[derive(Debug, Clone, Copy)]
-pub struct Exchange<'a> {
+pub struct TraceContent<'a> {
     /// The input as it was sent, after redaction.
     pub provider_input: &'a ProviderInput,
     /// The answers in canonical form, with the aliases of redacted names. `None` without answers.
@@ -17,7 +17,7 @@ pub struct Exchange<'a> {
     pub redacted_labels: Option<&'a RequestLabels>,
 }
 
-impl Exchange<'_> {
+impl TraceContent<'_> {
     /// Returns the labels that a destination may receive.
     pub fn labels(&self, record: &UsageRecord) -> RequestLabels {
         self.redacted_labels.cloned().unwrap_or_else(|| RequestLabels {
@@ -38,7 +38,7 @@ impl Exchange<'_> {
 #[expect(clippy::elidable_lifetime_names, reason = "mockall needs the lifetime's name")]
 pub trait Broadcast: Send + Sync {
     /// Returns one message for each destination that receives this request. `record` will be charged next.
-    fn messages<'a>(&self, record: &UsageRecord, exchange: &Exchange<'a>) -> Vec<OutboxMessage>;
+    fn messages<'a>(&self, record: &UsageRecord, exchange: &TraceContent<'a>) -> Vec<OutboxMessage>;
 
     /// Returns true if a destination may receive `session_id`, `user` and `trace` of requests of this workspace.
     fn takes_labels(&self, workspace_id: WorkspaceId) -> bool;
@@ -49,7 +49,7 @@ pub trait Broadcast: Send + Sync {
 pub struct NoBroadcast;
 
 impl Broadcast for NoBroadcast {
-    fn messages(&self, _: &UsageRecord, _: &Exchange<'_>) -> Vec<OutboxMessage> {
+    fn messages(&self, _: &UsageRecord, _: &TraceContent<'_>) -> Vec<OutboxMessage> {
         Vec::new()
     }
 

@@ -12,7 +12,7 @@ use crate::guardrail::filter::Blocked;
 use crate::ids::DecisionId;
 use crate::model::ModelId;
 use crate::routing::RoutingFunnel;
-use crate::routing::{AttemptFailureKind, Incapable, ThrottledEndpoints};
+use crate::routing::{AttemptFailureKind, ThrottledEndpoints, UnsupportedQuestions};
 use crate::system::WorkLost;
 use crate::usage::AttemptRecord;
 use crate::usage::Finding;
@@ -63,7 +63,7 @@ pub enum SubmitDecisionError {
     Blocked(#[from] Blocked),
     /// The content filters did not finish. The request was not sent.
     #[error(transparent)]
-    Unfiltered(#[from] Unfiltered),
+    Filtering(#[from] FilteringError),
     /// The key's guardrails forbid every endpoint.
     #[error("{model} may not be used with this key: {forbidden}")]
     Forbidden {
@@ -96,18 +96,18 @@ pub enum SubmitDecisionError {
     #[error("{0} has a variable price and cannot be used for Decisions")]
     VariablePrice(ModelId),
     /// No endpoint of the model supports the request.
-    #[error("no endpoint of {model} takes {incapable}")]
-    Incapable {
+    #[error("no endpoint of {model} takes {unsupported}")]
+    Unsupported {
         /// The model.
         model: ModelId,
         /// The unsupported part of the request.
-        incapable: Incapable,
+        unsupported: UnsupportedQuestions,
         /// The number of endpoints left after each routing step.
         funnel: RoutingFunnel,
     },
     /// The client's preferences exclude every endpoint.
     #[error("no endpoint of {model} is left by the provider preferences")]
-    NothingWanted {
+    ExcludedByPreferences {
         /// The model.
         model: ModelId,
         /// The number of endpoints left after each routing step.
@@ -133,7 +133,7 @@ pub enum SubmitDecisionError {
     },
     /// The records of the workspace reached the daily limit on their bytes.
     #[error(transparent)]
-    RecordsFull(#[from] RecordsFull),
+    RecordQuotaExceeded(#[from] RecordQuotaExceeded),
     /// Every attempt failed.
     #[error("every attempt at a provider failed")]
     Attempts(Box<FailedAttempts>),
@@ -154,7 +154,7 @@ pub enum SubmitDecisionError {
     "Rate limit exceeded: the usage records of this workspace take {used} of {limit} bytes today (UTC); send less in \
      trace, or wait for the next day"
 )]
-pub struct RecordsFull {
+pub struct RecordQuotaExceeded {
     /// The limit, in bytes.
     pub limit: u64,
     /// The bytes of today's records.
@@ -167,25 +167,25 @@ pub struct RecordsFull {
 
 /// The reason why the content filters did not finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unfiltered {
+pub enum FilteringError {
     /// The deadline of the request passed.
     #[error("the deadline passed before the content filters had ended")]
     TimedOut,
     /// The client disconnected.
     #[error("the caller left before the content filters had ended")]
-    CallerGone,
+    ClientDisconnected,
     /// The task of the filters did not run to its end.
     #[error("the content filters did not run to their end")]
-    Lost(#[source] WorkLost),
+    TaskFailed(#[source] WorkLost),
 }
 
-impl Unfiltered {
+impl FilteringError {
     /// Returns its kind.
     pub fn kind(self) -> ErrorKind {
         match self {
             Self::TimedOut => ErrorKind::TimedOut,
-            Self::CallerGone => ErrorKind::CallerGone,
-            Self::Lost(lost) => lost.kind(),
+            Self::ClientDisconnected => ErrorKind::ClientDisconnected,
+            Self::TaskFailed(error) => error.kind(),
         }
     }
 }
@@ -194,16 +194,18 @@ impl SubmitDecisionError {
     /// Returns its kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownModel { .. } | Self::NoEndpoint { .. } | Self::NothingWanted { .. } => ErrorKind::NotFound,
-            Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Incapable { .. } => ErrorKind::InvalidRequest,
+            Self::UnknownModel { .. } | Self::NoEndpoint { .. } | Self::ExcludedByPreferences { .. } => {
+                ErrorKind::NotFound
+            }
+            Self::NotADecisionModel(_) | Self::VariablePrice(_) | Self::Unsupported { .. } => ErrorKind::InvalidRequest,
             Self::Blocked(_) | Self::Forbidden { .. } | Self::Unpriced(_) => ErrorKind::Forbidden,
             Self::LimitExceeded(_) => ErrorKind::InsufficientCredits,
-            Self::RecordsFull(_) => ErrorKind::RateLimited,
+            Self::RecordQuotaExceeded(_) => ErrorKind::RateLimited,
             Self::Throttled { .. } => ErrorKind::Unavailable,
             Self::Attempts(failed) => failed.kind,
             Self::ChargeOutOfRange => ErrorKind::ProviderFailure,
             Self::Defect(_) => ErrorKind::Internal,
-            Self::Unfiltered(why) => why.kind(),
+            Self::Filtering(why) => why.kind(),
             Self::Store(error) => error.kind(),
         }
     }

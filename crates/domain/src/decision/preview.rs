@@ -6,7 +6,7 @@ use super::submit::affordable::AffordablePlans;
 use super::submit::bounds::Bounds;
 use super::submit::filter::InputFilter;
 use super::submit::route::RoutePlanner;
-use super::{DecisionRequest, ProviderInput, SubmitDecisionError, Unfiltered, Unpriced};
+use super::{DecisionRequest, FilteringError, ProviderInput, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::guardrail::filter::{Blocked, Filtered};
 use crate::ids::WorkspaceId;
@@ -30,7 +30,7 @@ pub(crate) struct PlanPreview {
     /// The catalogue that the names were resolved in.
     pub(crate) catalogue: Arc<CatalogueSnapshot>,
     /// The rule for endpoints without a price.
-    pub(crate) unpriced: Unpriced,
+    pub(crate) unpriced: UnpricedModels,
     /// The cost of each plan, from the preferred one to the cheapest; or why the request would be rejected.
     pub(crate) outcome: Result<Vec<Usd>, SubmitDecisionError>,
 }
@@ -48,7 +48,7 @@ impl RequestPreview {
         &self,
         policy: &Arc<Policy>,
         input: &Arc<ProviderInput>,
-    ) -> Result<Result<Filtered, Blocked>, Unfiltered> {
+    ) -> Result<Result<Filtered, Blocked>, FilteringError> {
         self.filter.scan(policy, input).await
     }
 
@@ -68,7 +68,7 @@ impl RequestPreview {
         let model = models[0].model.clone();
         let candidates = models.into_iter().flat_map(|model| model.candidates).collect();
         let plan = self.planner.plan(request, Some(policy), is_limited, workspace);
-        let unpriced = if is_limited { self.planner.unpriced_rule() } else { Unpriced::Free };
+        let unpriced = if is_limited { self.planner.unpriced_rule() } else { UnpricedModels::Free };
         let outcome = plan.map(|plan| {
             let preferred = self.bounds.first_attempts(&plan.sub_requests);
             let bound = |candidate: &_, number, input: &_| self.bounds.attempt(candidate, number, input);

@@ -66,7 +66,7 @@ const FRAME: u64 = 4096;
 ///   bound is computed once, when the attempt is planned and its hold is requested; it MUST hold for every later call.
 /// - One call is one attempt: no retries, no redirects.
 /// - MUST end soon after `timeout` with [`crate::routing::AttemptFailureKind::TimedOut`] if there is no response, and
-///   soon after a disconnect of the client with [`crate::routing::AttemptFailureKind::CallerGone`].
+///   soon after a disconnect of the client with [`crate::routing::AttemptFailureKind::ClientDisconnected`].
 /// - MUST reject an input that the endpoint's wire does not support, with
 ///   [`crate::routing::AttemptFailureKind::Refused`] and without sending any bytes. MUST NOT drop parts of an input.
 /// - MUST add bytes to `sent` while sending: a cancelled attempt returns no result, and its charge is bounded by them.

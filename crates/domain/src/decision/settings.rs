@@ -17,7 +17,7 @@ pub struct RouterSettings {
     /// The most tokens that a provider may count per sent byte.
     pub max_tokens_per_byte: TokenFactor,
     /// The rule for models without a price under a spending limit.
-    pub unpriced: Unpriced,
+    pub unpriced: UnpricedModels,
     /// The longest wait of a request for other requests' holds to settle.
     pub budget_wait: Duration,
     /// The most sub-requests of one request in flight, at least one.
@@ -36,7 +36,7 @@ impl RouterSettings {
             deadline,
             unknown_usage: UnknownUsage::Bound,
             max_tokens_per_byte: TokenFactor::ONE,
-            unpriced: Unpriced::Refuse,
+            unpriced: UnpricedModels::Reject,
             budget_wait: Duration::from_millis(250),
             max_concurrent_subrequests: 4,
             max_record_bytes_per_day: None,
@@ -97,14 +97,14 @@ impl std::str::FromStr for TokenFactor {
 
 /// The rule for models without a price under a spending limit. Without a limit, these models are free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unpriced {
+pub enum UnpricedModels {
     /// Requests are rejected.
     #[default]
-    Refuse,
+    Reject,
     /// Requests are free.
     Free,
     /// Input and output tokens are charged at this price.
-    Cap(Price),
+    DefaultPrice(Price),
 }
 
 /// Options of one model.
@@ -113,7 +113,7 @@ pub struct ModelOptions {
     /// The hedging of slow attempts; `None` means no hedging.
     pub hedging: Option<Hedging>,
     /// The sharing of one call by identical requests in flight.
-    pub coalescing: Coalescing,
+    pub single_flight: SingleFlightMode,
 }
 
 /// Hedging: a second attempt at another endpoint while a slow one is still running.
@@ -125,14 +125,14 @@ pub struct Hedging {
 
 /// The sharing of one provider call by identical requests in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Coalescing {
+pub enum SingleFlightMode {
     /// Each request makes its own call.
     #[default]
     Off,
     /// The requests share one call and split its cost, exactly to the picodollar.
-    Shared,
+    SplitCost,
     /// The requests share one call, and each is charged its full cost.
-    Each,
+    ChargeEach,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Broadcast, Destination, Destinations, Exchange, OutboxMessage, SampledGroup, TraceEncoder};
+use super::{Broadcast, Destination, Destinations, OutboxMessage, SampledGroup, TraceContent, TraceEncoder};
 use crate::ids::WorkspaceId;
 use crate::system::IdGenerator;
 use crate::usage::UsageRecord;
@@ -28,7 +28,7 @@ impl Broadcaster {
 }
 
 impl Broadcast for Broadcaster {
-    fn messages(&self, record: &UsageRecord, exchange: &Exchange<'_>) -> Vec<OutboxMessage> {
+    fn messages(&self, record: &UsageRecord, exchange: &TraceContent<'_>) -> Vec<OutboxMessage> {
         let own = self.destinations.of(record.workspace_id);
         if own.is_none() && self.operators.is_none() {
             return Vec::new();

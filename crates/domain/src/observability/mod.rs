@@ -16,7 +16,7 @@ pub use ports::*;
 pub use sampling::*;
 pub use trace::*;
 
-pub use crate::decision::{Broadcast, Exchange, Metrics, NoBroadcast, NoMetrics};
+pub use crate::decision::{Broadcast, Metrics, NoBroadcast, NoMetrics, TraceContent};
 #[cfg(feature = "mock")]
 pub use crate::decision::{MockBroadcast, MockMetrics};
 pub use crate::usage::OutboxMessage;

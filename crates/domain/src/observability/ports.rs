@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use super::{DeadLetterRetry, Delivery, Destination, DueMessage, Exchange, OutboxStatus};
+use super::{DeadLetterRetry, Delivery, Destination, DueMessage, OutboxStatus, TraceContent};
 use crate::audit::AuditDraft;
 use crate::error::StoreError;
 use crate::ids::{DestinationId, OutboxId, WorkspaceId};
@@ -71,12 +71,12 @@ pub trait Destinations: Send + Sync {
 /// - It MUST be a function of its arguments: it does no I/O, and the same request encoded again is the same spans.
 /// - A private trace MUST NOT contain anything of the input, the answers and the caller's `session_id`, `user` and
 ///   `trace`, not even in an id.
-/// - Any other trace MUST contain the labels of [`Exchange::labels`] and no others.
+/// - Any other trace MUST contain the labels of [`TraceContent::labels`] and no others.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[expect(clippy::elidable_lifetime_names, reason = "mockall needs the lifetime's name")]
 pub trait TraceEncoder: Send + Sync {
     /// Encodes the trace of one request with its input, answers and labels.
-    fn encode<'a>(&self, record: &UsageRecord, exchange: &Exchange<'a>) -> Json;
+    fn encode<'a>(&self, record: &UsageRecord, exchange: &TraceContent<'a>) -> Json;
 
     /// Encodes the trace of one request without its input, answers and labels.
     fn encode_private(&self, record: &UsageRecord) -> Json;

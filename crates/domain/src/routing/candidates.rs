@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Admission, Endpoint, HealthBoard, Incapable, RoutingPreferences, Sort, ThrottledEndpoint, ThrottledEndpoints,
-    TokenPrices,
+    Admission, Endpoint, HealthBoard, RoutingPreferences, Sort, ThrottledEndpoint, ThrottledEndpoints, TokenPrices,
+    UnsupportedQuestions,
 };
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;
@@ -49,7 +49,7 @@ pub struct Selection<'a> {
 
 /// The candidates that may be tried, and those that throttling rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SelectedCandidates {
     /// Candidates that are not throttled, in order.
     pub candidates: Vec<Candidate>,
     /// Throttled candidates that were admitted by chance, in order. They are tried after the others.
@@ -62,13 +62,13 @@ pub struct Chosen {
 
 /// The reason why no candidate is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Emptied {
+pub enum NoCandidates {
     /// No endpoint serves the model.
     NoEndpoint,
     /// The client's preferences exclude every endpoint.
     Preferences,
     /// No endpoint can carry the request.
-    Incapable(Incapable),
+    Unsupported(UnsupportedQuestions),
     /// Every endpoint is throttled and rejected the request.
     Throttled(ThrottledEndpoints),
 }
@@ -79,15 +79,15 @@ impl Selection<'_> {
     ///
     /// # Errors
     /// The reason why no candidate is left.
-    pub fn choose(&self, models: Vec<Group>, funnel: &mut RoutingFunnel) -> Result<Chosen, Emptied> {
+    pub fn choose(&self, models: Vec<Group>, funnel: &mut RoutingFunnel) -> Result<SelectedCandidates, NoCandidates> {
         let wanted = self.preferences;
         let mut groups = models;
         if count(&groups) == 0 {
-            return Err(Emptied::NoEndpoint);
+            return Err(NoCandidates::NoEndpoint);
         }
         self.keep_wanted(&mut groups, funnel);
         if count(&groups) == 0 {
-            return Err(Emptied::Preferences);
+            return Err(NoCandidates::Preferences);
         }
         self.keep_capable(&mut groups, funnel)?;
         for (_, sort) in &mut groups {
@@ -147,21 +147,21 @@ impl Selection<'_> {
         if wanted.require_parameters {
             keep(groups, funnel, "require_parameters", |candidate| {
                 let typed = self.provider_input.questions.typed.iter().flatten();
-                typed.into_iter().all(|question| candidate.endpoint.asks_natively(question))
+                typed.into_iter().all(|question| candidate.endpoint.supports_natively(question))
             });
         }
     }
 
     /// Keeps the candidates that accept the state and can answer at least one question; planning later assigns the
     /// questions. Without fallbacks, keeps those that can answer all questions.
-    fn keep_capable(&self, groups: &mut [Group], funnel: &mut RoutingFunnel) -> Result<(), Emptied> {
+    fn keep_capable(&self, groups: &mut [Group], funnel: &mut RoutingFunnel) -> Result<(), NoCandidates> {
         let mut fault = None;
         let before = count(groups);
         for (group, _) in groups.iter_mut() {
             group.retain(|candidate| match self.able(&candidate.endpoint) {
                 Ok(()) => true,
-                Err(incapable) => {
-                    fault.get_or_insert(incapable);
+                Err(unsupported) => {
+                    fault.get_or_insert(unsupported);
                     false
                 }
             });
@@ -171,37 +171,41 @@ impl Selection<'_> {
             funnel.push(("capability", after));
         }
         match fault {
-            Some(incapable) if after == 0 => Err(Emptied::Incapable(incapable)),
+            Some(unsupported) if after == 0 => Err(NoCandidates::Unsupported(unsupported)),
             _ => Ok(()),
         }
     }
 
-    fn able(&self, endpoint: &Endpoint) -> Result<(), Incapable> {
-        endpoint.takes(self.provider_input)?;
+    fn able(&self, endpoint: &Endpoint) -> Result<(), UnsupportedQuestions> {
+        endpoint.check_input(self.provider_input)?;
         let Some(typed) = &self.provider_input.questions.typed else { return Ok(()) };
         let around = self.provider_input.len_bytes_around();
-        let can_ask = |question: &Question| {
-            endpoint.can_ask(question)?;
+        let check_question = |question: &Question| {
+            endpoint.check_question(question)?;
             // A single question may use the whole size limit.
             let alone = self.provider_input.questions.count() == 1;
             let bytes = if alone { self.provider_input.len_bytes() } else { around + question.len_bytes() };
-            if endpoint.room_for(bytes) { Ok(()) } else { Err(Incapable::Size) }
+            if endpoint.has_room_for(bytes) { Ok(()) } else { Err(UnsupportedQuestions::Size) }
         };
         if !self.preferences.allow_fallbacks {
-            return typed.iter().try_for_each(can_ask);
+            return typed.iter().try_for_each(check_question);
         }
         let mut fault = None;
         for question in typed {
-            match can_ask(question) {
+            match check_question(question) {
                 Ok(()) => return Ok(()),
-                Err(incapable) => fault.get_or_insert(incapable),
+                Err(unsupported) => fault.get_or_insert(unsupported),
             };
         }
         fault.map_or(Ok(()), Err)
     }
 
-    fn admitted(&self, ordered: Vec<Candidate>, funnel: &mut RoutingFunnel) -> Result<Chosen, Emptied> {
-        let mut chosen = Chosen {
+    fn admitted(
+        &self,
+        ordered: Vec<Candidate>,
+        funnel: &mut RoutingFunnel,
+    ) -> Result<SelectedCandidates, NoCandidates> {
+        let mut chosen = SelectedCandidates {
             candidates: Vec::with_capacity(ordered.len()),
             throttled: Vec::new(),
             rejected: Vec::new(),
@@ -222,7 +226,7 @@ impl Selection<'_> {
         let left = chosen.candidates.len() + chosen.throttled.len();
         let Some(rejections) = &chosen.rejections else { return Ok(chosen) };
         funnel.push(("health", left));
-        if left == 0 { Err(Emptied::Throttled(rejections.clone())) } else { Ok(chosen) }
+        if left == 0 { Err(NoCandidates::Throttled(rejections.clone())) } else { Ok(chosen) }
     }
 }
 

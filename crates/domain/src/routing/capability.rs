@@ -5,7 +5,7 @@ use crate::question::{Attachments, ProviderInput, Question, QuestionKind, Questi
 
 /// The part of a request that an endpoint does not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Incapable {
+pub enum UnsupportedQuestions {
     /// Opaque questions: without types.
     #[error("questions of this form; use typed questions (noul, choice, score)")]
     OpaqueQuestions,
@@ -23,7 +23,7 @@ pub enum Incapable {
     Attachments,
     /// A request that needs this many calls, more than the maximum.
     #[error("a request that would have to be split into {0} calls")]
-    Parts(usize),
+    SubRequests(usize),
     /// A state and question of this size.
     #[error("a request of this size")]
     Size,
@@ -34,9 +34,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// The part that it does not support.
-    pub fn takes(&self, provider_input: &ProviderInput) -> Result<(), Incapable> {
-        if provider_input.questions.typed.is_none() && !self.wire.takes_opaque_questions() {
-            return Err(Incapable::OpaqueQuestions);
+    pub fn check_input(&self, provider_input: &ProviderInput) -> Result<(), UnsupportedQuestions> {
+        if provider_input.questions.typed.is_none() && !self.wire.supports_opaque_questions() {
+            return Err(UnsupportedQuestions::OpaqueQuestions);
         }
         let form = match (&provider_input.attachments, provider_input.state_form) {
             (Attachments::None, _) => None,
@@ -50,42 +50,42 @@ impl Endpoint {
             (Attachments::InState, StateForm::GeminiParts) => {
                 Some((AttachmentForm::InState, self.wire == Wire::GeminiDecisions))
             }
-            (Attachments::InState, StateForm::Plain) => return Err(Incapable::Attachments),
+            (Attachments::InState, StateForm::Plain) => return Err(UnsupportedQuestions::Attachments),
         };
         if let Some((form, same_wire)) = form
             && (self.attachments != form || !same_wire)
         {
-            return Err(Incapable::Attachments);
+            return Err(UnsupportedQuestions::Attachments);
         }
         let state = provider_input.len_bytes_around();
         let opaque =
             if provider_input.questions.typed.is_none() { provider_input.questions.json.text().len() } else { 0 };
-        if self.room_for(state + opaque) { Ok(()) } else { Err(Incapable::Size) }
+        if self.has_room_for(state + opaque) { Ok(()) } else { Err(UnsupportedQuestions::Size) }
     }
 
     /// Returns true if it answers questions of this type. A `box` question needs an image.
-    pub fn asks(&self, question_type: QuestionType) -> bool {
+    pub fn supports_type(&self, question_type: QuestionType) -> bool {
         let served = self.question_types.as_ref().is_none_or(|types| types.contains(&question_type));
         let pictured = question_type != QuestionType::Box || self.attachments != AttachmentForm::None;
-        served && pictured && self.wire.asks(question_type)
+        served && pictured && self.wire.supports_type(question_type)
     }
 
     /// Checks that it supports this question on its own.
     ///
     /// # Errors
     /// The part of the question that it does not support.
-    pub fn can_ask(&self, question: &Question) -> Result<(), Incapable> {
+    pub fn check_question(&self, question: &Question) -> Result<(), UnsupportedQuestions> {
         let question_type = question.kind.question_type();
-        if !self.asks(question_type) {
-            return Err(Incapable::QuestionType(question_type));
+        if !self.supports_type(question_type) {
+            return Err(UnsupportedQuestions::QuestionType(question_type));
         }
         let limits = self.limits();
         match &question.kind {
             QuestionKind::Choice { options } if limits.max_options.is_some_and(|max| options.len() > max) => {
-                Err(Incapable::Options(options.len()))
+                Err(UnsupportedQuestions::Options(options.len()))
             }
             QuestionKind::Score { levels } if limits.max_levels.is_some_and(|max| levels.len() > max) => {
-                Err(Incapable::Levels(levels.len()))
+                Err(UnsupportedQuestions::Levels(levels.len()))
             }
             _ => Ok(()),
         }
@@ -93,14 +93,14 @@ impl Endpoint {
 
     /// Returns true if this many bytes of state and questions are within its limits. A token takes at least one byte,
     /// so the bytes are an upper bound of the tokens.
-    pub fn room_for(&self, bytes: usize) -> bool {
+    pub fn has_room_for(&self, bytes: usize) -> bool {
         let limits = self.limits();
         limits.max_body_bytes.is_none_or(|max| bytes <= max) && limits.max_input_tokens.is_none_or(|max| bytes <= max)
     }
 
     /// Returns true if the wire supports the question natively: no criteria moved into its instructions, no generated
     /// instructions, and no emulated answer.
-    pub fn asks_natively(&self, question: &Question) -> bool {
+    pub fn supports_natively(&self, question: &Question) -> bool {
         let instructed = question.instructions.is_some();
         match self.wire {
             Wire::SystemOne | Wire::Sandbox => true,

@@ -83,7 +83,7 @@ impl Wire {
     }
 
     /// Returns true if opaque questions (of a form that this service does not parse) can be sent verbatim.
-    pub fn takes_opaque_questions(self) -> bool {
+    pub fn supports_opaque_questions(self) -> bool {
         match self {
             Self::SystemOne | Self::Sandbox => true,
             Self::OpenAiDecisions | Self::GeminiDecisions | Self::SglangDecisions | Self::ChatCompletions => false,
@@ -115,7 +115,7 @@ impl Wire {
     }
 
     /// Returns true if the wire supports questions of this type.
-    pub fn asks(self, question_type: QuestionType) -> bool {
+    pub fn supports_type(self, question_type: QuestionType) -> bool {
         match question_type {
             QuestionType::Noul | QuestionType::Choice | QuestionType::Score => true,
             QuestionType::Box => self == Self::SystemOne,

@@ -25,7 +25,7 @@ pub enum AttemptFailureKind {
     /// against the endpoint.
     NotAnswered,
     /// The client disconnected, so the attempt was cancelled.
-    CallerGone,
+    ClientDisconnected,
     /// A failure that a sandbox model simulates. It is returned to the client without a fallback.
     Simulated(SimulatedFailure),
 }
@@ -41,7 +41,7 @@ impl AttemptFailureKind {
             Self::TimedOut => "timed_out",
             Self::Refused => "refused",
             Self::NotAnswered => "not_answered",
-            Self::CallerGone => "caller_gone",
+            Self::ClientDisconnected => "caller_gone",
             Self::Simulated(_) => "simulated",
         }
     }
@@ -132,7 +132,7 @@ pub fn verdict(failures: &[AttemptFailureKind]) -> ErrorKind {
     let last_other = |not: &[Kind]| failures.iter().rev().find(|kind| !not.contains(kind)).copied();
     match last_other(&[Kind::Overloaded, Kind::Refused]) {
         Some(Kind::TimedOut) => ErrorKind::TimedOut,
-        Some(Kind::CallerGone) => ErrorKind::CallerGone,
+        Some(Kind::ClientDisconnected) => ErrorKind::ClientDisconnected,
         Some(Kind::Simulated(simulated)) => simulated.kind(),
         Some(_) => ErrorKind::ProviderFailure,
         None if last_other(&[Kind::Overloaded]).is_some() => ErrorKind::InvalidRequest,

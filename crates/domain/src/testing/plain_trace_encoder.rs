@@ -1,7 +1,7 @@
 //! Traces in an encoding of no receiver.
 
 use crate::json::Json;
-use crate::observability::{Exchange, TraceEncoder};
+use crate::observability::{TraceContent, TraceEncoder};
 use crate::usage::UsageRecord;
 
 /// Encodes a trace as one JSON object: the request's id and, unless it is private, its input, answers and labels.
@@ -9,7 +9,7 @@ use crate::usage::UsageRecord;
 pub struct PlainTraceEncoder;
 
 impl TraceEncoder for PlainTraceEncoder {
-    fn encode(&self, record: &UsageRecord, exchange: &Exchange<'_>) -> Json {
+    fn encode(&self, record: &UsageRecord, exchange: &TraceContent<'_>) -> Json {
         let labels = exchange.labels(record);
         let input = exchange.provider_input;
         let members = [

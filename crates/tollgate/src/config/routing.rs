@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use domain::decision::{Coalescing, Hedging, InvalidTokenFactor, ModelOptions, TokenFactor, UnknownUsage, Unpriced};
+use domain::decision::{
+    Hedging, InvalidTokenFactor, ModelOptions, SingleFlightMode, TokenFactor, UnknownUsage, UnpricedModels,
+};
 use domain::model::ModelId;
 use domain::money::Price;
 
@@ -34,13 +36,17 @@ fn model(table: &Table) -> Result<ModelConfig, ConfigError> {
     if after.is_some() && !hedge {
         return Err(table.fault("hedge_after_ms", "requires hedge = true"));
     }
-    let coalescing = choice(
+    let single_flight = choice(
         table,
         "single_flight",
-        &[("off", Coalescing::Off), ("split_cost", Coalescing::Shared), ("charge_each", Coalescing::Each)],
+        &[
+            ("off", SingleFlightMode::Off),
+            ("split_cost", SingleFlightMode::SplitCost),
+            ("charge_each", SingleFlightMode::ChargeEach),
+        ],
     )?;
     let hedging = hedge.then_some(Hedging { after });
-    Ok(ModelConfig { model, options: ModelOptions { hedging, coalescing } })
+    Ok(ModelConfig { model, options: ModelOptions { hedging, single_flight } })
 }
 
 /// `[money] unreported_usage`
@@ -61,10 +67,14 @@ pub fn money(table: &Table) -> Result<MoneyConfig, ConfigError> {
             price.ok_or_else(|| table.fault("default_usd_per_token", "must be a price in USD per token, above 0"))
         })
         .transpose()?;
-    let words = [("reject", Unpriced::Refuse), ("free", Unpriced::Free), ("default_price", Unpriced::Cap(Price::ZERO))];
+    let words = [
+        ("reject", UnpricedModels::Reject),
+        ("free", UnpricedModels::Free),
+        ("default_price", UnpricedModels::DefaultPrice(Price::ZERO)),
+    ];
     let unpriced_models = match (choice(table, "unpriced_models", &words)?, cap) {
-        (Unpriced::Cap(_), Some(price)) => Unpriced::Cap(price),
-        (Unpriced::Cap(_), None) => {
+        (UnpricedModels::DefaultPrice(_), Some(price)) => UnpricedModels::DefaultPrice(price),
+        (UnpricedModels::DefaultPrice(_), None) => {
             return Err(table.fault("unpriced_models", "= \"default_price\" requires default_usd_per_token"));
         }
         (_, Some(_)) => {

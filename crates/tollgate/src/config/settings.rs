@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api_actix::{AdmissionSettings, ConnectionSettings};
-use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, Unpriced};
+use domain::decision::{DraftBounds, TokenFactor, UnknownUsage, UnpricedModels};
 use domain::rate::RateLimits;
 use domain::retention::RetentionPolicy;
 use domain::routing::HealthPolicy;
@@ -200,7 +200,7 @@ pub struct MoneyConfig {
     /// How many tokens a provider may count where the size of what it is sent explains one.
     pub max_tokens_per_byte: TokenFactor,
     /// What becomes of a model without a price where money is limited.
-    pub unpriced_models: Unpriced,
+    pub unpriced_models: UnpricedModels,
 }
 
 /// `[routing]`

@@ -62,7 +62,7 @@ fn question_types(table: &Table, wire: Wire) -> Result<Option<Vec<QuestionType>>
             let known = QuestionType::ALL.map(QuestionType::as_str);
             return Err(table.fault("question_types", format!("must hold {}", alternatives(&known))));
         };
-        if !wire.asks(question_type) {
+        if !wire.supports_type(question_type) {
             let fault = format!("holds {name:?}, which the wire {} has no form for", wire.as_str());
             return Err(table.fault("question_types", fault));
         }

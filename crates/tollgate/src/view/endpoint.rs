@@ -108,7 +108,7 @@ impl EndpointView {
             prices: own.or_else(|| of_catalogue.map(|row| prices(row, "catalogue"))),
             question_types: QuestionType::ALL
                 .into_iter()
-                .filter(|&question_type| endpoint.asks(question_type))
+                .filter(|&question_type| endpoint.supports_type(question_type))
                 .map(QuestionType::as_str)
                 .collect(),
             limits: LimitsView {

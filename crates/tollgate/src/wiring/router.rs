@@ -85,7 +85,7 @@ fn nearest_served<'a>(name: &ModelId, endpoints: &'a EndpointDirectory) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use domain::decision::{Coalescing, UnknownUsage, Unpriced};
+    use domain::decision::{SingleFlightMode, UnknownUsage, UnpricedModels};
     use domain::model::{Model, Pricing};
     use domain::money::Price;
     use domain::routing::{Endpoint, Wire};
@@ -115,9 +115,9 @@ mod tests {
         assert_eq!((set.deadline, set.unknown_usage), (Duration::from_millis(19), UnknownUsage::Free));
         assert_eq!(set.max_record_bytes_per_day, None, "0 is no bound");
         assert_eq!((set.max_concurrent_subrequests, set.budget_wait), (2, Duration::from_millis(7)));
-        assert_eq!((set.max_tokens_per_byte.times(3), set.unpriced), (6, Unpriced::Free));
-        assert_eq!(set.options(&"a/b".parse().unwrap()).coalescing, Coalescing::Shared);
-        assert_eq!(set.options(&"a/c".parse().unwrap()).coalescing, Coalescing::Off);
+        assert_eq!((set.max_tokens_per_byte.times(3), set.unpriced), (6, UnpricedModels::Free));
+        assert_eq!(set.options(&"a/b".parse().unwrap()).single_flight, SingleFlightMode::SplitCost);
+        assert_eq!(set.options(&"a/c".parse().unwrap()).single_flight, SingleFlightMode::Off);
     }
 
     #[test]

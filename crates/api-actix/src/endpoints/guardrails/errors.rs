@@ -1,7 +1,7 @@
 //! What is told of guardrails that were not read or changed.
 
 use domain::decision::ExplainGuardrailError;
-use domain::decision::Unfiltered;
+use domain::decision::FilteringError;
 use domain::guardrail::{GuardrailError, InvalidGuardrail};
 
 use crate::http::error::ApiError;
@@ -40,9 +40,9 @@ impl From<ExplainGuardrailError> for ApiError {
             ExplainGuardrailError::UnknownModel { nearest } => {
                 plain.message("There is no model of that name").metadata("nearest", nearest)
             }
-            ExplainGuardrailError::NotAskable(decision) => plain.message(decision.to_string()),
-            ExplainGuardrailError::Unfiltered(Unfiltered::Lost(lost)) => Self::work_lost(lost),
-            ExplainGuardrailError::Filters(_) | ExplainGuardrailError::Unfiltered(_) => plain.caused_by(error),
+            ExplainGuardrailError::UnusableModel(decision) => plain.message(decision.to_string()),
+            ExplainGuardrailError::Filtering(FilteringError::TaskFailed(lost)) => Self::work_lost(lost),
+            ExplainGuardrailError::Filters(_) | ExplainGuardrailError::Filtering(_) => plain.caused_by(error),
             ExplainGuardrailError::Store(store) => Self::store(store),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_web::http::header::HeaderName;
 use chrono::SecondsFormat;
 use domain::budget::{BudgetScope, LimitExceeded};
-use domain::decision::{FailedAttempts, RoutingFunnel, SubmitDecisionError, Unfiltered};
+use domain::decision::{FailedAttempts, FilteringError, RoutingFunnel, SubmitDecisionError};
 use domain::error::ErrorKind;
 use domain::guardrail::filter::Finding;
 use domain::money::Usd;
@@ -43,8 +43,8 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             plain.message(error.to_string())
         }
         SubmitDecisionError::NoEndpoint { ref funnel, .. }
-        | SubmitDecisionError::Incapable { ref funnel, .. }
-        | SubmitDecisionError::NothingWanted { ref funnel, .. } => {
+        | SubmitDecisionError::Unsupported { ref funnel, .. }
+        | SubmitDecisionError::ExcludedByPreferences { ref funnel, .. } => {
             plain.message(error.to_string()).metadata("routing_funnel", funnel_view(funnel))
         }
         SubmitDecisionError::Throttled { ref endpoints, ref funnel, .. } => plain
@@ -52,7 +52,7 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             .retry_after(endpoints.retry_in)
             .metadata("retry_after_seconds", whole_seconds(endpoints.retry_in))
             .metadata("routing_funnel", funnel_view(funnel)),
-        SubmitDecisionError::RecordsFull(full) => plain
+        SubmitDecisionError::RecordQuotaExceeded(full) => plain
             .message(full.to_string())
             .retry_after(full.resets_in)
             .metadata("scope", "workspace")
@@ -61,8 +61,8 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
             .metadata("used", full.used)
             .metadata("resets_at", full.resets_at.to_rfc3339_opts(SecondsFormat::Secs, true)),
         SubmitDecisionError::Attempts(failed) => failed_attempts(plain, &failed, now_ms),
-        SubmitDecisionError::Unfiltered(Unfiltered::Lost(lost)) => ApiError::work_lost(lost),
-        SubmitDecisionError::Unfiltered(_) | SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_) => {
+        SubmitDecisionError::Filtering(FilteringError::TaskFailed(lost)) => ApiError::work_lost(lost),
+        SubmitDecisionError::Filtering(_) | SubmitDecisionError::ChargeOutOfRange | SubmitDecisionError::Defect(_) => {
             plain.caused_by(error)
         }
         SubmitDecisionError::Store(store) => ApiError::store(store),

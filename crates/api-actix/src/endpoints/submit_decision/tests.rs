@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use domain::budget::{BudgetScope, LimitExceeded, ResetInterval};
 use domain::decision::{
-    AnswerRules, Answers, FailedAttempts, ProviderInput, Questions, RecordsFull, SubmitDecisionError, Unfiltered,
+    AnswerRules, Answers, FailedAttempts, FilteringError, ProviderInput, Questions, RecordQuotaExceeded,
+    SubmitDecisionError,
 };
 use domain::error::ErrorKind;
 use domain::guardrail::filter::{Blocked, Finding};
@@ -104,16 +105,16 @@ fn headers(values: &[&[u8]]) -> HeaderMap {
 #[test]
 fn a_request_that_filters_did_not_end_with_says_what_that_means() {
     let told = [
-        (Unfiltered::Lost(WorkLost::Panicked), 500, "Internal Server Error"),
-        (Unfiltered::Lost(WorkLost::Stopped), 503, "Service temporarily unavailable"),
-        (Unfiltered::TimedOut, 524, "Request timed out. Please try again later."),
-        (Unfiltered::CallerGone, 499, "The caller left before the answer"),
+        (FilteringError::TaskFailed(WorkLost::Panicked), 500, "Internal Server Error"),
+        (FilteringError::TaskFailed(WorkLost::Stopped), 503, "Service temporarily unavailable"),
+        (FilteringError::TimedOut, 524, "Request timed out. Please try again later."),
+        (FilteringError::ClientDisconnected, 499, "The caller left before the answer"),
     ];
     for (why, status, message) in told {
-        let error = refusal(SubmitDecisionError::Unfiltered(why), 0);
+        let error = refusal(SubmitDecisionError::Filtering(why), 0);
         assert_eq!((error.status().as_u16(), error.view().message), (status, message), "{why:?}");
     }
-    let full = refusal(SubmitDecisionError::Unfiltered(Unfiltered::Lost(WorkLost::QueueFull)), 0);
+    let full = refusal(SubmitDecisionError::Filtering(FilteringError::TaskFailed(WorkLost::QueueFull)), 0);
     let view = full.view();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_secs(1))));
     assert_eq!((&view.metadata["scope"], &view.metadata["unit"]), (&"workspace".into(), &"queued_scans".into()));
@@ -122,13 +123,13 @@ fn a_request_that_filters_did_not_end_with_says_what_that_means() {
 
 #[test]
 fn full_records_are_429_until_the_next_day() {
-    let full = RecordsFull {
+    let full = RecordQuotaExceeded {
         limit: 1_000,
         used: 1_234,
         resets_at: "2026-01-02T00:00:00Z".parse().unwrap(),
         resets_in: Duration::from_hours(2),
     };
-    let error = refusal(SubmitDecisionError::RecordsFull(full), 0);
+    let error = refusal(SubmitDecisionError::RecordQuotaExceeded(full), 0);
     let view = error.view();
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(Duration::from_hours(2))));
     assert!(view.message.contains("take 1234 of 1000 bytes today"), "{}", view.message);
@@ -312,7 +313,7 @@ fn routing_failures_say_what_to_mend() {
     let none = refusal(SubmitDecisionError::NoEndpoint { model: model(), funnel: vec![("model", 0)] }, 0);
     assert_eq!(none.status().as_u16(), 404);
     assert_eq!(none.view().metadata["routing_funnel"], json!([{"step":"model","endpoint_count":0}]));
-    let unwanted = refusal(SubmitDecisionError::NothingWanted { model: model(), funnel: vec![("only", 0)] }, 0);
+    let unwanted = refusal(SubmitDecisionError::ExcludedByPreferences { model: model(), funnel: vec![("only", 0)] }, 0);
     assert_eq!(
         (unwanted.status().as_u16(), unwanted.view().metadata["routing_funnel"][0]["step"].clone()),
         (404, "only".into())

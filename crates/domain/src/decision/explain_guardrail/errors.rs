@@ -1,6 +1,6 @@
 //! Errors of the explanation.
 
-use crate::decision::{SubmitDecisionError, Unfiltered};
+use crate::decision::{FilteringError, SubmitDecisionError};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::filter::InvalidFilters;
 
@@ -21,13 +21,13 @@ pub enum ExplainGuardrailError {
     },
     /// A model that answers no Decisions requests; which one, and why not, it says itself.
     #[error(transparent)]
-    NotAskable(Box<SubmitDecisionError>),
+    UnusableModel(Box<SubmitDecisionError>),
     /// Filters that were accepted once cannot be used any more.
     #[error("the guardrail's filters cannot be used: {0}")]
     Filters(#[from] InvalidFilters),
     /// Filters did not get to the end of the request.
     #[error(transparent)]
-    Unfiltered(#[from] Unfiltered),
+    Filtering(#[from] FilteringError),
     /// The store failed.
     #[error("a store failed")]
     Store(#[from] StoreError),
@@ -38,7 +38,7 @@ impl From<SubmitDecisionError> for ExplainGuardrailError {
         match error {
             SubmitDecisionError::UnknownModel { nearest } => Self::UnknownModel { nearest },
             SubmitDecisionError::Store(error) => Self::Store(error),
-            other => Self::NotAskable(Box::new(other)),
+            other => Self::UnusableModel(Box::new(other)),
         }
     }
 }
@@ -48,8 +48,8 @@ impl ExplainGuardrailError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownKey => ErrorKind::InvalidRequest,
-            Self::NotAskable(error) => error.kind(),
-            Self::Unfiltered(why) => why.kind(),
+            Self::UnusableModel(error) => error.kind(),
+            Self::Filtering(why) => why.kind(),
             Self::UnknownGuardrail | Self::UnknownModel { .. } => ErrorKind::NotFound,
             Self::Filters(_) => ErrorKind::Internal,
             Self::Store(error) => error.kind(),

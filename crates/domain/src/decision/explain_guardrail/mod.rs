@@ -1,14 +1,14 @@
 //! Telling what a guardrail would do about a request, without doing it.
 
 mod errors;
-mod reach;
+mod evaluation;
 mod verdict;
 
 use std::sync::Arc;
 
 pub use self::errors::ExplainGuardrailError;
-use self::reach::Reach;
-pub use self::verdict::{Decider, EndpointVerdict, Explanation, KeyRefusal, Verdict};
+use self::evaluation::RequestEvaluation;
+pub use self::verdict::{Decider, EndpointVerdict, Explanation, KeyRejection, Verdict};
 use crate::api_key::{ApiKey, ApiKeyRepository, ApiKeyScope, KeyReference, ManagementKey};
 use crate::budget::{LimitStatusReader, Payer, admit};
 use crate::decision::{DecisionRequest, RequestPreview, SubmitDecision};
@@ -74,22 +74,23 @@ impl ExplainGuardrail {
         };
         let is_limited = policy.limits_money() || !limits.is_empty();
         let refusal = self.refusal(key.as_ref(), workspace.as_ref());
-        let reach = Reach::of(request, &policy, &self.decisions, (workspace_id, is_limited), refusal).await?;
+        let evaluation =
+            RequestEvaluation::evaluate(request, &policy, &self.decisions, (workspace_id, is_limited), refusal).await?;
         // What is free needs no money, even where a limit was lowered below what is spent.
         let refused = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
-        let fitting = reach.bounds.iter().copied().find(|bound| refused(*bound).is_none());
-        let bound = fitting.or(reach.bounds.first().copied());
+        let fitting = evaluation.bounds.iter().copied().find(|bound| refused(*bound).is_none());
+        let bound = fitting.or(evaluation.bounds.first().copied());
         let overspent = bound.and_then(refused);
         let bound_fits = key.as_ref().and(bound).map(|_| overspent.is_none());
-        let decided_by = reach.decided_by.or(overspent.map(Decider::Budget));
+        let decided_by = evaluation.decided_by.or(overspent.map(Decider::Budget));
         Ok(Explanation {
             allowed: decided_by.is_none(),
             decided_by,
             guardrails: policy.ids(),
-            model: reach.model,
-            endpoints: reach.endpoints,
-            findings: reach.findings,
-            provider_input: reach.provider_input,
+            model: evaluation.model,
+            endpoints: evaluation.endpoints,
+            findings: evaluation.findings,
+            provider_input: evaluation.provider_input,
             limits,
             bound,
             bound_fits,
@@ -119,15 +120,15 @@ impl ExplainGuardrail {
         Ok(Policy::compile(default.into_iter().chain([guardrail]).collect())?)
     }
 
-    fn refusal(&self, key: Option<&ApiKey>, workspace: Option<&Workspace>) -> Option<KeyRefusal> {
+    fn refusal(&self, key: Option<&ApiKey>, workspace: Option<&Workspace>) -> Option<KeyRejection> {
         let key = key?;
         if key.disabled {
-            return Some(KeyRefusal::Disabled);
+            return Some(KeyRejection::Disabled);
         }
         if key.expires_at.is_some_and(|at| at <= self.ports.clock.now()) {
-            return Some(KeyRefusal::Expired);
+            return Some(KeyRejection::Expired);
         }
-        workspace.is_some_and(|workspace| workspace.suspended).then_some(KeyRefusal::WorkspaceSuspended)
+        workspace.is_some_and(|workspace| workspace.suspended).then_some(KeyRejection::WorkspaceSuspended)
     }
 }
 

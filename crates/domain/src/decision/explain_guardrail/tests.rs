@@ -5,8 +5,8 @@ use crate::api_key::ApiKeyName;
 use crate::audit::{AuditDraft, AuditLog};
 use crate::budget::{BudgetScope, HoldRequest, Ledger, MockLedger, SpendLimit};
 use crate::decision::{
-    DecisionDraft, FilterPorts, MockDecisionProvider, RouterSettings, RoutingPorts, SubmitDecisionPorts, Unpriced,
-    UsagePorts,
+    DecisionDraft, FilterPorts, MockDecisionProvider, RouterSettings, RoutingPorts, SubmitDecisionPorts,
+    UnpricedModels, UsagePorts,
 };
 use crate::decision::{NoBroadcast, NoMetrics};
 use crate::error::{ErrorKind, StoreError};
@@ -380,9 +380,9 @@ async fn a_model_without_a_price_is_refused_where_money_is_limited() {
     assert_eq!((told.allowed, told.bound), (true, Some(Usd::ZERO)));
     let told = stage.explain(&limited, None, &oracle).await;
     assert_eq!((verdicts(&told), rule(&told)), (vec![("mirror", "unpriced")], Some(("unpriced", None))));
-    stage.settings.unpriced = Unpriced::Free;
+    stage.settings.unpriced = UnpricedModels::Free;
     assert!(stage.explain(&limited, None, &oracle).await.allowed);
-    stage.settings.unpriced = Unpriced::Cap("0.00001".parse().unwrap());
+    stage.settings.unpriced = UnpricedModels::DefaultPrice("0.00001".parse().unwrap());
     let told = stage.explain(&limited, None, &oracle).await;
     assert_eq!((told.allowed, told.bound), (true, Some(usd("0.01128"))), "by the price that stands in");
 }

@@ -9,7 +9,7 @@ use crate::ids::GuardrailId;
 use crate::model::ModelId;
 use crate::money::Usd;
 use crate::question::ProviderInput;
-use crate::routing::{Endpoint, Incapable};
+use crate::routing::{Endpoint, UnsupportedQuestions};
 use crate::usage::Finding;
 
 /// What would become of a request.
@@ -61,7 +61,7 @@ pub enum Verdict {
     /// The request's own preferences leave it out.
     Unwanted,
     /// It cannot carry the request.
-    Incapable(Incapable),
+    Unsupported(UnsupportedQuestions),
 }
 
 impl Verdict {
@@ -72,7 +72,7 @@ impl Verdict {
             Self::Forbidden(_) => "forbidden",
             Self::Unpriced => "unpriced",
             Self::Unwanted => "unwanted",
-            Self::Incapable(_) => "incapable",
+            Self::Unsupported(_) => "incapable",
         }
     }
 }
@@ -82,7 +82,7 @@ impl Verdict {
 pub enum Decider {
     /// The key does not stand.
     #[error("{0}")]
-    Key(KeyRefusal),
+    Key(KeyRejection),
     /// A filter blocks it.
     #[error("{0}")]
     Filter(Blocked),
@@ -97,7 +97,7 @@ pub enum Decider {
     Preferences,
     /// No endpoint can carry it.
     #[error("no endpoint takes {0}")]
-    Capability(Incapable),
+    Capability(UnsupportedQuestions),
     /// The model has no endpoint.
     #[error("no endpoint is configured for the model")]
     NoEndpoint,
@@ -134,7 +134,7 @@ impl Decider {
 
 /// Why a key does not stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KeyRefusal {
+pub enum KeyRejection {
     /// It is switched off.
     #[error("the key is disabled")]
     Disabled,
@@ -146,7 +146,7 @@ pub enum KeyRefusal {
     WorkspaceSuspended,
 }
 
-impl KeyRefusal {
+impl KeyRejection {
     /// Its name on every surface.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::api_key::InferenceKey;
-use crate::decision::{FailedAttempts, RecordsFull, Unfiltered};
+use crate::decision::{FailedAttempts, FilteringError, RecordQuotaExceeded};
 use crate::error::{ErrorKind, StoreError};
 use crate::ids::WorkspaceId;
 use crate::json::Json;
@@ -115,11 +115,12 @@ fn settle_keeps_the_estimate_when_the_usage_is_unknown() {
 
 #[test]
 fn settle_returns_all_tokens_when_no_provider_was_called() {
-    let full = RecordsFull { limit: 1, used: 1, resets_at: chrono::DateTime::UNIX_EPOCH, resets_in: Duration::ZERO };
+    let full =
+        RecordQuotaExceeded { limit: 1, used: 1, resets_at: chrono::DateTime::UNIX_EPOCH, resets_in: Duration::ZERO };
     let ends = [
         SubmitDecisionError::UnknownModel { nearest: Vec::new() },
-        SubmitDecisionError::Unfiltered(Unfiltered::CallerGone),
-        SubmitDecisionError::RecordsFull(full),
+        SubmitDecisionError::Filtering(FilteringError::ClientDisconnected),
+        SubmitDecisionError::RecordQuotaExceeded(full),
         SubmitDecisionError::NoEndpoint { model: "acme/judge".parse().unwrap(), funnel: Vec::new() },
     ];
     for end in ends {

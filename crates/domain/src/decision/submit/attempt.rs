@@ -18,9 +18,9 @@ pub(super) struct AttemptRunner {
 }
 
 /// An attempt that ended.
-pub(super) type Ended = (AttemptIndex, Candidate, Result<Answers, AttemptFailure>);
+pub(super) type EndedAttempt = (AttemptIndex, Candidate, Result<Answers, AttemptFailure>);
 /// An attempt under way.
-pub(super) type RunningAttempt<'a> = BoxFuture<'a, Ended>;
+pub(super) type RunningAttempt<'a> = BoxFuture<'a, EndedAttempt>;
 
 impl AttemptRunner {
     /// Calls the provider, checks its answer, and logs the end.

@@ -15,7 +15,7 @@ use super::outcome::CallOutcome;
 use super::route::RoutePlan;
 use super::run::{Call, CallRunner};
 use super::shared_call::{Participants, SingleFlight};
-use crate::decision::{ClientConnection, Coalescing, RouterSettings, SubmitDecisionError};
+use crate::decision::{ClientConnection, RouterSettings, SingleFlightMode, SubmitDecisionError};
 
 /// Makes calls.
 pub(super) struct Caller {
@@ -45,8 +45,8 @@ impl Caller {
         client: Arc<dyn ClientConnection>,
         began: Duration,
     ) -> Result<EndedCall, SubmitDecisionError> {
-        let mode = self.settings.options(&plan.model).coalescing;
-        if mode != Coalescing::Off {
+        let mode = self.settings.options(&plan.model).single_flight;
+        if mode != SingleFlightMode::Off {
             let attempts = self.bounds.all_attempts(&plan.sub_requests);
             let ceiling = total(&attempts);
             if hold.increase_to(ceiling, &attempts).await?.is_ok() {
@@ -63,13 +63,19 @@ impl Caller {
         Ok(EndedCall { outcome: Arc::new(outcome), share: CostShare::WHOLE })
     }
 
-    async fn share(&self, key: CallKey, mode: Coalescing, call: Call, client: Arc<dyn ClientConnection>) -> EndedCall {
+    async fn share(
+        &self,
+        key: CallKey,
+        mode: SingleFlightMode,
+        call: Call,
+        client: Arc<dyn ClientConnection>,
+    ) -> EndedCall {
         let runner = Arc::clone(&self.runner);
         let run = move |participants| runner.run(call, Arc::new(SharedClient(participants)), AttemptBudget::Ceiling);
         let result = self.in_flight.join(key, client.disconnected(), run).await;
         let share = match mode {
-            Coalescing::Shared => CostShare::new(result.index, result.participants),
-            Coalescing::Each | Coalescing::Off => CostShare::WHOLE,
+            SingleFlightMode::SplitCost => CostShare::new(result.index, result.participants),
+            SingleFlightMode::ChargeEach | SingleFlightMode::Off => CostShare::WHOLE,
         };
         EndedCall { outcome: result.value, share }
     }

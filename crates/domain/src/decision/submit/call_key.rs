@@ -39,7 +39,7 @@ fn digest(
     route: (&ModelId, bool),
     request: &DecisionRequest,
 ) -> [u8; 32] {
-    let mut pieces = Pieces(Sha256::new());
+    let mut pieces = DigestInput(Sha256::new());
     let provider_input = &request.provider_input;
     let (model, prices_differ) = route;
     pieces.add(workspace.uuid().as_bytes());
@@ -80,9 +80,9 @@ fn digest(
 
 /// Bytes to digest, each piece after its length and each list after its count, so that different requests never have the
 /// same bytes.
-struct Pieces(Sha256);
+struct DigestInput(Sha256);
 
-impl Pieces {
+impl DigestInput {
     fn count(&mut self, count: usize) {
         self.0.update(u64::try_from(count).unwrap_or(u64::MAX).to_le_bytes());
     }

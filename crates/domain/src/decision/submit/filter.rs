@@ -9,7 +9,7 @@ use super::labels::LabelFilter;
 use crate::api_key::InferenceKey;
 use crate::budget::Payer;
 use crate::decision::Metrics;
-use crate::decision::{ClientConnection, DecisionRequest, SubmitDecisionError, Unfiltered};
+use crate::decision::{ClientConnection, DecisionRequest, FilteringError, SubmitDecisionError};
 use crate::guardrail::filter::{Aliases, Blocked, Filtered};
 use crate::guardrail::{GuardrailPolicies, Policy};
 use crate::question::ProviderInput;
@@ -125,14 +125,14 @@ impl InputFilter {
         owner: WorkOwner,
         client: &Arc<dyn ClientConnection>,
         began: Duration,
-    ) -> Result<ScanResult, Unfiltered> {
+    ) -> Result<ScanResult, FilteringError> {
         let timeout = self.time.sleep(self.time.time_left(began, self.deadline));
         // Where the client disconnects or the deadline passes, the scan is dropped, and so cancelled.
         match select(Box::pin(self.scan_on_workers(owner, policy, input)), select(client.disconnected(), timeout)).await
         {
-            Either::Left((result, _)) => result.map_err(Unfiltered::Lost),
-            Either::Right((Either::Left(_), _)) => Err(Unfiltered::CallerGone),
-            Either::Right((Either::Right(_), _)) => Err(Unfiltered::TimedOut),
+            Either::Left((result, _)) => result.map_err(FilteringError::TaskFailed),
+            Either::Right((Either::Left(_), _)) => Err(FilteringError::ClientDisconnected),
+            Either::Right((Either::Right(_), _)) => Err(FilteringError::TimedOut),
         }
     }
 
@@ -155,11 +155,11 @@ impl InputFilter {
         &self,
         policy: &Arc<Policy>,
         input: &Arc<ProviderInput>,
-    ) -> Result<ScanResult, Unfiltered> {
+    ) -> Result<ScanResult, FilteringError> {
         if is_inline(policy, input) {
             return Ok(policy.filter(input));
         }
-        self.scan_on_workers(WorkOwner::System, policy, input).await.map_err(Unfiltered::Lost)
+        self.scan_on_workers(WorkOwner::System, policy, input).await.map_err(FilteringError::TaskFailed)
     }
 }
 

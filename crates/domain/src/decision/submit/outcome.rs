@@ -99,7 +99,7 @@ pub(super) fn merge(
 ) -> Result<(Answers, Served), Option<Box<Failure>>> {
     let mut failures: Vec<Failure> = call.outcomes.iter().filter_map(Failure::of).collect();
     // A client that disconnected accepts no partial answers.
-    let disconnected = failures.iter().position(|failure| failure.kind == ErrorKind::CallerGone);
+    let disconnected = failures.iter().position(|failure| failure.kind == ErrorKind::ClientDisconnected);
     let failure = (!failures.is_empty()).then(|| failures.swap_remove(disconnected.unwrap_or(0)));
     match (failure, Served::of(call), &request.provider_input.questions.typed) {
         // The answers of a single sub-request are returned as they came.

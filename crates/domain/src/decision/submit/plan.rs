@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::ModelId;
 use crate::question::{ProviderInput, Question};
-use crate::routing::{AttemptFailure, Candidate, Endpoint, Incapable};
+use crate::routing::{AttemptFailure, Candidate, Endpoint, UnsupportedQuestions};
 
 /// The most sub-requests of one request at first. As many again may replace those that fail.
 pub(super) const MAX_SUB_REQUESTS: usize = 64;
@@ -68,7 +68,7 @@ pub(super) fn plan(
     provider_input: &Arc<ProviderInput>,
     candidates: &[Candidate],
     precedence: Precedence,
-) -> Result<Vec<SubRequest>, Incapable> {
+) -> Result<Vec<SubRequest>, UnsupportedQuestions> {
     let is_one_model = candidates.windows(2).all(|pair| pair[0].model == pair[1].model);
     if precedence.across_models || is_one_model {
         return plan_at_once(provider_input, candidates, precedence.first_endpoint);
@@ -79,13 +79,13 @@ pub(super) fn plan(
             models.push(&candidate.model);
         }
     }
-    let mut fault = Incapable::Size;
+    let mut fault = UnsupportedQuestions::Size;
     for count in 1..=models.len() {
         let (near, far): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().cloned().partition(|candidate| models[..count].contains(&&candidate.model));
         match plan_at_once(provider_input, &near, precedence.first_endpoint) {
             Ok(parts) => return Ok(parts.into_iter().map(|part| part.then(&far)).collect()),
-            Err(incapable) => fault = incapable,
+            Err(unsupported) => fault = unsupported,
         }
     }
     Err(fault)
@@ -96,7 +96,7 @@ fn plan_at_once(
     provider_input: &Arc<ProviderInput>,
     candidates: &[Candidate],
     keep_first: bool,
-) -> Result<Vec<SubRequest>, Incapable> {
+) -> Result<Vec<SubRequest>, UnsupportedQuestions> {
     let Some(whole) = candidates.iter().position(|candidate| fits(&candidate.endpoint, provider_input)) else {
         return split(provider_input, candidates);
     };
@@ -118,8 +118,11 @@ fn plan_at_once(
 }
 
 /// Sends each question to the first candidate that can answer it.
-fn split(provider_input: &Arc<ProviderInput>, candidates: &[Candidate]) -> Result<Vec<SubRequest>, Incapable> {
-    let Some(questions) = &provider_input.questions.typed else { return Err(Incapable::Size) };
+fn split(
+    provider_input: &Arc<ProviderInput>,
+    candidates: &[Candidate],
+) -> Result<Vec<SubRequest>, UnsupportedQuestions> {
+    let Some(questions) = &provider_input.questions.typed else { return Err(UnsupportedQuestions::Size) };
     let mut sub_requests = Vec::new();
     let mut count = 0;
     for (able, group) in groups(provider_input, questions, candidates)? {
@@ -132,16 +135,16 @@ fn split(provider_input: &Arc<ProviderInput>, candidates: &[Candidate]) -> Resul
             }
         }
     }
-    if count > MAX_SUB_REQUESTS { Err(Incapable::Parts(count)) } else { Ok(sub_requests) }
+    if count > MAX_SUB_REQUESTS { Err(UnsupportedQuestions::SubRequests(count)) } else { Ok(sub_requests) }
 }
 
 /// Returns true if an endpoint can answer everything in one call.
 fn fits(endpoint: &Endpoint, provider_input: &ProviderInput) -> bool {
     let typed = provider_input.questions.typed.iter().flatten();
     endpoint.limits().max_questions.is_none_or(|max| provider_input.questions.count() <= max)
-        && endpoint.room_for(provider_input.len_bytes())
-        && endpoint.takes(provider_input).is_ok()
-        && typed.into_iter().all(|question| endpoint.can_ask(question).is_ok())
+        && endpoint.has_room_for(provider_input.len_bytes())
+        && endpoint.check_input(provider_input).is_ok()
+        && typed.into_iter().all(|question| endpoint.check_question(question).is_ok())
 }
 
 type Group<'a> = (Vec<usize>, Vec<&'a Question>);
@@ -151,19 +154,19 @@ fn groups<'a>(
     provider_input: &ProviderInput,
     questions: &'a [Question],
     candidates: &[Candidate],
-) -> Result<Vec<Group<'a>>, Incapable> {
+) -> Result<Vec<Group<'a>>, UnsupportedQuestions> {
     let around = provider_input.len_bytes_around();
     let mut groups: Vec<Group<'a>> = Vec::new();
     for question in questions {
-        let mut fault = Incapable::Size;
+        let mut fault = UnsupportedQuestions::Size;
         let mut able = Vec::new();
         for (place, Candidate { endpoint, .. }) in candidates.iter().enumerate() {
-            match endpoint.can_ask(question) {
+            match endpoint.check_question(question) {
                 // An endpoint that takes no question takes no sub-request either.
                 Ok(()) if endpoint.limits().max_questions == Some(0) => {}
-                Ok(()) if endpoint.room_for(around + question.len_bytes()) => able.push(place),
+                Ok(()) if endpoint.has_room_for(around + question.len_bytes()) => able.push(place),
                 Ok(()) => {}
-                Err(incapable) => fault = incapable,
+                Err(unsupported) => fault = unsupported,
             }
         }
         if able.is_empty() {
@@ -186,7 +189,7 @@ fn chunks(provider_input: &ProviderInput, group: Vec<&Question>, endpoint: &Endp
     for question in group {
         let more = question.len_bytes();
         match chunks.last_mut() {
-            Some(chunk) if chunk.len() < most && endpoint.room_for(around + bytes + more) => {
+            Some(chunk) if chunk.len() < most && endpoint.has_room_for(around + bytes + more) => {
                 chunk.push(question.clone());
                 bytes += more;
             }

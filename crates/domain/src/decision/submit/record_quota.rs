@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::budget::{RecordVolumeReader, ResetInterval};
-use crate::decision::RecordsFull;
+use crate::decision::RecordQuotaExceeded;
 use crate::ids::WorkspaceId;
 use crate::system::Clock;
 use crate::usage::UsageRecord;
@@ -25,12 +25,12 @@ pub(super) struct RecordQuota {
     clock: Arc<dyn Clock>,
     /// The bound, in bytes; `None` is no bound.
     limit: Option<u64>,
-    known: Mutex<HashMap<WorkspaceId, Known>>,
+    known: Mutex<HashMap<WorkspaceId, CachedVolume>>,
     rejected: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct CachedVolume {
     day: DateTime<Utc>,
     bytes: u64,
     read_at: Duration,
@@ -52,7 +52,7 @@ impl RecordQuota {
 
     /// Rejects a request of a workspace whose records take as many bytes today as they may. Where the store does not
     /// answer, the last known figure counts: the record of the request is written before its answer in any case.
-    pub(super) async fn check(&self, workspace: WorkspaceId) -> Result<(), RecordsFull> {
+    pub(super) async fn check(&self, workspace: WorkspaceId) -> Result<(), RecordQuotaExceeded> {
         let Some(limit) = self.limit else { return Ok(()) };
         let (now, elapsed) = (self.clock.now(), self.clock.monotonic());
         let day = ResetInterval::Daily.start_of(now);
@@ -68,7 +68,7 @@ impl RecordQuota {
         self.rejected.fetch_add(1, Ordering::Relaxed);
         let resets_at = ResetInterval::Daily.end_of(now);
         let resets_in = (resets_at - now).to_std().unwrap_or_default();
-        Err(RecordsFull { limit, used, resets_at, resets_in })
+        Err(RecordQuotaExceeded { limit, used, resets_at, resets_in })
     }
 
     /// Adds a record that was written.
@@ -94,7 +94,8 @@ impl RecordQuota {
         if all.len() >= MANY && !all.contains_key(&workspace) {
             all.retain(|_, known| known.day == day);
         }
-        let known = all.entry(workspace).or_insert(Known { day: DateTime::UNIX_EPOCH, bytes: 0, read_at: elapsed });
+        let known =
+            all.entry(workspace).or_insert(CachedVolume { day: DateTime::UNIX_EPOCH, bytes: 0, read_at: elapsed });
         if known.day == day && elapsed.saturating_sub(known.read_at) < REFRESH {
             return false;
         }
@@ -111,7 +112,7 @@ impl RecordQuota {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, CachedVolume>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

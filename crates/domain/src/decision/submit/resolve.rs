@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::decision::{DecisionRequest, SubmitDecisionError, Unpriced};
+use crate::decision::{DecisionRequest, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::model::{CatalogueSnapshot, DynamicVariant, Model, ModelId};
 use crate::pricing::TokenPrices;
@@ -144,7 +144,7 @@ pub(super) fn keep_permitted(
 /// A model without a price, where no other candidate is left.
 pub(super) fn apply_unpriced_rule(
     models: &mut [ResolvedModel],
-    rule: Unpriced,
+    rule: UnpricedModels,
     funnel: &mut RoutingFunnel,
 ) -> Result<bool, SubmitDecisionError> {
     let mut all = models.iter().flat_map(|model| &model.candidates);
@@ -152,15 +152,15 @@ pub(super) fn apply_unpriced_rule(
         return Ok(false);
     };
     match rule {
-        Unpriced::Free => Ok(false),
-        Unpriced::Cap(price) => {
+        UnpricedModels::Free => Ok(false),
+        UnpricedModels::DefaultPrice(price) => {
             let candidates = models.iter_mut().flat_map(|model| &mut model.candidates);
             for candidate in candidates.filter(|candidate| !candidate.is_priced) {
                 candidate.prices = TokenPrices { prompt: price, completion: price };
             }
             Ok(true)
         }
-        Unpriced::Refuse => {
+        UnpricedModels::Reject => {
             for model in models.iter_mut() {
                 model.candidates.retain(|candidate| candidate.is_priced);
             }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::plan::{Precedence, SubRequest, plan};
 use super::resolve::{ResolvedModel, apply_unpriced_rule, count, keep_permitted, resolve_models};
-use crate::decision::{DecisionRequest, RouterSettings, SubmitDecisionError, Unpriced};
+use crate::decision::{DecisionRequest, RouterSettings, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::model::{Catalogue, CatalogueSnapshot, ModelId};
 use crate::question::ProviderInput;
 use crate::routing::RoutingFunnel;
-use crate::routing::{Chosen, Emptied, EndpointDirectory, HealthBoard, Selection};
+use crate::routing::{EndpointDirectory, HealthBoard, NoCandidates, SelectedCandidates, Selection};
 use crate::system::{Clock, Randomness};
 
 /// Plans requests.
@@ -40,7 +40,7 @@ impl RoutePlanner {
     }
 
     /// The rule for models without a price.
-    pub(in crate::decision) fn unpriced_rule(&self) -> Unpriced {
+    pub(in crate::decision) fn unpriced_rule(&self) -> UnpricedModels {
         self.settings.unpriced
     }
 
@@ -95,27 +95,33 @@ impl RoutePlanner {
             .and_then(|chosen| plan_chosen(&request.provider_input, chosen, precedence));
         match planned {
             Ok(sub_requests) => Ok(RoutePlan { model, prices_differ, sub_requests, funnel }),
-            Err(Emptied::NoEndpoint) => Err(SubmitDecisionError::NoEndpoint { model, funnel }),
-            Err(Emptied::Preferences) => Err(SubmitDecisionError::NothingWanted { model, funnel }),
-            Err(Emptied::Incapable(incapable)) => Err(SubmitDecisionError::Incapable { model, incapable, funnel }),
-            Err(Emptied::Throttled(endpoints)) => Err(SubmitDecisionError::Throttled { model, endpoints, funnel }),
+            Err(NoCandidates::NoEndpoint) => Err(SubmitDecisionError::NoEndpoint { model, funnel }),
+            Err(NoCandidates::Preferences) => Err(SubmitDecisionError::ExcludedByPreferences { model, funnel }),
+            Err(NoCandidates::Unsupported(unsupported)) => {
+                Err(SubmitDecisionError::Unsupported { model, unsupported, funnel })
+            }
+            Err(NoCandidates::Throttled(endpoints)) => Err(SubmitDecisionError::Throttled { model, endpoints, funnel }),
         }
     }
 }
 
 /// Plans with the candidates that are not throttled; the throttled ones come after them, or instead of them where they
 /// cannot answer everything.
-fn plan_chosen(input: &Arc<ProviderInput>, chosen: Chosen, precedence: Precedence) -> Result<Vec<SubRequest>, Emptied> {
-    let Chosen { candidates, throttled, rejected, rejections } = chosen;
+fn plan_chosen(
+    input: &Arc<ProviderInput>,
+    chosen: SelectedCandidates,
+    precedence: Precedence,
+) -> Result<Vec<SubRequest>, NoCandidates> {
+    let SelectedCandidates { candidates, throttled, rejected, rejections } = chosen;
     if throttled.is_empty() || candidates.is_empty() {
         let candidates = if candidates.is_empty() { throttled } else { candidates };
-        return plan(input, &candidates, precedence).map_err(|incapable| {
-            let Some(rejections) = rejections else { return Emptied::Incapable(incapable) };
+        return plan(input, &candidates, precedence).map_err(|unsupported| {
+            let Some(rejections) = rejections else { return NoCandidates::Unsupported(unsupported) };
             // A request that a throttled endpoint could answer is not impossible.
             let all = [&candidates[..], &rejected[..]].concat();
             match plan(input, &all, precedence) {
-                Ok(_) => Emptied::Throttled(rejections),
-                Err(_) => Emptied::Incapable(incapable),
+                Ok(_) => NoCandidates::Throttled(rejections),
+                Err(_) => NoCandidates::Unsupported(unsupported),
             }
         });
     }
@@ -123,5 +129,5 @@ fn plan_chosen(input: &Arc<ProviderInput>, chosen: Chosen, precedence: Precedenc
         return Ok(planned.into_iter().map(|part| part.then(&throttled)).collect());
     }
     let candidates = [candidates, throttled].concat();
-    plan_chosen(input, Chosen { candidates, throttled: Vec::new(), rejected, rejections }, precedence)
+    plan_chosen(input, SelectedCandidates { candidates, throttled: Vec::new(), rejected, rejections }, precedence)
 }

@@ -12,8 +12,8 @@ use super::hold::{HoldDenied, RequestHold};
 use super::outcome::{CallOutcome, Failure, Served, merge};
 use super::record_quota::{RecordQuota, RecordQuotaStatus};
 use crate::budget::{Ledger, UsageCharge};
-use crate::decision::{Broadcast, Exchange, Metrics};
-use crate::decision::{Decision, FailedAttempts, RecordsFull, SubmitDecisionError};
+use crate::decision::{Broadcast, Metrics, TraceContent};
+use crate::decision::{Decision, FailedAttempts, RecordQuotaExceeded, SubmitDecisionError};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
@@ -64,7 +64,7 @@ impl Settlement {
     }
 
     /// Rejects a request of a workspace whose records take as many bytes today as they may.
-    pub(super) async fn check_quota(&self, workspace: WorkspaceId) -> Result<(), RecordsFull> {
+    pub(super) async fn check_quota(&self, workspace: WorkspaceId) -> Result<(), RecordQuotaExceeded> {
         self.record_quota.check(workspace).await
     }
 
@@ -130,7 +130,7 @@ impl Settlement {
             submission.hold.release().await;
             return Err(denied.unwrap_or_else(|| not_tried(submission, failed)));
         }
-        let is_cancelled = failed.kind == ErrorKind::CallerGone;
+        let is_cancelled = failed.kind == ErrorKind::ClientDisconnected;
         let outcome = if is_cancelled { UsageOutcome::Cancelled } else { UsageOutcome::Failed };
         let mut served = Served::by_one(&failed.candidate);
         let record = self.record(&mut submission, &call, &mut served, outcome);
@@ -160,7 +160,7 @@ impl Settlement {
     ) -> Result<(), SubmitDecisionError> {
         let redacted_labels = submission.request.redacted_labels.as_ref();
         let exchange =
-            Exchange { provider_input: &submission.request.filtered.provider_input, answers, redacted_labels };
+            TraceContent { provider_input: &submission.request.filtered.provider_input, answers, redacted_labels };
         let messages = self.broadcaster.messages(&record, &exchange);
         self.ledger.settle(UsageCharge { record: record.clone(), messages }).await?;
         self.record_quota.add(&record);

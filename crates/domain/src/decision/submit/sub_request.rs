@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 
-use super::attempt::{AttemptRunner, Ended, RunningAttempt};
+use super::attempt::{AttemptRunner, EndedAttempt, RunningAttempt};
 use super::attempt_budget::{AttemptBudget, NextAttempt};
 use super::attempts::{AttemptIndex, AttemptLog};
 use super::hold::HoldDenied;
@@ -95,8 +95,10 @@ impl SubRequestRunner {
                     return Some(SubRequestOutcome::Answered { answers, candidate });
                 }
                 Err(failure) => {
-                    let is_last =
-                        matches!(failure.kind, AttemptFailureKind::CallerGone | AttemptFailureKind::Simulated(_));
+                    let is_last = matches!(
+                        failure.kind,
+                        AttemptFailureKind::ClientDisconnected | AttemptFailureKind::Simulated(_)
+                    );
                     progress.failures.push((candidate.endpoint, failure));
                     if is_last {
                         return Some(progress.failed(last, None));
@@ -234,7 +236,7 @@ impl<'a> Progress<'a> {
 
     /// Begins a hedge at another endpoint of the same model, if its bound can be held at once: a slow attempt is no
     /// reason to answer by another model, nor to fail. Returns an attempt that ended meanwhile.
-    async fn begin_hedge(&mut self) -> Option<Ended> {
+    async fn begin_hedge(&mut self) -> Option<EndedAttempt> {
         let slow = self.newest()?;
         let before = self.next;
         let candidate = self.pick(Some(&slow.model))?;

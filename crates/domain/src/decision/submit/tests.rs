@@ -1,7 +1,9 @@
 use super::*;
 use crate::budget::{Hold, Ledger, MockLedger, MockRecordVolumeReader, Payer};
 use crate::decision::{Broadcast, Metrics, NoBroadcast, NoMetrics};
-use crate::decision::{Coalescing, DecisionDraft, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall};
+use crate::decision::{
+    DecisionDraft, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, SingleFlightMode,
+};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::{GuardrailPolicies, NoGuardrails, Policy};
 use crate::ids::{DecisionId, WorkspaceId};
@@ -44,7 +46,7 @@ mod thrift;
 mod unpriced;
 mod unwritten;
 
-use AttemptFailureKind::{Broken, CallerGone, ConnectFailed, Overloaded, Refused, TimedOut, Unauthorised};
+use AttemptFailureKind::{Broken, ClientDisconnected, ConnectFailed, Overloaded, Refused, TimedOut, Unauthorised};
 
 type Outcome = Result<ProviderAnswer, AttemptFailure>;
 
@@ -282,15 +284,15 @@ async fn each_attempt_gets_what_is_left_of_the_deadline() {
 
 #[tokio::test]
 async fn when_the_caller_is_gone_nothing_more_is_tried() {
-    let ended = Setup::new([failure(Broken), failure(CallerGone)]).run().await;
-    assert_eq!(ended.kind(), ErrorKind::CallerGone);
+    let ended = Setup::new([failure(Broken), failure(ClientDisconnected)]).run().await;
+    assert_eq!(ended.kind(), ErrorKind::ClientDisconnected);
     assert_eq!(ended.records[0].outcome, UsageOutcome::Cancelled);
     assert_eq!(ended.records[0].attempts.len(), 2);
 }
 
 #[tokio::test]
 async fn no_answer_leaves_before_its_record_is_kept() {
-    for outcome in [answer(Some((1, 0))), failure(CallerGone)] {
+    for outcome in [answer(Some((1, 0))), failure(ClientDisconnected)] {
         let ended = Setup { store_fails: true, ..Setup::new([outcome]) }.run().await;
         assert_eq!((ended.kind(), ended.records.len()), (ErrorKind::Unavailable, 1));
     }

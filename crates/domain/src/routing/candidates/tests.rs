@@ -72,7 +72,7 @@ struct Field {
 }
 
 struct Outcome {
-    chosen: Result<Chosen, Emptied>,
+    chosen: Result<SelectedCandidates, NoCandidates>,
     funnel: RoutingFunnel,
 }
 

@@ -32,8 +32,8 @@ fn opaque_questions_go_where_they_can_travel_verbatim(
     #[values(SystemOne, Sandbox, OpenAiDecisions, GeminiDecisions, SglangDecisions, ChatCompletions)] wire: Wire,
 ) {
     let opaque = ProviderInput::new(Questions { json: Json::string("?"), typed: None }, None);
-    let expected = matches!(wire, SystemOne | Sandbox).then_some(()).ok_or(Incapable::OpaqueQuestions);
-    assert_eq!(endpoint(wire).takes(&opaque), expected);
+    let expected = matches!(wire, SystemOne | Sandbox).then_some(()).ok_or(UnsupportedQuestions::OpaqueQuestions);
+    assert_eq!(endpoint(wire).check_input(&opaque), expected);
 }
 
 #[rstest]
@@ -52,8 +52,8 @@ fn media_go_only_where_they_are_taken_in_their_form(
     for wire in Wire::ALL {
         for form in [NoMedia, Assets, Images, InState] {
             let endpoint = Endpoint { attachments: form, ..endpoint(wire) };
-            let expected = if taken.contains(&(wire, form)) { Ok(()) } else { Err(Incapable::Attachments) };
-            assert_eq!(endpoint.takes(&provider_input), expected, "{wire:?} {form:?}");
+            let expected = if taken.contains(&(wire, form)) { Ok(()) } else { Err(UnsupportedQuestions::Attachments) };
+            assert_eq!(endpoint.check_input(&provider_input), expected, "{wire:?} {form:?}");
         }
     }
 }
@@ -67,27 +67,28 @@ fn each_wire_asks_its_types(#[case] name: &str, #[case] json: &str, #[case] wire
     let question_type = QuestionType::from_name(name).unwrap();
     for wire in Wire::ALL {
         let endpoint = Endpoint { attachments: Assets, ..endpoint(wire) };
-        let expected = if wires.contains(&wire) { Ok(()) } else { Err(Incapable::QuestionType(question_type)) };
-        assert_eq!(endpoint.can_ask(&question(json)), expected, "{wire:?}");
+        let expected =
+            if wires.contains(&wire) { Ok(()) } else { Err(UnsupportedQuestions::QuestionType(question_type)) };
+        assert_eq!(endpoint.check_question(&question(json)), expected, "{wire:?}");
         let others: Vec<QuestionType> = QuestionType::ALL.into_iter().filter(|other| *other != question_type).collect();
         let without = Endpoint { question_types: Some(others), ..endpoint };
-        assert_eq!(without.can_ask(&question(json)), Err(Incapable::QuestionType(question_type)));
+        assert_eq!(without.check_question(&question(json)), Err(UnsupportedQuestions::QuestionType(question_type)));
     }
 }
 
 #[test]
 fn a_box_needs_an_image_to_lie_in() {
-    let expected = Err(Incapable::QuestionType(QuestionType::Box));
-    assert_eq!(endpoint(SystemOne).can_ask(&question(r#"{"type":"box"}"#)), expected);
+    let expected = Err(UnsupportedQuestions::QuestionType(QuestionType::Box));
+    assert_eq!(endpoint(SystemOne).check_question(&question(r#"{"type":"box"}"#)), expected);
 }
 
 #[test]
 fn own_limits_come_before_those_of_the_wire() {
     let options: Vec<String> = (0..27).map(|option| format!("\"{option}\":null")).collect();
     let many = question(&format!(r#"{{"type":"choice","criteria":{{{}}}}}"#, options.join(",")));
-    assert_eq!(endpoint(SglangDecisions).can_ask(&many), Err(Incapable::Options(27)));
+    assert_eq!(endpoint(SglangDecisions).check_question(&many), Err(UnsupportedQuestions::Options(27)));
     let limits = EndpointLimits { max_options: Some(27), ..EndpointLimits::default() };
-    assert_eq!(Endpoint { own_limits: limits, ..endpoint(SglangDecisions) }.can_ask(&many), Ok(()));
+    assert_eq!(Endpoint { own_limits: limits, ..endpoint(SglangDecisions) }.check_question(&many), Ok(()));
     assert_eq!(endpoint(SglangDecisions).limits().or(limits).max_options, Some(26));
 }
 
@@ -96,13 +97,14 @@ fn a_state_needs_room() {
     let media = Attachments::Images(Json::array(["1"]));
     let provider_input =
         ProviderInput { attachments: media, ..provider_input(r#"{"q":{"type":"noul","instructions":"?"}}"#) };
-    let of =
-        |limits| Endpoint { own_limits: limits, attachments: Images, ..endpoint(SystemOne) }.takes(&provider_input);
+    let of = |limits| {
+        Endpoint { own_limits: limits, attachments: Images, ..endpoint(SystemOne) }.check_input(&provider_input)
+    };
     let bytes = |max| EndpointLimits { max_body_bytes: Some(max), ..EndpointLimits::default() };
     let tokens = |max| EndpointLimits { max_input_tokens: Some(max), ..EndpointLimits::default() };
     // `"s"` and `[1]`
     assert_eq!((of(bytes(6)), of(tokens(6))), (Ok(()), Ok(())));
-    assert_eq!((of(bytes(5)), of(tokens(5))), (Err(Incapable::Size), Err(Incapable::Size)));
+    assert_eq!((of(bytes(5)), of(tokens(5))), (Err(UnsupportedQuestions::Size), Err(UnsupportedQuestions::Size)));
 }
 
 #[rstest]
@@ -114,6 +116,6 @@ fn a_state_needs_room() {
 #[case::one_level(r#"{"type":"score","instructions":"?","criteria":["x"]}"#, &[SystemOne, Sandbox])]
 fn what_travels_as_it_is(#[case] json: &str, #[case] wires: &[Wire]) {
     for wire in Wire::ALL {
-        assert_eq!(endpoint(wire).asks_natively(&question(json)), wires.contains(&wire), "{wire:?}");
+        assert_eq!(endpoint(wire).supports_natively(&question(json)), wires.contains(&wire), "{wire:?}");
     }
 }

@@ -99,7 +99,7 @@ impl From<&AttemptFailure> for Observation {
             AttemptFailureKind::Overloaded => FailureClass::Overloaded { retry_after: failure.retry_after },
             AttemptFailureKind::Refused
             | AttemptFailureKind::NotAnswered
-            | AttemptFailureKind::CallerGone
+            | AttemptFailureKind::ClientDisconnected
             | AttemptFailureKind::Simulated(_) => return Self::Neutral,
         };
         Self::Failed { class, error: AttemptError { kind: failure.kind, upstream_status: failure.upstream_status } }

@@ -1,6 +1,6 @@
 //! Options of models, and of routing as a whole.
 
-use domain::decision::{Coalescing, Hedging, ModelOptions, TokenFactor, UnknownUsage, Unpriced};
+use domain::decision::{Hedging, ModelOptions, SingleFlightMode, TokenFactor, UnknownUsage, UnpricedModels};
 use domain::routing::HealthPolicy;
 
 use super::*;
@@ -11,7 +11,10 @@ fn options_are_off_until_they_are_set() {
     let expected = ModelConfig { model: "a/b".parse().unwrap(), options: ModelOptions::default() };
     assert_eq!(config.models, [expected]);
     assert_eq!(config.unknown_usage, UnknownUsage::Bound);
-    assert_eq!(config.money, MoneyConfig { max_tokens_per_byte: TokenFactor::ONE, unpriced_models: Unpriced::Refuse });
+    assert_eq!(
+        config.money,
+        MoneyConfig { max_tokens_per_byte: TokenFactor::ONE, unpriced_models: UnpricedModels::Reject }
+    );
     assert_eq!(config.limits.budget_wait, Duration::from_millis(250));
     assert_eq!(config.routing, RoutingConfig { seed: None, max_concurrent_subrequests: 4 });
 }
@@ -29,8 +32,8 @@ fn options_of_models_are_read() {
     let options: Vec<ModelOptions> = config.models.iter().map(|model| model.options).collect();
     let after = Some(Duration::from_millis(250));
     let expected = [
-        ModelOptions { hedging: Some(Hedging { after }), coalescing: Coalescing::Each },
-        ModelOptions { hedging: Some(Hedging { after: None }), coalescing: Coalescing::Shared },
+        ModelOptions { hedging: Some(Hedging { after }), single_flight: SingleFlightMode::ChargeEach },
+        ModelOptions { hedging: Some(Hedging { after: None }), single_flight: SingleFlightMode::SplitCost },
     ];
     assert_eq!(options, expected);
     let variables = [("TOLLGATE__MODELS__0__MODEL", "a/b"), ("TOLLGATE__MODELS__0__HEDGE", "true")];
@@ -44,10 +47,10 @@ fn bounds_of_money_are_read() {
          [limits]\nbudget_wait_ms = 0\n",
     );
     let config = config.unwrap();
-    let cap = Unpriced::Cap("0.00001".parse().unwrap());
+    let cap = UnpricedModels::DefaultPrice("0.00001".parse().unwrap());
     assert_eq!(config.money, MoneyConfig { max_tokens_per_byte: "1.25".parse().unwrap(), unpriced_models: cap });
     assert_eq!(config.limits.budget_wait, Duration::ZERO);
-    assert_eq!(read("[money]\nunpriced_models = \"free\"\n").unwrap().money.unpriced_models, Unpriced::Free);
+    assert_eq!(read("[money]\nunpriced_models = \"free\"\n").unwrap().money.unpriced_models, UnpricedModels::Free);
 }
 
 #[test]

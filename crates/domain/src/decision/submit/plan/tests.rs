@@ -8,7 +8,10 @@ use crate::routing::{AttachmentForm, EndpointLimits, Wire};
 use proptest::prelude::*;
 
 /// Without a word from the caller on who comes first.
-fn plan(provider_input: &Arc<ProviderInput>, candidates: &[Candidate]) -> Result<Vec<SubRequest>, Incapable> {
+fn plan(
+    provider_input: &Arc<ProviderInput>,
+    candidates: &[Candidate],
+) -> Result<Vec<SubRequest>, UnsupportedQuestions> {
     super::plan(provider_input, candidates, Precedence::default())
 }
 
@@ -110,7 +113,7 @@ fn who_comes_first_and_would_need_too_many_calls_is_no_reason_to_refuse() {
 #[test]
 fn parts_that_are_too_many_are_counted() {
     let many = nouls(20_000);
-    assert_eq!(plan(&many, &[questions_at_most(0, 2)]).unwrap_err(), Incapable::Parts(10_000));
+    assert_eq!(plan(&many, &[questions_at_most(0, 2)]).unwrap_err(), UnsupportedQuestions::SubRequests(10_000));
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn each_type_goes_to_who_answers_it() {
     assert_eq!(shape(&parts), expected);
     assert_eq!(
         plan(&mixed, &[of_types(0, &[Noul]), of_types(1, &[Choice])]).unwrap_err(),
-        Incapable::QuestionType(Score)
+        UnsupportedQuestions::QuestionType(Score)
     );
 }
 
@@ -167,12 +170,12 @@ fn options_and_levels_are_counted() {
         provider_input(&format!(r#"{{"c":{{"type":"choice","criteria":{{{}}}}}}}"#, options.join(",")))
     };
     assert!(plan(&choice(2), &[limited(0, limits)]).is_ok());
-    assert_eq!(plan(&choice(3), &[limited(0, limits)]).unwrap_err(), Incapable::Options(3));
+    assert_eq!(plan(&choice(3), &[limited(0, limits)]).unwrap_err(), UnsupportedQuestions::Options(3));
     let score = |levels| {
         provider_input(&format!(r#"{{"s":{{"type":"score","criteria":[{}]}}}}"#, vec!["\"l\""; levels].join(",")))
     };
     assert!(plan(&score(3), &[limited(0, limits)]).is_ok());
-    assert_eq!(plan(&score(4), &[limited(0, limits)]).unwrap_err(), Incapable::Levels(4));
+    assert_eq!(plan(&score(4), &[limited(0, limits)]).unwrap_err(), UnsupportedQuestions::Levels(4));
     assert_eq!(plan(&choice(3), &[limited(0, limits), any()]).unwrap()[0].candidates.len(), 1);
 }
 
@@ -185,7 +188,7 @@ fn sizes_are_kept_to_the_byte() {
     let split = fits(whole.len_bytes() - 1).unwrap();
     assert_eq!(split.len(), 2);
     assert!(split.iter().all(|part| part.input.len_bytes() < whole.len_bytes()));
-    assert_eq!(fits(one.len_bytes() - 1).unwrap_err(), Incapable::Size);
+    assert_eq!(fits(one.len_bytes() - 1).unwrap_err(), UnsupportedQuestions::Size);
     let tokens = |max| limited(0, EndpointLimits { max_input_tokens: Some(max), ..EndpointLimits::default() });
     assert_eq!(plan(&whole, &[tokens(whole.len_bytes())]).unwrap().len(), 1);
     assert_eq!(plan(&whole, &[tokens(whole.len_bytes() - 1)]).unwrap().len(), 2);
@@ -215,7 +218,7 @@ fn a_request_is_split_so_far_and_no_farther() {
     assert_eq!(plan(&nouls(MAX_SUB_REQUESTS), &[questions_at_most(0, 1)]).unwrap().len(), MAX_SUB_REQUESTS);
     assert_eq!(
         plan(&nouls(MAX_SUB_REQUESTS + 1), &[questions_at_most(0, 1)]).unwrap_err(),
-        Incapable::Parts(MAX_SUB_REQUESTS + 1)
+        UnsupportedQuestions::SubRequests(MAX_SUB_REQUESTS + 1)
     );
     assert_eq!(plan(&nouls(MAX_SUB_REQUESTS + 1), &[questions_at_most(0, 1), any()]).unwrap().len(), 1);
 }
@@ -230,9 +233,9 @@ fn who_takes_no_question_at_all_is_no_part_s_candidate() {
 fn opaque_questions_are_never_split() {
     let opaque = provider_input("\"is it on fire?\"");
     let chat = candidate(0, |endpoint| endpoint.wire = Wire::ChatCompletions);
-    assert_eq!(plan(&opaque, std::slice::from_ref(&chat)).unwrap_err(), Incapable::Size);
+    assert_eq!(plan(&opaque, std::slice::from_ref(&chat)).unwrap_err(), UnsupportedQuestions::Size);
     assert_eq!(plan(&opaque, &[chat, any()]).unwrap()[0].candidates.len(), 1);
-    assert_eq!(plan(&opaque, &[bytes_at_most(0, 3)]).unwrap_err(), Incapable::Size);
+    assert_eq!(plan(&opaque, &[bytes_at_most(0, 3)]).unwrap_err(), UnsupportedQuestions::Size);
 }
 
 #[test]
@@ -326,7 +329,7 @@ proptest! {
             let nobody_s = asked.iter().any(|question| {
                 let alone = provider_input.with_questions(vec![question.clone()]);
                 let around = provider_input.len_bytes_around() + question.len_bytes();
-                let able = |endpoint: &Endpoint| allows(endpoint, &alone) && endpoint.room_for(around);
+                let able = |endpoint: &Endpoint| allows(endpoint, &alone) && endpoint.has_room_for(around);
                 !candidates.iter().any(|candidate| able(&candidate.endpoint))
             });
             prop_assert!(nobody_s);

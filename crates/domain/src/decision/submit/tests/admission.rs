@@ -155,7 +155,7 @@ async fn who_leaves_is_charged_within_what_is_reserved() {
     let asked = world.ask_with(key(1), nouls(1)).await;
     asked.leave();
     settle().await;
-    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::CallerGone);
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ClientDisconnected);
     let spent = i64::try_from(SENT_WHEN_LEFT).unwrap() + 20;
     assert_eq!(books.standing(1).await, (spent, 0));
 }

@@ -19,7 +19,7 @@ async fn charged(unknown: UnknownUsage, failure: AttemptFailure) -> (crate::usag
     plan.settings.unknown_usage = unknown;
     let world = plan.build();
     let asked = world.ask(nouls(1)).await;
-    let last = failure.kind == CallerGone;
+    let last = failure.kind == ClientDisconnected;
     world.finish(0, Err(failure)).await;
     if !last {
         world.answer(1, 1).await;
@@ -36,10 +36,10 @@ async fn charged(unknown: UnknownUsage, failure: AttemptFailure) -> (crate::usag
 #[case::half_sent(broken(None, 1), 21)]
 #[case::malformed(broken(Some(200), 400), 420)]
 #[case::another_success(broken(Some(202), 400), 420)]
-#[case::caller_left(AttemptFailure { kind: CallerGone, ..broken(None, 400) }, 420)]
+#[case::caller_left(AttemptFailure { kind: ClientDisconnected, ..broken(None, 400) }, 420)]
 #[case::never_sent(broken(None, 0), 0)]
 #[case::never_connected(timed_out(None, 0), 0)]
-#[case::caller_left_before(AttemptFailure { kind: CallerGone, ..broken(None, 0) }, 0)]
+#[case::caller_left_before(AttemptFailure { kind: ClientDisconnected, ..broken(None, 0) }, 0)]
 #[case::error_status(broken(Some(500), 400), 0)]
 #[case::error_status_in_time(timed_out(Some(500), 400), 0)]
 #[case::redirect(broken(Some(302), 400), 0)]
@@ -50,7 +50,7 @@ async fn what_was_sent_and_not_accounted_for_is_charged_its_bound(
     #[case] failure: AttemptFailure,
     #[case] tokens: u64,
 ) {
-    let gone = failure.kind == CallerGone;
+    let gone = failure.kind == ClientDisconnected;
     let (attempt, record) = charged(UnknownUsage::Bound, failure.clone()).await;
     let source = if tokens > 0 { TokenSource::Bound } else { TokenSource::Reported };
     assert_eq!((attempt.input_tokens, attempt.output_tokens, attempt.token_source), (tokens, 0, source));

@@ -4,17 +4,17 @@ use super::stage::*;
 use super::*;
 use crate::decision::ModelOptions;
 
-fn sharing(way: Coalescing) -> Plan {
+fn sharing(way: SingleFlightMode) -> Plan {
     let mut plan = Plan::new(vec![endpoint("acme/judge", "one", "a"), endpoint("acme/judge", "two", "b")]);
     plan.settings
         .models
-        .insert("acme/judge".parse().unwrap(), ModelOptions { coalescing: way, ..ModelOptions::default() });
+        .insert("acme/judge".parse().unwrap(), ModelOptions { single_flight: way, ..ModelOptions::default() });
     plan
 }
 
 #[tokio::test]
 async fn identical_requests_make_one_call_and_share_its_cost_to_the_picodollar() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let mut asked = Vec::new();
     for _ in 0..3 {
         asked.push(world.ask(nouls(1)).await);
@@ -43,7 +43,7 @@ async fn identical_requests_make_one_call_and_share_its_cost_to_the_picodollar()
 
 #[tokio::test]
 async fn what_does_not_divide_is_borne_by_some() {
-    let mut plan = sharing(Coalescing::Shared);
+    let mut plan = sharing(SingleFlightMode::SplitCost);
     plan.endpoints[0] = at_price(plan.endpoints[0].clone(), "0.000000000001");
     let world = plan.build();
     let first = world.ask(nouls(1)).await;
@@ -60,7 +60,7 @@ async fn what_does_not_divide_is_borne_by_some() {
 
 #[tokio::test]
 async fn each_pays_all_where_that_is_configured() {
-    let world = sharing(Coalescing::Each).build();
+    let world = sharing(SingleFlightMode::ChargeEach).build();
     let first = world.ask(nouls(1)).await;
     let second = world.ask(nouls(1)).await;
     assert_eq!(world.upstreams(), ["a"]);
@@ -81,7 +81,7 @@ async fn off_by_default() {
 
 #[tokio::test]
 async fn what_differs_is_not_shared() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let mut asked = vec![world.ask(nouls(1)).await];
     asked.push(world.ask_in(902, nouls(1)).await);
     let other_state = |state: &str| {
@@ -107,7 +107,7 @@ async fn what_differs_is_not_shared() {
 
 #[tokio::test]
 async fn the_first_may_leave_and_the_call_goes_on_for_the_others() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let first = world.ask(nouls(1)).await;
     let second = world.ask(nouls(1)).await;
     first.leave();
@@ -123,7 +123,7 @@ async fn the_first_may_leave_and_the_call_goes_on_for_the_others() {
 
 #[tokio::test]
 async fn when_all_have_left_the_call_is_given_up() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let first = world.ask(nouls(1)).await;
     let second = world.ask(nouls(1)).await;
     second.leave();
@@ -132,7 +132,7 @@ async fn when_all_have_left_the_call_is_given_up() {
     settle().await;
     assert!(world.is_given_up(0));
     for asked in [first, second] {
-        assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::CallerGone);
+        assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ClientDisconnected);
     }
     let records = world.records();
     assert!(records.iter().all(|record| record.outcome == UsageOutcome::Cancelled));
@@ -141,12 +141,12 @@ async fn when_all_have_left_the_call_is_given_up() {
 
 #[tokio::test]
 async fn nobody_joins_a_call_that_all_have_left() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let first = world.ask(nouls(1)).await;
     first.leave();
     // The first has not been told yet; the second comes in the same turn.
     let second = world.ask(nouls(1)).await;
-    assert_eq!(first.end().await.unwrap_err().kind(), ErrorKind::CallerGone);
+    assert_eq!(first.end().await.unwrap_err().kind(), ErrorKind::ClientDisconnected);
     world.answer(1, 5).await;
     let decision = second.end().await.unwrap();
     assert_eq!(decision.cost.pico(), 210_000, "all of its own call and nothing of the other's");
@@ -154,7 +154,7 @@ async fn nobody_joins_a_call_that_all_have_left() {
 
 #[tokio::test]
 async fn a_failure_is_shared_and_each_has_its_record() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let first = world.ask(nouls(1)).await;
     let second = world.ask(nouls(1)).await;
     world.fail(0, Broken).await;
@@ -173,7 +173,7 @@ async fn a_failure_is_shared_and_each_has_its_record() {
 
 #[tokio::test]
 async fn after_the_end_a_new_call_is_made() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let first = world.ask(nouls(1)).await;
     world.answer(0, 5).await;
     first.end().await.unwrap();
@@ -185,7 +185,7 @@ async fn after_the_end_a_new_call_is_made() {
 
 #[tokio::test]
 async fn requests_that_are_dropped_leave_nothing_behind() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let first = world.ask(nouls(1)).await;
     let second = world.ask(nouls(1)).await;
     drop(first);
@@ -202,7 +202,7 @@ async fn requests_that_are_dropped_leave_nothing_behind() {
 
 #[tokio::test]
 async fn who_is_dropped_bears_no_share_and_holds_nobody_up() {
-    let world = sharing(Coalescing::Shared).build();
+    let world = sharing(SingleFlightMode::SplitCost).build();
     let first = world.ask(nouls(1)).await;
     let second = world.ask(nouls(1)).await;
     let third = world.ask(nouls(1)).await;
@@ -225,7 +225,7 @@ async fn who_is_dropped_bears_no_share_and_holds_nobody_up() {
 /// stuck, and no charge is lost or doubled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_crowd_on_several_threads_comes_to_its_end() {
-    let world = Arc::new(sharing(Coalescing::Shared).build());
+    let world = Arc::new(sharing(SingleFlightMode::SplitCost).build());
     let mut crowd = JoinSetOf::new();
     for round in 0..40_u64 {
         for one in 0..8_u64 {

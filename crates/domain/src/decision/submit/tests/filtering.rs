@@ -3,8 +3,8 @@
 use super::guardrails::{about, emails, guardrail, under};
 use super::stage::*;
 use super::*;
-use crate::decision::Unfiltered;
-use crate::decision::{Exchange, MockBroadcast, MockMetrics};
+use crate::decision::FilteringError;
+use crate::decision::{MockBroadcast, MockMetrics, TraceContent};
 use crate::guardrail::{ContentFilter, GuardrailRules};
 use crate::system::{InPlace, MockWorkers, Work, WorkLost, WorkOwner};
 use crate::usage::FilterAction;
@@ -117,7 +117,7 @@ async fn what_was_not_looked_through_is_not_sent(#[case] end: Result<(), WorkLos
     let world = redacting(losing(end)).build();
     let refused = world.ask(of_bytes(PROMPT + 1)).await.end().await.unwrap_err();
     assert_eq!(refused.kind(), kind);
-    assert!(matches!(refused, SubmitDecisionError::Unfiltered(Unfiltered::Lost(_))), "{refused:?}");
+    assert!(matches!(refused, SubmitDecisionError::Filtering(FilteringError::TaskFailed(_))), "{refused:?}");
     assert!(world.upstreams().is_empty() && world.records().is_empty());
 }
 
@@ -128,7 +128,7 @@ async fn the_deadline_holds_while_filters_are_at_work() {
     assert_eq!(world.bell.waiting(), [Duration::from_secs(25)]);
     world.ring(Duration::from_secs(25)).await;
     let refused = asked.end().await.unwrap_err();
-    assert!(matches!(refused, SubmitDecisionError::Unfiltered(Unfiltered::TimedOut)), "{refused:?}");
+    assert!(matches!(refused, SubmitDecisionError::Filtering(FilteringError::TimedOut)), "{refused:?}");
     assert_eq!(refused.kind(), ErrorKind::TimedOut);
     assert!(world.upstreams().is_empty() && world.records().is_empty());
 }
@@ -139,7 +139,7 @@ async fn who_leaves_while_filters_are_at_work_is_not_waited_for() {
     let asked = world.ask(of_bytes(PROMPT + 1)).await;
     asked.leave();
     let refused = asked.end().await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::CallerGone);
+    assert_eq!(refused.kind(), ErrorKind::ClientDisconnected);
     assert!(world.upstreams().is_empty() && world.records().is_empty());
     assert!(world.bell.waiting().is_empty(), "nor is the deadline");
 }
@@ -166,7 +166,7 @@ fn keeping(kept: &Arc<Mutex<Vec<Option<RequestLabels>>>>) -> MockBroadcast {
     let mut broadcaster = MockBroadcast::new();
     broadcaster.expect_takes_labels().return_const(true);
     let kept = Arc::clone(kept);
-    broadcaster.expect_messages().returning(move |_, exchange: &Exchange<'_>| {
+    broadcaster.expect_messages().returning(move |_, exchange: &TraceContent<'_>| {
         kept.lock().unwrap().push(exchange.redacted_labels.cloned());
         Vec::new()
     });

@@ -3,7 +3,7 @@
 use super::stage::*;
 use super::*;
 use crate::budget::{ResetInterval, SpendLimit};
-use crate::decision::{Exchange, MockBroadcast, MockMetrics};
+use crate::decision::{MockBroadcast, MockMetrics, TraceContent};
 use crate::guardrail::{
     BuiltinContentFilter, BuiltinFilter, Guardrail, GuardrailName, GuardrailRules, MockGuardrailPolicies,
 };
@@ -53,7 +53,7 @@ async fn what_is_sent_is_byte_for_byte_what_was_filtered() {
     let expected = policy.filter(&about("from eve@example.com").provider_input).unwrap();
     let told = Arc::clone(&expected.provider_input);
     let mut broadcaster = MockBroadcast::new();
-    broadcaster.expect_messages().times(1).returning(move |_, exchange: &Exchange<'_>| {
+    broadcaster.expect_messages().times(1).returning(move |_, exchange: &TraceContent<'_>| {
         assert_eq!(exchange.provider_input, &*told, "others are told of what was sent");
         let answers = exchange.answers.unwrap().text();
         assert!(answers.contains("is [EMAIL] angry") && !answers.contains("example.com"), "{answers}");
@@ -171,7 +171,7 @@ async fn where_nobody_knows_the_guardrails_nothing_is_sent() {
 #[tokio::test]
 async fn requests_that_only_their_secrets_tell_apart_share_a_call_and_keep_their_own_names() {
     let (mut plan, _) = under(guardrail(emails(FilterAction::Redact)));
-    let options = crate::decision::ModelOptions { coalescing: Coalescing::Each, ..Default::default() };
+    let options = crate::decision::ModelOptions { single_flight: SingleFlightMode::ChargeEach, ..Default::default() };
     plan.settings.models.insert("acme/judge".parse().unwrap(), options);
     let world = plan.build();
     let question = |name: &str| asking(&format!(r#"{{"is {name} angry":{{"type":"noul","instructions":"?"}}}}"#));

@@ -169,7 +169,7 @@ async fn failures_of_one_workspace_do_not_affect_another(#[case] outcome: Outcom
 }
 
 #[rstest]
-#[case::caller_gone(CallerGone)]
+#[case::caller_gone(ClientDisconnected)]
 #[case::never_sent(Refused)]
 #[case::simulated(AttemptFailureKind::Simulated(SimulatedFailure::ProviderFailure))]
 #[case::simulated_overload(AttemptFailureKind::Simulated(SimulatedFailure::ProviderOverloaded))]

@@ -218,7 +218,7 @@ async fn when_the_caller_leaves_both_are_given_up() {
     let asked = world.ask(nouls(1)).await;
     world.ring(AFTER).await;
     asked.leave();
-    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::CallerGone);
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ClientDisconnected);
     let record = world.record();
     assert_eq!((record.outcome, record.attempts.len()), (UsageOutcome::Cancelled, 2));
     assert!(record.attempts.iter().all(|attempt| attempt.input_tokens > 0), "both may be billed");

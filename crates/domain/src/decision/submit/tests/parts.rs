@@ -126,7 +126,7 @@ async fn who_has_left_gets_no_part() {
     world.fail(0, Broken).await;
     world.answer(1, 3).await;
     asked.leave();
-    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::CallerGone);
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ClientDisconnected);
     let record = world.record();
     assert_eq!(record.outcome, UsageOutcome::Cancelled);
     assert_eq!(outcomes(&record.attempts), ["broken", "completed", "caller_gone"]);
@@ -203,8 +203,8 @@ async fn what_failed_before_the_smaller_parts_counts_in_the_verdict() {
 async fn nothing_smaller_is_tried_for_nobody() {
     let world = Plan::new(vec![taking(3, "one"), taking(2, "two")]).build();
     let asked = world.ask(nouls(3)).await;
-    world.fail(0, CallerGone).await;
-    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::CallerGone);
+    world.fail(0, ClientDisconnected).await;
+    assert_eq!(asked.end().await.unwrap_err().kind(), ErrorKind::ClientDisconnected);
     assert_eq!(world.upstreams(), ["one"]);
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::stage::*;
 use super::*;
-use crate::decision::RecordsFull;
+use crate::decision::RecordQuotaExceeded;
 
 const LIMIT: u64 = 10_000;
 
@@ -42,7 +42,7 @@ fn traced(bytes: usize) -> DecisionRequest {
 }
 
 /// Asks, and lets the provider answer where it is called.
-async fn ask(world: &World, workspace: u64, bytes: usize) -> Result<(), RecordsFull> {
+async fn ask(world: &World, workspace: u64, bytes: usize) -> Result<(), RecordQuotaExceeded> {
     let before = world.upstreams().len();
     let asked = world.ask_in(workspace, traced(bytes)).await;
     if world.upstreams().len() > before {
@@ -50,7 +50,7 @@ async fn ask(world: &World, workspace: u64, bytes: usize) -> Result<(), RecordsF
     }
     match asked.end().await {
         Ok(_) => Ok(()),
-        Err(SubmitDecisionError::RecordsFull(full)) => {
+        Err(SubmitDecisionError::RecordQuotaExceeded(full)) => {
             assert_eq!(world.upstreams().len(), before, "no provider is called");
             Err(full)
         }

@@ -5,9 +5,9 @@ use super::stage::*;
 use super::*;
 use crate::decision::ModelOptions;
 
-fn sharing(books: &Arc<Books>, mode: Coalescing) -> Plan {
+fn sharing(books: &Arc<Books>, mode: SingleFlightMode) -> Plan {
     let mut plan = plan(books);
-    let options = ModelOptions { coalescing: mode, ..ModelOptions::default() };
+    let options = ModelOptions { single_flight: mode, ..ModelOptions::default() };
     plan.settings.models.insert("acme/judge".parse().unwrap(), options);
     plan
 }
@@ -31,7 +31,7 @@ fn unlimited(number: u64) -> InferenceKey {
 async fn participant_holds_the_ceiling_and_pays_its_share() {
     let most = bound(&nouls(1));
     let books = Books::new(None, &[Some(ceiling()), Some(ceiling()), Some(most - 1)]).await;
-    let world = sharing(&books, Coalescing::Shared).build();
+    let world = sharing(&books, SingleFlightMode::SplitCost).build();
     let first = world.ask_with(key(1), nouls(1)).await;
     let second = world.ask_with(key(2), nouls(1)).await;
     let poor = world.ask_with(key(3), nouls(1)).await;
@@ -48,7 +48,7 @@ async fn participant_holds_the_ceiling_and_pays_its_share() {
 #[tokio::test]
 async fn request_makes_its_own_call_when_it_cannot_hold_the_ceiling() {
     let most = bound(&nouls(1));
-    for mode in [Coalescing::Shared, Coalescing::Each] {
+    for mode in [SingleFlightMode::SplitCost, SingleFlightMode::ChargeEach] {
         let books = Books::new(None, &[Some(ceiling() - 1), Some(ceiling())]).await;
         let world = sharing(&books, mode).build();
         let poor = world.ask_with(key(1), nouls(1)).await;
@@ -69,7 +69,7 @@ async fn request_makes_its_own_call_when_it_cannot_hold_the_ceiling() {
 async fn fallback_of_a_shared_call_asks_the_ledger_for_nothing() {
     let most = bound(&nouls(1));
     let books = Books::new(None, &[Some(ceiling()), Some(ceiling())]).await;
-    let world = sharing(&books, Coalescing::Shared).build();
+    let world = sharing(&books, SingleFlightMode::SplitCost).build();
     let requests = [world.ask_with(key(1), nouls(1)).await, world.ask_with(key(2), nouls(1)).await];
     world.finish(0, unknown()).await;
     assert_eq!(world.upstreams(), ["a", "b"]);
@@ -87,7 +87,7 @@ async fn fallback_of_a_shared_call_asks_the_ledger_for_nothing() {
 async fn late_participant_holds_the_ceiling_and_pays_for_attempts_before_it() {
     let most = bound(&nouls(1));
     let books = Books::new(None, &[Some(ceiling()), Some(ceiling()), Some(ceiling() - 1)]).await;
-    let world = sharing(&books, Coalescing::Each).build();
+    let world = sharing(&books, SingleFlightMode::ChargeEach).build();
     let first = world.ask_with(key(1), nouls(1)).await;
     world.finish(0, unknown()).await;
     let late = world.ask_with(key(2), nouls(1)).await;
@@ -107,7 +107,7 @@ async fn late_participant_holds_the_ceiling_and_pays_for_attempts_before_it() {
 async fn unlimited_request_shares_a_call_with_a_limited_one() {
     let most = bound(&nouls(1));
     let books = Books::new(None, &[Some(ceiling()), None]).await;
-    let world = sharing(&books, Coalescing::Shared).build();
+    let world = sharing(&books, SingleFlightMode::SplitCost).build();
     let first = world.ask_with(unlimited(2), nouls(1)).await;
     let second = world.ask_with(key(1), nouls(1)).await;
     assert_eq!(world.upstreams().len(), 1);
@@ -121,7 +121,7 @@ async fn unlimited_request_shares_a_call_with_a_limited_one() {
 #[tokio::test]
 async fn ceiling_contains_the_smaller_sub_requests_of_a_split() {
     let books = Books::new(None, &[Some(100_000)]).await;
-    let mut plan = sharing(&books, Coalescing::Shared);
+    let mut plan = sharing(&books, SingleFlightMode::SplitCost);
     plan.endpoints[1].own_limits.max_questions = Some(1);
     let world = plan.build();
     let request = world.ask_with(key(1), nouls(2)).await;
@@ -138,7 +138,7 @@ async fn ceiling_contains_the_smaller_sub_requests_of_a_split() {
 async fn request_is_not_sent_when_the_hold_of_its_ceiling_fails() {
     let books = Books::new(None, &[Some(ceiling())]).await;
     books.is_away.store(true, std::sync::atomic::Ordering::SeqCst);
-    let world = sharing(&books, Coalescing::Shared).build();
+    let world = sharing(&books, SingleFlightMode::SplitCost).build();
     let error = world.ask_with(key(1), nouls(1)).await.end().await.unwrap_err();
     assert_eq!((error.kind(), world.upstreams().len()), (ErrorKind::Unavailable, 0));
 }

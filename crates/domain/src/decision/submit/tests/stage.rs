@@ -43,7 +43,7 @@ impl DecisionProvider for Stage {
         tokio::select! {
             biased;
             () = caller.disconnected() => {
-                Err(AttemptFailure { sent_bytes: SENT_WHEN_LEFT, ..AttemptFailure::new(CallerGone, "the caller left") })
+                Err(AttemptFailure { sent_bytes: SENT_WHEN_LEFT, ..AttemptFailure::new(ClientDisconnected, "the caller left") })
             }
             outcome = ended => outcome.expect("the test ends each attempt"),
         }

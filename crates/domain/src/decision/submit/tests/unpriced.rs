@@ -3,10 +3,10 @@
 use super::books::{Books, Entry, bound, key, plan, usd};
 use super::stage::*;
 use super::*;
-use crate::decision::Unpriced;
+use crate::decision::UnpricedModels;
 
 /// The one model has no price at all.
-fn unpriced(books: &Arc<Books>, rule: Unpriced) -> Plan {
+fn unpriced(books: &Arc<Books>, rule: UnpricedModels) -> Plan {
     let mut plan = plan(books);
     plan.rows[0].pricing = Pricing::unknown();
     for endpoint in &mut plan.endpoints {
@@ -19,7 +19,7 @@ fn unpriced(books: &Arc<Books>, rule: Unpriced) -> Plan {
 #[tokio::test]
 async fn a_limited_key_is_refused() {
     let books = Books::new(None, &[Some(1_000)]).await;
-    let world = unpriced(&books, Unpriced::Refuse).build();
+    let world = unpriced(&books, UnpricedModels::Reject).build();
     let error = world.ask_with(key(1), nouls(1)).await.end().await.unwrap_err();
     assert_eq!((error.kind(), world.upstreams().len(), books.entries().len()), (ErrorKind::Forbidden, 0, 0));
     let message = error.to_string();
@@ -29,7 +29,7 @@ async fn a_limited_key_is_refused() {
 #[tokio::test]
 async fn it_can_be_free() {
     let books = Books::new(None, &[Some(1)]).await;
-    let world = unpriced(&books, Unpriced::Free).build();
+    let world = unpriced(&books, UnpricedModels::Free).build();
     let asked = world.ask_with(key(1), nouls(1)).await;
     world.answer(0, 30).await;
     assert_eq!(asked.end().await.unwrap().cost, Usd::ZERO);
@@ -38,7 +38,7 @@ async fn it_can_be_free() {
 #[tokio::test]
 async fn it_can_be_charged_another_price_both_ways() {
     let books = Books::new(None, &[Some(1_000)]).await;
-    let world = unpriced(&books, Unpriced::Cap(price("0.000000000002"))).build();
+    let world = unpriced(&books, UnpricedModels::DefaultPrice(price("0.000000000002"))).build();
     let asked = world.ask_with(key(1), nouls(1)).await;
     assert_eq!(books.standing(1).await, (0, 2 * bound(&nouls(1))));
     let answers = answers_to(&world.call(0).provider_input);
@@ -50,7 +50,7 @@ async fn it_can_be_charged_another_price_both_ways() {
 
 #[tokio::test]
 async fn who_is_not_limited_has_it_for_nothing_whatever_is_configured() {
-    for rule in [Unpriced::Refuse, Unpriced::Free, Unpriced::Cap(price("1"))] {
+    for rule in [UnpricedModels::Reject, UnpricedModels::Free, UnpricedModels::DefaultPrice(price("1"))] {
         let books = Books::new(None, &[None]).await;
         let world = unpriced(&books, rule).build();
         let key = InferenceKey::for_tests(key(1).id(), key(1).workspace_id());
@@ -63,7 +63,7 @@ async fn who_is_not_limited_has_it_for_nothing_whatever_is_configured() {
 #[tokio::test]
 async fn a_price_of_zero_is_a_price() {
     let books = Books::new(None, &[Some(1)]).await;
-    let mut plan = unpriced(&books, Unpriced::Refuse);
+    let mut plan = unpriced(&books, UnpricedModels::Reject);
     plan.rows[0].pricing = Pricing::per_token(Price::ZERO, Price::ZERO);
     let world = plan.build();
     let asked = world.ask_with(key(1), nouls(1)).await;
@@ -75,7 +75,7 @@ async fn a_price_of_zero_is_a_price() {
 #[tokio::test]
 async fn another_model_with_a_price_stands_in() {
     let books = Books::new(None, &[Some(1_000)]).await;
-    let mut plan = unpriced(&books, Unpriced::Refuse);
+    let mut plan = unpriced(&books, UnpricedModels::Reject);
     plan.endpoints.push(at_price(endpoint("acme/other", "three", "c"), "0.000000000001"));
     plan.rows.push(row("acme/other"));
     let world = plan.build();
@@ -90,9 +90,9 @@ async fn another_model_with_a_price_stands_in() {
 #[tokio::test]
 async fn who_is_limited_has_no_share_in_what_is_free_to_others() {
     let books = Books::new(None, &[Some(1_000)]).await;
-    let mut plan = unpriced(&books, Unpriced::Refuse);
+    let mut plan = unpriced(&books, UnpricedModels::Reject);
     plan.endpoints[1] = at_price(plan.endpoints[1].clone(), "0.000000000001");
-    let options = crate::decision::ModelOptions { coalescing: Coalescing::Each, ..Default::default() };
+    let options = crate::decision::ModelOptions { single_flight: SingleFlightMode::ChargeEach, ..Default::default() };
     plan.settings.models.insert("acme/judge".parse().unwrap(), options);
     let world = plan.build();
     let free = InferenceKey::for_tests(key(1).id(), key(1).workspace_id());

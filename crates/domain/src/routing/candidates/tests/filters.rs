@@ -42,7 +42,7 @@ fn data_policies_are_kept() {
     assert_eq!(outcome.names(), ["trusted", "zdr"]);
     assert_eq!(Field::new(three()).wanting(|want| want.zdr = true).names(), ["zdr"]);
     let unknown = Field::new(vec![candidate(0, "unknown", "1e-6")]).wanting(|want| want.deny_data_collection = true);
-    assert_eq!(unknown.choose().chosen, Err(Emptied::Preferences), "of whom nothing is known is not trusted");
+    assert_eq!(unknown.choose().chosen, Err(NoCandidates::Preferences), "of whom nothing is known is not trusted");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn quantizations_are_an_allow_list() {
     field.preferences.quantizations = Some(vec![Quantization::Unknown]);
     assert_eq!(field.names(), ["c", "a"]);
     field.preferences.quantizations = Some(Vec::new());
-    assert_eq!(field.choose().chosen, Err(Emptied::Preferences));
+    assert_eq!(field.choose().chosen, Err(NoCandidates::Preferences));
 }
 
 #[rstest]
@@ -96,7 +96,7 @@ fn required_parameters_leave_out_what_needs_folding() {
     assert_eq!(field.choose().funnel, [("require_parameters", 1)]);
     assert_eq!(field.names(), ["c"], "it has a place for criteria of yes and no");
     field.request = request(r#"{"n":{"type":"noul","criteria":{"true":"a","false":"b"}}}"#);
-    assert_eq!(field.choose().chosen, Err(Emptied::Preferences), "no instructions to ask by");
+    assert_eq!(field.choose().chosen, Err(NoCandidates::Preferences), "no instructions to ask by");
 }
 
 #[test]
@@ -134,15 +134,15 @@ fn the_funnel_tells_each_step_in_its_order() {
         ("health", 0),
     ];
     assert_eq!(outcome.funnel, steps);
-    assert!(matches!(outcome.chosen, Err(Emptied::Throttled(_))));
+    assert!(matches!(outcome.chosen, Err(NoCandidates::Throttled(_))));
 }
 
 #[test]
 fn an_empty_field_is_told_apart_from_an_emptied_one() {
     let nothing = Field::new(Vec::new()).wanting(|want| want.only = Some(slugs(&["a"]))).choose();
-    assert_eq!((nothing.chosen, nothing.funnel), (Err(Emptied::NoEndpoint), RoutingFunnel::new()));
+    assert_eq!((nothing.chosen, nothing.funnel), (Err(NoCandidates::NoEndpoint), RoutingFunnel::new()));
     let emptied = Field::of_three().wanting(|want| want.only = Some(Vec::new())).choose();
-    assert_eq!((emptied.chosen, emptied.funnel), (Err(Emptied::Preferences), vec![("only", 0)]));
+    assert_eq!((emptied.chosen, emptied.funnel), (Err(NoCandidates::Preferences), vec![("only", 0)]));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn who_can_answer_nothing_of_it_is_left_out() {
     field.preferences.allow_fallbacks = false;
     assert_eq!(
         field.choose().chosen,
-        Err(Emptied::Incapable(Incapable::QuestionType(QuestionType::Score))),
+        Err(NoCandidates::Unsupported(UnsupportedQuestions::QuestionType(QuestionType::Score))),
         "alone, nobody takes all of it"
     );
     field.models[0].0[0] = candidate(0, "a", "3e-6");
@@ -174,6 +174,6 @@ fn a_state_beyond_every_size_is_told_as_that() {
     for candidate in &mut field.models[0].0 {
         *candidate = changed(candidate.clone(), |endpoint| endpoint.own_limits.max_body_bytes = Some(2));
     }
-    assert_eq!(field.choose().chosen, Err(Emptied::Incapable(Incapable::Size)));
+    assert_eq!(field.choose().chosen, Err(NoCandidates::Unsupported(UnsupportedQuestions::Size)));
     assert_eq!(field.choose().funnel, [("capability", 0)]);
 }

@@ -54,7 +54,9 @@ fn without_fallbacks_the_first_of_the_order_is_the_only_one() {
     assert_eq!(field.names(), ["b"]);
     field.open(1);
     let outcome = field.choose();
-    let Err(Emptied::Throttled(endpoints)) = outcome.chosen else { panic!("the first alone, and it is throttled") };
+    let Err(NoCandidates::Throttled(endpoints)) = outcome.chosen else {
+        panic!("the first alone, and it is throttled")
+    };
     assert_eq!(endpoints.retry_in, HealthPolicy::default().auth_backoff);
     assert_eq!(outcome.funnel, [("order", 2), ("health", 0)]);
 }
@@ -65,7 +67,7 @@ fn without_fallbacks_nobody_stands_in_for_an_order_that_is_not_there() {
         want.order = slugs(&["nobody"]);
         want.allow_fallbacks = false;
     });
-    assert_eq!(field.choose().chosen, Err(Emptied::Preferences));
+    assert_eq!(field.choose().chosen, Err(NoCandidates::Preferences));
     assert_eq!(field.choose().funnel, [("order", 0)]);
 }
 
@@ -77,7 +79,7 @@ fn without_fallbacks_and_without_an_order_the_first_that_is_well_is_the_only_one
     assert_eq!(field.names(), ["b"]);
     assert!(field.choose().chosen.unwrap().rejected.is_empty(), "nobody else would be tried later");
     field.preferences.sort = sort(SortBy::Price);
-    assert!(matches!(field.choose().chosen, Err(Emptied::Throttled(_))), "who sorts means the first");
+    assert!(matches!(field.choose().chosen, Err(NoCandidates::Throttled(_))), "who sorts means the first");
 }
 
 #[rstest]

@@ -100,8 +100,8 @@ proptest! {
                     prop_assert!(well.contains(&tried[0]));
                 }
             }
-            Err(Emptied::Preferences) => prop_assert!(allowed.is_empty()),
-            Err(Emptied::Throttled(_)) => {
+            Err(NoCandidates::Preferences) => prop_assert!(allowed.is_empty()),
+            Err(NoCandidates::Throttled(_)) => {
                 prop_assert!(!allowed.is_empty());
                 prop_assert!(well.is_empty() || !preferences.allow_fallbacks);
             }

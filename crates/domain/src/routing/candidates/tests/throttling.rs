@@ -21,7 +21,7 @@ fn shortest_wait_is_reported_when_all_reject() {
     field.report(1, told(2), NOW);
     field.report(2, told(30), NOW);
     let outcome = field.choose();
-    let Err(Emptied::Throttled(endpoints)) = outcome.chosen else { panic!("all of them are in a back-off") };
+    let Err(NoCandidates::Throttled(endpoints)) = outcome.chosen else { panic!("all of them are in a back-off") };
     assert_eq!(endpoints.retry_in, Duration::from_secs(2));
     let sentence = "b throttled, last failed with 429; a throttled, last failed with 429; \
                     c throttled, last failed with 429; retry in 2 s";
@@ -56,5 +56,5 @@ fn due_probe_keeps_its_place() {
     let policy = HealthPolicy::default();
     field.report(0, unauthorised(), NOW.saturating_sub(policy.auth_backoff));
     assert_eq!(field.names(), ["a"], "the back-off is over, to the nanosecond");
-    assert!(matches!(field.choose().chosen, Err(Emptied::Throttled(_))), "and the probe is taken");
+    assert!(matches!(field.choose().chosen, Err(NoCandidates::Throttled(_))), "and the probe is taken");
 }

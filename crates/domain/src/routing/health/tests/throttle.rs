@@ -177,7 +177,7 @@ fn backoff_never_exceeds_its_bound() {
 #[rstest]
 #[case(Observation::Neutral)]
 #[case(failed(AttemptFailureKind::NotAnswered))]
-#[case(failed(AttemptFailureKind::CallerGone))]
+#[case(failed(AttemptFailureKind::ClientDisconnected))]
 #[case(failed(AttemptFailureKind::Refused))]
 fn other_ends_do_not_count(#[case] observation: Observation) {
     let mut bench = Bench::new();

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::verdict::{Decider, EndpointVerdict, KeyRefusal, Verdict};
+use super::verdict::{Decider, EndpointVerdict, KeyRejection, Verdict};
 use crate::decision::ExplainGuardrailError;
-use crate::decision::{DecisionRequest, RequestPreview, SubmitDecisionError, Unpriced};
+use crate::decision::{DecisionRequest, RequestPreview, SubmitDecisionError, UnpricedModels};
 use crate::guardrail::Policy;
 use crate::ids::WorkspaceId;
 use crate::model::ModelId;
 use crate::money::Usd;
 use crate::question::ProviderInput;
-use crate::routing::{Candidate, Emptied, HealthBoard, HealthPolicy, Selection};
+use crate::routing::{Candidate, HealthBoard, HealthPolicy, NoCandidates, Selection};
 use crate::system::Randomness;
 use crate::usage::Finding;
 
 /// How far a request gets.
-pub(super) struct Reach {
+pub(super) struct RequestEvaluation {
     pub(super) model: Option<ModelId>,
     pub(super) decided_by: Option<Decider>,
     pub(super) endpoints: Vec<EndpointVerdict>,
@@ -26,13 +26,13 @@ pub(super) struct Reach {
     pub(super) bounds: Vec<Usd>,
 }
 
-impl Reach {
-    pub(super) async fn of(
+impl RequestEvaluation {
+    pub(super) async fn evaluate(
         request: &DecisionRequest,
         policy: &Arc<Policy>,
         decisions: &RequestPreview,
         (workspace, is_limited): (WorkspaceId, bool),
-        refused: Option<KeyRefusal>,
+        refused: Option<KeyRejection>,
     ) -> Result<Self, ExplainGuardrailError> {
         let (filtered, blocked) = match decisions.filter(policy, &request.provider_input).await? {
             Ok(filtered) => (Some(filtered), None),
@@ -65,7 +65,7 @@ impl Reach {
             endpoint: Arc::clone(&candidate.endpoint),
             verdict: match policy.permits(candidate, &preview.catalogue) {
                 Err(forbidden) => Verdict::Forbidden(forbidden),
-                Ok(()) if !candidate.is_priced && preview.unpriced == Unpriced::Refuse => Verdict::Unpriced,
+                Ok(()) if !candidate.is_priced && preview.unpriced == UnpricedModels::Reject => Verdict::Unpriced,
                 Ok(()) => alone(&request, candidate, workspace),
             },
         };
@@ -91,8 +91,8 @@ fn refusal(error: SubmitDecisionError) -> Result<Option<Decider>, ExplainGuardra
         SubmitDecisionError::Throttled { .. } => return Ok(None),
         SubmitDecisionError::Forbidden { forbidden, .. } => Decider::Rule(forbidden),
         SubmitDecisionError::Unpriced(_) => Decider::Unpriced,
-        SubmitDecisionError::NothingWanted { .. } => Decider::Preferences,
-        SubmitDecisionError::Incapable { incapable, .. } => Decider::Capability(incapable),
+        SubmitDecisionError::ExcludedByPreferences { .. } => Decider::Preferences,
+        SubmitDecisionError::Unsupported { unsupported, .. } => Decider::Capability(unsupported),
         SubmitDecisionError::NoEndpoint { .. } => Decider::NoEndpoint,
         other => return Err(other.into()),
     }))
@@ -106,20 +106,20 @@ fn alone(request: &DecisionRequest, candidate: &Candidate, workspace: WorkspaceI
         provider_input: &request.provider_input,
         health: &health,
         workspace,
-        random: &Still,
+        random: &ZeroRandomness,
         now: Duration::ZERO,
     };
     match selection.choose(vec![(vec![candidate.clone()], None)], &mut Vec::new()) {
-        Ok(_) | Err(Emptied::Throttled(_)) => Verdict::Allowed,
-        Err(Emptied::Incapable(incapable)) => Verdict::Incapable(incapable),
-        Err(Emptied::Preferences | Emptied::NoEndpoint) => Verdict::Unwanted,
+        Ok(_) | Err(NoCandidates::Throttled(_)) => Verdict::Allowed,
+        Err(NoCandidates::Unsupported(unsupported)) => Verdict::Unsupported(unsupported),
+        Err(NoCandidates::Preferences | NoCandidates::NoEndpoint) => Verdict::Unwanted,
     }
 }
 
 /// Nothing is drawn among one.
-struct Still;
+struct ZeroRandomness;
 
-impl Randomness for Still {
+impl Randomness for ZeroRandomness {
     fn next_u64(&self) -> u64 {
         0
     }
