@@ -1,4 +1,4 @@
-//! The binary's insides: configuration, commands, and the composition root that puts adapters behind ports.
+//! The library of the binary: configuration, commands, and the composition root that connects adapters to ports.
 
 pub mod cli;
 pub mod commands;

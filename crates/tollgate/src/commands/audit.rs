@@ -10,7 +10,7 @@ use crate::cli::AuditCommand;
 use crate::output::{note, table};
 use crate::view::{AuditEntryView, List, VerificationView};
 
-/// Runs one of the commands on the audit log.
+/// Runs a command on the audit log.
 pub async fn run(context: &Context, command: AuditCommand) -> anyhow::Result<ExitCode> {
     match command {
         AuditCommand::List { limit } => list(context, limit).await,
@@ -53,11 +53,11 @@ async fn verify(context: &Context, anchor: Option<AuditAnchor>) -> anyhow::Resul
     for row in &view.rows {
         note(&format!("error: {} {}: {}", row.table, row.row, row.problem));
     }
-    context.output.show(&view, || told(&view))?;
+    context.output.show(&view, || describe(&view))?;
     Ok(if view.verified { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn told(view: &VerificationView) -> String {
+fn describe(view: &VerificationView) -> String {
     let (oldest, newest) = match (view.oldest, &view.newest) {
         (Some(oldest), Some(newest)) => (oldest.to_string(), newest.as_str()),
         _ => return "The audit log has no entry that could be verified.".to_owned(),

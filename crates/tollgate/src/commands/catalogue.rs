@@ -15,7 +15,7 @@ use crate::output::{note, table};
 use crate::view::List;
 use crate::wiring::{Stores, configured_endpoints, minimal_rows, price_warnings};
 
-/// Runs one of the commands on the catalogue.
+/// Runs a command on the catalogue.
 pub async fn run(context: &Context, command: CatalogueCommand) -> anyhow::Result<ExitCode> {
     match command {
         CatalogueCommand::Import { file, replace } => import(context, &file, replace).await,
@@ -24,9 +24,9 @@ pub async fn run(context: &Context, command: CatalogueCommand) -> anyhow::Result
     }
 }
 
-/// What an import did, in rows.
+/// The result of an import, in rows.
 #[derive(Serialize)]
-struct Imported {
+struct ImportView {
     imported: usize,
     updated: usize,
     removed: usize,
@@ -54,7 +54,7 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
         .collect();
     let report =
         stores.import_catalogue().serving(served).execute(&context.actor(), rows, mode).await.with_context(nothing)?;
-    let view = Imported { imported: report.imported, updated: report.updated, removed: report.removed };
+    let view = ImportView { imported: report.imported, updated: report.updated, removed: report.removed };
     context.output.show(&view, || {
         format!("{} rows imported, {} updated, {} removed.", view.imported, view.updated, view.removed)
     })?;
@@ -64,7 +64,7 @@ async fn import(context: &Context, file: &str, replace: bool) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// The catalogue as the server shows it: the rows of configured endpoints are among them.
+/// Returns the catalogue as the server shows it, including the rows of configured endpoints.
 ///
 /// # Errors
 /// The store failed.
@@ -117,7 +117,7 @@ async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The row as the model operation shows it.
+/// Returns a row in the format of the model operation.
 fn raw(context: &Context, row: &Model) -> anyhow::Result<Box<RawValue>> {
     let details = format!("{}/models/{}/endpoints", context.config.server.base_path, row.canonical_slug);
     Ok(RawValue::from_string(catalogue_json::write_row(row, &details))?)
@@ -133,7 +133,7 @@ mod tests {
     use domain::model::Modality;
 
     #[test]
-    fn the_list_has_what_the_filter_lets_through() {
+    fn list_contains_rows_that_pass_filter() {
         let rows = crate::wiring::starter_rows().unwrap();
         let snapshot = CatalogueSnapshot::build(rows.clone());
         for text in ["all", "decisions", "text,image"] {

@@ -15,7 +15,7 @@ use crate::cli::ContainerCommand;
 use crate::output::table;
 use crate::view::{ContainerFileView, List};
 
-/// Runs one of the commands on containers.
+/// Runs a command on containers.
 pub async fn run(context: &Context, command: ContainerCommand) -> anyhow::Result<ExitCode> {
     match command {
         ContainerCommand::Put { container, path, file, workspace } => {
@@ -48,7 +48,7 @@ async fn put(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Files looked at in one go.
+/// Objects per page of a listing.
 const PAGE: usize = 1_000;
 
 async fn list(context: &Context, container: &str, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -62,7 +62,7 @@ async fn list(context: &Context, container: &str, workspace: Option<&str>) -> an
         let page = stores.blobs.list(&prefix, after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.key.clone());
-        // What no file id can name cannot be promoted either, so it is not listed.
+        // Objects without a valid file id cannot be promoted, so they are not listed.
         data.extend(page.iter().filter_map(|object| {
             let path: ContainerPath = object.key.as_str().strip_prefix(&prefix)?.parse().ok()?;
             Some(ContainerFileView::new(&container, &path, object.size_bytes))
@@ -76,10 +76,10 @@ async fn list(context: &Context, container: &str, workspace: Option<&str>) -> an
     Ok(ExitCode::SUCCESS)
 }
 
-/// A local file, read piece by piece.
+/// A local file, read in pieces.
 struct FileSource(File);
 
-/// Bytes read in one go.
+/// Bytes per read.
 const PIECE: usize = 256 * 1024;
 
 impl FileSource {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_is_read_whole_and_in_pieces() {
+    async fn file_source_reads_whole_file_in_pieces() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         let content: Vec<u8> = (0..PIECE * 2 + 7).map(|n| u8::try_from(n % 251).unwrap()).collect();

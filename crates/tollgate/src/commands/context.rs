@@ -1,4 +1,4 @@
-//! What every command has at hand.
+//! The environment that all commands share.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ use crate::config::{self, Config, Environment};
 use crate::output::Output;
 use crate::wiring::{Schema, Stores, settle_journals};
 
-/// What every command has at hand.
+/// The environment of a command.
 pub struct Context {
     /// The configuration.
     pub config: Config,
     /// The process's environment.
     pub environment: Environment,
-    /// Where results go.
+    /// The destination of results.
     pub output: Output,
-    /// What `--config` named.
+    /// The value of `--config`.
     pub config_flag: Option<PathBuf>,
 }
 
@@ -28,23 +28,23 @@ impl Context {
     /// Reads the configuration.
     ///
     /// # Errors
-    /// The configuration is at fault.
+    /// The configuration is invalid.
     pub fn new(global: GlobalArgs, environment: Environment) -> Result<Self, config::ConfigError> {
         let config = config::load(global.config.as_deref(), &environment)?;
         Ok(Self { config, environment, output: Output::new(global.json), config_flag: global.config })
     }
 
-    /// Who runs the command, for the audit log: the user of the operating system, whatever the environment says. On
-    /// whose behalf `sudo` ran it is noted beside the machine's name.
+    /// Returns the actor for the audit log: the user of the operating system, regardless of the environment. The user
+    /// behind `sudo` is recorded beside the machine's name.
     pub fn actor(&self) -> Actor {
         actor_of(OsUser::of_process(), self.environment.get("SUDO_USER"))
     }
 
-    /// Opens the stores of an existing database, up to date. A command in the wrong folder must not leave an empty
-    /// database there and answer from it.
+    /// Opens the stores of an existing database and migrates it. A command in the wrong folder must not create an empty
+    /// database there.
     ///
     /// # Errors
-    /// There is no database, or a store cannot be opened.
+    /// The database does not exist, or a store cannot be opened.
     pub async fn stores(&self) -> anyhow::Result<Stores> {
         self.require_database()?;
         Stores::open(&self.config, Schema::UpToDate).await
@@ -53,10 +53,10 @@ impl Context {
     /// Checks that the database file exists.
     ///
     /// # Errors
-    /// It does not; the sentence says where it was expected and how to point elsewhere.
+    /// The file does not exist; the error names the expected path and the setting to change.
     pub fn require_database(&self) -> anyhow::Result<()> {
         let file = &self.config.storage.file;
-        // Other faults are reported where the file is opened.
+        // Other errors are reported when the file is opened.
         if file.try_exists().unwrap_or(true) {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl Context {
         )
     }
 
-    /// Opens the stores, with the charges of all servers of this machine in them.
+    /// Opens the stores after folding the journals of all servers of this machine.
     ///
     /// # Errors
     /// A store cannot be opened, or the journals cannot be read.
@@ -78,7 +78,7 @@ impl Context {
         Ok(stores)
     }
 
-    /// The workspace that an option names, or the default one, which is made where it is missing.
+    /// Returns the workspace of an option, or the default workspace, which is created if it is missing.
     ///
     /// # Errors
     /// The id is malformed or names no workspace, or the store failed.
@@ -92,12 +92,12 @@ impl Context {
     }
 }
 
-/// Longest name of a user that is noted from the environment, in characters.
+/// Longest user name taken from the environment, in characters.
 const MAX_USER: usize = 64;
 
 fn actor_of(user: OsUser, sudo_user: Option<&str>) -> Actor {
     let source = match sudo_user {
-        // Anybody can set a variable: it is told as what it says, and short.
+        // A variable can be set by anyone: the name is recorded as a claim, and truncated.
         Some(of) => {
             let of: String = of.chars().filter(|sign| !sign.is_control()).take(MAX_USER).collect();
             format!("{}, sudo of {of}", user.host)
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_its_real_user_s() {
+    fn actor_is_real_user_of_command() {
         let user = || OsUser { name: "root".to_owned(), host: "node-1".to_owned() };
         let actor = |source: &str| Actor { name: "user:root".to_owned(), source: Some(source.to_owned()) };
         assert_eq!(actor_of(user(), None), actor("node-1"));

@@ -16,7 +16,7 @@ use crate::output::table;
 use crate::view::{List, Revived, TestedDestination};
 use crate::wiring::broadcast;
 
-/// Runs one of the commands on destinations.
+/// Runs a command on destinations.
 pub async fn run(context: &Context, command: DestinationCommand) -> anyhow::Result<ExitCode> {
     match command {
         DestinationCommand::List { workspace } => list(context, workspace.as_deref()).await,

@@ -13,7 +13,7 @@ use crate::output::table;
 use crate::view::{EndpointView, List};
 use crate::wiring::directory;
 
-/// Runs one of the commands on endpoints.
+/// Runs a command on endpoints.
 pub async fn run(context: &Context, command: EndpointCommand) -> anyhow::Result<ExitCode> {
     match command {
         EndpointCommand::List { model } => list(context, model.as_deref()).await,
@@ -39,7 +39,7 @@ async fn list(context: &Context, model: Option<&str>) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// The endpoints of a model, by any of its names.
+/// Returns the endpoints of a model, by any of its names.
 fn serving(
     name: &str,
     snapshot: &CatalogueSnapshot,
@@ -54,7 +54,7 @@ fn serving(
     }
 }
 
-/// What the catalogue says a call costs; `None` where it has no row or no fixed price.
+/// Returns the catalogue's prices; `None` without a row or a fixed price.
 fn row_prices(endpoint: &Endpoint, snapshot: &CatalogueSnapshot) -> Option<TokenPrices> {
     let pricing = &snapshot.resolve(endpoint.model.as_str())?.model.pricing;
     (!pricing.is_variable()).then_some(TokenPrices { prompt: pricing.prompt, completion: pricing.completion })
@@ -67,7 +67,7 @@ mod tests {
     use crate::wiring::minimal_rows;
 
     #[test]
-    fn a_model_is_found_by_any_of_its_names() {
+    fn serving_finds_model_by_any_name() {
         let text = "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n[[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\n\
                     upstream_model = \"m\"\n";
         let config = load_text(None, text, &Environment::default()).unwrap();

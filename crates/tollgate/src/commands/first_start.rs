@@ -1,4 +1,4 @@
-//! What `serve` does on a database that nobody has managed yet.
+//! The setup of a new database by `serve`.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,13 +15,13 @@ use super::Context;
 use crate::output::Output;
 use crate::wiring::Stores;
 
-/// The variables that say which stores a command works on. Others are not shown: headers may hold secrets.
+/// The variables that select the stores of a command. Others are not shown: headers may contain secrets.
 const STORE_VARIABLES: [&str; 3] = ["TOLLGATE__STORAGE__URL", "TOLLGATE__BLOBS__URL", "TOLLGATE__JOURNAL__PATH"];
-/// How long the start waits for a terminal.
+/// The time that the start waits for a terminal.
 const PRINT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Makes the default workspace and one management key where no management key was ever made, hands the key over, and
-/// says how the first inference key is made.
+/// Creates the default workspace and a management key unless a management key ever existed. Hands over the key and
+/// prints the command for the first inference key.
 pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
     if !stores.keys.list(None).await?.is_empty() {
         return Ok(());
@@ -41,7 +41,7 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    // The file first: a key that was made and cannot be handed over is lost.
+    // The file comes first: a key that cannot be handed over would be lost.
     let mut file = KeyFile::reserve(&folder(&context.config.storage.file))?;
     match stores.bootstrap().execute().await {
         Ok(Some(secret)) => {
@@ -50,15 +50,15 @@ pub async fn run(context: &Context, stores: &Stores) -> anyhow::Result<()> {
             tracing::info!(command = key_command(context), "a first inference key is made by this command");
             Ok(())
         }
-        Ok(None) => file.give_back(),
+        Ok(None) => file.remove(),
         Err(error) => {
-            file.give_back()?;
+            file.remove()?;
             Err(error.into())
         }
     }
 }
 
-/// Prints from a thread of its own: a paused terminal holds the key back, and not the server.
+/// Prints on a separate thread: a paused terminal delays the key, not the server.
 async fn print(timeout: Duration, print: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> anyhow::Result<()> {
     let (sender, printed) = oneshot::channel();
     let terminal = thread::Builder::new().name("terminal".to_owned());
@@ -77,13 +77,13 @@ fn folder(database: &Path) -> PathBuf {
     }
 }
 
-/// The command that creates a first inference key, for any folder: with the program, the folder, the configuration file and
-/// the stores of this process.
+/// Returns the command that creates a first inference key from any folder: with the program, the folder, the
+/// configuration file and the stores of this process.
 fn key_command(context: &Context) -> String {
     let program = std::env::current_exe().map_or_else(|_| "tollgate".to_owned(), |path| shell_word(&path));
     let config = context.config_flag.as_ref().map(|path| format!(" --config {}", shell_word(path))).unwrap_or_default();
     let variable = |name| {
-        // A URL with credentials is not shown.
+        // URLs with credentials are not shown.
         let value = context.environment.get(name).filter(|value| !value.contains('@'))?;
         Some(format!("{name}={} ", shell_word(Path::new(value))))
     };
@@ -95,21 +95,21 @@ fn key_command(context: &Context) -> String {
     }
 }
 
-/// A word that a shell takes as it is.
+/// Quotes a path for a shell.
 pub fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// A new file that only its owner can read.
+/// A new file with access for its owner only.
 struct KeyFile {
     path: PathBuf,
     file: File,
 }
 
 impl KeyFile {
-    /// Makes `management-key` in the folder, or where that is taken `management-key-2` and so on.
+    /// Creates `management-key` in the folder; if it exists, `management-key-2` and so on.
     fn reserve(folder: &Path) -> anyhow::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -136,7 +136,7 @@ impl KeyFile {
             .with_context(|| format!("the management key cannot be written to {}", self.path.display()))
     }
 
-    fn give_back(self) -> anyhow::Result<()> {
+    fn remove(self) -> anyhow::Result<()> {
         std::fs::remove_file(&self.path).with_context(|| format!("{} cannot be removed", self.path.display()))
     }
 }
@@ -147,7 +147,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_key_goes_to_a_new_file_of_its_owner_alone() {
+    fn key_file_is_new_and_private_to_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let secret = ApiKeySecret::from_random([7; 32]);
         let mut first = KeyFile::reserve(folder.path()).unwrap();
@@ -158,7 +158,7 @@ mod tests {
         let second = KeyFile::reserve(folder.path()).unwrap();
         let path = second.path.clone();
         assert_eq!(path, folder.path().join("management-key-2"));
-        second.give_back().unwrap();
+        second.remove().unwrap();
         assert!(!path.exists());
         assert!(KeyFile::reserve(&folder.path().join("absent")).is_err());
     }
@@ -178,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_takes_the_word_as_it_is() {
+    fn shell_word_quotes_special_characters() {
         assert_eq!(shell_word(Path::new("/usr/bin/tollgate")), "/usr/bin/tollgate");
         assert_eq!(shell_word(Path::new("/a b/it's")), r"'/a b/it'\''s'");
     }
 
     #[test]
-    fn a_bare_file_name_lies_in_the_current_folder() {
+    fn folder_of_bare_file_name_is_current_folder() {
         assert_eq!(folder(Path::new("t.db")), Path::new("."));
         assert_eq!(folder(Path::new("a/t.db")), Path::new("a"));
     }

@@ -24,12 +24,12 @@ use crate::view::{
 };
 use crate::wiring::Stores;
 
-/// Keys that are named one by one when they could not be assigned.
+/// The maximum number of unassigned keys that an error lists.
 const MAX_NAMED_KEYS: usize = 20;
-/// What a guardrail is called that nobody gave a name.
+/// The default name of a guardrail.
 const UNNAMED: &str = "unnamed guardrail";
 
-/// Runs one of the commands on guardrails.
+/// Runs a command on guardrails.
 pub async fn run(context: &Context, command: GuardrailCommand) -> anyhow::Result<ExitCode> {
     match command {
         GuardrailCommand::Create { name, workspace, from } => create(context, name, workspace.as_deref(), from).await,
@@ -64,13 +64,14 @@ async fn create(
     if workspace.is_some() || draft.workspace_id().is_none() {
         draft = draft.in_workspace(context.workspace(&stores, workspace).await?);
     }
-    let made = CreateGuardrail::new(ports).execute(&context.actor(), &draft).await.map_err(told)?.guardrail;
+    let made = CreateGuardrail::new(ports).execute(&context.actor(), &draft).await.map_err(describe_error)?.guardrail;
     let view = CreatedGuardrail { id: made.id.to_string(), name: made.name.as_str().to_owned() };
     context.output.show(&view, || format!("Made the guardrail {} ({}).", view.id, view.name))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A record with the name that the command line says, else with its own, else with the usual one.
+/// Returns the draft of a record. The command line's name has precedence over the record's; the default name comes
+/// last.
 fn named_draft(name: Option<String>, record: Option<&Json>) -> anyhow::Result<GuardrailDraft> {
     let Some(record) = record else { return Ok(GuardrailDraft::named(name.unwrap_or_else(|| UNNAMED.to_owned()))) };
     let Some(mut members) = record.members() else { bail!("a guardrail's record is a JSON object") };
@@ -83,18 +84,18 @@ fn named_draft(name: Option<String>, record: Option<&Json>) -> anyhow::Result<Gu
     };
     members.extend(name.map(|name| ("name".to_owned(), Json::string(&name))));
     let record = Json::object(members.iter().map(|(name, value)| (name.as_str(), value.text())));
-    GuardrailDraft::read(&record).map_err(GuardrailError::from).map_err(told)
+    GuardrailDraft::read(&record).map_err(GuardrailError::from).map_err(describe_error)
 }
 
 async fn update(context: &Context, id: &str, from: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
-    let draft = GuardrailDraft::read(&record(from)?).map_err(GuardrailError::from).map_err(told)?;
+    let draft = GuardrailDraft::read(&record(from)?).map_err(GuardrailError::from).map_err(describe_error)?;
     let (stores, ports) = open(context).await?;
     let changed = UpdateGuardrail::new(ports).execute(&context.actor(), &id.to_string(), &draft).await;
-    present(context, &stores, &changed.map_err(|error| of(error, id))?).await
+    present(context, &stores, &changed.map_err(|error| describe_error_of(error, id))?).await
 }
 
-/// What a file or, for `-`, standard input holds.
+/// Reads a record from a file or, for `-`, from standard input.
 fn record(file: &str) -> anyhow::Result<Json> {
     let (text, name) = if file == "-" {
         let mut text = String::new();
@@ -109,7 +110,7 @@ fn record(file: &str) -> anyhow::Result<Json> {
 async fn list(context: &Context, workspace: Option<&str>) -> anyhow::Result<ExitCode> {
     let (stores, ports) = open(context).await?;
     let workspace = context.workspace(&stores, workspace).await?;
-    let page = ListGuardrails::new(ports).execute(Some(workspace), 0, usize::MAX).await.map_err(told)?;
+    let page = ListGuardrails::new(ports).execute(Some(workspace), 0, usize::MAX).await.map_err(describe_error)?;
     let list = List { data: page.guardrails.iter().map(GuardrailView::of).collect::<Vec<_>>() };
     context.output.show(&list, || {
         let rows: Vec<[String; 5]> = page.guardrails.iter().map(row).collect();
@@ -132,7 +133,8 @@ fn row(placed: &PlacedGuardrail) -> [String; 5] {
 async fn show(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (stores, ports) = open(context).await?;
-    let found = GetGuardrail::new(ports).execute(&id.to_string()).await.map_err(|error| of(error, id))?;
+    let found =
+        GetGuardrail::new(ports).execute(&id.to_string()).await.map_err(|error| describe_error_of(error, id))?;
     present(context, &stores, &found).await
 }
 
@@ -147,7 +149,10 @@ async fn present(context: &Context, stores: &Stores, placed: &PlacedGuardrail) -
 async fn versions(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (_, ports) = open(context).await?;
-    let found = ListGuardrailVersions::new(ports).execute(&id.to_string()).await.map_err(|error| of(error, id))?;
+    let found = ListGuardrailVersions::new(ports)
+        .execute(&id.to_string())
+        .await
+        .map_err(|error| describe_error_of(error, id))?;
     let view = GuardrailVersions { data: found.iter().map(GuardrailVersionView::of).collect() };
     context.output.show(&view, || {
         let row = |version: &domain::guardrail::GuardrailVersion| {
@@ -166,7 +171,7 @@ async fn restore(context: &Context, id: &str, version: u32) -> anyhow::Result<Ex
     let restored = RestoreGuardrailVersion::new(ports).execute(&context.actor(), &id.to_string(), version).await;
     let restored = restored.map_err(|error| match error {
         GuardrailError::UnknownVersion => anyhow::anyhow!("the guardrail {id} has no version {version}"),
-        other => of(other, id),
+        other => describe_error_of(other, id),
     })?;
     present(context, &stores, &restored).await
 }
@@ -175,7 +180,7 @@ async fn delete(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (_, ports) = open(context).await?;
     let deleted = DeleteGuardrail::new(ports).execute(&context.actor(), &id.to_string()).await;
-    deleted.map_err(|error| of(error, id))?;
+    deleted.map_err(|error| describe_error_of(error, id))?;
     let document = Deleted { id: &id.to_string(), deleted: true };
     context.output.show(&document, || format!("The guardrail {id} is deleted."))?;
     Ok(ExitCode::SUCCESS)
@@ -204,7 +209,7 @@ async fn assign(context: &Context, id: &str, words: Vec<String>) -> anyhow::Resu
     Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The given keys that do not hold a guardrail, each once.
+/// Returns the given keys without a guardrail, without duplicates.
 async fn keys_without<'a>(
     stores: &Stores,
     id: GuardrailId,
@@ -237,7 +242,7 @@ async fn set_default(context: &Context, id: &str) -> anyhow::Result<ExitCode> {
     let id = parse_id(id)?;
     let (stores, ports) = open(context).await?;
     let set = SetDefaultGuardrail::new(ports).execute(&context.actor(), &id.to_string()).await;
-    set.map_err(|error| of(error, id))?;
+    set.map_err(|error| describe_error_of(error, id))?;
     let Some(guardrail) = stores.guardrails.find(id).await? else { bail!("there is no guardrail {id}") };
     under(context, guardrail.workspace_id, Some(id))
 }
@@ -246,7 +251,7 @@ async fn clear_default(context: &Context, workspace: Option<&str>) -> anyhow::Re
     let (stores, ports) = open(context).await?;
     let workspace = context.workspace(&stores, workspace).await?;
     let cleared = SetDefaultGuardrail::new(ports).clear(&context.actor(), Some(workspace)).await;
-    under(context, cleared.map_err(told)?, None)
+    under(context, cleared.map_err(describe_error)?, None)
 }
 
 fn under(context: &Context, workspace: WorkspaceId, guardrail: Option<GuardrailId>) -> anyhow::Result<ExitCode> {
@@ -261,23 +266,23 @@ fn under(context: &Context, workspace: WorkspaceId, guardrail: Option<GuardrailI
     Ok(ExitCode::SUCCESS)
 }
 
-/// A failure in a sentence: a fault of a record as a whole has no path.
-fn told(error: GuardrailError) -> anyhow::Error {
+/// Converts an error to a message: an error of the record as a whole has no path.
+fn describe_error(error: GuardrailError) -> anyhow::Error {
     match error {
         GuardrailError::Invalid(invalid) if invalid.path.is_empty() => anyhow::anyhow!(invalid.fault),
         other => other.into(),
     }
 }
 
-/// The same about a guardrail that was named.
-fn of(error: GuardrailError, id: GuardrailId) -> anyhow::Error {
+/// Converts an error to a message that names the guardrail.
+fn describe_error_of(error: GuardrailError, id: GuardrailId) -> anyhow::Error {
     match error {
         GuardrailError::UnknownGuardrail => anyhow::anyhow!("there is no guardrail {id}"),
-        other => told(other),
+        other => describe_error(other),
     }
 }
 
-/// Sorted and without duplicates; `-` stands for what `input` holds.
+/// Returns the keys sorted and without duplicates; `-` stands for the lines of `input`.
 fn keys(words: Vec<String>, mut input: impl Read) -> anyhow::Result<Vec<KeyReference>> {
     let mut texts = Vec::with_capacity(words.len());
     for word in words {
@@ -310,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_come_from_arguments_and_from_standard_input() {
+    fn keys_merges_arguments_and_standard_input() {
         let (a, b) = ("a".repeat(64), "b".repeat(64));
         let found = keys(vec![b.clone(), "-".to_owned()], format!("{a}\n {b}\n").as_bytes()).unwrap();
         assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), [a, b]);
@@ -320,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_s_name_wins_and_there_is_always_one() {
+    fn named_draft_prefers_name_of_command_line() {
         let name = |name: Option<&str>, record: Option<&str>| {
             let record = record.map(|text| Json::parse(text).unwrap());
             let draft = named_draft(name.map(str::to_owned), record.as_ref()).map_err(|error| error.to_string())?;

@@ -10,7 +10,7 @@ use crate::output::table;
 use crate::view::{ForgottenView, List, ProcessView};
 use crate::wiring::forget_processes;
 
-/// Runs one of the commands on journals.
+/// Runs a command on journals.
 pub async fn run(context: &Context, command: JournalCommand) -> anyhow::Result<ExitCode> {
     match command {
         JournalCommand::List => list(context).await,

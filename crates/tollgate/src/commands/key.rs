@@ -20,7 +20,7 @@ use crate::output::table;
 use crate::view::{CreatedKey, KeyView, LimitView, List};
 use crate::wiring::Stores;
 
-/// Runs one of the commands on keys.
+/// Runs a command on keys.
 pub async fn run(context: &Context, command: KeyCommand) -> anyhow::Result<ExitCode> {
     match command {
         KeyCommand::Create(args) => create(context, args).await,
@@ -68,7 +68,7 @@ async fn update(context: &Context, args: UpdateKeyArgs) -> anyhow::Result<ExitCo
     let use_case = UpdateApiKey::new(Arc::clone(&stores.keys), Arc::clone(&stores.clock));
     let key = use_case.execute(&context.actor(), &name, &change).await?;
     let view = KeyView::from(&key);
-    context.output.show(&view, || described(&view))?;
+    context.output.show(&view, || describe(&view))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,11 +116,11 @@ async fn show(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let Some(key) = stores.keys.find(&name).await? else { bail!("there is no key {name}") };
     let limits = limits(&stores, &key).await?;
     let view = KeyView { limits: Some(limits), ..KeyView::from(&key) };
-    context.output.show(&view, || described(&view))?;
+    context.output.show(&view, || describe(&view))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every limit that a key is under; a management key is under none.
+/// Returns every limit of a key; a management key has none.
 async fn limits(stores: &Stores, key: &ApiKey) -> anyhow::Result<Vec<LimitView>> {
     let Some(workspace_id) = key.scope.workspace_id() else { return Ok(Vec::new()) };
     let workspace = stores.workspaces.find(workspace_id).await?.context("the key's workspace is not there")?;
@@ -131,7 +131,7 @@ async fn limits(stores: &Stores, key: &ApiKey) -> anyhow::Result<Vec<LimitView>>
     Ok(standing.iter().map(LimitView::from).collect())
 }
 
-fn described(key: &KeyView) -> String {
+fn describe(key: &KeyView) -> String {
     let none = || "none".to_owned();
     let limit = key
         .limit_usd
@@ -185,7 +185,7 @@ async fn set_disabled(context: &Context, name: &str, disabled: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// The caches of a running server learn of it from the change feed.
+/// Running servers receive the change through the change feed.
 async fn rotate(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     let name = parse_key(name)?;
     let stores = context.stores().await?;
@@ -208,7 +208,7 @@ async fn delete(context: &Context, name: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of a key. A secret given by mistake is not repeated.
+/// Parses a key's name. The error does not repeat the text, which may be a secret.
 pub fn parse_key(text: &str) -> anyhow::Result<KeyReference> {
     Ok(text.parse()?)
 }
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_and_times_are_read_exactly() {
+    fn amounts_and_times_are_parsed_exactly() {
         assert_eq!(limit_usd("2.50").unwrap().to_string(), "2.5");
         for bad in ["a lot", "9999999999", "0.0000000000001", "1e400"] {
             let error = limit_usd(bad).unwrap_err();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_what_was_said() {
+    fn change_contains_given_options_only() {
         let none = || UpdateKeyArgs {
             key: String::new(),
             name: None,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_place_of_a_name_is_not_repeated() {
+    fn parse_key_error_does_not_repeat_secret() {
         let message = format!("{:#}", parse_key("sk-tg-v1-00").unwrap_err());
         assert!(message.contains("hash") && !message.contains("sk-tg-v1-00"), "{message}");
     }

@@ -10,16 +10,16 @@ use crate::output::table;
 use crate::view::List;
 use crate::wiring::{Schema, Stores};
 
-/// One migration.
+/// A migration and its state.
 #[derive(Serialize)]
 pub struct MigrationView {
     /// Its name.
     pub name: String,
-    /// True where the database has it.
+    /// True if the database has it.
     pub applied: bool,
 }
 
-/// Runs one of the commands on the schema.
+/// Runs a command on the schema.
 pub async fn run(context: &Context, command: MigrateCommand) -> anyhow::Result<ExitCode> {
     let schema = match command {
         MigrateCommand::Up => Schema::UpToDate,
@@ -38,7 +38,7 @@ pub async fn run(context: &Context, command: MigrateCommand) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every migration and whether the database has it.
+/// Returns every migration with its state.
 pub async fn states(stores: &Stores) -> anyhow::Result<Vec<MigrationView>> {
     let states = stores.database.migration_status().await?;
     Ok(states.into_iter().map(|state| MigrationView { name: state.name, applied: state.applied }).collect())

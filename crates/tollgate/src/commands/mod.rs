@@ -1,4 +1,4 @@
-//! The commands: each reads its arguments, runs one use case and shows what came of it.
+//! The commands: each parses its arguments, runs one use case and prints the result.
 
 mod audit;
 mod catalogue;
@@ -13,11 +13,11 @@ mod guardrail;
 mod journal;
 mod key;
 mod migrate;
-mod misread;
 mod openapi;
 mod run;
 mod serve;
 mod usage;
+mod usage_error;
 mod workspace;
 
 pub use context::Context;

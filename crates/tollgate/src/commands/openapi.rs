@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::Context;
 use crate::wiring::wire_names;
 
-/// Prints the document, with and without `--json`.
+/// Prints the document, with or without `--json`.
 pub fn run(context: &Context) -> anyhow::Result<ExitCode> {
     let server = &context.config.server;
     let document = api_actix::openapi_document(&server.base_path, wire_names(server.wire_names));

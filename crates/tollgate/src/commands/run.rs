@@ -1,4 +1,4 @@
-//! From the command line to an exit code.
+//! The process's entry point: from the command line to an exit code.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Parser;
 use serde_json::json;
 
-use super::misread::misread;
+use super::usage_error::usage_error;
 use super::{
     Context, audit, catalogue, container, demo, destination, doctor, endpoint, guardrail, journal, key, migrate,
     openapi, serve, usage, workspace,
@@ -18,16 +18,16 @@ use crate::output::{Output, escape};
 use crate::telemetry::LOG;
 use crate::{telemetry, wiring};
 
-/// How long the end of the process waits for the log to be written.
+/// The maximum time to flush the log at exit.
 const END_FLUSH: Duration = Duration::from_secs(1);
-/// How long the end of the process waits for file operations that nobody waits for any more.
+/// The maximum time to wait for abandoned file operations at exit.
 const BLOCKING_END: Duration = Duration::from_secs(1);
 
-/// Runs the process's command line.
+/// Runs the command line of the process.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misread(&error, std::env::args_os()),
+        Err(error) => return usage_error(&error, std::env::args_os()),
     };
     let json = cli.global.json;
     let context = match Context::new(cli.global, Environment::of_process()) {
@@ -41,9 +41,9 @@ pub fn main() -> ExitCode {
 
 fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
     let level = match command {
-        // What the libraries tell about their own starts and stops is told by this service already.
+        // This service logs its own starts and stops.
         Command::Serve => "info,actix_server=warn,sea_orm_migration=warn",
-        // A part of the show fails on purpose.
+        // One step of the demo fails on purpose.
         Command::Demo { .. } => "error",
         _ => "warn",
     };
@@ -52,15 +52,15 @@ fn run(context: &Context, command: Command) -> anyhow::Result<ExitCode> {
         LOG.start_writer(context.config.log.buffer_bytes)
             .context("the thread that writes the log cannot be started")?;
     }
-    // One thread for what runs beside requests: the HTTP server has threads of its own, and the less this one hands work
-    // around, the sooner a usage record is written.
+    // One thread for background tasks: the HTTP server has its own threads, and with fewer handovers usage records are
+    // written sooner.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
     let ended = runtime.block_on(async {
         wiring::outlive_file_size_limit().context("SIGXFSZ cannot be taken over")?;
         dispatch(context, command).await
     });
-    // A file operation that hangs does not keep the process.
+    // A hanging file operation must not delay the exit.
     runtime.shutdown_timeout(BLOCKING_END);
     ended
 }
@@ -86,7 +86,7 @@ async fn dispatch(context: &Context, command: Command) -> anyhow::Result<ExitCod
     }
 }
 
-/// One sentence on standard error; with `--json` also the one document, where none was written yet.
+/// Prints the error to standard error; with `--json` also as the document, unless one was printed.
 fn fail(output: &Output, error: &anyhow::Error) -> ExitCode {
     let sentence = sentence(error);
     LOG.write_line(&format!("error: {sentence}"));
@@ -96,8 +96,8 @@ fn fail(output: &Output, error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The chain of causes, each said once: some libraries repeat their source in their own text. Control characters are
-/// escaped.
+/// Joins the chain of causes without repetitions: some libraries include the source in their own message. Control
+/// characters are escaped.
 fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_one_line_and_says_nothing_twice() {
+    fn sentence_is_one_line_without_repetitions() {
         let error = anyhow::anyhow!("disk full").context("cannot write: disk full").context("a\nb");
         assert_eq!(sentence(&error), "a b: cannot write: disk full");
         assert_eq!(sentence(&anyhow::anyhow!("row 0 (\u{1b}[2J\u{9b})")), "row 0 (\\u001b[2J\\u009b)");

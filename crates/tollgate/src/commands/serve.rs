@@ -9,7 +9,7 @@ use super::{Context, first_start};
 use crate::telemetry::LOG;
 use crate::wiring::{IgnoredSignals, Instance, Schema, Shutdown, Stores, prepare_descriptors};
 
-/// How long the first answer waits for the lines of the start to be written.
+/// The maximum time to flush the log before the first response.
 const START_FLUSH: Duration = Duration::from_secs(1);
 
 /// Serves until `SIGTERM` or `SIGINT`.
@@ -26,7 +26,7 @@ async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
     prepare_descriptors(&context.config);
     let stores = Stores::open(&context.config, Schema::UpToDate).await?;
     let instance = Instance::start(&context.config, &context.environment, stores.clone()).await?;
-    // Only now: a start that fails hands out no key.
+    // Later would lose the key, earlier would create one for a failed start.
     first_start::run(context, &stores).await?;
     drop(stores);
     let (address, base_path) = (instance.address(), &context.config.server.base_path);
@@ -38,7 +38,7 @@ async fn serve(context: &Context) -> anyhow::Result<ExitCode> {
         sandbox.enabled = context.config.sandbox_enabled,
         "serving"
     );
-    // The lines of the start are written before the first answer, where somebody reads them.
+    // The log lines of the start appear before the first response.
     LOG.flush(START_FLUSH);
     LOG.start_batching();
     let serving = instance.serve_until(async || {

@@ -15,12 +15,12 @@ use crate::output::{indent, table};
 use crate::view::{List, UsageView, usage_csv_head, usage_csv_line};
 use crate::wiring::Stores;
 
-/// Records that are listed where nobody says how many.
+/// The default number of listed records.
 const LISTED: u64 = 100;
-/// Records that are read at a time.
+/// Records per page.
 const PAGE: u64 = 1000;
 
-/// Runs one of the commands on usage records.
+/// Runs a command on usage records.
 pub async fn run(context: &Context, command: UsageCommand) -> anyhow::Result<ExitCode> {
     match command {
         UsageCommand::List(args) => list(context, args).await,
@@ -29,14 +29,14 @@ pub async fn run(context: &Context, command: UsageCommand) -> anyhow::Result<Exi
 }
 
 async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode> {
-    let since = args.since.as_deref().map(|text| moment("--since", text)).transpose()?;
-    let until = args.until.as_deref().map(|text| moment("--until", text)).transpose()?;
+    let since = args.since.as_deref().map(|text| parse_timestamp("--since", text)).transpose()?;
+    let until = args.until.as_deref().map(|text| parse_timestamp("--until", text)).transpose()?;
     if since.zip(until).is_some_and(|(since, until)| since >= until) {
         bail!("--until must be later than --since");
     }
     let key = args.key.as_deref().map(parse_key).transpose()?;
     let stores = context.settled_stores().await?;
-    let filter = UsageFilter { since, until, ..whose(context, &stores, args.workspace.as_deref(), key).await? };
+    let filter = UsageFilter { since, until, ..key_filter(context, &stores, args.workspace.as_deref(), key).await? };
     if args.csv {
         return stream(context, &stores, filter, args.limit.unwrap_or(u64::MAX)).await;
     }
@@ -51,8 +51,8 @@ async fn list(context: &Context, args: ListUsageArgs) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// A key that is named alone is looked for in every workspace, deleted or not.
-async fn whose(
+/// Returns the key and its workspace. A key alone is searched for in every workspace, deleted or not.
+async fn key_filter(
     context: &Context,
     stores: &Stores,
     workspace: Option<&str>,
@@ -75,8 +75,8 @@ async fn whose(
     Ok(UsageFilter { api_key, ..UsageFilter::of(workspace_id) })
 }
 
-/// A moment, or the beginning of a day in UTC.
-fn moment(option: &str, text: &str) -> anyhow::Result<DateTime<Utc>> {
+/// Parses a timestamp, or a date as its beginning in UTC.
+fn parse_timestamp(option: &str, text: &str) -> anyhow::Result<DateTime<Utc>> {
     if let Ok(day) = text.parse::<NaiveDate>() {
         return Ok(day.and_time(NaiveTime::MIN).and_utc());
     }
@@ -85,7 +85,7 @@ fn moment(option: &str, text: &str) -> anyhow::Result<DateTime<Utc>> {
     Ok(at.with_timezone(&Utc))
 }
 
-/// Page by page, so that it takes no more memory for a year than for a day.
+/// Writes page by page: memory does not grow with the period.
 async fn stream(context: &Context, stores: &Stores, filter: UsageFilter, most: u64) -> anyhow::Result<ExitCode> {
     let mut filter = filter;
     let mut left = most;
@@ -93,14 +93,14 @@ async fn stream(context: &Context, stores: &Stores, filter: UsageFilter, most: u
     while left > 0 {
         let page = stores.usage.list(&filter, left.min(PAGE)).await?;
         let Some(last) = page.last() else { break };
-        filter.after = Some(place(last));
+        filter.after = Some(cursor(last));
         left = left.saturating_sub(u64::try_from(page.len()).unwrap_or(u64::MAX));
         context.output.text(&page.iter().map(usage_csv_line).collect::<String>())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn place(record: &UsageRecord) -> (DateTime<Utc>, DecisionId) {
+fn cursor(record: &UsageRecord) -> (DateTime<Utc>, DecisionId) {
     (record.created_at, record.id.clone())
 }
 
@@ -131,12 +131,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_dates_or_times() {
-        let read = |text: &str| moment("--since", text).unwrap().to_rfc3339();
+    fn timestamp_is_date_or_time() {
+        let read = |text: &str| parse_timestamp("--since", text).unwrap().to_rfc3339();
         assert_eq!(read("2027-01-31"), "2027-01-31T00:00:00+00:00");
         assert_eq!(read("2027-01-31T12:30:00.5+02:00"), "2027-01-31T10:30:00.500+00:00");
         for bad in ["", "yesterday", "2027-02-30", "2027-01-31T00:00:00"] {
-            let message = moment("--since", bad).unwrap_err().to_string();
+            let message = parse_timestamp("--since", bad).unwrap_err().to_string();
             assert!(message.contains("--since") && message.contains("neither"), "{message}");
         }
     }

@@ -20,7 +20,7 @@ use crate::view::{
     Budgeted, BudgetsView, CreatedWorkspace, Credited, LimitView, List, Rated, Suspended, UsdNumber, WorkspaceView,
 };
 
-/// Runs one of the commands on workspaces.
+/// Runs a command on workspaces.
 pub async fn run(context: &Context, command: WorkspaceCommand) -> anyhow::Result<ExitCode> {
     match command {
         WorkspaceCommand::Create { name, owner_id } => create(context, &name, owner_id).await,
@@ -76,11 +76,11 @@ async fn show(context: &Context, named: &NamedWorkspace) -> anyhow::Result<ExitC
     let (Some(workspace), Some(limits)) = (workspace, limits) else { bail!("there is no workspace {id}") };
     let limits: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
     let view = WorkspaceView { limits: Some(limits), ..WorkspaceView::from(&workspace) };
-    context.output.show(&view, || described(&view))?;
+    context.output.show(&view, || describe(&view))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn described(workspace: &WorkspaceView) -> String {
+fn describe(workspace: &WorkspaceView) -> String {
     let rate = |rate: Option<u32>| rate.map_or("as configured".to_owned(), |rate| rate.to_string());
     let mut text = format!(
         "{}: {}\nState: {}\nOwner: {}\nRequests per minute: {}, tokens per minute: {}\nGuardrail: {}\nStored bytes: {}\n",
@@ -170,7 +170,7 @@ async fn rates(context: &Context, args: &WorkspaceRatesArgs) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// A value, `none` to take it away, or nothing to leave it as it is.
+/// Parses an edit: a value, `none` to clear it, or no text to keep it.
 fn edit<T: FromStr<Err: Display>>(option: &str, text: Option<&str>, wanted: &str) -> anyhow::Result<Edit<T>> {
     match text {
         None => Ok(Edit::Keep),
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_set_none_clears_and_nothing_keeps() {
+    fn edit_sets_clears_or_keeps_value() {
         assert_eq!(edit::<u32>("--rpm", None, "a whole number").unwrap(), Edit::Keep);
         assert_eq!(edit::<u32>("--rpm", Some("none"), "a whole number").unwrap(), Edit::Clear);
         assert_eq!(edit("--rpm", Some("7"), "a whole number").unwrap(), Edit::Set(7_u32));

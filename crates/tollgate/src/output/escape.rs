@@ -1,21 +1,21 @@
-//! Characters that would act on a terminal, or hide what a line says.
+//! Escaping of characters that control a terminal or disguise text.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Characters from which the order or the visibility of text changes: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066
-/// to U+2069 and U+FEFF.
+/// Returns true for characters that change the order or the visibility of text: U+061C, U+200E, U+200F, U+2028 to
+/// U+202E, U+2066 to U+2069 and U+FEFF.
 fn changes_order(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Writes every control character (C0, DEL, C1) and every character that changes the order of text as `\u001b`: for a
+/// Escapes every control character (C0, DEL, C1) and every character that changes the order of text as `\u001b`; for a
 /// value within a line.
 pub fn escape(text: &str) -> Cow<'_, str> {
     replaced(text, |c, _| c.is_control() || changes_order(c))
 }
 
-/// As [`escape`], but leaves tabs and ends of lines: for a whole text.
+/// Escapes like [`escape`] but keeps tabs and line ends; for a whole text.
 pub(super) fn escape_text(text: &str) -> Cow<'_, str> {
     replaced(text, |c, next| match c {
         '\n' | '\t' => false,
@@ -24,12 +24,12 @@ pub(super) fn escape_text(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// As [`escape`], but leaves the characters below U+0020, which JSON has between its values only: for a JSON document.
+/// Escapes like [`escape`] but keeps characters below U+0020, which JSON has between values only; for a JSON document.
 pub(super) fn escape_json(text: &str) -> Cow<'_, str> {
     replaced(text, |c, _| c >= ' ' && c.is_control() || changes_order(c))
 }
 
-/// All characters concerned are in the Basic Multilingual Plane, so that the notation is the one of JSON.
+/// Replaces characters. All of them are in the Basic Multilingual Plane, so the notation is valid in JSON.
 fn replaced(text: &str, concerns: impl Fn(char, Option<char>) -> bool) -> Cow<'_, str> {
     let mut escaped = String::new();
     let mut copied = 0;
@@ -37,7 +37,7 @@ fn replaced(text: &str, concerns: impl Fn(char, Option<char>) -> bool) -> Cow<'_
     while let Some((at, c)) = characters.next() {
         if concerns(c, characters.peek().map(|(_, next)| *next)) {
             escaped.push_str(&text[copied..at]);
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = write!(escaped, "\\u{:04x}", u32::from(c));
             copied = at + c.len_utf8();
         }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escape_leaves_no_character_that_acts_on_a_terminal() {
+    fn escape_removes_terminal_control_characters() {
         for c in (0..0x20).chain(0x7f..0xa0).filter_map(char::from_u32) {
             assert_eq!(escape(&format!("a{c}é")), format!("a\\u{:04x}é", u32::from(c)));
         }

@@ -1,9 +1,9 @@
-//! JSON laid out for reading, with every byte that counts left as it is.
+//! Indentation of JSON that preserves all tokens.
 
-/// An array of plain values that is no longer than this stays on its line.
+/// The maximum length of an array of plain values on one line.
 const SHORT: usize = 72;
 
-/// Breaks lines and indents them. The text must be JSON; order, numbers and strings stay as they are.
+/// Breaks and indents lines. The text must be JSON; order, numbers and strings are preserved.
 pub fn indent(json: &str) -> String {
     let tokens = tokens(json);
     let mut text = String::with_capacity(json.len() * 2);
@@ -38,7 +38,7 @@ pub fn indent(json: &str) -> String {
     text
 }
 
-/// Strings, plain values and punctuation, without the space between them.
+/// Returns strings, plain values and punctuation, without white space between them.
 fn tokens(json: &str) -> Vec<&str> {
     let bytes = json.as_bytes();
     let mut tokens = Vec::new();
@@ -69,7 +69,7 @@ fn tokens(json: &str) -> Vec<&str> {
     tokens
 }
 
-/// An empty object or array, or a short array of plain values, as one line; and how many tokens that is.
+/// Returns an empty object or array, or a short array of plain values, as one line, with its number of tokens.
 fn on_one_line(tokens: &[&str]) -> Option<(String, usize)> {
     let end = tokens.iter().skip(1).position(|token| matches!(*token, "{" | "[" | "}" | "]"))? + 1;
     let closes = matches!((tokens[0], tokens[end]), ("[", "]")) || (end == 1 && tokens[end] == "}");
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layout_changes_and_content_does_not() {
+    fn indent_preserves_tokens() {
         let json = r#"{"b":[1.50, {}],"a" : "x\"{,\\","c":[ ],"d":["é",  null,1e400]}"#;
         let expected = r#"{
   "b": [
@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_array_is_broken_up() {
+    fn indent_breaks_long_array() {
         let json = format!("[{}]", ["\"0123456789\""; 9].join(","));
         assert_eq!(indent(&json).lines().count(), 11);
     }
 
     #[test]
-    fn what_is_no_json_does_no_harm() {
+    fn indent_accepts_invalid_json() {
         for text in ["", "}", "\"", "\"\\", "Bad Gateway", "[", "]]"] {
             indent(text);
         }

@@ -1,4 +1,4 @@
-//! What commands write.
+//! The output of commands.
 
 mod escape;
 mod indent;

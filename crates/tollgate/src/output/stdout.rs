@@ -1,4 +1,4 @@
-//! What a command writes to standard output. Nothing else writes there; logs go to standard error.
+//! Standard output, written by commands only; logs go to standard error.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,30 +16,30 @@ pub struct Output {
 }
 
 impl Output {
-    /// With `json`, [`Output::show`] writes documents and [`Output::text`] nothing.
+    /// Creates an output. With `json`, [`Output::show`] writes documents and [`Output::text`] writes nothing.
     pub fn new(json: bool) -> Self {
         Self { json, written: Cell::new(false) }
     }
 
-    /// True where one JSON document is asked for.
+    /// Returns true with `--json`.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// True where a person reads along.
+    /// Returns true if standard output is a terminal.
     pub fn is_terminal(&self) -> bool {
         !self.json && io::stdout().is_terminal()
     }
 
-    /// True once something was written.
+    /// Returns true after the first write.
     pub fn has_written(&self) -> bool {
         self.written.get()
     }
 
-    /// Writes the document or, without `--json`, what `text` makes of it.
+    /// Writes the document or, without `--json`, the result of `text`.
     ///
     /// # Errors
-    /// Standard output failed. A reader that has left is no error.
+    /// Standard output failed. A closed pipe is no error.
     pub fn show<T: Serialize>(&self, document: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         if self.json {
             self.write(&escape_json(&serde_json::to_string(document)?))
@@ -51,7 +51,7 @@ impl Output {
     /// Writes a text; nothing with `--json`.
     ///
     /// # Errors
-    /// As [`Output::show`].
+    /// Standard output failed. A closed pipe is no error.
     pub fn text(&self, text: &str) -> anyhow::Result<()> {
         if self.json { Ok(()) } else { self.write(&escape_text(text)) }
     }
@@ -71,13 +71,13 @@ impl Output {
     }
 }
 
-/// Writes a line to standard error, where a person looks for notes and faults. Control characters are escaped.
+/// Writes a line to standard error. Control characters are escaped.
 pub fn note(text: &str) {
-    // Nobody is left to be told where standard error is gone.
+    // A closed standard error is ignored.
     let _ = writeln!(io::stderr().lock(), "{}", escape(text));
 }
 
-/// Columns of a width each, with a head. Control characters in cells are escaped, ends of lines among them.
+/// Returns a table with aligned columns. Control characters and line ends in cells are escaped.
 pub fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let rows: Vec<[Cow<'_, str>; N]> = rows.iter().map(|row| row.each_ref().map(|cell| escape(cell))).collect();
     let mut widths = head.map(|name| name.chars().count());
@@ -106,13 +106,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up() {
+    fn table_aligns_columns() {
         let rows = [["a".to_owned(), "1".to_owned()], ["bcd".to_owned(), String::new()]];
         assert_eq!(table(["ID", "N"], &rows), "ID   N\na    1\nbcd\n");
     }
 
     #[test]
-    fn a_cell_cannot_begin_a_line_or_act_on_the_terminal() {
+    fn table_escapes_cells() {
         let rows = [["a\nforged  1".to_owned(), "\u{1b}[2J\u{9b}m".to_owned()], ["b".to_owned(), "2".to_owned()]];
         let expected = "ID                N\na\\u000aforged  1  \\u001b[2J\\u009bm\nb                 2\n";
         assert_eq!(table(["ID", "N"], &rows), expected);

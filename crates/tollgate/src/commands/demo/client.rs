@@ -1,4 +1,4 @@
-//! A plain HTTP client.
+//! The HTTP client of the demo.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use hyper_util::rt::TokioExecutor;
 
 use super::exchange::{Exchange, Request};
 
-/// How long an answer may take.
+/// The maximum time for a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Talks to one server.
+/// A client of one server.
 pub struct DemoClient {
     client: Client<HttpConnector, Full<hyper::body::Bytes>>,
     address: SocketAddr,
 }
 
 impl DemoClient {
-    /// For the server at that address.
+    /// Creates a client for an address.
     pub fn new(address: SocketAddr) -> Self {
         Self { client: Client::builder(TokioExecutor::new()).build_http(), address }
     }
 
-    /// Makes a request and reads its answer.
+    /// Sends a request and reads the response.
     ///
     /// # Errors
-    /// There was no answer.
+    /// No response was received.
     pub async fn send(&self, request: Request) -> anyhow::Result<Exchange> {
         let url = format!("http://{}{}", self.address, request.path);
         let mut builder = http::Request::builder().method(&request.method).uri(url);

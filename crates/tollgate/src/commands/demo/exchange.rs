@@ -1,14 +1,14 @@
-//! One request and what came back.
+//! A request and its response.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::output::indent;
 
-/// A request to make.
+/// A request of the demo.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What it shows, in a line.
+    /// The point that it demonstrates, in a line.
     pub title: String,
     /// `GET` or `POST`.
     pub method: http::Method,
@@ -20,20 +20,20 @@ pub struct Request {
     pub body: Option<String>,
 }
 
-/// A request and its answer.
+/// A request and its response.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// The answer's status.
+    /// The response's status.
     pub status: u16,
-    /// The answer's `x-request-id`.
+    /// The response's `x-request-id`.
     pub request_id: Option<String>,
-    /// The answer's body.
+    /// The response's body.
     pub body: String,
 }
 
-/// An exchange in the document of `--json`, the key masked.
+/// A request and its response in the `--json` document, with a masked key.
 #[derive(Serialize)]
 pub struct ExchangeView {
     title: String,
@@ -45,12 +45,12 @@ pub struct ExchangeView {
 }
 
 impl Exchange {
-    /// The answer's body as JSON.
+    /// Returns the response's body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// For reading.
+    /// Returns the text for a terminal.
     pub fn text(&self) -> String {
         let request = &self.request;
         let mut sent = vec![format!("{} {}", request.method, request.path)];
@@ -65,7 +65,7 @@ impl Exchange {
         format!("\n── {}\n\n{}\n{}", request.title, quoted("> ", &sent), quoted("< ", &received))
     }
 
-    /// For the document of `--json`.
+    /// Returns the view for the `--json` document.
     pub fn view(&self) -> ExchangeView {
         ExchangeView {
             title: self.request.title.clone(),
@@ -78,12 +78,12 @@ impl Exchange {
     }
 }
 
-/// The first and last three digits, as lists show a key.
+/// Masks a key as listings do: the first and last three characters remain.
 fn masked(key: &str) -> String {
     key.parse::<domain::api_key::ApiKeySecret>().map_or_else(|_| "…".to_owned(), |secret| secret.label())
 }
 
-/// Every line behind a mark, and an empty one after them.
+/// Prefixes every line with a mark and appends an empty line.
 fn quoted(mark: &str, parts: &[String]) -> String {
     let mut text = String::new();
     for line in parts.iter().flat_map(|part| part.split('\n')) {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_is_masked_wherever_it_is_shown() {
+    fn key_is_masked_in_text_and_view() {
         let secret = domain::api_key::ApiKeySecret::from_random([0xab; 32]).expose().to_owned();
         let request = Request {
             title: "t".into(),

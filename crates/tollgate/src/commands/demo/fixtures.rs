@@ -1,4 +1,4 @@
-//! What the demonstration needs to be there: made the way the commands make it.
+//! The records that the demo needs, created as the commands create them.
 
 use anyhow::Context as _;
 use async_trait::async_trait;
@@ -13,14 +13,14 @@ use domain::money::Usd;
 use crate::config::Config;
 use crate::wiring::Stores;
 
-/// The container of the demonstration.
+/// The container of the demo.
 pub const CONTAINER: &str = "sess_demo";
 /// A file in it.
 pub const PATH: &str = "out/report.csv";
-/// What the file holds.
+/// The content of the file.
 const CONTENT: &str = "ticket,urgent\n1041,yes\n1042,no\n";
 
-/// What was made.
+/// The created records.
 #[derive(Debug, Clone)]
 pub struct Fixtures {
     /// The secret of an inference key.
@@ -29,7 +29,7 @@ pub struct Fixtures {
     pub inference_hash: String,
     /// The secret of a management key.
     pub management_key: String,
-    /// The secret of an inference key that may spend a millionth of a millionth of a dollar.
+    /// The secret of an inference key with a limit of 0.000000000001 USD.
     pub limited_key: String,
     /// A guardrail of the same workspace.
     pub guardrail_id: String,
@@ -38,7 +38,7 @@ pub struct Fixtures {
 }
 
 impl Fixtures {
-    /// Makes workspace, keys, guardrail and container file.
+    /// Creates a workspace, keys, a guardrail and a container file.
     ///
     /// # Errors
     /// A store failed.
@@ -80,7 +80,7 @@ impl Fixtures {
     }
 }
 
-/// Bytes in one piece.
+/// A source of one chunk.
 struct Once(Option<Vec<u8>>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! `tollgate demo`: everything once, on a throwaway instance, over real HTTP.
+//! `tollgate demo`: every operation once, on a temporary instance, over real HTTP.
 
 mod client;
 mod exchange;

@@ -1,4 +1,4 @@
-//! The throwaway instance, from its first file to the removal of its last.
+//! The life of the temporary instance.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,13 +28,13 @@ struct DemoReport {
     usage: Option<Box<RawValue>>,
 }
 
-/// Runs the demonstration; with `exit` leaves after it, else stays up until it is interrupted.
+/// Runs the demo. With `exit` it ends afterwards; otherwise it serves until it is interrupted.
 ///
 /// # Errors
-/// An operation did not give what it should.
+/// An operation had an unexpected result.
 pub async fn run(context: &Context, exit: bool) -> anyhow::Result<ExitCode> {
     let mut shutdown = Shutdown::listen()?;
-    // Removed when it goes out of scope, on every way out of here.
+    // Removed on drop, on every return path.
     let folder = tempfile::Builder::new().prefix("tollgate-demo-").tempdir().context("no temporary folder")?;
     let config = config(folder.path())?;
     let stores = Stores::open(&config, Schema::UpToDate).await?;
@@ -67,11 +67,12 @@ pub async fn run(context: &Context, exit: bool) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Everything in the folder, on a free port of the loopback; nothing of the caller's own configuration counts.
+/// Returns a configuration with all files in the folder and a free loopback port, independent of the caller's
+/// configuration.
 fn config(folder: &Path) -> anyhow::Result<Config> {
     let mut config = config::load_text(None, "", &Environment::default())?;
     config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    // Nobody else knows the address.
+    // No client can have connections open: the address is random.
     config.server.drain_period = Duration::ZERO;
     let database = folder.join("tollgate.db");
     let path = database.to_str().context("the temporary folder's name is not UTF-8")?;
@@ -109,7 +110,7 @@ async fn perform(
         }
         if let Some(id) = body["id"].as_str().filter(|id| id.starts_with(DecisionId::PREFIX)) {
             id.clone_into(&mut last_decision);
-            // The first stands for all.
+            // The first record is shown as an example.
             if report.usage.is_none() {
                 let record = usage(stores, id).await?;
                 output.text(&format!("\nIts usage record, as `usage show` finds it:\n\n{}\n", indent(record.get())))?;
@@ -127,7 +128,7 @@ async fn perform(
     output.text("\nAll five operations did what they should, and so did the other ways in and the limits.\n")
 }
 
-/// The record, as `usage show` finds it.
+/// Returns the record as `usage show` does.
 async fn usage(stores: &Stores, id: &str) -> anyhow::Result<Box<RawValue>> {
     let found = stores.find_record().execute(&id.parse()?).await?;
     let record = found.with_context(|| format!("there is no usage record {id}"))?;
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_throwaway_instance_lies_in_its_folder_alone() {
+    fn demo_config_keeps_all_files_in_its_folder() {
         let config = config(Path::new("/tmp/a?b")).unwrap();
         assert_eq!(config.storage.url, "sqlite:///tmp/a%3Fb/tollgate.db");
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:0");

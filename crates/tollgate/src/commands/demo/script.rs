@@ -1,4 +1,5 @@
-//! The five operations in turn, then the other ways in and the limits, each with what its answer must be.
+//! The requests of the demo: the five operations, the other request formats and the limits, each with its expected
+//! response.
 
 use http::Method;
 use serde_json::Value;
@@ -6,23 +7,23 @@ use serde_json::Value;
 use super::exchange::Request;
 use super::fixtures::{CONTAINER, Fixtures};
 
-/// A request and a look at its answer.
+/// A request with its expected response.
 pub struct Step {
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// The status that it must have.
+    /// The expected status.
     pub status: u16,
-    /// Whether the body is what it should be.
+    /// Returns true if the body is as expected.
     pub holds: fn(&Value) -> bool,
 }
 
-/// Stands in a path for the id of the last decision.
+/// A placeholder in paths for the id of the last decision.
 pub const LAST_DECISION: &str = "{last-decision}";
 
-/// The model that answers in this process.
+/// A model that runs in this process.
 pub const MODEL: &str = "sandbox/decider";
 
-/// The demonstration, for a server with that base path.
+/// Returns the steps for a server with a base path.
 pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let mut steps = operations(base, fixtures);
     steps.extend(other_ways_in(base, fixtures));
@@ -31,7 +32,7 @@ pub fn steps(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     steps
 }
 
-/// The five operations of the interface.
+/// Returns the five operations of the interface.
 fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let get = |title: &str, path: String| request(title, Method::GET, path, &fixtures.inference_key, None);
     vec![
@@ -94,7 +95,7 @@ fn operations(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     ]
 }
 
-/// What the clients of vendors call, and what tells how an answer came about.
+/// Returns requests in vendors' formats, and a lookup of the decision's record.
 fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let get = |title: &str, path: String| request(title, Method::GET, path, &fixtures.inference_key, None);
     vec![
@@ -151,7 +152,7 @@ fn other_ways_in(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     ]
 }
 
-/// What keeps texts in and money together.
+/// Returns requests that guardrails and limits affect.
 fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     let guardrail = format!("{base}/guardrails/{}", fixtures.guardrail_id);
     vec![
@@ -195,7 +196,7 @@ fn limits(base: &str, fixtures: &Fixtures) -> Vec<Step> {
     ]
 }
 
-/// A model that exists to fail.
+/// Returns a request to a model that always fails.
 fn failure(base: &str, fixtures: &Fixtures) -> Step {
     Step {
         request: request(
@@ -232,14 +233,14 @@ const DECISION: &str = r#"{
     "user": "newcomer"
 }"#;
 
-/// One question in the form of System One.
+/// A question in System One's format.
 const SYSTEM_ONE: &str = r#"{
     "model": "sandbox/decider",
     "state": "The blender smokes. I want my money back.",
     "questions": {"refund": {"type": "noul", "instructions": "Does the writer want money back?"}}
 }"#;
 
-/// The same in the form of OpenAI.
+/// The same question in OpenAI's format.
 const OPENAI: &str = r#"{
     "model": "sandbox/decider",
     "input": "The blender smokes. I want my money back.",
@@ -249,7 +250,7 @@ const OPENAI: &str = r#"{
 /// A filter.
 const RULES: &str = r#"{"content_filter_builtins": [{"slug": "email", "action": "redact"}]}"#;
 
-/// A request with a mail address in it.
+/// A request that contains an e-mail address.
 const EXPLAINED: &str = r#"{
     "body": {
         "model": "sandbox/decider",
@@ -258,7 +259,7 @@ const EXPLAINED: &str = r#"{
     }
 }"#;
 
-/// A question to a model that exists to fail.
+/// A question to a model that always fails.
 const FAILING: &str = r#"{
     "model": "sandbox/error-529",
     "state": "The sky is blue.",

@@ -1,11 +1,11 @@
-//! What is said around the exchanges.
+//! The text before and after the requests.
 
 use std::net::SocketAddr;
 
 use super::fixtures::{CONTAINER, Fixtures};
 use super::script::MODEL;
 
-/// Before the first request.
+/// Returns the introduction.
 pub fn opening(address: SocketAddr) -> String {
     format!(
         "A throwaway Tollgate listens on http://{address}: a real server with a real database and blob store in a\n\
@@ -14,7 +14,7 @@ pub fn opening(address: SocketAddr) -> String {
     )
 }
 
-/// Ready-to-paste commands.
+/// Returns commands to copy and paste.
 pub fn invitation(address: SocketAddr, base: &str, fixtures: &Fixtures) -> String {
     let (key, management) = (&fixtures.inference_key, &fixtures.management_key);
     let url = format!("http://{address}{base}");

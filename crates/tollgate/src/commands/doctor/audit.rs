@@ -1,4 +1,4 @@
-//! Whether the ledger adds up.
+//! The audit of the ledger.
 
 use std::process::ExitCode;
 
@@ -9,8 +9,8 @@ use crate::commands::Context;
 use crate::output::table;
 use crate::view::UsdNumber;
 
-/// Compares every counter with the ledger and every charge with its tokens and prices; fails where anything does not add
-/// up. Reads one state of the database, beside a running server too.
+/// Compares every counter with the ledger and every charge with its tokens and prices; fails on any difference. Reads
+/// one snapshot of the database, also while a server runs.
 pub async fn audit(context: &Context) -> anyhow::Result<ExitCode> {
     let stores = context.settled_stores().await?;
     let found = stores.reports().audit().await?;
@@ -28,7 +28,7 @@ struct Report {
     discrepancies: Vec<Row>,
 }
 
-/// Something that does not add up.
+/// A difference.
 #[derive(Debug, Serialize)]
 struct Row {
     what: String,
@@ -52,7 +52,7 @@ impl Report {
         }
     }
 
-    /// For reading.
+    /// Returns the text for a terminal.
     fn text(&self) -> String {
         let Self { records, counters, allowances, .. } = self;
         let looked_at = format!("{records} records, {counters} counters, {allowances} allowances of processes");
@@ -73,7 +73,7 @@ mod tests {
     use domain::money::Usd;
 
     #[test]
-    fn what_adds_up_is_one_line_and_what_does_not_is_named_to_the_digit() {
+    fn audit_text_lists_exact_differences() {
         let sound = LedgerAudit { records: 3, counters: 8, allowances: 1, ..LedgerAudit::default() };
         let report = Report::of(&sound);
         assert!(report.ok);

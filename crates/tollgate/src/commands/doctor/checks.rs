@@ -1,4 +1,4 @@
-//! One function a thing to look at.
+//! The checks of `doctor`, one function each.
 
 use async_trait::async_trait;
 use chrono::DateTime;
@@ -9,14 +9,14 @@ use domain::model::Model;
 use domain::money::Price;
 use domain::routing::Endpoint;
 
-use super::oddities;
 use super::reach::reach;
 use super::report::{Check, Status};
+use super::warnings;
 use crate::commands::{Context, catalogue, migrate};
 use crate::config::{ModelConfig, nearest};
 use crate::wiring::{Stores, Upstreams, configured_endpoints, directory, idle_options, price_warnings};
 
-/// Which file the configuration came from.
+/// Reports the configuration file in use.
 pub fn configuration(context: &Context) -> Check {
     let detail = match &context.config.file {
         Some(file) => format!("{} is sound", file.display()),
@@ -25,7 +25,7 @@ pub fn configuration(context: &Context) -> Check {
     Check::new("configuration", Status::Ok, detail)
 }
 
-/// Whether the schema is up to date.
+/// Checks that the schema is up to date.
 pub async fn migrations(stores: &Stores) -> Check {
     match migrate::states(stores).await {
         Ok(states) => {
@@ -42,14 +42,14 @@ pub async fn migrations(stores: &Stores) -> Check {
     }
 }
 
-/// Whether the database takes a write: one that changes nothing.
+/// Checks that the database accepts a write, with one that changes nothing.
 pub async fn database(context: &Context, stores: &Stores) -> Check {
     let file = context.config.storage.file.display().to_string();
     let written = stores.documents.forget_claims(DateTime::UNIX_EPOCH).await;
     Check::of("database", written.map(|_| format!("{file} can be written")))
 }
 
-/// Whether the blob store takes an object and gives it up again.
+/// Checks that the blob store can write and delete an object.
 pub async fn blobs(context: &Context, stores: &Stores) -> Check {
     let probe = async {
         let nobody: WorkspaceId = "00000000-0000-0000-0000-000000000000".parse()?;
@@ -70,8 +70,8 @@ impl ByteSource for OneByte {
     }
 }
 
-/// Whether secrets are there and settings make sense, then whether each provider can be reached, and what is odd
-/// about it.
+/// Checks that secrets exist and settings are valid, then that each provider can be reached; reports questionable
+/// settings.
 pub async fn providers(context: &Context) -> Vec<Check> {
     let config = &context.config;
     let built = Upstreams::build(config, &context.environment);
@@ -86,12 +86,12 @@ pub async fn providers(context: &Context) -> Vec<Check> {
         } else {
             Check::of(name.clone(), reach(&provider.base_url, provider.connect_timeout).await)
         });
-        checks.extend(warnings(&name, oddities::of_provider(config, provider)));
+        checks.extend(warnings(&name, warnings::provider_warnings(config, provider)));
     }
     checks
 }
 
-/// A check a sentence.
+/// Returns one warning per sentence.
 fn warnings(name: &str, sentences: impl IntoIterator<Item = String>) -> Vec<Check> {
     sentences.into_iter().map(|sentence| Check::new(name, Status::Warning, sentence)).collect()
 }
@@ -100,7 +100,7 @@ fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// Which endpoints serve models that the stored catalogue has no row for, and what is odd about each.
+/// Reports endpoints whose models are missing in the stored catalogue, and questionable attributes.
 pub async fn endpoints(context: &Context, stores: &Stores) -> Vec<Check> {
     let rows = match stores.models.list().await {
         Ok(rows) => rows,
@@ -108,21 +108,21 @@ pub async fn endpoints(context: &Context, stores: &Stores) -> Vec<Check> {
     };
     let mut checks = vec![Check::new("catalogue", Status::Ok, format!("{} rows", rows.len()))];
     let endpoints = configured_endpoints(&context.config);
-    for (place, endpoint) in endpoints.iter().enumerate() {
+    for (position, endpoint) in endpoints.iter().enumerate() {
         let name = format!("endpoint {} at {}", endpoint.model, endpoint.provider);
         let row = rows.iter().find(|row| row.id == endpoint.model || row.canonical_slug == endpoint.model);
         let (status, detail) = row_and_price(row, endpoint);
         let nearly = || misspelt(&rows, endpoint).map(|id| format!("{detail}; is {id} meant?"));
         let detail = row.is_none().then(nearly).flatten().unwrap_or_else(|| detail.to_owned());
         checks.push(Check::new(name.clone(), status, detail));
-        checks.extend(warnings(&name, oddities::repeated(&endpoints, place)));
-        checks.extend(warnings(&name, oddities::of_endpoint(endpoint)));
+        checks.extend(warnings(&name, warnings::duplicate_warning(&endpoints, position)));
+        checks.extend(warnings(&name, warnings::endpoint_warnings(endpoint)));
         checks.extend(warnings(&name, price_warnings(endpoint, &rows)));
     }
     checks
 }
 
-/// A decision model of the catalogue whose id differs from the endpoint's in one or two letters.
+/// Returns a decision model of the catalogue whose id differs from the endpoint's in one or two letters.
 fn misspelt<'a>(rows: &'a [Model], endpoint: &Endpoint) -> Option<&'a str> {
     let ids = rows.iter().filter(|row| row.serves_decisions()).map(|row| row.id.as_str());
     nearest(endpoint.model.as_str(), ids).filter(|id| strsim::damerau_levenshtein(id, endpoint.model.as_str()) <= 2)
@@ -152,7 +152,7 @@ fn row_and_price(row: Option<&Model>, endpoint: &Endpoint) -> (Status, &'static 
     }
 }
 
-/// Which options in `[[models]]` have an effect.
+/// Reports which options in `[[models]]` have an effect.
 pub async fn models(context: &Context, stores: &Stores) -> Vec<Check> {
     if context.config.models.is_empty() {
         return Vec::new();
@@ -179,7 +179,7 @@ mod tests {
     use domain::routing::{TokenPrices, Wire};
 
     #[test]
-    fn a_model_that_is_nearly_one_of_the_catalogue_is_asked_about() {
+    fn misspelt_suggests_similar_model_of_catalogue() {
         let pricing = || Pricing::per_token(Price::ZERO, Price::ZERO);
         let rows = ["typesafe/jev-1.14", "a/b"].map(|id| Model::minimal(id.parse().unwrap(), pricing()));
         let of = |model: &str| Endpoint::new(model.parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_is_somewhere_or_it_is_told() {
+    fn row_and_price_reports_missing_price() {
         let endpoint = Endpoint::new("a/b".parse().unwrap(), "p".parse().unwrap(), Wire::SystemOne, "m");
         let half = TokenPrices { prompt: "0.5".parse().unwrap(), completion: Price::ZERO };
         let priced = Endpoint { prices: Some(half), ..endpoint.clone() };

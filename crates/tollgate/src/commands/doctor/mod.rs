@@ -2,11 +2,11 @@
 
 mod audit;
 mod checks;
-mod oddities;
 mod reach;
 mod report;
 mod run;
 mod secret_files;
+mod warnings;
 
 pub use audit::audit;
 pub use run::run;

@@ -1,4 +1,4 @@
-//! Whether a provider can be reached: a connection is made and closed, no request is sent.
+//! The reachability of a provider: a connection is opened and closed without a request.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 /// Connects to the host of a base URL.
 ///
 /// # Errors
-/// The URL has no host, or nobody answers there in time.
+/// The URL has no host, or the connection failed or timed out.
 pub async fn reach(base_url: &str, timeout: Duration) -> anyhow::Result<String> {
     let uri: Uri = base_url.parse().context("the base URL is malformed")?;
     let Some(host) = uri.host() else { bail!("the base URL has no host") };
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_listener_is_reached_and_a_closed_port_is_not() {
+    async fn reach_fails_when_port_is_closed() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let second = Duration::from_secs(1);

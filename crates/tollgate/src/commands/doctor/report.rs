@@ -1,39 +1,39 @@
-//! What was found.
+//! The report of `doctor`.
 
 use serde::Serialize;
 
 use crate::output::table;
 
-/// How a thing stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// Worth knowing.
+    /// A possible problem.
     Warning,
-    /// Broken.
+    /// A problem.
     Broken,
 }
 
-/// One thing that was looked at.
+/// A check with its result.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// What.
+    /// The name of the checked thing.
     pub name: String,
-    /// How it stands.
+    /// The result.
     pub status: Status,
-    /// In a sentence.
+    /// A sentence on the result.
     pub detail: String,
 }
 
 impl Check {
-    /// A check with a result.
+    /// Creates a check with a result.
     pub fn new(name: impl Into<String>, status: Status, detail: impl Into<String>) -> Self {
         Self { name: name.into(), status, detail: detail.into() }
     }
 
-    /// A check whose error, with its causes, is the result.
+    /// Creates a check from a result; an error is shown with its causes.
     pub fn of<E: Into<anyhow::Error>>(name: impl Into<String>, result: Result<String, E>) -> Self {
         match result {
             Ok(detail) => Self::new(name, Status::Ok, detail),
@@ -42,22 +42,22 @@ impl Check {
     }
 }
 
-/// Everything that was looked at.
+/// All checks with the overall result.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// False where anything is broken.
+    /// False if any check failed.
     pub ok: bool,
-    /// In the order in which it was looked at.
+    /// The checks in their order.
     pub checks: Vec<Check>,
 }
 
 impl Report {
-    /// Of these checks.
+    /// Creates a report of checks.
     pub fn new(checks: Vec<Check>) -> Self {
         Self { ok: checks.iter().all(|check| check.status != Status::Broken), checks }
     }
 
-    /// For reading.
+    /// Returns the text for a terminal.
     pub fn text(&self) -> String {
         let word = |status: Status| match status {
             Status::Ok => "ok",
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_broken_spoils_the_report() {
+    fn report_is_ok_unless_a_check_is_broken() {
         let ok = || Check::of("a", Ok::<_, std::io::Error>("fine".to_owned()));
         let warning = || Check::new("b", Status::Warning, "hm");
         assert!(Report::new(vec![ok(), warning()]).ok);

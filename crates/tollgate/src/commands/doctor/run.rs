@@ -1,4 +1,4 @@
-//! From the checks to an exit code.
+//! The command `doctor`.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use super::report::{Check, Report};
 use super::secret_files;
 use crate::commands::Context;
 
-/// Looks at everything and tells; fails where anything is broken.
+/// Runs all checks and prints the report; the exit code is a failure if any check failed.
 pub async fn run(context: &Context) -> anyhow::Result<ExitCode> {
     let mut found = vec![checks::configuration(context)];
     match context.stores().await {

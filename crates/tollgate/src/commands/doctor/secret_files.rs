@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use super::report::{Check, Status};
 use crate::config::{Config, SecretSource};
 
-/// The permissions of the group and of others to read and to write.
+/// Read and write permissions of the group and of others.
 const FOREIGN: u32 = 0o066;
-/// Their permission to enter a folder.
+/// Permission of the group and of others to enter a folder.
 const ENTRY: u32 = 0o011;
 
-/// A warning for each file with secrets that others can read or change. Files that cannot be examined are left to the
-/// checks that use them.
+/// Returns a warning for each file with secrets that other users can read or change. Files that cannot be examined are
+/// left to other checks.
 pub fn exposed(config: &Config) -> Vec<Check> {
     files(config).iter().filter_map(|(name, path)| warning(name, path)).collect()
 }
 
-/// Every file that may hold a secret, under the name of its check.
+/// Returns every file that may contain a secret, with the name of its check.
 fn files(config: &Config) -> Vec<(String, PathBuf)> {
     let mut files = Vec::new();
     let has_inline_secret = config.telemetry.as_ref().is_some_and(|telemetry| telemetry.has_headers_in_file);
@@ -40,7 +40,7 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// The files that the first start writes beside the database.
+/// Returns the key files that the first start wrote beside the database.
 fn management_keys(database: &Path) -> Vec<PathBuf> {
     let folder = database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
@@ -51,7 +51,7 @@ fn management_keys(database: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Shows the path of an existing file only: a path that leads nowhere may be a secret in the wrong place.
+/// Shows only paths that exist: a path of a missing file may be a secret in the wrong place.
 fn warning(name: &str, path: &Path) -> Option<Check> {
     let path = fs::canonicalize(path).ok()?;
     let mode = fs::metadata(&path).ok()?.permissions().mode() & 0o777;
@@ -65,7 +65,7 @@ fn warning(name: &str, path: &Path) -> Option<Check> {
     Some(Check::new(name, Status::Warning, detail))
 }
 
-/// True where a folder above the file denies entry to all but its owner.
+/// Returns true if a folder above the file denies entry to other users.
 fn is_shielded(path: &Path) -> bool {
     let mode = |folder: &Path| fs::metadata(folder).map(|metadata| metadata.permissions().mode());
     path.ancestors().skip(1).any(|folder| mode(folder).is_ok_and(|mode| mode & ENTRY == 0))
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::config::{Environment, load};
 
-    /// A readable folder with one file of each kind, all of that mode.
+    /// Creates a readable folder with one file of each kind, all of that mode.
     fn folder_with_mode(mode: u32) -> (tempfile::TempDir, Config) {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_others_can_read_or_change_are_named_with_their_mode() {
+    fn exposed_reports_mode_of_files_accessible_to_others() {
         for mode in [0o644, 0o640, 0o604, 0o620, 0o602] {
             let (folder, config) = folder_with_mode(mode);
             let checks = exposed(&config);
@@ -118,16 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn files_of_their_owner_alone_are_not_named() {
+    fn exposed_ignores_files_private_to_owner() {
         let (_folder, config) = folder_with_mode(0o600);
         assert!(exposed(&config).is_empty());
         let (folder, config) = folder_with_mode(0o644);
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(exposed(&config).is_empty(), "the folder lets nobody else in");
+        assert!(exposed(&config).is_empty(), "the folder admits its owner only");
     }
 
     #[test]
-    fn a_missing_file_is_not_named() {
+    fn exposed_ignores_missing_file() {
         let text = "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\napi_key_file = \"sk-very-secret\"\n\
                     [storage]\nurl = \"sqlite://no/such/folder/t.db\"\n";
         let config = crate::config::load_text(None, text, &Environment::default()).unwrap();

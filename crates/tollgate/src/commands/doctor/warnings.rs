@@ -1,4 +1,4 @@
-//! What is allowed and hardly meant: told by `doctor`, never refused.
+//! Valid settings that are probably mistakes: `doctor` warns of them, and the server accepts them.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ use http::Uri;
 
 use crate::config::{Config, ProviderConfig};
 
-/// What is odd about a provider, each as a sentence.
-pub fn of_provider(config: &Config, provider: &ProviderConfig) -> Vec<String> {
+/// Returns warnings about a provider.
+pub fn provider_warnings(config: &Config, provider: &ProviderConfig) -> Vec<String> {
     let mut odd = Vec::new();
     if !config.endpoints.iter().any(|endpoint| endpoint.provider == provider.slug) {
         odd.push("no endpoint uses it".to_owned());
     }
-    if provider.api_key.is_some() && travels_in_the_open(&provider.base_url) {
+    if provider.api_key.is_some() && is_unencrypted(&provider.base_url) {
         odd.push(
             "its key and what is asked travel unencrypted: the base URL is http:// and not on this machine".to_owned(),
         );
@@ -31,17 +31,17 @@ pub fn of_provider(config: &Config, provider: &ProviderConfig) -> Vec<String> {
     odd
 }
 
-/// True for `http://` to anywhere but the loopback.
-fn travels_in_the_open(base_url: &str) -> bool {
+/// Returns true for `http://` URLs outside the loopback.
+fn is_unencrypted(base_url: &str) -> bool {
     let Ok(uri) = base_url.parse::<Uri>() else { return false };
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     uri.scheme_str() == Some("http") && !loopback
 }
 
-/// What is odd about an endpoint by itself, each as a sentence.
-pub fn of_endpoint(endpoint: &Endpoint) -> Vec<String> {
-    let mut odd = beyond_the_wire(endpoint);
+/// Returns warnings about a single endpoint.
+pub fn endpoint_warnings(endpoint: &Endpoint) -> Vec<String> {
+    let mut odd = limits_above_wire(endpoint);
     let asks_boxes = endpoint.question_types.as_ref().is_some_and(|types| types.contains(&QuestionType::Box));
     if asks_boxes && endpoint.attachments == AttachmentForm::None {
         odd.push("question_types has box, but image_transport is none: box questions are never sent".to_owned());
@@ -63,8 +63,8 @@ pub fn of_endpoint(endpoint: &Endpoint) -> Vec<String> {
     odd
 }
 
-/// Limits that are wider than those of the wire.
-fn beyond_the_wire(endpoint: &Endpoint) -> Vec<String> {
+/// Returns warnings about limits above those of the wire.
+fn limits_above_wire(endpoint: &Endpoint) -> Vec<String> {
     let (own, wire) = (endpoint.own_limits, endpoint.wire.limits());
     let pairs = [
         ("max_questions", own.max_questions, wire.max_questions),
@@ -79,14 +79,14 @@ fn beyond_the_wire(endpoint: &Endpoint) -> Vec<String> {
     pairs.into_iter().filter_map(beyond).collect()
 }
 
-/// Why an endpoint can never be told from one before it, if it cannot.
-pub fn repeated(endpoints: &[Endpoint], place: usize) -> Option<String> {
+/// Returns the reason why an endpoint cannot be distinguished from an earlier one.
+pub fn duplicate_warning(endpoints: &[Endpoint], position: usize) -> Option<String> {
     let same = |other: &&Endpoint| {
-        let endpoint = &endpoints[place];
+        let endpoint = &endpoints[position];
         (&other.model, &other.provider, &other.upstream_model)
             == (&endpoint.model, &endpoint.provider, &endpoint.upstream_model)
     };
-    endpoints[..place]
+    endpoints[..position]
         .iter()
         .find(same)
         .map(|_| "the same model of the same provider stands in the list twice".to_owned())
@@ -106,7 +106,7 @@ mod tests {
         let config = read(&format!(
             "[[providers]]\nslug = \"p\"\n{lines}\n[[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = \"m\"\n"
         ));
-        of_provider(&config, &config.providers[0])
+        provider_warnings(&config, &config.providers[0])
     }
 
     fn endpoint(wire: &str, lines: &str) -> Vec<String> {
@@ -114,11 +114,11 @@ mod tests {
             "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\nwire = \"{wire}\"\n[[endpoints]]\nmodel = \"a/b\"\n\
              provider = \"p\"\nupstream_model = \"m\"\n{lines}\n"
         ));
-        of_endpoint(&configured_endpoints(&config)[0])
+        endpoint_warnings(&configured_endpoints(&config)[0])
     }
 
     #[test]
-    fn keys_in_the_open_and_keys_that_are_not_there() {
+    fn provider_warns_about_unencrypted_and_missing_keys() {
         for safe in ["https://api.example/v1", "http://127.0.0.1:1/v1", "http://localhost:1", "http://[::1]:1"] {
             assert!(provider(&format!("base_url = \"{safe}\"\napi_key_env = \"K\"")).is_empty(), "{safe}");
         }
@@ -127,11 +127,11 @@ mod tests {
         assert!(provider("base_url = \"https://h\"\nauth_header = \"api-key\"")[0].contains("there is no key"));
         assert!(provider("base_url = \"https://h\"\nattempt_timeout_ms = 60001")[0].contains("all the time"));
         let unused = read("[[providers]]\nslug = \"p\"\nbase_url = \"https://h\"\n");
-        assert_eq!(of_provider(&unused, &unused.providers[0]), ["no endpoint uses it"]);
+        assert_eq!(provider_warnings(&unused, &unused.providers[0]), ["no endpoint uses it"]);
     }
 
     #[test]
-    fn attributes_that_contradict_the_wire() {
+    fn endpoint_warns_when_attributes_contradict_wire() {
         for (wire, lines) in [
             ("system-one", "max_options = 255\nmax_questions = 5000\nconfidence = \"native\""),
             ("openai-decisions", "max_questions = 400"),
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_twice() {
+    fn duplicate_warning_reports_later_endpoint() {
         let text = "[[endpoints]]\nmodel = \"a/b\"\nprovider = \"p\"\nupstream_model = ";
         let config = read(&format!(
             "[[providers]]\nslug = \"p\"\nbase_url = \"http://h\"\n{text}\"m\"\n{text}\"n\"\n{text}\"m\"\n"
         ));
         let endpoints = configured_endpoints(&config);
-        assert!(repeated(&endpoints, 0).is_none() && repeated(&endpoints, 1).is_none());
-        assert!(repeated(&endpoints, 2).unwrap().contains("twice"));
+        assert!(duplicate_warning(&endpoints, 0).is_none() && duplicate_warning(&endpoints, 1).is_none());
+        assert!(duplicate_warning(&endpoints, 2).unwrap().contains("twice"));
     }
 }

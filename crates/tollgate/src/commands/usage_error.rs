@@ -1,4 +1,4 @@
-//! A command line that cannot be read.
+//! Errors of the command line.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::output::Output;
 
-/// Says what is wrong and how it is written, on standard error; where `--json` is among the words, also in the one
-/// document. Help and version, which come here as well, are texts for standard output.
-pub(super) fn misread(error: &clap::Error, words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    // Where nobody reads it, nobody misses it.
+/// Prints the error with the usage to standard error; with `--json` also as the document. Help and version are also
+/// errors of the parser, and are printed to standard output.
+pub(super) fn usage_error(error: &clap::Error, words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    // A closed standard error is ignored.
     drop(error.print());
     if error.use_stderr() && wants_json(words) {
         drop(Output::new(true).show(&json!({ "error": sentence(error) }), String::new));
@@ -23,7 +23,7 @@ fn wants_json(words: impl IntoIterator<Item = OsString>) -> bool {
     words.into_iter().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }
 
-/// What is wrong, on one line and without how it would be right.
+/// Returns the error on one line, without the usage.
 fn sentence(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing; --help tells them".to_owned();
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_one_line() {
+    fn sentence_is_one_line() {
         for (line, expected) in [
             ("key list --jsom", "unexpected argument '--jsom' found"),
             ("kye list", "unrecognized subcommand 'kye'"),
@@ -59,12 +59,12 @@ mod tests {
             let error = Cli::try_parse_from(words(line)).unwrap_err();
             assert!(error.use_stderr(), "{line}");
             assert_eq!(sentence(&error), expected, "{line}");
-            assert_eq!(misread(&error, words(line)), ExitCode::from(2), "{line}");
+            assert_eq!(usage_error(&error, words(line)), ExitCode::from(2), "{line}");
         }
     }
 
     #[test]
-    fn a_document_is_written_where_it_is_asked_for() {
+    fn wants_json_finds_json_flag() {
         for (line, expected) in [
             ("--json key lisst", true),
             ("key lisst --json", true),
@@ -77,11 +77,11 @@ mod tests {
     }
 
     #[test]
-    fn help_and_version_are_no_faults() {
+    fn help_and_version_exit_successfully() {
         for line in ["--help", "--json key --help", "--version"] {
             let error = Cli::try_parse_from(words(line)).unwrap_err();
             assert!(!error.use_stderr(), "{line}");
-            assert_eq!(misread(&error, words(line)), ExitCode::SUCCESS, "{line}");
+            assert_eq!(usage_error(&error, words(line)), ExitCode::SUCCESS, "{line}");
         }
     }
 }
