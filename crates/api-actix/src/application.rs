@@ -1,4 +1,4 @@
-//! The server: bound, not yet running; the binary and the tests use the same one.
+//! The HTTP server, bound to its port before it runs. The binary and the tests use the same one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,43 +26,43 @@ use crate::http::outlive::Afterlife;
 use crate::http::wire_names::WireNames;
 use crate::stopper::Stopper;
 
-/// How long the end of connections that were cut off is waited for.
+/// The longest wait for the tasks of connections that a stop has closed.
 const CUT_OFF: Duration = Duration::from_secs(1);
 
-/// How the server listens and what it takes.
+/// The settings of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// Where to listen; port 0 takes any free one.
+    /// The address to listen on; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// What stands before every path of the interface, such as `/api/v1`; may be empty.
+    /// The prefix of every API path, such as `/api/v1`; may be empty.
     pub base_path: String,
-    /// Which literal names answers carry.
+    /// The literal names in responses.
     pub wire_names: WireNames,
-    /// Most bytes of a JSON body.
+    /// The maximum size of a JSON body, in bytes.
     pub max_json_bytes: usize,
-    /// Bounds of what a Decisions request holds.
+    /// The bounds on the content of a Decisions request.
     pub draft_bounds: DraftBounds,
-    /// Bounds on operations in flight and on the memory of their bodies.
+    /// The bounds on in-flight operations and on the memory of their bodies.
     pub admission: AdmissionSettings,
     /// The deadlines and bounds of each connection.
     pub connection: ConnectionSettings,
-    /// How long a client may take to send a request's body.
+    /// The longest time in which a client may send a request body.
     pub body_timeout: Duration,
-    /// How long a Decisions request may take, from its whole body to its answer.
+    /// The longest duration of a Decisions request, from the end of its body to its response.
     pub request_timeout: Duration,
-    /// Connections that are served at a time, of each worker; where all are taken, idle ones give way to new ones.
+    /// The maximum number of connections for each worker. At the limit, idle connections are closed for new ones.
     pub max_connections: usize,
-    /// Networks whose `X-Forwarded-For` is believed when the client's address is logged.
+    /// The networks whose `X-Forwarded-For` determines the logged client address.
     pub trusted_proxies: Vec<IpNet>,
-    /// Threads that serve; `None` is one per core.
+    /// The number of worker threads; `None` means one per core.
     pub workers: Option<usize>,
-    /// How long answers carry `Connection: close` before a stop closes the listener.
+    /// The time during which responses carry `Connection: close` before a stop closes the listener.
     pub drain_period: Duration,
-    /// How long a stop waits for requests in flight after that.
+    /// The longest wait of a stop for in-flight requests after that.
     pub shutdown_timeout: Duration,
 }
 
-/// A server that has its port.
+/// A server that is bound to its port.
 pub struct Application {
     server: Server,
     local_addr: SocketAddr,
@@ -73,7 +73,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// Takes the port. Must be called inside a tokio runtime that outlives the server: work whose caller has left is
+    /// Binds the port. Must be called inside a tokio runtime that outlives the server: work of disconnected clients is
     /// finished there, on `tasks`.
     ///
     /// # Errors
@@ -116,32 +116,32 @@ impl Application {
         Ok(Self { server: bound.server, local_addr: bound.local_addr, connections, stopper, ended, gateway })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// The open connections.
+    /// Returns the open connections.
     pub fn connections(&self) -> Connections {
         self.connections.clone()
     }
 
-    /// Reads the bytes that bodies take, for metrics.
+    /// Returns a function that reads the bytes held by request bodies, for metrics.
     pub fn body_memory(&self) -> impl Fn() -> usize + Send + Sync + 'static {
         let memory = Arc::clone(&self.gateway.body_memory);
         move || memory.held()
     }
 
-    /// Reads the largest shares of places, for metrics.
+    /// Returns a function that reads the largest shares of in-flight operations, for metrics.
     pub fn in_flight_counts(&self) -> impl Fn() -> InFlightCounts + Clone + Send + Sync + 'static {
         let admission = Arc::clone(&self.gateway.admission);
         move || admission.counts()
     }
 
-    /// Serves until it is stopped; the future is the server, the other part stops it.
+    /// Returns the future that serves requests and the handle that stops it.
     ///
     /// # Errors
-    /// Of the future: the listener failed.
+    /// The future fails if the listener fails.
     pub fn run(self) -> (impl Future<Output = io::Result<()>> + Send, Stopper) {
         let Self { server, connections, ended, .. } = self;
         let running = async move {
@@ -149,8 +149,8 @@ impl Application {
                 served = server => return served,
                 () = ended.cancelled() => {}
             }
-            // The server is dropped by now, and its workers drop the connections that are left. What their requests
-            // have begun is handed over in that moment.
+            // The server is dropped here, and its workers drop the remaining connections. Their unfinished work moves
+            // to detached tasks at that point.
             let _ = tokio::time::timeout(CUT_OFF, connections.closed()).await;
             Ok(())
         };

@@ -1,4 +1,4 @@
-//! A door for fuzzing to what reads bytes and is no public part of this crate. Built with `--cfg fuzzing` alone.
+//! Entry points for the fuzz targets into private parsers. Built with `--cfg fuzzing` only.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::http::multipart;
 use crate::http::recorder::NoRecorder;
 use crate::wires::dispatch::{Asked, Entry, read};
 
-/// As a form of that content type is read; `None` where the type is that of no form.
+/// Reads a form of that content type; returns `None` if the type is not a form.
 ///
 /// # Errors
-/// It is no request.
+/// The form is not a valid request.
 pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<Asked, ()>> {
     let boundary = multipart::boundary(content_type)?;
     let asked = of_form(form, &boundary).and_then(|(body, parts)| {
@@ -29,8 +29,8 @@ pub fn read_form(content_type: &str, form: &Bytes) -> Option<Result<Asked, ()>> 
     Some(asked.map_err(drop).and_then(|asked| asked.map_err(drop)))
 }
 
-/// Unpacks a body of that `Content-Encoding` to at most `max_bytes`, fewer than are unpacked in one turn; `None` where
-/// it is refused.
+/// Decompresses a body of that `Content-Encoding` to at most `max_bytes`; returns `None` if it is rejected. `max_bytes`
+/// must be below the bound for decompression on the worker thread.
 pub fn unpack(encoding: &str, packed: Bytes, max_bytes: usize) -> Option<Bytes> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_str(encoding).ok()?);

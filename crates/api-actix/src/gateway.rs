@@ -1,4 +1,4 @@
-//! What a request meets: the use cases, the settings, and what is kept between requests.
+//! The state shared by all requests: use cases, settings and caches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +27,9 @@ use crate::http::recorder::Recorder;
 use crate::http::wire_names::WireNames;
 use crate::openapi::openapi_document;
 
-/// The use cases and the few ports that HTTP itself needs.
+/// The use cases and the ports that HTTP itself needs.
 pub struct Services {
-    /// Lets callers in.
+    /// Authenticates callers.
     pub authenticate: Arc<Authenticate>,
     /// Operation 1.
     pub promote: Arc<PromoteContainerFile>,
@@ -37,43 +37,43 @@ pub struct Services {
     pub submit_decision: Arc<SubmitDecision>,
     /// Operation 3.
     pub assign_keys: Arc<AssignKeysToGuardrail>,
-    /// Replaces secrets of keys.
+    /// Replaces the secrets of API keys.
     pub rotate_key: Arc<RotateApiKey>,
     /// Operation 4.
     pub get_model: Arc<GetModel>,
     /// Operation 5.
     pub count_models: Arc<CountModels>,
-    /// The catalogue's rows, in pages.
+    /// Lists the models of the catalogue, in pages.
     pub list_models: Arc<ListModels>,
-    /// What could serve a model.
+    /// Lists the endpoints of a model.
     pub list_model_endpoints: Arc<ListModelEndpoints>,
-    /// Who could be asked.
+    /// Lists the providers.
     pub list_providers: Arc<ListProviders>,
-    /// Where traces are broadcast to.
+    /// The use cases of trace destinations.
     pub destinations: DestinationUseCases,
-    /// What is done with guardrails beside operation 3.
+    /// The use cases of guardrails, except operation 3.
     pub guardrails: GuardrailUseCases,
-    /// Records of Decisions requests.
+    /// Reads the records of Decisions requests.
     pub get_generation: Arc<GetGeneration>,
-    /// What must answer for the service to be ready.
+    /// The health checks that decide readiness.
     pub probes: Vec<Arc<dyn HealthProbe>>,
-    /// Limits requests per minute.
+    /// Enforces the request rate limits (per minute).
     pub count_request: Arc<CountRequest>,
-    /// Limits tokens per minute.
+    /// Enforces the token rate limits (per minute).
     pub meter_tokens: Arc<MeterTokens>,
-    /// Counts what happens at the edge.
+    /// Records HTTP metrics.
     pub recorder: Arc<dyn Recorder>,
-    /// Hears of refused changes to what is managed; `None` where nobody writes them down.
+    /// Records denied management changes; `None` if no audit log is configured.
     pub refusals: Option<Arc<dyn DeniedChangeRecorder>>,
-    /// Request ids.
+    /// Generates request ids.
     pub ids: Arc<dyn IdGenerator>,
-    /// Latencies, and when a rate limit resets.
+    /// Measures latencies and computes rate limit resets.
     pub clock: Arc<dyn Clock>,
-    /// Who reads large bodies.
+    /// Parses large bodies off the event loop.
     pub workers: Arc<dyn Workers>,
 }
 
-/// Shared by all workers.
+/// The state that all workers share.
 pub(crate) struct Gateway {
     pub(crate) services: Services,
     pub(crate) base_path: String,

@@ -1,7 +1,7 @@
-//! HTTP and the error envelope, mapped onto the use cases of `domain`. Nothing is decided here.
+//! The HTTP API: routing, authentication, request parsing and error responses. Business rules live in `domain`.
 //!
-//! A request's way: `http/edge.rs` names it, finds its route, authenticates the caller and hands it to one file of
-//! `endpoints/`, which extracts, converts, executes and views.
+//! `http/edge.rs` assigns the request id, finds the route, authenticates the caller and calls one file of `endpoints/`.
+//! That file parses the request, runs the use case and writes the response.
 
 mod application;
 mod endpoints;

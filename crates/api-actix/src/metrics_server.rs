@@ -1,4 +1,4 @@
-//! A listener of its own for measures: it answers when the other one is full.
+//! A separate listener for metrics, so that a full API listener does not block scrapes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,35 +12,36 @@ use actix_web::{App, HttpRequest, HttpResponse, web};
 use crate::endpoints::health;
 use crate::http::connection::{ConnectionSettings, Connections, Listener, Preemption, RejectHead};
 
-/// Where measures are written down.
+/// The source of the metrics text.
 pub trait Exposition: Send + Sync {
     /// The media type of [`Self::text`].
     fn content_type(&self) -> &'static str;
 
-    /// All measures as they are now. MUST NOT block: nothing is asked of a store for it.
+    /// Returns the current metrics. MUST NOT block: no store is queried.
     fn text(&self) -> String;
 }
 
-/// How the listener of measures listens.
+/// The settings of the metrics listener.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricsSettings {
-    /// Where to listen; port 0 takes any free one.
+    /// The address to listen on; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// Connections that are served at a time. Where all are taken, the one that has not got further for longest gives
-    /// way to a new one: a scraper is never shut out by slow clients.
+    /// The maximum number of connections. At the limit, the connection without progress for the longest time is closed
+    /// for a new one, so slow clients cannot shut out a scraper.
     pub max_connections: usize,
     /// The deadlines and bounds of each connection.
     pub connection: ConnectionSettings,
 }
 
-/// A server of `/metrics` and `/health/live` that has its port. It knows no keys: where it listens is whom it trusts.
+/// A server of `/metrics` and `/health/live` that is bound to its port. It has no authentication: access depends on the
+/// listen address.
 pub struct MetricsServer {
     server: Server,
     local_addr: SocketAddr,
 }
 
 impl MetricsServer {
-    /// Takes the port.
+    /// Binds the port.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -65,17 +66,17 @@ impl MetricsServer {
         Ok(Self { server: bound.server, local_addr: bound.local_addr })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// Stops it.
+    /// Returns the handle that stops the server.
     pub fn handle(&self) -> ServerHandle {
         self.server.handle()
     }
 
-    /// Serves until it is stopped.
+    /// Serves requests until the server is stopped.
     ///
     /// # Errors
     /// The listener failed.
@@ -154,7 +155,7 @@ mod tests {
         let settings = MetricsSettings {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             max_connections: 8,
-            // None of these ends in this test.
+            // No connection ends during this test.
             connection: ConnectionSettings {
                 header_timeout: Duration::from_mins(5),
                 linger_timeout: Duration::from_mins(1),

@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 description, generated from the routes' table and the bodies' types.
+//! The OpenAPI 3.1 document, generated from the route table and the schema types.
 
 mod decisions;
 mod destination_schemas;
@@ -24,13 +24,13 @@ use crate::http::wire_names::{FileShape, WireNames};
 
 /// The security scheme of every operation that needs a key.
 const BEARER: &str = "bearer";
-/// Those that are as good on the routes of vendors: the headers themselves.
+/// Headers that the vendor routes accept in place of the bearer token.
 const KEY_HEADERS: [&str; 3] = ["x-goog-api-key", "api-key", "x-api-key"];
 
-/// The version of the description, not of the program.
+/// The version of the API, not of the program.
 const VERSION: &str = "1.0.0";
 
-/// Describes the interface as it is served below `base_path` with these names.
+/// Returns the OpenAPI document of the API below `base_path` with the configured literal names.
 pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
     let base_path = base_path.trim_end_matches('/');
     let info = InfoBuilder::new()
@@ -39,7 +39,7 @@ pub fn openapi_document(base_path: &str, wire_names: WireNames) -> Value {
         .description(Some("A self-hosted gateway to AI decision models, with the management functions around it."))
         .build();
     let document = OpenApiBuilder::new().info(info).paths(paths(base_path)).components(Some(components())).build();
-    // A description always has a text; null would be seen by the snapshot test.
+    // Serialisation cannot fail here. The snapshot test would detect the null fallback.
     let mut document = serde_json::to_value(document).unwrap_or_default();
     name_literals(&mut document, wire_names);
     document
@@ -119,13 +119,13 @@ fn components() -> utoipa::openapi::Components {
     vendors.build()
 }
 
-/// Adds a type's schema and those that it refers to.
+/// Adds the schema of a type and all referenced schemas.
 fn add<T: ToSchema + PartialSchema>(all: &mut Vec<(String, RefOr<Schema>)>) {
     all.push((T::name().into_owned(), T::schema()));
     T::schemas(all);
 }
 
-/// Puts in what configuration names: the values of `_shape`, and the member for what is told on request.
+/// Inserts the configured literals: the values of `_shape` and the name of the service metadata member.
 fn name_literals(document: &mut Value, names: WireNames) {
     let shapes =
         [("NativeFile", FileShape::Native), ("VendorAFile", FileShape::VendorA), ("VendorBFile", FileShape::VendorB)];
@@ -167,7 +167,6 @@ mod tests {
         assert_eq!(same, openapi_document("/api/v1", WireNames::OpenRouter));
     }
 
-    /// Every `$ref` of the document leads somewhere.
     #[test]
     fn references_lead_somewhere() {
         fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {

@@ -1,4 +1,4 @@
-//! Stops a server so that no client loses a request that it was entitled to send.
+//! Graceful shutdown: no client loses a response to a request that it could still send.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use tokio_util::sync::DropGuard;
 
 use crate::http::connection::{Connections, Gate};
 
-/// A server without a connection for so long has no clients and no health checks whose next request matters.
+/// A server without connections for this long has no clients and no health checks that could lose a request.
 const UNUSED: Duration = Duration::from_mins(1);
-/// How long handshakes that had begun when the gate was shut may take, and connections to be accepted.
+/// The longest wait for handshakes in progress when the gate is shut, and for their connections to be accepted.
 const LAST_ACCEPTS: Duration = Duration::from_millis(250);
 
-/// Stops an [`Application`](crate::Application) in two steps: [`Self::drain`], then [`Self::close`]. Dropped before the
-/// end of the second, it ends the server at once.
+/// Stops an [`Application`](crate::Application) in two steps: [`Self::drain`], then [`Self::close`]. Dropping it before
+/// `close` has completed ends the server at once.
 pub struct Stopper {
     pub(crate) connections: Connections,
     pub(crate) gate: Gate,
     pub(crate) server: ServerHandle,
     pub(crate) drain_period: Duration,
     pub(crate) timeout: Duration,
-    /// Ends the server where it is dropped.
+    /// Ends the server on drop.
     pub(crate) ended: DropGuard,
 }
 
 impl Stopper {
-    /// From now on `/health/ready` answers 503 and every answer carries `Connection: close`, while new connections are
-    /// accepted and served. Resolves after the drain period; sooner only where nobody has connected for a minute.
-    /// Cancel-safe: what has begun goes on.
+    /// Begins the drain: `/health/ready` returns 503 and every response carries `Connection: close`; new connections
+    /// are still served. Resolves after the drain period, or earlier if no client has connected for a minute.
+    /// Cancel-safe: a drain that has begun continues.
     pub async fn drain(&self) {
         self.connections.begin_drain();
         let counts = self.connections.counts();
@@ -44,8 +44,8 @@ impl Stopper {
         }
     }
 
-    /// Closes the listener once the connections that reached it are accepted, closes idle connections, waits for the
-    /// others within the shutdown timeout, and ends the server.
+    /// Closes the listener after it has accepted all pending connections, closes idle connections, waits for the others
+    /// up to the shutdown timeout, and ends the server.
     pub async fn close(self) {
         let Self { connections, gate, server, drain_period, timeout, ended } = self;
         connections.begin_drain();
@@ -56,7 +56,7 @@ impl Stopper {
             tracing::warn!("shutdown timeout passed, connections that wait to be accepted are cut off");
         }
         drop(gate);
-        // Sent at once; the server's end is awaited elsewhere.
+        // The stop command is sent at once; the end of the server is awaited elsewhere.
         let stopped = server.stop(true);
         let counts = connections.counts();
         tracing::info!(
@@ -78,8 +78,8 @@ impl Stopper {
     }
 }
 
-/// Waits until the connections that the system has let in are accepted. Where all places are taken, more may wait in the
-/// system's queue than are known here, and closing the listener would reset them.
+/// Waits until the connections in the accept queue are accepted. At the connection limit the queue may hold more
+/// connections than counted here, and closing the listener would reset them.
 async fn accept_the_last(connections: &Connections, pause: Duration) {
     loop {
         let waited = connections.waiting() > 0;

@@ -1,4 +1,4 @@
-//! `POST /guardrails/{id}/assignments/keys`: many keys to one guardrail.
+//! `POST /guardrails/{id}/assignments/keys`: assigns many keys to one guardrail.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,7 +36,7 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload
     let authority = caller.management()?;
     let body = call.read_json(payload).await?;
     let hashes = key_hashes(body.text()?)?;
-    // What is not even text names no guardrail.
+    // A segment that is not valid UTF-8 names no guardrail.
     let guardrail_id = segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)?;
     let hashes = hashes.iter().map(Cow::as_ref);
     let assigned_count =
@@ -44,7 +44,7 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal, payload: Payload
     Ok(HttpResponse::Ok().json(AssignedView { assigned_count }))
 }
 
-/// The strings of `key_hashes`, lent from the body.
+/// Returns the strings of `key_hashes`, borrowed from the body.
 pub(super) fn key_hashes(text: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
     let [hashes] = read_members(text, &["key_hashes"])?;
     let hashes = hashes.ok_or_else(|| ApiError::invalid("key_hashes is required"))?.get();
@@ -52,7 +52,7 @@ pub(super) fn key_hashes(text: &str) -> Result<Vec<Cow<'_, str>>, ApiError> {
     if !hashes.starts_with('[') {
         return Err(no_strings());
     }
-    // Its grammar has been checked; what still fails is a number beyond any range.
+    // The syntax is already checked; only a number out of range can still fail.
     let Hashes { strings, first_other } = serde_json::from_str(hashes).map_err(|_| no_strings())?;
     match first_other {
         Some(index) => Err(ApiError::invalid(format!("key_hashes[{index}] must be a string"))),
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for Hashes<'de> {
     }
 }
 
-/// A string, or `None` for anything else.
+/// A string; `None` for any other value.
 struct Element<'b>(Option<Cow<'b, str>>);
 
 impl<'de> Deserialize<'de> for Element<'de> {

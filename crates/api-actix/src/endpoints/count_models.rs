@@ -1,4 +1,4 @@
-//! `GET /models/count`: how many models there are, by output modality.
+//! `GET /models/count`: the number of models, by output modality.
 
 use actix_web::HttpResponse;
 use domain::error::ErrorKind;
@@ -9,7 +9,7 @@ use crate::http::error::ApiError;
 use crate::http::etag::Tagged;
 use crate::http::query;
 
-/// The one parameter that matters; others are ignored.
+/// The only parameter; others are ignored.
 const PARAMETER: &str = "output_modalities";
 
 impl From<InvalidModalityFilter> for ApiError {

@@ -1,4 +1,4 @@
-//! `GET /openapi.json` and `GET /docs`: the description of the interface, for programs and for people.
+//! `GET /openapi.json` and `GET /docs`: the API description for programs and people.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::http::edge::Call;
 
-/// The page with the document inside it, so that it needs nothing from anywhere.
+/// The documentation page with the embedded document, so that it loads nothing else.
 pub(crate) struct DocsPage {
     html: Bytes,
     policy: HeaderValue,
@@ -23,7 +23,7 @@ const STYLE: &str = include_str!("docs/page.css");
 
 impl DocsPage {
     pub(crate) fn new(openapi: &str) -> Self {
-        // Inside a script element only `<` could end it; JSON may write it as an escape.
+        // Only `<` could end the script element; JSON can escape it.
         let document = openapi.replace('<', "\\u003c");
         let html = format!(
             concat!(

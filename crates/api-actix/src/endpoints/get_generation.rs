@@ -18,7 +18,7 @@ use crate::http::error::ApiError;
 use crate::http::query;
 use crate::http::raw_json::{opaque, usd};
 
-/// Of one workspace, and of interest to nobody between.
+/// A record belongs to one workspace and must not be cached on the way.
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
 
 impl From<GetGenerationError> for ApiError {
@@ -44,7 +44,7 @@ struct Data<T> {
     data: T,
 }
 
-/// The record in the form in which existing clients decode the record of a generation, with what it has beyond.
+/// The record in the format that existing clients decode, with additional members.
 #[derive(Serialize)]
 struct View<'a> {
     id: &'a str,
@@ -85,14 +85,14 @@ struct View<'a> {
     without_meaning: WithoutMeaning,
 }
 
-/// Which share of the cost of the attempts is the request's: one of so many.
+/// The request's share of the attempts' cost: one of `of` equal shares.
 #[derive(Serialize)]
 struct Share {
     index: u32,
     of: u32,
 }
 
-/// What a content filter redacted or flagged, without what it was.
+/// A content that a filter redacted or flagged, without the matched text.
 #[derive(Serialize)]
 struct Found<'a> {
     guardrail_id: String,
@@ -114,7 +114,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Members that clients insist on and that mean nothing for Decisions or are not kept: null.
+/// Members that clients require but that do not apply to Decisions or are not stored: null.
 #[derive(Serialize, Default)]
 struct WithoutMeaning {
     app_id: Option<()>,
@@ -160,7 +160,7 @@ struct Response<'a> {
     is_byok: bool,
 }
 
-/// USD per token, as decimal strings.
+/// Prices in USD per token, as decimal strings.
 #[derive(Serialize)]
 struct Pricing {
     prompt: String,
@@ -237,7 +237,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// In the words that clients of chat know.
+/// Returns the finish reason in the terms of chat clients.
 fn finish_reason(outcome: UsageOutcome) -> Option<&'static str> {
     match outcome {
         UsageOutcome::Completed => Some("stop"),

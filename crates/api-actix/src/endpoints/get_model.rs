@@ -15,7 +15,7 @@ impl From<GetModelError> for ApiError {
 
 pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let [author, slug, _] = call.parameters.map(segment::decode);
-    // What is not even text names no model.
+    // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
     let (snapshot, resolved) = call.gateway.services.get_model.execute(&author, &slug)?;
     let row = call.gateway.rendered.row(&snapshot, resolved.index).ok_or_else(ApiError::not_found)?;

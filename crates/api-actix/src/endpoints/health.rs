@@ -10,16 +10,16 @@ use serde_json::json;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 
-/// A probe promises two seconds; one that breaks its promise is given up then.
+/// Probes must finish within two seconds; a slower one is abandoned after this time.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The process answers.
+/// Reports that the process is alive.
 pub(crate) fn live() -> HttpResponse {
     HttpResponse::Ok().json(json!({"status": "ok"}))
 }
 
-/// Everything that operations need answers, and the server is not about to stop. A server that serves requests although
-/// a store is away is degraded: a load balancer that took all such servers out would make an outage of it.
+/// Reports whether all required stores respond and the server is not stopping. A server that can serve requests during
+/// a store outage is degraded but ready: removing all such servers would turn a partial outage into a full one.
 pub(crate) async fn ready(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     if call.gateway.connections.is_draining() {
         return Err(ApiError::of(ErrorKind::Unavailable)

@@ -1,4 +1,4 @@
-//! `GET /models/{author}/{slug}/endpoints`: what could serve a model, and how it is now.
+//! `GET /models/{author}/{slug}/endpoints`: the endpoints of a model and their health.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::http::segment;
 
 pub(crate) fn handle(call: &Call<'_>) -> Result<HttpResponse, ApiError> {
     let [author, slug, _] = call.parameters.map(segment::decode);
-    // What is not even text names no model.
+    // A segment that is not valid UTF-8 names no model.
     let (author, slug) = author.zip(slug).ok_or_else(ApiError::not_found)?;
     let listed = call.gateway.services.list_model_endpoints.execute(&author, &slug)?;
     let body = serde_json::to_string(&Data { data: View::of(&listed) })
@@ -57,7 +57,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// An endpoint in the form in which existing clients decode one, with what it has beyond: `wire` and all that follows.
+/// An endpoint in the format that existing clients decode, with additional members from `wire` on.
 #[derive(Serialize)]
 struct EndpointView<'a> {
     name: String,
@@ -90,7 +90,7 @@ struct EndpointView<'a> {
     health: Health,
 }
 
-/// Of no meaning for Decisions.
+/// A member without meaning for Decisions.
 #[derive(Serialize, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "the members that clients insist on")]
 struct ToolChoice {
@@ -171,7 +171,7 @@ impl<'a> EndpointView<'a> {
     }
 }
 
-/// The row's, or where the endpoint has prices of its own, those and no other.
+/// Returns the endpoint's own prices, or those of the catalogue row.
 fn pricing(model: &Model, endpoint: &Endpoint) -> String {
     match endpoint.prices {
         Some(own) => write_pricing(&Pricing::per_token(own.prompt, own.completion)),
@@ -183,7 +183,7 @@ fn question_types(endpoint: &Endpoint) -> Vec<&'static str> {
     QuestionType::ALL.into_iter().filter(|&known| endpoint.supports_type(known)).map(QuestionType::as_str).collect()
 }
 
-/// 0 for an endpoint that is not throttled, -1 where some workspaces are throttled, -2 where all are.
+/// Returns 0 for an endpoint that is not throttled, -1 if some workspaces are throttled, -2 if all are.
 fn status_code(throttling: &ThrottleView) -> i8 {
     match throttling {
         ThrottleView { throttled: true, .. } => -2,
@@ -192,20 +192,20 @@ fn status_code(throttling: &ThrottleView) -> i8 {
     }
 }
 
-/// Per cent of attempts with a good answer; nothing without an attempt.
+/// Returns the per cent of successful attempts; `None` without an attempt.
 fn uptime(throttling: &ThrottleView) -> Option<f64> {
     throttling.accept_rate.map(|rate| rounded(rate * 100.0, 100.0))
 }
 
 impl Percentiles {
-    /// In milliseconds.
+    /// Converts latencies to milliseconds.
     fn of_latency(latency: LatencyPercentiles) -> Self {
         let LatencyPercentiles { p50, p75, p90, p99 } = latency;
         let [p50, p75, p90, p99] = [p50, p75, p90, p99].map(milliseconds);
         Self { p50, p75, p90, p99 }
     }
 
-    /// In tokens a second.
+    /// Converts throughputs to tokens per second.
     fn of_throughput(throughput: ThroughputPercentiles) -> Self {
         let ThroughputPercentiles { p50, p75, p90, p99 } = throughput;
         #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 53 bits")]
@@ -227,12 +227,12 @@ impl Health {
     }
 }
 
-/// To the microsecond.
+/// Converts to milliseconds with microsecond precision.
 fn milliseconds(duration: Duration) -> f64 {
     rounded(duration.as_secs_f64() * 1000.0, 1000.0)
 }
 
-/// To so many parts of one.
+/// Rounds to multiples of one `parts`-th.
 fn rounded(number: f64, parts: f64) -> f64 {
     (number * parts).round() / parts
 }

@@ -1,4 +1,4 @@
-//! `GET /models`: the catalogue, for clients of every kind that ask for it there.
+//! `GET /models`: the catalogue, in a format for several kinds of clients.
 
 use std::fmt::Write;
 
@@ -27,12 +27,12 @@ pub(crate) fn handle(call: &Call<'_>, default: DefaultModality) -> Result<HttpRe
     Ok(call.gateway.rendered.list(&list, next.as_deref()).respond(call.request))
 }
 
-/// The path and query of the page after this one.
+/// Returns the path and query of the next page.
 fn next_page(path: &str, filter: Option<&str>, list: &ModelList) -> Option<String> {
     let (offset, limit) = list.next?;
     let mut next = format!("{path}?limit={limit}&offset={offset}");
     if let Some(filter) = filter {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(next, "&{FILTER}={}", utf8_percent_encode(filter, NON_ALPHANUMERIC));
     }
     Some(next)

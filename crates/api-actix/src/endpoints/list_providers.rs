@@ -1,4 +1,4 @@
-//! `GET /providers`: who could be asked, and how they are now.
+//! `GET /providers`: the providers and their health.
 
 use actix_web::HttpResponse;
 use domain::error::ErrorKind;
@@ -22,7 +22,8 @@ struct List<'a> {
     data: Vec<View<'a>>,
 }
 
-/// A provider in the form in which existing clients decode one, with its endpoints; nobody configures the rest.
+/// A provider in the format that existing clients decode, with the health of its endpoints. Other members are always
+/// null.
 #[derive(Serialize)]
 struct View<'a> {
     name: &'a str,
@@ -36,7 +37,7 @@ struct View<'a> {
     health: Health,
 }
 
-/// The number of endpoints, by how they are throttled.
+/// The number of endpoints, by throttling.
 #[derive(Serialize)]
 struct Health {
     healthy: usize,

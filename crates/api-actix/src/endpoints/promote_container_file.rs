@@ -1,4 +1,4 @@
-//! `POST /containers/{container_id}/files/{file_id}/promote`: a container file becomes a durable document.
+//! `POST /containers/{container_id}/files/{file_id}/promote`: copies a container file into the workspace documents.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(crate) async fn handle(call: &Call<'_>, caller: &Principal) -> Result<HttpRe
         let document = promote.execute(&key, &container_id, &file_id, idempotency_key.as_deref()).await?;
         Ok::<_, ApiError>(document)
     });
-    // A copy that has begun is finished or undone, whether or not somebody waits for it.
+    // A started copy is finished or undone, even if the client disconnects.
     let document = call.outlive(work, CancellationToken::new()).await?;
     Ok(view(&document, shape_for(headers), call.gateway.wire_names))
 }
@@ -81,7 +81,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// The shape that the caller's client decodes, told by the headers that it sends.
+/// Returns the shape that the caller's client decodes, derived from its headers.
 fn shape_for(headers: &HeaderMap) -> FileShape {
     if headers.contains_key("anthropic-version") {
         return FileShape::VendorA;
@@ -95,7 +95,7 @@ fn shape_for(headers: &HeaderMap) -> FileShape {
     }
 }
 
-/// The shapes `native` and `vendor_a`, which differ in `_shape` alone.
+/// The shapes `native` and `vendor_a`, which differ only in `_shape`.
 #[derive(Serialize)]
 struct NativeFile<'a> {
     #[serde(rename = "_shape")]

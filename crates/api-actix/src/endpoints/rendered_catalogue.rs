@@ -1,4 +1,4 @@
-//! The catalogue's rows and lists as the bytes that are sent, made once per snapshot.
+//! The serialised rows and lists of the catalogue, rendered once per snapshot.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,9 +9,9 @@ use domain::model::{CatalogueSnapshot, Modality, ModalityFilter, Model, ModelLis
 
 use crate::http::etag::Tagged;
 
-/// Renders each row of the snapshot in force at most once, and each list that many ask for. Reads take no lock.
+/// Renders each row and each common list of the current snapshot at most once. Reads take no lock.
 pub(crate) struct RenderedCatalogue {
-    /// What stands before a row's slug in `links.details`.
+    /// The prefix of a row's slug in `links.details`.
     models_path: String,
     current: ArcSwap<Rendered>,
 }
@@ -19,12 +19,12 @@ pub(crate) struct RenderedCatalogue {
 struct Rendered {
     snapshot: Arc<CatalogueSnapshot>,
     rows: Vec<OnceLock<Tagged>>,
-    /// The rows as lists hold them.
+    /// The rows as list elements.
     listed: Vec<OnceLock<String>>,
-    /// The list of decision models in System One's form.
+    /// The list of decision models in System One's format.
     decision_models: OnceLock<String>,
-    /// Whole lists: one for each modality, in the order of their declaration, and last the one of everything. Unions
-    /// are put together for each request; there are too many of them to be kept.
+    /// Whole lists: one for each modality in declaration order, then the list of all models. Unions of modalities are
+    /// rendered per request, because there are too many to cache.
     whole: [OnceLock<Tagged>; Modality::ALL.len() + 1],
 }
 
@@ -49,22 +49,22 @@ impl RenderedCatalogue {
         Self { models_path, current: ArcSwap::from_pointee(Rendered::new(Arc::default())) }
     }
 
-    /// The row at `index` of `snapshot`; `None` where there is no such row.
+    /// Returns the row at `index` of `snapshot`; `None` if it does not exist.
     pub(crate) fn row(&self, snapshot: &Arc<CatalogueSnapshot>, index: usize) -> Option<Tagged> {
         let model = snapshot.rows().get(index)?;
         let current = self.current.load();
         if Arc::ptr_eq(&current.snapshot, snapshot) {
             return current.rows.get(index).map(|row| row.get_or_init(|| self.render(model)).clone());
         }
-        // Another snapshot is in force. Requests that still hold the old one may swap it back; that costs a
-        // rendering and is never wrong, since each looks only at rows of its own snapshot.
+        // The snapshot has changed. Requests with the old snapshot may swap it back. That costs a rendering and stays
+        // correct, because each request reads only rows of its own snapshot.
         let fresh = Arc::new(Rendered::new(Arc::clone(snapshot)));
         let row = fresh.rows.get(index).map(|row| row.get_or_init(|| self.render(model)).clone());
         self.current.store(fresh);
         row
     }
 
-    /// A list; `next` is the path of its next page.
+    /// Returns a list; `next` is the path of its next page.
     pub(crate) fn list(&self, list: &ModelList, next: Option<&str>) -> Tagged {
         let mut current = self.current.load_full();
         if !Arc::ptr_eq(&current.snapshot, &list.snapshot) {
@@ -81,8 +81,8 @@ impl RenderedCatalogue {
         Tagged::new(format!("{{\"data\":{}}}", catalogue_json::write_row(model, &self.details(model))))
     }
 
-    /// Three kinds of clients read it: `data` with `links` and `total_count`, `data` with `object`, and `models`. The
-    /// latter is about Decisions alone, so neither filter nor page is meant for it.
+    /// Renders a list for three kinds of clients: `data` with `links` and `total_count`, `data` with `object`, and
+    /// `models`. `models` always holds all decision models, so filter and page do not apply to it.
     fn render_list(&self, current: &Rendered, list: &ModelList, next: Option<&str>) -> Tagged {
         let rows = list.snapshot.rows();
         let listed = list.rows.iter().filter_map(|&index| {
@@ -104,7 +104,7 @@ impl RenderedCatalogue {
     }
 }
 
-/// Every row that answers Decisions requests, by a name that requests can use. An alias that leads nowhere has none.
+/// Renders every row that serves Decisions requests, by a callable name. An alias without a target has none.
 fn decision_models(snapshot: &CatalogueSnapshot) -> String {
     let usable = |row: &&Arc<Model>| row.serves_decisions() && snapshot.resolve(row.id.as_str()).is_some();
     let entry = |row: &Arc<Model>| {

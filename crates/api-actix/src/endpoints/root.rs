@@ -1,4 +1,4 @@
-//! `GET /`: what answers here, and where its description is.
+//! `GET /`: the name of the service and the paths of its documentation.
 
 use actix_web::HttpResponse;
 use serde_json::json;

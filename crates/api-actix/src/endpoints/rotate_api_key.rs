@@ -1,4 +1,4 @@
-//! `POST /keys/{hash}/rotate`: a new secret for a key.
+//! `POST /keys/{hash}/rotate`: replaces the secret of a key.
 
 use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
@@ -12,7 +12,7 @@ use crate::http::error::ApiError;
 use crate::http::raw_json::usd;
 use crate::http::segment;
 
-/// The secret is in this answer and nowhere else.
+/// Only this response contains the secret, so it must not be cached.
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-store");
 
 impl From<ChangeApiKeyError> for ApiError {

@@ -1,4 +1,4 @@
-//! Decisions, by whichever path and wire they come in: questions about a state, answered by a model.
+//! Decisions requests on every path and wire.
 
 mod refused;
 mod told;
@@ -33,10 +33,10 @@ use crate::wires::Place;
 use crate::wires::dispatch::{self, Entry, Manner};
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
-/// Bytes up to which a body is read and checked where it came in: a few milliseconds' work at most. What is larger would
-/// keep whoever else is served by the thread waiting.
+/// The maximum size of a body that is parsed on the worker thread, in bytes; parsing takes a few milliseconds at most.
+/// A larger body would delay other requests of the thread.
 const PROMPT: usize = 512 << 10;
-/// Says that the questions were forwarded without validation.
+/// Reports that the questions were forwarded without validation.
 const QUESTIONS: HeaderName = HeaderName::from_static("x-tollgate-questions");
 const PROVIDER_NAME: HeaderName = HeaderName::from_static("x-provider-name");
 
@@ -78,17 +78,17 @@ pub(crate) async fn handle(
     answered.await.map_err(|error| error.format(format))
 }
 
-/// How a body came in.
+/// A request body before parsing, with the entry, the session header and the bounds that apply to it.
 struct Came {
     entry: Entry,
     under_base: bool,
-    /// The header's session, which counts only where the body has none.
+    /// The session of the header, which applies only if the body has none.
     session: Result<Option<String>, ApiError>,
     bounds: DraftBounds,
 }
 
 impl Came {
-    /// The request that the body is, and how it is answered.
+    /// Parses the body into a request and its response format.
     fn read(self, body: JsonBody, parts: Vec<AssetPart>) -> Result<(DecisionRequest, Manner), ApiError> {
         let Self { entry, under_base, session, bounds } = self;
         let in_format = |shape| ErrorFormat::of_entry(entry, shape, under_base);
@@ -101,7 +101,7 @@ impl Came {
     }
 }
 
-/// Has the request answered and writes the answer.
+/// Runs the decision and writes the response.
 async fn decide(
     call: &Call<'_>,
     key: InferenceKey,
@@ -120,7 +120,7 @@ async fn decide(
         tokens.settle(&end);
         end.map_err(|error| refusal(error, now.timestamp_millis()))
     });
-    // The caller's leaving cancels the provider's call, never the record of it.
+    // A disconnect cancels the provider's call but not the record of it.
     match (call.outlive(work, left).within(call.time_left()).await, told) {
         (Ok(decision), told) => {
             let told = told.map(|told| (call.gateway.wire_names.service_metadata(), told.of_answer(&decision)));
@@ -140,7 +140,7 @@ async fn decide(
     }
 }
 
-/// The caller is there until the token is cancelled, which dropping the handler does.
+/// The client is connected until the token is cancelled, which happens when the handler is dropped.
 struct Presence(CancellationToken);
 
 #[async_trait]
@@ -150,13 +150,13 @@ impl ClientConnection for Presence {
     }
 }
 
-/// The draft with the header's session, which is looked at only where the body has none.
+/// Returns the draft with the session of the header, which is validated only if the body has none.
 fn with_session(draft: DecisionDraft, session: Result<Option<String>, ApiError>) -> Result<DecisionDraft, ApiError> {
     let session_id_header = if draft.session_id.is_some() { None } else { session? };
     Ok(DecisionDraft { session_id_header, ..draft })
 }
 
-/// The header's text.
+/// Reads the session id header.
 fn session_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let fault = |fault: &str| ApiError::invalid(format!("{SESSION_ID} {fault}")).place(Place::Header(SESSION_ID));
     let mut values = headers.get_all(HeaderName::from_static(SESSION_ID));
@@ -180,7 +180,7 @@ fn view(decision: &Decision, body: String) -> HttpResponse {
     response
 }
 
-/// The text as a header may have it.
+/// Returns the text as a valid header value.
 fn printable(text: &str) -> Cow<'_, str> {
     let fits = |c: char| matches!(c, ' '..='~');
     if text.chars().all(fits) {

@@ -1,4 +1,4 @@
-//! Places for operations in flight, shared fairly among keys and workspaces.
+//! Limits on in-flight operations, with a share for each key and workspace.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::body_memory::BodyLease;
 use super::error::ApiError;
 use super::recorder::Recorder;
 
-/// Counts operations in flight.
+/// Counts in-flight operations and enforces their limits.
 pub(crate) struct Admission {
     settings: AdmissionSettings,
     taken: Mutex<Counts>,
@@ -26,12 +26,12 @@ struct Counts {
     workspaces: HashMap<WorkspaceId, usize>,
 }
 
-/// The places that are taken.
+/// The largest shares of in-flight operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InFlightCounts {
-    /// By the key that has most.
+    /// The operations of the key with the most.
     pub largest_key: usize,
-    /// By the workspace that has most.
+    /// The operations of the workspace with the most.
     pub largest_workspace: usize,
 }
 
@@ -40,28 +40,28 @@ impl Admission {
         Self { settings, taken: Mutex::default(), recorder }
     }
 
-    /// Rejects a request of anybody where all places are taken, before anything is done for it.
+    /// Rejects a request of any caller if the total limit is reached, before any work is done for it.
     ///
     /// # Errors
-    /// 503.
+    /// 503 if the limit is reached.
     pub(crate) fn check_all(&self) -> Result<(), ApiError> {
         let is_full = self.lock().all >= self.settings.max_in_flight;
         if is_full { Err(self.reject(AdmissionBound::InFlight)) } else { Ok(()) }
     }
 
-    /// Rejects a request that could take no place now, before its body is read.
+    /// Rejects a request that could not be admitted now, before its body is read.
     ///
     /// # Errors
-    /// 429 where the caller's own share is taken, 503 where all places are.
+    /// 429 if the caller's share is used up, 503 if the total limit is reached.
     pub(crate) fn check(&self, owner: Owner) -> Result<(), ApiError> {
         let exceeded = self.exceeded(&self.lock(), owner);
         exceeded.map_or(Ok(()), |bound| Err(self.reject(bound)))
     }
 
-    /// Takes a place until the last clone of it is dropped. `memory` is held as long.
+    /// Admits an operation until the last clone of the permit is dropped. `memory` is held for the same time.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The same as [`Self::check`].
     pub(crate) fn enter(self: &Arc<Self>, owner: Owner, memory: Option<BodyLease>) -> Result<Place, ApiError> {
         let mut taken = self.lock();
         if let Some(bound) = self.exceeded(&taken, owner) {
@@ -78,7 +78,7 @@ impl Admission {
         Ok(Place { _taken: Arc::new(Taken { admission: Arc::clone(self), owner, _memory: memory }) })
     }
 
-    /// The largest shares that are taken.
+    /// Returns the largest shares in use.
     pub(crate) fn counts(&self) -> InFlightCounts {
         let taken = self.lock();
         InFlightCounts {
@@ -118,7 +118,7 @@ impl Admission {
     }
 }
 
-/// See [`Admission::enter`].
+/// A permit for one in-flight operation; see [`Admission::enter`].
 #[derive(Clone)]
 pub(crate) struct Place {
     _taken: Arc<Taken>,

@@ -1,4 +1,4 @@
-//! The bounds on operations in flight and on their bodies, and whom they are counted for.
+//! The bounds on in-flight operations and on body memory, and the owners that they are counted for.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,26 +11,26 @@ use domain::ids::{ApiKeyId, WorkspaceId};
 
 use super::error::ApiError;
 
-/// When a caller that was turned away may try again. Operations are short, and nobody knows which ends next.
+/// The `Retry-After` of a rejected request. Operations are short, and the end of the next one is unknown.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The bounds on operations in flight and on the memory of their bodies.
+/// The bounds on in-flight operations and on the memory of their bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdmissionSettings {
-    /// Most operations in flight; open routes take no place.
+    /// The maximum number of in-flight operations; open routes do not count.
     pub max_in_flight: usize,
-    /// Most of them for one key.
+    /// The maximum number for one key.
     pub max_in_flight_per_key: usize,
-    /// Most of them for all keys of one workspace.
+    /// The maximum number for all keys of one workspace.
     pub max_in_flight_per_workspace: usize,
-    /// Most bytes that bodies take while they are read, unpacked and answered.
+    /// The maximum number of bytes that bodies hold while they are read, decompressed and processed.
     pub body_memory_bytes: usize,
-    /// Most of them for one workspace, or for one management key.
+    /// The maximum number of these bytes for one workspace, or for one management key.
     pub body_memory_bytes_per_workspace: usize,
 }
 
 impl Default for AdmissionSettings {
-    /// No bounds.
+    /// Returns settings without bounds.
     fn default() -> Self {
         Self {
             max_in_flight: usize::MAX,
@@ -42,18 +42,18 @@ impl Default for AdmissionSettings {
     }
 }
 
-/// A bound that turned a request away.
+/// The bound that rejected a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdmissionBound {
-    /// All places are taken.
+    /// The total limit on in-flight operations.
     InFlight,
-    /// The key's share of the places is taken.
+    /// The key's share of in-flight operations.
     InFlightOfKey,
-    /// The workspace's share of the places is taken.
+    /// The workspace's share of in-flight operations.
     InFlightOfWorkspace,
-    /// The memory for bodies is used up.
+    /// The total body memory.
     BodyMemory,
-    /// The workspace's share of the memory for bodies is used up.
+    /// The workspace's share of the body memory.
     BodyMemoryOfWorkspace,
 }
 
@@ -62,7 +62,7 @@ impl AdmissionBound {
     pub const ALL: [Self; 5] =
         [Self::InFlight, Self::InFlightOfKey, Self::InFlightOfWorkspace, Self::BodyMemory, Self::BodyMemoryOfWorkspace];
 
-    /// Its name in metrics.
+    /// Returns the metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InFlight => "in_flight",
@@ -74,7 +74,7 @@ impl AdmissionBound {
     }
 }
 
-/// The holder of places and of memory for bodies.
+/// The owner of in-flight operations and of body memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) key: ApiKeyId,
@@ -87,20 +87,20 @@ impl Owner {
         Self { key: caller.id(), workspace: caller.inference().ok().map(InferenceKey::workspace_id) }
     }
 
-    /// The holder of a share of memory: the workspace, or a key that has none.
+    /// Returns the account of a memory share: the workspace, or the key if it has no workspace.
     pub(crate) fn account(self) -> Account {
         self.workspace.map_or(Account::Key(self.key), Account::Workspace)
     }
 }
 
-/// See [`Owner::account`].
+/// The account of a memory share; see [`Owner::account`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Account {
     Key(ApiKeyId),
     Workspace(WorkspaceId),
 }
 
-/// 429 for a caller that has its share.
+/// Returns 429 for a caller that has used up its share.
 pub(crate) fn over_share(scope: &'static str, unit: &'static str, limit: usize) -> ApiError {
     ApiError::of(ErrorKind::RateLimited)
         .retry_after(RETRY_AFTER)
@@ -109,7 +109,7 @@ pub(crate) fn over_share(scope: &'static str, unit: &'static str, limit: usize) 
         .metadata("limit", limit)
 }
 
-/// Lowers a count and removes it at zero.
+/// Decreases a count and removes it at zero.
 pub(crate) fn subtract<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K, amount: usize) {
     if let Entry::Occupied(mut count) = counts.entry(key) {
         *count.get_mut() = count.get().saturating_sub(amount);

@@ -1,25 +1,25 @@
-//! From the request's headers to a caller.
+//! Authentication of the caller from the request headers.
 
 use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use domain::api_key::{Authenticate, AuthenticateError, Principal};
 
-/// Which headers may hold a key.
+/// The headers that may hold a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// `Authorization` alone; nothing else is looked at.
+    /// `Authorization` only; other headers are not read.
     Bearer,
-    /// `Authorization`, and the headers in which clients of vendors send their keys.
+    /// `Authorization` and the API key headers of vendor clients.
     AnyHeader,
 }
 
-/// What equals a bearer token on the routes of vendors.
+/// The headers that replace a bearer token on the vendor routes.
 const KEY_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("x-goog-api-key"),
     HeaderName::from_static("api-key"),
     HeaderName::from_static("x-api-key"),
 ];
 
-/// Lets the caller in, or says why not.
+/// Authenticates the caller.
 pub(crate) async fn authenticate(
     authenticate: &Authenticate,
     headers: &HeaderMap,
@@ -32,7 +32,7 @@ pub(crate) async fn authenticate(
     authenticate.execute(token).await
 }
 
-/// The one token that all headers that are there agree on.
+/// Returns the token if all present headers hold the same one.
 fn any_token(headers: &HeaderMap) -> Result<&str, AuthenticateError> {
     let mut token = headers.contains_key(AUTHORIZATION).then(|| bearer_token(headers)).transpose()?;
     for name in &KEY_HEADERS {
@@ -46,7 +46,8 @@ fn any_token(headers: &HeaderMap) -> Result<&str, AuthenticateError> {
     token.ok_or(AuthenticateError::Missing)
 }
 
-/// The token of exactly one header of the form `Bearer <token>`; the scheme in any case, one space or more.
+/// Returns the token of exactly one `Bearer <token>` header; the scheme is case-insensitive and one or more spaces
+/// follow.
 fn bearer_token(headers: &HeaderMap) -> Result<&str, AuthenticateError> {
     let mut values = headers.get_all(AUTHORIZATION);
     let value = values.next().ok_or(AuthenticateError::Missing)?;

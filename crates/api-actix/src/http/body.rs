@@ -1,4 +1,4 @@
-//! Reads a request's body: bounded, of the right type, unpacked, UTF-8, fit to be parsed.
+//! Request bodies: size limit, content type, decompression, UTF-8 and nesting checks.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use super::error::ApiError;
 use super::multipart;
 use crate::wires;
 
-/// How long a body may pause. A caller that stops in the middle must not hold a place among those at work for ever.
+/// The longest pause between two pieces of a body, so that a stalled client does not hold memory.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a body may take as a whole, pauses included: one that drips must not either. Stands in the application's
-/// data, since it is the same for every route.
+/// The longest time to receive a whole body, pauses included, so that a dripping client does not hold memory. Stored in
+/// the application data because it is the same for all routes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyTimeout(pub(crate) Duration);
 
@@ -31,15 +31,15 @@ impl BodyTimeout {
     }
 }
 
-/// The part of a form that holds the JSON.
+/// The form part that holds the JSON.
 const REQUEST_PART: &str = "request";
 
-/// A body within its bounds, whose text is fit for a parser.
+/// A JSON body within its limits that has passed the scan.
 #[derive(Debug)]
 pub(crate) struct JsonBody(Bytes);
 
 impl JsonBody {
-    /// Reads at most `max_bytes`, packed and unpacked, as far as `memory` lasts.
+    /// Reads at most `max_bytes`, compressed and decompressed, within the limits of `memory`.
     pub(crate) async fn read(
         request: &HttpRequest,
         payload: Payload,
@@ -54,7 +54,7 @@ impl JsonBody {
         Ok((Self::of(bytes)?, memory))
     }
 
-    /// As [`Self::read`], or out of a form whose other parts come beside it; all of it together is at most `max_bytes`.
+    /// Reads a body like [`Self::read`], or a form with further parts. `max_bytes` applies to the whole form.
     pub(crate) async fn read_with_parts(
         request: &HttpRequest,
         payload: Payload,
@@ -81,18 +81,18 @@ impl JsonBody {
         Ok(Self(bytes))
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The body as text that a parser may have.
+    /// Returns the body as text that is safe to parse.
     pub(crate) fn text(&self) -> Result<&str, ApiError> {
         Ok(wires::text(&self.0)?)
     }
 }
 
-/// The one part that is the request, and the others.
+/// Splits a form into its request part and the asset parts.
 pub(crate) fn of_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
     let fault = |fault: &str| ApiError::invalid_body(format!("The body is no multipart form as expected: {fault}"));
     let mut parts = multipart::parts(form, boundary).map_err(fault)?;
@@ -109,7 +109,7 @@ pub(crate) fn of_form(form: &Bytes, boundary: &str) -> Result<(JsonBody, Vec<Ass
     Ok((JsonBody::of(request.data)?, parts.into_iter().map(asset).collect()))
 }
 
-/// The content type, where there is one.
+/// Returns the content type, if present.
 fn content_type(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(CONTENT_TYPE);
     let only = values.next().filter(|_| values.next().is_none());
@@ -130,11 +130,11 @@ async fn unpacked(
     }
     let BodyTimeout(whole) = BodyTimeout::of(request);
     let bytes = collect(payload, max_bytes, (PAUSE, whole), &mut memory).await?;
-    // An empty body is none, whatever it is said to be.
+    // An empty body needs no decompression, whatever its encoding.
     if bytes.is_empty() { Ok((bytes, memory)) } else { encoding.unpack(bytes, max_bytes, memory).await }
 }
 
-/// `application/json` or `application/<something>+json`, with parameters or without.
+/// Returns true for `application/json` and `application/<something>+json`, with or without parameters.
 fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().as_bytes();
     let Some((kind, subtype)) = essence.split_first_chunk::<12>() else { return false };
@@ -148,7 +148,7 @@ fn too_slow(whole: Duration) -> ApiError {
     ApiError::invalid(format!("The body took longer than {} ms to arrive", whole.as_millis()))
 }
 
-/// A body that came in one piece is not copied.
+/// Reads the whole body. A body in one piece is not copied.
 async fn collect(
     mut payload: Payload,
     max_bytes: usize,
@@ -160,7 +160,7 @@ async fn collect(
     let began = Instant::now();
     let mut now = began;
     loop {
-        // One timer for both limits, since each costs.
+        // One timer serves both limits, because each timer has a cost.
         let left = most_in_all.saturating_sub(now - began);
         let late = |_| {
             if left < most_pause { too_slow(most_in_all) } else { ApiError::invalid("The body did not arrive in time") }
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(read(&memory, plain.clone(), "identity").await.unwrap_err(), 429);
         drop(lease);
         assert_eq!(memory.held(), 0);
-        // A body of a few bytes that unfolds beyond the share.
+        // A small body that decompresses beyond the share.
         let bomb = packed(&vec![b' '; 1 << 20]);
         assert!(bomb.len() < 2_000);
         assert_eq!(read(&memory, bomb.clone(), "gzip").await.unwrap_err(), 429);

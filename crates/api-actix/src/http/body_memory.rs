@@ -1,4 +1,4 @@
-//! The memory that request bodies take, packed and unpacked, with a bound for all and a share for each workspace.
+//! The memory held by request bodies, with a total limit and a share for each workspace.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use super::admission_bound::{Account, AdmissionBound, AdmissionSettings, RETRY_A
 use super::error::ApiError;
 use super::recorder::Recorder;
 
-/// Counts the bytes of bodies that are being read, unpacked or answered.
+/// Counts the bytes of bodies that are read, decompressed or processed.
 pub(crate) struct BodyMemory {
     limit: usize,
     share: usize,
@@ -29,12 +29,12 @@ impl BodyMemory {
         Self { limit, share, held: Mutex::default(), recorder }
     }
 
-    /// Begins a body, which holds nothing yet.
+    /// Opens a lease that holds no bytes yet.
     pub(crate) fn lease(self: &Arc<Self>, account: Account) -> BodyLease {
         BodyLease { memory: Arc::clone(self), account, bytes: 0 }
     }
 
-    /// The bytes that all bodies hold.
+    /// Returns the bytes held by all bodies.
     pub(crate) fn held(&self) -> usize {
         self.lock().all
     }
@@ -58,7 +58,7 @@ impl BodyMemory {
     }
 }
 
-/// The bytes that one body holds, until it is dropped.
+/// The bytes held by one body, until the lease is dropped.
 pub(crate) struct BodyLease {
     memory: Arc<BodyMemory>,
     account: Account,
@@ -72,10 +72,10 @@ impl std::fmt::Debug for BodyLease {
 }
 
 impl BodyLease {
-    /// Holds so many bytes in all from now on.
+    /// Sets the number of held bytes.
     ///
     /// # Errors
-    /// 429 where the account's share has no room, 503 where there is none for anybody. Then it holds what it held.
+    /// 429 if the account's share is used up, 503 if the total is. The lease then keeps its previous size.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), ApiError> {
         if let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) {
             self.grow(more)?;

@@ -1,4 +1,4 @@
-//! Whose request it is, by address, for the log.
+//! The client address for the log.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,13 +8,12 @@ use ipnet::IpNet;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The address of the client: the peer's, or, where the peer is a trusted proxy, the one that it forwards for.
+/// Returns the client address: the peer's, or the forwarded one if the peer is a trusted proxy.
 pub(crate) fn client_address(request: &HttpRequest, trusted: &[IpNet]) -> Option<IpAddr> {
     Some(behind_proxies(request.peer_addr()?.ip(), request.headers(), trusted))
 }
 
-/// Walks `X-Forwarded-For` from its end, where the nearest proxy wrote, for as long as whoever wrote is trusted. What
-/// an untrusted one wrote may be made up, so nothing before it counts.
+/// Walks `X-Forwarded-For` backwards while the writing proxy is trusted. Entries of an untrusted writer may be forged.
 fn behind_proxies(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(&address));
     let mut client = peer.to_canonical();
@@ -34,7 +33,7 @@ fn behind_proxies(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAdd
     client
 }
 
-/// With or without a port.
+/// Parses an address with or without a port.
 fn address(entry: &str) -> Option<IpAddr> {
     let bare = entry.trim_start_matches('[').trim_end_matches(']');
     let parsed = bare.parse().or_else(|_| entry.parse::<SocketAddr>().map(|socket| socket.ip()));

@@ -1,5 +1,5 @@
-//! Where every request comes in and every answer leaves: name it, find its route, let the caller in, hand it over,
-//! wrap what failed, log.
+//! The entry point of every request: assigns the id, finds the route, authenticates the caller, calls the endpoint,
+//! writes errors and logs.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -43,30 +43,30 @@ use crate::endpoints::{
 use crate::gateway::Gateway;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The same under the name by which a vendor's client package finds it.
+/// The request id header that a vendor's client package reads.
 const TYPESAFE_REQUEST_ID: HeaderName = HeaderName::from_static("x-typesafe-request-id");
 
-/// One request, as an endpoint sees it.
+/// One request, as its endpoint sees it.
 pub(crate) struct Call<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) request: &'a HttpRequest,
     pub(crate) request_id: &'a RequestId,
     pub(crate) route: &'static Route,
-    /// The segments of the path that the route's braces took: still percent-encoded, in order.
+    /// The path segments matched by the route's braces, percent-encoded, in order.
     pub(crate) parameters: Parameters<'a>,
-    /// The holder of its place and of its body; open routes have none.
+    /// The owner of the in-flight permit and the body memory; open routes have none.
     owner: Option<Owner>,
-    /// Its place among those in flight, once its body is in.
+    /// The in-flight permit, taken once the body has arrived.
     place: OnceCell<Place>,
-    /// How long its authentication took, which counts toward `limits.request_timeout_ms`.
+    /// The duration of authentication, which counts toward `limits.request_timeout_ms`.
     authenticated_in: Duration,
-    /// What is logged on its behalf is logged within.
+    /// The tracing span of the request.
     span: &'a Span,
 }
 
 impl Call<'_> {
-    /// Reads the body and takes a place. A body that is still arriving holds memory and no place, so that slow ones
-    /// keep nobody out.
+    /// Reads the body and takes an in-flight permit. A body that is still arriving holds memory but no permit, so slow
+    /// clients do not block others.
     pub(crate) async fn read_json(&self, payload: Payload) -> Result<JsonBody, ApiError> {
         let max_bytes = self.gateway.max_json_bytes;
         let (body, memory) = JsonBody::read(self.request, payload, max_bytes, self.lease()?).await?;
@@ -74,7 +74,7 @@ impl Call<'_> {
         Ok(body)
     }
 
-    /// As [`Self::read_json`], or out of a form whose other parts come beside it.
+    /// Reads a body like [`Self::read_json`], or a form with further parts.
     pub(crate) async fn read_json_with_parts(&self, payload: Payload) -> Result<(JsonBody, Vec<AssetPart>), ApiError> {
         let max_bytes = self.gateway.max_json_bytes;
         let read = JsonBody::read_with_parts(self.request, payload, max_bytes, self.lease()?);
@@ -83,10 +83,10 @@ impl Call<'_> {
         Ok((body, parts))
     }
 
-    /// Takes a place until the operation ends.
+    /// Takes an in-flight permit until the operation ends.
     fn enter(&self, memory: Option<BodyLease>) -> Result<(), ApiError> {
         let place = self.gateway.admission.enter(self.owner()?, memory)?;
-        // A second place of one request is given back at once.
+        // A second permit of the same request is released at once.
         drop(self.place.set(place));
         Ok(())
     }
@@ -99,35 +99,35 @@ impl Call<'_> {
         self.owner.ok_or_else(|| ApiError::of(ErrorKind::Internal).caused_by("an open route has no places"))
     }
 
-    /// As [`crate::http::outlive::Afterlife::outlive`]. The place is taken until the work ends, so that callers who
-    /// leave early cannot have more of it done at once than those who stay.
+    /// Runs work that continues after a disconnect; see [`crate::http::outlive::Afterlife::outlive`]. The permit is
+    /// held until the work ends, so that disconnecting clients cannot exceed their share.
     pub(crate) fn outlive<T: Send + 'static>(&self, work: Work<T>, left: CancellationToken) -> Outlive<'_, T> {
         self.gateway.afterlife.outlive(work, left, self.place.get().cloned(), self.span)
     }
 
-    /// How long the request may take, once its body is there.
+    /// Returns the time left for the request, once its body has arrived.
     pub(crate) fn time_left(&self) -> Duration {
         self.gateway.request_timeout.saturating_sub(self.authenticated_in)
     }
 
-    /// Who manages, for the audit log: the key, and where it calls from.
+    /// Returns the actor for the audit log: the management key and its client address.
     pub(crate) fn actor(&self, key: &ManagementKey) -> Actor {
         self.actor_of(key.id())
     }
 
-    /// The same of any key.
+    /// Returns the actor for any key.
     pub(crate) fn actor_of(&self, key: ApiKeyId) -> Actor {
         let source = client_address(self.request, &self.gateway.trusted_proxies);
         Actor { name: format!("key:{key}"), source: source.map(|address| address.to_string()) }
     }
 
-    /// True where the caller asks to be told how its request was handled.
+    /// Returns true if the caller asks for service metadata in the response.
     pub(crate) fn wants_metadata(&self) -> bool {
         envelope::wants_metadata(self.request.headers(), self.gateway.wire_names)
     }
 }
 
-/// Answers one request, whatever happens.
+/// Answers one request. Every failure becomes an error response.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: Payload) -> HttpResponse {
     let request_id = request_id(&gateway, &request);
     let matched = routes::find(&gateway.base_path, request.method(), request.path());
@@ -140,11 +140,11 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
         route: pattern,
         client: client_address(&request, &gateway.trusted_proxies),
     };
-    // What is answered from memory in microseconds has nothing to tell on its way, so it gets a span only when it fails.
+    // Requests served from memory take microseconds, so they get a span only on failure.
     let from_memory = matched.is_some_and(|matched| matched.route.target.is_answered_from_memory());
     let span = if from_memory { Span::none() } else { named.span() };
     let outcome = {
-        // Pinned where it stays: what wraps it is moved, and it is large.
+        // Pinned in place, because the large future would be copied with each move.
         let work = pin!(answer(&gateway, &request, payload, &request_id, matched, &span));
         let panicked = |_| Err(ApiError::of(ErrorKind::Internal).caused_by("a handler panicked"));
         AssertUnwindSafe(work).catch_unwind().instrument(span.clone()).await.unwrap_or_else(panicked)
@@ -166,7 +166,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: HttpRequest, payload: 
     response
 }
 
-/// What the log calls a request by.
+/// The request fields for spans and the access log.
 struct Named<'a> {
     request_id: &'a RequestId,
     method: &'a str,
@@ -185,7 +185,7 @@ impl Named<'_> {
         )
     }
 
-    /// The one line that every request leaves; it bears its names itself where no span does.
+    /// Writes the access log line. The fields are repeated if the request has no span.
     fn answered(&self, span: &Span, status: u16, latency: Duration) {
         let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         if span.is_none() {
@@ -204,7 +204,7 @@ impl Named<'_> {
     }
 }
 
-/// The caller's own id where it is well formed and stands alone, else a fresh one.
+/// Returns the client's request id if it is well formed and unique, otherwise a new one.
 fn request_id(gateway: &Gateway, request: &HttpRequest) -> RequestId {
     let mut given = request.headers().get_all(REQUEST_ID);
     let only = given.next().filter(|_| given.next().is_none());
@@ -246,7 +246,7 @@ async fn answer(
             open_route(open, &call).await
         }
         Target::Operation(operation) => {
-            // Before anything of the request is looked at.
+            // Runs before any part of the request is read.
             gateway.admission.check_all()?;
             let accepted = if route.is_of_a_vendor() { Credentials::AnyHeader } else { Credentials::Bearer };
             let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Request bodies that are packed, and how far they may unfold.
+//! Compressed request bodies and the limits on their decompression.
 
 use std::io::{self, Read};
 
@@ -12,35 +12,35 @@ use zstd::stream::read::Decoder as ZstdDecoder;
 use super::body_memory::BodyLease;
 use super::error::ApiError;
 
-/// What a request's `Accept-Encoding` could be told.
+/// The supported encodings, for `Accept-Encoding`.
 pub(crate) const ACCEPTED: &str = "zstd, gzip";
 
-/// How a body is packed.
+/// The content encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentEncoding {
-    /// Not at all.
+    /// Not compressed.
     Identity,
     Gzip,
     Zstd,
 }
 
-/// Packed bytes up to which a body is unpacked where it is read.
+/// The maximum compressed size for decompression on the worker thread, in bytes.
 const SMALL: usize = 16 << 10;
-/// Unpacked bytes after which the rest is left to a thread that may take its time.
+/// The number of decompressed bytes after which a blocking thread takes over.
 const PROMPT: usize = 128 << 10;
-/// The smallest buffer that a body is unpacked into.
+/// The smallest output buffer, in bytes.
 const MIN_BUFFER: usize = 512;
-/// The memory that a zstd frame may ask for, as a power of two: 8 MiB, which every encoder keeps to unless it is told
-/// otherwise, or as much as the body may be.
+/// The default window limit of a zstd frame, as a power of two: 8 MiB, the limit of standard encoders. A larger body
+/// limit raises it.
 const MIN_WINDOW_LOG: u32 = 23;
-/// The most that the format's own decoder grants.
+/// The maximum window that the reference decoder grants.
 const MAX_WINDOW_LOG: u32 = 27;
 
 impl ContentEncoding {
-    /// That of a request; one encoding at most.
+    /// Parses the encoding of a request; at most one is allowed.
     ///
     /// # Errors
-    /// 415 for any that is not known.
+    /// 415 for an unknown encoding.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
         let mut encoding = Self::Identity;
         for value in headers.get_all(CONTENT_ENCODING) {
@@ -61,12 +61,11 @@ impl ContentEncoding {
         Ok(encoding)
     }
 
-    /// Unpacks a body to at most `max_bytes`, as far as `memory` lasts, which holds the packed body already. What takes
-    /// long is done on another thread.
+    /// Decompresses a body to at most `max_bytes`, within the limits of `memory`, which already holds the compressed
+    /// bytes. Large bodies are decompressed on another thread.
     ///
     /// # Errors
-    /// 413 where there is more; 400 where the bytes are not of this encoding, or are cut short; 429 and 503 where memory
-    /// is used up.
+    /// 413 if the limit is exceeded; 400 if the bytes are malformed or truncated; 429 or 503 if the memory is used up.
     pub(crate) async fn unpack(
         self,
         packed: Bytes,
@@ -90,7 +89,7 @@ impl ContentEncoding {
     }
 }
 
-/// A body that is being unpacked.
+/// The decompression of one body.
 struct Unpacking {
     source: Source,
     unpacked: Vec<u8>,
@@ -105,7 +104,7 @@ enum Source {
 }
 
 impl Unpacking {
-    /// One member alone: a million empty ones would cost much and say nothing.
+    /// Reads one gzip member only: a million empty members would cost much time.
     fn gzip(packed: Bytes, max_bytes: usize, memory: BodyLease) -> Self {
         let packed_bytes = packed.len();
         let source = Source::Gzip(GzDecoder::new(packed.reader()));
@@ -119,12 +118,12 @@ impl Unpacking {
             decoder.window_log_max(window.clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG))?;
             Ok(decoder)
         });
-        // Only memory can be missing here; nothing has been read yet.
+        // Only an allocation can fail here; no input has been read yet.
         let decoder = decoder.map_err(|error| ApiError::of(ErrorKind::Internal).caused_by(error))?;
         Ok(Self { source: Source::Zstd(decoder), unpacked: Vec::new(), max_bytes, packed_bytes, memory })
     }
 
-    /// Unpacks up to `up_to` bytes in all; true where that was everything.
+    /// Decompresses up to `up_to` bytes in total; returns true at the end of the input.
     fn proceed(&mut self, up_to: usize) -> Result<bool, ApiError> {
         let end = self.max_bytes.saturating_add(1).min(up_to);
         while self.unpacked.len() < end {
@@ -147,7 +146,7 @@ impl Unpacking {
         Ok(false)
     }
 
-    /// Doubles a buffer that is full, once the memory for it is held.
+    /// Doubles a full buffer after its memory is leased.
     fn make_room(&mut self) -> Result<(), ApiError> {
         let (length, capacity) = (self.unpacked.len(), self.unpacked.capacity());
         if length < capacity {
@@ -161,7 +160,7 @@ impl Unpacking {
         Ok(())
     }
 
-    /// The whole body, and the memory that it alone holds.
+    /// Returns the whole body and shrinks the lease to it.
     fn end(self) -> Result<(Bytes, BodyLease), ApiError> {
         let Self { unpacked, mut memory, .. } = self;
         memory.resize(unpacked.capacity())?;
@@ -177,7 +176,7 @@ impl Source {
         }
     }
 
-    /// Copies of what was unpacked: zstd keeps a window of it.
+    /// Returns the number of buffers for the decompressed bytes: zstd also keeps a window.
     fn buffers(&self) -> usize {
         match self {
             Self::Gzip(_) => 1,
@@ -186,12 +185,12 @@ impl Source {
     }
 
     fn malformed(&self, error: &io::Error) -> ApiError {
-        // The decoder's own words are about bytes of the caller's and are left out.
+        // The decoder's message may quote the caller's bytes, so it is left out.
         let fault = if error.kind() == io::ErrorKind::UnexpectedEof { "is cut short" } else { "cannot be unpacked" };
         ApiError::invalid_body(format!("The body is sent as {} and {fault}", self.name()))
     }
 
-    /// Nothing may follow.
+    /// Checks that no bytes follow the compressed data.
     fn check_end(&self) -> Result<(), ApiError> {
         match self {
             Self::Gzip(decoder) if decoder.get_ref().get_ref().has_remaining() => {
@@ -283,7 +282,7 @@ mod tests {
             let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
             encoder.window_log(log).unwrap();
             encoder.include_contentsize(false).unwrap();
-            // The window is written as asked for only where the content is not known to be smaller.
+            // The window is encoded as requested only if the content size is unknown.
             encoder.write_all(b"{}").unwrap();
             encoder.flush().unwrap();
             encoder.finish().unwrap()

@@ -1,4 +1,4 @@
-//! The answer to every failure: the service's envelope, or the form that a wire's clients read.
+//! Error responses: the service's envelope, or the error format of a wire.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -12,18 +12,18 @@ use super::wire_names::WireNames;
 use crate::wires::object::Object;
 use crate::wires::{self, Refusal};
 
-/// True where the caller asks to be told how its request was handled.
+/// Returns true if the caller asks for service metadata in the response.
 pub(crate) fn wants_metadata(headers: &HeaderMap, names: WireNames) -> bool {
     let asks =
         |name: &HeaderName| headers.get(name).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enabled"));
     names.metadata_headers().iter().any(asks)
 }
 
-/// In milliseconds; client packages look for it before `Retry-After`, which knows whole seconds only.
+/// The retry delay in milliseconds. Client packages read it before `Retry-After`, which has whole seconds.
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
-/// The answer to a request that failed. `route` is the pattern that was matched, `format` the form of its failures,
-/// where the failure itself does not say otherwise.
+/// Writes the response to a failed request. `route` is the matched pattern; `format` applies if the error does not set
+/// its own format.
 pub(crate) fn respond(
     error: &ApiError,
     request_id: &RequestId,
@@ -95,7 +95,7 @@ fn envelope(refusal: &Refusal<'_>) -> String {
     .end()
 }
 
-/// The phrase of a status that the registry has none for.
+/// Returns the reason phrase of a status that has no registered one.
 fn reason(status: StatusCode) -> Option<&'static str> {
     match status.as_u16() {
         499 => Some("Client Closed Request"),

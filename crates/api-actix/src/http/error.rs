@@ -1,4 +1,4 @@
-//! The one way in which anything fails towards the client: a status, a message that may be shown, and metadata.
+//! API errors: a status, a public message and metadata.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -18,7 +18,7 @@ use super::connection::HeadFault;
 use super::format::ErrorFormat;
 use crate::wires::{BodyFault, Place};
 
-/// The only table from the meaning of a failure to its status.
+/// Returns the HTTP status of an error kind. This is the only such table.
 pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::InvalidRequest => StatusCode::BAD_REQUEST,
@@ -38,12 +38,12 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// A status that has no constant; every number from 100 to 999 is one.
+/// Returns a status without a constant; every number from 100 to 999 is valid.
 fn beyond_the_registry(code: u16) -> StatusCode {
     StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// What the interface says at each status. Where it leaves the words open, this is the sentence.
+/// Returns the default message of an error kind.
 pub(crate) fn message_of(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidRequest => "Invalid request parameters",
@@ -64,10 +64,10 @@ pub(crate) fn message_of(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// The one header whose value is a member of a request.
+/// The only header whose value is a member of a Decisions request.
 pub(crate) const SESSION_ID: &str = "x-session-id";
 
-/// A failure on its way to the client. Boxed, because it is large and rare.
+/// An error response to the client. Boxed, because it is large and rare.
 #[derive(Debug)]
 pub(crate) struct ApiError(Box<Parts>);
 
@@ -103,23 +103,23 @@ impl ApiError {
         }))
     }
 
-    /// With the interface's own words; one that asks the client to come back says when.
+    /// Creates an error with the default message. Unavailability carries `Retry-After: 1`.
     pub(crate) fn of(kind: ErrorKind) -> Self {
         let error = Self::with_status(status_of(kind), Cow::Borrowed(message_of(kind)));
         if kind == ErrorKind::Unavailable { error.retry_after(Duration::from_secs(1)) } else { error }
     }
 
-    /// 400 with a sentence that says what to mend. It must hold nothing of the caller's content.
+    /// Creates a 400 with a message that tells the correction. The message must not contain the caller's content.
     pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self::with_status(StatusCode::BAD_REQUEST, message.into())
     }
 
-    /// 400 for a body that is at fault as a whole.
+    /// Creates a 400 for the body as a whole.
     pub(crate) fn invalid_body(message: impl Into<Cow<'static, str>>) -> Self {
         Self::invalid(message).place(Place::Body)
     }
 
-    /// 415, naming what encodings of a body are read.
+    /// Creates a 415 that lists the supported encodings.
     pub(crate) fn unsupported_encoding(accepted: &'static str) -> Self {
         let message =
             Cow::Owned(format!("Content-Encoding is not supported; send the body as it is, or in one of {accepted}"));
@@ -127,12 +127,12 @@ impl ApiError {
             .header(ACCEPT_ENCODING, HeaderValue::from_static(accepted))
     }
 
-    /// A request whose head cannot be read.
+    /// Creates the error of a request head that cannot be read.
     pub(crate) fn head(fault: HeadFault) -> Self {
         Self::with_status(fault.status(), Cow::Owned(fault.to_string()))
     }
 
-    /// 404 for an unknown path, with a hint where the right one can be guessed.
+    /// Creates a 404 for an unknown path, with an optional hint at the right path.
     pub(crate) fn unknown_path(hint: Option<String>) -> Self {
         let error = Self::of(ErrorKind::NotFound);
         match hint {
@@ -141,22 +141,22 @@ impl ApiError {
         }
     }
 
-    /// 404 for anything that does not exist.
+    /// Creates a 404 for a resource that does not exist.
     pub(crate) fn not_found() -> Self {
         Self::of(ErrorKind::NotFound)
     }
 
-    /// 405, naming what the path does take.
+    /// Creates a 405 with the `Allow` header.
     pub(crate) fn method_not_allowed(allow: String) -> Self {
         Self::with_status(StatusCode::METHOD_NOT_ALLOWED, Cow::Borrowed("Method not allowed")).header(ALLOW, allow)
     }
 
-    /// A failure of a store, logged with its cause.
+    /// Creates the error of a store failure, with its cause for the log.
     pub(crate) fn store(error: StoreError) -> Self {
         Self::of(error.kind()).caused_by(error)
     }
 
-    /// Work on a worker thread that did not end.
+    /// Creates the error of work that did not finish on its worker thread.
     pub(crate) fn work_lost(lost: WorkLost) -> Self {
         let error = Self::of(lost.kind()).caused_by(lost);
         if lost != WorkLost::QueueFull {
@@ -172,32 +172,32 @@ impl ApiError {
             .metadata("unit", "queued_scans")
     }
 
-    /// Another sentence than the status' own.
+    /// Replaces the message.
     pub(crate) fn message(mut self, message: impl Into<Cow<'static, str>>) -> Self {
         self.0.message = message.into();
         self
     }
 
-    /// One more member of `error.metadata`.
+    /// Adds a member to `error.metadata`.
     pub(crate) fn metadata(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.metadata.insert(name.to_owned(), value.into());
         self
     }
 
-    /// One more member of `error.metadata`: money in USD, a number with every digit that it has.
+    /// Adds a USD amount to `error.metadata`, as a number with all its digits.
     pub(crate) fn amount(mut self, name: &'static str, amount: Usd) -> Self {
         self.0.amounts.retain(|(other, _)| *other != name);
         self.0.amounts.push((name, amount));
         self
     }
 
-    /// One more member of what is told only to those who ask for it.
+    /// Adds a member to the service metadata, which is sent on request only.
     pub(crate) fn service_metadata(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.0.service_metadata.insert(name.to_owned(), value.into());
         self
     }
 
-    /// One more header; a value that no header can hold is left out.
+    /// Adds a header; a value that is not a valid header value is left out.
     pub(crate) fn header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
         if let Ok(value) = value.try_into() {
             self.0.headers.retain(|(other, _)| *other != name);
@@ -206,13 +206,13 @@ impl ApiError {
         self
     }
 
-    /// `Retry-After` in whole seconds, rounded up, at least one.
+    /// Sets `Retry-After`, in whole seconds, rounded up, at least one.
     pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
         self.header(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)))
     }
 
-    /// The headers that go with a refusal by a rate limit. `reset_at_ms` is in Unix epoch milliseconds.
+    /// Adds the rate limit headers. `reset_at_ms` is in Unix epoch milliseconds.
     pub(crate) fn rate_limit(self, limit: u32, remaining: u32, retry_after: Duration, reset_at_ms: i64) -> Self {
         self.retry_after(retry_after)
             .header(HeaderName::from_static("x-ratelimit-limit"), HeaderValue::from(limit))
@@ -220,25 +220,25 @@ impl ApiError {
             .header(HeaderName::from_static("x-ratelimit-reset"), HeaderValue::from(reset_at_ms))
     }
 
-    /// Where in the request the fault lies.
+    /// Sets the location of the error in the request.
     pub(crate) fn place(mut self, place: Place) -> Self {
         self.0.place = Some(place);
         self
     }
 
-    /// In which form it is told, where that is not the route's own.
+    /// Overrides the error format of the route.
     pub(crate) fn format(mut self, format: ErrorFormat) -> Self {
         self.0.format = Some(format);
         self
     }
 
-    /// The envelope's `user_id`.
+    /// Sets the envelope's `user_id`.
     pub(crate) fn user_id(mut self, user_id: Option<String>) -> Self {
         self.0.user_id = self.0.user_id.or(user_id);
         self
     }
 
-    /// What lies behind it: logged, never sent.
+    /// Sets the cause, which is logged and never sent.
     pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
@@ -264,7 +264,7 @@ impl ApiError {
         }
     }
 
-    /// Writes the chain of causes, once. Called inside the request's span, which names the request.
+    /// Logs the chain of causes, once. Called inside the request's span.
     pub(crate) fn log(&self) {
         let parts = &*self.0;
         let cause = parts.source.as_deref().map(|cause| cause as &(dyn Error + 'static));
@@ -274,13 +274,13 @@ impl ApiError {
         } else if parts.status.is_server_error() {
             tracing::warn!(http.status = status, error = cause, "a request failed");
         } else {
-            // Without the message, which may name members by the caller's own words.
+            // The message is left out, because it may quote member names of the caller.
             tracing::debug!(http.status = status, error = cause, "a request was refused");
         }
     }
 }
 
-/// What of a failure the client sees.
+/// The public part of an error.
 pub(crate) struct ErrorView<'a> {
     pub(crate) status: StatusCode,
     pub(crate) message: &'a str,
@@ -333,7 +333,7 @@ impl From<WrongKeyKind> for ApiError {
 }
 
 impl ApiError {
-    /// 429 with when to come back and what it was that refused. `now_ms` is in Unix epoch milliseconds.
+    /// Creates a 429 with the exceeded limit and the retry delay. `now_ms` is in Unix epoch milliseconds.
     pub(crate) fn rate_limited(limited: RateLimited, now_ms: i64) -> Self {
         let wait_ms = i64::try_from(limited.retry_after.as_millis()).unwrap_or(i64::MAX);
         let RateLimited { scope, unit, limit, remaining, retry_after } = limited;
@@ -345,7 +345,7 @@ impl ApiError {
     }
 }
 
-/// Rounded up, at least one.
+/// Rounds up to whole seconds, at least one.
 pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
 }

@@ -6,11 +6,11 @@ use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// Answers differ by key only in whether they are given, and must be asked for anew each time.
+/// Responses need a key, so shared caches must not store them, and clients must revalidate each time.
 const CACHE_POLICY: HeaderValue = HeaderValue::from_static("private, no-cache");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A body with its tag, ready to be sent any number of times.
+/// A response body with its entity tag, ready to be sent any number of times.
 #[derive(Debug, Clone)]
 pub(crate) struct Tagged {
     body: Bytes,
@@ -18,7 +18,7 @@ pub(crate) struct Tagged {
 }
 
 impl Tagged {
-    /// Tags the body by its content.
+    /// Computes the tag from the content.
     pub(crate) fn new(body: String) -> Self {
         let digest = Sha256::digest(body.as_bytes());
         let mut tag = String::with_capacity(34);
@@ -28,12 +28,12 @@ impl Tagged {
             tag.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
         }
         tag.push('"');
-        // Quotes and hex digits make a header value always; `*` would only match too often.
+        // Quotes and hex digits are always a valid header value. `*` as a fallback would match too often.
         let etag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""));
         Self { body: Bytes::from(body), etag }
     }
 
-    /// 200 with the body, or 304 where the caller has it.
+    /// Returns 200 with the body, or 304 if the client has it.
     pub(crate) fn respond(&self, request: &HttpRequest) -> HttpResponse {
         let known = is_known(request.headers(), self.etag.as_bytes());
         let mut response = if known {
@@ -50,7 +50,7 @@ impl Tagged {
     }
 }
 
-/// True where a member of any `If-None-Match` list is `*` or the tag, weak or strong.
+/// Returns true if an entry of any `If-None-Match` list is `*` or the tag, weak or strong.
 fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
     headers.get_all(IF_NONE_MATCH).any(|list| {
         list.as_bytes()

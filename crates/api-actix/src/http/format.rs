@@ -1,4 +1,4 @@
-//! The forms in which failures are told, each the one that the clients of a route read.
+//! The error formats of the routes.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use actix_web::http::StatusCode;
 use super::routes::{Operation, Route, Target};
 use crate::wires::dispatch::{Entry, Shape};
 
-/// The form of a failure.
+/// The format of an error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorFormat {
     /// The service's own envelope.
     Contract,
-    /// System One's, in which a fault of the request is 422.
+    /// System One's format, in which an invalid request is 422.
     SystemOne,
-    /// The same for clients of the service's own paths, to which a fault of the request is 400.
+    /// System One's format on the service's own paths, where an invalid request is 400.
     SystemOneUnderBase,
     /// OpenAI's.
     OpenAi,
@@ -25,7 +25,7 @@ pub(crate) enum ErrorFormat {
 }
 
 impl ErrorFormat {
-    /// The form of a route's failures, as long as nothing is known of the body.
+    /// Returns the error format of a route while the body is unknown.
     pub(crate) fn of(route: &Route) -> Self {
         match route.target {
             Target::Operation(Operation::SubmitDecision(entry)) => {
@@ -35,8 +35,8 @@ impl ErrorFormat {
         }
     }
 
-    /// The form of the failures of a Decisions request; where several wires arrive and nothing is known of the body,
-    /// that of the wire that more clients speak.
+    /// Returns the error format of a Decisions request. If the path serves several wires and the body is unknown, the
+    /// most common wire decides.
     pub(crate) fn of_entry(entry: Entry, shape: Option<Shape>, under_base: bool) -> Self {
         match (entry, shape) {
             (Entry::Contract, _) => Self::Contract,
@@ -48,7 +48,7 @@ impl ErrorFormat {
         }
     }
 
-    /// The status in this form. `lies_in_request` tells a fault that has a place in the request.
+    /// Maps the status to this format. `lies_in_request` is true for an error with a location in the request.
     pub(crate) fn status(self, status: StatusCode, lies_in_request: bool) -> StatusCode {
         match self {
             Self::SystemOne if status == StatusCode::BAD_REQUEST && lies_in_request => StatusCode::UNPROCESSABLE_ENTITY,
@@ -56,7 +56,7 @@ impl ErrorFormat {
         }
     }
 
-    /// How long to wait, told with every refusal that passes by itself: vendors' clients look for it there.
+    /// Returns the retry delay to send with temporary failures; vendor clients read it from the body.
     pub(crate) fn retry_after(self, status: StatusCode, known: Option<Duration>) -> Option<Duration> {
         if self == Self::Contract {
             return None;

@@ -1,4 +1,4 @@
-//! Answers requests whose head cannot be read, which no route sees.
+//! Responses to requests whose head cannot be read; they reach no route.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::format::ErrorFormat;
 use super::recorder::Answer;
 use crate::gateway::Gateway;
 
-/// Writes the envelope of such a request, counts it, and logs it at debug: anyone can send one.
+/// Writes the error response, counts it and logs it at debug level: anyone can send such requests.
 pub(crate) struct HeadRejection {
     gateway: Arc<Gateway>,
     log_limit: LogLimit,

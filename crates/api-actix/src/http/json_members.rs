@@ -1,4 +1,4 @@
-//! The members of a body that an operation reads, each at most once, untouched.
+//! Extraction of selected members of a JSON object, unchanged; each may occur once.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 
 use crate::wires::BodyFault;
 
-/// The members `names` of the object that `text` is, in the order of `names`; `None` for one that is absent or null.
-/// Others are skipped.
+/// Returns the members `names` of the object in `text`, in the order of `names`; `None` for one that is absent or null.
+/// Other members are skipped.
 ///
 /// # Errors
-/// `text` is no JSON, no object, or has one of `names` twice.
+/// `text` is not JSON, is not an object, or has one of `names` twice.
 pub(crate) fn read_members<'t, const N: usize>(
     text: &'t str,
     names: &'static [&'static str; N],
@@ -33,7 +33,7 @@ pub(crate) fn read_members<'t, const N: usize>(
     }
 }
 
-/// The same by the library, which says where the fault is.
+/// Reads the members with `serde_json`, which locates syntax errors.
 fn read_closely<'t, const N: usize>(
     text: &'t str,
     names: &'static [&'static str; N],
@@ -51,10 +51,10 @@ fn read_closely<'t, const N: usize>(
         .map_err(|error| BodyFault::from(&error))
 }
 
-/// Checks that the object that `text` is has no members but `names` and `others`.
+/// Checks that the object in `text` has no members except `names` and `others`.
 ///
 /// # Errors
-/// The first unknown member, with the nearest known name.
+/// Returns the first unknown member with the nearest known name.
 pub(crate) fn check_names(text: &str, names: &[&str], others: &[&str]) -> Result<(), String> {
     let mut unknown = None;
     read_object_members(text, |name, _| {
@@ -65,10 +65,10 @@ pub(crate) fn check_names(text: &str, names: &[&str], others: &[&str]) -> Result
     unknown.map_or(Ok(()), Err)
 }
 
-/// The object that `text` is, whole and byte for byte.
+/// Returns the whole object in `text`, byte for byte.
 ///
 /// # Errors
-/// `text` is no JSON or no object.
+/// `text` is not JSON or not an object.
 pub(crate) fn read_object(text: &str) -> Result<Json, BodyFault> {
     let [] = read_members(text, &[])?;
     Json::parse(text).map_err(|_| BodyFault::NotAnObject)
@@ -123,7 +123,7 @@ impl<'t, const N: usize> Visitor<'t> for Members<N> {
     }
 }
 
-/// Where a member's name stands among the wanted ones, told without keeping it.
+/// Deserialises a member name to its index among the wanted names, without a copy.
 struct Place(&'static [&'static str]);
 
 impl<'t> DeserializeSeed<'t> for Place {

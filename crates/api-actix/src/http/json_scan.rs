@@ -1,26 +1,26 @@
-//! One look over the bytes of a body before anything parses it, for what parsers disagree on or recurse into.
+//! A linear scan of a body before parsing: nesting depth and lone surrogates, which parsers treat differently.
 
-/// Deepest nesting of arrays and objects that is served.
+/// The maximum nesting depth of arrays and objects.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// What makes a body unfit to be parsed.
+/// The reason why a body must not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScanFault {
-    /// More than [`MAX_DEPTH`] arrays and objects inside each other.
+    /// More than [`MAX_DEPTH`] nested arrays and objects.
     TooDeep,
-    /// A `\u` escape of one half of a surrogate pair without the other, so the string is no text.
+    /// A `\u` escape of half a surrogate pair, so the string is not valid Unicode.
     LoneSurrogate,
 }
 
-/// Scans without recursion and without judging the grammar, which is the parser's business.
+/// Scans without recursion. Syntax errors are left to the parser.
 pub(crate) fn scan(text: &str) -> Result<(), ScanFault> {
     if cannot_be_faulty(text) { Ok(()) } else { scan_closely(text) }
 }
 
-/// True for nearly every body: fewer brackets than may be nested, strings included, and no escape of a code unit.
-/// Both are counted many bytes at a time.
+/// Returns true if the body cannot violate a limit: few brackets (strings included) and no `\u` escape. True for nearly
+/// every body; both counts process many bytes at a time.
 fn cannot_be_faulty(text: &str) -> bool {
-    // A byte counts up to 255, and only counts of bytes are made many at a time.
+    // A `u8` counts up to 255, and the compiler vectorises only sums of bytes.
     let some = |piece: &[u8]| piece.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
     let opening: usize = text.as_bytes().chunks(usize::from(u8::MAX)).map(|piece| usize::from(some(piece))).sum();
     opening <= MAX_DEPTH && !text.contains("\\u")
@@ -46,7 +46,7 @@ fn scan_closely(text: &str) -> Result<(), ScanFault> {
     Ok(())
 }
 
-/// Where the string that begins at `at` has its closing quote, or the end of the text.
+/// Returns the index of the closing quote of the string that begins at `at`, or the end of the text.
 fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, ScanFault> {
     while let Some(&byte) = bytes.get(at) {
         match byte {
@@ -69,7 +69,7 @@ fn string_end(bytes: &[u8], mut at: usize) -> Result<usize, ScanFault> {
     Ok(at)
 }
 
-/// The code unit of a whole escape `\uXXXX` at `at`.
+/// Parses a complete `\uXXXX` escape at `at`.
 fn code_unit(bytes: &[u8], at: usize) -> Option<u32> {
     let escape = bytes.get(at..at + 6)?;
     let digits = escape.strip_prefix(b"\\u")?;

@@ -1,4 +1,4 @@
-//! What every endpoint shares.
+//! The HTTP infrastructure that all endpoints share.
 
 pub(crate) mod admission;
 pub(crate) mod admission_bound;

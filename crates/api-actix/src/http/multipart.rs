@@ -1,13 +1,13 @@
-//! `multipart/form-data`: the JSON of a request and the files beside it, out of a body that came whole.
+//! `multipart/form-data`: splits a complete body into the JSON of a request and its files.
 
 use bytes::Bytes;
 
-/// Most parts of one body.
+/// The maximum number of parts of a body.
 const MAX_PARTS: usize = 64;
-/// Most bytes of one part's headers.
+/// The maximum size of a part's headers, in bytes.
 const MAX_HEAD_BYTES: usize = 8 << 10;
 
-/// One part.
+/// One part of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) name: String,
@@ -15,7 +15,7 @@ pub(crate) struct Part {
     pub(crate) data: Bytes,
 }
 
-/// The boundary that a content type names; `None` where it is no `multipart/form-data` with one.
+/// Returns the boundary of a `multipart/form-data` content type; `None` for other types or without a boundary.
 pub(crate) fn boundary(content_type: &str) -> Option<String> {
     let (essence, parameters) = content_type.split_once(';')?;
     if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
@@ -26,10 +26,10 @@ pub(crate) fn boundary(content_type: &str) -> Option<String> {
     fits.then_some(boundary)
 }
 
-/// The parts of a body, in their order.
+/// Returns the parts of a body, in order.
 ///
 /// # Errors
-/// What is wrong, as a sentence without a word of the body's.
+/// Describes the violation without quoting the body.
 pub(crate) fn parts(body: &Bytes, boundary: &str) -> Result<Vec<Part>, &'static str> {
     let first = format!("--{boundary}");
     let delimiter = format!("\r\n{first}");
@@ -63,14 +63,14 @@ pub(crate) fn parts(body: &Bytes, boundary: &str) -> Result<Vec<Part>, &'static 
 
 const NO_BOUNDARY: &str = "the body does not begin with its boundary";
 
-/// One part: its headers, an empty line, its content.
+/// Parses one part: headers, an empty line, content.
 fn part(body: &Bytes, begin: usize, end: usize) -> Result<Part, &'static str> {
     // A part without headers begins with the empty line.
     let blank = b"\r\n\r\n";
     let head_end = if body[begin..].starts_with(b"\r\n") { Some(begin) } else { find(body, blank, begin) };
     let head_end = head_end.filter(|at| *at < end).ok_or("a part of the body has no content")?;
     let content = if body[begin..].starts_with(b"\r\n") { begin + 2 } else { head_end + blank.len() };
-    // The empty line may share its end with the delimiter's beginning where there is no content.
+    // Without content, the empty line may overlap the start of the delimiter.
     let data = body.slice(content.min(end)..end);
     if head_end - begin > MAX_HEAD_BYTES {
         return Err("the headers of a part are too large");
@@ -95,12 +95,12 @@ fn part(body: &Bytes, begin: usize, end: usize) -> Result<Part, &'static str> {
     Ok(Part { name, media_type, data })
 }
 
-/// Encodings that change nothing. Others are deprecated for forms (RFC 7578, 4.7), and what they hold is not the file.
+/// Returns true for encodings that change no bytes. Others are deprecated for forms (RFC 7578, 4.7) and are rejected.
 fn is_plain(encoding: &str) -> bool {
     ["7bit", "8bit", "binary"].iter().any(|plain| encoding.trim().eq_ignore_ascii_case(plain))
 }
 
-/// The value of one parameter of a header, its quotes taken off.
+/// Returns the value of a header parameter without its quotes.
 fn parameter(parameters: &str, wanted: &str) -> Option<String> {
     let mut rest = parameters;
     loop {
@@ -119,7 +119,7 @@ fn parameter(parameters: &str, wanted: &str) -> Option<String> {
     }
 }
 
-/// The text up to the closing quote, and what is behind it.
+/// Returns the text up to the closing quote, and the rest.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -133,7 +133,7 @@ fn unquote(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Where `wanted`, which begins with a carriage return, stands at or behind `from`.
+/// Finds `wanted`, which begins with a carriage return, at or after `from`.
 fn find(body: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Name, media type, content.
+    /// The name, media type and content of a part.
     type Shown = (String, Option<String>, String);
 
     fn of(body: &str) -> Result<Vec<Shown>, &'static str> {

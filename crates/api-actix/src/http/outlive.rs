@@ -1,4 +1,4 @@
-//! Work that is not given up when the caller leaves.
+//! Work that continues after its client disconnects.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -19,19 +19,19 @@ use tracing::{Instrument, Span};
 use super::admission::Place;
 use super::error::ApiError;
 
-/// A timer this late belongs to a process that was paused.
+/// A timer that fires later than this indicates a paused process.
 const PAUSED: Duration = Duration::from_millis(250);
-/// How long work goes on after a pause that took it past its deadline.
+/// The extra time for work whose deadline passed during a pause.
 const AFTER_PAUSE: Duration = Duration::from_millis(500);
 
-/// What the caller of work that is past its deadline reads.
+/// The error message of work that exceeds its deadline.
 const LATE: &str = "The gateway's database did not answer in time. A call to a provider that was made for this request \
                     is charged all the same; see Retry-After before you repeat it";
 
-/// Work that may outlive its caller.
+/// Work that may outlive its client connection.
 pub(crate) type Work<T> = BoxFuture<'static, Result<T, ApiError>>;
 
-/// Makes a future where it stays. One that holds a whole request is many kilobytes, and to move it is to copy them.
+/// Boxes a future without an intermediate copy. A future that holds a whole request has many kilobytes.
 pub(crate) fn in_place<T, F>(make: impl FnOnce() -> F) -> Work<T>
 where
     F: Future<Output = Result<T, ApiError>> + Send + 'static,
@@ -40,8 +40,8 @@ where
     Box::into_pin(work)
 }
 
-/// Where work goes on whose caller has left: a runtime that outlives every connection, and the tracker that the
-/// shutdown waits for.
+/// Continues work after its client disconnects. The runtime outlives every connection, and the shutdown waits for the
+/// tracker.
 #[derive(Debug, Clone)]
 pub(crate) struct Afterlife {
     tasks: TaskTracker,
@@ -53,11 +53,11 @@ impl Afterlife {
         Self { tasks, runtime }
     }
 
-    /// Runs `work` where it is awaited, without the cost of a task, as long as the caller stays. When the caller
-    /// leaves, the server drops the handler; then `left` is cancelled and `work` goes on in a tracked task of its
-    /// own, to its end, within `span`. `place` is given back at that end.
+    /// Runs `work` inline, without a task, while the client stays connected. On a disconnect the server drops the
+    /// handler. Then `left` is cancelled, and `work` continues to its end in a tracked task within `span`. `place` is
+    /// held until that end.
     ///
-    /// A failure that nobody waits for any more is logged there, as the edge would have.
+    /// Logs a failure of detached work, because the edge no longer can.
     pub(crate) fn outlive<'a, T: Send + 'static>(
         &'a self,
         work: Work<T>,
@@ -65,12 +65,12 @@ impl Afterlife {
         place: Option<Place>,
         span: &'a Span,
     ) -> Outlive<'a, T> {
-        // Counted by the tracker from now on, not only once it is detached.
+        // The tracker counts the work from now on, not only once it is detached.
         Outlive { work: Some(work), left, place, span, afterlife: self, _counted: self.tasks.token() }
     }
 }
 
-/// See [`Afterlife::outlive`].
+/// The future of [`Afterlife::outlive`].
 pub(crate) struct Outlive<'a, T: Send + 'static> {
     work: Option<Work<T>>,
     left: CancellationToken,
@@ -81,14 +81,14 @@ pub(crate) struct Outlive<'a, T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Outlive<'_, T> {
-    /// The end of the work, or 503 after `limit`. The work then goes on as if its caller had left.
+    /// Waits for the work, or returns 503 after `limit`. The work then continues as after a disconnect.
     pub(crate) async fn within(self, limit: Duration) -> Result<T, ApiError> {
         let deadline = Instant::now() + limit;
         let mut work = pin!(self);
         if let Ok(end) = timeout_at(deadline, work.as_mut()).await {
             return end;
         }
-        // A process that was paused reads first what arrived in the meantime.
+        // A process that was paused first reads the data that arrived during the pause.
         if deadline.elapsed() > PAUSED
             && let Ok(end) = timeout(AFTER_PAUSE, work.as_mut()).await
         {
@@ -103,7 +103,7 @@ impl<T: Send + 'static> Future for Outlive<'_, T> {
     type Output = Result<T, ApiError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // Taken out, so that work that panics, or is done, is never polled again by the task of `drop`.
+        // Taken out, so that the task of `drop` never polls work that has panicked or finished.
         let Some(mut work) = self.work.take() else { return Poll::Pending };
         let Poll::Ready(output) = work.as_mut().poll(cx) else {
             self.work = Some(work);
@@ -125,7 +125,7 @@ impl<T: Send + 'static> Drop for Outlive<'_, T> {
                 error.log();
             }
         });
-        // The handle of the task is not needed: the tracker holds the task.
+        // The task handle is not needed: the tracker owns the task.
         drop(self.afterlife.tasks.spawn_on(to_the_end.instrument(self.span.clone()), &self.afterlife.runtime));
     }
 }

@@ -1,10 +1,10 @@
-//! Hints for requests to unknown paths: another product's API, or a base URL that is nearly right.
+//! Hints for requests to unknown paths: another product's API, or a wrong base URL.
 
 use actix_web::http::Method;
 
 use super::routes::{self, Route};
 
-/// The ends of paths that clients of chat models and of other model APIs call.
+/// Path suffixes of chat and other model APIs.
 const OTHER_APIS: [&str; 12] = [
     "/chat/completions",
     "/completions",
@@ -20,12 +20,12 @@ const OTHER_APIS: [&str; 12] = [
     "/api/generate",
 ];
 
-/// Prefixes that base URLs of published clients have.
+/// Base URL prefixes of published clients.
 const PREFIXES: [&str; 4] = ["/api/v1", "/v1beta", "/v1", "/api"];
-/// A base URL has at most this many wrong prefixes.
+/// The maximum number of wrong prefixes to remove.
 const MAX_PREFIXES: usize = 3;
 
-/// Returns a sentence that leads to the right path, where there is one.
+/// Returns a hint at the right path, if one is found.
 pub(super) fn path_hint(base_path: &str, method: &Method, path: &str) -> Option<String> {
     let path = path.trim_end_matches('/');
     if OTHER_APIS.iter().any(|end| path.ends_with(end)) {
@@ -39,7 +39,7 @@ pub(super) fn path_hint(base_path: &str, method: &Method, path: &str) -> Option<
     Some(format!("check the base URL: this operation is at {base_path}{}", route.pattern))
 }
 
-/// The route that a path leads to with other prefixes.
+/// Finds the route of the path with other prefixes.
 fn nearly_right(base_path: &str, method: &Method, path: &str) -> Option<&'static Route> {
     let mut rest = path;
     for _ in 0..=MAX_PREFIXES {

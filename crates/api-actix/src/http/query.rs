@@ -1,4 +1,4 @@
-//! Parameters of a query.
+//! Query parameters.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use percent_encoding::percent_decode;
 
 use super::error::ApiError;
 
-/// The value of the parameter `name`, decoded; others are not looked at.
+/// Returns the decoded value of the parameter `name`; other parameters are not read.
 ///
 /// # Errors
-/// 400 where it stands in the query more than once or is no text.
+/// 400 if the parameter occurs more than once or is not valid UTF-8.
 pub(crate) fn value(query: &str, name: &str) -> Result<Option<String>, ApiError> {
     let mut found = None;
     for pair in query.split('&') {
@@ -24,10 +24,10 @@ pub(crate) fn value(query: &str, name: &str) -> Result<Option<String>, ApiError>
     Ok(found)
 }
 
-/// The value of the parameter `name` as a count.
+/// Returns the value of the parameter `name` as a number.
 ///
 /// # Errors
-/// As [`value`], and 400 where it is no whole number.
+/// As [`value`], and 400 if it is not a whole number.
 pub(crate) fn count(query: &str, name: &str) -> Result<Option<usize>, ApiError> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     value(query, name)?

@@ -12,7 +12,7 @@ pub(crate) fn count_request(gateway: &Gateway, caller: &Principal) -> Result<(),
     gateway.services.count_request.execute(caller).map_err(|limited| rejection(gateway, limited))
 }
 
-/// Takes tokens in advance for a Decisions request with a body of so many bytes, or rejects it.
+/// Reserves the estimated tokens of a Decisions request with a body of `body_bytes`, or rejects it.
 pub(crate) fn take_tokens(gateway: &Gateway, caller: &Principal, body_bytes: usize) -> Result<TakenTokens, ApiError> {
     gateway.services.meter_tokens.execute(caller, body_bytes).map_err(|limited| rejection(gateway, limited))
 }

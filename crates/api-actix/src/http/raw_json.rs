@@ -1,20 +1,20 @@
-//! Values whose text is made here, so that no digit of it passes through a float.
+//! JSON values written as text, so that no digit passes through a float.
 
 use domain::json::Json;
 use domain::money::Usd;
 use serde_json::value::RawValue;
 
-/// A text that is JSON. One that is none after all becomes null, which no client takes for a value.
+/// Wraps JSON text. Invalid JSON becomes null.
 pub(crate) fn raw(text: String) -> Box<RawValue> {
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Opaque JSON, byte for byte.
+/// Returns opaque JSON, byte for byte.
 pub(crate) fn opaque(json: &Json) -> Box<RawValue> {
     raw(json.text().to_owned())
 }
 
-/// An amount as a number with every digit it has.
+/// Returns an amount as a number with all its digits.
 pub(crate) fn usd(amount: Usd) -> Box<RawValue> {
     raw(amount.to_string())
 }

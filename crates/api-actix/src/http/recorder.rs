@@ -1,4 +1,4 @@
-//! What the edge tells whoever counts.
+//! The port for HTTP metrics.
 
 use std::time::Duration;
 
@@ -8,38 +8,38 @@ use domain::system::Clock;
 
 use super::admission_bound::AdmissionBound;
 
-/// Counts what happens at the edge, for the operator. Is called on every request: MUST NOT block.
+/// Records HTTP events for metrics. Called on every request: MUST NOT block.
 pub trait Recorder: Send + Sync {
-    /// An operation took a place among those in flight.
+    /// Records the start of an in-flight operation.
     fn entered(&self);
 
-    /// It gave the place back.
+    /// Records the end of an in-flight operation.
     fn left(&self);
 
-    /// A request was answered, or given up by its caller.
+    /// Records a response, or a client disconnect.
     fn answered(&self, answer: &Answer);
 
-    /// A caller was over one of its rates.
+    /// Records a rejection by a rate limit.
     fn rate_limited(&self, limited: &RateLimited);
 
-    /// A request was turned away by a bound on operations in flight or on the memory of bodies.
+    /// Records a rejection by a bound on in-flight operations or body memory.
     fn rejected(&self, bound: AdmissionBound);
 }
 
-/// How a request ended. Nothing of it is the caller's own text.
+/// The outcome of a request. No field contains text of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// The pattern of its route; `None` where the path means nothing.
+    /// The pattern of its route; `None` for an unknown path.
     pub route: Option<&'static str>,
-    /// Its method; `other` where it is none of the usual ones.
+    /// The method; `other` for an uncommon one.
     pub method: &'static str,
-    /// The status; 499 where the caller left before.
+    /// The status; 499 if the client disconnected first.
     pub status: u16,
-    /// From its head to its answer.
+    /// The time from the request head to the response.
     pub took: Duration,
 }
 
-/// Counts nothing: for embedding and for tests.
+/// A recorder that does nothing, for embedding and tests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoRecorder;
 
@@ -51,10 +51,10 @@ impl Recorder for NoRecorder {
     fn rejected(&self, _: AdmissionBound) {}
 }
 
-/// The status of a request that nobody waited for any more.
+/// The status of a request whose client disconnected.
 const CALLER_LEFT: u16 = 499;
 
-/// One request under way: it is recorded once, also where the server drops it because its caller left.
+/// A request in progress. It is recorded once, even if the server drops it after a disconnect.
 pub(crate) struct UnderWay<'a> {
     recorder: &'a dyn Recorder,
     clock: &'a dyn Clock,
@@ -76,12 +76,12 @@ impl<'a> UnderWay<'a> {
         Self { recorder, clock, began, route, method: name_of(method), status: CALLER_LEFT, took: None }
     }
 
-    /// From its beginning until now.
+    /// Returns the time since the request began.
     pub(crate) fn took(&self) -> Duration {
         self.clock.monotonic().saturating_sub(self.began)
     }
 
-    /// What it is answered with, and after how long.
+    /// Records the response status and the duration.
     pub(crate) fn answered(mut self, status: u16, took: Duration) {
         self.status = status;
         self.took = Some(took);
@@ -96,7 +96,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// A method is the caller's own text, so only the usual ones are told by name.
+/// Returns the method label. A method is text of the caller, so only common ones are named.
 fn name_of(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,4 +1,4 @@
-//! Changes that callers who are known asked for and did not get, for the audit log.
+//! Denied management changes of authenticated callers, for the audit log.
 
 use actix_web::http::Method;
 use domain::api_key::Principal;
@@ -8,7 +8,7 @@ use super::edge::Call;
 use super::error::ApiError;
 use super::routes::{Operation, Target};
 
-/// Tells of a refusal, where it is one of a change to what is managed. What failed on this side is none.
+/// Records a denied management change. Server errors are not recorded.
 pub(crate) fn record(call: &Call<'_>, caller: &Principal, error: &ApiError) {
     let Some(refusals) = &call.gateway.services.refusals else { return };
     let status = error.view().status;
@@ -19,7 +19,7 @@ pub(crate) fn record(call: &Call<'_>, caller: &Principal, error: &ApiError) {
     }
 }
 
-/// Methods that change something, by names of ours: a caller may make up any other.
+/// Returns the name of a method that changes data. Unknown methods are text of the caller and are not recorded.
 fn method_of_change(method: &Method) -> Option<&'static str> {
     match *method {
         Method::GET | Method::HEAD | Method::OPTIONS => None,
@@ -32,7 +32,7 @@ fn method_of_change(method: &Method) -> Option<&'static str> {
 }
 
 impl Target {
-    /// True where it is management that can be asked for: what models answer and files hold is none.
+    /// Returns true for management operations, as opposed to model and file operations.
     fn is_managed(self) -> bool {
         !matches!(
             self,

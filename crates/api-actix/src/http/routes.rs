@@ -1,4 +1,4 @@
-//! Every path that means something, in one table. The edge, the OpenAPI document and the tests all read it.
+//! The route table. The edge, the OpenAPI document and the tests read it.
 
 use Method::{Delete, Get, Patch, Post};
 
@@ -8,17 +8,17 @@ use crate::endpoints::destinations::DestinationOperation as OnDestinations;
 use crate::endpoints::guardrails::GuardrailOperation as OnGuardrails;
 use crate::wires::dispatch::Entry;
 
-/// What a path and method mean.
+/// The target of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Answered to anyone.
+    /// Served without authentication.
     Open(OpenRoute),
-    /// Answered to an authenticated caller.
+    /// Served to authenticated callers.
     Operation(Operation),
 }
 
 impl Target {
-    /// True where nothing is awaited but the caller's key.
+    /// Returns true if the target awaits nothing except authentication.
     pub(crate) fn is_answered_from_memory(self) -> bool {
         match self {
             Self::Operation(
@@ -34,7 +34,7 @@ impl Target {
     }
 }
 
-/// Open routes.
+/// The open routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenRoute {
     Root,
@@ -44,7 +44,7 @@ pub(crate) enum OpenRoute {
     Docs,
 }
 
-/// Operations of the interface.
+/// The operations of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     PromoteContainerFile,
@@ -62,7 +62,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// True where the operation is told by a body, which is read before it takes its place.
+    /// Returns true if the operation has a request body, which is read before the permit is taken.
     pub(crate) fn reads_body(self) -> bool {
         match self {
             Self::SubmitDecision(_) | Self::AssignKeysToGuardrail => true,
@@ -73,10 +73,10 @@ impl Operation {
     }
 }
 
-/// The paths that are answered without a key. Everything else in [`ROUTES`] needs one.
+/// The paths served without a key. All other paths in [`ROUTES`] need one.
 pub(crate) const OPEN_PATHS: [&str; 5] = ["/", "/health/live", "/health/ready", "/openapi.json", "/docs"];
 
-/// The method that a route takes; `HEAD` goes wherever `GET` goes.
+/// The method of a route. `HEAD` matches `GET`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     Get,
@@ -86,10 +86,10 @@ pub(crate) enum Method {
 }
 
 impl Method {
-    /// Every one, in the order in which `Allow` names them.
+    /// All methods, in the order of `Allow`.
     const ALL: [Self; 4] = [Get, Post, Patch, Delete];
 
-    /// Its part of `Allow`.
+    /// Returns the value for `Allow`.
     fn allow(self) -> &'static str {
         match self {
             Get => "GET, HEAD",
@@ -110,31 +110,31 @@ impl Method {
     }
 }
 
-/// One row of the table.
+/// One row of the route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) target: Target,
     pub(crate) method: Method,
-    /// True where the pattern stands behind the base path.
+    /// True if the base path precedes the pattern.
     pub(crate) under_base: bool,
-    /// Segments joined by slashes; one in braces takes any value but nothing.
+    /// Path segments joined by slashes; a segment in braces matches any non-empty value.
     pub(crate) pattern: &'static str,
 }
 
 impl Route {
-    /// Every route of the same path, this one included.
+    /// Returns all routes of the same path, including this one.
     fn siblings(&self) -> impl Iterator<Item = &'static Route> {
         let (under_base, pattern) = (self.under_base, self.pattern);
         ROUTES.iter().filter(move |other| other.under_base == under_base && other.pattern == pattern)
     }
 
-    /// The value of `Allow`: every method that its path takes.
+    /// Returns the value of `Allow`: all methods of the path.
     pub(crate) fn allow(&self) -> String {
         let taken = |method: &&Method| self.siblings().any(|route| route.method == **method);
         Method::ALL.iter().filter(taken).map(|method| method.allow()).collect::<Vec<_>>().join(", ")
     }
 
-    /// True where clients of other vendors call: they show their keys and look for ids in headers of their own.
+    /// Returns true for routes of vendor clients, which use their own headers for keys and request ids.
     pub(crate) fn is_of_a_vendor(&self) -> bool {
         match self.target {
             Target::Operation(Operation::SubmitDecision(entry)) => entry != Entry::Contract,
@@ -152,8 +152,8 @@ const fn open(route: OpenRoute, pattern: &'static str) -> Route {
     Route { target: Target::Open(route), method: Get, under_base: false, pattern }
 }
 
-/// The table. Decisions have the contract's path, the one that client packages send in its place, and those that the
-/// clients of vendors call. A path of a vendor's goes before the same path below a base that is spelled like it.
+/// The route table. Decisions have the contract's path, the path of the client packages, and the vendor paths. A vendor
+/// path precedes an equal path below the base path.
 pub(crate) const ROUTES: &[Route] = &[
     operation(Operation::SubmitDecision(Entry::Contract), Post, true, "/api/alpha/decisions"),
     operation(Operation::SubmitDecision(Entry::Contract), Post, false, "/api/alpha/decisions"),
@@ -200,29 +200,29 @@ pub(crate) const ROUTES: &[Route] = &[
     open(OpenRoute::Docs, OPEN_PATHS[4]),
 ];
 
-/// Most braces in a pattern.
+/// The maximum number of braces in a pattern.
 pub(crate) const MAX_PARAMETERS: usize = 3;
 
-/// The segments that the braces of a pattern took: still percent-encoded, in order, empty where there are fewer.
+/// The path segments matched by the braces, percent-encoded, in order; empty if there are fewer.
 pub(crate) type Parameters<'p> = [&'p str; MAX_PARAMETERS];
 
-/// A route that a path leads to, and what its braces took.
+/// A matched route and its path parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Matched<'p> {
-    /// The route of the method that is asked for; where the path does not take it, the first of the path.
+    /// The route of the requested method; if the path does not support the method, the first route of the path.
     pub(crate) route: &'static Route,
     pub(crate) parameters: Parameters<'p>,
 }
 
-/// Finds the route of a method and a path as it stands in the request line. An encoded slash is part of its segment,
-/// and literal segments are compared as they are.
+/// Finds the route of a method and a raw path. An encoded slash is part of its segment; literal segments must match
+/// exactly.
 pub(crate) fn find<'p>(base_path: &str, method: &actix_web::http::Method, path: &'p str) -> Option<Matched<'p>> {
     let below_base = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/'));
     let (first, parameters) = ROUTES.iter().find_map(|route| {
         let path = if route.under_base { below_base? } else { path };
         parameters(route.pattern, path).map(|parameters| (route, parameters))
     })?;
-    // The first of the table is the first of its siblings as well.
+    // The first match in the table is also the first of its siblings.
     let route = if first.method.takes(method) {
         first
     } else {

@@ -1,10 +1,10 @@
-//! Segments of a path, decoded once.
+//! Path segments, percent-decoded once.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// The text that a segment stands for; `None` where it is not UTF-8.
+/// Decodes a path segment; returns `None` if it is not UTF-8.
 pub(crate) fn decode(segment: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(segment).decode_utf8().ok()
 }

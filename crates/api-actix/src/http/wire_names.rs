@@ -1,33 +1,33 @@
-//! The literal names that existing clients expect, chosen by configuration.
+//! The literal names that existing clients expect, selected by configuration.
 
 use actix_web::http::header::HeaderName;
 
 static METADATA_HEADERS: [HeaderName; 2] =
     [HeaderName::from_static("x-tollgate-metadata"), HeaderName::from_static("x-openrouter-metadata")];
 
-/// Which literal names answers carry.
+/// The literal names in responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WireNames {
-    /// Those of the interface: `native`, `vendor_a`, `vendor_b`, `service_metadata`.
+    /// The names of the API contract: `native`, `vendor_a`, `vendor_b`, `service_metadata`.
     #[default]
     Interface,
-    /// Those that existing client packages decode: `openrouter`, `anthropic`, `openai`, `openrouter_metadata`.
+    /// The names that existing client packages decode: `openrouter`, `anthropic`, `openai`, `openrouter_metadata`.
     OpenRouter,
 }
 
-/// In which shape a stored file is told.
+/// The JSON shape of a stored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileShape {
-    /// The service's own.
+    /// The service's own shape.
     Native,
-    /// The files API of one vendor.
+    /// The shape of one vendor's files API.
     VendorA,
-    /// The files API of another.
+    /// The shape of another vendor's files API.
     VendorB,
 }
 
 impl WireNames {
-    /// The envelope's member for what is told on request.
+    /// Returns the name of the service metadata member.
     pub(crate) fn service_metadata(self) -> &'static str {
         match self {
             Self::Interface => "service_metadata",
@@ -35,7 +35,7 @@ impl WireNames {
         }
     }
 
-    /// The value of `_shape`.
+    /// Returns the value of `_shape`.
     pub(crate) fn shape(self, shape: FileShape) -> &'static str {
         match (self, shape) {
             (Self::Interface, FileShape::Native) => "native",
@@ -47,7 +47,7 @@ impl WireNames {
         }
     }
 
-    /// The request headers that, set to `enabled`, ask for [`WireNames::service_metadata`].
+    /// Returns the request headers that ask for [`WireNames::service_metadata`] with the value `enabled`.
     pub(crate) fn metadata_headers(self) -> &'static [HeaderName] {
         match self {
             Self::Interface => &METADATA_HEADERS[..1],

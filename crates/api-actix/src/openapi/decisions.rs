@@ -1,4 +1,4 @@
-//! The Decisions operations: one for each path and the wires that arrive there.
+//! The Decisions operations: one for each path, with the wires that it accepts.
 
 use utoipa::ToSchema;
 use utoipa::openapi::content::{Content, ContentBuilder};
@@ -13,7 +13,7 @@ use super::schemas::{DecisionsRequest, DecisionsResponse, ErrorEnvelope};
 use super::wire_schemas as wires;
 use crate::wires::dispatch::Entry;
 
-/// Statuses of every Decisions operation beside the common ones.
+/// The statuses of every Decisions operation in addition to the common ones.
 const OWN: [u16; 7] = [400, 402, 404, 415, 502, 524, 529];
 
 pub(super) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
@@ -30,7 +30,7 @@ pub(super) fn describe(entry: Entry, under_base: bool) -> OperationBuilder {
         .summary(Some(summary))
         .description(Some(description))
         .parameter(header("x-session-id", "Groups requests; the body's `session_id` takes precedence.", 256))
-        .parameter(header("Content-Encoding", "`zstd` or `gzip`, for a body that is packed.", 16))
+        .parameter(header("Content-Encoding", "`zstd` or `gzip`, for a compressed body.", 16))
         .request_body(Some(body(entry)))
         .responses(responses)
 }
@@ -41,26 +41,27 @@ fn words(entry: Entry, under_base: bool) -> (&'static str, &'static str, &'stati
         Entry::Contract => (
             outside("submitDecision", "submitDecisionOutsideTheBasePath"),
             "Submit a Decisions request",
-            "Questions about a state, answered by a model. Members of the body that are not named here are ignored.",
+            "A model answers questions about a state. Unknown members of the body are ignored.",
         ),
         Entry::SystemOne => (
             outside("systemOne", "systemOneOutsideTheBasePath"),
             "Submit a System One request",
-            "The same request and answer, and failures in the form that System One's client packages read. `x-api-key`, \
-             `api-key` and `x-goog-api-key` are as good as a bearer.",
+            "The same request and answer, with errors in the format of System One's client packages. `x-api-key`, \
+             `api-key` and `x-goog-api-key` are accepted in place of a bearer token.",
         ),
         Entry::AnyShape => (
             outside("decisions", "decisionsOutsideTheBasePath"),
-            "Submit a Decisions request of any wire",
-            "The shape of the body tells the wire, and answers and failures are of the same: `state` and an object of \
-             questions (System One); `input` and an array of `predicate`, `choice` or `score` questions (OpenAI); \
-             `input` and an object of questions (Gemini); `input` and an array of questions with `id` and `question` \
-             (SGLang). `x-api-key`, `api-key` and `x-goog-api-key` are as good as a bearer.",
+            "Submit a Decisions request in any wire format",
+            "The shape of the body selects the wire format of answers and errors: `state` and an object of questions \
+             (System One); `input` and an array of `predicate`, `choice` or `score` questions (OpenAI); `input` and \
+             an object of questions (Gemini); `input` and an array of questions with `id` and `question` (SGLang). \
+             `x-api-key`, `api-key` and `x-goog-api-key` are accepted in place of a bearer token.",
         ),
         Entry::Gemini => (
             "geminiDecisions",
             "Submit a Gemini Decisions request",
-            "Questions about an input. `x-goog-api-key`, `api-key` and `x-api-key` are as good as a bearer.",
+            "A model answers questions about an input. `x-goog-api-key`, `api-key` and `x-api-key` are accepted in \
+             place of a bearer token.",
         ),
     }
 }

@@ -1,11 +1,11 @@
-//! The bodies of destinations, as the description shows them.
+//! The schemas of trace destinations.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use std::collections::HashMap;
 
 use utoipa::ToSchema;
 
-/// A destination to be made.
+/// A trace destination to create.
 #[derive(ToSchema)]
 pub(super) struct DestinationRequest {
     #[schema(min_length = 1, max_length = 100)]
@@ -13,14 +13,14 @@ pub(super) struct DestinationRequest {
     #[schema(rename = "type")]
     r#type: DestinationType,
     config: DestinationConfig,
-    /// The default workspace where none is named.
+    /// The workspace id. Default: the default workspace.
     #[schema(format = "uuid")]
     workspace_id: Option<String>,
     #[serde(flatten)]
     choices: DestinationChoices,
 }
 
-/// A change to a destination: at least one member.
+/// A change to a destination, with at least one member.
 #[derive(ToSchema)]
 pub(super) struct DestinationChange {
     #[schema(min_length = 1, max_length = 100)]
@@ -30,7 +30,7 @@ pub(super) struct DestinationChange {
     choices: DestinationChoices,
 }
 
-/// What kind of receiver it is.
+/// The type of the destination.
 #[derive(ToSchema)]
 #[schema(rename_all = "kebab-case")]
 pub(super) enum DestinationType {
@@ -38,20 +38,20 @@ pub(super) enum DestinationType {
     Webhook,
 }
 
-/// How the receiver is reached.
+/// The connection settings of the destination.
 #[derive(ToSchema)]
 pub(super) struct DestinationConfig {
-    /// `http` or `https`, without user and fragment. `/v1/traces` is added to a collector's URL that has no path.
+    /// An `http` or `https` URL without user and fragment. `/v1/traces` is appended to a collector URL without a path.
     #[schema(max_length = 2048)]
     url: String,
-    /// At most 20, by name; values are visible ASCII.
+    /// At most 20 headers, by name; values are visible ASCII.
     headers: Option<HashMap<String, String>>,
-    /// What deliveries are signed with; a webhook needs one.
+    /// The signing secret of deliveries; required for a webhook.
     #[schema(min_length = 16, max_length = 256)]
     secret: Option<String>,
 }
 
-/// What is different about how the receiver is reached; headers are replaced as a whole.
+/// Changed connection settings. `headers` replaces all headers.
 #[derive(ToSchema)]
 pub(super) struct DestinationConfigChange {
     #[schema(max_length = 2048)]
@@ -61,22 +61,22 @@ pub(super) struct DestinationConfigChange {
     secret: Option<String>,
 }
 
-/// What a destination hears of.
+/// The selection of traces to send.
 #[derive(ToSchema)]
 pub(super) struct DestinationChoices {
-    /// True unless said otherwise; while false, nothing is sent and what waits is kept.
+    /// Default true. While false, nothing is sent and pending deliveries are kept.
     enabled: Option<bool>,
-    /// True: nothing of questions, state, answers, `session_id`, `user` and `trace` is sent. Default false.
+    /// Default false. True leaves out questions, state, answers, `session_id`, `user` and `trace`.
     privacy_mode: Option<bool>,
-    /// Which share of sessions it hears of, with at most four decimals; 1 unless said otherwise.
+    /// The share of sessions to send, with at most four decimals. Default 1.
     #[schema(minimum = 0.0001, maximum = 1.0)]
     sampling_rate: Option<f64>,
-    /// The keys whose requests it hears of, by hash or by id: live inference keys of the workspace. Null is all of them.
+    /// The keys whose requests are sent, by hash or id: active inference keys of the workspace. Null means all keys.
     #[schema(min_items = 1, max_items = 100)]
     api_key_hashes: Option<Vec<String>>,
 }
 
-/// A destination.
+/// A trace destination.
 #[derive(ToSchema)]
 pub(super) struct DestinationRecord {
     #[schema(format = "uuid")]
@@ -89,7 +89,7 @@ pub(super) struct DestinationRecord {
     enabled: bool,
     privacy_mode: bool,
     sampling_rate: f64,
-    /// The present hash of each key.
+    /// The current hash of each key.
     #[schema(required)]
     api_key_hashes: Option<Vec<String>>,
     #[schema(format = "uuid")]
@@ -100,20 +100,20 @@ pub(super) struct DestinationRecord {
     updated_at: Option<String>,
 }
 
-/// One destination.
+/// One trace destination.
 #[derive(ToSchema)]
 pub(super) struct DestinationResponse {
     data: DestinationRecord,
 }
 
-/// Destinations.
+/// A list of trace destinations.
 #[derive(ToSchema)]
 pub(super) struct DestinationListResponse {
     data: Vec<DestinationRecord>,
     total_count: u64,
 }
 
-/// It is gone.
+/// Confirms the deletion.
 #[derive(ToSchema)]
 pub(super) struct DestinationDeletedResponse {
     deleted: bool,

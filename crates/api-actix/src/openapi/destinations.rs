@@ -1,4 +1,4 @@
-//! Where traces are broadcast to.
+//! The operations on trace destinations.
 
 use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::path::OperationBuilder;
@@ -25,22 +25,22 @@ fn named(id: &str, summary: &str, description: &str) -> OperationBuilder {
 
 fn list() -> OperationBuilder {
     let id = ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("uuid".to_owned())));
-    named("listDestinations", "List the destinations of traces", "The oldest first.")
-        .parameter(query("workspace_id", "The workspace; all of them where none is named.", id))
+    named("listDestinations", "List trace destinations", "Oldest first.")
+        .parameter(query("workspace_id", "The workspace id. Default: all workspaces.", id))
         .responses(responses("The destinations", "DestinationListResponse", &[400], &COMMON))
 }
 
 fn create() -> OperationBuilder {
-    let description = "The receiver is called for a test first (header `x-test-connection: true`) and must answer with \
-                       2xx or 400. A workspace has at most five of a type.";
-    named("createDestination", "Make a destination of traces", description)
+    let description = "The destination first receives a test request (header `x-test-connection: true`) and must \
+                       answer with 2xx or 400. A workspace has at most five destinations of each type.";
+    named("createDestination", "Create a trace destination", description)
         .request_body(Some(body("DestinationRequest")))
         .responses(created("The destination", "DestinationResponse", &[400, 409, 415], &COMMON))
 }
 
 fn get() -> OperationBuilder {
-    let description = "Values of headers, the secret and the query of the URL are masked.";
-    named("getDestination", "Read a destination of traces", description).responses(responses(
+    let description = "Header values, the secret and the URL query are masked.";
+    named("getDestination", "Get a trace destination", description).responses(responses(
         "The destination",
         "DestinationResponse",
         &[404],
@@ -49,17 +49,17 @@ fn get() -> OperationBuilder {
 }
 
 fn update() -> OperationBuilder {
-    let description = "Changes the members that are there; what comes back masked stays as it is. Where URL, headers or \
-                       secret become others, the receiver is called for a test first. A URL of another scheme, host or \
-                       port needs every secret anew: the values of the headers, the secret, the query.";
-    named("updateDestination", "Change a destination of traces", description)
+    let description = "Changes the given members; masked values stay unchanged. A change of URL, headers or secret \
+                       is tested with a request first. A URL with another scheme, host or port requires all secrets \
+                       again: header values, secret, query.";
+    named("updateDestination", "Update a trace destination", description)
         .request_body(Some(body("DestinationChange")))
-        .responses(responses("The destination as it is then", "DestinationResponse", &[400, 404, 409, 415], &COMMON))
+        .responses(responses("The updated destination", "DestinationResponse", &[400, 404, 409, 415], &COMMON))
 }
 
 fn delete() -> OperationBuilder {
-    named("deleteDestination", "Delete a destination of traces", "What waits for it is dropped.").responses(responses(
-        "It is deleted",
+    named("deleteDestination", "Delete a trace destination", "Pending deliveries are dropped.").responses(responses(
+        "Deleted",
         "DestinationDeletedResponse",
         &[404],
         &COMMON,

@@ -1,23 +1,23 @@
-//! The bodies of guardrails, as the description shows them.
+//! The schemas of guardrails.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// A guardrail to be made.
+/// A guardrail to create.
 #[derive(ToSchema)]
 pub(super) struct GuardrailRequest {
-    /// Without control characters.
+    /// The display name, without control characters.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
-    /// The default workspace where none is named.
+    /// The workspace id. Default: the default workspace.
     #[schema(format = "uuid")]
     workspace_id: Option<String>,
     #[serde(flatten)]
     rules: GuardrailRulesBody,
 }
 
-/// A change to a guardrail: at least one member.
+/// A change to a guardrail, with at least one member.
 #[derive(ToSchema)]
 pub(super) struct GuardrailChange {
     #[schema(min_length = 1, max_length = 200)]
@@ -26,46 +26,46 @@ pub(super) struct GuardrailChange {
     rules: GuardrailRulesBody,
 }
 
-/// What a guardrail rules. Null rules nothing; further members are ignored.
+/// The rules of a guardrail. Null means no rule; unknown members are ignored.
 #[derive(ToSchema)]
 pub(super) struct GuardrailRulesBody {
     #[schema(max_length = 1000)]
     description: Option<String>,
-    /// True puts all traffic of the workspace under it.
+    /// True applies the guardrail to all traffic of the workspace.
     workspace_default: Option<bool>,
-    /// The only models that may be used, by any name that resolves.
+    /// The only allowed models, by any name that resolves.
     #[schema(min_items = 1, max_items = 1000)]
     allowed_models: Option<Vec<String>>,
-    /// Models that may not.
+    /// Denied models, by any name that resolves.
     #[schema(min_items = 1, max_items = 1000)]
     ignored_models: Option<Vec<String>>,
-    /// Slugs of the only providers that may be used.
+    /// The slugs of the only allowed providers.
     #[schema(min_items = 1, max_items = 1000)]
     allowed_providers: Option<Vec<String>>,
-    /// Slugs of providers that may not.
+    /// The slugs of denied providers.
     #[schema(min_items = 1, max_items = 1000)]
     ignored_providers: Option<Vec<String>>,
-    /// What each key that holds it may spend in a period, in USD; goes with `reset_interval`.
+    /// The budget of each assigned key per period, in USD. Requires `reset_interval`.
     #[schema(exclusive_minimum = 0.0)]
     limit_usd: Option<f64>,
     reset_interval: Option<ResetInterval>,
-    /// True: only endpoints that keep nothing, for every author that says nothing itself.
+    /// True allows only endpoints with zero data retention, for every author without its own setting.
     enforce_zdr: Option<bool>,
     enforce_zdr_anthropic: Option<bool>,
     enforce_zdr_openai: Option<bool>,
     enforce_zdr_google: Option<bool>,
     enforce_zdr_xai: Option<bool>,
     enforce_zdr_other: Option<bool>,
-    /// False: no endpoint that costs nothing and trains on what it is sent.
+    /// False denies free endpoints that train on inputs.
     enable_free_model_training: Option<bool>,
-    /// False: no endpoint that costs something and trains on what it is sent.
+    /// False denies paid endpoints that train on inputs.
     enable_paid_model_training: Option<bool>,
     #[schema(max_items = 1000)]
     content_filters: Option<Vec<ContentFilter>>,
     content_filter_builtins: Option<Vec<BuiltinContentFilter>>,
 }
 
-/// A period in UTC; weeks start on Monday.
+/// A budget period in UTC; weeks start on Monday.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub(super) enum ResetInterval {
@@ -74,7 +74,7 @@ pub(super) enum ResetInterval {
     Monthly,
 }
 
-/// What happens to a match.
+/// The action on a match.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub(super) enum FilterAction {
@@ -83,30 +83,30 @@ pub(super) enum FilterAction {
     Flag,
 }
 
-/// A pattern of one's own.
+/// A custom pattern.
 #[derive(ToSchema)]
 pub(super) struct ContentFilter {
-    /// A regular expression that is matched in linear time: without look-around and back-references.
+    /// A regular expression with linear-time matching: no look-around and no back-references.
     #[schema(min_length = 1)]
     pattern: String,
     action: FilterAction,
-    /// What the filter is called, and what stands in for a match in brackets.
+    /// The name of the filter, and in brackets the replacement of a match.
     #[schema(min_length = 1, max_length = 100)]
     label: Option<String>,
 }
 
-/// A pattern that comes with the service.
+/// A built-in pattern.
 #[derive(ToSchema)]
 pub(super) struct BuiltinContentFilter {
     slug: BuiltinFilter,
     action: FilterAction,
     /// Read only.
     label: Option<String>,
-    /// Either is kept by looking through everything.
+    /// Accepted for compatibility. All content is always scanned.
     scan_scope: Option<ScanScope>,
 }
 
-/// Which pattern.
+/// The built-in pattern.
 #[derive(ToSchema)]
 #[schema(rename_all = "kebab-case")]
 pub(super) enum BuiltinFilter {
@@ -119,7 +119,7 @@ pub(super) enum BuiltinFilter {
     RegexPromptInjection,
 }
 
-/// What is looked through.
+/// The scope of the scan.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 pub(super) enum ScanScope {
@@ -127,22 +127,22 @@ pub(super) enum ScanScope {
     AllMessages,
 }
 
-/// A guardrail.
+/// One guardrail.
 #[derive(ToSchema)]
 pub(super) struct GuardrailResponse {
     data: Guardrail,
 }
 
-/// Guardrails.
+/// A page of guardrails.
 #[derive(ToSchema)]
 pub(super) struct GuardrailListResponse {
     data: Vec<Guardrail>,
-    /// How many there are, those beyond the page included.
+    /// The total number of guardrails, including those on other pages.
     #[schema(minimum = 0)]
     total_count: i64,
 }
 
-/// A guardrail. Every member is there; null rules nothing.
+/// A guardrail. All members are present; null means no rule.
 #[derive(ToSchema)]
 pub(super) struct Guardrail {
     #[schema(format = "uuid")]
@@ -152,10 +152,10 @@ pub(super) struct Guardrail {
     description: Option<String>,
     #[schema(format = "uuid")]
     workspace_id: String,
-    /// True where all traffic of the workspace is under it; absent in versions.
+    /// True if the guardrail applies to all traffic of the workspace; absent in versions.
     #[schema(nullable = false)]
     workspace_default: Option<bool>,
-    /// From 1; every change makes it one more.
+    /// The version number, from 1. Every change increases it by one.
     #[schema(minimum = 1)]
     version: i64,
     #[schema(format = DateTime)]
@@ -195,7 +195,7 @@ pub(super) struct Guardrail {
     content_filters: Option<Vec<ContentFilter>>,
     #[schema(required)]
     content_filter_builtins: Option<Vec<BuiltinContentFilter>>,
-    /// Nothing here can tell whether it is kept: always null.
+    /// Not supported: always null.
     #[schema(required)]
     enable_free_model_publication: Option<bool>,
     #[schema(required)]
@@ -207,19 +207,19 @@ pub(super) struct Guardrail {
     include_byok_in_budgets: bool,
 }
 
-/// A guardrail is gone.
+/// Confirms the deletion of a guardrail.
 #[derive(ToSchema)]
 pub(super) struct GuardrailDeletedResponse {
     deleted: bool,
 }
 
-/// A state that a guardrail was in.
+/// One version of a guardrail.
 #[derive(ToSchema)]
 pub(super) struct GuardrailVersionResponse {
     data: GuardrailVersion,
 }
 
-/// States that a guardrail was in.
+/// A page of versions of a guardrail.
 #[derive(ToSchema)]
 pub(super) struct GuardrailVersionListResponse {
     data: Vec<GuardrailVersion>,
@@ -227,19 +227,19 @@ pub(super) struct GuardrailVersionListResponse {
     total_count: i64,
 }
 
-/// A state that a guardrail was in.
+/// A version of a guardrail.
 #[derive(ToSchema)]
 pub(super) struct GuardrailVersion {
     #[schema(minimum = 1)]
     version: i64,
     #[schema(format = DateTime)]
     changed_at: String,
-    /// `key:` and the hash of a management key, or `user:` and a user of the operating system.
+    /// The author: `key:` and the hash of a management key, or `user:` and an operating system user.
     changed_by: String,
     guardrail: Guardrail,
 }
 
-/// Keys that hold a guardrail.
+/// A page of the keys assigned to a guardrail.
 #[derive(ToSchema)]
 pub(super) struct KeyAssignmentListResponse {
     data: Vec<KeyAssignment>,
@@ -247,7 +247,7 @@ pub(super) struct KeyAssignmentListResponse {
     total_count: i64,
 }
 
-/// A key that holds a guardrail.
+/// A key assigned to a guardrail.
 #[derive(ToSchema)]
 pub(super) struct KeyAssignment {
     #[schema(format = "uuid")]
@@ -264,60 +264,61 @@ pub(super) struct KeyAssignment {
     created_at: String,
 }
 
-/// What was removed.
+/// The number of removed assignments.
 #[derive(ToSchema)]
 pub(super) struct RemoveKeysResponse {
     #[schema(minimum = 0)]
     unassigned_count: i64,
 }
 
-/// A request that is to be explained.
+/// A request to explain.
 #[derive(ToSchema)]
 pub(super) struct ExplainRequest {
-    /// The key that would send it, by hash or by id; a key of the guardrail's workspace without limits of its own where none is named.
+    /// The key that would send the request, by hash or id. Default: a key of the guardrail's workspace without its own
+    /// limits.
     key_hash: Option<String>,
-    /// The body of a Decisions request, in any form that a path for Decisions takes.
+    /// The body of a Decisions request, in any format that a Decisions path accepts.
     #[schema(value_type = Object)]
     body: Value,
 }
 
-/// What would become of a request.
+/// An explanation.
 #[derive(ToSchema)]
 pub(super) struct ExplainResponse {
     data: Explanation,
 }
 
-/// What would become of a request.
+/// The predicted handling of a request.
 #[derive(ToSchema)]
 pub(super) struct Explanation {
-    /// True where it would be tried.
+    /// True if the request would be sent to a provider.
     allowed: bool,
-    /// What refuses it, the first of several; null where nothing does.
+    /// The rule that rejects the request, the first of several; null if none does.
     #[schema(required)]
     decided_by: Option<Decider>,
-    /// Ids of the guardrails that apply, the workspace's first.
+    /// The ids of the applied guardrails, the workspace's first.
     guardrails: Vec<String>,
-    /// What the name of the model means; null where a name of a model means none that can be asked, and the request is
-    /// refused before anybody looks.
+    /// The resolved model id; null if a named model does not resolve. The request is then rejected before any rule
+    /// applies.
     #[schema(required)]
     model: Option<String>,
     endpoints: Vec<ExplainedEndpoint>,
-    /// What filters would redact or flag.
+    /// The matches that filters would redact or flag.
     findings: Vec<ExplainedFinding>,
-    /// What would be sent; null where a filter blocks.
+    /// The content that would be sent; null if a filter blocks the request.
     #[schema(required)]
     sent: Option<ExplainedContent>,
-    /// The limits of the key as they stand; empty where no key is named.
+    /// The current limits of the key; empty if no key is named.
     limits: Vec<LimitStatus>,
-    /// What would be reserved, in USD; null where no endpoint may be tried.
+    /// The amount that would be held, in USD; null if no endpoint is allowed.
     #[schema(required)]
     bound_usd: Option<f64>,
-    /// Whether that fits into every limit now.
+    /// True if the amount is within all limits now.
     #[schema(required)]
     bound_fits: Option<bool>,
 }
 
-/// What refuses a request.
+/// The rule that rejects a request.
 #[derive(ToSchema)]
 pub(super) struct Decider {
     /// A member of the guardrail's record, `content_filter`, `budget`, `key_disabled`, `key_expired`,
@@ -326,18 +327,18 @@ pub(super) struct Decider {
     message: String,
     #[schema(required)]
     guardrail_id: Option<String>,
-    /// The filter's label, where one blocks.
+    /// The label of the blocking filter.
     #[schema(nullable = false)]
     label: Option<String>,
-    /// Where the match is, where a filter blocks.
+    /// The path of the match of a blocking filter.
     #[schema(nullable = false)]
     path: Option<String>,
-    /// Whose limit it is, where one leaves no room: `workspace`, `key` or `guardrail`.
+    /// The owner of the exhausted limit: `workspace`, `key` or `guardrail`.
     #[schema(nullable = false)]
     scope: Option<String>,
 }
 
-/// An endpoint, and what becomes of it.
+/// An endpoint and its verdict.
 #[derive(ToSchema)]
 pub(super) struct ExplainedEndpoint {
     model: String,
@@ -350,19 +351,19 @@ pub(super) struct ExplainedEndpoint {
     guardrail_id: Option<String>,
 }
 
-/// What a filter found, without a word of what matched.
+/// The matches of a filter, without the matched text.
 #[derive(ToSchema)]
 pub(super) struct ExplainedFinding {
     guardrail_id: String,
     label: String,
     action: FilterAction,
-    /// Where the first match is.
+    /// The path of the first match.
     path: String,
     #[schema(minimum = 1)]
     count: i64,
 }
 
-/// Questions and state as they would leave.
+/// The questions and the state that would be sent.
 #[derive(ToSchema)]
 pub(super) struct ExplainedContent {
     questions: Value,
@@ -370,7 +371,7 @@ pub(super) struct ExplainedContent {
     state: Option<Value>,
 }
 
-/// A limit as it stands.
+/// A limit and its current usage.
 #[derive(ToSchema)]
 pub(super) struct LimitStatus {
     /// `workspace`, `key` or `guardrail`.

@@ -1,4 +1,4 @@
-//! Schemas of API keys.
+//! The schemas of API keys.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use utoipa::ToSchema;
@@ -15,23 +15,23 @@ pub(super) struct RotateKeyResponse {
 /// A key without its secret.
 #[derive(ToSchema)]
 pub(super) struct ApiKeyRecord {
-    /// Names the key for as long as it exists, whatever its secret is.
+    /// The permanent id of the key. It does not change with the secret.
     #[schema(format = "uuid")]
     id: String,
-    /// The SHA-256 of the present secret.
+    /// The SHA-256 hash of the current secret, in hexadecimal.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     hash: String,
     /// The masked secret.
     label: String,
     name: String,
-    /// Null for a management key.
+    /// The workspace id; null for a management key.
     #[schema(format = "uuid", required)]
     workspace_id: Option<String>,
     disabled: bool,
-    /// USD.
+    /// The spending limit in USD; null means unlimited.
     #[schema(required)]
     limit: Option<f64>,
-    /// `daily`, `weekly` or `monthly`; null is never.
+    /// The reset period of the limit: `daily`, `weekly` or `monthly`; null means never.
     #[schema(required)]
     limit_reset: Option<String>,
     #[schema(format = "uuid", required)]

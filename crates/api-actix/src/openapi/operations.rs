@@ -1,4 +1,4 @@
-//! Each operation: its parameters, its body, its statuses.
+//! The OpenAPI operations: parameters, request body and statuses.
 
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{Operation as Description, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
@@ -13,7 +13,7 @@ use crate::http::routes::{OpenRoute, Operation, Route, Target};
 
 pub(super) const JSON: &str = "application/json";
 
-/// Statuses that every operation can answer with.
+/// The statuses of every operation.
 pub(super) const COMMON: [u16; 7] = [401, 403, 405, 413, 429, 500, 503];
 
 pub(super) fn describe(route: &Route) -> Description {
@@ -47,7 +47,11 @@ fn operation_of(operation: Operation, route: &Route) -> Description {
             "Names the request in the answer and in logs; made up where it is absent.",
             128,
         ))
-        .parameter(header("x-tollgate-metadata", "`enabled` asks to be told how the request was handled.", 16))
+        .parameter(header(
+            "x-tollgate-metadata",
+            "`enabled` adds service metadata about the handling of the request.",
+            16,
+        ))
         .build()
 }
 
@@ -60,9 +64,13 @@ fn promote() -> OperationBuilder {
              Counts against the workspace's storage quota. The shape of the answer follows the headers \
              `anthropic-version`, `User-Agent` and `X-Stainless-*`.",
         ))
-        .parameter(path("container_id", "The container's id, as a tool result gave it: 1 to 128 of A-Z a-z 0-9 _ -"))
-        .parameter(path("file_id", "`cfile_` and the unpadded base64url form of the file's path"))
-        .parameter(header("Idempotency-Key", "A retry with the same key within 24 hours gets the first document.", 255))
+        .parameter(path("container_id", "The container's id from a tool result: 1 to 128 of A-Z a-z 0-9 _ -"))
+        .parameter(path("file_id", "`cfile_` and the unpadded base64url encoding of the file's path"))
+        .parameter(header(
+            "Idempotency-Key",
+            "A retry with the same key within 24 hours returns the first document.",
+            255,
+        ))
         .responses(responses("The new document", "File", &[400, 404], &COMMON))
 }
 
@@ -71,12 +79,13 @@ fn assign_keys() -> OperationBuilder {
         .operation_id(Some("assignKeysToGuardrail"))
         .summary(Some("Bulk assign keys to a guardrail"))
         .description(Some(
-            "A key holds at most one guardrail: what it held is replaced. Needs a management key. A key is \
-             named by its hash or its id. Names that no key of the guardrail's workspace has are skipped and not counted.",
+            "A key has at most one guardrail: an assignment replaces the previous one. Needs a management key. Keys \
+             are named by hash or id. Names that match no key of the guardrail's workspace are skipped and not \
+             counted.",
         ))
         .parameter(path("id", "The guardrail's id"))
         .request_body(Some(body("AssignKeysRequest")))
-        .responses(responses("How many keys hold the guardrail", "AssignKeysResponse", &[400, 404, 415], &COMMON))
+        .responses(responses("The number of assigned keys", "AssignKeysResponse", &[400, 404, 415], &COMMON))
 }
 
 fn rotate_key() -> OperationBuilder {
@@ -84,12 +93,12 @@ fn rotate_key() -> OperationBuilder {
         .operation_id(Some("rotateKey"))
         .summary(Some("Replace the secret of a key"))
         .description(Some(
-            "The answer holds the new secret, which is shown once. The old one is refused at once by this process and \
-             within a second by all others. Id, name, limits, usage and guardrail stay; `hash` is another one. Every \
-             call makes a new secret. Of two calls at once for the same secret at most one succeeds. Needs a \
-             management key.",
+            "Returns the new secret, which is shown once. The old secret is rejected at once by this process and \
+             within a second by all others. Id, name, limits, usage and guardrail stay; `hash` changes. Every call \
+             creates a new secret. Of concurrent calls for the same secret at most one succeeds. Needs a management \
+             key.",
         ))
-        .parameter(path("hash", "The key's hash or its id. After a rotation the old hash names nothing."))
+        .parameter(path("hash", "The key's hash or id. After a rotation the old hash is unknown."))
         .responses(responses("The key and its new secret", "RotateKeyResponse", &[404, 409], &COMMON))
 }
 
@@ -97,9 +106,9 @@ fn get_model() -> OperationBuilder {
     OperationBuilder::new()
         .operation_id(Some("getModel"))
         .summary(Some("Get a model by its slug"))
-        .description(Some("Ids, dated slugs, former slugs and aliases resolve, in any case."))
+        .description(Some("Ids, dated slugs, former slugs and aliases resolve, case-insensitively."))
         .parameter(path("author", "The author or organisation of the model"))
-        .parameter(path("slug", "The model's slug, with a variant behind a colon or without"))
+        .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
         .parameter(if_none_match())
         .responses(responses("The model", "ModelResponse", &[304, 404], &COMMON))
 }
@@ -118,27 +127,35 @@ fn open_route(route: OpenRoute) -> Description {
         OpenRoute::Root => (
             "root",
             "The name of the service and the paths of its documentation",
-            responses("They follow", "RootResponse", &[], &[405, 500]),
+            responses("The name and the paths", "RootResponse", &[], &[405, 500]),
         ),
-        OpenRoute::Live => ("live", "The process answers", responses("It does", "HealthResponse", &[], &[405, 500])),
-        OpenRoute::Ready => ("ready", "Stores answer", responses("They do", "HealthResponse", &[], &[405, 500, 503])),
+        OpenRoute::Live => (
+            "live",
+            "Liveness: the process responds",
+            responses("The process is alive", "HealthResponse", &[], &[405, 500]),
+        ),
+        OpenRoute::Ready => (
+            "ready",
+            "Readiness: all required stores respond",
+            responses("The process is ready", "HealthResponse", &[], &[405, 500, 503]),
+        ),
         OpenRoute::OpenApi => {
             let schema = ObjectBuilder::new().schema_type(Type::Object);
             let content = ContentBuilder::new().schema(Some(schema)).build();
             let found = ResponseBuilder::new().description("The document").content(JSON, content).build();
-            ("openapi", "This description", refusals(ResponsesBuilder::new().response("200", found), &[405, 500]))
+            ("openapi", "The OpenAPI document", refusals(ResponsesBuilder::new().response("200", found), &[405, 500]))
         }
         OpenRoute::Docs => {
             let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
             let found = ResponseBuilder::new().description("The page").content("text/html", content).build();
             (
                 "docs",
-                "This description as a page",
+                "The API documentation as a page",
                 refusals(ResponsesBuilder::new().response("200", found), &[405, 500]),
             )
         }
     };
-    // An empty list says that no key is needed.
+    // An empty list declares that no key is needed.
     OperationBuilder::new()
         .operation_id(Some(id))
         .summary(Some(summary))
@@ -151,7 +168,7 @@ pub(super) fn responses(description: &str, schema: &str, own: &[u16], common: &[
     answers("200", description, schema, own, common)
 }
 
-/// As [`responses`], for what is made anew.
+/// Returns the responses of an operation that creates a record; see [`responses`].
 pub(super) fn created(description: &str, schema: &str, own: &[u16], common: &[u16]) -> ResponsesBuilder {
     answers("201", description, schema, own, common)
 }
@@ -177,17 +194,17 @@ fn refusal(status: u16) -> Response {
 
 pub(super) fn meaning(status: u16) -> &'static str {
     match status {
-        304 => "The caller has the answer already",
+        304 => "The client's copy is current",
         400 => "Invalid parameters or malformed input",
         401 => "Authentication required or credentials invalid",
         402 => "Insufficient credits",
         403 => "Authenticated, but insufficient permissions",
         404 => "The resource does not exist",
-        405 => "The path does not take this method",
-        409 => "It was changed at the same time, or something stands in the way",
+        405 => "The path does not support this method",
+        409 => "Concurrent change or conflicting state",
         413 => "Payload too large",
-        415 => "The body is packed in a way that is not read",
-        422 => "A fault of the request",
+        415 => "Unsupported Content-Encoding",
+        422 => "Invalid request",
         429 => "Rate limit exceeded",
         502 => "Provider failure",
         503 => "Temporarily unavailable",
@@ -225,5 +242,5 @@ pub(super) fn header(name: &str, description: &str, max_length: usize) -> Parame
 }
 
 pub(super) fn if_none_match() -> Parameter {
-    header("If-None-Match", "Entity tags of answers that the caller has.", 4_096)
+    header("If-None-Match", "Entity tags of cached responses.", 4_096)
 }

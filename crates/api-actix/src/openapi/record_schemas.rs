@@ -1,4 +1,4 @@
-//! The bodies of lists and records, as the description shows them.
+//! The schemas of lists and records.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use serde_json::Value;
@@ -6,15 +6,15 @@ use utoipa::ToSchema;
 
 use super::schemas::{Architecture, Model, Pricing};
 
-/// Models.
+/// A list of models.
 #[derive(ToSchema)]
 pub(super) struct ModelListResponse {
     #[schema(pattern = "^list$")]
     object: String,
     data: Vec<ListedModel>,
-    /// Every decision model, in the form that clients of System One read.
+    /// All decision models, in the format of System One's clients.
     models: Vec<DecisionModel>,
-    /// How many models the filter lets through.
+    /// The number of models that match the filter.
     #[schema(minimum = 0)]
     total_count: i64,
     links: PageLinks,
@@ -34,17 +34,17 @@ pub(super) struct ListedModel {
 /// A decision model.
 #[derive(ToSchema)]
 pub(super) struct DecisionModel {
-    /// What a request names it by.
+    /// The name to use in requests.
     name: String,
     description: String,
     #[schema(format = Date)]
     release_date: String,
 }
 
-/// Where to read on.
+/// The links to other pages.
 #[derive(ToSchema)]
 pub(super) struct PageLinks {
-    /// The path and query of the next page; null on the last one.
+    /// The path and query of the next page; null on the last page.
     #[schema(required)]
     next: Option<String>,
 }
@@ -73,11 +73,11 @@ pub(super) struct ModelEndpoint {
     name: String,
     model_id: String,
     model_name: String,
-    /// Tokens; 0 where nobody knows.
+    /// The context length in tokens; 0 if unknown.
     context_length: i64,
     pricing: Pricing,
     provider_name: String,
-    /// The provider's slug, as preferences name it.
+    /// The provider's slug, as used in preferences.
     tag: String,
     quantization: String,
     #[schema(required)]
@@ -91,40 +91,40 @@ pub(super) struct ModelEndpoint {
     /// 0: not throttled. -1: throttled for some workspaces, by their own failures. -2: throttled for all.
     #[schema(minimum = -2, maximum = 0)]
     status: i32,
-    /// Per cent of attempts with a good answer over the throttling window; null without an attempt.
+    /// The per cent of successful attempts over the throttling window; null without an attempt.
     #[schema(required)]
     uptime_last_5m: Option<f64>,
-    /// The same number.
+    /// Equals `uptime_last_5m`.
     #[schema(required)]
     uptime_last_30m: Option<f64>,
     /// Not measured.
     #[schema(required)]
     uptime_last_1d: Option<f64>,
-    /// Milliseconds, over the last five minutes; null where there was no answer.
+    /// Milliseconds over the last five minutes; null without an answer.
     #[schema(required)]
     latency_last_30m: Option<Percentiles>,
-    /// Tokens a second, over the last five minutes; null where there was no answer.
+    /// Tokens per second over the last five minutes; null without an answer.
     #[schema(required)]
     throughput_last_30m: Option<Percentiles>,
-    /// The protocol that it speaks.
+    /// The wire format of the endpoint.
     wire: String,
     /// The model's name at the provider.
     upstream_model: String,
-    /// Of `noul`, `choice`, `score`, `box`.
+    /// The supported question types: `noul`, `choice`, `score`, `box`.
     question_types: Vec<String>,
     limits: EndpointLimits,
-    /// In which form it takes images: `none`, `assets`, `images` or `input`.
+    /// The transport of images: `none`, `assets`, `images` or `input`.
     images: String,
-    /// What its `confidence` is: `system-one`, `computed` or as the provider means it.
+    /// The meaning of `confidence`: `system-one`, `computed` or defined by the provider.
     confidence: String,
-    /// True where the provider keeps nothing.
+    /// True if the provider has zero data retention.
     zdr: bool,
-    /// `deny` where the provider does not store or train on what it is sent.
+    /// `deny` if the provider neither stores inputs nor trains on them, otherwise `allow`.
     data_collection: String,
     health: EndpointHealth,
 }
 
-/// So many per cent of the answers were at least this good.
+/// Percentiles: the given per cent of the answers were at least this good.
 #[derive(ToSchema)]
 pub(super) struct Percentiles {
     p50: f64,
@@ -133,7 +133,7 @@ pub(super) struct Percentiles {
     p99: f64,
 }
 
-/// What the endpoint takes at most; null is no limit.
+/// The limits of the endpoint; null means no limit.
 #[derive(ToSchema)]
 pub(super) struct EndpointLimits {
     #[schema(required)]
@@ -148,40 +148,40 @@ pub(super) struct EndpointLimits {
     max_input_tokens: Option<i64>,
 }
 
-/// How an endpoint is throttled, by the attempts of this process.
+/// The throttling of an endpoint, based on the attempts of this process.
 #[derive(ToSchema)]
 pub(super) struct EndpointHealth {
-    /// True during a back-off for all workspaces, and where a request of any workspace is rejected with a probability
-    /// of 10 % and more.
+    /// True during a back-off for all workspaces, or if requests of any workspace are rejected with a probability of at
+    /// least 10 %.
     throttled: bool,
-    /// The number of workspaces that are throttled by their own failures.
+    /// The number of workspaces throttled because of their own failures.
     #[schema(minimum = 0)]
     throttled_workspaces: i64,
-    /// The share of attempts with a good answer over the throttling window; null without an attempt.
+    /// The share of successful attempts over the throttling window; null without an attempt.
     #[schema(required, minimum = 0, maximum = 1)]
     accept_rate: Option<f64>,
     /// The probability with which a request of any workspace is rejected; 1 during a back-off.
     #[schema(minimum = 0, maximum = 1)]
     rejection_probability: f64,
-    /// The rest of a back-off for all workspaces; null without one.
+    /// The remaining back-off for all workspaces, in seconds; null without one.
     #[schema(required)]
     retry_in_seconds: Option<i64>,
-    /// The average of good answers, with decay.
+    /// The decaying average latency of successful answers, in milliseconds; null without an answer.
     #[schema(required)]
     latency_ms: Option<f64>,
 }
 
-/// Providers.
+/// A list of providers.
 #[derive(ToSchema)]
 pub(super) struct ProvidersResponse {
     data: Vec<Provider>,
 }
 
-/// A provider. The members for its addresses and places are always null.
+/// A provider. The members for its addresses and locations are always null.
 #[derive(ToSchema)]
 pub(super) struct Provider {
     name: String,
-    /// As preferences name it.
+    /// The slug, as used in preferences.
     slug: String,
     #[schema(required)]
     privacy_policy_url: Option<String>,
@@ -198,12 +198,12 @@ pub(super) struct Provider {
     health: ProviderHealth,
 }
 
-/// The number of its endpoints, by how they are throttled.
+/// The number of the provider's endpoints, by throttling.
 #[derive(ToSchema)]
 pub(super) struct ProviderHealth {
     /// Not throttled for any workspace.
     healthy: i64,
-    /// Throttled for some workspaces, by their own failures.
+    /// Throttled for some workspaces because of their own failures.
     throttled_for_some: i64,
     /// Throttled for all workspaces.
     throttled: i64,
@@ -221,20 +221,20 @@ pub(super) struct Generation {
     id: String,
     #[schema(pattern = "^decisions$")]
     api_type: String,
-    /// The model that was served or tried.
+    /// The model that served the request or was tried.
     model: String,
-    /// The model as the caller named it.
+    /// The model name in the request.
     requested_model: String,
-    /// What that name turned out to be, where it was another name than the model's id.
+    /// The model id that the name resolved to; null if the name is the id.
     #[schema(required)]
     alias_resolved: Option<String>,
-    /// Who answered; who was tried last where nobody did.
+    /// The provider of the answer, or of the last attempt if none succeeded.
     provider_name: String,
     #[schema(format = DateTime)]
     created_at: String,
-    /// USD.
+    /// The cost in USD.
     total_cost: f64,
-    /// The same amount.
+    /// Equals `total_cost`.
     usage: f64,
     cost_share: CostShare,
     tokens_prompt: i64,
@@ -243,62 +243,62 @@ pub(super) struct Generation {
     native_tokens_completion: i64,
     /// `reported`, or `bound` where a provider did not say what it used.
     token_source: String,
-    /// Milliseconds from the request's beginning to its end.
+    /// The duration of the request in milliseconds.
     latency: i64,
-    /// Milliseconds from the first attempt's beginning to the last one's end.
+    /// The time from the start of the first attempt to the end of the last one, in milliseconds.
     #[schema(required)]
     generation_time: Option<i64>,
     streamed: bool,
-    /// `completed`, `failed`, `cancelled`, or `abandoned` where the process died.
+    /// `completed`, `failed`, `cancelled`, or `abandoned` if the process died.
     outcome: String,
     cancelled: bool,
-    /// `stop` where it was answered, `error` where every attempt failed, null where the caller left.
+    /// `stop` if answered, `error` if every attempt failed, null if the client disconnected.
     #[schema(required)]
     finish_reason: Option<String>,
     is_byok: bool,
-    /// Empty: it is not kept.
+    /// Always empty: it is not stored.
     origin: String,
     data_region: String,
-    /// The end user, as the request named it.
+    /// The end user named in the request.
     #[schema(required)]
     external_user: Option<String>,
     #[schema(required)]
     session_id: Option<String>,
     request_id: String,
     workspace_id: String,
-    /// As it was sent.
+    /// The trace metadata of the request, unchanged.
     #[schema(required, value_type = Option<Object>)]
     trace: Option<Value>,
-    /// The moment whose day, week and month the cost belongs to.
+    /// The time that decides the day, week and month of the cost.
     #[schema(format = DateTime)]
     charged_at: String,
-    /// The guardrails that the key was under, the workspace's first.
+    /// The ids of the guardrails that applied to the key, the workspace's first.
     guardrail_ids: Vec<String>,
-    /// What their content filters redacted or flagged.
+    /// The matches that content filters redacted or flagged.
     findings: Vec<FilterFinding>,
-    /// One for each attempt, in the order in which they began.
+    /// All attempts, in the order in which they began.
     provider_responses: Vec<ProviderResponse>,
 }
 
-/// What a content filter found, without what it was.
+/// The matches of a content filter, without the matched text.
 #[derive(ToSchema)]
 pub(super) struct FilterFinding {
     guardrail_id: String,
     label: String,
     /// `redact` or `flag`.
     action: String,
-    /// Where the first match is.
+    /// The path of the first match.
     path: String,
-    /// How many matches there were.
+    /// The number of matches.
     count: i64,
 }
 
-/// Which share of the cost of its attempts a request bears, where identical requests shared a call.
+/// The request's share of the cost, if identical requests shared a call.
 #[derive(ToSchema)]
 pub(super) struct CostShare {
-    /// Its place among the requests, from 0.
+    /// The index of the request among those, from 0.
     index: i64,
-    /// How many requests share the cost.
+    /// The number of requests that share the cost.
     #[schema(minimum = 1)]
     of: i64,
 }
@@ -313,28 +313,28 @@ pub(super) struct ProviderResponse {
     model_permaslug: String,
     /// The model's name at the provider.
     upstream_model: String,
-    /// Which part of a split request it was for, from 0.
+    /// The sub-request of a split request, from 0.
     part: i64,
-    /// The provider's HTTP status where it failed with one, 200 where it answered.
+    /// The provider's HTTP status: 200 for an answer, otherwise the error status.
     #[schema(required)]
     status: Option<i32>,
-    /// `completed`, or how it failed.
+    /// `completed`, or the reason for the failure.
     outcome: String,
-    /// Milliseconds from the request's beginning to the attempt's.
+    /// The time from the start of the request to the start of the attempt, in milliseconds.
     began: i64,
-    /// Milliseconds that it took.
+    /// The duration of the attempt in milliseconds.
     latency: i64,
     input_tokens: i64,
     output_tokens: i64,
     token_source: String,
     pricing: AttemptPricing,
-    /// USD, rounded up by itself; the request's cost is rounded up once for all of its attempts.
+    /// The cost in USD, rounded up per attempt. The request's cost is rounded up once for all attempts.
     #[schema(required)]
     cost: Option<f64>,
     is_byok: bool,
 }
 
-/// USD per token, as decimal strings.
+/// Prices in USD per token, as decimal strings.
 #[derive(ToSchema)]
 pub(super) struct AttemptPricing {
     prompt: String,

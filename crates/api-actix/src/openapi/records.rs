@@ -21,22 +21,22 @@ pub(super) fn list_models(default: DefaultModality) -> OperationBuilder {
         .operation_id(Some(id))
         .summary(Some("List models"))
         .description(Some(
-            "`data` holds the models that the filter lets through, as many as are counted under the same filter; \
-             `models` holds all decision models, whatever the filter, in the form that clients of System One read. \
-             Without `offset` and `limit` the list is whole. Further parameters are ignored.",
+            "`data` contains the models that match the filter; `GET /models/count` counts the same models. `models` \
+             contains all decision models, independent of the filter, in the format of System One's clients. Without \
+             `offset` and `limit` the list is complete. Unknown parameters are ignored.",
         ))
         .parameter(output_modalities(modality))
-        .parameter(query("offset", "How many models to skip.", number(0, None)))
+        .parameter(query("offset", "The number of models to skip.", number(0, None)))
         .parameter(query(
             "limit",
-            "Most models of a page; 500 where only `offset` is given.",
+            "The maximum number of models on a page; 500 if only `offset` is given.",
             number(1, Some(Page::MAX_LIMIT)),
         ))
         .parameter(if_none_match())
         .responses(responses("The models", "ModelListResponse", &[304, 400], &COMMON))
 }
 
-/// The filter of lists and counts.
+/// Returns the modality filter of lists and counts.
 pub(super) fn output_modalities(default: &str) -> Parameter {
     let schema = ObjectBuilder::new().schema_type(Type::String).default(Some(json!(default)));
     let description = "Comma-separated list of text, image, embeddings, audio, video, rerank, decisions, speech, \
@@ -47,13 +47,13 @@ pub(super) fn output_modalities(default: &str) -> Parameter {
 pub(super) fn list_model_endpoints() -> OperationBuilder {
     OperationBuilder::new()
         .operation_id(Some("listModelEndpoints"))
-        .summary(Some("List what could serve a model"))
+        .summary(Some("List the endpoints of a model"))
         .description(Some(
-            "The endpoints that are configured for the model, in the order of the configuration, and their health at \
-             this moment. Names resolve as where a model is read.",
+            "The configured endpoints of the model, in configuration order, and their current health. Names resolve \
+             as in `GET /model/{author}/{slug}`.",
         ))
         .parameter(path("author", "The author or organisation of the model"))
-        .parameter(path("slug", "The model's slug, with a variant behind a colon or without"))
+        .parameter(path("slug", "The model's slug, optionally followed by a colon and a variant"))
         .parameter(if_none_match())
         .responses(responses("The endpoints", "ModelEndpointsResponse", &[304, 404], &COMMON))
 }
@@ -62,7 +62,7 @@ pub(super) fn list_providers() -> OperationBuilder {
     OperationBuilder::new()
         .operation_id(Some("listProviders"))
         .summary(Some("List the providers"))
-        .description(Some("Providers that at least one endpoint is configured for, the sandbox included."))
+        .description(Some("The providers with at least one configured endpoint, including the sandbox."))
         .parameter(if_none_match())
         .responses(responses("The providers", "ProvidersResponse", &[304], &COMMON))
 }
@@ -72,14 +72,14 @@ pub(super) fn get_generation() -> OperationBuilder {
         .name("id")
         .parameter_in(ParameterIn::Query)
         .required(Required::True)
-        .description(Some("The id that the answer carried, or the header `X-Generation-Id` of a refusal."))
+        .description(Some("The id of the answer, or the header `X-Generation-Id` of an error response."))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).pattern(Some("^gen-dec-[A-Za-z0-9_-]{1,64}$"))));
     OperationBuilder::new()
         .operation_id(Some("getGeneration"))
-        .summary(Some("Read the record of a Decisions request"))
+        .summary(Some("Get the record of a Decisions request"))
         .description(Some(
-            "An inference key reads the records of its workspace, a management key those of all. Members that are not \
-             named here are null.",
+            "An inference key reads the records of its workspace, a management key those of all workspaces. Members \
+             outside this schema are always null.",
         ))
         .parameter(id)
         .responses(responses("The record", "GenerationResponse", &[400, 404], &COMMON))

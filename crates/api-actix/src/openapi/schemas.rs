@@ -1,29 +1,29 @@
-//! The bodies, as the description shows them. They are written and read elsewhere, by hand where bytes matter; the
-//! tests hold both against each other.
+//! The schemas of the contract's bodies. The bodies are parsed and written elsewhere, by hand where exact bytes matter;
+//! the tests compare both.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// The body of every failure.
+/// The body of every error response.
 #[derive(ToSchema)]
 pub(super) struct ErrorEnvelope {
     error: ErrorBody,
-    /// How the request was handled; only where the request asks for it.
+    /// Service metadata about the handling of the request; only on request.
     #[schema(value_type = Option<Object>)]
     service_metadata: Option<Value>,
-    /// The owner of the caller's workspace, where one is set.
+    /// The owner of the caller's workspace, if set.
     user_id: Option<String>,
 }
 
-/// What went wrong.
+/// The error.
 #[derive(ToSchema)]
 pub(super) struct ErrorBody {
     /// Equals the HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     code: i32,
     message: String,
-    /// Details for programs; `request_id` always.
+    /// Machine-readable details; always contains `request_id`.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
 }
@@ -37,7 +37,7 @@ pub(super) struct NativeFile {
     id: String,
     #[schema(pattern = "^file$")]
     r#type: String,
-    /// The path that the file had in its container.
+    /// The file's path in its container.
     filename: String,
     mime_type: String,
     #[schema(minimum = 0)]
@@ -57,7 +57,7 @@ pub(super) struct VendorAFile {
     id: String,
     #[schema(pattern = "^file$")]
     r#type: String,
-    /// The path that the file had in its container.
+    /// The file's path in its container.
     filename: String,
     mime_type: String,
     #[schema(minimum = 0)]
@@ -81,14 +81,14 @@ pub(super) struct VendorBFile {
     bytes: i64,
     /// Unix epoch seconds.
     created_at: i64,
-    /// The path that the file had in its container.
+    /// The file's path in its container.
     filename: String,
     purpose: Purpose,
     #[schema(pattern = "^processed$")]
     status: String,
 }
 
-/// What a file is for; a promoted one is `assistants_output`.
+/// The purpose of a file; promoted files have `assistants_output`.
 #[derive(ToSchema)]
 pub(super) enum Purpose {
     #[schema(rename = "assistants")]
@@ -114,67 +114,66 @@ pub(super) enum Purpose {
 /// Questions about a state.
 #[derive(ToSchema)]
 pub(super) struct DecisionsRequest {
-    /// A model that answers Decisions requests.
+    /// A model that serves Decisions requests.
     #[schema(min_length = 1)]
     model: String,
-    /// What to evaluate: a map of typed questions (`noul`, `choice`, `score`), or any other JSON value, which is
-    /// passed on as it is.
+    /// A map of typed questions (`noul`, `choice`, `score`), or any other JSON value, which is forwarded unchanged.
     questions: Value,
-    /// What the questions are about. Needed with typed questions, where it is a string, object or array.
+    /// The subject of the questions. Required with typed questions, as a string, object or array.
     #[schema(required = false)]
     state: Value,
     provider: Option<ProviderPreferences>,
     /// Groups related requests; never sent to a provider.
     #[schema(max_length = 256)]
     session_id: Option<String>,
-    /// Observability metadata (`trace_id`, `trace_name`, `span_name`, `generation_name`, `parent_span_id` and your
-    /// own); never sent to a provider.
+    /// Observability metadata (`trace_id`, `trace_name`, `span_name`, `generation_name`, `parent_span_id` and custom
+    /// members); never sent to a provider.
     #[schema(value_type = Option<Object>)]
     trace: Option<Value>,
     /// The end user; never sent to a provider.
     #[schema(max_length = 256)]
     user: Option<String>,
-    /// Models to go on with where no endpoint of those before gave an answer, in order.
+    /// Fallback models, tried in order if no endpoint of the previous models succeeds.
     #[schema(max_items = 16)]
     models: Option<Vec<String>>,
-    /// True: questions that no provider answered are told as such instead of failing the whole request.
+    /// True returns an error for each unanswered question instead of failing the whole request.
     partial: Option<bool>,
-    /// Media by the names by which the state refers to them; they go to endpoints that take them in this form only.
+    /// Media, by the names that the state refers to. Only sent to endpoints with `assets` support.
     #[schema(value_type = Option<Object>)]
     assets: Option<Value>,
-    /// Images beside the state; they go to endpoints that take them in this form only.
+    /// Images beside the state. Only sent to endpoints with `images` support.
     images: Option<Vec<Value>>,
 }
 
-/// How to route. What is not honoured is refused, never ignored.
+/// Routing preferences. Unsupported preferences are rejected, never ignored.
 #[derive(ToSchema)]
 pub(super) struct ProviderPreferences {
-    /// False: only the first provider is tried.
+    /// False tries only the first provider.
     allow_fallbacks: Option<bool>,
-    /// Providers to try first, in order.
+    /// The providers to try first, in order.
     order: Option<Vec<String>>,
-    /// Providers to choose among.
+    /// The only allowed providers.
     only: Option<Vec<String>>,
-    /// Providers to leave out.
+    /// The denied providers.
     ignore: Option<Vec<String>>,
-    /// Only providers that take every parameter of the request.
+    /// True allows only providers that support every parameter of the request.
     require_parameters: Option<bool>,
-    /// `allow` or `deny`: leave out providers that may store what they are sent.
+    /// `allow` or `deny`; `deny` excludes providers that may store inputs.
     data_collection: Option<String>,
-    /// Only providers that keep nothing.
+    /// True allows only providers with zero data retention.
     zdr: Option<bool>,
-    /// Only these number formats of weights.
+    /// The only allowed quantizations.
     quantizations: Option<Vec<String>>,
     /// `price`, `latency` or `throughput`, or an object with `by` and `partition`.
     #[schema(required = false)]
     sort: Value,
-    /// Most that may be charged, in USD per million tokens: `prompt`, `completion`.
+    /// The maximum prices in USD per million tokens: `prompt`, `completion`.
     #[schema(value_type = Option<Object>)]
     max_price: Option<Value>,
-    /// Seconds: a number, or an object of percentiles.
+    /// The preferred maximum latency in seconds: a number, or an object of percentiles.
     #[schema(required = false)]
     preferred_max_latency: Value,
-    /// Tokens a second: a number, or an object of percentiles.
+    /// The preferred minimum throughput in tokens per second: a number, or an object of percentiles.
     #[schema(required = false)]
     preferred_min_throughput: Value,
 }
@@ -187,40 +186,40 @@ pub(super) struct DecisionsResponse {
     /// The model that served the request.
     model: String,
     usage: Usage,
-    /// Names the answer; its usage record is found by it.
+    /// The id of the answer and of its generation record.
     id: String,
     /// The provider that served the request.
     provider: String,
-    /// How the request was handled; only where the request asks for it.
+    /// Service metadata about the handling of the request; only on request.
     #[schema(value_type = Option<Object>)]
     service_metadata: Option<Value>,
 }
 
-/// What the request used.
+/// The usage of the request.
 #[derive(ToSchema)]
 pub(super) struct Usage {
     #[schema(minimum = 0)]
     input_tokens: i64,
     #[schema(minimum = 0)]
     output_tokens: i64,
-    /// USD.
+    /// The cost in USD.
     cost: f64,
 }
 
 /// The keys to assign.
 #[derive(ToSchema)]
 pub(super) struct AssignKeysRequest {
-    /// Hashes of keys (64 lower-case hex digits each) or their ids (UUIDs); others name no key. A key counts once.
+    /// The keys, by hash (64 lower-case hex digits) or id (UUID). Unknown keys are skipped; a repeated key counts once.
     #[schema(min_items = 1, value_type = Vec<KeyHash>)]
     key_hashes: Vec<KeyHash>,
 }
 
-/// The hash of a key, or its id.
+/// The hash or the id of a key.
 #[derive(ToSchema)]
 #[schema(min_length = 1)]
 pub(super) struct KeyHash(String);
 
-/// What was assigned.
+/// The number of assigned keys.
 #[derive(ToSchema)]
 pub(super) struct AssignKeysResponse {
     #[schema(minimum = 0)]
@@ -233,17 +232,17 @@ pub(super) struct ModelResponse {
     data: Model,
 }
 
-/// A model. Further public members may stand beside these.
+/// A model. Further public members are possible.
 #[derive(ToSchema)]
 pub(super) struct Model {
-    /// `author/slug`, with a variant behind a colon or without.
+    /// `author/slug`, optionally followed by a colon and a variant.
     id: String,
     canonical_slug: String,
     name: String,
     /// Unix epoch seconds.
     created: i64,
     description: String,
-    /// Tokens.
+    /// The context length in tokens.
     #[schema(required)]
     context_length: Option<i64>,
     architecture: Architecture,
@@ -266,7 +265,7 @@ pub(super) struct Model {
     hugging_face_id: Option<String>,
 }
 
-/// What goes in and comes out.
+/// The input and output modalities.
 #[derive(ToSchema)]
 pub(super) struct Architecture {
     /// `input->output`
@@ -280,7 +279,7 @@ pub(super) struct Architecture {
     instruct_type: Option<String>,
 }
 
-/// USD per unit, as decimal strings; further prices may stand beside these.
+/// Prices in USD per unit, as decimal strings; further prices are possible.
 #[derive(ToSchema)]
 pub(super) struct Pricing {
     prompt: String,
@@ -289,7 +288,7 @@ pub(super) struct Pricing {
     request: String,
 }
 
-/// Figures of the best provider.
+/// The limits of the top provider.
 #[derive(ToSchema)]
 pub(super) struct TopProvider {
     #[schema(required)]
@@ -299,14 +298,14 @@ pub(super) struct TopProvider {
     is_moderated: bool,
 }
 
-/// Where to read on.
+/// The links of a model.
 #[derive(ToSchema)]
 pub(super) struct Links {
     /// The path of the model's endpoints.
     details: String,
 }
 
-/// How the model reasons.
+/// The reasoning capability of a model.
 #[derive(ToSchema)]
 pub(super) struct Reasoning {
     mandatory: bool,
@@ -315,20 +314,20 @@ pub(super) struct Reasoning {
     supported_efforts: Option<Vec<String>>,
 }
 
-/// The count.
+/// The model count.
 #[derive(ToSchema)]
 pub(super) struct CountResponse {
     data: ModelCount,
 }
 
-/// How many models there are.
+/// The number of models.
 #[derive(ToSchema)]
 pub(super) struct ModelCount {
     #[schema(minimum = 0)]
     count: i64,
 }
 
-/// It is well.
+/// The status of a health check.
 #[derive(ToSchema)]
 pub(super) struct HealthResponse {
     #[schema(pattern = "^ok$")]
@@ -340,7 +339,7 @@ pub(super) struct HealthResponse {
 pub(super) struct RootResponse {
     name: String,
     description: String,
-    /// The path that operations are below.
+    /// The base path of the operations.
     base_path: String,
     documentation: String,
     openapi: String,

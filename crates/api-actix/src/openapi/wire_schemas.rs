@@ -1,5 +1,5 @@
-//! The bodies of the vendors' wires, as far as they are the same for every request. Answers are described loosely: each
-//! is of the type of its question.
+//! The schemas of the vendor wires, as far as they are the same for all requests. Answers are loosely typed, because
+//! each depends on its question.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use serde_json::Value;
@@ -7,36 +7,36 @@ use utoipa::ToSchema;
 
 use super::schemas::{ErrorBody, ProviderPreferences};
 
-/// A System One body as a form with files: the JSON, and a part an asset.
+/// A System One request with files, as a form: one JSON part and one part for each asset.
 #[derive(ToSchema)]
 pub(super) struct DecisionsForm {
     /// The request, as JSON.
     request: super::schemas::DecisionsRequest,
-    /// The content of an asset; its part is named in the asset's `part`. Any number of parts, under any names.
+    /// The content of an asset, in the part named by the asset's `part`. Any number of parts with any names.
     #[schema(required = false, rename = "asset-0", content_media_type = "application/octet-stream")]
     asset_0: String,
 }
 
-/// A failure in the form of System One, with the service's envelope beside it.
+/// An error in System One's format, combined with the service's envelope.
 #[derive(ToSchema)]
 pub(super) struct SystemOneError {
-    /// Faults of the request as a list of `{loc, msg, type}`; anything else as `{type, message}`.
+    /// A list of `{loc, msg, type}` for an invalid request, otherwise `{type, message}`.
     detail: Value,
     error: ErrorBody,
-    /// The owner of the caller's workspace, where one is set.
+    /// The owner of the caller's workspace, if set.
     user_id: Option<String>,
 }
 
-/// Questions about an input, as OpenAI's clients ask.
+/// Questions about an input, in OpenAI's format.
 #[derive(ToSchema)]
 pub(super) struct OpenAiDecisionsRequest {
     #[schema(min_length = 1)]
     model: String,
-    /// A text, or an array of items: messages, calls of functions and tools, and their outputs.
+    /// A string, or an array of items: messages, function and tool calls, and their outputs.
     input: Value,
     #[schema(min_items = 1)]
     questions: Vec<OpenAiQuestion>,
-    /// Taken as `user` where there is none; never sent to a provider.
+    /// Used as `user` if that is absent; never sent to a provider.
     #[schema(max_length = 128)]
     safety_identifier: Option<String>,
     /// Ignored.
@@ -51,14 +51,14 @@ pub(super) struct OpenAiDecisionsRequest {
 #[derive(ToSchema)]
 pub(super) struct OpenAiQuestion {
     r#type: OpenAiQuestionType,
-    /// Unique; answered as null where there is none.
+    /// The unique name. Answers to unnamed questions have a null name.
     name: Option<String>,
-    /// A text, or an array of parts.
+    /// A string, or an array of parts.
     instructions: Value,
-    /// Of a `choice`: 2 to 255.
+    /// For a `choice`: 2 to 255 options.
     #[schema(min_items = 2, max_items = 255)]
     choices: Option<Vec<OpenAiChoice>>,
-    /// Of a `score`: 2 to 10.
+    /// For a `score`: 2 to 10 levels.
     #[schema(min_items = 2, max_items = 10)]
     levels: Option<Vec<OpenAiLevel>>,
 }
@@ -71,15 +71,15 @@ pub(super) enum OpenAiQuestionType {
     Score,
 }
 
-/// One of several.
+/// An option of a choice.
 #[derive(ToSchema)]
 pub(super) struct OpenAiChoice {
-    /// A string or a boolean: `true` is another choice than `"true"`.
+    /// A string or a boolean; `true` and `"true"` are different options.
     value: Value,
     description: Option<String>,
 }
 
-/// A place on a scale.
+/// A level of a scale.
 #[derive(ToSchema)]
 pub(super) struct OpenAiLevel {
     label: String,
@@ -98,44 +98,44 @@ pub(super) struct OpenAiDecisionsResponse {
     provider: String,
 }
 
-/// A failure in the form of OpenAI.
+/// An error in OpenAI's format.
 #[derive(ToSchema)]
 pub(super) struct OpenAiError {
     error: OpenAiErrorBody,
 }
 
-/// What went wrong.
+/// The error.
 #[derive(ToSchema)]
 pub(super) struct OpenAiErrorBody {
     message: String,
     r#type: String,
-    /// The path of the fault in the body.
+    /// The path of the error in the body.
     param: Option<String>,
     code: String,
     #[schema(value_type = Object)]
     metadata: Value,
 }
 
-/// Questions about an input, as Gemini's clients ask.
+/// Questions about an input, in Gemini's format.
 #[derive(ToSchema)]
 pub(super) struct GeminiDecisionsRequest {
-    /// With `models/` before it or without.
+    /// The model name, with or without the prefix `models/`.
     #[schema(min_length = 1)]
     model: String,
-    /// A text, a part, or an array of parts.
+    /// A string, a part, or an array of parts.
     input: Value,
-    /// Questions by their names: `noul`, `choice` or `score`, with `instructions` and `criteria`.
+    /// The questions by name: `noul`, `choice` or `score`, with `instructions` and `criteria`.
     #[schema(value_type = Object)]
     questions: Value,
     provider: Option<ProviderPreferences>,
 }
 
-/// The answers by their questions' names.
+/// The answers by question name.
 #[derive(ToSchema)]
 pub(super) struct GeminiDecisionsResponse {
     #[schema(value_type = Object)]
     answers: Value,
-    /// There where the model refused every question.
+    /// Present if the model refused every question.
     #[schema(value_type = Option<Object>)]
     prompt_feedback: Option<Value>,
     model: String,
@@ -145,13 +145,13 @@ pub(super) struct GeminiDecisionsResponse {
     provider: String,
 }
 
-/// A failure in the form of Gemini.
+/// An error in Gemini's format.
 #[derive(ToSchema)]
 pub(super) struct GeminiError {
     error: GeminiErrorBody,
 }
 
-/// What went wrong.
+/// The error.
 #[derive(ToSchema)]
 pub(super) struct GeminiErrorBody {
     /// Equals the HTTP status.
@@ -162,7 +162,7 @@ pub(super) struct GeminiErrorBody {
     details: Vec<Value>,
 }
 
-/// Questions about an input, as SGLang's clients ask.
+/// Questions about an input, in SGLang's format.
 #[derive(ToSchema)]
 pub(super) struct SglangDecisionsRequest {
     #[schema(min_length = 1)]
@@ -170,13 +170,13 @@ pub(super) struct SglangDecisionsRequest {
     /// A string, object or array.
     input: Value,
     images: Option<Vec<Value>>,
-    /// Questions: `choice`, `score` or `yes_no`, with `id` and `question`.
+    /// The questions: `choice`, `score` or `yes_no`, with `id` and `question`.
     #[schema(min_items = 1, value_type = Vec<Object>)]
     questions: Vec<Value>,
     provider: Option<ProviderPreferences>,
 }
 
-/// The answers by their questions' ids.
+/// The answers by question id.
 #[derive(ToSchema)]
 pub(super) struct SglangDecisionsResponse {
     #[schema(pattern = "^decisions$")]
@@ -191,7 +191,7 @@ pub(super) struct SglangDecisionsResponse {
     provider: String,
 }
 
-/// A failure in the form of SGLang.
+/// An error in SGLang's format.
 #[derive(ToSchema)]
 pub(super) struct SglangError {
     #[schema(pattern = "^error$")]

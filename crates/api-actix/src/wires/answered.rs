@@ -1,4 +1,4 @@
-//! An answer on its way to a client, before it has the form that the client reads.
+//! The content of a successful response, independent of the wire format.
 
 use domain::decision::{Answer, AnswerValue, ChoiceOption, Decision, Question, choice_confidence, score_confidence};
 use domain::error::ErrorKind;
@@ -6,29 +6,29 @@ use serde_json::Value;
 
 use super::object::{Object, number};
 
-/// What every form of answer is written from.
+/// The content of a successful response, from which each wire writes its body.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
-    /// The answer.
+    /// The decision.
     pub decision: &'a Decision,
-    /// The questions as they were asked, in their order: whose names, options and levels the client knows.
+    /// The questions in request order, with the names, options and levels of the client.
     pub questions: &'a [Question],
-    /// What is told of the handling to those who ask for it, and the member that it is told in.
+    /// The name and value of the service metadata member, if the client asked for it.
     pub told: Option<(&'static str, &'a Value)>,
 }
 
 impl<'a> Answered<'a> {
-    /// Each question with its answer.
+    /// Pairs each question with its answer.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&'a Question, &'a Answer)> + use<'a> {
         self.questions.iter().zip(self.decision.answers.typed().unwrap_or_default())
     }
 
-    /// All tokens, in and out.
+    /// Returns the total of input and output tokens.
     pub(super) fn total_tokens(&self) -> u64 {
         self.decision.input_tokens.saturating_add(self.decision.output_tokens)
     }
 
-    /// Ends a body: what names the answer, and what is told on request.
+    /// Completes a body with the answer id and the service metadata.
     pub(super) fn end(&self, body: Object) -> String {
         let body = body.text("id", self.decision.id.as_str()).text("provider", &self.decision.provider);
         let told = self.told.map(|(name, value)| (name, value.to_string()));
@@ -40,20 +40,19 @@ impl<'a> Answered<'a> {
     }
 }
 
-/// The members of an answer that ride along on every wire, as they came: the provider's own confidence, and how the
-/// answer was made.
+/// Appends the members that every wire passes through unchanged: the provider's own confidence and details.
 pub(super) fn riders(object: Object, answer: &Answer) -> String {
     let members = answer.json.members().unwrap_or_default();
     let riding = members.iter().filter(|(name, _)| matches!(name.as_str(), "native_confidence" | "metadata"));
     riding.fold(object, |object, (name, json)| object.json(name, json.text())).end()
 }
 
-/// A question that nobody could answer, where the caller takes the rest without it.
+/// Writes the error of an unanswered question in a partial response.
 pub(super) fn unanswered(kind: ErrorKind) -> Object {
     Object::of_type("error").text("error", kind.as_str())
 }
 
-/// The confidence of a choice or score: the one that the answer has, else the one that its distribution tells.
+/// Returns the confidence of a choice or score: the answer's own, or the one computed from its distribution.
 pub(super) fn confidence(value: &AnswerValue) -> Option<String> {
     let confidence = match value {
         AnswerValue::Choice { confidence, probabilities, .. } => {
@@ -67,17 +66,17 @@ pub(super) fn confidence(value: &AnswerValue) -> Option<String> {
     confidence.map(number)
 }
 
-/// A distribution over options, by their names.
+/// Writes a distribution over options, by name.
 pub(super) fn by_option(options: &[ChoiceOption], given: &[f64]) -> String {
     options.iter().zip(given).fold(Object::new(), |object, (option, p)| object.number(&option.name, *p)).end()
 }
 
-/// A distribution over levels, by their numbers.
+/// Writes a distribution over levels, by number.
 pub(super) fn by_level(given: &[f64]) -> String {
     given.iter().enumerate().fold(Object::new(), |object, (level, p)| object.number(&level.to_string(), *p)).end()
 }
 
-/// What is left to 1, without the last digits that subtraction leaves in a float.
+/// Returns `1 - probability` without floating-point noise in the last digits.
 pub(super) fn complement(probability: f64) -> f64 {
     decimals(1.0 - probability, 12)
 }

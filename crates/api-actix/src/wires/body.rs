@@ -1,4 +1,4 @@
-//! The members of a Decisions body, whatever wire it is of, found in one pass and left as they are.
+//! The members of a Decisions body of any wire, found in one pass and kept as raw JSON.
 
 use domain::decision::DecisionDraft;
 use domain::json::{Json, JsonText};
@@ -7,7 +7,7 @@ use super::fault::BodyFault;
 use crate::http::json_members::read_members;
 use crate::http::json_scan::{ScanFault, scan};
 
-/// The members that mean something to a wire; `None` for one that is absent or null. Others are skipped.
+/// The members that a wire reads; `None` for one that is absent or null. Other members are skipped.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Body<'t> {
     pub(super) model: Option<JsonText<'t>>,
@@ -52,10 +52,10 @@ const EVERY: [&str; 17] = [
     "return_prompt_token_ids",
 ];
 
-/// The text of a body that a parser may have: UTF-8, not nested too deep, of whole characters.
+/// Returns a body as text that is safe to parse: valid UTF-8, limited nesting, no lone surrogates.
 ///
 /// # Errors
-/// The first of these that does not hold.
+/// The first violated rule.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, BodyFault> {
     let text = std::str::from_utf8(bytes).map_err(|_| BodyFault::NotText)?;
     scan(text).map_err(|fault| match fault {
@@ -66,7 +66,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, BodyFault> {
 }
 
 impl<'t> Body<'t> {
-    /// Of a body that is of the System One wire: members of other wires mean nothing.
+    /// Reads a System One body; members of other wires are ignored.
     pub(super) fn of_system_one(text: &'t str) -> Result<Self, BodyFault> {
         let [model, questions, state, provider, session_id, trace, user, models, assets, images, partial] =
             read_members(text, &SYSTEM_ONE)?;
@@ -86,7 +86,7 @@ impl<'t> Body<'t> {
         })
     }
 
-    /// Of a body of any wire.
+    /// Reads a body of any wire.
     pub(super) fn of_any(text: &'t str) -> Result<Self, BodyFault> {
         let [
             model,
@@ -128,7 +128,7 @@ impl<'t> Body<'t> {
         })
     }
 
-    /// A draft with what is the same on every wire.
+    /// Returns a draft with the members that all wires share.
     pub(super) fn draft(&self) -> DecisionDraft {
         let own = |value: Option<JsonText<'_>>| value.map(Json::from);
         DecisionDraft {

@@ -1,4 +1,4 @@
-//! Which wire a body is of, told by the path that it came to and, where that leaves it open, by its shape.
+//! Selects the wire of a body by its path and, if the path serves several wires, by its shape.
 
 use domain::decision::{AssetPart, DecisionDraft, InvalidDecision};
 use domain::json::{Json, JsonKind, JsonText};
@@ -8,16 +8,16 @@ use super::body::{self, Body};
 use super::fault::BodyFault;
 use super::{gemini, openai, sglang, system_one};
 
-/// Where a Decisions body comes in.
+/// The kind of path that a Decisions body arrives on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// The contract's paths: System One bodies, the service's own envelope.
+    /// The contract's paths: System One bodies and the service's own error envelope.
     Contract,
-    /// Paths for clients of System One.
+    /// The paths for System One clients.
     SystemOne,
-    /// Paths on which several wires arrive.
+    /// The paths that accept several wires.
     AnyShape,
-    /// Paths for clients of Gemini.
+    /// The paths for Gemini clients.
     Gemini,
 }
 
@@ -35,7 +35,7 @@ pub enum Shape {
 }
 
 impl Entry {
-    /// The wire of everything that comes in here; `None` where the body tells.
+    /// Returns the wire of this entry; `None` if the body decides.
     pub fn shape(self) -> Option<Shape> {
         match self {
             Self::Contract | Self::SystemOne => Some(Shape::SystemOne),
@@ -44,38 +44,38 @@ impl Entry {
         }
     }
 
-    /// True where a body may have parts beside its JSON.
+    /// Returns true if a body may have parts in addition to its JSON.
     pub fn takes_parts(self) -> bool {
         matches!(self, Self::Contract | Self::SystemOne)
     }
 }
 
-/// A request, read, and how it will be answered.
+/// A parsed request and its response format.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// The request in canonical form, unchecked.
+    /// The request in canonical form, not validated.
     pub draft: DecisionDraft,
-    /// How to answer.
+    /// The format of the response.
     pub manner: Manner,
 }
 
-/// How an answer is written.
+/// The format of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manner {
-    /// The contract's: System One answers as they came.
+    /// The contract's format: System One answers unchanged.
     Contract,
-    /// System One, with what its client packages cannot do without.
+    /// System One's format, with the members that its client packages require.
     SystemOne,
-    /// An array in the order of the questions. Those names were made up here: their questions had none.
+    /// An array in question order. The generated names belong to unnamed questions.
     OpenAi(openai::request::MadeUp),
-    /// A map.
+    /// A map of answers.
     Gemini,
-    /// A map, flat errors.
+    /// A map of answers and flat errors.
     Sglang,
 }
 
 impl Manner {
-    /// The wire.
+    /// Returns the wire.
     pub fn shape(&self) -> Shape {
         match self {
             Self::Contract | Self::SystemOne => Shape::SystemOne,
@@ -86,10 +86,10 @@ impl Manner {
     }
 }
 
-/// Reads the text of a body, and its parts beside the JSON. The text must have passed the look over its bytes.
+/// Parses the text of a body and its further parts. The text must have passed the body scan.
 ///
 /// # Errors
-/// The wire, as far as it was found, and the first fault.
+/// The detected wire, if any, and the first violation.
 pub(crate) fn read(entry: Entry, text: &str, parts: Vec<AssetPart>) -> Result<Asked, (Option<Shape>, BodyFault)> {
     let shape = entry.shape();
     let body = match shape {
@@ -112,16 +112,16 @@ pub(crate) fn read(entry: Entry, text: &str, parts: Vec<AssetPart>) -> Result<As
     asked.map_err(|fault: InvalidDecision| (Some(shape), BodyFault::Invalid(fault)))
 }
 
-/// As the service reads a body that came whole: bytes to a request or a fault.
+/// Parses a complete body like the service does.
 ///
 /// # Errors
-/// The wire, as far as it was found, and the first fault.
+/// The detected wire, if any, and the first violation.
 pub fn read_bytes(entry: Entry, bytes: &[u8]) -> Result<Asked, (Option<Shape>, BodyFault)> {
     let text = body::text(bytes).map_err(|fault| (entry.shape(), fault))?;
     read(entry, text, Vec::new())
 }
 
-/// The answer in the form that the request asked for it.
+/// Writes the response in the format of the request.
 pub fn write(manner: &Manner, answered: &Answered<'_>) -> String {
     match manner {
         Manner::Contract => system_one::response::write(answered),
@@ -132,7 +132,7 @@ pub fn write(manner: &Manner, answered: &Answered<'_>) -> String {
     }
 }
 
-/// The wire that a body is of, by the members that are there. A body that has both a state and an input is of none.
+/// Detects the wire by the present members. A body with both a state and an input matches none.
 fn shape_of(body: &Body<'_>) -> Option<Shape> {
     match (body.state, body.input, body.questions) {
         (Some(_), None, None) => Some(Shape::SystemOne),
@@ -147,8 +147,8 @@ fn is_object(json: JsonText<'_>) -> bool {
     json.get().starts_with('{')
 }
 
-/// By the words that only one of the wires has, in the first question. A question that has words of both, or of
-/// neither, and a known type, is of the wire that more clients speak.
+/// Detects the wire by the members of the first question that only one wire has. An ambiguous question of a known type
+/// belongs to the most common wire.
 fn of_array(questions: JsonText<'_>) -> Option<Shape> {
     if !questions.get().starts_with('[') {
         return None;

@@ -1,4 +1,4 @@
-//! The members of one object of a request, with the path that a fault is told by.
+//! The members of one request object, with their paths for errors.
 
 use domain::decision::InvalidDecision;
 use domain::json::{Json, JsonKind};
@@ -12,7 +12,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Those of the object at `path`.
+    /// Reads the members of the object at `path`.
     pub(super) fn of(json: &Json, path: impl Into<String>) -> Result<Self, InvalidDecision> {
         let path = path.into();
         match json.members() {
@@ -21,22 +21,22 @@ impl Fields {
         }
     }
 
-    /// The path of the object.
+    /// Returns the path of the object.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// The path of a member.
+    /// Returns the path of a member.
     pub(super) fn at(&self, name: &str) -> String {
         path::member(&self.path, name)
     }
 
-    /// A fault of a member.
+    /// Creates the error of a member.
     pub(super) fn fault(&self, name: &str, fault: impl Into<String>) -> InvalidDecision {
         InvalidDecision::new(self.at(name), fault)
     }
 
-    /// The member of that name. Two of one name could be read two ways, so they are refused.
+    /// Returns a member. A duplicate member is rejected because it is ambiguous.
     pub(super) fn get(&self, name: &str) -> Result<Option<&Json>, InvalidDecision> {
         let mut found = self.members.iter().filter(|(member, _)| member == name);
         let first = found.next();
@@ -50,7 +50,7 @@ impl Fields {
         self.get(name)?.ok_or_else(|| self.fault(name, "is required"))
     }
 
-    /// A member that is a string where it is there.
+    /// Returns an optional string member.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, InvalidDecision> {
         self.get(name)?.map(|json| json.as_string().ok_or_else(|| self.fault(name, "must be a string"))).transpose()
     }
@@ -59,7 +59,7 @@ impl Fields {
         self.text(name)?.ok_or_else(|| self.fault(name, "is required"))
     }
 
-    /// A member that is a string where it is there, as JSON.
+    /// Returns an optional string member as JSON.
     pub(super) fn text_json(&self, name: &str) -> Result<Option<Json>, InvalidDecision> {
         let json = self.get(name)?;
         match json {
@@ -68,7 +68,7 @@ impl Fields {
         }
     }
 
-    /// The elements of a required array of `least` to `most`, which are called `things`.
+    /// Returns the elements of a required array of `least` to `most` elements; `things` names them in the error.
     pub(super) fn elements(
         &self,
         name: &str,
@@ -82,7 +82,7 @@ impl Fields {
         Ok(elements)
     }
 
-    /// Every member, each once.
+    /// Returns all members; duplicates are rejected.
     pub(super) fn all(&self) -> Result<&[(String, Json)], InvalidDecision> {
         let mut names = std::collections::HashSet::new();
         match self.members.iter().find(|(name, _)| !names.insert(name)) {
@@ -94,7 +94,7 @@ impl Fields {
 
 const TWICE: &str = "stands in the object more than once";
 
-/// Whether there are as many as there may be.
+/// Checks that the count is within its bounds.
 pub(super) fn within(count: usize, least: usize, most: usize, things: &str) -> Result<(), String> {
     if (least..=most).contains(&count) {
         Ok(())

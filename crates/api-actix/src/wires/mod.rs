@@ -1,5 +1,5 @@
-//! The forms in which Decisions are asked and answered, one folder a wire: how a request is read, how an answer and
-//! how a failure is written. Pure functions; which of them a request meets is told in [`dispatch`].
+//! The wire formats of Decisions, one folder each: parsing of requests, writing of answers and errors. Pure functions;
+//! [`dispatch`] selects the wire.
 
 pub mod dispatch;
 pub mod gemini;

@@ -1,10 +1,10 @@
-//! Writes JSON objects whose members keep their order, and numbers as they are.
+//! A writer for JSON objects that keeps member order and exact numbers.
 
 use std::fmt::{Display, Write};
 
 use domain::json::Json;
 
-/// An object under construction.
+/// A JSON object under construction.
 pub(crate) struct Object(String);
 
 impl Object {
@@ -12,19 +12,19 @@ impl Object {
         Self(String::from("{"))
     }
 
-    /// With room for that many bytes.
+    /// Creates an object with capacity for `bytes`.
     pub(super) fn with_capacity(bytes: usize) -> Self {
         let mut text = String::with_capacity(bytes);
         text.push('{');
         Self(text)
     }
 
-    /// An object of that type, as answers and questions are.
+    /// Creates an object with that `type` member.
     pub(super) fn of_type(name: &str) -> Self {
         Self::new().text("type", name)
     }
 
-    /// A member whose value is JSON already.
+    /// Adds a member whose value is already JSON.
     pub(crate) fn json(mut self, name: &str, value: &str) -> Self {
         if self.0.len() > 1 {
             self.0.push(',');
@@ -45,10 +45,10 @@ impl Object {
         self.shown(name, value)
     }
 
-    /// A member whose value is JSON as it is shown.
+    /// Adds a member whose displayed value is JSON.
     pub(super) fn shown(mut self, name: &str, value: impl Display) -> Self {
         self = self.json(name, "");
-        // A string takes whatever it is given.
+        // Writing to a string cannot fail.
         let _ = write!(self.0, "{value}");
         self
     }
@@ -57,7 +57,7 @@ impl Object {
         self.json(name, &number(value))
     }
 
-    /// Left out where there is none.
+    /// Adds a member if it has a value.
     pub(super) fn maybe(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.json(name, value),
@@ -71,7 +71,7 @@ impl Object {
     }
 }
 
-/// Most strings need no escape and are copied as they are.
+/// Most strings need no escape and are copied directly.
 fn push_string(json: &mut String, text: &str) {
     if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
         json.push('"');
@@ -82,20 +82,20 @@ fn push_string(json: &mut String, text: &str) {
     }
 }
 
-/// A string as JSON.
+/// Returns a string as JSON.
 pub(super) fn string(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     push_string(&mut json, text);
     json
 }
 
-/// An array of what is JSON already.
+/// Returns an array of JSON values.
 pub(super) fn array(elements: impl IntoIterator<Item = String>) -> String {
     let elements: Vec<String> = elements.into_iter().collect();
     format!("[{}]", elements.join(","))
 }
 
-/// The shortest text that reads back as the same number.
+/// Returns the shortest text that parses to the same number.
 pub(super) fn number(value: f64) -> String {
     serde_json::Number::from_f64(value).map_or_else(|| "null".to_owned(), |number| number.to_string())
 }

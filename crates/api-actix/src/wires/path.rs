@@ -1,6 +1,7 @@
-//! Paths to a place in a body: `questions.tone.criteria[2]`, `questions["odd name"].type`.
+//! Paths into a body: `questions.tone.criteria[2]`, `questions["odd name"].type`.
 
-/// The path of a member; a name that is long or odd is cut and quoted, so that a message stays a message.
+/// Returns the path of a member. A long or unusual name is truncated and quoted, so that the error message stays
+/// readable.
 pub(super) fn member(parent: &str, name: &str) -> String {
     let plain =
         !name.is_empty() && name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
@@ -11,7 +12,7 @@ pub(super) fn member(parent: &str, name: &str) -> String {
     }
 }
 
-/// The path of an element.
+/// Returns the path of an array element.
 pub(super) fn element(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
@@ -19,13 +20,13 @@ pub(super) fn element(parent: &str, index: usize) -> String {
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Segment<'p> {
-    /// Into a member.
+    /// A member of an object.
     Member(&'p str),
-    /// Into an element.
+    /// An element of an array.
     Element(usize),
 }
 
-/// The steps of a path; a quoted name is given as it is written between the quotes.
+/// Splits a path into its steps; a quoted name is returned as written between the quotes.
 pub(super) fn segments(path: &str) -> Vec<Segment<'_>> {
     let mut segments = Vec::new();
     let mut rest = path;
@@ -38,7 +39,7 @@ pub(super) fn segments(path: &str) -> Vec<Segment<'_>> {
         } else {
             let name = rest.strip_prefix('.').unwrap_or(rest);
             let end = name.find(['.', '[']).unwrap_or(name.len());
-            // A path that is not ours may begin oddly; every turn takes something.
+            // A foreign path may begin with any character; every iteration must consume at least one.
             let end = if end == 0 { name.chars().next().map_or(0, char::len_utf8) } else { end };
             (Segment::Member(&name[..end]), &name[end..])
         };
@@ -48,7 +49,7 @@ pub(super) fn segments(path: &str) -> Vec<Segment<'_>> {
     segments
 }
 
-/// What stands before the closing quote, and what after it.
+/// Splits the text at the closing quote.
 fn until_quote(text: &str) -> (&str, &str) {
     let mut escaped = false;
     for (at, c) in text.char_indices() {

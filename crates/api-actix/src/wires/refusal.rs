@@ -1,4 +1,4 @@
-//! A failure on its way to a client, before it has the form that the client reads.
+//! The content of an error response, independent of the wire format.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,40 +8,40 @@ use serde_json::{Map, Value};
 
 use super::object::Object;
 
-/// Where in a request a fault lies.
+/// The location of an error in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// In the body as a whole.
+    /// The body as a whole.
     Body,
-    /// At a path in the body, such as `questions.tone.criteria`.
+    /// A path in the body, such as `questions.tone.criteria`.
     Member(String),
-    /// In a header.
+    /// A header.
     Header(&'static str),
 }
 
-/// What every form of failure is written from.
+/// The content of an error response, from which each wire writes its body.
 #[derive(Debug, Clone)]
 pub struct Refusal<'a> {
     /// The HTTP status.
     pub status: u16,
-    /// What may be shown.
+    /// The public message.
     pub message: &'a str,
-    /// Where the fault lies, where it lies in the request.
+    /// The location of the error, if it lies in the request.
     pub place: Option<&'a Place>,
-    /// Details for programs.
+    /// Machine-readable details.
     pub metadata: &'a Map<String, Value>,
-    /// Amounts of USD among them, which no float may touch.
+    /// The USD amounts of the metadata, written without a float.
     pub amounts: &'a [(&'static str, Usd)],
-    /// The owner of the caller's workspace, where one is set.
+    /// The owner of the caller's workspace, if set.
     pub user_id: Option<&'a str>,
-    /// What is told of the handling to those who ask for it, and the member that it is told in.
+    /// The name and value of the service metadata member, if the client asked for it.
     pub told: Option<(&'static str, &'a Value)>,
-    /// How long to wait before asking again.
+    /// The delay before a retry.
     pub retry_after: Option<Duration>,
 }
 
 impl Refusal<'_> {
-    /// The message without the path that it begins with, for forms that tell the path by itself.
+    /// Returns the message without its leading path, for formats with a separate path member.
     pub(super) fn fault(&self) -> &str {
         match self.place {
             Some(Place::Member(path)) => self
@@ -53,7 +53,7 @@ impl Refusal<'_> {
         }
     }
 
-    /// The path of the fault in the body, where it has one.
+    /// Returns the path of the error in the body, if it has one.
     pub(super) fn member(&self) -> Option<&str> {
         match self.place {
             Some(Place::Member(path)) => Some(path),
@@ -61,13 +61,13 @@ impl Refusal<'_> {
         }
     }
 
-    /// The members of the metadata, each as JSON, by their names.
+    /// Returns the metadata members by name, as JSON.
     pub(super) fn metadata_members(&self) -> BTreeMap<&str, String> {
         let members = self.metadata.iter().map(|(name, value)| (name.as_str(), value.to_string()));
         members.chain(self.amounts.iter().map(|(name, amount)| (*name, amount.to_string()))).collect()
     }
 
-    /// The metadata as JSON.
+    /// Returns the metadata as JSON.
     pub(crate) fn metadata_json(&self) -> String {
         let members = self.metadata_members();
         members.iter().fold(Object::new(), |object, (name, json)| object.json(name, json)).end()

@@ -1,4 +1,4 @@
-//! What is told of destinations that were not read or changed.
+//! Error mapping of the destination endpoints.
 
 use domain::observability::{DestinationError, InvalidDestination};
 

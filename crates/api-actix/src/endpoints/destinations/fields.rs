@@ -1,4 +1,4 @@
-//! The body of a destination, or of a change to one.
+//! Parser of the body that creates or changes a destination.
 
 use domain::json::{Json, JsonKind, JsonText};
 use domain::observability::DestinationFields;
@@ -8,7 +8,7 @@ use crate::http::error::ApiError;
 use crate::http::json_members::{check_names, read_members};
 use crate::wires::Place;
 
-/// Its members, and the workspace that it names.
+/// Returns the fields and the named workspace.
 pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), ApiError> {
     const NAMES: [&str; 10] = [
         "name",
@@ -24,9 +24,9 @@ pub(super) fn read(text: &str) -> Result<(DestinationFields, Option<String>), Ap
     ];
     let [name, kind, config, enabled, privacy_mode, rate, hashes, workspace, filter_rules, regions] =
         read_members(text, &NAMES)?;
-    // A misspelt restriction must not be taken for one that is kept. Members that only the service sets may come back.
+    // A misspelt restriction must not be ignored. Read-only members may be sent back.
     check_names(text, &NAMES, &["id", "created_at", "updated_at"]).map_err(ApiError::invalid)?;
-    // Who narrows what is told must not be taken for who does not.
+    // A filter that this service cannot apply must not be ignored.
     for (path, value) in [("filter_rules", filter_rules), ("regions", regions)] {
         if value.is_some_and(|value| value.get() != "[]") {
             return Err(invalid(path, "is not supported: use api_key_hashes, sampling_rate and privacy_mode"));
@@ -73,7 +73,7 @@ fn read_config(config: JsonText<'_>, fields: &mut DestinationFields) -> Result<(
     Ok(())
 }
 
-/// True where the member is there and null, which is another thing than not to be there.
+/// Returns true if the member is present and null, as opposed to absent.
 fn names_all_keys(text: &str) -> bool {
     let members = Json::parse(text).ok().and_then(|body| body.members()).unwrap_or_default();
     members.iter().any(|(name, value)| name == "api_key_hashes" && value.kind() == JsonKind::Null)

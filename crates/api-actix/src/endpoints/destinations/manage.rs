@@ -1,4 +1,4 @@
-//! Making, reading, changing and deleting destinations.
+//! Handlers that create, read, change and delete destinations.
 
 use std::borrow::Cow;
 
@@ -80,7 +80,7 @@ async fn written(call: &Call<'_>, destination: &Destination) -> DestinationView 
     DestinationView::of(destination, &hashes.unwrap_or_default())
 }
 
-/// The destination that the path names. What is not even text names none.
+/// Returns the destination id in the path. A segment that is not valid UTF-8 names no destination.
 fn id<'a>(call: &Call<'a>) -> Result<Cow<'a, str>, ApiError> {
     segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)
 }

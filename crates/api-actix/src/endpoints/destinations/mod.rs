@@ -1,4 +1,4 @@
-//! `…/observability/destinations`: where traces of a workspace are broadcast to. Management keys only.
+//! `…/observability/destinations`: the trace destinations of a workspace. Management keys only.
 
 mod errors;
 mod fields;
@@ -16,7 +16,7 @@ use domain::api_key::Principal;
 use crate::http::edge::Call;
 use crate::http::error::ApiError;
 
-/// What is done with destinations.
+/// The operations on destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DestinationOperation {
     List,
@@ -27,7 +27,7 @@ pub(crate) enum DestinationOperation {
 }
 
 impl DestinationOperation {
-    /// True where the operation reads a body.
+    /// Returns true if the operation reads a body.
     pub(crate) fn reads_body(self) -> bool {
         matches!(self, Self::Create | Self::Update)
     }

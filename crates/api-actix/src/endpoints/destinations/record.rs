@@ -1,4 +1,4 @@
-//! A destination as it is shown: secrets masked.
+//! The JSON view of a destination, with masked secrets.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,24 +12,24 @@ use serde_json::value::RawValue;
 
 use crate::http::raw_json::opaque;
 
-/// A destination's record.
+/// A destination record.
 #[derive(Debug, Serialize)]
 pub struct DestinationView {
-    /// Its id.
+    /// The id.
     pub id: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The name of its kind.
+    /// The name of the destination type.
     #[serde(rename = "type")]
     pub kind: &'static str,
     config: ConfigView,
     /// False while nothing is sent.
     pub enabled: bool,
-    /// True where what was asked and answered stays here.
+    /// True if request and response content is not sent.
     pub privacy_mode: bool,
     sampling_rate: Box<RawValue>,
     api_key_hashes: Option<Vec<String>>,
-    /// Its workspace.
+    /// The workspace id.
     pub workspace_id: String,
     created_at: String,
     updated_at: Option<String>,
@@ -44,8 +44,8 @@ struct ConfigView {
 }
 
 impl DestinationView {
-    /// Of a destination. Values of headers, the secret and the query of the URL are masked. A key whose hash is not
-    /// among `hashes` is named by its id, which is taken for the hash.
+    /// Builds the view of a destination. Header values, the secret and the URL query are masked. A key without a hash
+    /// in `hashes` is shown by its id, which requests accept in place of the hash.
     pub fn of(destination: &Destination, hashes: &HashMap<ApiKeyId, ApiKeyHash>) -> Self {
         let name = |id: &ApiKeyId| hashes.get(id).map_or_else(|| id.to_string(), ToString::to_string);
         let keys = destination.api_key_ids.as_ref();
@@ -69,7 +69,7 @@ impl DestinationView {
         }
     }
 
-    /// Where it is, as far as that is shown.
+    /// Returns the masked URL.
     pub fn url(&self) -> &str {
         &self.config.url
     }

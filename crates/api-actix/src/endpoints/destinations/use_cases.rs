@@ -1,4 +1,4 @@
-//! The use cases behind the routes.
+//! The use cases of destinations.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use domain::observability::{
     UpdateDestination,
 };
 
-/// Everything that is done with destinations.
+/// The use cases of destinations.
 pub struct DestinationUseCases {
     pub(super) create: CreateDestination,
     pub(super) list: ListDestinations,
@@ -18,7 +18,7 @@ pub struct DestinationUseCases {
 }
 
 impl DestinationUseCases {
-    /// Over their ports.
+    /// Creates the use cases over their ports.
     pub fn new(ports: &DestinationPorts) -> Self {
         Self {
             create: CreateDestination::new(ports.clone()),

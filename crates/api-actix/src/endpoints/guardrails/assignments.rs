@@ -1,4 +1,4 @@
-//! Which keys hold a guardrail, and taking it from them.
+//! Handlers that list and remove the key assignments of a guardrail.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What is told of guardrails that were not read or changed.
+//! Error mapping of the guardrail endpoints.
 
 use domain::decision::ExplainGuardrailError;
 use domain::decision::FilteringError;
@@ -9,7 +9,7 @@ use crate::wires::Place;
 
 impl From<InvalidGuardrail> for ApiError {
     fn from(invalid: InvalidGuardrail) -> Self {
-        // A fault of the record as a whole has no path to be told by.
+        // An error of the record as a whole has no path.
         let message = if invalid.path.is_empty() { invalid.fault.clone() } else { invalid.to_string() };
         let error = Self::invalid(message).place(Place::Member(invalid.path));
         if invalid.nearest.is_empty() { error } else { error.metadata("nearest", invalid.nearest) }

@@ -1,4 +1,4 @@
-//! What would become of a request, told without doing it.
+//! Explains how a request would be handled, without sending it.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -40,7 +40,7 @@ pub(super) async fn explain(
     Ok(data(StatusCode::OK, ExplanationView::of(&explanation)))
 }
 
-/// The request, in any form that a path for Decisions takes.
+/// Reads the request in any format that a Decisions path accepts.
 fn request(body: JsonText<'_>, bounds: DraftBounds) -> Result<DecisionRequest, ApiError> {
     if !body.get().starts_with('{') {
         return Err(ApiError::invalid("body must be a JSON object: that of a Decisions request"));
@@ -96,7 +96,7 @@ struct FindingView<'a> {
     count: u32,
 }
 
-/// Questions and state as they would leave.
+/// The questions and the state that would be sent.
 #[derive(Serialize)]
 struct SentView {
     questions: Box<RawValue>,

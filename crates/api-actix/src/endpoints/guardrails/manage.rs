@@ -1,4 +1,4 @@
-//! Making, reading, changing and deleting guardrails.
+//! Handlers that create, read, change and delete guardrails.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

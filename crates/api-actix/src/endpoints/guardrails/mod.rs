@@ -1,4 +1,4 @@
-//! `…/guardrails`: what keys and workspaces are under. Management keys only.
+//! `…/guardrails`: the rules for keys and workspaces. Management keys only.
 
 mod assignments;
 mod errors;
@@ -24,7 +24,7 @@ use crate::http::error::ApiError;
 use crate::http::json_members::read_object;
 use crate::http::segment;
 
-/// What is done with guardrails.
+/// The operations on guardrails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GuardrailOperation {
     List,
@@ -41,7 +41,7 @@ pub(crate) enum GuardrailOperation {
 }
 
 impl GuardrailOperation {
-    /// True where the operation reads a body.
+    /// Returns true if the operation reads a body.
     pub(crate) fn reads_body(self) -> bool {
         matches!(self, Self::Create | Self::Update | Self::Explain | Self::RemoveKeys)
     }
@@ -86,12 +86,12 @@ fn data<T: Serialize>(status: StatusCode, data: T) -> HttpResponse {
     HttpResponse::build(status).json(Data { data })
 }
 
-/// The guardrail that the path names. What is not even text names none.
+/// Returns the guardrail id in the path. A segment that is not valid UTF-8 names no guardrail.
 fn id<'a>(call: &Call<'a>) -> Result<std::borrow::Cow<'a, str>, ApiError> {
     segment::decode(call.parameters[0]).ok_or_else(ApiError::not_found)
 }
 
-/// The record, or the change to one, that the body holds.
+/// Reads the guardrail, or the change to one, from the body.
 async fn draft(call: &Call<'_>, payload: Payload) -> Result<GuardrailDraft, ApiError> {
     let body = call.read_json(payload).await?;
     let record = read_object(body.text()?)?;

@@ -1,14 +1,14 @@
-//! Which part of a list is asked for.
+//! The page parameters of lists.
 
 use crate::http::error::ApiError;
 use crate::http::query;
 
-/// Elements of a page where nobody says how many.
+/// The default number of elements on a page.
 const USUAL: usize = 50;
-/// Most elements of a page.
+/// The maximum number of elements on a page.
 const MOST: usize = 100;
 
-/// So many elements behind so many others.
+/// The requested range of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) offset: usize,
@@ -16,7 +16,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// By the parameters `offset` and `limit`.
+    /// Reads the parameters `offset` and `limit`.
     pub(super) fn of(query: &str) -> Result<Self, ApiError> {
         let offset = query::count(query, "offset")?.unwrap_or(0);
         let limit = query::count(query, "limit")?.unwrap_or(USUAL);

@@ -1,4 +1,4 @@
-//! A guardrail's record as JSON.
+//! The JSON view of a guardrail.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use domain::guardrail::{
@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 
 use crate::http::raw_json::usd;
 
-/// A guardrail: every member is there, null where nothing is ruled.
+/// A guardrail. All members are present; null means no rule.
 #[derive(Serialize)]
 pub struct GuardrailView<'a> {
     id: String,
     name: &'a str,
     description: Option<&'a str>,
     workspace_id: String,
-    /// Absent in versions, which do not keep it.
+    /// Absent in versions, which do not store it.
     #[serde(skip_serializing_if = "Option::is_none")]
     workspace_default: Option<bool>,
     version: u32,
@@ -42,7 +42,7 @@ pub struct GuardrailView<'a> {
     unruled: Unruled,
 }
 
-/// Members that clients insist on and that rule nothing here.
+/// Members that clients require and that have no effect here.
 #[derive(Serialize, Default)]
 struct Unruled {
     enable_free_model_publication: Option<bool>,
@@ -68,12 +68,12 @@ struct BuiltinView {
 }
 
 impl<'a> GuardrailView<'a> {
-    /// As it is placed now.
+    /// Builds the view of a current guardrail.
     pub fn of(placed: &'a PlacedGuardrail) -> Self {
         Self { workspace_default: Some(placed.workspace_default), ..Self::of_version(&placed.guardrail) }
     }
 
-    /// As it was.
+    /// Builds the view of an earlier version.
     pub(super) fn of_version(guardrail: &'a Guardrail) -> Self {
         let Guardrail { name, budget, rules, version, .. } = guardrail;
         let GuardrailRules { content_filters, content_filter_builtins, .. } = rules;
@@ -117,7 +117,7 @@ impl<'a> GuardrailView<'a> {
     }
 }
 
-/// A state that a guardrail was in, as JSON.
+/// An earlier version of a guardrail.
 #[derive(Serialize)]
 pub struct GuardrailVersionView<'a> {
     version: u32,
@@ -127,7 +127,7 @@ pub struct GuardrailVersionView<'a> {
 }
 
 impl<'a> GuardrailVersionView<'a> {
-    /// As it was.
+    /// Builds the view of a version.
     pub fn of(version: &'a GuardrailVersion) -> Self {
         Self {
             version: version.guardrail.version,
@@ -138,7 +138,7 @@ impl<'a> GuardrailVersionView<'a> {
     }
 }
 
-/// `None` where there is nothing.
+/// Returns `None` for an empty slice.
 fn some<'a, T, V>(all: &'a [T], view: impl Fn(&'a T) -> V) -> Option<Vec<V>> {
     (!all.is_empty()).then(|| all.iter().map(view).collect())
 }
@@ -151,13 +151,13 @@ impl<'a> FilterView<'a> {
 
 impl BuiltinView {
     fn of(filter: BuiltinContentFilter) -> Self {
-        // Everything is looked through, whatever was asked for.
+        // All content is scanned, whatever scope was requested.
         let scan_scope = "all_messages";
         Self { slug: filter.slug.as_str(), action: filter.action.as_str(), label: filter.slug.label(), scan_scope }
     }
 }
 
-/// RFC 3339 in UTC, to the millisecond.
+/// Formats a time as RFC 3339 in UTC, with milliseconds.
 pub(super) fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }

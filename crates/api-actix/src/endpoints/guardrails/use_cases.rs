@@ -1,4 +1,4 @@
-//! The use cases behind the routes.
+//! The use cases of guardrails.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use domain::guardrail::{
     UpdateGuardrail,
 };
 
-/// Everything that is done with guardrails but their assignment, which is an operation of the contract.
+/// The use cases of guardrails except key assignment, which is an operation of the contract.
 pub struct GuardrailUseCases {
     pub(super) create: CreateGuardrail,
     pub(super) list: ListGuardrails,
@@ -25,7 +25,7 @@ pub struct GuardrailUseCases {
 }
 
 impl GuardrailUseCases {
-    /// Over their ports.
+    /// Creates the use cases over their ports.
     pub fn new(ports: &GuardrailPorts, assignments: &Arc<dyn GuardrailAssignments>, explain: ExplainGuardrail) -> Self {
         Self {
             create: CreateGuardrail::new(ports.clone()),

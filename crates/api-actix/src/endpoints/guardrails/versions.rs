@@ -1,4 +1,4 @@
-//! States that a guardrail was in, and going back to one.
+//! Handlers that list, read and restore the versions of a guardrail.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -29,7 +29,7 @@ pub(super) async fn restore(call: &Call<'_>, authority: &ManagementKey) -> Resul
     Ok(data(StatusCode::OK, GuardrailView::of(&restored)))
 }
 
-/// The version that the path names: digits and nothing else.
+/// Parses the version number in the path; only digits are accepted.
 fn number(call: &Call<'_>) -> Result<u32, ApiError> {
     let digits = call.parameters[1];
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());

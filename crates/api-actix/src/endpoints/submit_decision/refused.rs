@@ -1,4 +1,4 @@
-//! What a Decisions request that was not answered says.
+//! The errors of a Decisions request that got no answer.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::wires::Place;
 
 const GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 
-/// `now_ms` is in Unix epoch milliseconds.
+/// Maps a use case error to an API error. `now_ms` is in Unix epoch milliseconds.
 pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
     let plain = ApiError::of(error.kind());
     match error {
@@ -69,7 +69,7 @@ pub(super) fn refusal(error: SubmitDecisionError, now_ms: i64) -> ApiError {
     }
 }
 
-/// Which limit it was, how it stands, and what helps.
+/// Adds the exceeded limit, its current usage and the correction.
 fn beyond_a_limit(plain: ApiError, overspent: &LimitExceeded) -> ApiError {
     let resets_at = overspent.resets_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true));
     let mut error = plain
@@ -82,7 +82,7 @@ fn beyond_a_limit(plain: ApiError, overspent: &LimitExceeded) -> ApiError {
     if let Some(id) = overspent.guardrail_id {
         error = error.metadata("guardrail_id", id.to_string());
     }
-    // What others have reserved, most of them will not need.
+    // Most of the funds held by other requests will be released soon.
     if overspent.waits_for_others() { error.retry_after(Duration::from_secs(1)) } else { error }
 }
 
@@ -119,7 +119,7 @@ fn insufficient(overspent: &LimitExceeded) -> String {
     )
 }
 
-/// What content filters found, as the pipeline that a request went through.
+/// Lists the findings of content filters, in the format of a request pipeline.
 pub(super) fn pipeline_view(findings: &[Finding]) -> Vec<Value> {
     let stage = |finding: &Finding| {
         json!({
@@ -159,7 +159,7 @@ fn failed_attempts(plain: ApiError, failed: &FailedAttempts, now_ms: i64) -> Api
     }
 }
 
-/// What a real failure of the kind would carry, and that it is none.
+/// Adds the details of a real failure and marks the error as simulated.
 fn simulated(error: ApiError, failed: &FailedAttempts, now_ms: i64) -> ApiError {
     let error = error.metadata("simulated", true);
     match failed.kind {

@@ -1,4 +1,4 @@
-//! What is told of the handling of a Decisions request to those who ask for it.
+//! The service metadata of a Decisions request, sent on request.
 
 use domain::api_key::InferenceKey;
 use domain::decision::Decision;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::refused::{attempt_view, funnel_view, pipeline_view};
 use crate::http::error::ApiError;
 
-/// What is told of the handling to those who ask for it.
+/// The service metadata of a Decisions request, sent on request.
 pub(super) struct Told {
     guardrail: Value,
     routing: Value,

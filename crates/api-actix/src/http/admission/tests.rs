@@ -57,10 +57,10 @@ fn key_is_rejected_above_its_share_and_others_are_not() {
     assert_eq!((view.status.as_u16(), view.retry_after), (429, Some(RETRY_AFTER)));
     assert!(view.message.contains("this key has 4 requests in flight"), "{}", view.message);
     assert_eq!((&view.metadata["scope"], &view.metadata["limit"]), (&"key".into(), &4.into()));
-    // Another key of the workspace has what is left of the workspace's share.
+    // Another key of the workspace gets the rest of the workspace's share.
     places.extend((0..2).map(|_| admission.enter(owner(2, Some(1)), None).unwrap()));
     assert_eq!(status(admission.enter(owner(2, Some(1)), None)), 429);
-    // A key without a workspace and another workspace have the rest.
+    // A key without a workspace and another workspace get the rest.
     places.extend([owner(3, None), owner(4, Some(2))].map(|owner| admission.enter(owner, None).unwrap()));
     assert_eq!(status(admission.enter(owner(5, Some(3)), None)), 503);
     assert!(admission.check_all().is_err());

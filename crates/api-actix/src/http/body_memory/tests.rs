@@ -2,7 +2,7 @@ use super::*;
 use crate::http::recorder::NoRecorder;
 use domain::testing::SequentialIds;
 
-/// Memory with these bounds.
+/// Returns a body memory with these limits.
 pub(crate) fn memory(limit: usize, share: usize) -> Arc<BodyMemory> {
     let settings = AdmissionSettings {
         body_memory_bytes: limit,
@@ -12,7 +12,7 @@ pub(crate) fn memory(limit: usize, share: usize) -> Arc<BodyMemory> {
     Arc::new(BodyMemory::new(settings, Arc::new(NoRecorder)))
 }
 
-/// An account without a workspace.
+/// Returns an account without a workspace.
 pub(crate) fn account(key: u64) -> Account {
     Account::Key(SequentialIds::key(key))
 }

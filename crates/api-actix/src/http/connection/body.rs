@@ -1,4 +1,4 @@
-//! The body of a request: read when the handler asks for it, and no further than its end.
+//! The body of a request, read on demand and never past its end.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -15,22 +15,22 @@ use tokio_util::codec::Decoder;
 use super::transport::Transport;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// The most bytes of chunk sizes, extensions and trailers of a body, and
+/// The maximum number of bytes of chunk sizes, extensions and trailers of a body,
 const MAX_FRAMING: usize = 16 * 1024;
-/// as many for each byte of content: a chunk of one byte needs six.
+/// plus this many for each content byte: a one-byte chunk needs six.
 const FRAMING_PER_BYTE: usize = 8;
 
-/// How far the body of the current request was read.
+/// The read progress of the current request body.
 #[derive(Debug, Default)]
 pub(super) struct BodyProgress {
-    /// Counts requests: the body of an answered one is not read by what still holds it.
+    /// The request number. Handles of an already answered request must not read the next body.
     request: u64,
     state: BodyState,
-    /// The handler waits for more of it.
+    /// True while the handler waits for more bytes.
     pub(super) waiting: bool,
-    /// The rest of an interim answer that is owed before the first read.
+    /// The unsent rest of the interim response that precedes the first read.
     pub(super) interim: &'static [u8],
-    /// The room that a read makes.
+    /// The buffer space that a read reserves.
     pub(super) read_size: usize,
     framing: usize,
     content: usize,
@@ -38,11 +38,11 @@ pub(super) struct BodyProgress {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum BodyState {
-    /// There is none, or it was read to its end.
+    /// The request has no body, or it was read completely.
     #[default]
     Complete,
     Reading,
-    /// It is malformed, or has no end.
+    /// The body is malformed, or was cut off.
     Failed,
 }
 
@@ -53,7 +53,7 @@ impl BodyProgress {
         *self = Self { request: self.request + 1, state, interim, read_size, ..Self::default() };
     }
 
-    /// True where the next byte of the connection is that of another request.
+    /// Returns true if the next byte of the connection belongs to another request.
     pub(super) fn is_complete(&self) -> bool {
         self.state == BodyState::Complete
     }
@@ -62,7 +62,7 @@ impl BodyProgress {
         self.state = BodyState::Failed;
     }
 
-    /// Skips what has arrived of a body that no handler wanted, and makes handles of it invalid.
+    /// Skips the received bytes of an unread body and invalidates its handles.
     pub(super) fn skip(&mut self, codec: &mut Codec, buffer: &mut BytesMut) {
         self.request += 1;
         self.interim = &[];
@@ -70,7 +70,7 @@ impl BodyProgress {
         while self.state == BodyState::Reading && self.decode(codec, buffer).is_ready() {}
     }
 
-    /// The next piece out of the buffer; pending where more is to be read first.
+    /// Decodes the next piece from the buffer; pending if more bytes are needed.
     pub(super) fn decode(
         &mut self,
         codec: &mut Codec,
@@ -84,7 +84,7 @@ impl BodyProgress {
         let before = buffer.len();
         let decoded = codec.decode(buffer);
         let consumed = before - buffer.len();
-        // A client that has sent a part of it does not wait to be told to go on.
+        // A client that has already sent body bytes does not wait for `100 Continue`.
         if before > 0 {
             self.interim = &[];
         }
@@ -122,14 +122,14 @@ impl BodyProgress {
     }
 }
 
-/// The body of one request, as its handler holds it.
+/// The handle of a request body, held by its handler.
 pub(super) struct RequestBody<IO> {
     transport: Rc<RefCell<Transport<IO>>>,
     request: u64,
 }
 
 impl<IO> RequestBody<IO> {
-    /// The body of the request whose head was just read; `None` where it has none.
+    /// Returns the body of the request whose head was just read; `None` if it has none.
     pub(super) fn of_current(transport: &Rc<RefCell<Transport<IO>>>) -> Option<Self> {
         let BodyProgress { request, state, .. } = transport.borrow().body;
         (state == BodyState::Reading).then(|| Self { transport: Rc::clone(transport), request })

@@ -1,4 +1,4 @@
-//! A timer that is armed lazily.
+//! A lazily armed timer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// One reused timer. A later deadline than the armed one costs nothing until the armed one fires.
+/// A reusable timer. Moving the deadline later costs nothing until the armed timer fires.
 #[derive(Default)]
 pub(super) struct Deadline {
     sleep: Option<Pin<Box<Sleep>>>,

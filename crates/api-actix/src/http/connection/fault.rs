@@ -1,10 +1,10 @@
-//! Requests that end before they are routed.
+//! Errors in the request head, before routing.
 
 use actix_http::StatusCode;
 use actix_http::error::ParseError;
 use thiserror::Error;
 
-/// The reason why the head of a request cannot be read.
+/// The reason why a request head cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum HeadFault {
     /// The head is not HTTP/1.0 or HTTP/1.1, or its framing is ambiguous.
@@ -22,7 +22,7 @@ pub(crate) enum HeadFault {
 }
 
 impl HeadFault {
-    /// The status of its answer.
+    /// Returns the status of the error response.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::Malformed(_) => StatusCode::BAD_REQUEST,

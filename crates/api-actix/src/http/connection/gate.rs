@@ -1,4 +1,4 @@
-//! Keeps new connections out before a listening socket is closed.
+//! Stops new connections before a listening socket is closed.
 
 use std::io;
 use std::net::TcpListener;
@@ -7,8 +7,8 @@ use socket2::Socket;
 
 /// A second handle of a listening socket.
 ///
-/// A socket that is closed resets the connections that wait to be accepted, requests of theirs included. So no new
-/// connection is let in first, those that are there are accepted, and only then the socket is closed.
+/// Closing a socket resets the connections in its accept queue, including their requests. Therefore new connections are
+/// blocked first, pending ones are accepted, and then the socket is closed.
 #[derive(Debug)]
 pub(crate) struct Gate(Socket);
 
@@ -17,8 +17,8 @@ impl Gate {
         Ok(Self(listener.try_clone()?.into()))
     }
 
-    /// From now on the system ignores attempts to connect; clients repeat them after a second and meet a closed port.
-    /// Handshakes that have begun are finished. Does nothing where the system cannot.
+    /// Makes the system ignore connection attempts. Clients retry after a second and find a closed port; handshakes in
+    /// progress complete. Does nothing if the system does not support it.
     pub(crate) fn shut(&self) {
         if let Err(error) = ignore_new_connections(&self.0) {
             tracing::debug!(%error, "new connections are not kept out before the listener closes");
@@ -26,7 +26,7 @@ impl Gate {
     }
 }
 
-/// Drops the first segment of a handshake, and that one only: the flag SYN without ACK in byte 13 of the TCP header.
+/// Drops only the first segment of a handshake: SYN without ACK in byte 13 of the TCP header.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn ignore_new_connections(socket: &Socket) -> io::Result<()> {
     use socket2::SockFilter;

@@ -1,4 +1,4 @@
-//! Accepts connections and hands each to a worker's loop.
+//! Accepts connections and hands each to a worker.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,19 +21,21 @@ use super::registry::Connections;
 use super::serve::{Context, serve};
 use super::settings::ConnectionSettings;
 
-/// Answers a request whose head cannot be read, and logs it.
+/// Builds and logs the response to a request whose head cannot be read.
 pub(crate) type RejectHead = Arc<dyn Fn(HeadFault, Option<SocketAddr>) -> HttpResponse + Send + Sync>;
 
-/// Connections that may wait to be accepted; the system refuses more.
+/// The length of the accept queue; the system rejects more connections.
 const BACKLOG: i32 = 1_024;
-/// Connections that each worker accepts beyond its places, so that others learn that they are waited for.
+/// The number of connections that each worker accepts beyond its limit, so that idle connections can be closed for
+/// them.
 const WAITING: usize = 16;
-/// The most workers that the web framework starts.
+/// The maximum number of workers of the web framework.
 const MAX_WORKERS: usize = 512;
-/// How long the framework's own stop waits; the end of the connections is waited for here, and to the millisecond.
+/// The stop timeout of the framework. It is long because this crate waits for the connections itself, with millisecond
+/// precision.
 const FRAMEWORK_STOP_SECS: u64 = 24 * 60 * 60;
 
-/// A port and the settings of its connections.
+/// A listen address and the settings of its connections.
 pub(crate) struct Listener {
     pub(crate) listen: SocketAddr,
     pub(crate) workers: usize,
@@ -42,21 +44,21 @@ pub(crate) struct Listener {
     pub(crate) reject: RejectHead,
 }
 
-/// A server that has its port.
+/// A server that is bound to its port.
 pub(crate) struct Bound {
     pub(crate) server: Server,
     pub(crate) local_addr: SocketAddr,
-    /// Keeps new connections out before a stop; the port stays taken while it lives.
+    /// Blocks new connections before a stop; the port stays bound while it exists.
     pub(crate) gate: Gate,
 }
 
 impl Listener {
-    /// Threads that serve; one a processor where nothing is said.
+    /// Returns the number of worker threads; the default is one per core.
     pub(crate) fn workers(configured: Option<usize>) -> usize {
         configured.unwrap_or_else(|| thread::available_parallelism().map_or(2, NonZero::get)).clamp(1, MAX_WORKERS)
     }
 
-    /// Takes the port. `app` is called once by each worker.
+    /// Binds the port. Each worker calls `app` once.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -109,7 +111,7 @@ where
     })
 }
 
-/// A listening socket. Accepted sockets inherit its options.
+/// Opens a listening socket. Accepted sockets inherit its options.
 fn bound(address: SocketAddr, settings: &ConnectionSettings) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -121,7 +123,7 @@ fn bound(address: SocketAddr, settings: &ConnectionSettings) -> io::Result<TcpLi
     Ok(socket.into())
 }
 
-/// The system ends a connection whose peer acknowledges no byte for as long as the client may take none.
+/// Makes the system close a connection whose peer acknowledges no bytes within the write timeout.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn set_user_timeout(socket: &SockRef<'_>, settings: &ConnectionSettings) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(settings.write_timeout))
@@ -189,7 +191,7 @@ mod tests {
             }
             before = now;
         };
-        // The client's side of the connection holds some of it as well.
+        // The client's receive buffer holds part of the response.
         assert!(stalled_at <= (1 << 20) + 4 * PIECE, "{stalled_at}");
         handle.stop(false).await;
         running.await.unwrap().unwrap();

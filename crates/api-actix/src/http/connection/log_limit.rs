@@ -1,15 +1,15 @@
-//! A bound on log lines that clients can cause without a key.
+//! A rate limit for log lines that unauthenticated clients can cause.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lines in each [`WINDOW`].
+/// The maximum number of lines in each [`WINDOW`].
 const MAX_LINES: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Permits at most ten lines a second.
+/// Permits at most ten lines per second.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimit(Mutex<Option<Window>>);
 
@@ -21,7 +21,7 @@ struct Window {
 }
 
 impl LogLimit {
-    /// The number of lines suppressed since the last permitted one; `None` where this one is to be suppressed as well.
+    /// Returns the number of lines suppressed since the last permitted one; `None` if this line must be suppressed.
     pub(crate) fn permit(&self) -> Option<u64> {
         let now = Instant::now();
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! HTTP/1.1 on one connection: reads one request at a time, answers it whole, then reads the next.
+//! HTTP/1.1 connections: one request is read and answered at a time.
 
 mod body;
 mod deadline;

@@ -1,4 +1,4 @@
-//! The open connections: their number, the state of each, the places that they have, and their drain.
+//! The open connections: their count, states, connection limit and drain.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -12,48 +12,48 @@ use tokio::time::{Instant, sleep};
 use super::settings::Preemption;
 use super::slots::{Entry, Slots, State};
 
-/// How many connections are in each state.
+/// The number of connections in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Accepted, and every place is taken.
+    /// Accepted, waiting for a free slot.
     pub waiting: usize,
-    /// No byte of the next request was read.
+    /// No byte of the next request has been read.
     pub idle: usize,
-    /// The first byte of a request was read, the end of its head was not.
+    /// The first byte of a request has been read, but not the end of its head.
     pub reading_head: usize,
-    /// A request is being served, or the connection is being closed.
+    /// A request is being served, or the connection is closing.
     pub in_request: usize,
 }
 
 impl ConnectionCounts {
-    /// All open connections.
+    /// Returns the number of all open connections.
     pub fn open(&self) -> usize {
         self.waiting + self.idle + self.reading_head + self.in_request
     }
 }
 
-// The phases of a server; 0 is the first.
+// The phases of a server; 0 is the initial one.
 const DRAINING: u8 = 1;
 const CLOSING_IDLE: u8 = 2;
 
-/// What an idle connection is to do.
+/// The action of an idle connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IdleAction {
     Stay,
-    /// Closes for a connection that waits.
+    /// Close, to free the slot for a waiting connection.
     GiveWay,
-    /// Closes since the server stops.
+    /// Close, because the server stops.
     Close,
 }
 
-/// The open connections of a server. Clones share them.
+/// The open connections of a server. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Connections(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     slots: Mutex<Slots>,
-    /// As [`Slots::is_crowded`], to be read without the lock.
+    /// The same as [`Slots::is_crowded`], readable without the lock.
     crowded: AtomicBool,
     phase: AtomicU8,
     next_id: AtomicU64,
@@ -64,7 +64,7 @@ struct Shared {
 }
 
 impl Connections {
-    /// At most `limit` connections are served at a time.
+    /// Creates a registry that serves at most `limit` connections at a time.
     pub(crate) fn new(limit: usize, preemption: Preemption) -> Self {
         Self(Arc::new(Shared {
             slots: Mutex::new(Slots::new(limit, preemption)),
@@ -78,17 +78,17 @@ impl Connections {
         }))
     }
 
-    /// The most connections that are served at a time.
+    /// Returns the maximum number of connections served at a time.
     pub fn limit(&self) -> usize {
         self.slots().limit()
     }
 
-    /// The number of connections that were closed so far to make room for others.
+    /// Returns the number of connections closed so far to free a slot.
     pub fn gave_way(&self) -> u64 {
         self.0.gave_way.load(Ordering::Relaxed)
     }
 
-    /// Counts the open connections by their state.
+    /// Counts the open connections by state.
     pub fn counts(&self) -> ConnectionCounts {
         let mut counts = ConnectionCounts::default();
         for entry in self.slots().open() {
@@ -103,14 +103,14 @@ impl Connections {
         counts
     }
 
-    /// From now on every answer carries `Connection: close` and its connection is closed. Idle connections stay open,
-    /// and new ones are accepted for as long as the server listens.
+    /// Makes every response carry `Connection: close` and closes its connection. Idle connections stay open, and new
+    /// ones are accepted while the server listens.
     pub fn begin_drain(&self) {
         self.0.phase.fetch_max(DRAINING, Ordering::AcqRel);
     }
 
-    /// Begins the drain and closes idle connections, now and whenever one becomes idle. A connection with a byte of a
-    /// request, read or waiting in the socket, is served first; one without a request so far has a moment for it.
+    /// Begins the drain and closes connections as they become idle. A connection with request bytes, read or in the
+    /// socket, is served first. A connection without a request so far gets a short grace period.
     pub fn close_idle(&self) {
         self.0.phase.fetch_max(CLOSING_IDLE, Ordering::AcqRel);
         let entries: Vec<_> = self.slots().open().map(Arc::clone).collect();
@@ -124,7 +124,7 @@ impl Connections {
         loop {
             let closed = self.0.closed.notified();
             tokio::pin!(closed);
-            // Registered before the count is read, so that the last close between the two is not missed.
+            // Enabled before the count is read, so that a close between the two is not missed.
             closed.as_mut().enable();
             if self.slots().is_empty() {
                 return;
@@ -133,7 +133,7 @@ impl Connections {
         }
     }
 
-    /// Resolves when no connection is open and none was accepted for so long.
+    /// Resolves when no connection is open and none was accepted for `period`.
     pub async fn unused_for(&self, period: Duration) {
         loop {
             self.closed().await;
@@ -145,12 +145,12 @@ impl Connections {
         }
     }
 
-    /// The number of connections that wait for a place.
+    /// Returns the number of connections that wait for a slot.
     pub(crate) fn waiting(&self) -> usize {
         self.slots().waiting()
     }
 
-    /// True from the beginning of the drain.
+    /// Returns true once the drain has begun.
     pub(crate) fn is_draining(&self) -> bool {
         self.0.phase.load(Ordering::Acquire) >= DRAINING
     }
@@ -169,13 +169,13 @@ impl Connections {
     }
 
     fn make_room(&self, slots: &mut Slots) {
-        // Before the search: a connection that it does not find idle sees the flag when it becomes so.
+        // Set before the search: a connection that the search finds busy sees the flag when it becomes idle.
         self.0.crowded.store(slots.is_crowded(), Ordering::SeqCst);
         slots.make_room();
         self.0.crowded.store(slots.is_crowded(), Ordering::SeqCst);
     }
 
-    /// Nanoseconds since the start; 584 years of them fit.
+    /// Returns nanoseconds since the start; a `u64` holds 584 years of them.
     fn now(&self) -> u64 {
         u64::try_from(self.0.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -185,14 +185,14 @@ impl Connections {
     }
 }
 
-/// One open connection in [`Connections`].
+/// The registration of one open connection in [`Connections`].
 pub(super) struct OpenConnection {
     connections: Connections,
     entry: Arc<Entry>,
 }
 
 impl OpenConnection {
-    /// Waits for a place.
+    /// Waits for a slot.
     pub(super) async fn admitted(&self) {
         poll_fn(|cx| {
             self.entry.waker.register(cx.waker());
@@ -214,7 +214,7 @@ impl OpenConnection {
         }
     }
 
-    /// True where a connection waits and no idle one can give way to it.
+    /// Returns true if a connection waits and no idle one can be closed for it.
     pub(super) fn is_crowded(&self) -> bool {
         self.connections.0.crowded.load(Ordering::Relaxed)
     }
@@ -223,7 +223,7 @@ impl OpenConnection {
         self.connections.is_draining()
     }
 
-    /// What the idle connection is to do; its task is woken when that changes.
+    /// Returns the action of this idle connection; a change wakes its task.
     pub(super) fn idle_action(&self, cx: &Context<'_>) -> IdleAction {
         self.entry.waker.register(cx.waker());
         if self.entry.yields() {
@@ -235,7 +235,7 @@ impl OpenConnection {
         }
     }
 
-    /// Resolves when the connection is to be closed whatever it does.
+    /// Resolves when the connection must close in any state.
     pub(super) async fn preempted(&self) {
         poll_fn(|cx| {
             self.entry.waker.register(cx.waker());

@@ -72,7 +72,7 @@ async fn oldest_idle_connection_gives_way_to_one_that_waits() {
     let connections = connections(3, Preemption::Idle);
     let [first, second, third] = [0; 3].map(|_| connections.register());
     tokio::time::advance(Duration::from_secs(1)).await;
-    // Idle again, and so for a shorter time than the second one.
+    // Idle again, for a shorter time than the second connection.
     first.set(State::InRequest);
     first.set(State::Idle);
     third.set(State::InRequest);
@@ -99,7 +99,7 @@ async fn connection_that_begins_to_read_stays_and_another_one_gives_way() {
     assert_eq!([&first, &second].map(action), [IdleAction::Stay, IdleAction::GiveWay]);
     second.set(State::InRequest);
     assert!(first.is_crowded() && !is_admitted(&waiting), "nobody is idle");
-    // Who becomes idle while another one waits gives way.
+    // A connection that becomes idle while another one waits is closed.
     second.set(State::Idle);
     assert_eq!(action(&second), IdleAction::GiveWay);
     assert!(!first.is_crowded());
@@ -142,12 +142,12 @@ async fn any_connection_gives_way_where_that_is_asked_for_and_idle_ones_first() 
     assert!(is_admitted(&newcomers[0]) && !is_admitted(&newcomers[1]));
     drop((idle, reading));
     assert!(newcomers.iter().all(is_admitted));
-    // In the order in which they came in.
+    // Admission follows the order of arrival.
     let _late = connections.register();
     assert!(newcomers[0].preempted().now_or_never().is_some() && newcomers[1].preempted().now_or_never().is_none());
 }
 
-/// Threads that come, work and go: at the end nobody waits and nothing is counted twice.
+/// Threads open, use and close connections; afterwards no connection waits and each was counted once.
 #[test]
 fn places_are_neither_lost_nor_given_twice_when_threads_race() {
     let connections = connections(4, Preemption::Idle);

@@ -1,4 +1,4 @@
-//! Writes an answer: its head, then its body where it lies.
+//! Writes a response: its head, then its body without a copy.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -13,15 +13,15 @@ use tokio_util::codec::Encoder;
 
 use super::transport::Transport;
 
-/// A body of at most so many bytes is copied behind its head, so that one plain write sends both.
+/// A body up to this size is copied behind its head, so that one write sends both.
 const COPIED_BODY: usize = 4 * 1024;
-/// The bytes of a streamed body that are collected before they are written.
+/// The number of bytes of a streamed body that are collected before each write.
 const STREAMED_PIECE: usize = 64 * 1024;
 
-/// Writes a whole answer. `head_only` is true for an answer to HEAD.
+/// Writes a whole response. `head_only` is true for a response to HEAD.
 ///
 /// # Errors
-/// The connection broke, the client took no byte within the deadline, or the body failed.
+/// The connection broke, the client accepted no byte within the deadline, or the body failed.
 pub(super) async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
     transport: &RefCell<Transport<IO>>,
     response: Response<BoxBody>,
@@ -40,7 +40,7 @@ pub(super) async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
     flush(transport, &mut rest).await
 }
 
-/// Writes bytes that are no answer of HTTP/1.1.
+/// Writes raw bytes that are not an HTTP/1.1 response.
 pub(super) async fn write_bytes<IO: AsyncRead + AsyncWrite + Unpin>(
     transport: &RefCell<Transport<IO>>,
     bytes: &'static [u8],

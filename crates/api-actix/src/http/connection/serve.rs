@@ -1,4 +1,4 @@
-//! The loop of one connection.
+//! The request loop of a connection.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -24,10 +24,10 @@ use super::slots::State;
 use super::socket::Socket;
 use super::transport::{Head, Transport};
 
-/// What an HTTP/2 client is answered: empty SETTINGS, then GOAWAY with the code `HTTP_1_1_REQUIRED`.
+/// The response to an HTTP/2 client: empty SETTINGS, then GOAWAY with the code `HTTP_1_1_REQUIRED`.
 const HTTP_1_1_REQUIRED: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0d";
 
-/// The parts that all connections of one worker share.
+/// The state that all connections of a worker share.
 pub(super) struct Context<S> {
     pub(super) app: S,
     pub(super) http: ServiceConfig,
@@ -36,7 +36,7 @@ pub(super) struct Context<S> {
     pub(super) reject: RejectHead,
 }
 
-/// Serves the requests of one connection until either side closes it, once it has a place.
+/// Serves the requests of one connection until either side closes it, once it has a slot.
 pub(super) async fn serve<IO, S>(io: IO, peer: Option<SocketAddr>, context: Rc<Context<S>>)
 where
     IO: Socket + 'static,
@@ -112,16 +112,16 @@ impl Incoming {
     }
 }
 
-/// Who ends the connection, and how.
+/// The reason to close or keep the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// The client decides by its request.
+    /// The request of the client decides.
     Client,
-    /// The server does: it drains, or the client asked for another protocol.
+    /// The server closes: it drains, or the client asked for another protocol.
     Server,
-    /// The server does since another connection waits for the place.
+    /// The server closes, because another connection waits for the slot.
     Crowded,
-    /// The server must, since it cannot tell where the next request begins.
+    /// The server must close, because the start of the next request is unknown.
     Unread,
 }
 
@@ -140,7 +140,7 @@ fn ending<IO: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Runs the handler; `None` where the client left before it was done.
+/// Runs the handler; returns `None` if the client disconnected first.
 async fn answer<IO, S>(request: Request, transport: &RefCell<Transport<IO>>, app: &S) -> Option<Response<BoxBody>>
 where
     IO: AsyncRead + AsyncWrite + Unpin,
@@ -159,7 +159,7 @@ where
     })
 }
 
-/// Answers a request whose head cannot be read, and closes.
+/// Answers a request whose head cannot be read, and closes the connection.
 async fn reject<IO, S>(
     transport: &Rc<RefCell<Transport<IO>>>,
     fault: HeadFault,
@@ -172,7 +172,7 @@ async fn reject<IO, S>(
     let written = if fault == HeadFault::Http2 {
         response::write_bytes(transport, HTTP_1_1_REQUIRED).await
     } else {
-        // The codec remembers the request before, which this answer is not to.
+        // The codec keeps state of the previous request, which must not affect this response.
         transport.borrow_mut().codec = actix_http::h1::Codec::new(context.http.clone());
         let mut response: Response<BoxBody> = response.into();
         response.head_mut().set_connection_type(ConnectionType::Close);
@@ -183,8 +183,8 @@ async fn reject<IO, S>(
     }
 }
 
-/// Closes the sending side, then discards input within bounds: bytes that arrive at a closed socket would reset the
-/// connection, and the client might lose the answer.
+/// Closes the sending side, then discards input within limits. Bytes that arrive at a closed socket would reset the
+/// connection, and the client could lose the response.
 async fn close<IO: Socket>(transport: &RefCell<Transport<IO>>, expects_input: bool) {
     let until = Instant::now() + transport.borrow().settings.linger_timeout;
     let shut = poll_fn(|cx| Pin::new(&mut transport.borrow_mut().io).poll_shutdown(cx));

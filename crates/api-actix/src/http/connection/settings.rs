@@ -1,33 +1,33 @@
-//! The deadlines and bounds of a connection.
+//! The timeouts and limits of a connection.
 
 use std::time::Duration;
 
-/// The deadlines and bounds of a client's connection.
+/// The timeouts and limits of a client connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionSettings {
-    /// The longest time from the first byte of a request's head to its end, and from accepting a connection to the
-    /// first byte of its first request.
+    /// The longest time from the first byte of a request head to its end, and from accept to the first byte of the
+    /// first request.
     pub header_timeout: Duration,
-    /// The longest time between an answer and the first byte of the next request.
+    /// The longest time between a response and the first byte of the next request.
     pub keep_alive: Duration,
-    /// The longest time in which the client takes no byte of an answer.
+    /// The longest time in which the client may accept no byte of a response.
     pub write_timeout: Duration,
     /// The longest time in which input is discarded before a connection with unread input is closed.
     pub linger_timeout: Duration,
-    /// The most bytes that are discarded in that time. More than the longest body that is taken, so that a client whose
-    /// body is too long, and who reads only after writing, still gets its 413.
+    /// The maximum number of bytes discarded in that time. It exceeds the maximum body size, so that a client that
+    /// sends a too long body before it reads still gets its 413.
     pub linger_bytes: u64,
-    /// The most bytes of an answer that the system is asked to hold for a client that has not acknowledged them; Linux
-    /// allows itself twice as many. The rest of an answer waits where it lies.
+    /// The send buffer size of the socket, in bytes; Linux doubles it. The rest of a response stays in process memory.
     pub send_buffer_bytes: usize,
 }
 
-/// The connections that may be closed for a new one where all places are taken.
+/// The connections that may be closed for a new one at the connection limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Preemption {
-    /// Those between two requests.
+    /// Idle connections.
     Idle,
-    /// Those first, then any that have not got further for longest: for a listener whose answers are made in an instant.
+    /// Idle connections first, then the connection without progress for the longest time. For listeners with fast
+    /// handlers.
     Any,
 }
 

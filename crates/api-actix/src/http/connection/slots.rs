@@ -1,4 +1,4 @@
-//! The places of a server's connections: who has one, who waits for one, and who gives way.
+//! The connection slots of a server: which connections hold one, wait for one, or are asked to close.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::settings::Preemption;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
-    /// Accepted; every place is taken.
+    /// Accepted, waiting for a free slot.
     Waiting = 0,
-    /// No byte of the next request was read.
+    /// No byte of the next request has been read.
     Idle = 1,
-    /// The first byte of a request was read, the end of its head was not.
+    /// The first byte of a request has been read, but not the end of its head.
     ReadingHead = 2,
-    /// A request is being served, or the connection is being closed.
+    /// A request is being served, or the connection is closing.
     InRequest = 3,
 }
 
-/// The fewest connections that one search for candidates collects.
+/// The minimum number of candidates that one search collects.
 const MIN_CANDIDATES: usize = 64;
-/// The part of all candidates that one search collects: it looks at every connection.
+/// The divisor for the number of candidates that one search collects: a search visits every connection.
 const CANDIDATE_SHARE: usize = 16;
 
 /// One open connection.
@@ -33,9 +33,9 @@ const CANDIDATE_SHARE: usize = 16;
 pub(super) struct Entry {
     id: u64,
     state: AtomicU8,
-    /// Nanoseconds since the server's start at which the state began.
+    /// The time at which the state began, in nanoseconds since the server's start.
     since: AtomicU64,
-    /// The connection is asked to close for one that waits.
+    /// True if the connection is asked to close for a waiting one.
     yields: AtomicBool,
     pub(super) waker: AtomicWaker,
 }
@@ -51,8 +51,8 @@ impl Entry {
         }
     }
 
-    // The states of connections and the flag of those that wait are read and written in one order by all threads:
-    // either a connection that becomes idle learns that another one waits, or the search for candidates finds it.
+    // All threads read and write the states and the crowded flag in one order (`SeqCst`). So either a connection that
+    // becomes idle sees that another one waits, or the search for candidates finds it.
     pub(super) fn set(&self, state: State, now: u64) {
         self.since.store(now, Ordering::SeqCst);
         self.state.store(state as u8, Ordering::SeqCst);
@@ -66,26 +66,26 @@ impl Entry {
         self.yields.load(Ordering::SeqCst)
     }
 
-    /// Takes the request to close back; true where there was one.
+    /// Withdraws the request to close; returns true if there was one.
     pub(super) fn take_yield(&self) -> bool {
         self.yields() && self.yields.swap(false, Ordering::SeqCst)
     }
 
-    /// The order in which connections give way, and the time since when; `None` where this one does not.
+    /// Returns the rank and the start of the state of a candidate; `None` if this connection may not be closed.
     fn candidacy(&self, preemption: Preemption) -> Option<(bool, u64)> {
         let is_idle = self.is(State::Idle);
         let eligible = is_idle || (preemption == Preemption::Any && !self.is(State::Waiting));
         (eligible && !self.yields()).then(|| (!is_idle, self.since.load(Ordering::SeqCst)))
     }
 
-    /// Asks a candidate to close; false where it is none any more.
+    /// Asks a candidate to close; returns false if it is no longer a candidate.
     fn ask_to_yield(&self, candidacy: (bool, u64), preemption: Preemption) -> bool {
         if self.candidacy(preemption) != Some(candidacy) {
             return false;
         }
         self.yields.store(true, Ordering::SeqCst);
         let unchanged = preemption == Preemption::Any || self.is(State::Idle);
-        // One that has begun to read meanwhile stays open: it, or this thread, takes the request back.
+        // A connection that has begun to read stays open: either it or this thread withdraws the request.
         if !unchanged && self.take_yield() {
             return false;
         }
@@ -94,7 +94,7 @@ impl Entry {
     }
 }
 
-/// A connection that may be asked to give way, as it was when it was found.
+/// A connection that may be asked to close, as found by the search.
 #[derive(Debug)]
 struct Candidate {
     entry: Arc<Entry>,
@@ -107,12 +107,12 @@ pub(super) struct Slots {
     limit: usize,
     preemption: Preemption,
     open: HashMap<u64, Arc<Entry>>,
-    /// Those that do not wait.
+    /// The number of connections that hold a slot.
     admitted: usize,
     waiting: VecDeque<Arc<Entry>>,
-    /// Those that are asked to close and have not.
+    /// The number of connections that were asked to close and are still open.
     yielding: usize,
-    /// The oldest of those that may be asked, oldest first. Those that are not in it are younger.
+    /// The oldest candidates, oldest first. Connections outside this queue are younger.
     candidates: VecDeque<Candidate>,
     pub(super) last_accepted: Option<Instant>,
 }
@@ -147,7 +147,7 @@ impl Slots {
         self.waiting.len()
     }
 
-    /// True where connections wait for which no other one was asked to close.
+    /// Returns true if more connections wait than were asked to close.
     pub(super) fn is_crowded(&self) -> bool {
         self.waiting.len() > self.yielding
     }
@@ -168,12 +168,12 @@ impl Slots {
         if entry.take_yield() {
             self.yielding -= 1;
         }
-        // Whatever was noted of it as a candidate does not hold any more.
+        // Invalidates its earlier entries as a candidate.
         entry.set(State::Waiting, u64::MAX);
         self.admit(now);
     }
 
-    /// A connection that was asked to close has begun to read a request instead.
+    /// Notes that a connection asked to close has begun to read a request instead.
     pub(super) fn decline(&mut self) {
         self.yielding -= 1;
     }
@@ -188,7 +188,7 @@ impl Slots {
         }
     }
 
-    /// Asks as many connections to close as are waited for, those first that have been idle for longest.
+    /// Asks one connection to close for each waiting one, the longest idle first.
     pub(super) fn make_room(&mut self) {
         while self.is_crowded()
             && let Some(Candidate { entry, candidacy }) = self.next_candidate()

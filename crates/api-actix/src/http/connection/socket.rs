@@ -1,4 +1,4 @@
-//! What a connection is read from and written to.
+//! The byte stream of a connection.
 
 use std::mem::MaybeUninit;
 
@@ -6,9 +6,9 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// The two directions of a connection.
+/// The read and write halves of a connection.
 pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin {
-    /// True where the system has bytes that were not read. The runtime may not know of them yet.
+    /// Returns true if the system holds unread bytes. The runtime may not know of them yet.
     fn has_input(&self) -> bool;
 }
 
@@ -20,7 +20,7 @@ impl Socket for TcpStream {
 
 #[cfg(test)]
 impl Socket for tokio::io::DuplexStream {
-    /// Its reads see everything at once.
+    /// Always false: reads of this stream see all bytes at once.
     fn has_input(&self) -> bool {
         false
     }

@@ -21,7 +21,7 @@ use crate::http::format::ErrorFormat;
 
 const BIG: usize = 8 << 20;
 
-/// A client's side of a connection, and what the server did.
+/// The client side of a connection, and the requests that reached the server.
 struct Peer {
     stream: DuplexStream,
     /// The paths of the requests that reached the handler, and the bodies that it read.
@@ -65,7 +65,7 @@ async fn handle(mut request: Request, served: Rc<RefCell<Vec<String>>>) -> Resul
 }
 
 fn start(settings: ConnectionSettings) -> Peer {
-    // Less than an answer of `/big`, so that it has to wait for its reader.
+    // Smaller than the response of `/big`, so that the server must wait for the client.
     let (stream, io) = tokio::io::duplex(64 * 1024);
     let served = Rc::new(RefCell::new(Vec::new()));
     let connections = Connections::new(8, Preemption::Idle);
@@ -89,12 +89,12 @@ impl Peer {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Sends for as long as the server takes it.
+    /// Sends bytes; returns false once the server has closed.
     async fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).await.is_ok()
     }
 
-    /// Reads until bytes of an answer end with `end`.
+    /// Reads until the received bytes end with `end`.
     async fn read_until(&mut self, end: &str) -> String {
         let mut said = Vec::new();
         while !said.ends_with(end.as_bytes()) {
@@ -127,7 +127,8 @@ fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n{body}")
 }
 
-/// The status, and the body by its length, of each answer but those to HEAD, of which `bodiless` are.
+/// Returns the status and the body of each response. The responses at the indexes in `bodiless` answer HEAD and have no
+/// body.
 fn answers(mut said: &str, bodiless: &[usize]) -> Vec<(String, String)> {
     let mut answers = Vec::new();
     while let Some((head, rest)) = said.split_once("\r\n\r\n") {
@@ -212,7 +213,7 @@ async fn every_head_has_the_timer_and_idle_connections_have_theirs() {
         let said = peer.read_to_end().await;
         assert!(said.starts_with("HTTP/1.1 408 ") && said.contains("connection: close"), "{said}");
         assert!(said.contains("The request head did not arrive within 10000 ms"), "{said}");
-        // The bytes of the head do not prolong it; the connection lingers for two seconds more.
+        // The bytes of the head do not extend the timeout; the connection lingers for two more seconds.
         assert_eq!(began.elapsed().as_secs(), 10);
         peer.server.await.unwrap();
         assert_eq!(began.elapsed().as_secs(), 12);
@@ -267,7 +268,7 @@ async fn client_that_writes_a_long_unread_body_before_it_reads_gets_the_answer()
         let mut peer = start(ConnectionSettings::default());
         peer.send(request("POST", "/unread", "content-length: 9437184\r\n", "")).await;
         for _ in 0..9 {
-            // A pause, so that the answer is long written.
+            // A pause that outlasts the write of the response.
             tokio::time::sleep(Duration::from_millis(100)).await;
             assert!(peer.try_send("a".repeat(1024 * 1024)).await, "the connection was closed before the body's end");
         }
@@ -299,7 +300,7 @@ async fn continue_is_sent_when_the_handler_asks_for_the_body_and_never_before_a_
         assert_eq!(peer.read_until("\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
         peer.send("hello").await;
         assert!(peer.read_until("hello").await.starts_with("HTTP/1.1 200 "));
-        // One that did not wait is not told to go on.
+        // A client that did not wait gets no `100 Continue`.
         peer.send(request("POST", "/echo", expecting, "hello")).await;
         assert!(peer.read_until("hello").await.starts_with("HTTP/1.1 200 "));
         peer.send(request("POST", "/rejected", expecting, "")).await;
@@ -396,7 +397,7 @@ async fn http_2_client_is_told_to_speak_http_1_1() {
         peer.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         let said = peer.read_to_end().await;
         assert_eq!(said.as_bytes(), HTTP_1_1_REQUIRED);
-        // A frame is its length, its type, its flags and its stream.
+        // A frame header: length, type, flags, stream.
         assert_eq!(said.as_bytes()[..9], [0, 0, 0, 4, 0, 0, 0, 0, 0]);
         assert_eq!(said.as_bytes()[9..18], [0, 0, 8, 7, 0, 0, 0, 0, 0]);
         assert_eq!(said.as_bytes()[18..], [0, 0, 0, 0, 0, 0, 0, 0xd]);
@@ -422,7 +423,7 @@ async fn framing_that_outweighs_the_content_makes_a_body_unreadable() {
             assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("connection: close"), "{said}");
             assert_eq!(peer.served(), ["/echo", "unreadable"]);
         }
-        // The smallest chunks are read.
+        // The smallest chunks are accepted.
         let mut peer = start(ConnectionSettings::default());
         let body = format!("{}0\r\n\r\n", "1\r\na\r\n".repeat(9_000));
         peer.send(request("POST", "/echo", "transfer-encoding: chunked\r\nconnection: close\r\n", &body)).await;
@@ -444,7 +445,7 @@ async fn client_that_leaves_ends_its_request_and_its_connection() {
         server.await.unwrap();
         assert_eq!(connections.counts().open(), 0);
 
-        // What can be answered at once is, also where the client has closed its side.
+        // A response that is ready at once is sent although the client has closed its side.
         let mut peer = start(ConnectionSettings::default());
         peer.send([get("/a"), request("POST", "/echo", "content-length: 9\r\n", "cut")].concat()).await;
         peer.stream.shutdown().await.unwrap();
@@ -486,7 +487,7 @@ async fn drain_closes_connections_after_their_answer_and_idle_ones_when_told() {
         assert_eq!(statuses(&begun.read_to_end().await), ["200"]);
         assert_eq!(begun.served(), ["/late"]);
 
-        // A request that lies in the socket when idle connections are closed is served.
+        // A request in the socket buffer is served when idle connections are closed.
         let mut sent = start(ConnectionSettings::default());
         tokio::time::sleep(Duration::from_millis(1)).await;
         sent.connections.close_idle();
@@ -523,7 +524,7 @@ fn requests() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(one, 1..6).prop_map(|requests| requests.concat().into_bytes())
 }
 
-/// The requests that reach the handler when the bytes arrive in these pieces.
+/// Returns the requests that reach the handler when the bytes arrive in these pieces.
 fn served_in_pieces(bytes: &[u8], cuts: &[usize]) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     LocalSet::new().block_on(&runtime, async {
@@ -550,7 +551,7 @@ proptest! {
         bytes in requests(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
     ) {
-        // An unread body that comes in pieces ends the connection, which is not compared here.
+        // An unread body in pieces ends the connection, which this test does not compare.
         prop_assume!(!bytes.windows(7).any(|window| window == b"/unread"));
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
         cuts.sort_unstable();

@@ -1,4 +1,4 @@
-//! The bytes of one connection: read for one request at a time, written with a deadline.
+//! The bytes of one connection: reads one request at a time and writes with a deadline.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -23,31 +23,31 @@ use super::settings::ConnectionSettings;
 use super::slots::State;
 use super::socket::Socket;
 
-/// The most bytes of a head.
+/// The maximum size of a request head, in bytes.
 const MAX_HEAD: usize = 128 * 1024;
-/// The most bytes of empty lines before a head.
+/// The maximum number of bytes of empty lines before a head.
 const MAX_BLANK: usize = 64;
-/// The bytes that one read makes room for, outside of large bodies.
+/// The buffer space that one read reserves, except for large bodies.
 const READ_SIZE: usize = 8 * 1024;
-/// The same inside of large bodies.
+/// The buffer space that one read of a large body reserves.
 const MAX_READ_SIZE: usize = 64 * 1024;
-/// A buffer with less room grows before it is read into.
+/// A buffer with less free space grows before a read.
 const MIN_ROOM: usize = 1024;
-/// The most bytes that are read before the handler asks for a body, and behind a request.
+/// The maximum number of bytes that are read before the handler asks for the body, and beyond the request.
 const READ_AHEAD: usize = 64 * 1024;
-/// A buffer that outgrew this is released when its connection becomes idle.
+/// A larger buffer is released when its connection becomes idle.
 const IDLE_BUFFER: usize = 16 * 1024;
-/// How long a connection that has had no request is kept for one when the server stops: its client may have sent one.
+/// The grace period of a connection without requests when the server stops: its client may already have sent one.
 const FIRST_REQUEST: Duration = Duration::from_secs(2);
-/// The beginning of what an HTTP/2 client sends first.
+/// The first bytes of an HTTP/2 connection.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2";
 
-/// The end of a wait for a request.
+/// The result of waiting for a request head.
 #[derive(Debug)]
 pub(super) enum Head {
     Request(Request),
     Fault(HeadFault),
-    /// The client closed, or the connection was idle for too long.
+    /// The client closed the connection, or it was idle for too long.
     Closed,
 }
 
@@ -67,23 +67,23 @@ pub(super) struct Transport<IO> {
     pub(super) body: BodyProgress,
     pub(super) settings: ConnectionSettings,
     deadline: Deadline,
-    /// The client closed its side.
+    /// True once the client has closed its side.
     ended: bool,
     head: HeadProgress,
     write_deadline: Option<Instant>,
 }
 
-/// How far the head of the next request was read.
+/// The read progress of the next request head.
 struct HeadProgress {
-    /// The deadline of the state that the head is in.
+    /// The deadline of the current state.
     deadline: Instant,
-    /// It is that of the first request, and the connection was admitted then.
+    /// The time of admission, until the first request.
     first_since: Option<Instant>,
     begun: bool,
     blank: usize,
-    /// The bytes at the last attempt to parse it.
+    /// The number of bytes at the last parse attempt.
     parsed: usize,
-    /// The bytes in which no end was found.
+    /// The number of bytes already searched for the end.
     scanned: usize,
 }
 
@@ -110,12 +110,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         }
     }
 
-    /// True once the client closed its side.
+    /// Returns true once the client has closed its side.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Prepares for the next request after an answer.
+    /// Prepares for the next request after a response.
     pub(super) fn await_next(&mut self) {
         self.head = HeadProgress::new(Instant::now() + self.settings.keep_alive, None);
         if self.read_buf.is_empty() && self.read_buf.capacity() > IDLE_BUFFER {
@@ -136,8 +136,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         HeadFault::TimedOut(u64::try_from(self.settings.header_timeout.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Parses the next head where it is complete. A head that comes in pieces is parsed at its first piece, which
-    /// finds what is no HTTP at once, whenever it has doubled, and at its end, so that the work stays linear.
+    /// Parses the next head if it is complete. An incomplete head is parsed at its first piece, whenever it has
+    /// doubled, and at its end. So invalid bytes are found early and the work stays linear.
     fn decode_head(&mut self) -> Result<Option<Request>, HeadFault> {
         self.skip_blank_lines()?;
         let len = self.read_buf.len();
@@ -180,9 +180,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         }
     }
 
-    /// Looks for an empty line in the bytes that are new.
+    /// Searches the new bytes for an empty line.
     fn has_end(&mut self) -> bool {
-        // The end may have begun in the last bytes of the piece before.
+        // The end may have begun in the last bytes of the previous piece.
         let new = &self.read_buf[self.head.scanned.saturating_sub(3)..];
         self.head.scanned = self.read_buf.len();
         let ends = |at: usize| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]);
@@ -199,7 +199,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         self.body.begin(kind, read_size, request.head().expect());
     }
 
-    /// Reads more of the body for a handler that asks for it.
+    /// Reads more of the body for the handler.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, PayloadError>>> {
         loop {
             match self.body.decode(&mut self.codec, &mut self.read_buf) {
@@ -218,7 +218,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         }
     }
 
-    /// Writes the rest of `100 Continue`. A failure shows in the read that follows.
+    /// Writes the rest of `100 Continue`. A failure shows in the following read.
     fn poll_continue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while let interim @ [_, ..] = self.body.interim {
             match ready!(Pin::new(&mut self.io).poll_write(cx, interim)) {
@@ -229,9 +229,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         Poll::Ready(())
     }
 
-    /// Reads ahead while a handler works; ready when the client has left.
+    /// Reads ahead while a handler works; ready when the client has disconnected.
     pub(super) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // The handler waits for the socket itself and learns of the end first.
+        // The handler reads the socket itself and notices the end first.
         if self.body.waiting {
             return Poll::Pending;
         }
@@ -254,10 +254,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         })
     }
 
-    /// Writes the buffer and `rest` behind it, each where it lies.
+    /// Writes the buffer and then `rest`, without a copy.
     ///
     /// # Errors
-    /// The connection broke, or the client took no byte within the deadline.
+    /// The connection broke, or the client accepted no byte within the deadline.
     pub(super) fn poll_write_out(&mut self, cx: &mut Context<'_>, rest: &mut Bytes) -> Poll<io::Result<()>> {
         while self.write_buf.has_remaining() || rest.has_remaining() {
             let io = Pin::new(&mut self.io);
@@ -284,7 +284,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Transport<IO> {
         Poll::Ready(Ok(()))
     }
 
-    /// Discards input until the client closes or the bounds of a lingering close are reached.
+    /// Discards input until the client closes or the limits of the lingering close are reached.
     pub(super) fn poll_discard(&mut self, cx: &mut Context<'_>, until: Instant, left: &mut u64) -> Poll<()> {
         loop {
             self.read_buf.clear();
@@ -330,11 +330,11 @@ impl<IO: Socket> Transport<IO> {
         }
     }
 
-    /// Ready once a connection without a byte of a request is to be closed.
+    /// Returns ready once a connection without request bytes must be closed.
     fn poll_idle_end(&mut self, cx: &mut Context<'_>, action: IdleAction) -> Poll<()> {
         match (action, self.head.first_since) {
             (IdleAction::Stay, _) => Poll::Pending,
-            // A request has arrived, of which the runtime will tell.
+            // A request has arrived; the runtime will report it.
             _ if self.io.has_input() => Poll::Pending,
             (IdleAction::Close, Some(since)) => self.deadline.poll_until(cx, since + FIRST_REQUEST),
             _ => Poll::Ready(()),

@@ -3,7 +3,7 @@
 use crate::wires::Refusal;
 use crate::wires::object::{Object, array};
 
-/// The body of a failure.
+/// Writes the body of an error.
 pub fn write(refusal: &Refusal<'_>) -> String {
     let status = status_name(refusal.status);
     let mut details = vec![info(status, refusal)];
@@ -31,7 +31,7 @@ fn detail(name: &str) -> Object {
     Object::new().text("@type", &format!("type.googleapis.com/google.rpc.{name}"))
 }
 
-/// The metadata, whose values are strings by this form's definition.
+/// Writes the metadata; its values are strings by definition of this format.
 fn info(reason: &str, refusal: &Refusal<'_>) -> String {
     let members = refusal.metadata_members();
     let metadata = members.iter().fold(Object::new(), |object, (name, json)| {

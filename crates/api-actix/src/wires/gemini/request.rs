@@ -10,10 +10,10 @@ use crate::wires::path;
 const MAX_OPTIONS: usize = 255;
 const MAX_LEVELS: usize = 10;
 
-/// A request in canonical form. `models/` before the model's name, which is how this wire writes it, is left out.
+/// Parses a request into canonical form. The prefix `models/` of a model name is removed.
 ///
 /// # Errors
-/// The first fault, by its path in the wire's own body.
+/// The first violation, with its path in the wire's own body.
 pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
     let draft = body.draft();
     let model = draft.model.map(|model| {
@@ -35,8 +35,8 @@ pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
     })
 }
 
-/// One text is that text, so that it is the same state as by any other wire; anything else stays as it is, as an array
-/// of parts. True where there are media.
+/// Returns the state and whether it contains media. A single text becomes a plain string, so that the state is the same
+/// on every wire; other input stays an array of parts.
 fn state(input: &Json) -> Result<(Json, StateForm, bool), InvalidDecision> {
     let parts = match input.kind() {
         JsonKind::String => return Ok((input.clone(), StateForm::Plain, false)),
@@ -62,7 +62,7 @@ fn state(input: &Json) -> Result<(Json, StateForm, bool), InvalidDecision> {
     })
 }
 
-/// The text of a part; `None` where it is a medium.
+/// Returns the text of a part; `None` for media.
 fn part(part: &Fields) -> Result<Option<Json>, InvalidDecision> {
     match part.required_text("type")?.as_str() {
         "text" => {
@@ -91,7 +91,7 @@ fn question(name: &str, json: &Json, path: &str) -> Result<Question, InvalidDeci
     Question::canonical(name, Some(instructions(&fields)?), kind, path)
 }
 
-/// A text, a text part, or an array of such; one text is that text.
+/// Reads a string, a text part, or an array of text parts; a single text becomes a plain string.
 fn instructions(fields: &Fields) -> Result<Json, InvalidDecision> {
     const NAME: &str = "instructions";
     let json = fields.required(NAME)?;

@@ -7,11 +7,11 @@ use crate::wires::Answered;
 use crate::wires::answered::{by_level, by_option, complement, confidence, riders, unanswered};
 use crate::wires::object::{Object, string};
 
-/// The body: a map in the order of the questions. Where the model refused every question there are no answers but a
-/// `prompt_feedback`, which is how this wire says so.
+/// Writes the body: a map in question order. If the model refused every question, the body has a `prompt_feedback` and
+/// no answers, as this wire defines.
 ///
-/// `confidence` of choices and scores is the service's own and not the largest probability. A `noul` has no confidence
-/// of its own; its client packages require one, and get the probability of the likelier side.
+/// `confidence` of choices and scores is the service's own, not the largest probability. A `noul` has no confidence,
+/// but the client packages require one: they get the probability of the likelier side.
 pub fn write(answered: &Answered<'_>) -> String {
     let decision = answered.decision;
     let usage = Object::new()
@@ -58,7 +58,7 @@ fn one(question: &Question, answer: &Answer) -> String {
         }
         (AnswerValue::Refusal, _) => Object::of_type("refusal"),
         (AnswerValue::Unanswered(kind), _) => unanswered(*kind),
-        // No question of this wire has such an answer.
+        // The questions of this wire have no such answer.
         (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
             return answer.json.text().to_owned();
         }
@@ -66,7 +66,7 @@ fn one(question: &Question, answer: &Answer) -> String {
     riders(object, answer)
 }
 
-/// What each level means, by its number, as strings.
+/// Maps each level number, as a string, to its description.
 fn legend(levels: &[Json]) -> String {
     let text = |level: &Json| {
         if level.kind() == JsonKind::String { level.text().to_owned() } else { string(level.text()) }

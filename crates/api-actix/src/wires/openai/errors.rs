@@ -3,7 +3,7 @@
 use crate::wires::Refusal;
 use crate::wires::object::{Object, string};
 
-/// The body of a failure.
+/// Writes the body of an error.
 pub fn write(refusal: &Refusal<'_>) -> String {
     let (kind, code) = words(refusal);
     let error = Object::new()
@@ -20,7 +20,7 @@ pub fn write(refusal: &Refusal<'_>) -> String {
     .end()
 }
 
-/// `type` and `code`.
+/// Returns `type` and `code`.
 fn words(refusal: &Refusal<'_>) -> (&'static str, &'static str) {
     match refusal.status {
         401 => ("invalid_request_error", "invalid_api_key"),

@@ -1,4 +1,4 @@
-//! What the questions are about: a text, or the items of a conversation.
+//! The subject of the questions: a text or the items of a conversation.
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use domain::json::{Json, JsonKind};
 use crate::wires::fields::Fields;
 use crate::wires::path;
 
-/// What `input` comes to in canonical form.
+/// The canonical form of `input`.
 pub(super) struct Input {
     pub(super) state: Json,
     pub(super) form: StateForm,
     pub(super) has_media: bool,
 }
 
-/// Reads `input`. One user message that is a text or a JSON value is that text or value, so that it is the same state
-/// as by any other wire; anything else stays as it is.
+/// Reads `input`. A single user message with one text or JSON value becomes that value, so that the state is the same
+/// on every wire; other input stays unchanged.
 pub(super) fn read(input: &Json) -> Result<Input, InvalidDecision> {
     if input.kind() == JsonKind::String {
         return Ok(plain(input.clone()));
@@ -41,7 +41,7 @@ pub(super) fn read(input: &Json) -> Result<Input, InvalidDecision> {
     })
 }
 
-/// The same input as items with media: images among instructions travel only with items beside them.
+/// Returns the same input as items with media. Images in instructions need items beside them.
 pub(super) fn as_items(input: &Json) -> Input {
     let state = match input.kind() {
         JsonKind::String => {
@@ -57,11 +57,11 @@ fn plain(state: Json) -> Input {
     Input { state, form: StateForm::Plain, has_media: false }
 }
 
-/// What an item holds.
+/// The content of an item.
 #[derive(Default)]
 struct Content {
     has_media: bool,
-    /// The text or the value, where it is a user's and there is nothing else.
+    /// The text or value, if it comes from a user and is the only one.
     only: Option<Json>,
 }
 
@@ -94,7 +94,7 @@ fn call(item: &Fields, content: &str, calls: &mut HashSet<String>) -> Result<Con
     Ok(Content::default())
 }
 
-/// The output of a call that stands before it.
+/// Reads the output of a preceding call.
 fn output(item: &Fields, calls: &HashSet<String>) -> Result<Content, InvalidDecision> {
     if !calls.contains(&item.required_text("call_id")?) {
         return Err(item.fault("call_id", "names no call that stands before it"));
@@ -102,7 +102,7 @@ fn output(item: &Fields, calls: &HashSet<String>) -> Result<Content, InvalidDeci
     Ok(Content { only: None, ..parts(item, "output", &["input_text", "input_image"])? })
 }
 
-/// A string, or an array of parts of those types.
+/// Reads a string, or an array of parts of the given types.
 fn parts(item: &Fields, name: &str, types: &[&str]) -> Result<Content, InvalidDecision> {
     let content = item.required(name)?;
     if content.kind() == JsonKind::String {
@@ -122,7 +122,7 @@ fn parts(item: &Fields, name: &str, types: &[&str]) -> Result<Content, InvalidDe
     Ok(read)
 }
 
-/// The text or JSON value of one part, and whether it is a medium.
+/// Returns the text or JSON value of a part, and true if the part is media.
 pub(super) fn read_part(part: &Fields, types: &[&str]) -> Result<(Option<Json>, bool), InvalidDecision> {
     let kind = part.required_text("type")?;
     if !types.contains(&kind.as_str()) {

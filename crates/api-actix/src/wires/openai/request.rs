@@ -11,27 +11,27 @@ use crate::wires::{Body, path};
 
 const MAX_CHOICES: usize = 255;
 const MAX_LEVELS: usize = 10;
-/// Most characters of `safety_identifier`.
+/// The maximum number of characters of `safety_identifier`.
 const MAX_IDENTIFIER_CHARS: usize = 128;
 
-/// Names that questions got here because they had none.
+/// The names generated for unnamed questions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MadeUp(HashSet<String>);
 
 impl MadeUp {
-    /// True where the client does not know that name.
+    /// Returns true if the name was generated, so the client does not know it.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 }
 
-/// A request in canonical form, and the names that were made up for questions that have none.
+/// Parses a request into canonical form and generates names for unnamed questions.
 ///
-/// `prompt_cache_key`, `prompt_cache_options` and `prompt_cache_breakpoint` are ignored: what is cached is the
-/// provider's affair. `safety_identifier` is the `user` where there is none.
+/// `prompt_cache_key`, `prompt_cache_options` and `prompt_cache_breakpoint` are ignored: caching is up to the provider.
+/// `safety_identifier` becomes `user` if that is absent.
 ///
 /// # Errors
-/// The first fault, by its path in the wire's own body.
+/// The first violation, with its path in the wire's own body.
 pub fn read(body: &Body<'_>) -> Result<(DecisionDraft, MadeUp), InvalidDecision> {
     let mut draft = body.draft();
     let identifier = body.safety_identifier.map(Json::from).map(|json| checked_identifier(&json)).transpose()?;
@@ -61,7 +61,7 @@ fn checked_identifier(json: &Json) -> Result<Json, InvalidDecision> {
     Ok(json.clone())
 }
 
-/// The questions, the names that were made up, and whether there are media among their instructions.
+/// Returns the questions, the generated names, and true if instructions contain media.
 fn questions(json: Option<Json>) -> Result<(Vec<Question>, HashSet<String>, bool), InvalidDecision> {
     let json = json.ok_or_else(|| InvalidDecision::new("questions", "is required"))?;
     let elements = json.elements().ok_or_else(|| InvalidDecision::new("questions", "must be an array of questions"))?;
@@ -93,7 +93,7 @@ fn questions(json: Option<Json>) -> Result<(Vec<Question>, HashSet<String>, bool
     Ok((questions, made_up, has_media))
 }
 
-/// That name, or one like it that is not taken.
+/// Returns the name, or a similar one that is not taken.
 fn unused(name: &str, taken: &HashSet<String>) -> String {
     let mut name = name.to_owned();
     while taken.contains(&name) {
@@ -102,7 +102,7 @@ fn unused(name: &str, taken: &HashSet<String>) -> String {
     name
 }
 
-/// One question, and whether there are media among its instructions.
+/// Returns one question, and true if its instructions contain media.
 fn question(fields: &Fields, name: &str) -> Result<(Question, bool), InvalidDecision> {
     let kind = match fields.required_text("type")?.as_str() {
         "predicate" => QuestionKind::Noul { when_true: None, when_false: None },
@@ -114,8 +114,8 @@ fn question(fields: &Fields, name: &str) -> Result<(Question, bool), InvalidDeci
     Ok((Question::canonical(name, Some(instructions), kind, fields.path())?, has_media))
 }
 
-/// A text, or parts; parts that are one text or one value are that, so that they are the same instructions as by any
-/// other wire. True where there are media among them.
+/// Returns the instructions, and true if they contain media. Parts with a single text or value become that value, so
+/// that the instructions are the same on every wire.
 fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
     const NAME: &str = "instructions";
     let json = fields.required(NAME)?;
@@ -136,8 +136,8 @@ fn instructions(fields: &Fields) -> Result<(Json, bool), InvalidDecision> {
     Ok((only.filter(|_| parts.len() == 1).unwrap_or_else(|| json.clone()), has_media))
 }
 
-/// A value that is a boolean is another option than the string of the same text, so its name in canonical form is one
-/// that no string has.
+/// Reads the options. A boolean is a different option than the string of the same text, so its canonical name must not
+/// equal the name of any string.
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     let elements = fields.elements("choices", 2, MAX_CHOICES, "choices")?;
     let mut read = Vec::with_capacity(elements.len());
@@ -164,13 +164,14 @@ fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     Ok(options.collect())
 }
 
-/// The name of a boolean in canonical form; where a string has it, one that still tells a model what it is.
+/// Returns the canonical name of a boolean. If a string has that name, the replacement still describes the value to a
+/// model.
 fn of_boolean(boolean: bool, taken: &HashSet<String>) -> String {
     let name = boolean.to_string();
     if taken.contains(&name) { unused(&format!("{name} (boolean)"), taken) } else { name }
 }
 
-/// A level is its label alone, or an object of label and description.
+/// Reads the levels: each is a label, or an object with a label and a description.
 fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
     let elements = fields.elements("levels", 2, MAX_LEVELS, "levels")?;
     elements

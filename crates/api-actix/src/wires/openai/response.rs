@@ -8,10 +8,10 @@ use crate::wires::Answered;
 use crate::wires::answered::{confidence, riders, unanswered};
 use crate::wires::object::{Object, array, string};
 
-/// The body: an array in the order of the questions. Names in `made_up` are told as null, as they were asked.
+/// Writes the body: an array in question order. Generated names are written as null.
 ///
-/// `confidence` is the service's own; where there is a distribution and no confidence it is computed. A distribution
-/// that the provider did not give is left out.
+/// `confidence` is the service's own; without one it is computed from the distribution. A distribution that the
+/// provider did not return is left out.
 pub fn write(answered: &Answered<'_>, made_up: &MadeUp) -> String {
     let decision = answered.decision;
     let answers = answered.pairs().map(|(question, answer)| one(question, answer, made_up.contains(&question.name)));
@@ -50,7 +50,7 @@ fn one(question: &Question, answer: &Answer, is_unnamed: bool) -> String {
         }
         (AnswerValue::Refusal, _) => of_type("refusal"),
         (AnswerValue::Unanswered(kind), _) => unanswered(*kind).json("name", &name),
-        // No question of this wire has such an answer.
+        // The questions of this wire have no such answer.
         (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
             return answer.json.text().to_owned();
         }
@@ -58,7 +58,7 @@ fn one(question: &Question, answer: &Answer, is_unnamed: bool) -> String {
     riders(object, answer)
 }
 
-/// The value of an option, a boolean where it came as one.
+/// Writes the value of an option, as a boolean if it was sent as one.
 fn value(option: &ChoiceOption) -> String {
     option.boolean.map_or_else(|| string(&option.name), |boolean| boolean.to_string())
 }
@@ -76,7 +76,7 @@ fn of_levels(levels: &[Json], given: &[f64]) -> String {
     array(levels.iter().zip(given).enumerate().map(one))
 }
 
-/// A level's label: its text, or what it calls its label, or its JSON.
+/// Returns a level's label: its text, its label member, or its JSON.
 fn label(level: &Json) -> String {
     if level.kind() == JsonKind::String {
         return level.text().to_owned();

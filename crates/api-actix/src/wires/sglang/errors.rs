@@ -3,7 +3,7 @@
 use crate::wires::Refusal;
 use crate::wires::object::Object;
 
-/// The body of a failure.
+/// Writes the body of an error.
 pub fn write(refusal: &Refusal<'_>) -> String {
     let body = Object::new()
         .text("object", "error")

@@ -8,15 +8,15 @@ use domain::json::{Json, JsonKind, JsonText};
 use crate::wires::fields::Fields;
 use crate::wires::{Body, path};
 
-/// More than the wire's own server can label, since other providers can answer for it.
+/// More options than the wire's own server supports, because other providers can answer the request.
 const MAX_OPTIONS: usize = 255;
 const MAX_LEVELS: usize = 10;
 
-/// A request in canonical form.
+/// Parses a request into canonical form.
 ///
 /// # Errors
-/// The first fault, by its path in the wire's own body. What steers the wire's own server and no other is refused by its
-/// name: a `temperature` other than 1, `chat_template_kwargs`, a `prompt_format_version` other than 1,
+/// The first violation, with its path in the wire's own body. Parameters of the wire's own server are rejected by name:
+/// a `temperature` other than 1, `chat_template_kwargs`, a `prompt_format_version` other than 1,
 /// `return_prompt_token_ids`.
 pub fn read(body: &Body<'_>) -> Result<DecisionDraft, InvalidDecision> {
     only_defaults(body)?;
@@ -86,7 +86,8 @@ fn question(fields: &Fields, id: &str) -> Result<Question, InvalidDecision> {
     Question::canonical(id, Some(asked.clone()), kind, fields.path())
 }
 
-/// Names that differ in case or white space only would be one name to the wire's own server.
+/// Reads the options. Names that differ only in case or white space are the same to the wire's own server, so they are
+/// rejected.
 fn options(fields: &Fields) -> Result<Vec<ChoiceOption>, InvalidDecision> {
     let elements = fields.elements("options", 2, MAX_OPTIONS, "options")?;
     let mut names = HashSet::new();
@@ -115,7 +116,7 @@ fn levels(fields: &Fields) -> Result<Vec<Json>, InvalidDecision> {
     Ok(levels)
 }
 
-/// A string, object or array, where it is there.
+/// Returns an optional string, object or array.
 fn text(fields: &Fields, name: &str) -> Result<Option<Json>, InvalidDecision> {
     match fields.get(name)? {
         Some(json) if !is_text(json) => Err(fields.fault(name, "must be a string, object or array")),

@@ -7,8 +7,8 @@ use crate::wires::Answered;
 use crate::wires::answered::{by_level, by_option, complement, riders, unanswered};
 use crate::wires::object::{Object, string};
 
-/// The body: a map in the order of the questions. This wire has no confidence; its `label_mass` is there where the
-/// provider told one.
+/// Writes the body: a map in question order. This wire has no confidence; `label_mass` is present if the provider
+/// returned one.
 pub fn write(answered: &Answered<'_>) -> String {
     let decision = answered.decision;
     let answers = answered
@@ -45,7 +45,7 @@ fn one(question: &Question, answer: &Answer) -> String {
         }
         (AnswerValue::Refusal, _) => Object::of_type("refusal"),
         (AnswerValue::Unanswered(kind), _) => unanswered(*kind),
-        // No question of this wire has such an answer.
+        // The questions of this wire have no such answer.
         (AnswerValue::Box | AnswerValue::Choice { .. } | AnswerValue::Score { .. }, _) => {
             return answer.json.text().to_owned();
         }
@@ -54,8 +54,8 @@ fn one(question: &Question, answer: &Answer) -> String {
     riders(object.maybe("label_mass", mass.as_ref().map(Json::text)), answer)
 }
 
-/// As the provider told it: beside the answer, or among how it was made. Providers of other wires may call anything by
-/// this name, so only what is a sum of probabilities is passed on.
+/// Returns the provider's `label_mass`, from the answer or its details. Other wires may use the name differently, so
+/// only a valid sum of probabilities is passed on.
 fn label_mass(answer: &Answer) -> Option<Json> {
     let member = |json: &Json, wanted: &str| {
         json.members().into_iter().flatten().find(|(name, _)| name == wanted).map(|(_, value)| value)
@@ -68,5 +68,5 @@ fn label_mass(answer: &Answer) -> Option<Json> {
     beside.or_else(|| member(&member(&answer.json, "metadata")?, "label_mass").filter(is_mass))
 }
 
-/// What sums of probabilities may come to when they are sums of floats.
+/// The maximum sum of probabilities, with a tolerance for floating-point error.
 const MOST_MASS: f64 = 1.0 + 1e-3;

@@ -1,10 +1,10 @@
-//! System One errors: `detail` for the vendor's own client package, the service's envelope beside it for others.
+//! System One errors: `detail` for the vendor's client package, and the service's envelope for other clients.
 
 use crate::wires::object::{Object, array, string};
 use crate::wires::path::{Segment, segments};
 use crate::wires::{Place, Refusal};
 
-/// The body of a failure. What lies in the request is told as a list of places; anything else as a type and a message.
+/// Writes the body of an error. Request errors become a list of locations, others a type and a message.
 pub fn write(refusal: &Refusal<'_>) -> String {
     let detail = match refusal.place {
         Some(place) if matches!(refusal.status, 400 | 422) => array([validation(refusal, place)]),
@@ -24,7 +24,7 @@ pub fn write(refusal: &Refusal<'_>) -> String {
     .end()
 }
 
-/// One fault. What the caller sent there is never repeated.
+/// Writes one request error without quoting the caller's value.
 fn validation(refusal: &Refusal<'_>, place: &Place) -> String {
     let loc = match place {
         Place::Body => vec![string("body")],
@@ -40,7 +40,7 @@ fn validation(refusal: &Refusal<'_>, place: &Place) -> String {
     Object::new().json("loc", &array(loc)).text("msg", refusal.fault()).text("type", kind).end()
 }
 
-/// A word for programs.
+/// Returns the machine-readable error type.
 fn name_of(status: u16) -> &'static str {
     match status {
         400 => "invalid_request",

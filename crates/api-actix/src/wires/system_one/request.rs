@@ -5,7 +5,7 @@ use domain::json::Json;
 
 use crate::wires::Body;
 
-/// A request in canonical form already: nothing is parsed, and `questions` and `state` stay the bytes that they are.
+/// Returns the request, which is already in canonical form. `questions` and `state` keep their exact bytes.
 pub fn read(body: &Body<'_>, parts: Vec<AssetPart>) -> DecisionDraft {
     DecisionDraft {
         questions: body.questions.map(Json::from),

@@ -7,14 +7,14 @@ use crate::wires::Answered;
 use crate::wires::answered::confidence;
 use crate::wires::object::Object;
 
-/// The body of the contract: answers byte for byte as they are, the cost in plain decimals and never a float.
+/// Writes the contract's body: answers byte for byte, the cost as a plain decimal.
 pub fn write(answered: &Answered<'_>) -> String {
     with(answered, answered.decision.answers.json().text())
 }
 
-/// The same with what client packages cannot do without where the provider left it out and it can be told without
-/// inventing anything: the legend, and the confidence where there is a distribution. A member that is null, which they
-/// do not decode either, is left out.
+/// Writes the same body with the members that client packages require: the legend, and the confidence computed from the
+/// distribution. Both are added only if the provider left them out. Null members are removed, because the packages
+/// cannot decode them.
 pub fn write_complete(answered: &Answered<'_>) -> String {
     let completed: Vec<Option<String>> =
         answered.pairs().map(|(question, answer)| complete(question, answer)).collect();
@@ -41,7 +41,7 @@ fn with(answered: &Answered<'_>, answers: &str) -> String {
     answered.end(body)
 }
 
-/// The answer with what it lacks; `None` where it lacks nothing.
+/// Returns the answer with its missing members; `None` if it is complete.
 fn complete(question: &Question, answer: &Answer) -> Option<String> {
     let confidence = match &answer.value {
         AnswerValue::Choice { confidence: None, .. } | AnswerValue::Score { confidence: None, .. } => {
@@ -56,7 +56,7 @@ fn complete(question: &Question, answer: &Answer) -> Option<String> {
         QuestionKind::Score { levels } if !has("legend") => Some(legend(levels)),
         _ => None,
     };
-    // A box's confidence may be null and may not be absent.
+    // A box must have a confidence, which may be null.
     let is_box = answer.value == AnswerValue::Box;
     let null = |(name, json): &&(String, Json)| json.kind() == JsonKind::Null && !(is_box && name == "confidence");
     let lacks_null = is_box && !members.iter().any(|(name, _)| name == "confidence");
@@ -69,7 +69,7 @@ fn complete(question: &Question, answer: &Answer) -> Option<String> {
     Some(if lacks_null { object.json("confidence", "null") } else { object }.end())
 }
 
-/// What each level means, by its number.
+/// Maps each level number to its description.
 fn legend(levels: &[Json]) -> String {
     levels
         .iter()
