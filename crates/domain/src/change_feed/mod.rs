@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn feed_continues_only_from_the_same_change_and_without_gaps() {
+    fn continued_rejects_gaps_and_other_changes() {
         let last = ChangePosition { number: 4, mark: 7 };
         let continued = |rows: &[(u64, i64)]| {
             Changes::continued(last, rows.iter().map(|(number, mark)| change(*number, *mark)).collect())
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn reader_that_is_too_far_behind_starts_over() {
+    fn continued_rejects_more_changes_than_the_limit() {
         let last = ChangePosition { number: 0, mark: 0 };
         let rows = |count: u64| (0..=count).map(|number| change(number, 0)).collect::<Vec<_>>();
         let most = MAX_CHANGES as u64;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_are_named_by_their_workspace() {
+    fn keys_of_returns_workspace_when_keys_exceed_the_limit() {
         let id = WorkspaceId::from_uuid(uuid::Uuid::from_u128(1));
         let keys: Vec<ApiKeyHash> = (0..=64).map(|number| ApiKeyHash::from_bytes([number; 32])).collect();
         assert_eq!(ChangeSubject::keys_of(id, &[keys[1], keys[0]]), [keys[0], keys[1]].map(ChangeSubject::Key));

@@ -148,7 +148,7 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn a_known_pair_of_path_and_id() {
+    fn file_id_round_trips_known_value() {
         let path: ContainerPath = "out/report.csv".parse().unwrap();
         assert_eq!(path.file_id(), "cfile_b3V0L3JlcG9ydC5jc3Y");
         assert_eq!(ContainerPath::from_file_id("cfile_b3V0L3JlcG9ydC5jc3Y").unwrap(), path);
@@ -171,7 +171,7 @@ mod tests {
     #[case::backslash(b"..\\a")]
     #[case::not_utf8(b"\xff\xfe")]
     #[case::long(&[b'a'; 300])]
-    fn hostile_paths_are_refused(#[case] raw: &[u8]) {
+    fn from_file_id_rejects_hostile_paths(#[case] raw: &[u8]) {
         assert!(matches!(ContainerPath::from_file_id(&id_of(raw)), Err(InvalidContainerFileId::Path(_))));
     }
 
@@ -182,12 +182,12 @@ mod tests {
     #[case::standard_alphabet("cfile_+/+/")]
     #[case::percent("cfile_%2e%2e")]
     #[case::length("cfile_A")]
-    fn other_encodings_are_refused(#[case] id: &str) {
+    fn from_file_id_rejects_non_canonical_encodings(#[case] id: &str) {
         assert!(ContainerPath::from_file_id(id).is_err());
     }
 
     #[test]
-    fn a_path_that_merely_looks_odd_is_a_path() {
+    fn from_file_id_accepts_unusual_but_valid_paths() {
         for odd in ["%2e%2e/x", "..a", "a..b/...", "späce and*?#1.txt", "~"] {
             assert_eq!(ContainerPath::from_file_id(&id_of(odd.as_bytes())).unwrap().as_str(), odd);
         }
@@ -199,14 +199,14 @@ mod tests {
     #[case("..")]
     #[case("a b")]
     #[case("é")]
-    fn odd_container_ids_are_refused(#[case] id: &str) {
+    fn container_id_rejects_invalid_characters_and_lengths(#[case] id: &str) {
         assert!(id.parse::<ContainerId>().is_err());
         assert!("a".repeat(129).parse::<ContainerId>().is_err());
     }
 
     proptest! {
         #[test]
-        fn a_decoded_id_encodes_to_itself(id in "cfile_[A-Za-z0-9_-]{0,60}") {
+        fn file_id_round_trips_decoded_ids(id in "cfile_[A-Za-z0-9_-]{0,60}") {
             if let Ok(path) = ContainerPath::from_file_id(&id) {
                 prop_assert_eq!(path.file_id(), id);
             }

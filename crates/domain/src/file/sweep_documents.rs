@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_older_than_the_grace_period_goes() {
+    async fn execute_removes_objects_older_than_the_grace_period() {
         let clock = FixedClock::default();
         let now = clock.now();
         let mut documents = MockDocumentRepository::new();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn alone_a_process_removes_the_youngest_pending_document_and_nothing_else() {
+    async fn execute_alone_removes_only_pending_documents() {
         let clock = FixedClock::default();
         let now = clock.now();
         let mut documents = MockDocumentRepository::new();

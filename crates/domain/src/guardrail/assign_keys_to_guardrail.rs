@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn duplicates_and_impossible_names_never_reach_the_store() {
+    async fn execute_drops_duplicates_and_malformed_names() {
         let mut repository = MockGuardrailRepository::new();
         repository
             .expect_assign_keys()
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn broken_input_is_refused_before_the_store() {
+    async fn execute_rejects_invalid_input_before_the_store_call() {
         let error = assign(MockGuardrailRepository::new(), ID, &[]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         let error = assign(MockGuardrailRepository::new(), ID, &["a".repeat(64), String::new()]).await.unwrap_err();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_guardrail_that_is_not_there_is_not_found_whatever_its_form() {
+    async fn execute_returns_not_found_for_unknown_or_malformed_id() {
         for id in ["nonsense", "", "01990000000070008000000000000001", &format!("{{{ID}}}")] {
             let error = assign(MockGuardrailRepository::new(), id, &["x".to_owned()]).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failing_store_is_unavailable() {
+    async fn execute_returns_unavailable_when_the_store_fails() {
         let mut repository = MockGuardrailRepository::new();
         repository.expect_assign_keys().return_once(|_, _, _| Err(StoreError::unavailable("locked")));
         assert_eq!(assign(repository, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::Unavailable);

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_assignment_is_named_by_what_it_joins() {
+    fn id_depends_on_guardrail_and_key_only() {
         let of = |guardrail: u128, key: u8| KeyAssignment {
             guardrail_id: GuardrailId::from_uuid(Uuid::from_u128(guardrail)),
             key_id: ApiKeyId::from_uuid(Uuid::from_u128(u128::from(key))),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn audit_entry_counts_all_keys_and_names_the_first_hundred() {
+    fn keys_assigned_lists_at_most_one_hundred_keys() {
         let keys: Vec<ApiKeyId> = (1..=101).map(|key| ApiKeyId::from_uuid(Uuid::from_u128(key))).collect();
         let guardrail = GuardrailId::from_uuid(Uuid::from_u128(1));
         let entry = keys_assigned(&Actor::system(), guardrail, &keys);

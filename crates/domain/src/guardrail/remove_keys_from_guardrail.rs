@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn duplicates_and_impossible_names_never_reach_the_store() {
+    async fn execute_drops_duplicates_and_malformed_names() {
         let mut port = MockGuardrailAssignments::new();
         port.expect_remove()
             .withf(|id, names, actor| {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn broken_input_is_refused_before_the_store() {
+    async fn execute_rejects_invalid_input_before_the_store_call() {
         let error = remove(MockGuardrailAssignments::new(), ID, &[]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         let error = remove(MockGuardrailAssignments::new(), "nonsense", &["x".to_owned()]).await.unwrap_err();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_guardrail_that_is_not_there_and_a_store_that_is_away_are_told_apart() {
+    async fn execute_distinguishes_missing_guardrail_from_store_failure() {
         let mut port = MockGuardrailAssignments::new();
         port.expect_remove().return_once(|_, _, _| Ok(None));
         assert_eq!(remove(port, ID, &["x".to_owned()]).await.unwrap_err().kind(), ErrorKind::NotFound);

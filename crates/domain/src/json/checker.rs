@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn read_object_returns_members_as_they_stand() {
+    fn read_object_returns_members_in_order() {
         let text = " { \"a\" : [1, {\"b\":null}] ,\"\\u0061\":\"x\\n\",\"\":{ } }\n";
         let expected = [("a", "[1, {\"b\":null}]"), ("a", "\"x\\n\""), ("", "{ }")];
         assert_eq!(members(text).unwrap(), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn read_object_rejects_what_is_no_object() {
+    fn read_object_rejects_other_values() {
         for text in
             ["", "[]", "1", "{", "{}x", "{} {}", "{\"a\"}", "{\"a\":1,}", "{a:1}", "\u{feff}{}", "{\"\\ud800\":1}"]
         {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_form_of_json() {
+    fn is_json_checks_number_grammar() {
         for number in ["0", "-0", "10", "1.5", "-1.50e+7", "0e0", "1E-2"] {
             assert!(is_json(number), "{number}");
         }
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_checked_as_deep_as_bodies_may_be() {
+    fn is_json_checks_nesting_up_to_the_limit() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(is_json(&nested(128)));
         assert!(!is_json(&nested(200)));
@@ -326,7 +326,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_are_json(value in value()) {
+        fn is_json_accepts_generated_values(value in value()) {
             for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
                 prop_assert!(is_json(&text), "{}", text);
             }
@@ -360,7 +360,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in ".{0,60}") {
+        fn checker_never_panics(text in ".{0,60}") {
             let _ = (is_json(&text), members(&text));
         }
     }

@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quotes_and_backslashes_are_found_wherever_they_stand(
+        fn scan_finds_quotes_and_backslashes_at_any_position(
             bytes in prop::collection::vec(
                 prop_oneof![4 => any::<u8>(), 1 => prop::sample::select(b"\"\\!#[]\x5d\xa2\xdc".to_vec())],
                 0..40,
@@ -145,7 +145,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in prop_oneof![".{0,60}", r#"[\[{]["\\\[\]{},: a1]{0,60}"#]) {
+        fn scan_never_panics(text in prop_oneof![".{0,60}", r#"[\[{]["\\\[\]{},: a1]{0,60}"#]) {
             let mut values = Scanner::inside(&text);
             while let Some(value) = values.value() {
                 prop_assert!(value.start < value.end && value.end <= text.len());

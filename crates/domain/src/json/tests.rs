@@ -7,14 +7,14 @@ fn json(text: &str) -> Json {
 }
 
 #[test]
-fn text_is_kept_byte_for_byte() {
+fn parse_keeps_text_byte_for_byte() {
     let text = r#"{"a": 1.50, "b":[1e400 ,"\u00e9"]}"#;
     assert_eq!(json(text).text(), text);
     assert_eq!(json(&format!("\r\n\t {text} ")).text(), text);
 }
 
 #[test]
-fn members_keep_order_and_duplicates() {
+fn members_returns_order_and_duplicates() {
     let object = json(r#"{"b":1,"a":{"x":[]},"b":2}"#);
     let names: Vec<_> =
         object.members().unwrap().into_iter().map(|(name, value)| (name, value.text().to_owned())).collect();
@@ -23,7 +23,7 @@ fn members_keep_order_and_duplicates() {
 }
 
 #[test]
-fn a_name_is_what_its_escapes_say_and_one_that_is_no_text_makes_no_members() {
+fn members_decodes_names_and_rejects_lone_surrogates() {
     let names = |text: &str| json(text).members().map(|members| members.into_iter().map(|(name, _)| name).collect());
     let read: Option<Vec<String>> = names(r#"{"\u0061":1,"\ud83d\ude00":2,"\"\\\/":3,"":4}"#);
     assert_eq!(read.unwrap(), ["a", "😀", "\"\\/", ""]);
@@ -38,7 +38,7 @@ fn a_name_is_what_its_escapes_say_and_one_that_is_no_text_makes_no_members() {
 #[case::half_a_pair(r#""\ud83d""#, None)]
 #[case::number("1", None)]
 #[case::array(r#"["a"]"#, None)]
-fn a_string_is_read(#[case] text: &str, #[case] expected: Option<&str>) {
+fn as_string_decodes_escapes(#[case] text: &str, #[case] expected: Option<&str>) {
     assert_eq!(json(text).as_string().as_deref(), expected);
 }
 
@@ -46,7 +46,7 @@ fn a_string_is_read(#[case] text: &str, #[case] expected: Option<&str>) {
 #[case("a 'b' é 😀 \u{7f}\u{2028}")]
 #[case("")]
 #[case("\" \\ / \n \r \t \u{8} \u{c} \u{0} \u{1f}")]
-fn a_string_is_written_and_read_again(#[case] text: &str) {
+fn string_round_trips(#[case] text: &str) {
     assert_eq!(Json::string(text).text(), serde_json::to_string(text).unwrap());
     assert_eq!(Json::string(text).as_string().as_deref(), Some(text));
     let object = Json::object([(text, "1"), ("b", "[ 2]")]);
@@ -55,14 +55,14 @@ fn a_string_is_written_and_read_again(#[case] text: &str) {
 }
 
 #[test]
-fn what_is_put_together_from_no_json_is_null() {
+fn object_and_array_of_invalid_json_are_null() {
     assert_eq!(Json::object([("a", "1}")]).text(), "null");
     assert_eq!(Json::array(["1", ""]).text(), "null");
     assert_eq!(Json::array(["1", "\"x\""]).text(), r#"[1,"x"]"#);
 }
 
 #[test]
-fn a_part_shares_the_text_until_it_is_detached() {
+fn part_shares_text_until_detached() {
     let whole = json(r#"{"a":[1, "b"]}"#);
     let array = whole.members().unwrap().remove(0).1;
     let element = array.elements().unwrap().remove(1);
@@ -74,20 +74,20 @@ fn a_part_shares_the_text_until_it_is_detached() {
 }
 
 #[test]
-fn debug_does_not_show_content() {
+fn debug_hides_content() {
     assert!(!format!("{:?}", json(r#""private""#)).contains("private"));
     assert_eq!(format!("{:?}", json(r#"{"a":"private"}"#).members().unwrap()[0].1), "Json(a string, 9 bytes)");
 }
 
 #[test]
-fn what_is_no_json_is_refused() {
+fn parse_rejects_invalid_json() {
     for bad in ["", "{", "NaN", "1 2", "{'a':1}", "\"\n\"", "[1,]", "{\"a\":1,}", "01"] {
         assert!(Json::parse(bad).is_err(), "{bad}");
     }
 }
 
 #[test]
-fn the_first_member_with_a_name_that_stood_before_is_found_among_few_and_many() {
+fn first_repeated_finds_duplicate_among_few_and_many() {
     for others in [0, 1, 14, 15, 16, 17, 40] {
         let others: Vec<String> = (0..others).map(|number| format!("\"m{number}\":0,")).collect();
         let repeated = |last: &str| {
@@ -105,7 +105,7 @@ fn the_first_member_with_a_name_that_stood_before_is_found_among_few_and_many() 
 
 /// Nothing is quadratic in the depth or the number of members, and nothing recurses.
 #[test]
-fn deep_and_wide_texts_are_read_in_linear_time() {
+fn parse_of_deep_and_wide_texts_is_linear() {
     #[expect(clippy::disallowed_methods, reason = "a test measures itself")]
     let start = std::time::Instant::now();
     let deep = |open: &str, close: &str| format!("{}1{}", open.repeat(500_000), close.repeat(500_000));
@@ -210,7 +210,7 @@ fn assert_read_alike(value: &Json) {
 
 proptest! {
     #[test]
-    fn every_value_is_read_as_another_parser_reads_it(text in any_text()) {
+    fn parts_equal_serde_json_values(text in any_text()) {
         assert_read_alike(&json(&text));
     }
 }

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_known_member_is_named_and_long_names_are_cut() {
+    fn unknown_member_names_nearest_and_truncates_long_names() {
         let known = ["content_filters", "content_filter_builtins", "name"];
         assert_eq!(
             unknown_member("content_filter_builtin", known),

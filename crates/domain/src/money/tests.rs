@@ -6,14 +6,14 @@ fn price(text: &str) -> Price {
 }
 
 #[test]
-fn a_published_charge_is_met_to_the_digit() {
+fn charge_equals_published_example() {
     // 429 tokens at 0.042 USD per million.
     let cost = price("0.000000042").times(429).unwrap().round_up().unwrap();
     assert_eq!(cost.to_string(), "0.000018018");
 }
 
 #[test]
-fn a_price_with_22_fraction_digits_stays_exact_and_is_rounded_up_once() {
+fn price_with_22_fraction_digits_is_exact_and_rounded_once() {
     let fine = price("0.0000000208333333333333");
     assert_eq!(fine.to_string(), "0.0000000208333333333333");
     let sum = fine.times(1).unwrap().checked_add(fine.times(1).unwrap()).unwrap();
@@ -21,7 +21,7 @@ fn a_price_with_22_fraction_digits_stays_exact_and_is_rounded_up_once() {
 }
 
 #[test]
-fn every_number_notation_is_read_and_plain_notation_is_written() {
+fn parse_accepts_exponents_and_display_is_plain() {
     assert_eq!(price("4.5e-7"), price("0.00000045"));
     assert_eq!(price("4.5e-7").to_string(), "0.00000045");
     assert_eq!(price("1E3").to_string(), "1000");
@@ -32,7 +32,7 @@ fn every_number_notation_is_read_and_plain_notation_is_written() {
 }
 
 #[test]
-fn what_is_no_decimal_is_refused() {
+fn parse_price_rejects_invalid_decimals() {
     for bad in [
         "",
         "-",
@@ -70,7 +70,7 @@ fn price_of_ten_to_the_fourteenth_is_rejected_in_every_notation() {
 }
 
 #[test]
-fn what_is_no_amount_is_refused_with_what_one_is() {
+fn parse_usd_rejects_invalid_amounts_with_range() {
     for bad in ["", "a lot", "0.0000000000001", "9223372.036854775808", "-9223372.036854775809", "9999999999", "1e400"]
     {
         let fault = bad.parse::<Usd>().unwrap_err();
@@ -86,7 +86,7 @@ fn what_is_no_amount_is_refused_with_what_one_is() {
 }
 
 #[test]
-fn the_largest_and_the_smallest_are_written_whole() {
+fn display_writes_extreme_values() {
     assert_eq!(Usd::from_pico(i64::MIN).to_string(), "-9223372.036854775808");
     assert_eq!(Usd::from_pico(i64::MAX).to_string(), "9223372.036854775807");
     let [least, most] = [i128::MIN, i128::MAX].map(|mantissa| Price { mantissa, scale: 24 }.to_string());
@@ -96,26 +96,26 @@ fn the_largest_and_the_smallest_are_written_whole() {
 }
 
 #[test]
-fn a_variable_price_or_an_overflow_has_no_charge() {
+fn times_returns_none_for_variable_price_or_overflow() {
     assert!(price("-1").times(1).is_none());
     assert!(price("99999999").times(u64::MAX).is_none());
 }
 
 proptest! {
     #[test]
-    fn no_text_panics(text in ".{0,80}") {
+    fn parse_never_panics(text in ".{0,80}") {
         let _ = text.parse::<Price>();
         let _ = text.parse::<Usd>();
     }
 
     #[test]
-    fn display_and_parse_are_inverse(pico in any::<i64>()) {
+    fn usd_display_and_parse_round_trip(pico in any::<i64>()) {
         let usd = Usd::from_pico(pico);
         prop_assert_eq!(usd.to_string().parse::<Usd>().unwrap(), usd);
     }
 
     #[test]
-    fn decimals_are_written_as_whole_and_fraction(mantissa in any::<i128>(), shift in 0_u32..128, scale in 0_u32..=24) {
+    fn display_price_writes_whole_and_fraction(mantissa in any::<i128>(), shift in 0_u32..128, scale in 0_u32..=24) {
         let price = Price { mantissa: mantissa >> shift, scale };
         let (digits, unit) = (price.mantissa.unsigned_abs(), pow10(scale).unsigned_abs());
         let sign = if price.mantissa < 0 { "-" } else { "" };
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn amounts_are_written_without_needless_zeros(pico in any::<i64>(), shift in 0_u32..64, zeros in 0_u32..12) {
+    fn display_usd_trims_trailing_zeros(pico in any::<i64>(), shift in 0_u32..64, zeros in 0_u32..12) {
         let pico = (pico >> shift) / 10_i64.pow(zeros) * 10_i64.pow(zeros);
         let (digits, unit) = (pico.unsigned_abs(), 10_u64.pow(USD_SCALE));
         let sign = if pico < 0 { "-" } else { "" };
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn a_charge_is_rounded_up(charge in any::<i128>(), shift in 0_u32..128) {
+    fn round_up_rounds_towards_positive_infinity(charge in any::<i128>(), shift in 0_u32..128) {
         let charge = charge >> shift;
         let unit = pow10(12);
         let up = charge.div_euclid(unit) + i128::from(charge.rem_euclid(unit) != 0);
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn rounding_never_loses_and_never_adds_a_whole_unit(mantissa in 0_u32.., units in 0_u32..) {
+    fn round_up_adds_less_than_one_unit(mantissa in 0_u32.., units in 0_u32..) {
         let price: Price = format!("0.{mantissa:024}").parse().unwrap();
         let exact = i128::from(mantissa) * i128::from(units);
         let pico = i128::from(price.times(u64::from(units)).unwrap().round_up().unwrap().pico());
@@ -159,7 +159,7 @@ proptest! {
 }
 
 #[test]
-fn price_per_million_is_exact_or_an_error() {
+fn from_usd_per_million_is_exact_or_fails() {
     let price = |text: &str| Price::from_usd_per_million(text).map(|price| price.to_string());
     assert_eq!(price("0.042"), Ok("0.000000042".to_owned()));
     assert_eq!(price("0"), Ok("0".to_owned()));
@@ -170,7 +170,7 @@ fn price_per_million_is_exact_or_an_error() {
 }
 
 #[test]
-fn prices_differ_by_more_than_a_factor_unless_one_is_zero() {
+fn differs_by_more_than_ignores_zero_and_variable_prices() {
     let price = |text: &str| text.parse::<Price>().unwrap();
     assert!(price("0.042").differs_by_more_than(100, price("0.000000042")));
     assert!(price("0.000000042").differs_by_more_than(100, price("0.042")));

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_rescaled_from_chance_to_certainty() {
+    fn choice_confidence_is_rescaled_from_chance_to_certainty() {
         assert!(close(choice_confidence(&[0.25; 4]), 0.0));
         assert!(close(choice_confidence(&[0.0, 1.0]), 1.0));
         assert!(close(choice_confidence(&[0.74, 0.24, 0.02]), 0.61));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_are_measured_by_their_width() {
+    fn score_confidence_measures_spread() {
         assert!(close(score_confidence(&[0.0, 1.0, 0.0]), 1.0));
         // Mode 1, distance 0.44, U = 2/3.
         assert!(close(score_confidence(&[0.06, 0.56, 0.38]), 1.0 - 0.44 / (2.0 / 3.0)));
@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_tied_options_is_the_likeliest() {
+    fn argmax_returns_first_of_ties() {
         assert_eq!(argmax(&[0.2, 0.4, 0.4]), Some(1));
         assert_eq!(argmax(&[]), None);
     }
 
     proptest! {
         #[test]
-        fn confidence_is_a_probability(weights in prop::collection::vec(0.0_f64..1.0, 1..50)) {
+        fn confidence_is_between_zero_and_one(weights in prop::collection::vec(0.0_f64..1.0, 1..50)) {
             let sum: f64 = weights.iter().sum::<f64>().max(1e-12);
             let probabilities: Vec<f64> = weights.iter().map(|weight| weight / sum).collect();
             for confidence in [choice_confidence(&probabilities), score_confidence(&probabilities)] {

@@ -79,7 +79,7 @@ mod tests {
     #[case("data", false)]
     #[case("the data:image/png,a", false)]
     #[case("https://example.org/a,b", false)]
-    fn is_data_url_knows_media_types_and_base64(#[case] text: &str, #[case] expected: bool) {
+    fn is_data_url_requires_media_type_or_base64(#[case] text: &str, #[case] expected: bool) {
         assert_eq!(is_data_url(text), expected);
     }
 

@@ -78,14 +78,14 @@ mod tests {
     #[case(-1_999, true)]
     #[case(2_000, false)]
     #[case(3_600_000, false)]
-    fn is_recent_compares_the_time_of_the_id(#[case] age_ms: i64, #[case] expected: bool) {
+    fn is_recent_compares_id_timestamp(#[case] age_ms: i64, #[case] expected: bool) {
         let made = DateTime::from_timestamp_millis(1_795_000_000_123).unwrap();
         let id = DecisionId::from_uuid(Uuid::from_u128(1_795_000_000_123 << 80));
         assert_eq!(is_recent(&id, made + TimeDelta::milliseconds(age_ms)), expected);
     }
 
     #[test]
-    fn is_recent_rejects_ids_without_a_time() {
+    fn is_recent_rejects_ids_without_timestamp() {
         for id in ["gen-dec-x", "gen-dec-zzzzzzzzzzzzzzzz", "gen-dec-ffffffffffffffff"] {
             assert!(!is_recent(&id.parse().unwrap(), DateTime::UNIX_EPOCH + TimeDelta::days(20_000)), "{id}");
         }

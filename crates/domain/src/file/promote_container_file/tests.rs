@@ -112,7 +112,7 @@ impl DocumentIdOf {
 }
 
 #[tokio::test]
-async fn quota_comes_before_bytes_and_bytes_before_visibility() {
+async fn promote_reserves_quota_then_copies_then_marks_ready() {
     let mut mocks = Mocks::default();
     let mut order = Sequence::new();
     mocks.blobs.expect_stat().withf(|key| *key == source()).once().in_sequence(&mut order).returning(|_| Ok(found(10)));
@@ -160,14 +160,14 @@ async fn quota_comes_before_bytes_and_bytes_before_visibility() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_not_found() {
+async fn promote_returns_not_found_for_missing_file() {
     let mut mocks = Mocks::default();
     mocks.blobs.expect_stat().returning(|_| Ok(None));
     assert_eq!(mocks.promote(None).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
-async fn a_file_at_the_limit_goes_and_one_byte_more_does_not() {
+async fn promote_rejects_file_above_size_limit() {
     let mut mocks = Mocks::default();
     mocks.blobs.expect_stat().returning(|_| Ok(found(1_001)));
     let error = mocks.promote(None).await.unwrap_err();
@@ -183,7 +183,7 @@ async fn a_file_at_the_limit_goes_and_one_byte_more_does_not() {
 }
 
 #[tokio::test]
-async fn a_full_quota_moves_no_byte() {
+async fn promote_copies_nothing_when_quota_is_exhausted() {
     let mut mocks = Mocks::default();
     mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
     mocks.documents.expect_reserve().returning(|_, _, _| Ok(Reservation::QuotaExceeded { used_bytes: 4_991 }));
@@ -209,7 +209,7 @@ async fn promote_rejects_document_above_count_limit() {
 }
 
 #[tokio::test]
-async fn promote_charges_a_large_file_by_its_size() {
+async fn promote_charges_large_file_by_its_size() {
     let mut mocks = Mocks::default();
     mocks.blobs.expect_stat().returning(|_| Ok(found(65)));
     mocks
@@ -232,7 +232,7 @@ async fn promote_rejects_hard_link_and_undoes_the_reservation() {
 }
 
 #[tokio::test]
-async fn promote_keeps_the_bytes_of_a_document_that_is_not_pending_any_more() {
+async fn promote_keeps_bytes_when_document_is_no_longer_pending() {
     let mut mocks = Mocks::up_to_the_copy();
     mocks.blobs.expect_copy().returning(|_, _, _| Ok(copied()));
     // As where a commit succeeds and its answer is lost.
@@ -243,7 +243,7 @@ async fn promote_keeps_the_bytes_of_a_document_that_is_not_pending_any_more() {
 }
 
 #[tokio::test]
-async fn a_source_that_keeps_changing_is_given_up_and_undone() {
+async fn promote_fails_and_rolls_back_when_source_keeps_changing() {
     let mut mocks = Mocks::up_to_the_copy();
     mocks.blobs.expect_copy().times(3).returning(|_, _, _| Ok(CopyOutcome::SourceChanged));
     mocks.expect_undone(3);
@@ -251,7 +251,7 @@ async fn a_source_that_keeps_changing_is_given_up_and_undone() {
 }
 
 #[tokio::test]
-async fn a_source_that_changed_once_is_copied_anew() {
+async fn promote_retries_when_source_changed_once() {
     let mut mocks = Mocks::up_to_the_copy();
     let mut outcomes = vec![copied(), CopyOutcome::SourceChanged];
     mocks.blobs.expect_copy().times(2).returning(move |_, _, _| Ok(outcomes.pop().unwrap()));
@@ -261,7 +261,7 @@ async fn a_source_that_changed_once_is_copied_anew() {
 }
 
 #[tokio::test]
-async fn a_source_that_vanishes_on_the_way_is_not_found_and_undone() {
+async fn promote_rolls_back_when_source_disappears() {
     let mut mocks = Mocks::up_to_the_copy();
     mocks.blobs.expect_copy().returning(|_, _, _| Ok(CopyOutcome::SourceGone));
     mocks.expect_undone(1);
@@ -276,7 +276,7 @@ async fn a_source_that_vanishes_on_the_way_is_not_found_and_undone() {
 #[case::ready("ready")]
 #[case::swept("swept")]
 #[tokio::test]
-async fn a_store_that_fails_at_any_step_is_unavailable(#[case] step: &'static str) {
+async fn promote_returns_unavailable_when_any_store_call_fails(#[case] step: &'static str) {
     let mut mocks = Mocks::default();
     let fails = move |at: &str| if at == step { Err(away()) } else { Ok(()) };
     mocks.documents.expect_claim_state().returning(move |_| fails("claim").map(|()| ClaimState::Free));
@@ -295,7 +295,7 @@ async fn a_store_that_fails_at_any_step_is_unavailable(#[case] step: &'static st
 }
 
 #[tokio::test]
-async fn what_cannot_be_undone_keeps_its_bytes_for_the_sweeper() {
+async fn promote_leaves_bytes_to_the_sweeper_when_rollback_fails() {
     let mut mocks = Mocks::up_to_the_copy();
     mocks.blobs.expect_copy().returning(|_, _, _| Err(away()));
     mocks.documents.expect_abandon().once().returning(|_, _| Err(away()));
@@ -304,7 +304,7 @@ async fn what_cannot_be_undone_keeps_its_bytes_for_the_sweeper() {
 }
 
 #[tokio::test]
-async fn a_retry_gets_the_document_of_the_first_call() {
+async fn promote_returns_first_document_for_repeated_idempotency_key() {
     let mut mocks = Mocks::default();
     mocks
         .documents
@@ -321,7 +321,7 @@ async fn a_retry_gets_the_document_of_the_first_call() {
 }
 
 #[tokio::test]
-async fn a_key_used_for_another_file_is_refused() {
+async fn promote_rejects_idempotency_key_of_another_file() {
     let mut mocks = Mocks::default();
     mocks.documents.expect_claim_state().returning(|_| Ok(ClaimState::Reused));
     let error = mocks.promote(Some("k")).await.unwrap_err();
@@ -330,7 +330,7 @@ async fn a_key_used_for_another_file_is_refused() {
 }
 
 #[tokio::test]
-async fn a_retry_waits_for_the_call_that_it_repeats() {
+async fn promote_waits_for_concurrent_call_with_same_idempotency_key() {
     let mut mocks = Mocks::default();
     let mut states = vec![ClaimState::Done(document()), ClaimState::InProgress, ClaimState::InProgress];
     mocks.documents.expect_claim_state().times(3).returning(move |_| Ok(states.pop().unwrap()));
@@ -340,7 +340,7 @@ async fn a_retry_waits_for_the_call_that_it_repeats() {
 }
 
 #[tokio::test]
-async fn who_loses_the_race_for_the_claim_waits_as_well() {
+async fn promote_waits_when_another_call_takes_the_claim_first() {
     let mut mocks = Mocks::default();
     let mut states = vec![ClaimState::Done(document()), ClaimState::InProgress, ClaimState::Free];
     mocks.documents.expect_claim_state().times(3).returning(move |_| Ok(states.pop().unwrap()));
@@ -355,7 +355,7 @@ async fn who_loses_the_race_for_the_claim_waits_as_well() {
 }
 
 #[tokio::test]
-async fn a_retry_does_not_wait_for_ever() {
+async fn promote_returns_still_in_progress_after_the_wait_limit() {
     let mut mocks = Mocks::default();
     mocks.documents.expect_claim_state().returning(|_| Ok(ClaimState::InProgress));
     let clock = mocks.clock.clone();
@@ -373,7 +373,7 @@ async fn a_retry_does_not_wait_for_ever() {
 #[case::empty_key("box", FILE, Some(""))]
 #[case::key_with_a_space("box", FILE, Some("a b"))]
 #[tokio::test]
-async fn malformed_names_reach_no_port(#[case] container: &str, #[case] file: &str, #[case] key: Option<&str>) {
+async fn promote_rejects_malformed_names(#[case] container: &str, #[case] file: &str, #[case] key: Option<&str>) {
     let error = Mocks::default().promote_named(container, file, key).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
 }

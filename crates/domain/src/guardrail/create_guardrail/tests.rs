@@ -26,7 +26,7 @@ async fn default_of(store: &MemoryStore, workspace: u64) -> Option<crate::ids::G
 }
 
 #[tokio::test]
-async fn a_guardrail_goes_to_the_default_workspace_where_none_is_named() {
+async fn create_uses_default_workspace_when_none_is_named() {
     let store = store().await;
     let made =
         create(&store, r#"{"name":"a","allowed_models":["judge"],"limit_usd":5,"reset_interval":null}"#).await.unwrap();
@@ -48,7 +48,7 @@ async fn a_guardrail_goes_to_the_default_workspace_where_none_is_named() {
 }
 
 #[tokio::test]
-async fn a_long_pattern_is_kept_whole_and_told_in_part() {
+async fn create_truncates_long_patterns_in_the_audit_log_only() {
     let store = store().await;
     let pattern = "é".repeat(501);
     let filters = format!(r#"[{{"pattern":"{pattern}","action":"flag"}},{{"pattern":"short","action":"flag"}}]"#);
@@ -61,7 +61,7 @@ async fn a_long_pattern_is_kept_whole_and_told_in_part() {
 }
 
 #[tokio::test]
-async fn a_default_is_one_at_once() {
+async fn create_sets_workspace_default_in_the_same_transaction() {
     let store = store().await;
     let record = format!(r#"{{"name":"a","workspace_id":"{}","workspace_default":true}}"#, workspace_id(901));
     let made = create(&store, &record).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_default_is_one_at_once() {
 }
 
 #[tokio::test]
-async fn nothing_is_made_of_a_fault() {
+async fn create_stores_nothing_when_the_draft_is_invalid() {
     let store = store().await;
     for (record, kind) in [
         (r#"{"description":"no name"}"#, ErrorKind::InvalidRequest),
@@ -91,7 +91,7 @@ async fn nothing_is_made_of_a_fault() {
 }
 
 #[tokio::test]
-async fn a_failing_store_is_unavailable_and_a_workspace_that_goes_is_not_found() {
+async fn create_reports_store_failure_and_missing_workspace() {
     let store = store().await;
     for default in [false, true] {
         let mut away = MockGuardrailRepository::new();
@@ -110,7 +110,7 @@ async fn a_failing_store_is_unavailable_and_a_workspace_that_goes_is_not_found()
 }
 
 #[tokio::test]
-async fn lists_are_read_in_pages_newest_first() {
+async fn list_returns_pages_newest_first() {
     let store = store().await;
     let ports = ports(&store);
     let create = CreateGuardrail::new(ports.clone());
@@ -133,7 +133,7 @@ async fn lists_are_read_in_pages_newest_first() {
 }
 
 #[tokio::test]
-async fn a_deleted_guardrail_is_gone_with_what_was_under_it() {
+async fn delete_removes_guardrail_and_its_default() {
     let store = store().await;
     let made = create(&store, r#"{"name":"a","workspace_default":true}"#).await.unwrap();
     let id = made.guardrail.id.to_string();
@@ -150,7 +150,7 @@ async fn a_deleted_guardrail_is_gone_with_what_was_under_it() {
 }
 
 #[tokio::test]
-async fn a_workspace_is_put_under_a_guardrail_and_taken_from_under_it() {
+async fn set_default_sets_and_clears_the_workspace_default() {
     let store = store().await;
     let first = create(&store, r#"{"name":"a","workspace_default":true}"#).await.unwrap().guardrail.id;
     let second = create(&store, r#"{"name":"b"}"#).await.unwrap().guardrail.id;

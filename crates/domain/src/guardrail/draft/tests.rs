@@ -30,7 +30,7 @@ fn list(count: usize, element: &str) -> String {
 }
 
 #[test]
-fn every_member_is_kept() {
+fn apply_keeps_every_member() {
     let record = r#"{
         "name": "strict", "description": "for the night", "workspace_default": true,
         "allowed_models": ["acme/judge"], "ignored_models": ["rival/oracle"],
@@ -95,7 +95,7 @@ fn every_member_is_kept() {
 #[case::bare("oracle", "rival/oracle-1")]
 #[case::no_decider("rival/writer", "rival/writer")]
 #[case::sandbox("sandbox/decider", "sandbox/decider")]
-fn a_model_is_kept_as_its_canonical_slug(#[case] name: &str, #[case] slug: &str) {
+fn apply_stores_models_by_canonical_slug(#[case] name: &str, #[case] slug: &str) {
     for member in ["allowed_models", "ignored_models"] {
         let rules = rules(&format!(r#"{{"{member}":["{name}"]}}"#));
         let found = if member == "allowed_models" { rules.allowed_models } else { rules.ignored_models };
@@ -104,7 +104,7 @@ fn a_model_is_kept_as_its_canonical_slug(#[case] name: &str, #[case] slug: &str)
 }
 
 #[test]
-fn lists_hold_each_name_once_in_the_order_in_which_it_came() {
+fn apply_removes_duplicates_and_keeps_list_order() {
     let found = rules(
         r#"{"allowed_models":["oracle","acme/judge","acme/judge:free","acme/judge-next","rival/oracle"],
             "allowed_providers":["mirror","typesafe","Mirror"]}"#,
@@ -114,7 +114,7 @@ fn lists_hold_each_name_once_in_the_order_in_which_it_came() {
 }
 
 #[test]
-fn what_nobody_knows_is_named_with_what_is_near() {
+fn apply_suggests_similar_names_for_unknown_ones() {
     let unknown = fault(r#"{"ignored_models":["acme/judge","acme/jugde"]}"#);
     assert_eq!(unknown.path, "ignored_models[1]");
     assert_eq!(unknown.nearest, ["acme/judge", "acme/judge:free"]);
@@ -228,7 +228,7 @@ fn what_nobody_knows_is_named_with_what_is_near() {
     "content_filter_builtins[1].slug",
     "stands in the list already"
 )]
-fn a_fault_is_told_with_its_place(#[case] text: &str, #[case] path: &str, #[case] sentence: &str) {
+fn error_has_the_path_of_the_member(#[case] text: &str, #[case] path: &str, #[case] sentence: &str) {
     let fault = fault(text);
     assert_eq!(fault.path, path);
     assert!(fault.fault.contains(sentence), "{fault}");
@@ -239,7 +239,7 @@ fn a_fault_is_told_with_its_place(#[case] text: &str, #[case] path: &str, #[case
 #[case("person-name", "needs a language model")]
 #[case("address", "needs a language model")]
 #[case("emial", "must be one of")]
-fn a_built_in_that_is_not_there_names_those_that_are(#[case] slug: &str, #[case] reason: &str) {
+fn error_lists_builtins_for_unknown_slug(#[case] slug: &str, #[case] reason: &str) {
     let fault = fault(&format!(r#"{{"content_filter_builtins":[{{"slug":"{slug}","action":"block"}}]}}"#));
     assert_eq!(fault.path, "content_filter_builtins[0].slug");
     assert!(fault.fault.contains(reason), "{fault}");
@@ -249,7 +249,7 @@ fn a_built_in_that_is_not_there_names_those_that_are(#[case] slug: &str, #[case]
 }
 
 #[test]
-fn what_is_longest_is_taken_and_one_more_is_not() {
+fn read_rejects_lengths_above_the_limits() {
     let described = |count| format!(r#"{{"description":"{}"}}"#, "é".repeat(count));
     assert!(applied(&described(1000)).is_ok());
     assert_eq!(fault(&described(1001)).fault, "must have at most 1000 characters");
@@ -274,7 +274,7 @@ fn what_is_longest_is_taken_and_one_more_is_not() {
 #[case(r#"{"reset_interval":null}"#)]
 #[case(r#"{"content_filters":[],"content_filter_builtins":[]}"#)]
 #[case::members_that_only_the_service_sets(r#"{"id":"x","version":3,"created_at":"y","updated_at":null}"#)]
-fn what_rules_nothing_changes_nothing(#[case] text: &str) {
+fn apply_ignores_members_without_effect(#[case] text: &str) {
     assert_eq!(applied(text).unwrap(), guardrail(1));
 }
 
@@ -292,7 +292,7 @@ fn what_rules_nothing_changes_nothing(#[case] text: &str) {
     r#"{"content_filter_builtins":[{"slug":"email","acton":"block"}]}"#,
     r#"content_filter_builtins[0]: unknown member "acton"; the nearest known member is "action""#
 )]
-fn unknown_members_are_errors_with_the_nearest_name(#[case] text: &str, #[case] expected: &str) {
+fn read_rejects_unknown_members_with_nearest_name(#[case] text: &str, #[case] expected: &str) {
     let error = read(text).unwrap_err().to_string();
     assert!(error.ends_with(expected), "{error}");
 }
@@ -310,7 +310,7 @@ fn changed(text: &str) -> Result<Guardrail, InvalidGuardrail> {
 }
 
 #[test]
-fn what_is_absent_stays_and_what_is_null_goes() {
+fn apply_keeps_absent_members_and_clears_null_members() {
     assert_eq!(changed("{}").unwrap(), furnished());
     let renamed = changed(r#"{"name":"other"}"#).unwrap();
     assert_eq!(renamed, Guardrail { name: renamed.name.clone(), ..furnished() });
@@ -329,7 +329,7 @@ fn what_is_absent_stays_and_what_is_null_goes() {
 }
 
 #[test]
-fn a_budget_changes_as_one_thing() {
+fn apply_requires_budget_amount_and_interval_together() {
     let forever = changed(r#"{"limit_usd":7,"reset_interval":null}"#).unwrap().budget.unwrap();
     assert_eq!((forever.amount.to_string(), forever.reset), ("7".to_owned(), None));
     for half in [r#"{"limit_usd":7}"#, r#"{"reset_interval":"monthly"}"#, r#"{"reset_interval":null}"#] {
@@ -338,7 +338,7 @@ fn a_budget_changes_as_one_thing() {
 }
 
 #[test]
-fn a_guardrail_stays_in_its_workspace() {
+fn apply_rejects_change_of_workspace() {
     let to = |number| read(&format!(r#"{{"workspace_id":"{}"}}"#, workspace_id(number))).unwrap();
     assert_eq!(to(900).apply(guardrail(1), &names()).unwrap(), guardrail(1));
     assert_eq!(to(901).apply(guardrail(1), &names()).unwrap_err().path, "workspace_id");
@@ -346,7 +346,7 @@ fn a_guardrail_stays_in_its_workspace() {
 }
 
 #[test]
-fn a_change_of_nothing_is_told() {
+fn must_change_something_rejects_empty_draft() {
     for empty in ["{}", r#"{"id":"x"}"#] {
         assert_eq!(read(empty).unwrap().must_change_something().unwrap_err().to_string(), "No update fields provided");
     }
@@ -357,7 +357,7 @@ fn a_change_of_nothing_is_told() {
 }
 
 #[test]
-fn a_model_that_has_left_the_catalogue_is_in_the_way_of_its_own_list_only() {
+fn apply_validates_only_lists_that_change() {
     let left: Vec<Model> =
         rows().into_iter().filter(|row| row.canonical_slug.as_str() != "acme/judge-20260901").collect();
     let later = KnownNames::new(Arc::new(MemoryCatalogue::new(left)), Arc::new(EndpointDirectory::default()));
@@ -368,7 +368,7 @@ fn a_model_that_has_left_the_catalogue_is_in_the_way_of_its_own_list_only() {
 
 proptest::proptest! {
     #[test]
-    fn no_record_panics(text in r#"\{("(name|allowed_models|limit_usd|content_filters|reset_interval)":(null|[0-9]{1,3}|"[ -~]{0,9}"|\[\]|\{\}|true),){0,3}"x":0\}"#) {
+    fn read_and_apply_never_panic(text in r#"\{("(name|allowed_models|limit_usd|content_filters|reset_interval)":(null|[0-9]{1,3}|"[ -~]{0,9}"|\[\]|\{\}|true),){0,3}"x":0\}"#) {
         if let Ok(json) = crate::json::Json::parse(&text) {
             let _ = GuardrailDraft::read(&json).and_then(|draft| draft.apply(guardrail(1), &names()));
         }

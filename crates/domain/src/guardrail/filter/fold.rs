@@ -265,12 +265,12 @@ mod tests {
     #[case::ligatures("ﬁve oﬃces…", "five offices...")]
     #[case::small_capitals("ɪɢɴᴏʀᴇ", "ignore")]
     #[case::other_scripts("日本語 עברית ß", "日本語 עברית ß")]
-    fn looks_like(#[case] text: &str, #[case] expected: &str) {
+    fn normalize_maps_look_alikes_to_ascii(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(folded(text), expected);
     }
 
     #[test]
-    fn the_tables_are_in_order_and_whole() {
+    fn tables_are_sorted_and_complete() {
         assert!(INVISIBLE.windows(2).all(|pair| pair[0].1 < pair[1].0));
         assert!(ZEROS.windows(2).all(|pair| pair[0] + 10 <= pair[1]));
         assert!(DISGUISES.windows(2).all(|pair| pair[0].0 < pair[1].0), "a disguise of two letters");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn every_decimal_digit_is_a_digit() {
+    fn normalize_maps_every_decimal_digit_to_ascii() {
         let digits = class(r"\p{Nd}");
         assert!(digits.len() >= 750);
         for (place, digit) in digits.into_iter().enumerate() {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_characters_that_cannot_be_seen() {
+    fn normalize_removes_invisible_characters() {
         let invisible = class(r"[\p{Cf}\p{Cc}--\u{85}]");
         let marks = class(r"[[\p{Mn}\p{Me}]&&[\p{Inherited}\p{Latin}\p{Greek}\p{Cyrillic}]]");
         // Letters by category, and code points that are reserved for invisible characters.
@@ -306,21 +306,21 @@ mod tests {
     }
 
     #[test]
-    fn every_space_is_a_space() {
+    fn normalize_maps_every_space_to_ascii() {
         for space in class(r"[\p{Zs}\p{Zl}\p{Zp}\u{85}]") {
             assert_eq!(folded(&space.to_string()), " ", "{space:?}");
         }
     }
 
     #[test]
-    fn vowels_of_other_scripts_are_letters() {
+    fn normalize_keeps_vowel_signs_of_other_scripts() {
         for text in ["कुल", "ไม่", "தமிழ்"] {
             assert_eq!(folded(text), text);
         }
     }
 
     #[test]
-    fn what_is_folded_stays_so() {
+    fn normalize_is_idempotent() {
         for c in (0..=0x0010_ffff).filter_map(char::from_u32) {
             let once = folded(c.encode_utf8(&mut [0; 4]));
             assert_eq!(folded(&once), once, "{c:?}");

@@ -41,7 +41,7 @@ mod tests {
     #[case(Some("x\"],\"role\":\"system"), "x_role_system")]
     #[case(Some("Kundennummer für"), "Kundennummer für")]
     #[case(Some("a\u{0}b\\u005d"), "ab_u005d")]
-    fn a_label_is_made_harmless(#[case] label: Option<&str>, #[case] expected: &str) {
+    fn clean_removes_unsafe_characters(#[case] label: Option<&str>, #[case] expected: &str) {
         assert_eq!(clean(label), expected);
     }
 }

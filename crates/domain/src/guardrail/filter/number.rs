@@ -47,12 +47,12 @@ mod tests {
     #[case("0.000e9", None)]
     #[case("1e-99999999999999999999", None)]
     #[case("1e9223372036854775807", None)]
-    fn written_out_moves_the_point(#[case] number: &str, #[case] expected: Option<&str>) {
+    fn expand_exponent_moves_the_point(#[case] number: &str, #[case] expected: Option<&str>) {
         assert_eq!(written_out(number).as_deref(), expected);
     }
 
     #[test]
-    fn written_out_is_exact_when_the_number_is_long() {
+    fn expand_exponent_is_exact_when_the_number_is_long() {
         for length in [1, 39, 40, 41, 100, 100_000] {
             let (zeros, ones) = ("0".repeat(length), "1".repeat(length));
             assert_eq!(written_out(&format!("4111{zeros}e-{length}")).unwrap(), "4111");
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn written_out_bounds_the_zeros_that_an_exponent_adds() {
+    fn expand_exponent_limits_added_zeros() {
         assert_eq!(written_out("4.111e43").unwrap(), format!("4111{}", "0".repeat(40)));
         assert_eq!(written_out("4.111e999999999").unwrap(), format!("4111{}", "0".repeat(40)));
     }

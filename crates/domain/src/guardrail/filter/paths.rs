@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_told_without_names_that_say_too_much() {
+    fn paths_replace_hidden_and_long_names_by_index() {
         let text = r#"{"a":[{"b":1},"x"],"two words":{"c":"y"},"secret":[[],{"d":"z"}],"":true}"#;
         let node = |wanted: &str, kind: NodeKind| {
             let start = text.find(wanted).unwrap();

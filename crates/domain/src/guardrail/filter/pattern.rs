@@ -204,14 +204,14 @@ mod tests {
     #[case::either("x|", "matches the empty string")]
     #[case::end("$", "matches the empty string")]
     #[case::large(r"((\w{100}){100}){100}", "takes more than 1024 KiB when compiled")]
-    fn a_refusal_says_why(#[case] pattern: &str, #[case] expected: &str) {
+    fn compile_explains_rejection(#[case] pattern: &str, #[case] expected: &str) {
         let fault = Pattern::compile(pattern).unwrap_err();
         assert!(fault.contains(expected), "{fault}");
         assert!(!fault.contains('\n'), "{fault}");
     }
 
     #[test]
-    fn length_is_bounded() {
+    fn compile_rejects_pattern_above_length_limit() {
         let long = |chars: usize| "é".repeat(chars);
         assert!(Pattern::compile(&long(MAX_CHARS)).is_ok());
         let fault = Pattern::compile(&long(MAX_CHARS + 1)).unwrap_err();
@@ -227,7 +227,7 @@ mod tests {
     #[case::four_digits(r"\u0041", "A", &["A"])]
     #[case::two("a.", "abac", &["ab", "ac"])]
     #[case::sometimes_empty(r"(?:\B-\B)?x|x", "ax-x", &["x", "x"])]
-    fn what_a_linear_engine_can_do_is_welcome(#[case] pattern: &str, #[case] text: &str, #[case] expected: &[&str]) {
+    fn compile_accepts_linear_time_constructs(#[case] pattern: &str, #[case] text: &str, #[case] expected: &[&str]) {
         assert_eq!(found(pattern, text), expected);
     }
 
@@ -236,12 +236,12 @@ mod tests {
     #[case(r"\b{start}a\b{end}", "(?:)a(?:)")]
     #[case(r"\\b[\b]\.", r"\\b[\b]\.")]
     #[case(r"(?i)a[^\]b]\b+", r"(?i)a[^\]b](?:)+")]
-    fn boundaries_are_left_out(#[case] pattern: &str, #[case] expected: &str) {
+    fn without_boundaries_removes_word_boundaries(#[case] pattern: &str, #[case] expected: &str) {
         assert_eq!(without_boundaries(pattern), expected);
     }
 
     #[test]
-    fn many_matches_are_all_found() {
+    fn each_finds_many_matches() {
         let text = "ab12 ".repeat(1000);
         assert_eq!(found(r"[a-z]+\d+", &text).len(), 1000);
         let long = "x".repeat(400);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn long_matches_are_found_whole_however_many_come_before() {
+    fn each_finds_long_match_after_many_matches() {
         let long = format!("key={}", "x".repeat(5_000));
         let text = format!("{long} ").repeat(100);
         let found = found(r"key=\w+", &text);
@@ -260,7 +260,7 @@ mod tests {
 
     /// The end of the search window looks like the end of the text to this pattern, so growing the window is in vain.
     #[test]
-    fn what_seems_to_go_on_is_not_followed_again_and_again() {
+    fn each_is_linear_when_windows_grow_in_vain() {
         let text = format!("{}z", "a".repeat(40_000));
         let found = found(r"a(?:[^z]*$)?", &text);
         assert_eq!(found.concat().len(), 40_000);
@@ -269,7 +269,7 @@ mod tests {
     /// The search for each match of this pattern reads up to the end of the text, which is quadratic if always
     /// repeated.
     #[test]
-    fn what_follows_many_matches_is_not_read_again_and_again() {
+    fn each_is_linear_when_matches_search_to_the_end() {
         let text = "a".repeat(40_000);
         let found = found("a[^z]*z|a", &text);
         assert_eq!(found.len(), 40_000);

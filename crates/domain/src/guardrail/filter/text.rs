@@ -339,7 +339,7 @@ mod tests {
     #[case::two_halves(r"x\ud83d\ude00y", "😀y", r"\ud83d\ude00y")]
     #[case::slash(r"a\/b", "/", r"\/")]
     #[case::after_an_escape(r"\u0061bcd", "cd", "cd")]
-    fn a_view_leads_back(#[case] json: &str, #[case] part: &str, #[case] expected: &str) {
+    fn plain_view_maps_to_source(#[case] json: &str, #[case] part: &str, #[case] expected: &str) {
         assert_eq!(source(json, &Views::of_json(json, 0).plain, part), expected);
     }
 
@@ -359,13 +359,13 @@ mod tests {
     #[case::disguise_escaped_twice(r"x \\u0456g y", "ig", r"\\u0456g")]
     #[case::between_disguises(r"ｘ\\u0040ｙz w", "x@yz", r"ｘ\\u0040ｙz")]
     #[case::after("ｘ yz", "yz", "yz")]
-    fn the_folded_view_leads_back(#[case] json: &str, #[case] part: &str, #[case] expected: &str) {
+    fn normalized_view_maps_to_source(#[case] json: &str, #[case] part: &str, #[case] expected: &str) {
         let views = Views::of_json(json, 0);
         assert_eq!(source(json, views.looks(), part), expected);
     }
 
     #[test]
-    fn escapes_in_a_text_that_is_no_json_are_read() {
+    fn of_text_decodes_escapes() {
         let text = r"a\u0040b c:\users\u00 \ud835x";
         assert_eq!(Views::of_text(text).plain.text, text);
         assert_eq!(Views::of_text(text).looks().text, r"a@b c:\users\u00 \ud835x");
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn backslashes_in_a_row_take_linear_time() {
+    fn repeated_backslashes_take_linear_time() {
         let text = r"\".repeat(400_000);
         assert_eq!(Views::of_json(&text, 0).looks().text.len(), 200_000);
         assert_eq!(Views::of_text(&text).looks().text.len(), 400_000);
@@ -382,13 +382,13 @@ mod tests {
     }
 
     #[test]
-    fn places_count_from_where_the_source_begins() {
+    fn source_positions_start_at_base() {
         assert_eq!(Views::of_json("abc", 10).plain.map.source(1..2), 11..12);
         assert_eq!(Views::of_json(r"\nbc", 10).plain.map.source(1..2), 12..13);
     }
 
     #[test]
-    fn ends_are_cut_between_characters() {
+    fn ends_cuts_between_characters() {
         assert_eq!(ends("aéb", 2, true), (1, 3));
         assert_eq!(ends(r"ab\u0041cd", 4, true), (2, 8));
         assert_eq!(ends(r"\\\\\\", 3, true), (2, 4));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_pair_does_no_harm() {
+    fn lone_surrogates_are_replaced() {
         assert_eq!(Views::of_json(r"\ud83dx", 0).plain.text, "\u{fffd}x");
         assert_eq!(Views::of_json(r"\ud83d\u0041", 0).plain.text, "\u{fffd}A");
     }

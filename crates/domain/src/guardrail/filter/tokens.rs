@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_values_are_told_apart() {
+    fn tokens_distinguish_names_and_values() {
         use Token::{Array, Close, Key, Number, Object, String, Word};
         let text = r#" {"a" : "b", "c":[ "d", -1.5e+3,true ,{"\"e\\":null}], "f":{},"g":[]} "#;
         let found: Vec<(Token, &str)> = Tokens::of(text).map(|(token, span)| (token, &text[span])).collect();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_ends_somewhere() {
+    fn tokens_end_on_invalid_json() {
         for text in ["\"", "\"\\", "{\"a", "}", "]]", "é", "{,"] {
             assert!(Tokens::of(text).count() <= 2, "{text}");
         }

@@ -50,7 +50,7 @@ fn forbids(record: &str, candidate: &Candidate) -> Option<&'static str> {
 }
 
 #[test]
-fn a_guardrail_without_rules_forbids_nothing() {
+fn guardrail_without_rules_permits_everything() {
     for candidate in [candidate("acme/judge", "mirror"), candidate("sandbox/decider", "sandbox")] {
         assert_eq!(forbids("{}", &with_policy(candidate, false, true)), None);
     }
@@ -61,7 +61,7 @@ fn a_guardrail_without_rules_forbids_nothing() {
 #[case::its_variant_shares_the_slug("acme/judge:free", None, Some("ignored_models"))]
 #[case::another("rival/oracle", Some("allowed_models"), None)]
 #[case::the_sandbox("sandbox/decider", Some("allowed_models"), None)]
-fn models_are_told_by_their_canonical_slugs(
+fn models_are_matched_by_canonical_slug(
     #[case] model: &str,
     #[case] allowed: Option<&str>,
     #[case] ignored: Option<&str>,
@@ -75,7 +75,7 @@ fn models_are_told_by_their_canonical_slugs(
 }
 
 #[test]
-fn a_sandbox_model_counts_whether_or_not_the_catalogue_shows_it() {
+fn sandbox_models_are_matched_without_a_catalogue_row() {
     let sandbox = candidate("sandbox/decider", "sandbox");
     assert_eq!(forbids(r#"{"ignored_models":["sandbox/decider"]}"#, &sandbox), Some("ignored_models"));
     assert_eq!(forbids(r#"{"allowed_models":["sandbox/decider"]}"#, &sandbox), None);
@@ -85,7 +85,7 @@ fn a_sandbox_model_counts_whether_or_not_the_catalogue_shows_it() {
 }
 
 #[test]
-fn providers_are_told_by_their_slugs() {
+fn providers_are_matched_by_slug() {
     let (one, two) = (candidate("acme/judge", "typesafe"), candidate("acme/judge", "mirror"));
     let allowed = r#"{"allowed_providers":["typesafe"]}"#;
     assert_eq!((forbids(allowed, &one), forbids(allowed, &two)), (None, Some("allowed_providers")));
@@ -94,7 +94,7 @@ fn providers_are_told_by_their_slugs() {
 }
 
 #[test]
-fn a_ban_outlives_a_change_of_slugs_and_a_permission_follows_a_former_name() {
+fn ban_survives_slug_change_and_permission_follows_former_slug() {
     let banned = applied(r#"{"ignored_models":["acme/judge"]}"#).unwrap();
     let allowed = applied(r#"{"allowed_models":["acme/judge"]}"#).unwrap();
     assert_eq!(banned.rules.ignored_models.as_deref().unwrap(), ["acme/judge-20260901"]);
@@ -115,7 +115,7 @@ fn a_ban_outlives_a_change_of_slugs_and_a_permission_follows_a_former_name() {
 }
 
 #[test]
-fn a_ban_by_id_holds_where_the_slug_has_become_another() {
+fn ban_by_id_holds_after_slug_change() {
     let rules = GuardrailRules { ignored_models: Some(vec!["acme/judge".to_owned()]), ..GuardrailRules::default() };
     let banned = Guardrail { rules, ..applied("{}").unwrap() };
     for model in ["acme/judge", "acme/judge:free"] {
@@ -130,7 +130,7 @@ fn a_ban_by_id_holds_where_the_slug_has_become_another() {
 #[case("x-ai/m", "enforce_zdr_xai")]
 #[case("acme/m", "enforce_zdr_other")]
 #[case("sandbox/m", "enforce_zdr_other")]
-fn zero_retention_is_a_matter_of_the_author(#[case] model: &str, #[case] own: &'static str) {
+fn zero_retention_depends_on_the_author(#[case] model: &str, #[case] own: &'static str) {
     let keeps = with_policy(candidate(model, "mirror"), false, false);
     let keeps_nothing = with_policy(candidate(model, "mirror"), true, false);
     let groups = ["anthropic", "openai", "google", "xai", "other"].map(|group| format!("enforce_zdr_{group}"));
@@ -147,7 +147,7 @@ fn zero_retention_is_a_matter_of_the_author(#[case] model: &str, #[case] own: &'
 }
 
 #[test]
-fn training_is_a_matter_of_price_and_of_what_is_collected() {
+fn training_rules_depend_on_price_and_collection() {
     let free = with_policy(candidate("acme/judge", "mirror"), false, true);
     let paid_in = at_price(free.clone(), "0.1", "0");
     let paid_out = at_price(free.clone(), "0", "0.1");

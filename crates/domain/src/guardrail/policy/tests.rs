@@ -26,7 +26,7 @@ fn candidate(model: &str, provider: &str) -> Candidate {
 }
 
 #[test]
-fn lists_intersect_and_whoever_forbids_is_named() {
+fn policy_intersects_lists_and_names_forbidding_guardrail() {
     let policy = Policy::compile(vec![
         numbered(1, r#"{"allowed_models":["acme/judge","rival/oracle"],"ignored_providers":["typesafe"]}"#),
         numbered(2, r#"{"allowed_models":["acme/judge","openai/decider"]}"#),
@@ -44,7 +44,7 @@ fn lists_intersect_and_whoever_forbids_is_named() {
 }
 
 #[test]
-fn zero_retention_is_enforced_where_either_says_so() {
+fn policy_enforces_zero_retention_of_either_guardrail() {
     let catalogue = CatalogueSnapshot::build(Vec::new());
     let keeps = candidate("openai/decider", "typesafe");
     let rule = |first: &str, second: &str| {
@@ -58,7 +58,7 @@ fn zero_retention_is_enforced_where_either_says_so() {
 }
 
 #[test]
-fn one_that_applies_twice_counts_once() {
+fn policy_drops_duplicate_guardrail() {
     let twice = numbered(1, r#"{"limit_usd":5,"reset_interval":"daily"}"#);
     let policy = Policy::compile(vec![twice.clone(), numbered(2, "{}"), twice.clone()]).unwrap();
     assert_eq!(policy.ids(), [guardrail_id(1), guardrail_id(2)]);
@@ -68,7 +68,7 @@ fn one_that_applies_twice_counts_once() {
 }
 
 #[test]
-fn filters_of_both_apply() {
+fn policy_applies_filters_of_both_guardrails() {
     let with = |number, slug, action| {
         let rules = GuardrailRules {
             content_filter_builtins: vec![BuiltinContentFilter { slug, action }],
@@ -142,7 +142,7 @@ impl Lists {
 
 proptest! {
     #[test]
-    fn what_two_guardrails_permit_is_what_each_of_them_does(first in lists(), second in lists()) {
+    fn policy_permits_what_both_guardrails_permit(first in lists(), second in lists()) {
         let catalogue = CatalogueSnapshot::build(MODELS.iter().map(|id| row(id, &format!("{id}-2026"))).collect());
         let policy = Policy::compile(vec![first.guardrail(1), second.guardrail(2)]).unwrap();
         for (model, id) in MODELS.iter().enumerate() {

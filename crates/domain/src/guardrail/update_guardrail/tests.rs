@@ -26,7 +26,7 @@ async fn entries(store: &MemoryStore) -> usize {
 }
 
 #[tokio::test]
-async fn a_change_makes_a_version_and_an_entry() {
+async fn update_creates_version_and_audit_entry() {
     let store = store().await;
     let id = made(&store, r#"{"name":"a","description":"d"}"#).await;
     let after = update(&store, &id, r#"{"name":"b","ignored_providers":["mirror"]}"#).await.unwrap();
@@ -42,7 +42,7 @@ async fn a_change_makes_a_version_and_an_entry() {
 }
 
 #[tokio::test]
-async fn a_change_to_what_is_so_already_changes_nothing() {
+async fn update_without_difference_creates_no_version() {
     let store = store().await;
     let id = made(&store, r#"{"name":"a","allowed_models":["judge"]}"#).await;
     let before = entries(&store).await;
@@ -53,7 +53,7 @@ async fn a_change_to_what_is_so_already_changes_nothing() {
 }
 
 #[tokio::test]
-async fn faults_change_nothing() {
+async fn update_changes_nothing_when_the_draft_is_invalid() {
     let store = store().await;
     let id = made(&store, r#"{"name":"a"}"#).await;
     for (id, change, kind) in [
@@ -69,7 +69,7 @@ async fn faults_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_workspace_follows_the_change_and_only_from_under_this_guardrail() {
+async fn update_changes_only_its_own_workspace_default() {
     let store = store().await;
     let (one, two) = (made(&store, r#"{"name":"a"}"#).await, made(&store, r#"{"name":"b"}"#).await);
     let default = async || {
@@ -86,7 +86,7 @@ async fn a_workspace_follows_the_change_and_only_from_under_this_guardrail() {
 }
 
 #[tokio::test]
-async fn changes_at_the_same_time_all_come_to_be() {
+async fn concurrent_updates_are_all_applied() {
     let store = store().await;
     let id = made(&store, r#"{"name":"a"}"#).await;
     let changes = ["enforce_zdr_openai", "enforce_zdr_google", "enforce_zdr_xai", "enforce_zdr_other", "enforce_zdr"];
@@ -113,7 +113,7 @@ fn with(guardrails: MockGuardrailRepository, store: &MemoryStore) -> UpdateGuard
 }
 
 #[tokio::test]
-async fn who_is_overtaken_tries_again_on_what_is_there_now_and_gives_up_in_the_end() {
+async fn update_retries_on_newest_record_and_gives_up() {
     let store = store().await;
     let tries = Arc::new(AtomicUsize::new(0));
     let mut overtaken = MockGuardrailRepository::new();
@@ -148,7 +148,7 @@ async fn who_is_overtaken_tries_again_on_what_is_there_now_and_gives_up_in_the_e
 }
 
 #[tokio::test]
-async fn a_version_is_read_and_restored_as_a_new_one() {
+async fn restore_creates_new_version() {
     let store = store().await;
     let record =
         r#"{"name":"a","limit_usd":5,"reset_interval":"daily","content_filters":[{"pattern":"x","action":"block"}]}"#;

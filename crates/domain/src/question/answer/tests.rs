@@ -54,14 +54,14 @@ fn check(answers: &str) -> Result<Answers, &'static str> {
 }
 
 #[test]
-fn answers_pass_in_any_order_and_leave_in_that_of_the_questions() {
+fn check_returns_answers_in_order_of_questions() {
     let as_it_came = format!("{{ {N}, {C},{S} , {B}}}");
     assert_eq!(check(&as_it_came).unwrap().json().text(), as_it_came);
     assert_eq!(check(&format!("{{{S},{N},{B},{C}}}")).unwrap().json().text(), format!("{{{N},{C},{S},{B}}}"));
 }
 
 #[test]
-fn what_they_say_is_read() {
+fn check_reads_answer_values() {
     let answers = check(&format!("{{{N},{C},{S},{B}}}")).unwrap();
     let [noul, choice, score, rectangle] = answers.typed().unwrap() else { panic!("four answers") };
     assert_eq!(noul.value, AnswerValue::Noul { probability: 0.5 });
@@ -73,7 +73,7 @@ fn what_they_say_is_read() {
 }
 
 #[test]
-fn opaque_answers_are_any_object() {
+fn check_accepts_any_object_for_opaque_questions() {
     let opaque = Questions { json: Json::parse("\"?\"").unwrap(), typed: None };
     let odd = Json::parse(r#"{ "a":1e999,"a":2 }"#).unwrap();
     let answers = Answers::check(&opaque, &odd, COMPUTED).unwrap();
@@ -86,7 +86,7 @@ fn opaque_answers_are_any_object() {
 #[case::choice("c")]
 #[case::score("s")]
 #[case::box_("b")]
-fn each_question_may_be_refused(#[case] name: &str) {
+fn check_accepts_refusal_of_each_question(#[case] name: &str) {
     let text = r#"{"type":"refusal","why":"policy"}"#;
     for rules in [RULES, COMPUTED, NATIVE] {
         let answers = check_one(name, text, rules).unwrap();
@@ -100,7 +100,7 @@ fn each_question_may_be_refused(#[case] name: &str) {
 
 /// Every question with every option, out of order: what would be slow if it were quadratic in more than one way.
 #[test]
-fn large_answers_are_read_in_linear_time() {
+fn check_of_large_answers_is_linear() {
     let names = |count: usize| (0..count).map(|number| format!("option {number}"));
     let criteria: Vec<String> = names(255).map(|name| format!("\"{name}\":null")).collect();
     let question = format!(r#"{{"type":"choice","criteria":{{{}}}}}"#, criteria.join(","));

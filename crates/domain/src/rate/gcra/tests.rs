@@ -9,7 +9,7 @@ fn limit(per_minute: u32) -> NonZeroU32 {
 const START: Duration = Duration::from_secs(1_000);
 
 #[test]
-fn a_minutes_worth_at_once_and_then_one_by_one() {
+fn check_allows_burst_of_one_minute_then_steady_rate() {
     let (limit, mut bucket) = (limit(3), Gcra::default());
     for _ in 0..3 {
         assert_eq!(bucket.check(limit, 1, START), Ok(()));
@@ -25,7 +25,7 @@ fn a_minutes_worth_at_once_and_then_one_by_one() {
 }
 
 #[test]
-fn more_than_a_minutes_worth_wants_an_idle_bucket_and_keeps_others_out_for_as_long_as_it_is_worth() {
+fn check_allows_oversized_amount_only_when_idle() {
     let (limit, mut bucket) = (limit(60), Gcra::default());
     assert_eq!(bucket.check(limit, 600, START), Ok(()));
     bucket.take(limit, 600, START);
@@ -37,7 +37,7 @@ fn more_than_a_minutes_worth_wants_an_idle_bucket_and_keeps_others_out_for_as_lo
 }
 
 #[test]
-fn what_is_lacking_is_owed_up_to_an_hours_worth() {
+fn correct_limits_debt_to_one_hour() {
     let (limit, mut bucket) = (limit(60), Gcra::default());
     bucket.take(limit, 10, START);
     bucket.correct(limit, 10, 90, START);
@@ -49,7 +49,7 @@ fn what_is_lacking_is_owed_up_to_an_hours_worth() {
 }
 
 #[test]
-fn a_lower_limit_gives_back_more_slowly_and_a_higher_one_faster() {
+fn refill_follows_the_current_limit() {
     let mut bucket = Gcra::default();
     bucket.take(limit(60), 60, START);
     assert_eq!(bucket.check(limit(60), 1, START), Err(Duration::from_secs(1)));
@@ -59,7 +59,7 @@ fn a_lower_limit_gives_back_more_slowly_and_a_higher_one_faster() {
 
 /// A clock that goes back gives nothing back and takes nothing more.
 #[test]
-fn level_stands_still_when_the_clock_goes_back() {
+fn level_is_unchanged_when_the_clock_goes_back() {
     let (limit, mut bucket) = (limit(60), Gcra::default());
     let (early, late) = (Duration::from_secs(970), START + Duration::from_secs(10));
     bucket.take(limit, 60, START);
@@ -75,7 +75,7 @@ fn level_stands_still_when_the_clock_goes_back() {
 }
 
 #[test]
-fn no_number_is_too_large() {
+fn extreme_numbers_do_not_overflow() {
     let (limit, mut bucket) = (limit(u32::MAX), Gcra::default());
     for now in [Duration::MAX, Duration::ZERO, Duration::MAX] {
         bucket.take(limit, u64::MAX, now);
@@ -150,7 +150,7 @@ fn limits() -> impl Strategy<Value = NonZeroU32> {
 
 proptest! {
     #[test]
-    fn it_agrees_with_a_token_bucket_and_says_exactly_when(limit in limits(), steps in steps()) {
+    fn gcra_equals_token_bucket_with_exact_wait(limit in limits(), steps in steps()) {
         let (mut bucket, mut now) = (Gcra::default(), START);
         let mut naive = TokenBucket::new(limit, now);
         for step in steps {
@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn a_steady_caller_below_the_limit_is_never_refused(limit in limits(), slack in 0_u64..1_000, calls in 1_usize..500) {
+    fn check_never_rejects_steady_rate_below_the_limit(limit in limits(), slack in 0_u64..1_000, calls in 1_usize..500) {
         // Just as often as allowed, rounded to whole nanoseconds in the limit's favour.
         let pause = Duration::from_nanos(60_000_000_000_u64.div_ceil(u64::from(limit.get())) + slack);
         let (mut bucket, mut now) = (Gcra::default(), START);
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn no_minute_lets_more_through_than_two_minutes_worth(limit in 1_u32..200, pauses in prop::collection::vec(0_u64..2_000_000_000, 1..600)) {
+    fn check_allows_at_most_two_limits_per_minute(limit in 1_u32..200, pauses in prop::collection::vec(0_u64..2_000_000_000, 1..600)) {
         let (limit, mut bucket, mut now) = (self::limit(limit), Gcra::default(), START);
         let mut taken = Vec::new();
         for pause in pauses {
@@ -211,7 +211,7 @@ proptest! {
     }
 
     #[test]
-    fn a_day_leaves_no_drift(limit in limits()) {
+    fn repeated_waits_do_not_drift(limit in limits()) {
         // Taken as soon as it may be, for as many as a minute has: exactly the last one is due a minute after the burst.
         let count = limit.get().min(2_000);
         let (mut bucket, mut now) = (Gcra::default(), START);

@@ -136,7 +136,7 @@ async fn execute_lets_other_writers_run_between_two_steps() {
 }
 
 #[tokio::test]
-async fn execute_goes_on_behind_unreadable_records_and_counts_them() {
+async fn execute_skips_and_counts_unreadable_records() {
     let fixture = Fixture::new();
     let answers = vec![
         Ok(pruned(STEP, 2)),
@@ -156,7 +156,7 @@ async fn execute_goes_on_behind_unreadable_records_and_counts_them() {
 }
 
 #[tokio::test]
-async fn execute_goes_on_with_other_kinds_when_a_store_fails() {
+async fn execute_continues_with_other_kinds_when_a_store_fails() {
     let fixture = Fixture::with_audit_entries(3).await;
     let answers = vec![Ok(pruned(STEP, 1)), Err(StoreError::unavailable("away")), Ok(pruned(7, 0))];
     let mut outbox = MockOutbox::new();
@@ -211,7 +211,7 @@ async fn concurrent_rounds_remove_each_row_once() {
 }
 
 #[tokio::test]
-async fn execute_begins_no_step_when_stopped() {
+async fn execute_starts_no_step_when_stopped() {
     let fixture = Fixture::with_audit_entries(3).await;
     assert_eq!(fixture.retention(AUDIT).execute(ready(())).await, RetentionReport::default());
     assert_eq!(fixture.audit_entries().await, 3);
@@ -228,7 +228,7 @@ impl Timer for EndlessPause {
 }
 
 #[tokio::test]
-async fn execute_stops_between_two_steps_and_keeps_what_was_removed() {
+async fn execute_stops_between_two_steps() {
     let fixture = Fixture::with_audit_entries(3 * STEP).await;
     let clock: Arc<dyn Clock> = Arc::new(fixture.clock.clone());
     // Neither the second step of this kind nor the first one of the next may begin.
@@ -249,7 +249,7 @@ async fn execute_stops_between_two_steps_and_keeps_what_was_removed() {
 }
 
 #[tokio::test]
-async fn execute_keeps_everything_when_the_time_leaves_the_calendar() {
+async fn execute_keeps_everything_when_the_cutoff_is_out_of_range() {
     let fixture = Fixture::with_audit_entries(3).await;
     let policy = RetentionPolicy { audit_entries: Some(Duration::MAX), ..RetentionPolicy::default() };
     assert_eq!(fixture.retention(policy).execute(pending()).await.audit_entries, 0);

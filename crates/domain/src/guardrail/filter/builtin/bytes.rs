@@ -188,7 +188,7 @@ mod tests {
     #[case("a1234567b", &[(1, 8)])]
     #[case("123 12345 1234", &[(4, 9), (10, 14)])]
     #[case("12 345 6789 0", &[(7, 11)])]
-    fn runs_of_four_digits(#[case] text: &str, #[case] expected: &[(usize, usize)]) {
+    fn long_runs_finds_runs_of_four_digits(#[case] text: &str, #[case] expected: &[(usize, usize)]) {
         assert_eq!(places(long_runs(text.as_bytes(), DIGIT, 4)), expected);
     }
 
@@ -198,7 +198,7 @@ mod tests {
     #[case::beside(Reach::Across(&[3, 5]), &[(0, 3), (5, 7)])]
     #[case::both_in_one(Reach::Across(&[8, 9, 11]), &[(8, 12)])]
     #[case::apart(Reach::Across(&[4]), &[])]
-    fn parts_touch_a_place(#[case] reach: Reach<'_>, #[case] expected: &[(usize, usize)]) {
+    fn parts_returns_runs_around_positions(#[case] reach: Reach<'_>, #[case] expected: &[(usize, usize)]) {
         assert_eq!(places(reach.parts(b"123aa12b1234c", DIGIT)), expected);
     }
 
@@ -208,13 +208,13 @@ mod tests {
     #[case("i s", false)]
     #[case("it iS", true)]
     #[case("Is", true)]
-    fn two_letters(#[case] text: &str, #[case] expected: bool) {
+    fn has_pair_ignores_case(#[case] text: &str, #[case] expected: bool) {
         assert_eq!(has_pair(text.as_bytes(), *b"is"), expected);
     }
 
     proptest! {
         #[test]
-        fn runs_are_those_that_a_plain_walk_finds(text in "[1a]{0,60}", least in 1_usize..20) {
+        fn long_runs_equals_linear_search(text in "[1a]{0,60}", least in 1_usize..20) {
             let bytes = text.as_bytes();
             let mut expected = Vec::new();
             let mut at = 0;

@@ -91,7 +91,7 @@ mod tests {
     #[case("tel", Hint::Phone)]
     #[case("hotel", Hint::None)]
     #[case("cancel", Hint::None)]
-    fn a_name_tells(#[case] name: &str, #[case] expected: Hint) {
+    fn hint_follows_name(#[case] name: &str, #[case] expected: Hint) {
         assert_eq!(Hint::of(name), expected);
     }
 }

@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_token_is_passed_over(tokens in TOKENS.iter().map(|token| example(token)).collect::<Vec<_>>()) {
+        fn can_hold_a_token_accepts_every_token(tokens in TOKENS.iter().map(|token| example(token)).collect::<Vec<_>>()) {
             let compiled = COMPILED.as_ref().unwrap();
             for token in tokens {
                 prop_assert!(can_hold_a_token(&token) || !compiled.tokens.is_match(token.as_bytes()), "{}", token);
@@ -214,7 +214,7 @@ mod tests {
         }
 
         #[test]
-        fn no_assignment_is_passed_over(text in example(ASSIGNMENT)) {
+        fn can_hold_an_assignment_accepts_every_assignment(text in example(ASSIGNMENT)) {
             let compiled = COMPILED.as_ref().unwrap();
             let bytes = text.as_bytes();
             prop_assert!(can_hold_an_assignment(bytes) || !compiled.assignment.is_match(bytes), "{}", text);

@@ -13,7 +13,7 @@ fn told(label: &str, action: FilterAction, path: &str, count: u32) -> (String, F
 }
 
 #[test]
-fn the_first_match_that_blocks_is_told_and_nothing_of_it() {
+fn block_reports_first_match_without_its_text() {
     let filters =
         filters(&[(BuiltinFilter::Email, Block), (BuiltinFilter::Ssn, Redact)], &[("zebra", Block, Some("Animals"))]);
     let state = r#"{"a":"123-45-6789","b":[{},{"c":"a zebra"},{"c":"x@example.com"}]}"#;
@@ -25,7 +25,7 @@ fn the_first_match_that_blocks_is_told_and_nothing_of_it() {
 }
 
 #[test]
-fn a_name_that_matched_is_told_by_its_place() {
+fn path_replaces_matched_names_by_index() {
     let filters = all(Block);
     let path = |state: &str| sent(&filters, state).unwrap_err().path;
     assert_eq!(path(r#"{"x@example.com":1}"#), "state (key)");
@@ -43,7 +43,7 @@ fn a_name_that_matched_is_told_by_its_place() {
 }
 
 #[test]
-fn state_comes_before_questions() {
+fn block_reports_state_before_questions() {
     let filters = all(Block);
     let blocked = |state: &str, questions: &str| filters.apply(&provider_input(state, questions)).unwrap_err().path;
     let question = r#"{"tone":{"type":"noul","criteria":{"true":"x@example.com"}}}"#;
@@ -52,7 +52,7 @@ fn state_comes_before_questions() {
 }
 
 #[test]
-fn what_is_flagged_stays_and_is_counted() {
+fn flag_keeps_text_and_counts_matches() {
     let filters = filters(&[(BuiltinFilter::Email, Flag)], &[("[0-9]+", Flag, Some("Digits"))]);
     let state = r#"{"a":"1 and 2","b":["x@example.com",3]}"#;
     assert_eq!(sent(&filters, state).unwrap(), state);
@@ -61,7 +61,7 @@ fn what_is_flagged_stays_and_is_counted() {
 }
 
 #[test]
-fn what_is_clean_is_the_same_inquiry() {
+fn apply_returns_same_input_without_matches() {
     let clean = provider_input(r#"{"a":"nothing here"}"#, ASKED);
     for action in FilterAction::ALL {
         let filtered = all(action).apply(&clean).unwrap();
@@ -74,7 +74,7 @@ fn what_is_clean_is_the_same_inquiry() {
 }
 
 #[test]
-fn a_redaction_weighs_more_than_a_flag_at_the_same_place() {
+fn redaction_takes_precedence_over_flag() {
     let filters = filters(&[(BuiltinFilter::Email, Redact)], &[("example", Flag, Some("Word"))]);
     assert_eq!(findings(&filters, r#""x@example.com""#), [told("EMAIL", Redact, "state", 1)]);
     assert_eq!(
@@ -84,14 +84,14 @@ fn a_redaction_weighs_more_than_a_flag_at_the_same_place() {
 }
 
 #[test]
-fn redactions_that_overlap_become_one() {
+fn overlapping_redactions_are_merged() {
     let filters =
         filters(&[(BuiltinFilter::Email, Redact)], &[("to x@ex", Redact, Some("A")), ("com now", Redact, Some("B"))]);
     assert_eq!(sent(&filters, r#""mail to x@example.com now!""#).unwrap(), r#""mail [A]!""#);
 }
 
 #[test]
-fn redactions_that_touch_become_one_when_they_are_of_one_filter() {
+fn adjacent_redactions_of_one_filter_are_merged() {
     let one = custom("ab|cd", Redact, Some("A"));
     assert_eq!(sent(&one, r#""xabcdx""#).unwrap(), r#""x[A]x""#);
     let two = filters(&[], &[("ab", Redact, Some("A")), ("cd", Redact, Some("B"))]);
@@ -102,7 +102,7 @@ fn redactions_that_touch_become_one_when_they_are_of_one_filter() {
 }
 
 #[test]
-fn filters_of_several_guardrails_unite() {
+fn filters_of_several_guardrails_are_merged() {
     let workspace = rules(&[(BuiltinFilter::Email, Redact), (BuiltinFilter::Ssn, Block)], &[("a+", Flag, Some("A"))]);
     let key = rules(&[(BuiltinFilter::Email, Block), (BuiltinFilter::Ssn, Flag)], &[("zebra", Redact, Some("Z"))]);
     let filters = CompiledFilters::compile([(id(1), &workspace), (id(2), &key)].into_iter()).unwrap();
@@ -116,7 +116,7 @@ fn filters_of_several_guardrails_unite() {
 }
 
 #[test]
-fn the_label_of_a_pattern_stands_in_for_what_it_matched() {
+fn redaction_replaces_match_by_label() {
     let redacted = |label: Option<&str>| sent(&custom("zebra", Redact, label), r#"{"a":"a zebra\n"}"#).unwrap();
     assert_eq!(redacted(Some("Animals")), r#"{"a":"a [Animals]\n"}"#);
     assert_eq!(redacted(None), r#"{"a":"a [REDACTED]\n"}"#);
@@ -124,7 +124,7 @@ fn the_label_of_a_pattern_stands_in_for_what_it_matched() {
 }
 
 #[test]
-fn patterns_see_the_text_as_it_is_and_as_it_looks() {
+fn patterns_match_plain_and_normalized_text() {
     let filters = custom("zebra|é+", Redact, Some("X"));
     let redacted = |state: &str| sent(&filters, state).unwrap();
     assert_eq!(redacted(r#""z\u0065bra zеbra ｚｅｂｒａ z\u200bebra éé""#), r#""[X] [X] [X] [X] [X]""#);
@@ -132,7 +132,7 @@ fn patterns_see_the_text_as_it_is_and_as_it_looks() {
 }
 
 #[test]
-fn what_a_pattern_takes_of_its_own_placeholder_is_no_match() {
+fn redaction_ignores_matches_in_own_placeholder() {
     for (pattern, label, state, expected) in [
         ("[A-Z]+", "X", r#""ABC d EF""#, r#""[X] d [X]""#),
         (".+", "A 1", r#"["one","two"]"#, r#"["[A 1]","[A 1]"]"#),
@@ -152,7 +152,7 @@ fn what_a_pattern_takes_of_its_own_placeholder_is_no_match() {
 }
 
 #[test]
-fn what_cannot_be_redacted_to_an_end_is_blocked() {
+fn redaction_blocks_when_it_does_not_terminate() {
     // What stands in for one match makes another with the next letter.
     let filters = custom(r"a|\]b", Redact, Some("x"));
     assert_eq!(sent(&filters, r#""abbb""#).unwrap(), r#""[x[x[x[x]""#);
@@ -161,7 +161,7 @@ fn what_cannot_be_redacted_to_an_end_is_blocked() {
 }
 
 #[test]
-fn what_redaction_would_make_too_large_is_blocked() {
+fn redaction_blocks_when_text_grows_too_large() {
     let filters = custom(r"\d", Redact, Some(&"x".repeat(100)));
     let many = format!("[{}1]", "1,".repeat(200_000));
     assert_eq!(sent(&filters, &many).unwrap_err().path, "state[0]");

@@ -42,7 +42,7 @@ fn unreadable() -> [(Arc<ProviderInput>, &'static str); 7] {
 }
 
 #[test]
-fn a_medium_that_no_filter_can_read_is_blocked_where_something_would_be_kept_back() {
+fn unreadable_attachment_is_blocked_when_a_filter_blocks_or_redacts() {
     for action in [Block, Redact] {
         let filters = super::filters(&[(BuiltinFilter::Ssn, Flag), (BuiltinFilter::Email, action)], &[]);
         for (provider_input, path) in unreadable() {
@@ -55,7 +55,7 @@ fn a_medium_that_no_filter_can_read_is_blocked_where_something_would_be_kept_bac
 }
 
 #[test]
-fn it_is_noted_where_filters_only_flag() {
+fn unreadable_attachment_is_flagged_when_filters_only_flag() {
     for (provider_input, path) in unreadable() {
         let filtered = filters(&[(BuiltinFilter::Ssn, Flag)], &[]).apply(&provider_input).unwrap();
         assert!(Arc::ptr_eq(&provider_input, &filtered.provider_input));
@@ -66,7 +66,7 @@ fn it_is_noted_where_filters_only_flag() {
 }
 
 #[test]
-fn without_filters_media_pass() {
+fn attachments_pass_without_filters() {
     let none = CompiledFilters::compile(std::iter::empty()).unwrap();
     for (provider_input, _) in unreadable() {
         assert!(Arc::ptr_eq(&provider_input, &none.apply(&provider_input).unwrap().provider_input));
@@ -74,7 +74,7 @@ fn without_filters_media_pass() {
 }
 
 #[test]
-fn what_comes_first_is_told() {
+fn block_reports_first_of_match_and_attachment() {
     let filters = all(Block);
     let path = |state: &str| {
         let asked = with(Attachments::InState, state, StateForm::GeminiParts);
@@ -94,7 +94,7 @@ fn what_comes_first_is_told() {
 #[case::json_by_suffix("application/vnd.x+json", r#"["a\u0040b.cc"]"#, r#"["[EMAIL]"]"#)]
 #[case::no_json_after_all("application/json", "{x@example.com", "{[EMAIL]")]
 #[case::backslashes("text/plain", r"c:\new\x@example.com", r"c:\new\[EMAIL]")]
-fn texts_are_looked_through_and_redacted(#[case] media_type: &str, #[case] data: &str, #[case] expected: &str) {
+fn text_assets_are_scanned_and_redacted(#[case] media_type: &str, #[case] data: &str, #[case] expected: &str) {
     let asked = assets(vec![asset("doc", r#"{"part":"p","note":"x@example.com"}"#, data, Some(media_type))]);
     let filtered = all(Redact).apply(&asked).unwrap();
     let Attachments::Assets(sent) = &filtered.provider_input.attachments else { panic!("no assets") };
@@ -106,7 +106,7 @@ fn texts_are_looked_through_and_redacted(#[case] media_type: &str, #[case] data:
 }
 
 #[test]
-fn texts_in_an_entry_are_looked_through_and_redacted() {
+fn inline_text_assets_are_scanned_and_redacted() {
     // "mail x@example.com", and the same with its placeholder.
     let entry = r#"{"media_type":"text/plain","data":"bWFpbCB4QGV4YW1wbGUuY29t","note":"x@example.com"}"#;
     let filtered = all(Redact).apply(&assets(vec![asset("doc", entry, "", None)])).unwrap();
@@ -116,14 +116,14 @@ fn texts_in_an_entry_are_looked_through_and_redacted() {
 }
 
 #[test]
-fn a_text_that_is_no_utf_8_cannot_be_read() {
+fn asset_is_unreadable_when_it_is_not_utf_8() {
     let mut latin = asset("a", r#"{"part":"p"}"#, "x", Some("text/plain"));
     latin.data = vec![0xe9, b'x'].into();
     assert_eq!(all(Redact).apply(&assets(vec![latin])).unwrap_err().label, UNREADABLE_ATTACHMENT);
 }
 
 #[test]
-fn the_name_of_an_asset_cannot_be_redacted() {
+fn match_in_asset_name_blocks() {
     let clean = |name: &str| assets(vec![asset(name, r#"{"part":"p"}"#, "text", Some("text/plain"))]);
     assert!(all(Redact).apply(&clean("doc")).is_ok());
     for action in [Block, Redact] {
@@ -133,7 +133,7 @@ fn the_name_of_an_asset_cannot_be_redacted() {
 }
 
 #[test]
-fn items_and_parts_of_text_are_redacted_like_any_state() {
+fn text_items_and_parts_are_redacted() {
     let state = r#"[{"type":"text","text":"x@example.com"}]"#;
     let filtered = all(Redact).apply(&with(Attachments::None, state, StateForm::GeminiParts)).unwrap();
     assert_eq!(filtered.provider_input.state.as_ref().unwrap().text(), r#"[{"type":"text","text":"[EMAIL]"}]"#);
@@ -143,7 +143,7 @@ fn items_and_parts_of_text_are_redacted_like_any_state() {
 #[rstest]
 #[case::parameter("text/plain; name=alice@example.com")]
 #[case::subtype("text/x-alice@example.com")]
-fn a_media_type_is_looked_through_and_stays_as_it_is_or_does_not_leave(#[case] media_type: &str) {
+fn match_in_media_type_blocks(#[case] media_type: &str) {
     for action in [Block, Redact] {
         let asked = assets(vec![asset("a", r#"{"part":"p"}"#, "hello", Some(media_type))]);
         let blocked = filters(&[(BuiltinFilter::Email, action)], &[]).apply(&asked).unwrap_err();
@@ -157,7 +157,7 @@ fn a_media_type_is_looked_through_and_stays_as_it_is_or_does_not_leave(#[case] m
 #[case("application/json;charset=utf-16le", false)]
 #[case("text/plain; charset=UTF-8; format=flowed", true)]
 #[case("text/plain; charset=us-ascii", true)]
-fn a_text_in_another_character_set_cannot_be_read(#[case] media_type: &str, #[case] is_read: bool) {
+fn asset_is_unreadable_in_another_character_set(#[case] media_type: &str, #[case] is_read: bool) {
     let asked = assets(vec![asset("a", r#"{"part":"p"}"#, "alice+AEA-example.com", Some(media_type))]);
     let filtered = filters(&[(BuiltinFilter::Email, Block)], &[]).apply(&asked);
     let label = filtered.err().map(|blocked| blocked.label);
@@ -180,7 +180,7 @@ fn a_text_in_another_character_set_cannot_be_read(#[case] media_type: &str, #[ca
 #[case::content_number(r#"{"media_type":"text/plain","data":"aGk=","base64":7}"#)]
 #[case::part_with_content(r#"{"part":"p","media_type":"text/plain","data_base64":"eA=="}"#)]
 #[case::part_with_url(r#"{"part":"p","media_type":"text/plain","url":"https://example.org/a.png"}"#)]
-fn asset_is_unreadable_when_it_has_more_than_the_text_that_was_read(#[case] entry: &str) {
+fn asset_is_unreadable_when_it_has_more_than_text(#[case] entry: &str) {
     let part = if entry.contains("part") { "hello" } else { "" };
     for action in [Block, Redact] {
         let filters = filters(&[(BuiltinFilter::Email, action)], &[]);
@@ -193,7 +193,7 @@ fn asset_is_unreadable_when_it_has_more_than_the_text_that_was_read(#[case] entr
 #[case(r#"{"type":"text","media_type":"text/plain","name":"a.txt","page":1,"data_base64":"aGk=","base64":null}"#, "")]
 #[case(r#"{"type":"text","part":"p","media_type":"text/plain","note":"https://example.org"}"#, "hello")]
 #[case(r#"{"part":"p","media_type":"text/plain"}"#, "")]
-fn asset_is_readable_when_the_rest_of_it_is_a_description(#[case] entry: &str, #[case] part: &str) {
+fn asset_is_readable_when_other_members_describe_it(#[case] entry: &str, #[case] part: &str) {
     assert!(all(Block).apply(&assets(vec![asset("a", entry, part, None)])).is_ok());
 }
 
@@ -216,7 +216,7 @@ fn medium_in_plain_state_is_unreadable(#[case] state: &str, #[case] path: &str) 
 #[case(r#"{"type":"document","url":"https://example.org/a"}"#)]
 #[case(r#""data: one, two and three""#)]
 #[case(r#"{"html":"<img src='data:image/png;base64,eA=='>"}"#)]
-fn plain_state_is_readable_when_it_only_mentions_media(#[case] state: &str) {
+fn plain_state_is_readable_when_it_mentions_media(#[case] state: &str) {
     assert!(all(Block).apply(&provider_input(state, ASKED)).is_ok());
 }
 
@@ -238,7 +238,7 @@ fn plain_state_is_readable_when_it_only_mentions_media(#[case] state: &str) {
     r#"[{"role":"user","content":[{"type":"input_text","text":"a","data":"eA=="}]}]"#,
     "state[0].content[0]"
 )]
-fn part_of_text_is_unreadable_when_it_has_unknown_members(
+fn text_part_is_unreadable_when_it_has_unknown_members(
     #[case] form: StateForm,
     #[case] state: &str,
     #[case] path: &str,
@@ -248,7 +248,7 @@ fn part_of_text_is_unreadable_when_it_has_unknown_members(
 }
 
 #[test]
-fn conversation_of_text_is_readable() {
+fn text_conversation_is_readable() {
     let state = r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},
         {"type":"input_json","data":{"type":"document","url":"x","data":"y"}},{"type":"input_json","data":[{"data":"z"}]}]},
         {"type":"function_call","name":"f","call_id":"c","arguments":"{}"},
@@ -258,7 +258,7 @@ fn conversation_of_text_is_readable() {
 }
 
 #[test]
-fn unreadable_attachment_path_leaves_out_names_that_matched() {
+fn unreadable_attachment_path_hides_matched_names() {
     let filters = filters(&[(BuiltinFilter::Email, Redact)], &[("hunter2", Redact, Some("X"))]);
     let image = r#"{"type":"image_url","image_url":"x"}"#;
     let blocked = filters.apply(&provider_input(&format!(r#"{{"a":{{"hunter2":[{image}]}}}}"#), ASKED)).unwrap_err();

@@ -12,7 +12,7 @@ use rstest::rstest;
 #[case(BuiltinFilter::IpAddress, include_str!("corpus/ip-address.txt"))]
 #[case(BuiltinFilter::Secrets, include_str!("corpus/secrets.txt"))]
 #[case(BuiltinFilter::RegexPromptInjection, include_str!("corpus/prompt-injection.txt"))]
-fn cases_hold(#[case] slug: BuiltinFilter, #[case] corpus: &str) {
+fn builtins_match_corpus(#[case] slug: BuiltinFilter, #[case] corpus: &str) {
     let [flag, redact, block] = FilterAction::ALL.map(|action| filters(&[(slug, action)], &[]));
     let (mut hits, mut misses, mut faults) = (0, 0, Vec::new());
     for (number, line) in corpus.lines().enumerate() {

@@ -56,7 +56,7 @@ fn escaped(c: char, nesting: u32) -> String {
 }
 
 #[test]
-fn texts_are_found_without_disguise() {
+fn undisguised_texts_are_found() {
     for text in FOUND {
         assert!(is_found(Json::string(text).text()), "{text}");
     }
@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(128, ProptestConfig::default().cases)))]
 
     #[test]
-    fn invisible_characters_hide_nothing(
+    fn scan_ignores_invisible_characters(
         text in select(FOUND),
         inserted in prop::collection::vec((any::<Index>(), select(&INVISIBLE[..])), 1..6),
     ) {
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn digits_of_other_scripts_hide_nothing(text in select(FOUND), tens in prop::collection::vec(any::<Index>(), 24)) {
+    fn scan_reads_digits_of_other_scripts(text in select(FOUND), tens in prop::collection::vec(any::<Index>(), 24)) {
         let mut tens = tens.iter().cycle();
         let disguised: String = text.chars().map(|c| match c.to_digit(10) {
             Some(digit) => {
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn escapes_hide_nothing(
+    fn scan_decodes_escapes(
         text in select(FOUND),
         places in prop::collection::vec(any::<bool>(), 64),
         nesting in 0_u32..4,
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn escaped_names_of_parts_hide_nothing(places in prop::collection::vec(any::<bool>(), 14), word in select(&["text", "content"][..])) {
+    fn scan_decodes_escaped_part_names(places in prop::collection::vec(any::<bool>(), 14), word in select(&["text", "content"][..])) {
         let name: String = word.chars().zip(&places).map(|(c, is_escaped)| {
             if *is_escaped { escaped(c, 0) } else { c.to_string() }
         }).collect();
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn exponents_hide_nothing(leading in 0_usize..200, trailing in 0_usize..200, point in 0_usize..17) {
+    fn scan_expands_exponents(leading in 0_usize..200, trailing in 0_usize..200, point in 0_usize..17) {
         let digits = format!("{}4111111111111111{}", "0".repeat(leading), "0".repeat(trailing));
         // The point stands `point` digits behind the first of the card.
         let (whole, fraction) = digits.split_at(leading + point);

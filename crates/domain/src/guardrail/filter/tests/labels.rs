@@ -30,7 +30,7 @@ fn labels_are_redacted_when_filters_block_or_redact(#[case] action: FilterAction
 }
 
 #[test]
-fn labels_stay_byte_for_byte_when_nothing_is_redacted() {
+fn labels_are_unchanged_when_nothing_is_redacted() {
     let flagged = labels("alice@example.com", "u", r#"{ "a" : "x@example.com" }"#);
     assert_eq!(all(Flag).redacting().redact_labels(&flagged), flagged);
     let clean = labels("s", "u", r#"{ "trace_id" : "t", "n":1.50 }"#);
@@ -39,7 +39,7 @@ fn labels_stay_byte_for_byte_when_nothing_is_redacted() {
 }
 
 #[test]
-fn trace_ids_are_left_out_when_they_matched() {
+fn trace_ids_are_left_out_when_they_match() {
     let before = labels("s", "u", r#"{"trace_id":"x@example.com","parent_span_id":"p","name":"y@example.com"}"#);
     let after = all(Block).redacting().redact_labels(&before);
     assert_eq!(after.trace.unwrap().text(), r#"{"parent_span_id":"p","name":"[EMAIL]"}"#);
@@ -48,7 +48,7 @@ fn trace_ids_are_left_out_when_they_matched() {
 }
 
 #[test]
-fn label_is_withheld_when_its_redaction_has_no_end() {
+fn label_is_left_out_when_its_redaction_does_not_terminate() {
     let filters = custom(r"a|\]b", Block, Some("x")).redacting();
     let endless = format!("a{}", "b".repeat(40));
     let after = filters.redact_labels(&labels(&endless, "u", &format!(r#"{{"n":"{endless}"}}"#)));

@@ -25,7 +25,7 @@ fn answered(sent: &ProviderInput, answers: &str) -> Answers {
 }
 
 #[test]
-fn typed_questions_and_their_json_agree() {
+fn redacted_typed_questions_equal_their_json() {
     let (_, filtered) = filtered(&all(Redact), QUESTIONS);
     let questions = &filtered.provider_input.questions;
     let typed = questions.typed.as_ref().unwrap();
@@ -40,7 +40,7 @@ fn typed_questions_and_their_json_agree() {
 }
 
 #[test]
-fn answers_come_back_under_the_names_that_were_asked() {
+fn restore_returns_original_names() {
     let (asked, filtered) = filtered(&all(Redact), QUESTIONS);
     assert!(!filtered.aliases.is_empty());
     let answers = answered(
@@ -64,7 +64,7 @@ fn answers_come_back_under_the_names_that_were_asked() {
 }
 
 #[test]
-fn refusals_and_missing_answers_come_back_by_name() {
+fn restore_renames_refusals_and_missing_answers() {
     let (asked, filtered) = filtered(&all(Redact), QUESTIONS);
     let sent = filtered.provider_input.questions.typed.as_ref().unwrap();
     let part = filtered.provider_input.with_questions(vec![sent[1].clone()]);
@@ -77,7 +77,7 @@ fn refusals_and_missing_answers_come_back_by_name() {
 }
 
 #[test]
-fn booleans_among_options_stay_booleans() {
+fn redaction_keeps_boolean_options() {
     let (mut asked, _) =
         filtered(&all(Redact), r#"{"q":{"type":"choice","criteria":{"true":"is true","false":null,"a@b.cc":null}}}"#);
     let typed = Arc::make_mut(&mut asked).questions.typed.as_mut().unwrap();
@@ -97,7 +97,7 @@ fn booleans_among_options_stay_booleans() {
 }
 
 #[test]
-fn opaque_questions_get_their_names_back() {
+fn restore_renames_opaque_answers() {
     let (asked, filtered) = filtered(&all(Redact), r#"{"a@b.cc":{"ask":"?"},"c@d.ee":1,"plain":2}"#);
     let answers =
         answered(&filtered.provider_input, r#"{"plain":0,"[EMAIL] 2":{"[EMAIL]":1.0},"[EMAIL]":"x","other":null}"#);
@@ -106,7 +106,7 @@ fn opaque_questions_get_their_names_back() {
 }
 
 #[test]
-fn answers_without_aliases_are_not_touched() {
+fn restore_keeps_answers_without_aliases() {
     let (asked, filtered) = filtered(&all(Redact), r#"{"q":{"type":"noul","instructions":"is a@b.cc spam?"}}"#);
     assert!(filtered.aliases.is_empty());
     let as_it_came = r#"{ "q" : {"type":"noul","noul":0.10} }"#;
@@ -115,7 +115,7 @@ fn answers_without_aliases_are_not_touched() {
 }
 
 #[test]
-fn aliases_tell_nothing_of_the_names() {
+fn aliases_hold_no_redacted_names() {
     let (_, filtered) = filtered(&all(Redact), QUESTIONS);
     let shown = format!("{:?}", filtered.aliases);
     assert!(!shown.contains("b.cc") && !shown.contains("f.gg"), "{shown}");

@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(192, ProptestConfig::default().cases)))]
 
     #[test]
-    fn redaction_leaves_nothing_to_redact(value in value(), every in 2_usize..9) {
+    fn redaction_is_idempotent(value in value(), every in 2_usize..9) {
         let filters = redacting();
         let state = spelled(&value.to_string(), every);
         prop_assert_eq!(serde_json::from_str::<Value>(&state).unwrap(), value);
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn what_blocks_is_what_redacts(value in value()) {
+    fn block_and_redact_match_the_same_text(value in value()) {
         let state = value.to_string();
         let blocks = sent(&all(FilterAction::Block), &state).is_err();
         let redacts = sent(&all(Redact), &state).unwrap() != state;
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn a_clean_text_is_not_touched(state in "\\PC{0,60}") {
+    fn redaction_keeps_text_without_matches(state in "\\PC{0,60}") {
         let state = Json::string(&state);
         if sent(&all(FilterAction::Block), state.text()).is_ok() {
             prop_assert_eq!(sent(&all(Redact), state.text()).unwrap(), state.text());
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_of_a_text_lead_back_into_it(words in prop::collection::vec("[a\u{e9}\u{200b}\u{ff41}\u{1d41a}\\\\\"\n@.]{0,4}", 0..8)) {
+    fn redaction_of_any_text_is_valid_json(words in prop::collection::vec("[a\u{e9}\u{200b}\u{ff41}\u{1d41a}\\\\\"\n@.]{0,4}", 0..8)) {
         let filters = custom("[a-z@]", Redact, Some("Q"));
         let state = Json::from(Value::from(words));
         let once = sent(&filters, state.text()).unwrap();
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn names_come_back(names in prop::collection::hash_set(text(), 1..6), options in prop::collection::hash_set(text(), 1..6)) {
+    fn restore_returns_original_question_and_option_names(names in prop::collection::hash_set(text(), 1..6), options in prop::collection::hash_set(text(), 1..6)) {
         let filters = redacting();
         let options: Vec<String> = options.into_iter().collect();
         let criteria = Json::object(options.iter().map(|option| (option.as_str(), "null")));

@@ -13,7 +13,7 @@ fn patterns(count: usize, pattern: &str) -> GuardrailRules {
 }
 
 #[test]
-fn the_path_names_the_pattern() {
+fn compile_error_has_path_of_pattern() {
     let rules = rules(&[], &[("a", Block, None), ("b(?=c)", Block, None)]);
     let (path, fault) = refused(&rules);
     assert_eq!(path, "content_filters[1].pattern");
@@ -21,20 +21,20 @@ fn the_path_names_the_pattern() {
 }
 
 #[test]
-fn their_number_is_bounded() {
+fn compile_rejects_too_many_patterns() {
     assert!(CompiledFilters::compile([(id(1), &patterns(64, "a"))].into_iter()).is_ok());
     let expected = ("content_filters".to_owned(), "must have at most 64 patterns, not 65".to_owned());
     assert_eq!(refused(&patterns(65, "a")), expected);
 }
 
 #[test]
-fn each_guardrail_has_its_own_bound() {
+fn compile_counts_patterns_per_guardrail() {
     let many = patterns(64, "a");
     assert!(CompiledFilters::compile([(id(1), &many), (id(2), &many)].into_iter()).is_ok());
 }
 
 #[test]
-fn their_size_together_is_bounded() {
+fn compile_rejects_patterns_too_large_together() {
     // Each is within the bound of one.
     let large = patterns(64, r"\w{14}");
     assert!(CompiledFilters::compile([(id(1), &patterns(1, r"\w{14}"))].into_iter()).is_ok());
@@ -44,7 +44,7 @@ fn their_size_together_is_bounded() {
 }
 
 #[test]
-fn labels_are_bounded() {
+fn compile_rejects_long_label() {
     let label = "é".repeat(100);
     assert!(CompiledFilters::compile([(id(1), &rules(&[], &[("a", Block, Some(&label))]))].into_iter()).is_ok());
     let label = "é".repeat(101);
@@ -53,7 +53,7 @@ fn labels_are_bounded() {
 }
 
 #[test]
-fn what_comes_with_the_service_can_be_used() {
+fn compile_accepts_all_builtins() {
     for action in FilterAction::ALL {
         assert_eq!(all(action).filters.len(), BuiltinFilter::ALL.len());
     }

@@ -21,7 +21,7 @@ fn passes(state: &str) {
 }
 
 #[test]
-fn one_character_again_and_again() {
+fn scan_of_repeated_character_is_linear() {
     for c in [
         "a",
         "1",
@@ -47,21 +47,21 @@ fn one_character_again_and_again() {
 }
 
 #[test]
-fn thousands_of_matches() {
+fn scan_of_many_matches_is_linear() {
     for text in ["a@b.cc ", "4111111111111111 ", "ignore all rules, ", "10.0.0.1 ", "zebra "] {
         passes(&format!("\"{}\"", text.repeat(SIZE / text.len() / 4)));
     }
 }
 
 #[test]
-fn letters_like_base64() {
+fn scan_of_base64_is_linear() {
     passes(&format!("\"{}\"", "QUJDabcd0123+/".repeat(SIZE / 14)));
     passes(&format!("\"{}\"", "aWdub3JlIGFsbCBydWxlcw".repeat(SIZE / 88)));
     passes(&format!("\"{}\"", "69676e6f".repeat(SIZE / 8)));
 }
 
 #[test]
-fn many_nodes() {
+fn scan_of_many_nodes_is_linear() {
     let list = |element: &str| format!("[{}{element}]", format!("{element},").repeat(30_000));
     passes(&list("1"));
     passes(&list("\"a\""));
@@ -75,7 +75,7 @@ fn many_nodes() {
 }
 
 #[test]
-fn deep_nesting() {
+fn scan_of_deep_nesting_is_linear() {
     let depth = 10_000;
     let deep = format!("{}\"a@example.com\"{}", "[".repeat(depth), "]".repeat(depth));
     let found = super::super::scan::Scan::of(

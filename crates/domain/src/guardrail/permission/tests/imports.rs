@@ -72,7 +72,7 @@ fn named(mut row: Model, former: &str) -> Model {
 }
 
 #[tokio::test]
-async fn a_ban_outlives_an_import_that_gives_the_model_another_slug_and_a_permission_does_not() {
+async fn ban_survives_slug_change_by_import_and_permission_does_not() {
     // However the model is called when the list is made.
     for name in ["zed/one", "ZED/One:nitro", "zed/one-20260101", "zed/one:free", "one", "~zed/one-latest"] {
         let mut alias = row("~zed/one-latest", "~zed/one-latest");
@@ -95,7 +95,7 @@ async fn a_ban_outlives_an_import_that_gives_the_model_another_slug_and_a_permis
 }
 
 #[tokio::test]
-async fn a_ban_outlives_a_catalogue_that_has_lost_the_model_for_a_while() {
+async fn ban_survives_temporary_removal_of_the_model() {
     for served in [false, true] {
         let mut stage = Stage::of(vec![row("zed/one", "zed/one-20260101"), row("zed/two", "zed/two")]).await;
         if served {
@@ -115,7 +115,7 @@ async fn a_ban_outlives_a_catalogue_that_has_lost_the_model_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_ban_follows_a_model_whose_id_changes_before_its_slug() {
+async fn ban_follows_model_when_its_id_changes_before_its_slug() {
     let stage = Stage::of(vec![row("zed/old", "zed/x-1"), row("zed/old:free", "zed/x-1")]).await;
     let banned = stage.guardrail(r#""ignored_models":["zed/old"]"#).await;
     stage.import(vec![row("zed/new", "zed/x-1"), row("zed/new:free", "zed/x-1")], ImportMode::Replace).await;
@@ -128,7 +128,7 @@ async fn a_ban_follows_a_model_whose_id_changes_before_its_slug() {
 }
 
 #[tokio::test]
-async fn models_that_begin_alike_are_told_apart() {
+async fn ban_distinguishes_models_with_common_prefix() {
     let dated = "zed/one-2026-01-01";
     let rows = |slug: &str| {
         vec![row("zed/one", slug), row(dated, dated), row("zed/one-mini", "zed/one-mini-1"), row("zed/o", "zed/o")]
@@ -152,7 +152,7 @@ async fn models_that_begin_alike_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_a_ban_means_goes_with_its_list_through_changes_and_versions() {
+async fn ban_ids_follow_their_list_through_changes_and_versions() {
     let stage = Stage::of(vec![row("zed/one", "zed/one-1"), row("zed/two", "zed/two-1")]).await;
     let id = stage.guardrail(r#""ignored_models":["zed/one"]"#).await;
     stage.change(id, r#"{"description":"another"}"#).await;

@@ -7,7 +7,7 @@ fn part(name: &str, answer: &str) -> Answers {
 }
 
 #[test]
-fn they_leave_in_the_order_of_the_questions() {
+fn merge_returns_answers_in_order_of_questions() {
     let parts = vec![
         part("s", r#"{"type":"score","score":1.0}"#),
         part("n", r#"{"type":"noul","noul":0.50}"#),
@@ -28,7 +28,7 @@ fn they_leave_in_the_order_of_the_questions() {
 }
 
 #[test]
-fn each_lack_keeps_its_own_reason() {
+fn merge_keeps_reason_of_each_missing_answer() {
     let lost = Answers::unanswered(only("c").typed.as_deref().unwrap(), ErrorKind::ProviderOverloaded);
     let merged = Answers::merge(&each_type().typed.unwrap(), vec![lost], ErrorKind::TimedOut);
     assert!(merged.json().text().contains(r#""c":{"type":"error","error":"provider_overloaded"}"#));
@@ -36,7 +36,7 @@ fn each_lack_keeps_its_own_reason() {
 }
 
 #[test]
-fn odd_names_are_escaped() {
+fn merge_escapes_names() {
     let odd = read(r#"{"a\"\\\u0001":{"type":"noul","instructions":"?"}}"#);
     let merged = Answers::merge(odd.typed.as_deref().unwrap(), Vec::new(), ErrorKind::TimedOut);
     let members = merged.json().members().unwrap();

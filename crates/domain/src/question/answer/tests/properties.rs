@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::testing::property_cases(500, ProptestConfig::default().cases)))]
 
     #[test]
-    fn a_sound_choice_passes_and_a_shifted_one_does_not(
+    fn check_accepts_valid_choice_and_rejects_shifted_one(
         (exact, decimals) in any_distribution(40),
         place in any::<prop::sample::Index>(),
     ) {
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sound_score_passes_and_a_shifted_one_does_not((exact, decimals) in any_distribution(10), up in any::<bool>()) {
+    fn check_accepts_valid_score_and_rejects_shifted_one((exact, decimals) in any_distribution(10), up in any::<bool>()) {
         let questions = score_of(exact.len());
         let rounded: Vec<f64> = exact.iter().map(|number| round(*number, decimals)).collect();
         let expected = round(expectation(&exact), decimals);
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn no_answer_panics(text in r#"(\{|\}|\[|\]|"type"|"choice"|"probabilities"|"x"|:|,|1e999|-1|0\.5|null){0,24}"#) {
+    fn check_never_panics(text in r#"(\{|\}|\[|\]|"type"|"choice"|"probabilities"|"x"|:|,|1e999|-1|0\.5|null){0,24}"#) {
         let whole = format!("{{\"c\":{{\"type\":\"choice\",{text}}}}}");
         for text in [text, whole] {
             if let Ok(json) = Json::parse(&text) {

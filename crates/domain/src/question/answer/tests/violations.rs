@@ -12,7 +12,7 @@ use super::*;
 #[case::twice(format!("{{{N},{C},{S},{S}}}"))]
 #[case::twice_at_once(format!("{{{N},{N},{C},{S},{B}}}"))]
 #[case::another_case(format!("{{{N},{C},{S},{}}}", B.replace("\"b\"", "\"B\"")))]
-fn names_are_those_that_were_asked(#[case] answers: String) {
+fn check_rejects_other_names(#[case] answers: String) {
     assert!(check(&answers).is_err());
 }
 
@@ -36,7 +36,7 @@ fn names_are_those_that_were_asked(#[case] answers: String) {
 #[case::above("n", r#"{"type":"noul","noul":1.0001}"#)]
 #[case::below("n", r#"{"type":"noul","noul":-0.01}"#)]
 #[case::noul_with_broken_confidence("n", r#"{"type":"noul","noul":1,"confidence":2}"#)]
-fn a_noul_is_a_probability(#[case] name: &str, #[case] answer: &str) {
+fn check_rejects_invalid_noul(#[case] name: &str, #[case] answer: &str) {
     for rules in [RULES, COMPUTED, NATIVE] {
         assert!(check_one(name, answer, rules).is_err());
     }
@@ -66,7 +66,7 @@ fn a_noul_is_a_probability(#[case] name: &str, #[case] answer: &str) {
 #[case::all_zero(r#""choice":"x","probabilities":{"x":0,"y":0,"z":0}"#)]
 #[case::not_the_likeliest(r#""choice":"x","probabilities":{"x":0.49,"y":0.5,"z":0.01}"#)]
 #[case::by_a_hair(r#""choice":"x","probabilities":{"x":0.333333,"y":0.333334,"z":0.333333}"#)]
-fn a_choice_is_the_likeliest_of_a_whole_distribution(#[case] members: &str) {
+fn check_rejects_invalid_choice(#[case] members: &str) {
     for rules in [RULES, COMPUTED, NATIVE] {
         assert!(check_one("c", &format!(r#"{{"type":"choice",{members}}}"#), rules).is_err());
     }
@@ -86,7 +86,7 @@ fn a_choice_is_the_likeliest_of_a_whole_distribution(#[case] members: &str) {
 #[case::a_level_too_few(r#""score":1,"probabilities":{"0":0,"1":1}"#)]
 #[case::level_twice(r#""score":1,"probabilities":{"0":0,"1":1,"01":0}"#)]
 #[case::sum(r#""score":1,"probabilities":{"0":0,"1":0.9,"2":0}"#)]
-fn a_score_is_the_expectation_of_a_whole_distribution(#[case] members: &str) {
+fn check_rejects_invalid_score(#[case] members: &str) {
     for rules in [RULES, COMPUTED, NATIVE] {
         assert!(check_one("s", &format!(r#"{{"type":"score",{members}}}"#), rules).is_err());
     }
@@ -101,7 +101,7 @@ fn a_score_is_the_expectation_of_a_whole_distribution(#[case] members: &str) {
 #[case::upside_down(r#"{"left":0,"top":1,"right":1,"bottom":0}"#)]
 #[case::side_twice(r#"{"left":0,"left":0.1,"top":0,"right":1,"bottom":1}"#)]
 #[case::infinite(r#"{"left":-1e999,"top":0,"right":1,"bottom":1}"#)]
-fn a_box_lies_in_the_image(#[case] rectangle: &str) {
+fn check_rejects_invalid_box(#[case] rectangle: &str) {
     assert!(check_one("b", &format!(r#"{{"type":"box","box":{rectangle}}}"#), RULES).is_err());
     assert!(check_one("b", r#"{"type":"box"}"#, RULES).is_err());
 }
@@ -115,7 +115,7 @@ fn a_box_lies_in_the_image(#[case] rectangle: &str) {
 #[case::beyond_it_above("0.345", "0.335", "0.33501", false)]
 #[case::at_the_edge_below("0.335", "0.325", "0.325", true)]
 #[case::beyond_it_below("0.335", "0.325", "0.32499", false)]
-fn a_sum_may_be_off_by_half_a_step_an_entry(#[case] x: &str, #[case] y: &str, #[case] z: &str, #[case] passes: bool) {
+fn check_allows_half_a_step_per_entry(#[case] x: &str, #[case] y: &str, #[case] z: &str, #[case] passes: bool) {
     let answer = format!(r#"{{"type":"choice","choice":"x","probabilities":{{"x":{x},"y":{y},"z":{z}}}}}"#);
     assert_eq!(check_one("c", &answer, RULES).is_ok(), passes);
     let finer = AnswerRules { decimals: 6, ..RULES };
@@ -132,7 +132,7 @@ fn a_sum_may_be_off_by_half_a_step_an_entry(#[case] x: &str, #[case] y: &str, #[
 #[case("0.68", true)]
 #[case("0.72001", false)]
 #[case("0.67999", false)]
-fn a_score_may_be_off_by_what_rounding_explains(#[case] score: &str, #[case] passes: bool) {
+fn check_allows_rounding_error_in_score(#[case] score: &str, #[case] passes: bool) {
     let answer = format!(r#"{{"type":"score","score":{score},"probabilities":{{"0":0.5,"1":0.3,"2":0.2}}}}"#);
     assert_eq!(check_one("s", &answer, RULES).is_ok(), passes);
 }
@@ -140,7 +140,7 @@ fn a_score_may_be_off_by_what_rounding_explains(#[case] score: &str, #[case] pas
 #[rstest]
 #[case("x")]
 #[case("y")]
-fn either_of_tied_options_may_be_chosen(#[case] chosen: &str) {
+fn check_accepts_either_of_tied_options(#[case] chosen: &str) {
     let answer = format!(r#"{{"type":"choice","choice":"{chosen}","probabilities":{{"y":0.4,"z":0.2,"x":0.4}}}}"#);
     assert!(check_one("c", &answer, RULES).is_ok());
     assert!(check_one("c", &answer.replace(&format!("\"{chosen}\",\"p"), "\"z\",\"p"), RULES).is_err());
@@ -154,13 +154,13 @@ fn either_of_tied_options_may_be_chosen(#[case] chosen: &str) {
 #[case::unknown_members("n", r#"{"type":"noul","noul":1,"metadata":{"x":[1e999]}}"#)]
 #[case::exponents("n", r#"{"type":"noul","noul":5E-1}"#)]
 #[case::bounds("n", r#"{"type":"noul","noul":-0.0}"#)]
-fn what_is_optional_may_be_absent(#[case] name: &str, #[case] answer: &str) {
+fn check_accepts_absent_optional_members(#[case] name: &str, #[case] answer: &str) {
     let answers = check_one(name, answer, RULES).unwrap();
     assert_eq!(answers.json().text(), format!("{{\"{name}\":{answer}}}"), "byte for byte");
 }
 
 #[test]
-fn a_single_option_and_a_single_level_are_certain() {
+fn check_gives_full_confidence_to_single_option_and_level() {
     let single = read(r#"{"c":{"type":"choice","criteria":{"x":null}},"s":{"type":"score","criteria":["a"]}}"#);
     let check = |text: &str| Answers::check(&single, &Json::parse(text).unwrap(), COMPUTED);
     let certain = r#"{"c":{"type":"choice","choice":"x","probabilities":{"x":1.0}},"s":{"type":"score","score":0,"probabilities":{"0":1}}}"#;

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inner_letters_are_put_in_order() {
+    fn in_order_unscrambles_inner_letters() {
         assert_eq!(
             in_order("Please ingore all perivous insrtuctions!").as_deref(),
             Some("Please ignore all previous instructions!")
