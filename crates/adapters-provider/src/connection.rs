@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ProviderSlug};
 
-use crate::http::{HttpClient, Payload, ReadError, Sent, Target};
+use crate::http::{HttpClient, Payload, ReadError, SentCounter, Target};
 use crate::settings::{Address, ProviderSettings, ProviderSettingsError, headers};
 
 /// A provider over HTTP, independent of its wire.
@@ -34,7 +34,7 @@ impl Connection {
         &self,
         upstream_model: &str,
         payload: Payload,
-        sent: &Sent,
+        sent: &SentCounter,
         read_error: Option<ReadError>,
     ) -> Result<Bytes, AttemptFailure> {
         let uri = self.address.of(upstream_model).ok_or_else(|| {

@@ -11,9 +11,9 @@ use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::canonical::{Division, divide, left_to_ask};
+use crate::canonical::{Division, divide, remaining_input};
 use crate::connection::Connection;
-use crate::http::{HttpClient, Sent, within};
+use crate::http::{HttpClient, SentCounter, run_with_deadline};
 use crate::settings::{ProviderSettings, ProviderSettingsError};
 use crate::wire::{BadAnswer, WireAnswer, WireCodec};
 
@@ -37,7 +37,7 @@ impl<W: WireCodec> HttpProvider<W> {
         if self.codec.refuses_single_outcomes() {
             divide(&call.provider_input)
         } else {
-            Division { asked: Some(Arc::clone(&call.provider_input)), divided: false }
+            Division { remaining: Some(Arc::clone(&call.provider_input)), has_local_answers: false }
         }
     }
 
@@ -46,7 +46,7 @@ impl<W: WireCodec> HttpProvider<W> {
         let malformed = AttemptFailure {
             upstream_status: Some(200),
             usage: bad.usage,
-            ..AttemptFailure::new(AttemptFailureKind::Broken, bad.fault.to_string())
+            ..AttemptFailure::new(AttemptFailureKind::Broken, bad.error.to_string())
         };
         let meaning = self.codec.read_error().and_then(|read_error| read_error(200, body));
         meaning.map_or_else(|| malformed.clone(), |meaning| meaning.of(&malformed))
@@ -57,24 +57,24 @@ impl<W: WireCodec> HttpProvider<W> {
     async fn answer(&self, call: ProviderCall) -> Result<ProviderAnswer, AttemptFailure> {
         let endpoint = &call.endpoint;
         let division = self.divide(&call);
-        let Some(asked) = &division.asked else {
+        let Some(remaining) = &division.remaining else {
             let answers = Division::join(&call.provider_input, None, endpoint.confidence);
             let usage = Some(ReportedUsage { input_tokens: 0, output_tokens: 0 });
             return Ok(ProviderAnswer { answers, usage, sent_bytes: 0 });
         };
-        let payload = self.codec.write(&endpoint.upstream_model, asked)?;
+        let payload = self.codec.write(&endpoint.upstream_model, remaining)?;
         let sent_bytes = payload.len_bytes();
-        let sent = Sent::of(&call.sent, Instant::now().checked_add(call.timeout));
+        let sent = SentCounter::of(&call.sent, Instant::now().checked_add(call.timeout));
         // Pinned in place: every future that it is moved into would reserve its size again.
         let posted = pin!(self.connection.post(&endpoint.upstream_model, payload, &sent, self.codec.read_error()));
-        let body = within(call.timeout, call.caller.as_ref(), posted)
+        let body = run_with_deadline(call.timeout, call.caller.as_ref(), posted)
             .await
             .map_err(|failure| AttemptFailure { sent_bytes: sent.bytes(), ..failure })?;
         let WireAnswer { answers, usage } = self
             .codec
-            .read(&asked.questions, &body)
+            .read(&remaining.questions, &body)
             .map_err(|bad| AttemptFailure { sent_bytes, ..self.bad(bad, &body) })?;
-        let answers = if division.divided {
+        let answers = if division.has_local_answers {
             Division::join(&call.provider_input, Some(&answers), endpoint.confidence)
         } else {
             answers
@@ -98,12 +98,12 @@ impl<W: WireCodec> DecisionProvider for HttpProvider<W> {
 
     /// Returns the length of the body; 0 if the wire does not support the input or no question is left.
     fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
-        let asked = if self.codec.refuses_single_outcomes() {
-            left_to_ask(provider_input)
+        let remaining = if self.codec.refuses_single_outcomes() {
+            remaining_input(provider_input)
         } else {
             Some(Cow::Borrowed(provider_input))
         };
-        let payload = asked.and_then(|asked| self.codec.write(&endpoint.upstream_model, &asked).ok());
+        let payload = remaining.and_then(|remaining| self.codec.write(&endpoint.upstream_model, &remaining).ok());
         payload.map_or(0, |payload| payload.len_bytes())
     }
 }

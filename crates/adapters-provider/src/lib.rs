@@ -39,4 +39,4 @@ pub use providers::http_provider;
 pub use router::ProviderRouter;
 pub use sandbox::SandboxProvider;
 pub use secret::Secret;
-pub use settings::{Envelope, ModelPlace, ProviderSettings, ProviderSettingsError};
+pub use settings::{ModelLocation, ProviderSettings, ProviderSettingsError, ResponseWrapper};

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_shows_nothing() {
+    fn debug_redacts_secret() {
         assert_eq!(format!("{:?}", Secret::new("sk-1")), "Secret(…)");
     }
 }

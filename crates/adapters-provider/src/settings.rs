@@ -12,14 +12,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::Secret;
 
 /// The placeholder for the model's name in a path.
-const MODEL: &str = "{model}";
+const MODEL_PLACEHOLDER: &str = "{model}";
 
 /// The characters to encode in a path: all but the unreserved ones, the slash and `@`, which some model names contain.
-const ENCODED: &AsciiSet =
+const PATH_ENCODE_SET: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/').remove(b'@');
 
 /// Headers that the client sets itself, or that would change the message framing.
-const OURS: [HeaderName; 12] = [
+const RESERVED_HEADERS: [HeaderName; 12] = [
     ACCEPT,
     ACCEPT_ENCODING,
     CONNECTION,
@@ -45,7 +45,7 @@ pub struct ProviderSettings {
     /// for slashes and `@`.
     pub path: String,
     /// The location of the model's name.
-    pub model_location: ModelPlace,
+    pub model_location: ModelLocation,
     /// The header that carries the key.
     pub auth_header: String,
     /// The scheme before the key, for example `Bearer`; empty is none.
@@ -55,7 +55,7 @@ pub struct ProviderSettings {
     /// Additional headers of each call, by name and value. Not for secrets.
     pub headers: Vec<(String, String)>,
     /// The wrapper around the wire's answers.
-    pub envelope: Envelope,
+    pub response_wrapper: ResponseWrapper,
 }
 
 impl ProviderSettings {
@@ -74,19 +74,19 @@ impl ProviderSettings {
             slug,
             base_url: base_url.into(),
             path: path.to_owned(),
-            model_location: ModelPlace::Body,
+            model_location: ModelLocation::Body,
             auth_header: auth_header.to_owned(),
             auth_scheme: auth_scheme.to_owned(),
             api_key: None,
             headers: Vec::new(),
-            envelope: Envelope::None,
+            response_wrapper: ResponseWrapper::None,
         }
     }
 }
 
 /// The location of the model's name in a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ModelPlace {
+pub enum ModelLocation {
     /// In the body.
     #[default]
     Body,
@@ -96,7 +96,7 @@ pub enum ModelPlace {
     Both,
 }
 
-impl ModelPlace {
+impl ModelLocation {
     /// Returns the value of the body's member `model`; `None` to omit the member.
     pub fn in_body(self, upstream_model: &str) -> Option<&str> {
         match self {
@@ -109,7 +109,7 @@ impl ModelPlace {
 
 /// The wrapper around the answers of the `system-one` wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Envelope {
+pub enum ResponseWrapper {
     /// No wrapper.
     #[default]
     None,
@@ -150,8 +150,8 @@ impl Address {
             return Err(ProviderSettingsError::Address);
         }
         let whole = format!("{}/{}", base_url.trim_end_matches('/'), path.trim_start_matches('/'));
-        let of_model = whole.contains(MODEL);
-        let uri = checked(&whole.replace(MODEL, "m"))?;
+        let of_model = whole.contains(MODEL_PLACEHOLDER);
+        let uri = checked(&whole.replace(MODEL_PLACEHOLDER, "m"))?;
         Ok(if of_model { Self::OfModel(whole) } else { Self::Fixed(uri) })
     }
 
@@ -160,8 +160,8 @@ impl Address {
         match self {
             Self::Fixed(uri) => Some(uri.clone()),
             Self::OfModel(template) => {
-                let name = utf8_percent_encode(upstream_model, ENCODED).to_string();
-                template.replace(MODEL, &name).parse().ok()
+                let name = utf8_percent_encode(upstream_model, PATH_ENCODE_SET).to_string();
+                template.replace(MODEL_PLACEHOLDER, &name).parse().ok()
             }
         }
     }
@@ -179,14 +179,15 @@ fn checked(whole: &str) -> Result<Uri, ProviderSettingsError> {
 /// Returns the headers of every call: the additional ones and the key.
 pub(crate) fn headers(settings: &ProviderSettings) -> Result<HeaderMap, ProviderSettingsError> {
     let auth: HeaderName = settings.auth_header.parse().map_err(|_| ProviderSettingsError::AuthHeader)?;
-    if OURS.contains(&auth) || !settings.auth_scheme.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if RESERVED_HEADERS.contains(&auth) || !settings.auth_scheme.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(ProviderSettingsError::AuthHeader);
     }
     let mut headers = HeaderMap::new();
     for (name, value) in &settings.headers {
         let name: HeaderName = name.parse().map_err(|_| ProviderSettingsError::Header)?;
         let value = HeaderValue::from_str(value.trim()).map_err(|_| ProviderSettingsError::Header)?;
-        let taken = name == auth || name == AUTHORIZATION || OURS.contains(&name) || headers.contains_key(&name);
+        let taken =
+            name == auth || name == AUTHORIZATION || RESERVED_HEADERS.contains(&name) || headers.contains_key(&name);
         if taken || value.to_str().is_err() {
             return Err(ProviderSettingsError::Header);
         }

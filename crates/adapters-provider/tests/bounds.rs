@@ -6,7 +6,7 @@ mod support;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use adapters_provider::{Envelope, ModelPlace, ProviderRouter, ProviderSettings, SandboxProvider};
+use adapters_provider::{ModelLocation, ProviderRouter, ProviderSettings, ResponseWrapper, SandboxProvider};
 use domain::decision::{
     AssetPart, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput, SentBytes,
 };
@@ -25,12 +25,13 @@ static PROVIDERS: LazyLock<Vec<(Wire, Arc<dyn DecisionProvider>)>> = LazyLock::n
         let base_url = Upstream::answering(refusal).await.base_url();
         let settings = |wire| ProviderSettings::new("acme".parse().unwrap(), &base_url, wire);
         let mut all = Vec::new();
-        for envelope in [Envelope::None, Envelope::WorkersAi, Envelope::Databricks] {
-            all.push((Wire::SystemOne, ProviderSettings { envelope, ..settings(Wire::SystemOne) }));
+        for response_wrapper in [ResponseWrapper::None, ResponseWrapper::WorkersAi, ResponseWrapper::Databricks] {
+            all.push((Wire::SystemOne, ProviderSettings { response_wrapper, ..settings(Wire::SystemOne) }));
         }
         for wire in [Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions] {
-            for model_location in [ModelPlace::Body, ModelPlace::Path] {
-                let path = if model_location == ModelPlace::Path { "/{model}".to_owned() } else { settings(wire).path };
+            for model_location in [ModelLocation::Body, ModelLocation::Path] {
+                let path =
+                    if model_location == ModelLocation::Path { "/{model}".to_owned() } else { settings(wire).path };
                 all.push((wire, ProviderSettings { model_location, path, ..settings(wire) }));
             }
         }
@@ -71,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: domain::testing::property_cases(96, ProptestConfig::default().cases), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn request_has_the_length_of_its_bound(asked in provider_input(), model in "[a-z\"\\\\/é-]{1,9}") {
+    fn outbound_bytes_is_length_of_request(asked in provider_input(), model in "[a-z\"\\\\/é-]{1,9}") {
         for (wire, provider) in PROVIDERS.iter() {
             let Measured { bound, sent, ended } =
                 RUNTIME.block_on(measure(provider.as_ref(), &endpoint(*wire, &model), &asked));
@@ -84,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn assets_count_with_what_is_around_them(sizes in prop::collection::vec(0_usize..5000, 1..4)) {
+    fn outbound_bytes_includes_multipart_headers(sizes in prop::collection::vec(0_usize..5000, 1..4)) {
         let parts = sizes.iter().enumerate().map(|(place, size)| AssetPart {
             name: format!("part{place}"),
             data: vec![b'-'; *size].into(),
@@ -105,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn the_sandbox_reads_no_more_than_that(asked in provider_input()) {
+    fn outbound_bytes_bounds_sandbox_input(asked in provider_input()) {
         let endpoint = Arc::new(SandboxProvider::endpoints().remove(0));
         let measured = RUNTIME.block_on(measure(&SandboxProvider::new(), &endpoint, &asked));
         prop_assert_eq!(measured.ended.unwrap().sent_bytes, measured.bound);
@@ -113,7 +114,7 @@ proptest! {
 }
 
 #[test]
-fn what_cannot_be_carried_is_not_sent() {
+fn outbound_bytes_is_zero_for_unsupported_input() {
     let body = r#"{"model":"m","state":"s","questions":"opaque"}"#;
     let asked = support::provider_input(body);
     for (wire, provider) in PROVIDERS.iter().filter(|(wire, _)| !wire.supports_opaque_questions()) {
@@ -124,7 +125,7 @@ fn what_cannot_be_carried_is_not_sent() {
 }
 
 #[test]
-fn the_router_asks_the_provider_of_the_endpoint() {
+fn router_forwards_outbound_bytes_to_provider() {
     let (wire, provider) = &PROVIDERS[0];
     let router = ProviderRouter::new(HashMap::from([("acme".parse().unwrap(), Arc::clone(provider))]));
     let asked = support::call().provider_input;

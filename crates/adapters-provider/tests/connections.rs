@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 #[tokio::test]
-async fn one_connection_serves_many_calls() {
+async fn connection_is_reused_by_sequential_calls() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
     let provider = provider(&upstream);
     for _ in 0..20 {
@@ -36,7 +36,7 @@ async fn one_connection_serves_many_calls() {
 }
 
 #[tokio::test]
-async fn calls_at_once_go_over_connections_of_their_own() {
+async fn concurrent_calls_use_separate_connections() {
     // None is answered before all have arrived.
     let all = Arc::new(tokio::sync::Barrier::new(3));
     let upstream = Upstream::start(move |mut socket| {
@@ -58,7 +58,7 @@ async fn calls_at_once_go_over_connections_of_their_own() {
 }
 
 #[tokio::test]
-async fn who_answers_with_a_page_is_not_given_the_next_request() {
+async fn connection_closes_after_non_json_answer() {
     let page = "<h1>hello</h1>";
     let upstream = Upstream::answering(format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n{page}",
@@ -73,7 +73,7 @@ async fn who_answers_with_a_page_is_not_given_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_connection_closed_while_idle_does_no_harm() {
+async fn call_succeeds_after_idle_connection_closed() {
     let upstream = Upstream::start(|mut socket| async move {
         read_request(&mut socket).await;
         socket.write_all(support::ok(support::ANSWER).as_bytes()).await.unwrap();
@@ -160,7 +160,7 @@ fn trusting() -> HttpClientSettings {
 #[case::switched_off(&["h2", "http/1.1"], Http2::Off, Version::HTTP_11)]
 #[case::known(&["h2"], Http2::PriorKnowledge, Version::HTTP_2)]
 #[tokio::test]
-async fn tls_with_an_authority_of_our_own(
+async fn tls_accepts_configured_authority(
     #[case] offered: &'static [&'static str],
     #[case] http2: Http2,
     #[case] spoken: Version,
@@ -180,23 +180,23 @@ async fn tls_with_an_authority_of_our_own(
 }
 
 #[tokio::test]
-async fn an_authority_that_is_not_known_is_not_trusted() {
+async fn tls_rejects_unknown_authority() {
     let versions = Versions::default();
     let upstream = tls_upstream(&[], Arc::clone(&versions)).await;
     let base_url = format!("https://localhost:{}/v1", upstream.address.port());
     let failure = decide(&provider_with(&support::settings(), &base_url)).await.unwrap_err();
     assert_eq!(failure.kind, AttemptFailureKind::ConnectFailed);
     let without_any = "https is not possible: no certificate authority is known; configure a file of them";
-    let trusts_anyone = HttpClient::new(&support::settings()).unwrap().trusts_anyone();
+    let has_trusted_authorities = HttpClient::new(&support::settings()).unwrap().has_trusted_authorities();
     assert_eq!(
         failure.detail,
-        if trusts_anyone { "the connection could not be made: TLS failed" } else { without_any }
+        if has_trusted_authorities { "the connection could not be made: TLS failed" } else { without_any }
     );
     assert!(versions.lock().unwrap().is_empty(), "no request was sent");
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_host_is_not_trusted() {
+async fn tls_rejects_certificate_of_another_host() {
     let upstream = tls_upstream(&[], Versions::default()).await;
     let base_url = format!("https://127.0.0.2:{}/v1", upstream.address.port());
     // The loopback network reaches the same listener only where it listens on all of it, so go there by a proxy.
@@ -284,7 +284,7 @@ async fn plain_http_is_forwarded_by_a_proxy() {
 }
 
 #[tokio::test]
-async fn what_is_excepted_goes_past_the_proxy() {
+async fn no_proxy_hosts_are_called_directly() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
     let proxy = Upstream::answering("HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n").await;
     let http_proxy = Some(format!("http://{}", proxy.address));
@@ -300,7 +300,7 @@ async fn what_is_excepted_goes_past_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_a_connection_not_made() {
+async fn connect_fails_when_proxy_rejects_tunnel() {
     let proxy = Upstream::answering("HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n").await;
     let settings = HttpClientSettings { proxy: https_proxy(&proxy, ""), ..trusting() };
     let failure = decide(&provider_with(&settings, "https://provider.test/v1")).await.unwrap_err();
@@ -309,7 +309,7 @@ async fn a_proxy_that_refuses_is_a_connection_not_made() {
 }
 
 #[tokio::test]
-async fn a_client_can_connect_in_another_way_and_trust_the_same() {
+async fn reconfigured_client_keeps_trusted_authorities() {
     let versions = Versions::default();
     let upstream = tls_upstream(&["h2", "http/1.1"], Arc::clone(&versions)).await;
     let client = HttpClient::new(&trusting()).unwrap().reconfigured(|settings| settings.http2 = Http2::Off);
@@ -320,7 +320,7 @@ async fn a_client_can_connect_in_another_way_and_trust_the_same() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_are_refused() {
+fn client_rejects_invalid_settings() {
     let new = |settings: HttpClientSettings| HttpClient::new(&settings).err();
     let ca = |name| HttpClientSettings { extra_ca_file: Some(fixture(name)), ..support::settings() };
     assert!(matches!(new(ca("missing.pem")), Some(HttpClientError::CaFile { .. })));
@@ -344,7 +344,7 @@ fn settings_that_cannot_be_used_are_refused() {
 }
 
 #[test]
-fn credentials_are_not_shown() {
+fn debug_redacts_proxy_credentials() {
     let http_proxy = Some("http://me:secret@h:1".to_owned());
     let proxy = ProxySettings { http_proxy, ..ProxySettings::default() };
     let shown = format!("{:?}", HttpClientSettings { proxy, ..support::settings() });

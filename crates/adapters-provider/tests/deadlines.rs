@@ -72,7 +72,7 @@ fn kind(end: Result<ProviderAnswer, AttemptFailure>) -> AttemptFailureKind {
 #[case(Hang::AfterHeaders)]
 #[case(Hang::Dripping)]
 #[tokio::test]
-async fn the_attempt_ends_with_its_deadline(#[case] hang: Hang) {
+async fn call_ends_at_deadline(#[case] hang: Hang) {
     let (upstream, _, left) = hanging(hang).await;
     let began = Instant::now();
     let end = provider(&upstream).decide(call_within(DEADLINE, Arc::new(NeverDisconnects))).await;
@@ -98,7 +98,7 @@ impl ClientConnection for Leaves {
 #[case(Hang::AfterHeaders)]
 #[case(Hang::Dripping)]
 #[tokio::test]
-async fn the_provider_sees_that_the_caller_left(#[case] hang: Hang) {
+async fn provider_sees_disconnect_of_client(#[case] hang: Hang) {
     let (upstream, asked, left) = hanging(hang).await;
     let leaves = Arc::new(Notify::new());
     let provider = provider(&upstream);
@@ -117,7 +117,7 @@ async fn the_provider_sees_that_the_caller_left(#[case] hang: Hang) {
 }
 
 #[tokio::test]
-async fn nobody_is_called_for_a_caller_who_has_left() {
+async fn call_is_not_sent_when_client_has_disconnected() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
     let leaves = Arc::new(Notify::new());
     leaves.notify_one();
@@ -128,7 +128,7 @@ async fn nobody_is_called_for_a_caller_who_has_left() {
 
 /// TLS with a server that accepts and says nothing: a connection that is never made.
 #[tokio::test]
-async fn connecting_has_a_deadline_of_its_own() {
+async fn connect_has_separate_timeout() {
     let (upstream, _, _) = hanging(Hang::BeforeReading).await;
     let settings = HttpClientSettings {
         connect_timeout: DEADLINE,
@@ -146,7 +146,7 @@ async fn connecting_has_a_deadline_of_its_own() {
 
 /// Over HTTP/2 the call's stream ends, and the connection stays for the others.
 #[tokio::test]
-async fn an_http2_provider_sees_that_the_caller_left() {
+async fn http2_provider_sees_disconnect_of_client() {
     use hyper::service::service_fn;
     use hyper_util::rt::{TokioExecutor, TokioIo};
     use tokio::sync::mpsc::unbounded_channel;

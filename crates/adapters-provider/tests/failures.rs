@@ -46,7 +46,7 @@ fn status(line: &str, headers: &str) -> String {
 #[case("529 Full", 529, AttemptFailureKind::Overloaded)]
 #[case("201 Made", 201, AttemptFailureKind::Broken)]
 #[tokio::test]
-async fn statuses(#[case] line: &str, #[case] code: u16, #[case] kind: AttemptFailureKind) {
+async fn failure_kind_follows_status(#[case] line: &str, #[case] code: u16, #[case] kind: AttemptFailureKind) {
     let failure = failure(status(line, "")).await;
     assert_eq!((failure.kind, failure.upstream_status, failure.retry_after), (kind, Some(code), None));
 }
@@ -56,18 +56,14 @@ async fn statuses(#[case] line: &str, #[case] code: u16, #[case] kind: AttemptFa
 #[case("503 Later", "retry-after-ms: 1500\r\nretry-after: 2\r\n", 1_500)]
 #[case("529 Full", "date: Fri, 31 Dec 1999 23:59:29 GMT\r\nretry-after: Fri, 31 Dec 1999 23:59:59 GMT\r\n", 30_000)]
 #[tokio::test]
-async fn an_overloaded_provider_says_when_to_come_back(
-    #[case] line: &str,
-    #[case] headers: &str,
-    #[case] milliseconds: u64,
-) {
+async fn failure_contains_retry_after(#[case] line: &str, #[case] headers: &str, #[case] milliseconds: u64) {
     let failure = failure(status(line, headers)).await;
     assert_eq!(failure.kind, AttemptFailureKind::Overloaded);
     assert_eq!(failure.retry_after, Some(Duration::from_millis(milliseconds)));
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
+async fn redirect_is_not_followed() {
     let elsewhere = Upstream::answering(support::ok(support::ANSWER)).await;
     let target = elsewhere.base_url();
     for code in [301, 302, 303, 307, 308] {
@@ -87,7 +83,7 @@ async fn a_redirect_is_not_followed() {
 #[case::usage("application/json", r#"{"answers":{},"usage":{"input_tokens":-1}}"#.to_owned(), "the provider's token counts are malformed")]
 #[case::deep("application/json", format!(r#"{{"answers":{{"a":{}{}}}}}"#, "[".repeat(9999), "]".repeat(9999)), "the provider's answer is nested too deeply")]
 #[tokio::test]
-async fn a_200_that_is_no_answer(#[case] media_type: &str, #[case] body: String, #[case] detail: &str) {
+async fn answer_that_is_not_json_fails(#[case] media_type: &str, #[case] body: String, #[case] detail: &str) {
     let length = body.len();
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ncontent-length: {length}\r\n\r\n{body}");
     let failure = failure(answer).await;
@@ -100,7 +96,7 @@ async fn a_200_that_is_no_answer(#[case] media_type: &str, #[case] body: String,
 #[case::of_a_kind("content-type: application/problem+json\r\n")]
 #[case::untold("")]
 #[tokio::test]
-async fn json_by_other_names_is_taken(#[case] header: &str) {
+async fn json_media_types_are_accepted(#[case] header: &str) {
     let body = support::ANSWER;
     let answer = format!("HTTP/1.1 200 OK\r\n{header}content-length: {}\r\n\r\n{body}", body.len());
     let upstream = Upstream::answering(answer).await;
@@ -108,7 +104,7 @@ async fn json_by_other_names_is_taken(#[case] header: &str) {
 }
 
 #[tokio::test]
-async fn a_chunked_answer_is_put_together() {
+async fn chunked_answer_is_joined() {
     let mut answer =
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
     for chunk in support::ANSWER.as_bytes().chunks(5) {
@@ -121,7 +117,7 @@ async fn a_chunked_answer_is_put_together() {
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn refused_connection_fails() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -134,7 +130,7 @@ async fn nobody_listens() {
 #[case::at_once(false)]
 #[case::after_the_request(true)]
 #[tokio::test]
-async fn a_reset(#[case] reads: bool) {
+async fn reset_connection_fails(#[case] reads: bool) {
     let upstream = Upstream::start(move |mut socket| async move {
         if reads {
             read_request(&mut socket).await;
@@ -155,7 +151,7 @@ async fn a_reset(#[case] reads: bool) {
     "the connection broke within the answer"
 )]
 #[tokio::test]
-async fn the_connection_ends_too_early(#[case] bytes: &'static str, #[case] detail: &str) {
+async fn truncated_answer_fails(#[case] bytes: &'static str, #[case] detail: &str) {
     let upstream = Upstream::start(move |mut socket| async move {
         read_request(&mut socket).await;
         socket.write_all(bytes.as_bytes()).await.unwrap();
@@ -166,7 +162,7 @@ async fn the_connection_ends_too_early(#[case] bytes: &'static str, #[case] deta
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_dropped_at_the_bound() {
+async fn endless_answer_is_dropped_at_limit() {
     const GIGABYTE: u64 = 1 << 30;
     let (taken, end) = (Arc::new(AtomicU64::new(0)), Arc::new(tokio::sync::Notify::new()));
     let (counted, ended) = (Arc::clone(&taken), Arc::clone(&end));
@@ -194,7 +190,7 @@ async fn an_endless_answer_is_dropped_at_the_bound() {
 }
 
 #[tokio::test]
-async fn an_answer_announced_as_too_long_is_not_awaited() {
+async fn announced_length_above_limit_fails_at_once() {
     let upstream = Upstream::start(|mut socket| async move {
         read_request(&mut socket).await;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1073741824\r\n\r\n";
@@ -207,7 +203,7 @@ async fn an_answer_announced_as_too_long_is_not_awaited() {
 }
 
 #[tokio::test]
-async fn the_bound_itself_is_within_bounds() {
+async fn answer_at_limit_is_accepted() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
     for (max_response_bytes, fits) in [(support::ANSWER.len(), true), (support::ANSWER.len() - 1, false)] {
         let bounded = HttpClientSettings { max_response_bytes, ..support::settings() };

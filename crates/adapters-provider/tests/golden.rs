@@ -13,7 +13,7 @@ use adapters_provider::openai_decisions::OpenAiDecisions;
 use adapters_provider::sglang_decisions::SglangDecisions;
 use adapters_provider::system_one::SystemOne;
 use adapters_provider::wire::WireCodec;
-use adapters_provider::{Envelope, ModelPlace};
+use adapters_provider::{ModelLocation, ResponseWrapper};
 use domain::decision::{AnswerRules, Answers, ReportedUsage};
 use rstest::rstest;
 
@@ -61,11 +61,15 @@ fn system_one(#[values("noul", "choice", "score", "opaque_string", "opaque_array
 }
 
 #[rstest]
-#[case("workers_ai", ModelPlace::Both, Envelope::WorkersAi)]
-#[case("databricks", ModelPlace::Body, Envelope::Databricks)]
-#[case("model_in_path", ModelPlace::Path, Envelope::None)]
-fn system_one_dialects(#[case] case: &str, #[case] model_location: ModelPlace, #[case] envelope: Envelope) {
-    bytes_are_as_on_file(&SystemOne { model_location, envelope }, "@cf/cloudflare/clef", case);
+#[case("workers_ai", ModelLocation::Both, ResponseWrapper::WorkersAi)]
+#[case("databricks", ModelLocation::Body, ResponseWrapper::Databricks)]
+#[case("model_in_path", ModelLocation::Path, ResponseWrapper::None)]
+fn system_one_dialects(
+    #[case] case: &str,
+    #[case] model_location: ModelLocation,
+    #[case] response_wrapper: ResponseWrapper,
+) {
+    bytes_are_as_on_file(&SystemOne { model_location, response_wrapper }, "@cf/cloudflare/clef", case);
 }
 
 #[rstest]
@@ -131,7 +135,7 @@ fn broken_answers() {
 
 /// `true` and `"true"` are different options; a word is not taken for the boolean of the same name.
 #[test]
-fn a_word_is_no_boolean() {
+fn openai_distinguishes_boolean_from_string() {
     let question = r#"{"queue":{"type":"choice","instructions":"Which?","criteria":{"true":null,"x":null}}}"#;
     let asked =
         |rest: &str| support::provider_input(&format!(r#"{{"model":"m","state":"s","questions":{question}{rest}}}"#));
@@ -148,7 +152,7 @@ fn a_word_is_no_boolean() {
 }
 
 #[test]
-fn an_odd_model_name_is_escaped() {
+fn model_name_is_escaped() {
     let asked = support::provider_input(r#"{"model":"m","questions":"?"}"#);
     let body = SystemOne::default().write("a\"b\n", &asked).unwrap().to_bytes();
     assert_eq!(&body[..], br#"{"model":"a\"b\n","questions":"?"}"#);

@@ -78,7 +78,7 @@ const STATUS_102: &[u8] = b"\x08\x03102";
 #[case::http2(Http2::PriorKnowledge, http2_frame(4, 0, 0, b""), http2_frame(1, 4, 1, STATUS_102))]
 #[case::http2_pings(Http2::PriorKnowledge, http2_frame(4, 0, 0, b""), http2_frame(6, 1, 0, b"12345678"))]
 #[tokio::test]
-async fn a_flood_before_the_answer_ends_the_attempt_and_lets_other_tasks_run(
+async fn flood_before_answer_fails_and_does_not_block_other_tasks(
     #[case] http2: Http2,
     #[case] before: Vec<u8>,
     #[case] piece: Vec<u8>,
@@ -105,7 +105,7 @@ async fn a_flood_before_the_answer_ends_the_attempt_and_lets_other_tasks_run(
 }
 
 #[tokio::test]
-async fn informational_heads_within_the_bound_are_skipped() {
+async fn informational_heads_within_limit_are_skipped() {
     let heads = "HTTP/1.1 102 Processing\r\nx-progress: 1\r\n\r\n".repeat(1000);
     let upstream = Upstream::answering(format!("{heads}{}", support::ok(support::ANSWER))).await;
     let provider = provider_with(&support::settings(), &upstream.base_url());
@@ -119,7 +119,7 @@ async fn informational_heads_within_the_bound_are_skipped() {
 }
 
 #[tokio::test]
-async fn a_long_answer_is_not_a_long_head() {
+async fn body_does_not_count_against_head_limit() {
     let padding = " ".repeat(3 << 20);
     let upstream = Upstream::answering(support::ok(&format!("{}{padding}", support::ANSWER))).await;
     let strict = HttpClientSettings { max_header_bytes: 64 << 10, ..support::settings() };
@@ -175,7 +175,7 @@ fn short_call() -> domain::decision::ProviderCall {
 }
 
 #[tokio::test]
-async fn an_http2_connection_that_is_silent_until_a_deadline_is_not_used_again() {
+async fn silent_http2_connection_is_retired_at_deadline() {
     let upstream = http2_upstream(2, Afterwards::Stall).await;
     let provider = provider_with(&http2_settings(), &upstream.base_url());
     decide(&provider).await.unwrap();
@@ -187,7 +187,7 @@ async fn an_http2_connection_that_is_silent_until_a_deadline_is_not_used_again()
 }
 
 #[tokio::test]
-async fn an_http2_connection_that_answers_others_survives_a_deadline() {
+async fn active_http2_connection_survives_deadline() {
     let upstream = http2_upstream(1, Afterwards::AnswerOthers).await;
     let provider = provider_with(&http2_settings(), &upstream.base_url());
     decide(&provider).await.unwrap();
@@ -205,7 +205,7 @@ async fn an_http2_connection_that_answers_others_survives_a_deadline() {
 }
 
 #[tokio::test]
-async fn a_ping_without_acknowledgement_ends_the_calls_on_its_connection() {
+async fn http2_calls_fail_when_ping_is_not_acknowledged() {
     let upstream = http2_upstream(1, Afterwards::Stall).await;
     let pings = PingSettings { interval: Duration::from_millis(100), timeout: Duration::from_millis(100) };
     let settings = HttpClientSettings { http2_pings: Some(pings), ..http2_settings() };
@@ -218,7 +218,7 @@ async fn a_ping_without_acknowledgement_ends_the_calls_on_its_connection() {
 }
 
 #[tokio::test]
-async fn an_http2_head_is_bounded() {
+async fn http2_head_is_limited() {
     let upstream = Upstream::start(move |socket| async move {
         let service = service_fn(move |_| async move {
             let mut answer = Response::new(Full::new(Bytes::from_static(support::ANSWER.as_bytes())));

@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters_provider::{Envelope, HttpClientSettings, ModelPlace, ProviderSettings, Secret};
+use adapters_provider::{HttpClientSettings, ModelLocation, ProviderSettings, ResponseWrapper, Secret};
 use async_trait::async_trait;
 use domain::decision::{
     AssetPart, ClientConnection, DecisionProvider, NeverDisconnects, ProviderAnswer, ProviderCall, ProviderInput,
@@ -69,11 +69,7 @@ fn heads(head: &str) -> (String, Vec<String>) {
 #[case(Wire::GeminiDecisions, "decisions", "x-goog-api-key: sk-provider")]
 #[case(Wire::SglangDecisions, "decisions", "authorization: Bearer sk-provider")]
 #[tokio::test]
-async fn a_provider_sees_questions_and_state_and_nothing_else(
-    #[case] wire: Wire,
-    #[case] path: &str,
-    #[case] key: &str,
-) {
+async fn provider_receives_only_questions_and_state(#[case] wire: Wire, #[case] path: &str, #[case] key: &str) {
     let (upstream, mut requests) = Upstream::recording(support::ok(answer_of(wire))).await;
     let asked = support::request(NOUL);
     assert_eq!(asked.user.as_deref(), Some("private-user"), "the caller sent what must not get out");
@@ -97,7 +93,7 @@ async fn a_provider_sees_questions_and_state_and_nothing_else(
 }
 
 #[tokio::test]
-async fn without_a_key_there_is_no_header_for_it() {
+async fn request_without_key_has_no_auth_header() {
     let (upstream, mut requests) = Upstream::recording(support::ok(support::ANSWER)).await;
     let settings = ProviderSettings {
         path: "/api/alpha/decisions".to_owned(),
@@ -111,16 +107,16 @@ async fn without_a_key_there_is_no_header_for_it() {
 }
 
 #[tokio::test]
-async fn a_dialect_is_a_matter_of_settings() {
+async fn settings_select_dialect() {
     let answer = r#"{"result":{"answers":{"a":{"type":"noul","noul":0.5}}},"success":true}"#;
     let (upstream, mut requests) = Upstream::recording(support::ok(answer)).await;
     let settings = ProviderSettings {
         path: "ai/run/{model}".to_owned(),
-        model_location: ModelPlace::Both,
+        model_location: ModelLocation::Both,
         auth_header: "X-Auth-Key".to_owned(),
         auth_scheme: "Basic".to_owned(),
         headers: vec![("TypeSafe-Danger-Zone-Images".to_owned(), "true".to_owned())],
-        envelope: Envelope::WorkersAi,
+        response_wrapper: ResponseWrapper::WorkersAi,
         ..settings_of(Wire::SystemOne, &upstream)
     };
     let endpoint = Endpoint { upstream_model: "@cf/cloudflare/clef é".to_owned(), ..endpoint_of(Wire::SystemOne) };
@@ -136,7 +132,7 @@ async fn a_dialect_is_a_matter_of_settings() {
 }
 
 #[tokio::test]
-async fn assets_that_came_as_parts_go_as_parts() {
+async fn multipart_assets_are_sent_as_parts() {
     let (upstream, mut requests) = Upstream::recording(support::ok(support::ANSWER)).await;
     let body = r#"{"model":"m","state":"see pic","questions":{"a":{"type":"noul","instructions":"?"}},"assets":{"pic":{"type":"image","part":"asset-0"}}}"#;
     let data: Arc<[u8]> = (0..=255).collect();
@@ -156,7 +152,7 @@ const ONLY_SINGLES: &str = r#"{"model":"m","state":"s","questions":{"only option
 
 #[rstest]
 #[tokio::test]
-async fn the_only_outcome_is_answered_here(
+async fn single_outcome_is_answered_locally(
     #[values(Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions)] wire: Wire,
 ) {
     let (upstream, mut requests) = Upstream::recording(support::ok(answer_of(wire))).await;
@@ -173,14 +169,17 @@ async fn the_only_outcome_is_answered_here(
 }
 
 #[rstest]
-#[case(Wire::OpenAiDecisions, Envelope::None)]
-#[case(Wire::GeminiDecisions, Envelope::None)]
-#[case(Wire::SglangDecisions, Envelope::None)]
-#[case(Wire::SystemOne, Envelope::WorkersAi)]
+#[case(Wire::OpenAiDecisions, ResponseWrapper::None)]
+#[case(Wire::GeminiDecisions, ResponseWrapper::None)]
+#[case(Wire::SglangDecisions, ResponseWrapper::None)]
+#[case(Wire::SystemOne, ResponseWrapper::WorkersAi)]
 #[tokio::test]
-async fn where_nothing_is_left_to_ask_nobody_is_asked(#[case] wire: Wire, #[case] envelope: Envelope) {
+async fn provider_is_not_called_when_no_question_is_left(
+    #[case] wire: Wire,
+    #[case] response_wrapper: ResponseWrapper,
+) {
     let upstream = Upstream::answering(support::ok(answer_of(wire))).await;
-    let settings = ProviderSettings { envelope, ..settings_of(wire, &upstream) };
+    let settings = ProviderSettings { response_wrapper, ..settings_of(wire, &upstream) };
     let endpoint = Endpoint { confidence: ConfidenceSource::Native, ..endpoint_of(wire) };
     let answer = provider(wire, settings).decide(call(endpoint, support::provider_input(ONLY_SINGLES))).await.unwrap();
     assert_eq!(upstream.seen(), 0);
@@ -195,10 +194,11 @@ async fn where_nothing_is_left_to_ask_nobody_is_asked(#[case] wire: Wire, #[case
 
 /// Answers to what was not asked stay, so that the check of the whole finds them.
 #[tokio::test]
-async fn what_a_provider_answers_beyond_what_is_asked_is_not_hidden() {
+async fn additional_answers_are_kept() {
     let answer = r#"{"result":{"answers":{"a":{"type":"noul","noul":0.5},"only_option":{},"more":{}}},"success":true}"#;
     let upstream = Upstream::answering(support::ok(answer)).await;
-    let settings = ProviderSettings { envelope: Envelope::WorkersAi, ..settings_of(Wire::SystemOne, &upstream) };
+    let settings =
+        ProviderSettings { response_wrapper: ResponseWrapper::WorkersAi, ..settings_of(Wire::SystemOne, &upstream) };
     let asked = r#"{"model":"m","state":"s","questions":{"only_option":{"type":"choice","criteria":{"x":null}},"a":{"type":"noul","instructions":"?"}}}"#;
     let answer = decide(Wire::SystemOne, settings, support::provider_input(asked)).await.unwrap();
     let names: Vec<String> = answer.answers.members().unwrap().into_iter().map(|(name, _)| name).collect();
@@ -206,7 +206,7 @@ async fn what_a_provider_answers_beyond_what_is_asked_is_not_hidden() {
 }
 
 #[tokio::test]
-async fn a_plain_system_one_provider_is_asked_for_the_only_outcome_too() {
+async fn plain_system_one_sends_single_outcomes() {
     let answer = r#"{"answers":{"only option":{},"only level":{}}}"#;
     let (upstream, mut requests) = Upstream::recording(support::ok(answer)).await;
     decide(Wire::SystemOne, settings_of(Wire::SystemOne, &upstream), support::provider_input(ONLY_SINGLES))
@@ -216,7 +216,7 @@ async fn a_plain_system_one_provider_is_asked_for_the_only_outcome_too() {
 }
 
 #[tokio::test]
-async fn what_a_wire_cannot_carry_is_not_sent() {
+async fn unsupported_input_is_not_sent() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
     let asked = support::provider_input(r#"{"model":"m","questions":"private?"}"#);
     for wire in [Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions] {
@@ -229,7 +229,7 @@ async fn what_a_wire_cannot_carry_is_not_sent() {
 
 /// What went out is known whatever the end: the whole body, or nothing where no connection was made.
 #[tokio::test]
-async fn a_failure_says_how_much_was_sent() {
+async fn failure_reports_sent_bytes() {
     let body = br#"{"model":"judge-1.0","state":"s","questions":{"a":{"type":"noul","instructions":"?"}}}"#;
     let whole = body.len() as u64;
     for (answer, sent, usage) in [
@@ -274,7 +274,7 @@ impl ClientConnection for LeavesAfter {
 #[case::timed_out(Duration::from_millis(100), AMPLE, AttemptFailureKind::TimedOut)]
 #[case::given_up(AMPLE, Duration::from_millis(100), AttemptFailureKind::ClientDisconnected)]
 #[tokio::test]
-async fn an_attempt_that_is_cut_short_says_how_much_was_sent(
+async fn cancelled_attempt_reports_sent_bytes(
     #[case] timeout: Duration,
     #[case] leaves: Duration,
     #[case] kind: AttemptFailureKind,
@@ -330,15 +330,15 @@ const DELAY: &str =
 #[case(Wire::SystemOne, support::ok(NEURONS), AttemptFailureKind::Overloaded, Some(3_600_000))]
 #[case::a_page(Wire::OpenAiDecisions, error("502 Oops", "<h1>private</h1>"), AttemptFailureKind::Broken, None)]
 #[tokio::test]
-async fn errors_say_more_than_their_status(
+async fn error_body_refines_status(
     #[case] wire: Wire,
     #[case] answer: String,
     #[case] kind: AttemptFailureKind,
     #[case] wait: Option<u64>,
 ) {
     let upstream = Upstream::answering(answer).await;
-    let envelope = if wire == Wire::SystemOne { Envelope::WorkersAi } else { Envelope::None };
-    let settings = ProviderSettings { envelope, ..settings_of(wire, &upstream) };
+    let response_wrapper = if wire == Wire::SystemOne { ResponseWrapper::WorkersAi } else { ResponseWrapper::None };
+    let settings = ProviderSettings { response_wrapper, ..settings_of(wire, &upstream) };
     let failure = decide(wire, settings, support::provider_input(NOUL)).await.unwrap_err();
     assert_eq!((failure.kind, failure.retry_after), (kind, wait.map(Duration::from_millis)));
     assert!(failure.upstream_status.is_some());
@@ -347,12 +347,15 @@ async fn errors_say_more_than_their_status(
 }
 
 #[tokio::test]
-async fn the_longer_of_two_waits_counts() {
+async fn longer_retry_after_wins() {
     for (code, header, seconds) in [(3040, 7, 7), (4006, 7, 3_600), (4006, 7_200, 7_200)] {
         let body = format!(r#"{{"success":false,"errors":[{{"code":{code}}}]}}"#);
         let answer = error(&format!("429 Slow\r\nretry-after: {header}"), &body);
         let upstream = Upstream::answering(answer).await;
-        let settings = ProviderSettings { envelope: Envelope::WorkersAi, ..settings_of(Wire::SystemOne, &upstream) };
+        let settings = ProviderSettings {
+            response_wrapper: ResponseWrapper::WorkersAi,
+            ..settings_of(Wire::SystemOne, &upstream)
+        };
         let failure = decide(Wire::SystemOne, settings, support::provider_input(NOUL)).await.unwrap_err();
         assert_eq!(failure.retry_after, Some(Duration::from_secs(seconds)), "{code} {header}");
     }
@@ -360,7 +363,7 @@ async fn the_longer_of_two_waits_counts() {
 
 /// The status is known, so nobody waits for the rest of an error.
 #[tokio::test]
-async fn an_error_whose_body_never_comes_counts_by_its_status() {
+async fn error_without_body_counts_by_status() {
     use tokio::io::AsyncWriteExt;
 
     let upstream = Upstream::start(|mut socket| async move {

@@ -11,7 +11,7 @@ use adapters_provider::openai_decisions::{self, OpenAiDecisions};
 use adapters_provider::sglang_decisions::SglangDecisions;
 use adapters_provider::system_one::{self, SystemOne};
 use adapters_provider::wire::WireCodec;
-use adapters_provider::{Envelope, ModelPlace};
+use adapters_provider::{ModelLocation, ResponseWrapper};
 use domain::decision::{AnswerRules, Answers, ProviderInput};
 use domain::json::Json;
 use domain::routing::ConfidenceSource;
@@ -20,12 +20,13 @@ use serde_json::{Map, Value, json};
 use support::inquiries::{provider_input, text};
 
 fn codecs() -> Vec<Box<dyn WireCodec>> {
-    let system_one =
-        |envelope| Box::new(SystemOne { model_location: ModelPlace::Body, envelope }) as Box<dyn WireCodec>;
+    let system_one = |response_wrapper| {
+        Box::new(SystemOne { model_location: ModelLocation::Body, response_wrapper }) as Box<dyn WireCodec>
+    };
     vec![
-        system_one(Envelope::None),
-        system_one(Envelope::WorkersAi),
-        system_one(Envelope::Databricks),
+        system_one(ResponseWrapper::None),
+        system_one(ResponseWrapper::WorkersAi),
+        system_one(ResponseWrapper::Databricks),
         Box::new(OpenAiDecisions::default()),
         Box::new(GeminiDecisions::default()),
         Box::new(SglangDecisions::default()),
@@ -158,7 +159,7 @@ proptest! {
     fn request_is_json_with_every_question_once(asked in provider_input()) {
         for codec in codecs() {
             let asked = if codec.refuses_single_outcomes() {
-                let Some(asked) = divide(&asked).asked else { continue };
+                let Some(asked) = divide(&asked).remaining else { continue };
                 asked
             } else {
                 Arc::clone(&asked)
@@ -174,7 +175,7 @@ proptest! {
 
     /// Every other test here would pass if nothing were ever written.
     #[test]
-    fn what_can_be_asked_of_all_is_written_by_all(
+    fn every_wire_writes_common_questions(
         names in prop::collection::btree_set("[a-z]{1,8}", 2..27),
         state in "[a-z]{1,9}",
     ) {
@@ -191,11 +192,11 @@ proptest! {
     }
 
     #[test]
-    fn divided_request_is_joined_in_order(asked in provider_input()) {
+    fn join_restores_order_of_divided_request(asked in provider_input()) {
         let division = divide(&asked);
         let typed = asked.questions.typed.as_deref().unwrap();
         prop_assert_eq!(division.divided, typed.iter().any(has_single_outcome));
-        let given = division.asked.as_deref().map(answered);
+        let given = division.remaining.as_deref().map(answered);
         let joined = Division::join(&asked, given.as_ref(), ConfidenceSource::Computed);
         let rules = AnswerRules { decimals: 2, confidence: ConfidenceSource::Computed };
         let checked = Answers::check(&asked.questions, &joined, rules).unwrap();
@@ -205,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn without_spaces_json_is_the_same(value in text(), spaces in prop::collection::vec(0_usize..3, 1..9)) {
+    fn compact_keeps_json_value(value in text(), spaces in prop::collection::vec(0_usize..3, 1..9)) {
         let mut spaced = String::new();
         let (mut in_string, mut escaped) = (false, false);
         for (place, character) in value.to_string().chars().enumerate() {

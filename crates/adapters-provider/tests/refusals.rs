@@ -8,8 +8,8 @@ use adapters_provider::gemini_decisions::GeminiDecisions;
 use adapters_provider::openai_decisions::OpenAiDecisions;
 use adapters_provider::sglang_decisions::SglangDecisions;
 use adapters_provider::system_one::SystemOne;
-use adapters_provider::wire::{Uncarried, WireCodec};
-use adapters_provider::{Envelope, ModelPlace};
+use adapters_provider::wire::{UnsupportedByWire, WireCodec};
+use adapters_provider::{ModelLocation, ResponseWrapper};
 use domain::decision::{QuestionKind, QuestionType};
 use domain::routing::{AttemptFailure, AttemptFailureKind};
 use rstest::rstest;
@@ -19,7 +19,9 @@ fn codec(wire: &str) -> Box<dyn WireCodec> {
         "openai" => Box::new(OpenAiDecisions::default()),
         "gemini" => Box::new(GeminiDecisions::default()),
         "sglang" => Box::new(SglangDecisions::default()),
-        "workers-ai" => Box::new(SystemOne { model_location: ModelPlace::Body, envelope: Envelope::WorkersAi }),
+        "workers-ai" => {
+            Box::new(SystemOne { model_location: ModelLocation::Body, response_wrapper: ResponseWrapper::WorkersAi })
+        }
         other => {
             assert_eq!(other, "system-one");
             Box::new(SystemOne::default())
@@ -31,7 +33,7 @@ fn asked(questions: &str, rest: &str) -> String {
     format!(r#"{{"model":"m","state":"s","questions":{questions}{rest}}}"#)
 }
 
-fn written(wire: &str, body: &str) -> Result<(), Uncarried> {
+fn written(wire: &str, body: &str) -> Result<(), UnsupportedByWire> {
     codec(wire).write("m", &support::provider_input(body)).map(drop)
 }
 
@@ -63,16 +65,23 @@ fn many_options(count: usize) -> String {
 #[case("openai")]
 #[case("gemini")]
 #[case("sglang")]
-fn questions_without_types_and_boxes(#[case] wire: &str) {
-    assert_eq!(written(wire, r#"{"model":"m","state":"s","questions":["?"]}"#), Err(Uncarried::OpaqueQuestions));
+fn write_rejects_opaque_questions_and_boxes(#[case] wire: &str) {
+    assert_eq!(
+        written(wire, r#"{"model":"m","state":"s","questions":["?"]}"#),
+        Err(UnsupportedByWire::OpaqueQuestions)
+    );
     let boxed = asked(r#"{"a":{"type":"box","instructions":"?"}}"#, "");
-    assert_eq!(written(wire, &boxed), Err(Uncarried::QuestionType(QuestionType::Box)));
+    assert_eq!(written(wire, &boxed), Err(UnsupportedByWire::QuestionType(QuestionType::Box)));
 }
 
 #[rstest]
-#[case("openai", &[(400, true), (401, false)], Uncarried::Questions(400))]
-#[case("gemini", &[(1000, true), (1001, false)], Uncarried::Questions(1000))]
-fn too_many_questions(#[case] wire: &str, #[case] counts: &[(usize, bool)], #[case] refusal: Uncarried) {
+#[case("openai", &[(400, true), (401, false)], UnsupportedByWire::Questions(400))]
+#[case("gemini", &[(1000, true), (1001, false)], UnsupportedByWire::Questions(1000))]
+fn write_rejects_too_many_questions(
+    #[case] wire: &str,
+    #[case] counts: &[(usize, bool)],
+    #[case] refusal: UnsupportedByWire,
+) {
     for (count, fits) in counts {
         let expected = if *fits { Ok(()) } else { Err(refusal) };
         assert_eq!(written(wire, &asked(&many_questions(*count), "")), expected, "{count}");
@@ -80,53 +89,65 @@ fn too_many_questions(#[case] wire: &str, #[case] counts: &[(usize, bool)], #[ca
 }
 
 #[rstest]
-#[case("openai", 1, Err(Uncarried::Options(255)))]
+#[case("openai", 1, Err(UnsupportedByWire::Options(255)))]
 #[case("openai", 255, Ok(()))]
-#[case("gemini", 1, Err(Uncarried::Options(255)))]
+#[case("gemini", 1, Err(UnsupportedByWire::Options(255)))]
 #[case("gemini", 255, Ok(()))]
-#[case("sglang", 1, Err(Uncarried::Options(26)))]
+#[case("sglang", 1, Err(UnsupportedByWire::Options(26)))]
 #[case("sglang", 26, Ok(()))]
-#[case("sglang", 27, Err(Uncarried::Options(26)))]
-#[case("workers-ai", 1, Err(Uncarried::Options(255)))]
+#[case("sglang", 27, Err(UnsupportedByWire::Options(26)))]
+#[case("workers-ai", 1, Err(UnsupportedByWire::Options(255)))]
 #[case("workers-ai", 2, Ok(()))]
 #[case("system-one", 1, Ok(()))]
-fn too_few_and_too_many_options(#[case] wire: &str, #[case] count: usize, #[case] expected: Result<(), Uncarried>) {
+fn write_rejects_option_count_out_of_range(
+    #[case] wire: &str,
+    #[case] count: usize,
+    #[case] expected: Result<(), UnsupportedByWire>,
+) {
     assert_eq!(written(wire, &asked(&many_options(count), "")), expected);
 }
 
 #[rstest]
-#[case("openai", Err(Uncarried::Levels(10)))]
-#[case("gemini", Err(Uncarried::Levels(255)))]
-#[case("sglang", Err(Uncarried::Levels(10)))]
-#[case("workers-ai", Err(Uncarried::Levels(10)))]
+#[case("openai", Err(UnsupportedByWire::Levels(10)))]
+#[case("gemini", Err(UnsupportedByWire::Levels(255)))]
+#[case("sglang", Err(UnsupportedByWire::Levels(10)))]
+#[case("workers-ai", Err(UnsupportedByWire::Levels(10)))]
 #[case("system-one", Ok(()))]
-fn one_level(#[case] wire: &str, #[case] expected: Result<(), Uncarried>) {
+fn write_rejects_single_level(#[case] wire: &str, #[case] expected: Result<(), UnsupportedByWire>) {
     assert_eq!(written(wire, &asked(&score(r#"["l"]"#), "")), expected);
     assert_eq!(written(wire, &asked(&score(r#"["1","2","3","4","5","6","7","8","9","10"]"#), "")), Ok(()));
 }
 
 #[rstest]
-#[case("gemini", r#"["a"," "]"#, Err(Uncarried::EmptyLevel))]
-#[case("sglang", r#"["a",""]"#, Err(Uncarried::EmptyLevel))]
-#[case("sglang", r#"["a",{}]"#, Err(Uncarried::EmptyLevel))]
+#[case("gemini", r#"["a"," "]"#, Err(UnsupportedByWire::EmptyLevel))]
+#[case("sglang", r#"["a",""]"#, Err(UnsupportedByWire::EmptyLevel))]
+#[case("sglang", r#"["a",{}]"#, Err(UnsupportedByWire::EmptyLevel))]
 #[case("openai", r#"["a",""]"#, Ok(()))]
-fn levels_without_text(#[case] wire: &str, #[case] levels: &str, #[case] expected: Result<(), Uncarried>) {
+fn write_rejects_levels_without_text(
+    #[case] wire: &str,
+    #[case] levels: &str,
+    #[case] expected: Result<(), UnsupportedByWire>,
+) {
     assert_eq!(written(wire, &asked(&score(levels), "")), expected);
 }
 
 #[rstest]
-#[case("gemini", "", Err(Uncarried::OptionName))]
-#[case("gemini", " a", Err(Uncarried::OptionName))]
-#[case("gemini", "a ", Err(Uncarried::OptionName))]
-#[case("gemini", "a\\tb", Err(Uncarried::OptionName))]
+#[case("gemini", "", Err(UnsupportedByWire::OptionName))]
+#[case("gemini", " a", Err(UnsupportedByWire::OptionName))]
+#[case("gemini", "a ", Err(UnsupportedByWire::OptionName))]
+#[case("gemini", "a\\tb", Err(UnsupportedByWire::OptionName))]
 #[case("gemini", "a b", Ok(()))]
-#[case("sglang", " ", Err(Uncarried::OptionName))]
-#[case("sglang", "a\\nb", Err(Uncarried::OptionName))]
-#[case("sglang", "a\\u2028b", Err(Uncarried::OptionName))]
-#[case("sglang", "a\\u0085b", Err(Uncarried::OptionName))]
+#[case("sglang", " ", Err(UnsupportedByWire::OptionName))]
+#[case("sglang", "a\\nb", Err(UnsupportedByWire::OptionName))]
+#[case("sglang", "a\\u2028b", Err(UnsupportedByWire::OptionName))]
+#[case("sglang", "a\\u0085b", Err(UnsupportedByWire::OptionName))]
 #[case("sglang", " a ", Ok(()))]
 #[case("openai", "a\\nb", Ok(()))]
-fn names_of_options(#[case] wire: &str, #[case] name: &str, #[case] expected: Result<(), Uncarried>) {
+fn write_rejects_invalid_option_names(
+    #[case] wire: &str,
+    #[case] name: &str,
+    #[case] expected: Result<(), UnsupportedByWire>,
+) {
     let questions = format!(r#"{{"a":{{"type":"choice","criteria":{{"{name}":null,"other":null}}}}}}"#);
     assert_eq!(written(wire, &asked(&questions, "")), expected);
 }
@@ -136,13 +157,13 @@ fn names_of_options(#[case] wire: &str, #[case] name: &str, #[case] expected: Re
 #[case(&["yes", " yes "])]
 #[case(&["STRASSE", "straße"])]
 #[case(&["ΌΣΟΣ", "όσος"])]
-fn names_that_sglang_takes_for_the_same(#[case] names: &[&str]) {
-    assert_eq!(written("sglang", &asked(&choice(names), "")), Err(Uncarried::SameOptions));
+fn write_rejects_option_names_equal_to_sglang(#[case] names: &[&str]) {
+    assert_eq!(written("sglang", &asked(&choice(names), "")), Err(UnsupportedByWire::SameOptions));
     assert_eq!(written("openai", &asked(&choice(names), "")), Ok(()));
 }
 
 #[test]
-fn a_boolean_twice() {
+fn write_rejects_duplicate_boolean_option() {
     let mut asked = support::provider_input(&asked(&choice(&["a", "b"]), ""));
     let provider_input = Arc::make_mut(&mut asked);
     for question in provider_input.questions.typed.iter_mut().flatten() {
@@ -151,24 +172,28 @@ fn a_boolean_twice() {
             option.boolean = Some(false);
         }
     }
-    assert_eq!(codec("openai").write("m", &asked).unwrap_err(), Uncarried::SameOptions);
+    assert_eq!(codec("openai").write("m", &asked).unwrap_err(), UnsupportedByWire::SameOptions);
 }
 
 #[rstest]
-#[case("sglang", " ", Err(Uncarried::QuestionName))]
-#[case("workers-ai", "a b", Err(Uncarried::QuestionName))]
-#[case("workers-ai", "", Err(Uncarried::QuestionName))]
-#[case("workers-ai", "é", Err(Uncarried::QuestionName))]
+#[case("sglang", " ", Err(UnsupportedByWire::QuestionName))]
+#[case("workers-ai", "a b", Err(UnsupportedByWire::QuestionName))]
+#[case("workers-ai", "", Err(UnsupportedByWire::QuestionName))]
+#[case("workers-ai", "é", Err(UnsupportedByWire::QuestionName))]
 #[case("workers-ai", "A_z.0-", Ok(()))]
 #[case("openai", "a b", Ok(()))]
-fn names_of_questions(#[case] wire: &str, #[case] name: &str, #[case] expected: Result<(), Uncarried>) {
+fn write_rejects_invalid_question_names(
+    #[case] wire: &str,
+    #[case] name: &str,
+    #[case] expected: Result<(), UnsupportedByWire>,
+) {
     let questions = format!(r#"{{"{name}":{{"type":"noul","instructions":"?"}}}}"#);
     assert_eq!(written(wire, &asked(&questions, "")), expected);
 }
 
 #[test]
-fn a_name_that_is_too_long_for_workers_ai() {
-    for (length, expected) in [(100, Ok(())), (101, Err(Uncarried::QuestionName))] {
+fn write_rejects_name_too_long_for_workers_ai() {
+    for (length, expected) in [(100, Ok(())), (101, Err(UnsupportedByWire::QuestionName))] {
         let questions = format!(r#"{{"{}":{{"type":"noul","instructions":"?"}}}}"#, "n".repeat(length));
         assert_eq!(written("workers-ai", &asked(&questions, "")), expected);
     }
@@ -178,9 +203,9 @@ fn a_name_that_is_too_long_for_workers_ai() {
 #[case("\" \"")]
 #[case("{}")]
 #[case("[]")]
-fn a_state_without_text(#[case] state: &str) {
+fn write_rejects_state_without_text(#[case] state: &str) {
     let body = format!(r#"{{"model":"m","state":{state},"questions":{}}}"#, noul());
-    assert_eq!(written("sglang", &body), Err(Uncarried::EmptyState));
+    assert_eq!(written("sglang", &body), Err(UnsupportedByWire::EmptyState));
     assert_eq!(written("openai", &body), Ok(()));
 }
 
@@ -194,16 +219,16 @@ const PARTS: &str = r#","state_form":"gemini","media_in_state":true"#;
 #[case("openai", [false, false, true, false])]
 #[case("gemini", [false, false, false, true])]
 #[case("sglang", [false, true, false, false])]
-fn media_travel_in_the_form_that_they_came_in_or_not_at_all(#[case] wire: &str, #[case] taken: [bool; 4]) {
+fn write_rejects_media_in_another_form(#[case] wire: &str, #[case] taken: [bool; 4]) {
     for (media, taken) in [ASSETS, IMAGES, ITEMS, PARTS].into_iter().zip(taken) {
-        let expected = if taken { Ok(()) } else { Err(Uncarried::Attachments) };
+        let expected = if taken { Ok(()) } else { Err(UnsupportedByWire::Attachments) };
         assert_eq!(written(wire, &asked(noul(), media)), expected, "{wire} {media}");
     }
 }
 
 #[test]
-fn a_refusal_is_a_failure_without_bytes() {
-    let failure = AttemptFailure::from(Uncarried::Options(26));
+fn unsupported_input_is_failure_without_sent_bytes() {
+    let failure = AttemptFailure::from(UnsupportedByWire::Options(26));
     assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Refused, 0));
     assert_eq!(failure.detail, "the provider was not asked: its wire takes 2 to 26 options");
 }

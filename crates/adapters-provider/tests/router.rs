@@ -11,7 +11,7 @@ use domain::routing::{AttemptFailureKind, ProviderSlug};
 use support::Upstream;
 
 #[tokio::test]
-async fn calls_go_to_the_named_provider() {
+async fn router_calls_named_provider() {
     let upstream = Upstream::answering(support::ok(support::ANSWER)).await;
     let slug = |text: &str| text.parse::<ProviderSlug>().unwrap();
     let router = ProviderRouter::new(HashMap::from([

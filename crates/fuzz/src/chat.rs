@@ -7,7 +7,7 @@ use adapters_provider::chat_completions::labels::{Labels, capacity};
 use adapters_provider::chat_completions::logprobs::{self, TokenProbability};
 use adapters_provider::chat_completions::members::Members;
 use adapters_provider::chat_completions::prompt::{self, Document, Prompt, outcomes};
-use adapters_provider::chat_completions::request::{self, Wanted};
+use adapters_provider::chat_completions::request::{self, RequestedOutput};
 use adapters_provider::chat_completions::tournament::Tournament;
 use adapters_provider::chat_completions::{response, structured};
 use adapters_provider::wire::BadAnswer;
@@ -36,8 +36,8 @@ pub fn check(input: &[u8]) -> Result<()> {
     let Ok(questions) = request::check(&provider_input) else { return Ok(()) };
     let reply: Reply = match response::read(body) {
         Ok(reply) => reply,
-        Err(BadAnswer { fault, .. }) => {
-            ensure!(!fault.to_string().is_empty(), "a fault without a word");
+        Err(BadAnswer { error, .. }) => {
+            ensure!(!error.to_string().is_empty(), "a fault without a word");
             return Ok(());
         }
     };
@@ -76,7 +76,7 @@ fn play_rounds(question: &Question, tokens: &[TokenProbability]) -> Result<Optio
             }
             told.push(reading.weights);
         }
-        tournament.tell(&told).context("the outcome of a contest is not taken")?;
+        tournament.record_results(&told).context("the outcome of a contest is not taken")?;
     }
 }
 
@@ -105,15 +105,18 @@ fn check_weights(
 pub fn check_outbound(provider_input: &ProviderInput) -> Result<()> {
     let Ok(questions) = request::check(provider_input) else { return Ok(()) };
     let document = Document::of(provider_input);
-    check_prompt(&prompt::stated(&document, questions), &request::stated(questions))?;
+    check_prompt(&prompt::probabilities_prompt(&document, questions), &request::probabilities_output(questions))?;
     for question in questions {
         let offered: Vec<usize> = (0..outcomes(&question.kind).min(capacity(TOP_LOGPROBS))).collect();
-        check_prompt(&prompt::one_label(&document, question, &offered), &Wanted::Label { top_logprobs: TOP_LOGPROBS })?;
+        check_prompt(
+            &prompt::label_prompt(&document, question, &offered),
+            &RequestedOutput::Label { top_logprobs: TOP_LOGPROBS },
+        )?;
     }
     Ok(())
 }
 
-fn check_prompt(prompt: &Prompt, wanted: &Wanted) -> Result<()> {
+fn check_prompt(prompt: &Prompt, wanted: &RequestedOutput) -> Result<()> {
     let body = Json::parse(&request::body(Some("m"), prompt, wanted, Members::default())).context("it is no JSON")?;
     check_unique_members(&body)?;
     ensure!(prompt.user.matches("</document>").count() == 1, "the document ends where it should not");

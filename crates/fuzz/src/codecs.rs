@@ -5,18 +5,21 @@ use adapters_provider::openai_decisions::OpenAiDecisions;
 use adapters_provider::sglang_decisions::SglangDecisions;
 use adapters_provider::system_one::SystemOne;
 use adapters_provider::wire::WireCodec;
-use adapters_provider::{Envelope, ModelPlace};
+use adapters_provider::{ModelLocation, ResponseWrapper};
 use api_actix::wires::dispatch::Shape;
 
 /// Every wire.
 pub const ALL: [&dyn WireCodec; 6] = [&SYSTEM_ONE, &WORKERS_AI, &DATABRICKS, &OPENAI, &GEMINI, &SGLANG];
 
-pub const SYSTEM_ONE: SystemOne = SystemOne { model_location: ModelPlace::Body, envelope: Envelope::None };
-pub const WORKERS_AI: SystemOne = SystemOne { model_location: ModelPlace::Both, envelope: Envelope::WorkersAi };
-pub const DATABRICKS: SystemOne = SystemOne { model_location: ModelPlace::Path, envelope: Envelope::Databricks };
-pub const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelPlace::Body };
-pub const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelPlace::Body };
-pub const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelPlace::Body };
+pub const SYSTEM_ONE: SystemOne =
+    SystemOne { model_location: ModelLocation::Body, response_wrapper: ResponseWrapper::None };
+pub const WORKERS_AI: SystemOne =
+    SystemOne { model_location: ModelLocation::Both, response_wrapper: ResponseWrapper::WorkersAi };
+pub const DATABRICKS: SystemOne =
+    SystemOne { model_location: ModelLocation::Path, response_wrapper: ResponseWrapper::Databricks };
+pub const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelLocation::Body };
+pub const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelLocation::Body };
+pub const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelLocation::Body };
 
 /// Returns the outbound wire with the format of an inbound one.
 pub fn of_shape(shape: Shape) -> &'static dyn WireCodec {

@@ -138,7 +138,7 @@ pub(crate) fn check_outbound(provider_input: &Arc<ProviderInput>) -> Result<()> 
 
 fn check_outbound_wire(codec: &dyn WireCodec, provider_input: &Arc<ProviderInput>) -> Result<()> {
     let division = divide(provider_input);
-    let asked = if codec.refuses_single_outcomes() { division.asked } else { Some(Arc::clone(provider_input)) };
+    let asked = if codec.refuses_single_outcomes() { division.remaining } else { Some(Arc::clone(provider_input)) };
     let Some(asked) = asked else { return Ok(()) };
     let Ok(payload) = codec.write("upstream/model", &asked) else { return Ok(()) };
     let bytes = payload.to_bytes();

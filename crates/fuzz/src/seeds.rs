@@ -69,7 +69,7 @@ fn bodies() -> Result<Vec<Vec<u8>>> {
 fn answers() -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     for (given, _, provider_input) in callers()? {
-        let Some(outbound) = divide(&provider_input).asked else { continue };
+        let Some(outbound) = divide(&provider_input).remaining else { continue };
         let line = |provider_input: &ProviderInput, body: &[u8]| {
             let mut input = join_lines(provider_input.questions.json.text()).into_bytes();
             input.push(b'\n');

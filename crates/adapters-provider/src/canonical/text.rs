@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_is_its_content_and_the_rest_is_json() {
+    fn text_returns_string_content_or_compact_json() {
         assert_eq!(text(&json(r#""a \"b\"\n\u00e9""#)), "a \"b\"\né");
         let given = r#"{ "a b" : [ 1.50 , "x\" , \\" ] ,"c":{ } }"#;
         assert_eq!(text(&json(given)), r#"{"a b":[1.50,"x\" , \\"],"c":{}}"#);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_text_are_texts() {
+    fn texts_of_parts_reads_text_parts() {
         let texts = |text: &str| texts_of_parts(&json(text));
         let both = Some(vec!["a".to_owned(), "é".to_owned()]);
         assert_eq!(texts(r#"[{"type":"text","text":"a"},{"text":"\u00e9","type":"input_text"}]"#), both);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_is_what_says_nothing() {
+    fn is_blank_detects_values_without_content() {
         for blank in ["\"\"", "\" \\n\"", "{ }", "[\n]", "null"] {
             assert!(is_blank(&json(blank)), "{blank}");
         }

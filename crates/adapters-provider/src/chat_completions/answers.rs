@@ -3,7 +3,7 @@
 use domain::decision::{Question, QuestionKind};
 use domain::json::Json;
 
-use super::rounding::{expectation, in_units, largest, soften, text};
+use super::rounding::{expectation, format_units, largest, soften, to_units};
 use crate::canonical::{Extras, choice, noul, score};
 use crate::wire::MalformedAnswer;
 
@@ -24,8 +24,8 @@ impl Method {
     pub fn metadata(self) -> Json {
         match self {
             Self::Logprobs { label_mass } => {
-                let label_mass = in_units(&[label_mass, 1.0 - label_mass]).map_or(0, |units| units[0]);
-                let label_mass = text(label_mass.into());
+                let label_mass = to_units(&[label_mass, 1.0 - label_mass]).map_or(0, |units| units[0]);
+                let label_mass = format_units(label_mass.into());
                 let members = [("method", "\"logprobs\""), ("label_mass", &label_mass), ("calibrated", "false")];
                 Json::object(members)
             }
@@ -47,8 +47,8 @@ pub fn answer(
     method: Method,
 ) -> Result<Json, MalformedAnswer> {
     const NONE: MalformedAnswer = MalformedAnswer::Answer("its weights are no distribution");
-    let units = in_units(&soften(weights, temperature_milli)).ok_or(NONE)?;
-    let probabilities: Vec<String> = units.iter().map(|units| text((*units).into())).collect();
+    let units = to_units(&soften(weights, temperature_milli)).ok_or(NONE)?;
+    let probabilities: Vec<String> = units.iter().map(|units| format_units((*units).into())).collect();
     let probabilities: Vec<&str> = probabilities.iter().map(String::as_str).collect();
     let metadata = method.metadata();
     let extras = Extras { confidence: None, metadata: Some(metadata.text()) };
@@ -59,7 +59,7 @@ pub fn answer(
             Ok(choice(options, &chosen.name, &probabilities, extras))
         }
         QuestionKind::Score { levels } if units.len() == levels.len() => {
-            Ok(score(levels, &text(expectation(&units)), &probabilities, extras))
+            Ok(score(levels, &format_units(expectation(&units)), &probabilities, extras))
         }
         _ => Err(NONE),
     }

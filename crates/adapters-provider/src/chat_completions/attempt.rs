@@ -5,12 +5,12 @@ use domain::json::Json;
 use domain::routing::{AttemptFailure, AttemptFailureKind, ChatMethod, ChatSettings};
 
 use super::answers::{Method, answer};
-use super::calls::{Calls, Setback, unbelieved};
+use super::calls::{CallError, Calls, unusable_answer};
+use super::concurrency::run_concurrently;
 use super::labels::{Labels, capacity};
-use super::lanes::in_lanes;
-use super::logprobs::{self, opens_a_tag};
+use super::logprobs::{self, opens_tag};
 use super::prompt::{self, Document, outcomes};
-use super::request::{self, Wanted};
+use super::request::{self, RequestedOutput};
 use super::structured;
 use super::tournament::Tournament;
 use crate::canonical::refusal;
@@ -30,7 +30,7 @@ pub(super) struct Attempt<'a> {
 }
 
 /// The progress of one question through its label rounds.
-struct Course {
+struct QuestionProgress {
     tournament: Tournament,
     /// The smallest label probability of all rounds.
     label_mass: f64,
@@ -38,10 +38,10 @@ struct Course {
 }
 
 /// A label round: the index of the question and the outcomes to compare.
-type Contest = (usize, Vec<usize>);
+type LabelRound = (usize, Vec<usize>);
 
 /// The result of a label round.
-enum Outcome {
+enum RoundOutcome {
     Weights { weights: Vec<f64>, label_mass: f64 },
     Refused,
 }
@@ -49,18 +49,18 @@ enum Outcome {
 impl Attempt<'_> {
     /// Returns one answer per question, in order.
     pub(super) async fn answers(&self) -> Result<Vec<Json>, AttemptFailure> {
-        let told = self.known();
-        match (self.settings().method, told) {
-            (ChatMethod::Structured, _) | (ChatMethod::Auto, Some(false)) => Ok(self.by_statement().await?),
-            (ChatMethod::Logprobs, _) | (ChatMethod::Auto, Some(true) | None) => match self.by_labels().await {
-                Err(Setback::NoLogprobs(failure)) if self.settings().method == ChatMethod::Auto => {
+        let known = self.reports_logprobs();
+        match (self.settings().method, known) {
+            (ChatMethod::Structured, _) | (ChatMethod::Auto, Some(false)) => Ok(self.answer_structured().await?),
+            (ChatMethod::Logprobs, _) | (ChatMethod::Auto, Some(true) | None) => match self.answer_by_labels().await {
+                Err(CallError::NoLogprobs(failure)) if self.settings().method == ChatMethod::Auto => {
                     // An error may concern this request only; a 200 without log-probabilities is a property of the
                     // model.
                     if failure.upstream_status == Some(200) {
-                        self.learn(false);
+                        self.remember_logprobs(false);
                     }
-                    let answers = self.by_statement().await?;
-                    self.learn(false);
+                    let answers = self.answer_structured().await?;
+                    self.remember_logprobs(false);
                     Ok(answers)
                 }
                 ended => Ok(ended?),
@@ -68,9 +68,9 @@ impl Attempt<'_> {
         }
     }
 
-    async fn by_statement(&self) -> Result<Vec<Json>, Setback> {
-        let prompt = prompt::stated(&self.document, self.questions);
-        let reply = self.calls.ask(&prompt, &request::stated(self.questions)).await?;
+    async fn answer_structured(&self) -> Result<Vec<Json>, CallError> {
+        let prompt = prompt::probabilities_prompt(&self.document, self.questions);
+        let reply = self.calls.ask(&prompt, &request::probabilities_output(self.questions)).await?;
         if reply.refused {
             return Ok(self.questions.iter().map(|_| refusal()).collect());
         }
@@ -81,73 +81,73 @@ impl Attempt<'_> {
     }
 
     /// Runs the pending label rounds of all questions until every question has a distribution.
-    async fn by_labels(&self) -> Result<Vec<Json>, Setback> {
+    async fn answer_by_labels(&self) -> Result<Vec<Json>, CallError> {
         let capacity = capacity(self.settings().top_logprobs);
-        let course = |question: &Question| Course {
+        let start = |question: &Question| QuestionProgress {
             tournament: Tournament::new(outcomes(&question.kind), capacity),
             label_mass: 1.0,
             refused: false,
         };
-        let mut courses: Vec<Course> = self.questions.iter().map(course).collect();
+        let mut all_progress: Vec<QuestionProgress> = self.questions.iter().map(start).collect();
         loop {
-            let contests: Vec<Contest> =
-                (0..).zip(&courses).flat_map(|(place, course)| course.contests(place)).collect();
-            if contests.is_empty() {
+            let rounds: Vec<LabelRound> =
+                (0..).zip(&all_progress).flat_map(|(place, progress)| progress.pending_rounds(place)).collect();
+            if rounds.is_empty() {
                 break;
             }
-            let mut outcomes = self.round(&contests).await?.into_iter();
-            for course in &mut courses {
-                course.take(&mut outcomes)?;
+            let mut outcomes = self.run_label_rounds(&rounds).await?.into_iter();
+            for progress in &mut all_progress {
+                progress.take(&mut outcomes)?;
             }
         }
-        let pairs = self.questions.iter().zip(courses);
-        pairs.map(|(question, course)| self.ended(question, &course)).collect()
+        let pairs = self.questions.iter().zip(all_progress);
+        pairs.map(|(question, progress)| self.finish(question, &progress)).collect()
     }
 
     /// Runs the label rounds. For an unknown model the first one runs alone, so that the others use what it learnt.
-    async fn round(&self, contests: &[Contest]) -> Result<Vec<Outcome>, Setback> {
-        let alone = usize::from(self.known() != Some(true));
-        let mut outcomes = Vec::with_capacity(contests.len());
-        for contest in contests.iter().take(alone) {
-            outcomes.push(self.contest(contest).await?);
+    async fn run_label_rounds(&self, rounds: &[LabelRound]) -> Result<Vec<RoundOutcome>, CallError> {
+        let first = usize::from(self.reports_logprobs() != Some(true));
+        let mut outcomes = Vec::with_capacity(rounds.len());
+        for round in rounds.iter().take(first) {
+            outcomes.push(self.run_label_round(round).await?);
         }
-        let rest = contests.get(alone..).unwrap_or_default();
-        outcomes.extend(in_lanes(rest.len(), |place| self.contest(&rest[place])).await?);
+        let rest = rounds.get(first..).unwrap_or_default();
+        outcomes.extend(run_concurrently(rest.len(), |place| self.run_label_round(&rest[place])).await?);
         Ok(outcomes)
     }
 
-    async fn contest(&self, (question, offered): &Contest) -> Result<Outcome, Setback> {
+    async fn run_label_round(&self, (question, offered): &LabelRound) -> Result<RoundOutcome, CallError> {
         if offered.len() < 2 {
-            return Ok(Outcome::Weights { weights: vec![1.0; offered.len()], label_mass: 1.0 });
+            return Ok(RoundOutcome::Weights { weights: vec![1.0; offered.len()], label_mass: 1.0 });
         }
         let question = &self.questions[*question];
         let labels = Labels::of(&question.kind).label(offered);
-        let prompt = prompt::one_label(&self.document, question, offered);
-        let wanted = Wanted::Label { top_logprobs: self.settings().top_logprobs };
-        let reply = self.calls.ask(&prompt, &wanted).await?;
+        let prompt = prompt::label_prompt(&self.document, question, offered);
+        let output = RequestedOutput::Label { top_logprobs: self.settings().top_logprobs };
+        let reply = self.calls.ask(&prompt, &output).await?;
         if reply.refused {
-            return Ok(Outcome::Refused);
+            return Ok(RoundOutcome::Refused);
         }
-        let Some(tokens) = &reply.first_token else { return Err(Setback::NoLogprobs(unbelieved(NO_LOGPROBS))) };
+        let Some(tokens) = &reply.first_token else { return Err(CallError::NoLogprobs(unusable_answer(NO_LOGPROBS))) };
         let reading = logprobs::read(tokens, &labels);
         let least = f64::from(self.settings().min_label_probability_milli) / 1000.0;
         if reading.mass + EPSILON < least {
-            let failure = AttemptFailure { kind: AttemptFailureKind::NotAnswered, ..unbelieved(NOT_ANSWERING) };
+            let failure = AttemptFailure { kind: AttemptFailureKind::NotAnswered, ..unusable_answer(NOT_ANSWERING) };
             // A reasoning model that cannot be switched off never begins with a label.
-            let thinks = reply.reasoned || opens_a_tag(tokens);
-            let unknown = self.known().is_none();
-            return Err(if thinks && unknown { Setback::NoLogprobs(failure) } else { Setback::Failed(failure) });
+            let thinks = reply.reasoned || opens_tag(tokens);
+            let unknown = self.reports_logprobs().is_none();
+            return Err(if thinks && unknown { CallError::NoLogprobs(failure) } else { CallError::Failed(failure) });
         }
-        self.learn(true);
-        Ok(Outcome::Weights { weights: reading.weights, label_mass: reading.mass })
+        self.remember_logprobs(true);
+        Ok(RoundOutcome::Weights { weights: reading.weights, label_mass: reading.mass })
     }
 
-    fn ended(&self, question: &Question, course: &Course) -> Result<Json, Setback> {
-        if course.refused {
+    fn finish(&self, question: &Question, progress: &QuestionProgress) -> Result<Json, CallError> {
+        if progress.refused {
             return Ok(refusal());
         }
-        let weights = course.tournament.weights().ok_or(NOT_OVER).map_err(malformed)?;
-        self.answer(question, &weights, Method::Logprobs { label_mass: course.label_mass }).map_err(malformed)
+        let weights = progress.tournament.weights().ok_or(NO_LABEL_PROBABILITY).map_err(malformed)?;
+        self.answer(question, &weights, Method::Logprobs { label_mass: progress.label_mass }).map_err(malformed)
     }
 
     fn answer(&self, question: &Question, weights: &[f64], method: Method) -> Result<Json, MalformedAnswer> {
@@ -159,25 +159,25 @@ impl Attempt<'_> {
     }
 
     /// Returns whether the model reports log-probabilities, if known.
-    fn known(&self) -> Option<bool> {
+    fn reports_logprobs(&self) -> Option<bool> {
         self.calls.memory.recall(&self.calls.endpoint.upstream_model).logprobs
     }
 
-    fn learn(&self, logprobs: bool) {
+    fn remember_logprobs(&self, logprobs: bool) {
         self.calls.memory.learn(&self.calls.endpoint.upstream_model, |learned| {
             learned.logprobs = Some(logprobs && learned.logprobs != Some(false));
         });
     }
 }
 
-const NOT_OVER: MalformedAnswer = MalformedAnswer::Answer("its labels have no probability");
+const NO_LABEL_PROBABILITY: MalformedAnswer = MalformedAnswer::Answer("its labels have no probability");
 
-fn malformed(fault: MalformedAnswer) -> Setback {
-    Setback::Failed(unbelieved(fault.to_string()))
+fn malformed(error: MalformedAnswer) -> CallError {
+    CallError::Failed(unusable_answer(error.to_string()))
 }
 
-impl Course {
-    fn contests(&self, question: usize) -> Vec<Contest> {
+impl QuestionProgress {
+    fn pending_rounds(&self, question: usize) -> Vec<LabelRound> {
         if self.refused {
             return Vec::new();
         }
@@ -185,16 +185,16 @@ impl Course {
     }
 
     /// Consumes the results of this question's label rounds.
-    fn take(&mut self, outcomes: &mut impl Iterator<Item = Outcome>) -> Result<(), Setback> {
-        let count = self.contests(0).len();
+    fn take(&mut self, outcomes: &mut impl Iterator<Item = RoundOutcome>) -> Result<(), CallError> {
+        let count = self.pending_rounds(0).len();
         if count == 0 {
             return Ok(());
         }
         let mut round = Vec::with_capacity(count);
         for outcome in outcomes.take(count) {
             match outcome {
-                Outcome::Refused => self.refused = true,
-                Outcome::Weights { weights, label_mass } => {
+                RoundOutcome::Refused => self.refused = true,
+                RoundOutcome::Weights { weights, label_mass } => {
                     self.label_mass = self.label_mass.min(label_mass);
                     round.push(weights);
                 }
@@ -203,6 +203,6 @@ impl Course {
         if self.refused {
             return Ok(());
         }
-        self.tournament.tell(&round).ok_or(NOT_OVER).map_err(malformed)
+        self.tournament.record_results(&round).ok_or(NO_LABEL_PROBABILITY).map_err(malformed)
     }
 }

@@ -24,7 +24,7 @@ pub enum Objection {
 }
 
 /// Words in an error text, and the objection that each one indicates.
-const NAMES: [(&str, Objection); 12] = [
+const OBJECTION_NAMES: [(&str, Objection); 12] = [
     ("reasoning_effort", Objection::Member(Member::ReasoningEffort)),
     ("reasoning.effort", Objection::Member(Member::ReasoningEffort)),
     ("reasoning effort", Objection::Member(Member::ReasoningEffort)),
@@ -75,7 +75,7 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
 }
 
 /// Reads an error in a response with status 200: `{"error": {"code": 503, ..}}`.
-pub fn in_answer(body: &[u8]) -> Option<AttemptFailure> {
+pub fn read_error_in_answer(body: &[u8]) -> Option<AttemptFailure> {
     let members = Object::parse(as_text(body).ok()?)?;
     let error = Object::of(members.get("error").ok()??)?;
     let (_, code) = error.get("code").ok()?.and_then(number)?;
@@ -86,7 +86,7 @@ pub fn in_answer(body: &[u8]) -> Option<AttemptFailure> {
 /// Returns the first objection that the error's own text names. A member `param` takes precedence over texts.
 pub fn objection(body: &[u8]) -> Option<Objection> {
     let text = as_text(body).ok()?;
-    let Some(members) = Object::parse(text) else { return named(text) };
+    let Some(members) = Object::parse(text) else { return first_named(text) };
     let member = |object: &Object<'_>, name: &str| object.get(name).ok().flatten().and_then(string);
     let error = members.get("error").ok().flatten();
     let inner = error.and_then(Object::of);
@@ -95,28 +95,28 @@ pub fn objection(body: &[u8]) -> Option<Objection> {
     texts.extend(inner.as_ref().and_then(|error| member(error, "message")));
     texts.extend(error.and_then(string));
     texts.extend(member(&members, "message"));
-    texts.extend(members.get("detail").ok().flatten().map(faults).unwrap_or_default());
-    texts.iter().find_map(|text| named(text))
+    texts.extend(members.get("detail").ok().flatten().map(error_texts).unwrap_or_default());
+    texts.iter().find_map(|text| first_named(text))
 }
 
 /// Returns the error texts: a sentence, or an array of errors with locations and sentences.
-fn faults(detail: JsonText<'_>) -> Vec<String> {
+fn error_texts(detail: JsonText<'_>) -> Vec<String> {
     if let Some(text) = string(detail) {
         return vec![text];
     }
     let mut texts = Vec::new();
-    for fault in elements(detail).unwrap_or_default().into_iter().filter_map(Object::of) {
-        let place = fault.get("loc").ok().flatten().and_then(elements).unwrap_or_default();
+    for error in elements(detail).unwrap_or_default().into_iter().filter_map(Object::of) {
+        let place = error.get("loc").ok().flatten().and_then(elements).unwrap_or_default();
         texts.extend(place.into_iter().filter_map(string));
-        texts.extend(fault.get("msg").ok().flatten().and_then(string));
+        texts.extend(error.get("msg").ok().flatten().and_then(string));
     }
     texts
 }
 
 /// Returns the objection that a text names first, ignoring case.
-fn named(text: &str) -> Option<Objection> {
+fn first_named(text: &str) -> Option<Objection> {
     let searched = text.as_bytes().iter().take(SEARCHED_BYTES).copied().collect::<Vec<u8>>();
     let searched = String::from_utf8_lossy(&searched).to_ascii_lowercase();
-    let places = NAMES.iter().filter_map(|(name, objection)| Some((searched.find(name)?, *objection)));
+    let places = OBJECTION_NAMES.iter().filter_map(|(name, objection)| Some((searched.find(name)?, *objection)));
     places.min_by_key(|(place, _)| *place).map(|(_, objection)| objection)
 }

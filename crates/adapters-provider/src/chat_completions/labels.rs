@@ -48,15 +48,15 @@ pub fn capacity(top_logprobs: usize) -> usize {
 
 /// Returns the index in `labels` of the label that a token writes. Ignores case and surrounding spaces, also as
 /// tokenizers spell them (`Ġ` and `▁` for a space, `Ċ` for a line feed).
-pub fn place_of(token: &str, labels: &[char]) -> Option<usize> {
-    let mut signs = bare(token).chars();
+pub fn label_index(token: &str, labels: &[char]) -> Option<usize> {
+    let mut signs = trim_token(token).chars();
     let (sign, rest) = (signs.next()?, signs.next());
     let sign = sign.to_ascii_uppercase();
     if rest.is_none() { labels.iter().position(|label| *label == sign) } else { None }
 }
 
 /// Returns the token without surrounding spaces.
-pub(super) fn bare(token: &str) -> &str {
+pub(super) fn trim_token(token: &str) -> &str {
     token.trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, 'Ġ' | '▁' | 'Ċ'))
 }
 
@@ -65,25 +65,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_a_label_is_that_label() {
+    fn label_index_accepts_every_spelling() {
         let labels = Labels::Letters.label(&[4, 9, 2]);
         assert_eq!(labels, ['A', 'B', 'C']);
         for token in ["B", "b", " B", " b", "Ġb", "▁B", "B\n", "BĊ", "\tb "] {
-            assert_eq!(place_of(token, &labels), Some(1), "{token:?}");
+            assert_eq!(label_index(token, &labels), Some(1), "{token:?}");
         }
         for token in ["", " ", "BB", "B.", "D", "ß", "▁", "0", "Be"] {
-            assert_eq!(place_of(token, &labels), None, "{token:?}");
+            assert_eq!(label_index(token, &labels), None, "{token:?}");
         }
     }
 
     #[test]
-    fn levels_keep_their_digits() {
+    fn labels_of_levels_are_their_digits() {
         assert_eq!(Labels::Digits.label(&[0, 3, 9]), ['0', '3', '9']);
-        assert_eq!(place_of(" 9", &['0', '3', '9']), Some(2));
+        assert_eq!(label_index(" 9", &['0', '3', '9']), Some(2));
     }
 
     #[test]
-    fn labels_are_single_letters_however_many_probabilities_are_told() {
+    fn capacity_is_limited_to_single_letters() {
         assert_eq!([0, 2, 20, 26, 255].map(capacity), [2, 2, 20, 26, 26]);
         let all = Labels::Letters.label(&(0..MAX_LABELS).collect::<Vec<_>>());
         assert_eq!(all.last(), Some(&'Z'));

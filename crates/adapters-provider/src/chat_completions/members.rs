@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_told_apart() {
+    fn members_contain_only_added_member() {
         for member in Member::ALL {
             let one = Members::default().with(member);
             assert_eq!(Member::ALL.into_iter().filter(|other| one.has(*other)).collect::<Vec<_>>(), [member]);

@@ -6,22 +6,22 @@ use domain::routing::{AttemptFailure, Endpoint, Wire};
 use tokio::time::Instant;
 
 use super::attempt::Attempt;
-use super::bound::Bound;
+use super::bound::RequestBound;
 use super::calls::Calls;
-use super::memory::Memory;
+use super::memory::ModelMemory;
 use super::prompt::Document;
 use super::request;
-use super::tally::{Tally, Used};
-use crate::canonical::{Division, divide, in_order, left_to_ask};
+use super::usage_totals::{CallUsage, UsageTotals};
+use crate::canonical::{Division, divide, in_order, remaining_input};
 use crate::connection::Connection;
-use crate::http::{HttpClient, within};
-use crate::settings::{ModelPlace, ProviderSettings, ProviderSettingsError};
+use crate::http::{HttpClient, run_with_deadline};
+use crate::settings::{ModelLocation, ProviderSettings, ProviderSettingsError};
 
 /// A provider of chat models. It remembers the properties of each model for its own lifetime.
 pub struct ChatCompletionsProvider {
     connection: Connection,
-    model_location: ModelPlace,
-    memory: Memory,
+    model_location: ModelLocation,
+    memory: ModelMemory,
 }
 
 impl ChatCompletionsProvider {
@@ -31,7 +31,7 @@ impl ChatCompletionsProvider {
     /// The settings are invalid.
     pub fn new(client: HttpClient, settings: &ProviderSettings) -> Result<Self, ProviderSettingsError> {
         let connection = Connection::new(client, settings)?;
-        Ok(Self { connection, model_location: settings.model_location, memory: Memory::default() })
+        Ok(Self { connection, model_location: settings.model_location, memory: ModelMemory::default() })
     }
 }
 
@@ -53,7 +53,7 @@ impl DecisionProvider for ChatCompletionsProvider {
         request::check(&call.provider_input)?;
         let confidence = call.endpoint.confidence;
         let division = divide(&call.provider_input);
-        let Some(asked) = &division.asked else {
+        let Some(remaining) = &division.remaining else {
             let usage = Some(ReportedUsage { input_tokens: 0, output_tokens: 0 });
             return Ok(ProviderAnswer {
                 answers: Division::join(&call.provider_input, None, confidence),
@@ -61,35 +61,38 @@ impl DecisionProvider for ChatCompletionsProvider {
                 sent_bytes: 0,
             });
         };
-        let tally = Tally::of(&call.sent, Instant::now().checked_add(call.timeout));
-        let questions = request::check(asked)?;
-        let calls = Calls::new(&self.connection, &self.memory, &tally, &call.endpoint, self.model_location);
-        let attempt = Attempt { calls, questions, document: Document::of(asked) };
-        let made = within(call.timeout, call.caller.as_ref(), Box::pin(attempt.answers())).await;
-        let made = made.map_err(|failure| tally.failure(failure))?;
+        let totals = UsageTotals::of(&call.sent, Instant::now().checked_add(call.timeout));
+        let questions = request::check(remaining)?;
+        let calls = Calls::new(&self.connection, &self.memory, &totals, &call.endpoint, self.model_location);
+        let attempt = Attempt { calls, questions, document: Document::of(remaining) };
+        let made = run_with_deadline(call.timeout, call.caller.as_ref(), Box::pin(attempt.answers())).await;
+        let made = made.map_err(|failure| totals.failure(failure))?;
         let answers = in_order(questions.iter().map(|question| question.name.as_str()).zip(&made));
-        let answers =
-            if division.divided { Division::join(&call.provider_input, Some(&answers), confidence) } else { answers };
-        let usage = match tally.used() {
-            Used::Reported(usage) => Some(usage),
-            Used::Nothing | Used::Unknown => None,
+        let answers = if division.has_local_answers {
+            Division::join(&call.provider_input, Some(&answers), confidence)
+        } else {
+            answers
         };
-        Ok(ProviderAnswer { answers, usage, sent_bytes: tally.sent_bytes() })
+        let usage = match totals.total() {
+            CallUsage::Reported(usage) => Some(usage),
+            CallUsage::NotBilled | CallUsage::Unknown => None,
+        };
+        Ok(ProviderAnswer { answers, usage, sent_bytes: totals.sent_bytes() })
     }
 
     /// Returns the bound for all calls that the method may need, each at its maximal length, and for retries after
     /// rejected members.
     fn outbound_bytes(&self, endpoint: &Endpoint, provider_input: &ProviderInput) -> u64 {
         // An input that cannot be put into a prompt is not sent.
-        let Some(asked) = request::check(provider_input).ok().and_then(|_| left_to_ask(provider_input)) else {
+        let Some(remaining) = request::check(provider_input).ok().and_then(|_| remaining_input(provider_input)) else {
             return 0;
         };
-        let bound = Bound {
+        let bound = RequestBound {
             model: self.model_location.in_body(&endpoint.upstream_model),
             chat: endpoint.chat,
             learned: self.memory.recall(&endpoint.upstream_model),
-            questions: asked.questions.typed.as_deref().unwrap_or_default(),
+            questions: remaining.questions.typed.as_deref().unwrap_or_default(),
         };
-        bound.of(&Document::of(&asked))
+        bound.total_bytes(&Document::of(&remaining))
     }
 }

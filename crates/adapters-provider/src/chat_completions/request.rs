@@ -5,11 +5,11 @@ use domain::json::Json;
 
 use super::members::{Member, Members};
 use super::prompt::{Prompt, outcomes};
-use crate::wire::{Uncarried, object};
+use crate::wire::{UnsupportedByWire, object};
 
 /// The output that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedOutput {
     /// One token with the probabilities of alternatives.
     Label {
         /// The number of alternatives.
@@ -28,33 +28,33 @@ pub enum Wanted {
 ///
 /// # Errors
 /// The feature that prompts do not support.
-pub fn check(provider_input: &ProviderInput) -> Result<&[Question], Uncarried> {
-    let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+pub fn check(provider_input: &ProviderInput) -> Result<&[Question], UnsupportedByWire> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
     if provider_input.attachments != Attachments::None {
-        return Err(Uncarried::Attachments);
+        return Err(UnsupportedByWire::Attachments);
     }
     let has_box = typed.iter().any(|question| question.kind == QuestionKind::Box);
-    if has_box { Err(Uncarried::QuestionType(QuestionType::Box)) } else { Ok(typed) }
+    if has_box { Err(UnsupportedByWire::QuestionType(QuestionType::Box)) } else { Ok(typed) }
 }
 
 /// Builds the body: the model's name if given, the two messages, and the output settings. Omits the members in
-/// `left_out`.
+/// `omitted`.
 ///
 /// The output is limited by `max_tokens`, which most servers accept, or by `max_completion_tokens` if that is omitted.
 /// The latter includes reasoning tokens.
-pub fn body(model: Option<&str>, prompt: &Prompt, wanted: &Wanted, left_out: Members) -> String {
+pub fn body(model: Option<&str>, prompt: &Prompt, output: &RequestedOutput, omitted: Members) -> String {
     let model = model.map(Json::string);
     let messages = messages(prompt);
     let mut members: Vec<(&str, &str)> = Vec::new();
     members.extend(model.iter().map(|model| ("model", model.text())));
     members.push(("messages", &messages));
-    let may = |member: Member| !left_out.has(member);
+    let may = |member: Member| !omitted.has(member);
     if may(Member::Temperature) {
         members.push((Member::Temperature.name(), "0"));
     }
-    let (count, format) = match wanted {
-        Wanted::Label { top_logprobs } => ([1, *top_logprobs].map(|count| count.to_string()), None),
-        Wanted::Object { schema, max_tokens } => {
+    let (count, format) = match output {
+        RequestedOutput::Label { top_logprobs } => ([1, *top_logprobs].map(|count| count.to_string()), None),
+        RequestedOutput::Object { schema, max_tokens } => {
             ([max_tokens.to_string(), String::new()], Some(response_format(schema)))
         }
     };
@@ -77,43 +77,43 @@ pub fn body(model: Option<&str>, prompt: &Prompt, wanted: &Wanted, left_out: Mem
 /// Returns the member to omit if a server rejects `member`: the member itself, or the other name of the token limit if
 /// that was sent. `None` if the body does not contain the member or needs it: an answer of one label always has a
 /// limit.
-pub fn to_leave_out(wanted: &Wanted, left_out: Members, member: Member) -> Option<Member> {
+pub fn member_to_omit(output: &RequestedOutput, omitted: Members, member: Member) -> Option<Member> {
     let member = match member {
-        Member::MaxTokens | Member::MaxCompletionTokens if left_out.has(Member::MaxTokens) => {
+        Member::MaxTokens | Member::MaxCompletionTokens if omitted.has(Member::MaxTokens) => {
             Member::MaxCompletionTokens
         }
         Member::MaxCompletionTokens => Member::MaxTokens,
         other => other,
     };
-    let kind = Kind::of(wanted);
-    (kind.can_spare(member) && !left_out.has(member)).then_some(member)
+    let kind = OutputKind::of(output);
+    (kind.is_optional(member) && !omitted.has(member)).then_some(member)
 }
 
 /// The kind of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OutputKind {
     /// One label.
     Label,
     /// An object.
     Object,
 }
 
-impl Kind {
+impl OutputKind {
     /// Returns the kind of a requested output.
-    pub fn of(wanted: &Wanted) -> Self {
-        match wanted {
-            Wanted::Label { .. } => Self::Label,
-            Wanted::Object { .. } => Self::Object,
+    pub fn of(output: &RequestedOutput) -> Self {
+        match output {
+            RequestedOutput::Label { .. } => Self::Label,
+            RequestedOutput::Object { .. } => Self::Object,
         }
     }
 
-    fn can_spare(self, member: Member) -> bool {
+    fn is_optional(self, member: Member) -> bool {
         self == Self::Object || !matches!(member, Member::MaxCompletionTokens | Member::ResponseFormat)
     }
 
     /// Returns how many further members can be omitted.
-    pub fn spare(self, left_out: Members) -> usize {
-        Member::ALL.into_iter().filter(|member| self.can_spare(*member) && !left_out.has(*member)).count()
+    pub fn count_optional(self, omitted: Members) -> usize {
+        Member::ALL.into_iter().filter(|member| self.is_optional(*member) && !omitted.has(*member)).count()
     }
 }
 
@@ -129,12 +129,12 @@ fn response_format(schema: &Json) -> Json {
 }
 
 /// Token budget for models whose reasoning cannot be disabled.
-const ROOM_TO_THINK: usize = 4096;
+const REASONING_TOKENS: usize = 4096;
 /// Tokens of one probability, with its key and punctuation.
-const TOKENS_A_PROBABILITY: usize = 16;
+const TOKENS_PER_PROBABILITY: usize = 16;
 
 /// Builds the output for all questions: one object of probabilities.
-pub fn stated(questions: &[Question]) -> Wanted {
+pub fn probabilities_output(questions: &[Question]) -> RequestedOutput {
     let number = Json::object([("type", "\"number\"")]);
     let members: Vec<(String, Json)> = questions
         .iter()
@@ -151,7 +151,10 @@ pub fn stated(questions: &[Question]) -> Wanted {
         })
         .collect();
     let stated: usize = questions.iter().map(|question| outcomes(&question.kind) + 1).sum();
-    Wanted::Object { schema: object_schema(&members), max_tokens: ROOM_TO_THINK + TOKENS_A_PROBABILITY * stated }
+    RequestedOutput::Object {
+        schema: object_schema(&members),
+        max_tokens: REASONING_TOKENS + TOKENS_PER_PROBABILITY * stated,
+    }
 }
 
 /// Builds the schema of an object with exactly these members.

@@ -34,7 +34,7 @@ pub struct Reply {
 pub fn read(body: &[u8]) -> Result<Reply, BadAnswer> {
     let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
     let used = usage(members.get("usage")?, USAGE)?;
-    reply(&members, used).map_err(|fault| BadAnswer { fault, usage: used })
+    reply(&members, used).map_err(|error| BadAnswer { error, usage: used })
 }
 
 fn reply(members: &Object<'_>, usage: Option<ReportedUsage>) -> Result<Reply, MalformedAnswer> {

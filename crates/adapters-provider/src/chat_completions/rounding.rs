@@ -5,7 +5,7 @@ pub const ONE: u32 = 10_000;
 
 /// Converts weights to ten-thousandths that sum to [`ONE`]: rounds each share down and adds the difference to the
 /// largest remainders, the first on ties. `None` for weights that are not finite, negative, or all 0.
-pub fn in_units(weights: &[f64]) -> Option<Vec<u32>> {
+pub fn to_units(weights: &[f64]) -> Option<Vec<u32>> {
     let largest = weights.iter().copied().fold(0.0, f64::max);
     if !weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0) || largest <= 0.0 {
         return None;
@@ -32,7 +32,7 @@ fn whole(share: f64) -> u32 {
 }
 
 /// Formats ten-thousandths as a decimal number: `7400` is `0.74`.
-pub fn text(units: u64) -> String {
+pub fn format_units(units: u64) -> String {
     let one = u64::from(ONE);
     let (whole, part) = (units / one, units % one);
     if part == 0 {
@@ -70,41 +70,41 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_missing_goes_to_the_largest_remainders() {
-        assert_eq!(in_units(&[1.0, 1.0, 1.0]).unwrap(), [3334, 3333, 3333]);
-        assert_eq!(in_units(&[2.0, 2.0, 2.0, 1.0]).unwrap(), [2857, 2857, 2857, 1429]);
-        assert_eq!(in_units(&[0.0, 3.0]).unwrap(), [0, ONE]);
-        assert_eq!(in_units(&[f64::MAX, f64::MAX]).unwrap(), [5000, 5000]);
-        assert_eq!(in_units(&[f64::MIN_POSITIVE]).unwrap(), [ONE]);
+    fn to_units_adds_difference_to_largest_remainders() {
+        assert_eq!(to_units(&[1.0, 1.0, 1.0]).unwrap(), [3334, 3333, 3333]);
+        assert_eq!(to_units(&[2.0, 2.0, 2.0, 1.0]).unwrap(), [2857, 2857, 2857, 1429]);
+        assert_eq!(to_units(&[0.0, 3.0]).unwrap(), [0, ONE]);
+        assert_eq!(to_units(&[f64::MAX, f64::MAX]).unwrap(), [5000, 5000]);
+        assert_eq!(to_units(&[f64::MIN_POSITIVE]).unwrap(), [ONE]);
     }
 
     #[test]
-    fn what_is_no_distribution_is_none() {
+    fn to_units_rejects_invalid_weights() {
         for weights in [&[][..], &[0.0, 0.0], &[-0.1, 1.0], &[f64::NAN, 1.0], &[f64::INFINITY, 1.0]] {
-            assert_eq!(in_units(weights), None, "{weights:?}");
+            assert_eq!(to_units(weights), None, "{weights:?}");
         }
     }
 
     #[test]
-    fn units_are_written_without_idle_zeros() {
-        let written = [0, 1, 10, 7400, 9999, 10_000, 13_200, 90_000].map(text);
+    fn format_units_omits_trailing_zeros() {
+        let written = [0, 1, 10, 7400, 9999, 10_000, 13_200, 90_000].map(format_units);
         assert_eq!(written, ["0", "0.0001", "0.001", "0.74", "0.9999", "1", "1.32", "9"]);
     }
 
     #[test]
-    fn temperature_changes_how_far_apart_they_are_and_not_their_order() {
-        let softened = in_units(&soften(&[0.8, 0.2], 2000)).unwrap();
+    fn soften_keeps_order_of_weights() {
+        let softened = to_units(&soften(&[0.8, 0.2], 2000)).unwrap();
         assert_eq!(softened, [6667, 3333], "the square roots of 4 and 1");
-        assert_eq!(in_units(&soften(&[0.8, 0.2], 500)).unwrap(), [9412, 588], "16 to 1");
-        assert_eq!(in_units(&soften(&[0.3, 0.7], 1000)).unwrap(), [3000, 7000]);
-        assert_eq!(in_units(&soften(&[1e-300, 1e-299], 50)).unwrap(), [0, ONE]);
+        assert_eq!(to_units(&soften(&[0.8, 0.2], 500)).unwrap(), [9412, 588], "16 to 1");
+        assert_eq!(to_units(&soften(&[0.3, 0.7], 1000)).unwrap(), [3000, 7000]);
+        assert_eq!(to_units(&soften(&[1e-300, 1e-299], 50)).unwrap(), [0, ONE]);
     }
 
     proptest! {
         #[test]
-        fn distributions_are_whole(weights in prop::collection::vec(0.0_f64..1.0, 1..256), milli in 50_u32..20_000) {
+        fn to_units_sums_to_one_for_any_weights(weights in prop::collection::vec(0.0_f64..1.0, 1..256), milli in 50_u32..20_000) {
             prop_assume!(weights.iter().any(|weight| *weight > 0.0));
-            let units = in_units(&soften(&weights, milli)).unwrap();
+            let units = to_units(&soften(&weights, milli)).unwrap();
             prop_assert_eq!(units.len(), weights.len());
             prop_assert_eq!(units.iter().sum::<u32>(), ONE);
             let most = weights.iter().copied().fold(0.0, f64::max);

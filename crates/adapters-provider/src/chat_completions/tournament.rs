@@ -43,7 +43,7 @@ impl Tournament {
 
     /// Records the results of this round: one weight per option for each contest, in order. `None` if the shape differs
     /// or a contest has no positive weight.
-    pub fn tell(&mut self, outcomes: &[Vec<f64>]) -> Option<()> {
+    pub fn record_results(&mut self, outcomes: &[Vec<f64>]) -> Option<()> {
         let groups: Vec<&[Leader]> = self.groups().collect();
         if groups.len() != outcomes.len() {
             return None;
@@ -114,7 +114,7 @@ mod tests {
                     contest.iter().map(|option| known[*option] / sum).collect()
                 })
                 .collect();
-            tournament.tell(&outcomes).unwrap();
+            tournament.record_results(&outcomes).unwrap();
         }
         let weights = tournament.weights().unwrap();
         let sum: f64 = weights.iter().sum();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_as_few_as_can_be() {
+    fn tournament_needs_fewest_rounds() {
         let rounds = |options, capacity| play(&vec![1.0; options], capacity).1;
         assert_eq!(rounds(20, 20), [1]);
         assert_eq!(rounds(21, 20), [2, 1]);
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_equal_in_size() {
+    fn contests_have_nearly_equal_size() {
         let sizes: Vec<usize> = Tournament::new(41, 20).contests().iter().map(Vec::len).collect();
         assert_eq!(sizes, [13, 14, 14]);
         assert_eq!(Tournament::new(3, 2).contests(), [vec![0], vec![1, 2]]);
     }
 
     #[test]
-    fn what_was_not_asked_is_not_taken() {
+    fn record_results_rejects_invalid_results() {
         let mut tournament = Tournament::new(4, 2);
         assert!(tournament.weights().is_none());
         for outcomes in [
@@ -152,14 +152,14 @@ mod tests {
             vec![vec![0.5, 0.5], vec![f64::NAN, 1.0]],
             vec![vec![0.5, 0.5], vec![-1.0, 1.0]],
         ] {
-            assert!(tournament.tell(&outcomes).is_none(), "{outcomes:?}");
+            assert!(tournament.record_results(&outcomes).is_none(), "{outcomes:?}");
         }
         assert_eq!(tournament.contests().len(), 2, "a bad outcome changes nothing");
     }
 
     proptest! {
         #[test]
-        fn a_model_that_keeps_ratios_is_read_exactly(
+        fn weights_match_model_with_constant_ratios(
             known in prop::collection::vec(0.001_f64..1.0, 2..256),
             capacity in 2_usize..27,
         ) {

@@ -5,14 +5,14 @@ use domain::routing::Wire;
 
 use super::{errors, request, response};
 use crate::http::{Payload, ReadError};
-use crate::settings::ModelPlace;
-use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
+use crate::settings::ModelLocation;
+use crate::wire::{BadAnswer, UnsupportedByWire, WireAnswer, WireCodec};
 
 /// The codec, as configured for one provider.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GeminiDecisions {
     /// The location of the model's name.
-    pub model_location: ModelPlace,
+    pub model_location: ModelLocation,
 }
 
 impl WireCodec for GeminiDecisions {
@@ -24,7 +24,7 @@ impl WireCodec for GeminiDecisions {
         true
     }
 
-    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
+    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, UnsupportedByWire> {
         request::write(self.model_location.in_body(upstream_model), provider_input)
     }
 

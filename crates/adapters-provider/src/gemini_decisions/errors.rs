@@ -9,7 +9,7 @@ use crate::wire::{Object, as_text, elements, string};
 use domain::json::JsonText;
 
 /// The longest wait that is accepted.
-const LONGEST: Duration = Duration::from_hours(24);
+const MAX_WAIT: Duration = Duration::from_hours(24);
 
 /// Reads `{"error": {"code", "message", "status", "details": [..]}}`. An invalid key and a disabled project are
 /// reported as 400; the details contain the retry delay.
@@ -41,6 +41,6 @@ pub fn read(status: u16, body: &[u8]) -> Option<ErrorMeaning> {
 /// Parses a duration such as `12s` or `1.5s`.
 fn seconds(text: &str) -> Option<Duration> {
     let number = text.strip_suffix('s').filter(|number| number.bytes().all(|b| b.is_ascii_digit() || b == b'.'))?;
-    let wait = Duration::try_from_secs_f64(number.parse().ok()?).unwrap_or(LONGEST);
-    Some(wait.min(LONGEST))
+    let wait = Duration::try_from_secs_f64(number.parse().ok()?).unwrap_or(MAX_WAIT);
+    Some(wait.min(MAX_WAIT))
 }

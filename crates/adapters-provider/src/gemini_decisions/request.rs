@@ -5,7 +5,7 @@ use domain::json::Json;
 
 use crate::canonical::{instructions, is_blank, text, texts_of_parts};
 use crate::http::Payload;
-use crate::wire::{Uncarried, body};
+use crate::wire::{UnsupportedByWire, body};
 
 /// Most questions of a request.
 const MAX_QUESTIONS: usize = 1000;
@@ -17,14 +17,14 @@ const MAX_OUTCOMES: usize = 255;
 ///
 /// # Errors
 /// The feature that the wire does not support.
-pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
-    let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, UnsupportedByWire> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
     if typed.len() > MAX_QUESTIONS {
-        return Err(Uncarried::Questions(MAX_QUESTIONS));
+        return Err(UnsupportedByWire::Questions(MAX_QUESTIONS));
     }
     match (&provider_input.attachments, provider_input.state_form) {
         (Attachments::None, _) | (Attachments::InState, StateForm::GeminiParts) => {}
-        _ => return Err(Uncarried::Attachments),
+        _ => return Err(UnsupportedByWire::Attachments),
     }
     let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
     let named = typed.iter().map(|question| question.name.as_str()).zip(questions.iter().map(Json::text));
@@ -73,12 +73,12 @@ fn string(json: &Json) -> Json {
     if json.as_string().is_some() { json.clone() } else { Json::string(&text(json)) }
 }
 
-fn question(question: &Question) -> Result<Json, Uncarried> {
+fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
     let criteria = match &question.kind {
         QuestionKind::Noul { when_true, when_false } => sides(when_true.as_ref(), when_false.as_ref()),
         QuestionKind::Choice { options } => Some(choices(options)?),
         QuestionKind::Score { levels } => Some(scale(levels)?),
-        QuestionKind::Box => return Err(Uncarried::QuestionType(QuestionType::Box)),
+        QuestionKind::Box => return Err(UnsupportedByWire::QuestionType(QuestionType::Box)),
     };
     let type_name = Json::string(question.kind.as_str());
     let instructions = told(question);
@@ -93,25 +93,25 @@ fn sides(when_true: Option<&Json>, when_false: Option<&Json>) -> Option<Json> {
     (!told.is_empty()).then(|| Json::object(told.iter().map(|(name, side)| (*name, side.text()))))
 }
 
-fn choices(options: &[ChoiceOption]) -> Result<Json, Uncarried> {
+fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
     if !(2..=MAX_OUTCOMES).contains(&options.len()) {
-        return Err(Uncarried::Options(MAX_OUTCOMES));
+        return Err(UnsupportedByWire::Options(MAX_OUTCOMES));
     }
     let is_taken = |name: &str| !name.is_empty() && name.trim() == name && !name.chars().any(char::is_control);
     if !options.iter().all(|option| is_taken(&option.name)) {
-        return Err(Uncarried::OptionName);
+        return Err(UnsupportedByWire::OptionName);
     }
     let meanings: Vec<Option<Json>> = options.iter().map(|option| option.meaning.as_ref().map(string)).collect();
     let meanings = meanings.iter().map(|meaning| meaning.as_ref().map_or("null", Json::text));
     Ok(Json::object(options.iter().map(|option| option.name.as_str()).zip(meanings)))
 }
 
-fn scale(levels: &[Json]) -> Result<Json, Uncarried> {
+fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
     if !(2..=MAX_OUTCOMES).contains(&levels.len()) {
-        return Err(Uncarried::Levels(MAX_OUTCOMES));
+        return Err(UnsupportedByWire::Levels(MAX_OUTCOMES));
     }
     if levels.iter().any(is_blank) {
-        return Err(Uncarried::EmptyLevel);
+        return Err(UnsupportedByWire::EmptyLevel);
     }
     let levels: Vec<Json> = levels.iter().map(string).collect();
     Ok(Json::array(levels.iter().map(Json::text)))

@@ -24,9 +24,9 @@ pub(crate) async fn within<T>(
 }
 
 /// Times that I/O is polled after a deadline: once for the socket, and more for the tasks between it and the work.
-const LAST_TURNS: usize = 8;
+const FINAL_POLLS: usize = 8;
 /// A timer that fires this late was delayed, and the I/O with it.
-const LATE: Duration = Duration::from_millis(20);
+const LATE_TIMER: Duration = Duration::from_millis(20);
 /// The longest time for pending I/O after a delayed timer.
 const MAX_GRACE: Duration = Duration::from_millis(250);
 
@@ -41,10 +41,10 @@ pub(super) async fn before_deadline<T>(timeout: Duration, work: impl Future<Outp
         () = expiry(deadline) => {}
     }
     let late = deadline.map(|deadline| Instant::now().saturating_duration_since(deadline)).unwrap_or_default();
-    if late >= LATE {
+    if late >= LATE_TIMER {
         return tokio::time::timeout(late.min(MAX_GRACE), work).await.ok();
     }
-    for _ in 0..LAST_TURNS {
+    for _ in 0..FINAL_POLLS {
         tokio::select! {
             biased;
             done = &mut work => return Some(done),
@@ -81,20 +81,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_for_nobody_is_given_up() {
-        let end = within(Duration::from_secs(9), &Gone, ready(Ok(1))).await;
+    async fn run_with_deadline_stops_when_client_disconnects() {
+        let end = run_with_deadline(Duration::from_secs(9), &Gone, ready(Ok(1))).await;
         assert_eq!(end.unwrap_err().kind, AttemptFailureKind::ClientDisconnected);
     }
 
     #[tokio::test]
-    async fn work_that_takes_too_long_is_given_up() {
-        let end = within::<()>(Duration::from_millis(5), &NeverDisconnects, pending()).await;
+    async fn run_with_deadline_stops_at_timeout() {
+        let end = run_with_deadline::<()>(Duration::from_millis(5), &NeverDisconnects, pending()).await;
         assert_eq!(end.unwrap_err().kind, AttemptFailureKind::TimedOut);
     }
 
     #[tokio::test]
-    async fn work_that_is_done_counts_even_without_time() {
-        assert_eq!(within(Duration::ZERO, &NeverDisconnects, ready(Ok(1))).await.unwrap(), 1);
+    async fn run_with_deadline_returns_finished_work_with_zero_timeout() {
+        assert_eq!(run_with_deadline(Duration::ZERO, &NeverDisconnects, ready(Ok(1))).await.unwrap(), 1);
     }
 
     /// Reads a byte in a separate task, as connections do, and passes it on.
@@ -109,14 +109,13 @@ mod tests {
 
     /// A thread that is blocked past the deadline finds both the timer and the socket ready.
     #[tokio::test]
-    async fn answer_that_arrived_during_a_pause_is_read_before_the_deadline_is_declared() {
+    async fn run_with_deadline_reads_answer_that_arrived_during_pause() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let mut provider = listener.accept().unwrap().0;
-        let answer =
-            tokio::spawn(
-                async move { within(Duration::from_millis(200), &NeverDisconnects, read_by_a_task(socket)).await },
-            );
+        let answer = tokio::spawn(async move {
+            run_with_deadline(Duration::from_millis(200), &NeverDisconnects, read_by_a_task(socket)).await
+        });
         // Starts the deadline and the read.
         tokio::time::sleep(Duration::from_millis(5)).await;
         provider.write_all(&[7]).unwrap();
@@ -126,8 +125,8 @@ mod tests {
 
     /// No data arrives, so the deadline is declared soon after the pause.
     #[tokio::test]
-    async fn deadline_that_passed_during_a_pause_holds_where_nothing_arrived() {
-        let waiting = tokio::spawn(within::<()>(Duration::from_millis(50), &NeverDisconnects, pending()));
+    async fn run_with_deadline_times_out_after_pause_without_answer() {
+        let waiting = tokio::spawn(run_with_deadline::<()>(Duration::from_millis(50), &NeverDisconnects, pending()));
         tokio::time::sleep(Duration::from_millis(5)).await;
         std::thread::sleep(Duration::from_millis(300));
         let end = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();

@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 
 /// The reason for an incomplete body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BodyFault {
+pub(super) enum BodyError {
     /// The body is longer than the limit, as announced or as received.
     TooLong,
     /// The connection ended within the body.
@@ -15,19 +15,19 @@ pub(super) enum BodyFault {
 
 /// Reads the whole body, after which the connection can be reused. A body that is announced as too long is not read;
 /// one that turns out too long is dropped.
-pub(super) async fn read(body: &mut (impl Body<Data = Bytes> + Unpin), limit: usize) -> Result<Bytes, BodyFault> {
+pub(super) async fn read(body: &mut (impl Body<Data = Bytes> + Unpin), limit: usize) -> Result<Bytes, BodyError> {
     let announced = body.size_hint();
     let limit_u64 = u64::try_from(limit).unwrap_or(u64::MAX);
     if announced.lower() > limit_u64 {
-        return Err(BodyFault::TooLong);
+        return Err(BodyError::TooLong);
     }
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| BodyFault::Broken)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         let so_far = first.len() + rest.len();
         if data.len() > limit - so_far {
-            return Err(BodyFault::TooLong);
+            return Err(BodyError::TooLong);
         }
         if so_far == 0 {
             // Most answers arrive in one piece, which needs no copy.

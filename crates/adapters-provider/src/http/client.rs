@@ -10,12 +10,12 @@ use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 
-use super::body::{self, BodyFault};
+use super::body::{self, BodyError};
 use super::connector::{Connector, proxies};
-use super::errors::{CallError, broken};
+use super::errors::{CallError, broken_connection};
 use super::exchange::{Answer, exchange};
 use super::origin::{Origin, Origins};
-use super::payload::{Payload, Sent};
+use super::payload::{Payload, SentCounter};
 use super::retry_after::retry_after;
 use super::tls::Tls;
 use super::{Http2, HttpClientError, HttpClientSettings};
@@ -59,11 +59,11 @@ pub type ReadError = fn(status: u16, body: &[u8]) -> Option<ErrorMeaning>;
 /// Longest error body that is read. Longer ones are classified by their status only.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Longest wait for an error body. The status counts without it.
-const ERROR_PATIENCE: Duration = Duration::from_millis(500);
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl HttpClient {
     /// Builds the client; connections are opened by calls. A platform without certificate authorities is no error: see
-    /// [`Self::trusts_anyone`].
+    /// [`Self::has_trusted_authorities`].
     ///
     /// # Errors
     /// The settings are invalid.
@@ -90,7 +90,7 @@ impl HttpClient {
     }
 
     /// Returns false if no certificate authority is known, so that every `https://` call fails.
-    pub fn trusts_anyone(&self) -> bool {
+    pub fn has_trusted_authorities(&self) -> bool {
         self.tls.trusted > 0
     }
 
@@ -126,10 +126,10 @@ impl HttpClient {
         target: &Target,
         uri: Uri,
         payload: Payload,
-        sent: &Sent,
+        sent: &SentCounter,
         read_error: Option<ReadError>,
     ) -> Result<Bytes, AttemptFailure> {
-        if uri.scheme() == Some(&Scheme::HTTPS) && !self.trusts_anyone() {
+        if uri.scheme() == Some(&Scheme::HTTPS) && !self.has_trusted_authorities() {
             let detail = "https is not possible: no certificate authority is known; configure a file of them";
             return Err(AttemptFailure::new(AttemptFailureKind::ConnectFailed, detail));
         }
@@ -137,8 +137,8 @@ impl HttpClient {
         if *payload.media_type() != Payload::JSON {
             headers.insert(CONTENT_TYPE, payload.media_type().clone());
         }
-        let _end = sent.until_dropped();
-        let mut request = Request::new(payload.tracked(sent));
+        let _end = sent.end_on_drop();
+        let mut request = Request::new(payload.with_counter(sent));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
@@ -165,11 +165,11 @@ impl HttpClient {
                 tracing::debug!(bytes = body.len(), "a provider answered");
                 Ok(body)
             }
-            Err(fault) => {
+            Err(error) => {
                 answer.body.retire();
-                Err(match fault {
-                    BodyFault::TooLong => "the provider's answer is too long",
-                    BodyFault::Broken => "the connection broke within the answer",
+                Err(match error {
+                    BodyError::TooLong => "the provider's answer is too long",
+                    BodyError::Broken => "the connection broke within the answer",
                 })
             }
         }
@@ -188,7 +188,7 @@ async fn failure(mut answer: Answer, read_error: Option<ReadError>) -> AttemptFa
         None => by_status,
         Some(read_error) => {
             let body = body::read(&mut answer.body, MAX_ERROR_BYTES);
-            let meaning = match tokio::time::timeout(ERROR_PATIENCE, body).await {
+            let meaning = match tokio::time::timeout(ERROR_BODY_TIMEOUT, body).await {
                 Ok(Ok(body)) => read_error(status, &body),
                 _ => None,
             };
@@ -240,7 +240,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
-    fn hosts_are_named_with_a_port_that_is_not_their_schemes() {
+    fn host_header_contains_non_default_port() {
         for (address, named) in [
             ("http://a.example/x", "a.example"),
             ("http://a.example:80/x", "a.example"),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_name_their_host_where_only_http_1_is_spoken() {
+    fn target_has_host_header_when_only_http1_is_possible() {
         let named = |address: &str, http2| {
             let settings = HttpClientSettings { http2, ..HttpClientSettings::default() };
             let client = HttpClient::with_tls(&settings, Tls::trusting(RootCertStore::empty()).unwrap()).unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_told_by_the_essence_of_a_media_type() {
+    fn is_json_checks_essence_of_media_type() {
         let told = |media_type: &'static str| {
             is_json(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]))
         };
@@ -284,10 +284,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_platform_without_authorities_still_speaks_http() {
+    async fn client_calls_http_without_certificate_authorities() {
         let tls = Tls::trusting(RootCertStore::empty()).unwrap();
         let client = HttpClient::with_tls(&HttpClientSettings::default(), tls).unwrap();
-        assert!(!client.trusts_anyone());
+        assert!(!client.has_trusted_authorities());
 
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -300,7 +300,7 @@ mod tests {
             let uri: Uri = format!("{scheme}://{address}/").parse().unwrap();
             let client = client.clone();
             let target = client.target(&uri, HeaderMap::new());
-            async move { client.post(&target, uri, Payload::json("{}"), &Sent::default(), None).await }
+            async move { client.post(&target, uri, Payload::json("{}"), &SentCounter::default(), None).await }
         };
         let (answer, ()) = tokio::join!(post("http"), answering);
         assert_eq!(&answer.unwrap()[..], b"{}");

@@ -20,13 +20,13 @@ use tower_service::Service;
 
 use super::attempt::before_deadline;
 use super::errors::ConnectTimedOut;
-use super::meter::{Meter, Metered};
+use super::meter::{Meter, MeteredStream};
 use super::{Http2, HttpClientError, HttpClientSettings, ProxySettings};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type BoxConnecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 /// The stream of a connection: plain TCP or TLS.
-pub(super) type Io = TokioIo<Metered<TokioIo<MaybeHttpsStream<Hop>>>>;
+pub(super) type Io = TokioIo<MeteredStream<TokioIo<MaybeHttpsStream<Hop>>>>;
 
 /// The interval of TCP keep-alive probes.
 const TCP_KEEPALIVE: Duration = Duration::from_mins(1);
@@ -53,7 +53,7 @@ pub(super) fn proxies(settings: &ProxySettings) -> Result<Matcher, HttpClientErr
 /// The connector, TLS included, with a timeout.
 #[derive(Clone)]
 pub(super) struct Connector {
-    way: HttpsConnector<FirstHop>,
+    https_connector: HttpsConnector<FirstHop>,
     timeout: Duration,
     max_header_bytes: u64,
     http2_only: bool,
@@ -73,12 +73,17 @@ impl Connector {
             .wrap_connector(tcp.clone());
         let first = FirstHop { direct: tcp, to_proxy, proxies, tunnel_all: http2_only };
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        let way = match settings.http2 {
+        let https_connector = match settings.http2 {
             Http2::Off => builder.enable_http1().wrap_connector(first),
             Http2::Negotiated => builder.enable_all_versions().wrap_connector(first),
             Http2::PriorKnowledge => builder.enable_http2().wrap_connector(first),
         };
-        Self { way, timeout: settings.connect_timeout, max_header_bytes: settings.max_header_bytes, http2_only }
+        Self {
+            https_connector,
+            timeout: settings.connect_timeout,
+            max_header_bytes: settings.max_header_bytes,
+            http2_only,
+        }
     }
 }
 
@@ -87,13 +92,13 @@ impl Connector {
     pub(super) async fn connect(mut self, address: Uri) -> Result<Link, BoxError> {
         let (timeout, limit) = (self.timeout, self.max_header_bytes);
         let connecting = async {
-            poll_fn(|cx| self.way.poll_ready(cx)).await?;
-            self.way.call(address).await
+            poll_fn(|cx| self.https_connector.poll_ready(cx)).await?;
+            self.https_connector.call(address).await
         };
         let stream = before_deadline(timeout, connecting).await.ok_or(ConnectTimedOut)??;
         let connected = stream.connected();
         let http2 = self.http2_only || connected.is_negotiated_h2();
-        let stream = Metered::new(TokioIo::new(stream), limit, http2);
+        let stream = MeteredStream::new(TokioIo::new(stream), limit, http2);
         Ok(Link { meter: stream.meter().clone(), io: TokioIo::new(stream), http2, forwarded: connected.is_proxied() })
     }
 }

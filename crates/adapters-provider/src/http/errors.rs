@@ -40,7 +40,7 @@ pub enum HttpClientError {
 pub(super) struct ConnectTimedOut;
 
 /// Builds the failure of a broken connection.
-pub(super) fn broken(detail: &str) -> AttemptFailure {
+pub(super) fn broken_connection(detail: &str) -> AttemptFailure {
     AttemptFailure::new(AttemptFailureKind::Broken, detail)
 }
 
@@ -64,16 +64,18 @@ impl CallError {
     /// GOAWAY, for example), so they are not logged.
     pub(super) fn into_failure(self) -> AttemptFailure {
         match self {
-            Self::Connect(error) => AttemptFailure::new(AttemptFailureKind::ConnectFailed, not_connected(&*error)),
-            Self::TooManyBytes(violation) => broken(&violation.to_string()),
-            Self::Http(error) if error.is_parse() => broken("the provider's answer is not HTTP"),
-            Self::Http(_) => broken("the connection broke before the answer"),
+            Self::Connect(error) => {
+                AttemptFailure::new(AttemptFailureKind::ConnectFailed, connect_error_detail(&*error))
+            }
+            Self::TooManyBytes(violation) => broken_connection(&violation.to_string()),
+            Self::Http(error) if error.is_parse() => broken_connection("the provider's answer is not HTTP"),
+            Self::Http(_) => broken_connection("the connection broke before the answer"),
         }
     }
 }
 
-fn not_connected(error: &(dyn Error + 'static)) -> &'static str {
-    for cause in Causes(Some(error)) {
+fn connect_error_detail(error: &(dyn Error + 'static)) -> &'static str {
+    for cause in ErrorCauses(Some(error)) {
         if cause.is::<ConnectTimedOut>() {
             return "the connection could not be made in time";
         }
@@ -88,9 +90,9 @@ fn not_connected(error: &(dyn Error + 'static)) -> &'static str {
 }
 
 /// An iterator over an error and its causes, including the ones wrapped in I/O errors.
-struct Causes<'a>(Option<&'a (dyn Error + 'static)>);
+struct ErrorCauses<'a>(Option<&'a (dyn Error + 'static)>);
 
-impl<'a> Iterator for Causes<'a> {
+impl<'a> Iterator for ErrorCauses<'a> {
     type Item = &'a (dyn Error + 'static);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -10,11 +10,11 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
+use super::connection_in_use::ConnectionInUse;
 use super::errors::CallError;
-use super::held::ConnectionInUse;
 use super::meter::BodyPhase;
 use super::origin::Origin;
-use super::payload::Tracked;
+use super::payload::TrackedPayload;
 
 /// The head of a response, and the connection for its body.
 pub(super) struct Answer {
@@ -27,7 +27,7 @@ pub(super) struct Answer {
 pub(super) struct AnswerBody {
     incoming: Incoming,
     phase: BodyPhase,
-    held: ConnectionInUse,
+    in_use: ConnectionInUse,
 }
 
 /// Sends a request. If a kept connection was already closed and did not take it, sends it over another one. `host` is
@@ -37,37 +37,37 @@ pub(super) struct AnswerBody {
 /// No connection could be made, or it broke before the head of the answer.
 pub(super) async fn exchange(
     origin: &Origin,
-    mut request: Request<Tracked>,
+    mut request: Request<TrackedPayload>,
     host: Option<&HeaderValue>,
     deadline: Option<Instant>,
 ) -> Result<Answer, CallError> {
     let uri = request.uri().clone();
     loop {
-        let mut held = origin.connection(deadline).await?;
-        prepare(&mut request, &held, &uri, host);
-        let sent = match &mut held {
+        let mut in_use = origin.connection(deadline).await?;
+        prepare(&mut request, &in_use, &uri, host);
+        let sent = match &mut in_use {
             ConnectionInUse::Http1 { connection, .. } => connection.send(request).await,
             ConnectionInUse::Http2(call) => call.send(request).await,
         };
         let mut error = match sent {
             Ok(response) => {
-                let phase = held.meter().begin_body();
+                let phase = in_use.meter().begin_body();
                 let (parts, incoming) = response.into_parts();
-                let body = AnswerBody { incoming, phase, held };
+                let body = AnswerBody { incoming, phase, in_use };
                 return Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body });
             }
             Err(error) => error,
         };
         match error.take_message() {
-            Some(untouched) if held.is_reused() => request = untouched,
-            _ => return Err(CallError::of(error.into_error(), held.meter())),
+            Some(untouched) if in_use.is_reused() => request = untouched,
+            _ => return Err(CallError::of(error.into_error(), in_use.meter())),
         }
     }
 }
 
 /// Adapts the request to the connection's HTTP version.
-fn prepare(request: &mut Request<Tracked>, held: &ConnectionInUse, uri: &Uri, host: Option<&HeaderValue>) {
-    match held {
+fn prepare(request: &mut Request<TrackedPayload>, in_use: &ConnectionInUse, uri: &Uri, host: Option<&HeaderValue>) {
+    match in_use {
         ConnectionInUse::Http1 { connection, .. } => {
             *request.uri_mut() = connection.request_target(uri);
             if let Some(host) = host {
@@ -84,15 +84,15 @@ fn prepare(request: &mut Request<Tracked>, held: &ConnectionInUse, uri: &Uri, ho
 impl AnswerBody {
     /// Ends the body. The connection serves the next call, unless too much of the body is unread.
     pub(super) fn release(self) {
-        let Self { incoming, phase, held } = self;
+        let Self { incoming, phase, in_use } = self;
         drop(incoming);
         drop(phase);
-        held.release();
+        in_use.release();
     }
 
     /// Ends the body and closes the connection to later calls.
     pub(super) fn retire(self) {
-        if let ConnectionInUse::Http2(call) = &self.held {
+        if let ConnectionInUse::Http2(call) = &self.in_use {
             call.retire();
         }
     }
@@ -104,7 +104,7 @@ impl Body for AnswerBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = &mut *self;
-        match &mut this.held {
+        match &mut this.in_use {
             ConnectionInUse::Http1 { connection, .. } => {
                 // A small body arrives with its head.
                 let mut no_wake = Context::from_waker(Waker::noop());

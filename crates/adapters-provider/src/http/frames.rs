@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_or_an_end_forgets_the_heads_of_its_stream() {
+    fn count_resets_stream_at_body_or_end() {
         let mut frames = FrameCounter::new(100);
         for (kind, flags) in [(DATA, 0), (DATA, END_STREAM), (HEADERS, END_STREAM), (RST_STREAM, 0)] {
             frames.count(&frame(HEADERS, 0x4, 1, 70)).unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn control_frames_are_limited_between_answers() {
+    fn count_limits_control_frames_between_answers() {
         let mut frames = FrameCounter::new(100);
         for _ in 0..10 {
             for _ in 0..5 {

@@ -14,13 +14,13 @@ use tokio::time::Instant;
 
 use super::connector::{Io, Link};
 use super::meter::Meter;
-use super::payload::Tracked;
+use super::payload::TrackedPayload;
 
 /// One connection, for one call at a time. Dropping it closes it.
 pub(super) struct Http1Connection {
-    sender: SendRequest<Tracked>,
+    sender: SendRequest<TrackedPayload>,
     /// `None` once the connection has ended.
-    driver: Option<Connection<Io, Tracked>>,
+    driver: Option<Connection<Io, TrackedPayload>>,
     pub(super) meter: Meter,
     /// True if a proxy forwards the requests, which then contain the whole target.
     forwarded: bool,
@@ -71,8 +71,8 @@ impl Http1Connection {
     /// if nothing of it was sent.
     pub(super) async fn send(
         &mut self,
-        request: Request<Tracked>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Tracked>>> {
+        request: Request<TrackedPayload>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<TrackedPayload>>> {
         // Only the driver advances the answer, so only the driver must wake this task.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
         poll_fn(|cx| {

@@ -14,14 +14,14 @@ use tokio::time::Instant;
 use super::HttpClientSettings;
 use super::connector::Link;
 use super::meter::Meter;
-use super::payload::Tracked;
+use super::payload::TrackedPayload;
 
 /// The longest header section, in bytes of uncompressed names and values.
 const MAX_HEADER_LIST: u32 = 16 << 10;
 
 /// One connection.
 pub(super) struct Http2Connection {
-    sender: SendRequest<Tracked>,
+    sender: SendRequest<TrackedPayload>,
     meter: Meter,
     retired: AtomicBool,
 }
@@ -75,8 +75,8 @@ impl Http2Call {
     /// Sends a request and returns the head of the answer. The error holds the request if nothing of it was sent.
     pub(super) async fn send(
         &mut self,
-        request: Request<Tracked>,
-    ) -> Result<Response<Incoming>, TrySendError<Request<Tracked>>> {
+        request: Request<TrackedPayload>,
+    ) -> Result<Response<Incoming>, TrySendError<Request<TrackedPayload>>> {
         let mut sender = self.connection.sender.clone();
         sender.try_send_request(request).await
     }

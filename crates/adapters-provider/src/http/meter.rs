@@ -112,14 +112,14 @@ impl Meter {
 }
 
 /// A connection with a [`Meter`].
-pub(super) struct Metered<S> {
+pub(super) struct MeteredStream<S> {
     stream: S,
     meter: Meter,
     frames: Option<FrameCounter>,
     unyielded_bytes: usize,
 }
 
-impl<S> Metered<S> {
+impl<S> MeteredStream<S> {
     /// Wraps a stream of HTTP/1, or of HTTP/2 if `http2` is true.
     pub(super) fn new(stream: S, limit: u64, http2: bool) -> Self {
         let frames = http2.then(|| FrameCounter::new(limit));
@@ -146,7 +146,7 @@ impl<S> Metered<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.unyielded_bytes >= YIELD_BYTES {
@@ -172,7 +172,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
@@ -205,7 +205,10 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     /// Reads into `buf` once; `None` if the stream yields.
-    async fn read_once<S: AsyncRead + Unpin>(stream: &mut Metered<S>, buf: &mut [u8]) -> Option<io::Result<usize>> {
+    async fn read_once<S: AsyncRead + Unpin>(
+        stream: &mut MeteredStream<S>,
+        buf: &mut [u8],
+    ) -> Option<io::Result<usize>> {
         let mut buf = ReadBuf::new(buf);
         poll_fn(|cx| {
             Poll::Ready(match Pin::new(&mut *stream).poll_read(cx, &mut buf) {
@@ -217,9 +220,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn read_yields_although_more_is_there() {
+    async fn read_yields_when_more_data_is_available() {
         for http2 in [false, true] {
-            let mut stream = Metered::new(tokio::io::repeat(0), u64::MAX, http2);
+            let mut stream = MeteredStream::new(tokio::io::repeat(0), u64::MAX, http2);
             let mut reads = Vec::new();
             for _ in 0..20 {
                 reads.push(read_once(&mut stream, &mut [0; 16 << 10]).await.map(|end| end.unwrap() >> 10));
@@ -231,7 +234,7 @@ mod tests {
 
     #[tokio::test]
     async fn read_fails_once_the_limit_before_an_answer_is_exceeded() {
-        let mut stream = Metered::new(tokio::io::repeat(b'x'), 100_000, false);
+        let mut stream = MeteredStream::new(tokio::io::repeat(b'x'), 100_000, false);
         let meter = stream.meter.clone();
         let mut bytes = Vec::new();
         let error = (&mut stream).take(1 << 30).read_to_end(&mut bytes).await.unwrap_err();
@@ -241,8 +244,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_not_limited_and_the_next_head_is() {
-        let mut stream = Metered::new(tokio::io::repeat(b'x'), 100_000, false);
+    async fn read_limits_heads_and_not_bodies() {
+        let mut stream = MeteredStream::new(tokio::io::repeat(b'x'), 100_000, false);
         let meter = stream.meter.clone();
         for _ in 0..3 {
             stream.read_exact(&mut vec![0; 50_000]).await.unwrap();
@@ -260,8 +263,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_for_a_head_is_short_and_a_read_for_a_body_is_not() {
-        let mut stream = Metered::new(tokio::io::repeat(b'x'), 100_000, false);
+    async fn read_is_short_while_head_is_pending() {
+        let mut stream = MeteredStream::new(tokio::io::repeat(b'x'), 100_000, false);
         let meter = stream.meter.clone();
         let mut buf = vec![0; 400_000];
         assert_eq!(read_once(&mut stream, &mut buf).await.unwrap().unwrap(), HEAD_READ_BYTES);
@@ -270,11 +273,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn http2_pings_are_no_answer() {
+    async fn answer_bytes_exclude_http2_pings() {
         let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
         let data = [0, 0, 2, 0, 1, 0, 0, 0, 1, b'{', b'}'];
         let bytes = [&ping[..], &ping, &data].concat();
-        let mut stream = Metered::new(&bytes[..], 1000, true);
+        let mut stream = MeteredStream::new(&bytes[..], 1000, true);
         let meter = stream.meter.clone();
         stream.read_exact(&mut [0; 34]).await.unwrap();
         assert_eq!(meter.answer_bytes(), 0);

@@ -4,11 +4,11 @@
 mod attempt;
 mod body;
 mod client;
+mod connection_in_use;
 mod connector;
 mod errors;
 mod exchange;
 mod frames;
-mod held;
 mod http1;
 mod http2;
 mod meter;
@@ -20,10 +20,10 @@ mod settings;
 mod tls;
 mod watcher;
 
-pub(crate) use attempt::within;
+pub(crate) use attempt::run_with_deadline;
 pub(crate) use client::Target;
 pub use client::{ErrorMeaning, HttpClient, ReadError};
 pub use errors::HttpClientError;
 pub use payload::Payload;
-pub(crate) use payload::Sent;
+pub(crate) use payload::SentCounter;
 pub use settings::{Http2, HttpClientSettings, PingSettings, ProxySettings};

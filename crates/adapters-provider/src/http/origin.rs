@@ -13,9 +13,9 @@ use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::Instant;
 
+use super::connection_in_use::ConnectionInUse;
 use super::connector::Connector;
 use super::errors::CallError;
-use super::held::ConnectionInUse;
 use super::http1::Http1Connection;
 use super::http2::{self, Http2Call, Http2Connection};
 use super::pool::{Pool, PooledConnection};
@@ -70,12 +70,12 @@ impl Origin {
     pub(super) async fn connection(&self, deadline: Option<Instant>) -> Result<ConnectionInUse, CallError> {
         let pool = &self.pools[thread_number() % self.pools.len()];
         if let Some(kept) = pool.take() {
-            return Ok(held(kept, pool, deadline));
+            return Ok(mark_in_use(kept, pool, deadline));
         }
         if self.http2_only {
             let _one_at_a_time = pool.opening.lock().await;
             if let Some(kept) = pool.take() {
-                return Ok(held(kept, pool, deadline));
+                return Ok(mark_in_use(kept, pool, deadline));
             }
             let opened = self.opener.open(&self.address).await?;
             return Ok(admit(opened, pool, deadline));
@@ -104,7 +104,7 @@ impl Origin {
     }
 }
 
-fn held(kept: PooledConnection, pool: &Arc<Pool>, deadline: Option<Instant>) -> ConnectionInUse {
+fn mark_in_use(kept: PooledConnection, pool: &Arc<Pool>, deadline: Option<Instant>) -> ConnectionInUse {
     match kept {
         PooledConnection::Http1(connection) => ConnectionInUse::Http1 { connection, pool: Arc::clone(pool) },
         PooledConnection::Http2(connection) => ConnectionInUse::Http2(Http2Call::new(connection, true, deadline)),
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_keeps_to_its_number_and_another_has_another() {
+    fn thread_number_is_stable_and_unique() {
         let mine = thread_number();
         assert_eq!(thread_number(), mine);
         let other = std::thread::scope(|scope| scope.spawn(thread_number).join().unwrap());

@@ -55,9 +55,9 @@ impl Payload {
         self.first.iter().chain(&self.rest)
     }
 
-    pub(super) fn tracked(self, sent: &Sent) -> Tracked {
+    pub(super) fn with_counter(self, sent: &SentCounter) -> TrackedPayload {
         let left = self.len_bytes();
-        Tracked { first: self.first, rest: self.rest.into_iter(), left, sent: sent.clone() }
+        TrackedPayload { first: self.first, rest: self.rest.into_iter(), left, sent: sent.clone() }
     }
 }
 
@@ -67,7 +67,7 @@ fn count(bytes: usize) -> u64 {
 
 /// The counter of sent body bytes, of one call and of its attempt. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sent {
+pub(crate) struct SentCounter {
     /// The bytes, with [`ENDED`] set once the call is over.
     call: Arc<AtomicU64>,
     attempt: SentBytes,
@@ -79,9 +79,9 @@ pub(crate) struct Sent {
 const ENDED: u64 = 1 << 63;
 
 /// Ends a call when it is dropped.
-pub(super) struct EndOfCall(Sent);
+pub(super) struct EndCallOnDrop(SentCounter);
 
-impl Drop for EndOfCall {
+impl Drop for EndCallOnDrop {
     fn drop(&mut self) {
         self.0.call.fetch_or(ENDED, Ordering::AcqRel);
     }
@@ -90,9 +90,9 @@ impl Drop for EndOfCall {
 /// The error of a body whose call is over.
 #[derive(Debug, thiserror::Error)]
 #[error("the call was given up before its body was sent")]
-pub(super) struct GivenUp;
+pub(super) struct CallEnded;
 
-impl Sent {
+impl SentCounter {
     /// Starts the counter of a call in an attempt with this deadline.
     pub(crate) fn of(attempt: &SentBytes, deadline: Option<Instant>) -> Self {
         Self { call: Arc::default(), attempt: attempt.clone(), deadline }
@@ -115,35 +115,35 @@ impl Sent {
     }
 
     /// Ends the call when the guard is dropped: unsent bytes are never sent.
-    pub(super) fn until_dropped(&self) -> EndOfCall {
-        EndOfCall(self.clone())
+    pub(super) fn end_on_drop(&self) -> EndCallOnDrop {
+        EndCallOnDrop(self.clone())
     }
 
     /// Counts bytes before they are sent, unless the call is over.
-    fn add(&self, bytes: u64) -> Result<(), GivenUp> {
+    fn add(&self, bytes: u64) -> Result<(), CallEnded> {
         if self.call.load(Ordering::Acquire) & ENDED != 0 {
-            return Err(GivenUp);
+            return Err(CallEnded);
         }
         // Added before the check of the call, so that the end of the call never reads less than is sent.
         self.attempt.add(bytes);
         let added = |state: u64| (state & ENDED == 0).then(|| state.saturating_add(bytes).min(ENDED - 1));
-        self.call.fetch_update(Ordering::AcqRel, Ordering::Acquire, added).map_err(|_| GivenUp)?;
+        self.call.fetch_update(Ordering::AcqRel, Ordering::Acquire, added).map_err(|_| CallEnded)?;
         Ok(())
     }
 }
 
 /// A payload with a counter. A connection polls for pieces only when it can send them, so unpolled pieces were never
 /// sent.
-pub(super) struct Tracked {
+pub(super) struct TrackedPayload {
     first: Option<Bytes>,
     rest: std::vec::IntoIter<Bytes>,
     left: u64,
-    sent: Sent,
+    sent: SentCounter,
 }
 
-impl Body for Tracked {
+impl Body for TrackedPayload {
     type Data = Bytes;
-    type Error = GivenUp;
+    type Error = CallEnded;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -170,12 +170,12 @@ mod tests {
     use http_body_util::BodyExt;
 
     #[tokio::test]
-    async fn pieces_are_counted_when_they_are_taken() {
+    async fn payload_counts_pieces_when_polled() {
         let pieces = [&b"ab"[..], b"", b"cde"].map(Bytes::from_static).to_vec();
         let payload = Payload::of(HeaderValue::from_static("a/b"), pieces);
         assert_eq!((payload.len_bytes(), &payload.to_bytes()[..]), (5, &b"abcde"[..]));
-        let sent = Sent::default();
-        let mut body = payload.tracked(&sent);
+        let sent = SentCounter::default();
+        let mut body = payload.with_counter(&sent);
         assert_eq!((sent.bytes(), body.size_hint().exact(), body.is_end_stream()), (0, Some(5), false));
         body.frame().await.unwrap().unwrap();
         assert_eq!((sent.bytes(), body.size_hint().exact()), (2, Some(3)));
@@ -184,24 +184,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_after_the_end_of_the_call() {
+    async fn payload_sends_no_piece_after_end_of_call() {
         let attempt = SentBytes::default();
-        let (sent, other) = (Sent::of(&attempt, None), Sent::of(&attempt, None));
+        let (sent, other) = (SentCounter::of(&attempt, None), SentCounter::of(&attempt, None));
         let pieces = [&b"ab"[..], b"cde"].map(Bytes::from_static).to_vec();
-        let mut body = Payload::of(HeaderValue::from_static("a/b"), pieces).tracked(&sent);
-        let end = sent.until_dropped();
+        let mut body = Payload::of(HeaderValue::from_static("a/b"), pieces).with_counter(&sent);
+        let end = sent.end_on_drop();
         body.frame().await.unwrap().unwrap();
         drop(end);
         assert!(body.frame().await.unwrap().is_err());
         assert_eq!((sent.bytes(), attempt.get()), (2, 2));
-        Payload::json("{}").tracked(&other).collect().await.unwrap();
+        Payload::json("{}").with_counter(&other).collect().await.unwrap();
         assert_eq!((other.bytes(), attempt.get()), (2, 4), "other calls of the attempt go on");
     }
 
     #[tokio::test]
-    async fn json_is_one_piece() {
-        let sent = Sent::default();
-        let body = Payload::json("{}").tracked(&sent);
+    async fn json_payload_is_one_piece() {
+        let sent = SentCounter::default();
+        let body = Payload::json("{}").with_counter(&sent);
         assert_eq!(body.size_hint().exact(), Some(2));
         assert_eq!(&body.collect().await.unwrap().to_bytes()[..], b"{}");
         assert_eq!(sent.bytes(), 2);

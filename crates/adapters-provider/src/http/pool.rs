@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::http1::Http1Connection;
 use super::http2::Http2Connection;
-use super::watcher::{self, Watched};
+use super::watcher::{self, WatchedPool};
 
 /// A connection that can take a request.
 pub(super) enum PooledConnection {
@@ -32,14 +32,14 @@ pub(super) struct Pool {
 struct State {
     /// Oldest first.
     idle: VecDeque<Box<Http1Connection>>,
-    shared: Option<Shared>,
+    shared: Option<SharedConnection>,
     /// Calls that open a connection, but take one that becomes idle first.
     waiting: VecDeque<oneshot::Sender<Box<Http1Connection>>>,
     watcher: Option<Watcher>,
     watchers: u64,
 }
 
-struct Shared {
+struct SharedConnection {
     connection: Arc<Http2Connection>,
     used: Instant,
 }
@@ -110,7 +110,7 @@ impl Pool {
         {
             return (Arc::clone(&shared.connection), true);
         }
-        state.shared = Some(Shared { connection: Arc::clone(&connection), used: now });
+        state.shared = Some(SharedConnection { connection: Arc::clone(&connection), used: now });
         self.watch(&mut state);
         (connection, false)
     }
@@ -137,7 +137,7 @@ impl Pool {
     }
 }
 
-impl Watched for Pool {
+impl WatchedPool for Pool {
     fn inspect(&self, cx: &mut Context<'_>, number: u64) -> Option<Instant> {
         let mut state = self.state();
         let now = Instant::now();
@@ -159,7 +159,7 @@ impl Watched for Pool {
     }
 }
 
-impl Shared {
+impl SharedConnection {
     fn is_usable(&self, now: Instant, idle_timeout: Duration) -> bool {
         now.duration_since(self.used) < idle_timeout && self.connection.is_usable()
     }

@@ -9,7 +9,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A pool of idle connections.
-pub(super) trait Watched: Send + Sync + 'static {
+pub(super) trait WatchedPool: Send + Sync + 'static {
     /// Removes closed and expired connections, and registers the waker with the others. Returns the next expiry; `None`
     /// ends the watcher.
     fn inspect(&self, cx: &mut Context<'_>, watcher: u64) -> Option<Instant>;
@@ -19,18 +19,18 @@ pub(super) trait Watched: Send + Sync + 'static {
 }
 
 /// The watcher task. Idle connections wake it; it then checks all of them, because few close at a time.
-struct Watch<W: Watched> {
+struct WatcherTask<W: WatchedPool> {
     pool: Weak<W>,
     number: u64,
     timer: Pin<Box<Sleep>>,
 }
 
 /// Starts a watcher with this number on the current runtime.
-pub(super) fn start(pool: Weak<impl Watched>, number: u64) {
-    TokioExecutor::new().execute(Watch { pool, number, timer: Box::pin(sleep_until(Instant::now())) });
+pub(super) fn start(pool: Weak<impl WatchedPool>, number: u64) {
+    TokioExecutor::new().execute(WatcherTask { pool, number, timer: Box::pin(sleep_until(Instant::now())) });
 }
 
-impl<W: Watched> Future for Watch<W> {
+impl<W: WatchedPool> Future for WatcherTask<W> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -47,7 +47,7 @@ impl<W: Watched> Future for Watch<W> {
     }
 }
 
-impl<W: Watched> Drop for Watch<W> {
+impl<W: WatchedPool> Drop for WatcherTask<W> {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.forget_watcher(self.number);

@@ -120,12 +120,12 @@ mod tests {
     #[case(r#"[{"a":1},2]"#, "input_text")]
     #[case("7.10", "input_text")]
     #[case(r#""x""#, "input_text")]
-    fn structure_is_an_object_or_an_array_of_objects(#[case] json: &str, #[case] expected: &str) {
+    fn of_json_keeps_objects_and_arrays_of_objects(#[case] json: &str, #[case] expected: &str) {
         assert_eq!(kind(json), expected);
     }
 
     #[test]
-    fn what_has_a_member_twice_is_no_part() {
+    fn of_this_wire_rejects_duplicate_members() {
         let parts = |text: &str| of_this_wire(&Json::parse(text).unwrap(), true).map(|parts| parts.len());
         assert_eq!(parts(r#"[{"type":"input_text","text":"a"},{"type":"input_json","data":{}}]"#), Some(2));
         assert_eq!(parts(r#"[{"type":"input_text","type":"input_text","text":"a"}]"#), None);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_a_limit_is_text() {
+    fn of_json_writes_text_above_limits() {
         let deep = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
         assert_eq!((kind(&deep(32)).as_str(), kind(&deep(33)).as_str()), ("input_json", "input_text"));
         // The object and its array are values themselves.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_within_strings_are_no_values() {
+    fn fits_ignores_commas_in_strings() {
         let many = format!(r#"{{"a":"{}\"{}"}}"#, ",".repeat(10_001), "[".repeat(40));
         assert_eq!(kind(&many), "input_json");
     }

@@ -8,7 +8,7 @@ use domain::json::Json;
 use super::parts;
 use crate::canonical::{default_instructions, is_blank, sides, text};
 use crate::http::Payload;
-use crate::wire::{Uncarried, body};
+use crate::wire::{UnsupportedByWire, body};
 
 /// Most questions of a request.
 const MAX_QUESTIONS: usize = 400;
@@ -22,15 +22,15 @@ const MAX_LEVELS: usize = 10;
 ///
 /// # Errors
 /// The feature that the wire does not support.
-pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
-    let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, UnsupportedByWire> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
     if typed.len() > MAX_QUESTIONS {
-        return Err(Uncarried::Questions(MAX_QUESTIONS));
+        return Err(UnsupportedByWire::Questions(MAX_QUESTIONS));
     }
     let media_in_state = match (&provider_input.attachments, provider_input.state_form) {
         (Attachments::None, _) => false,
         (Attachments::InState, StateForm::OpenAiItems) => true,
-        _ => return Err(Uncarried::Attachments),
+        _ => return Err(UnsupportedByWire::Attachments),
     };
     let questions = typed.iter().map(|asked| question(asked, media_in_state)).collect::<Result<Vec<_>, _>>()?;
     let questions = Json::array(questions.iter().map(Json::text));
@@ -50,12 +50,12 @@ fn input(provider_input: &ProviderInput) -> Cow<'_, str> {
     Cow::Owned(format!(r#"[{{"role":"user","content":[{}]}}]"#, content.join(",")))
 }
 
-fn question(question: &Question, media_in_state: bool) -> Result<Json, Uncarried> {
+fn question(question: &Question, media_in_state: bool) -> Result<Json, UnsupportedByWire> {
     let (type_name, outcomes) = match &question.kind {
         QuestionKind::Noul { .. } => ("\"predicate\"", None),
         QuestionKind::Choice { options } => ("\"choice\"", Some(("choices", choices(options)?))),
         QuestionKind::Score { levels } => ("\"score\"", Some(("levels", scale(levels)?))),
-        QuestionKind::Box => return Err(Uncarried::QuestionType(QuestionType::Box)),
+        QuestionKind::Box => return Err(UnsupportedByWire::QuestionType(QuestionType::Box)),
     };
     let (name, instructions) = (Json::string(&question.name), instructions(question, media_in_state));
     let members = [("type", type_name), ("name", name.text()), ("instructions", instructions.as_str())];
@@ -83,13 +83,13 @@ fn instructions(question: &Question, media_in_state: bool) -> String {
     }
 }
 
-fn choices(options: &[ChoiceOption]) -> Result<Json, Uncarried> {
+fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
     if !(2..=MAX_OPTIONS).contains(&options.len()) {
-        return Err(Uncarried::Options(MAX_OPTIONS));
+        return Err(UnsupportedByWire::Options(MAX_OPTIONS));
     }
     for boolean in [true, false] {
         if options.iter().filter(|option| option.boolean == Some(boolean)).count() > 1 {
-            return Err(Uncarried::SameOptions);
+            return Err(UnsupportedByWire::SameOptions);
         }
     }
     let written: Vec<Json> = options
@@ -104,9 +104,9 @@ fn choices(options: &[ChoiceOption]) -> Result<Json, Uncarried> {
     Ok(Json::array(written.iter().map(Json::text)))
 }
 
-fn scale(levels: &[Json]) -> Result<Json, Uncarried> {
+fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
     if !(2..=MAX_LEVELS).contains(&levels.len()) {
-        return Err(Uncarried::Levels(MAX_LEVELS));
+        return Err(UnsupportedByWire::Levels(MAX_LEVELS));
     }
     let written: Vec<Json> = levels.iter().map(level).collect();
     Ok(Json::array(written.iter().map(Json::text)))

@@ -24,7 +24,7 @@ pub fn read(questions: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer>
     let used = usage(members.get("usage")?, USAGE)?;
     match answers(questions.typed.as_deref().unwrap_or_default(), &members) {
         Ok(answers) => Ok(WireAnswer { answers, usage: used }),
-        Err(fault) => Err(BadAnswer { fault, usage: used }),
+        Err(error) => Err(BadAnswer { error, usage: used }),
     }
 }
 

@@ -77,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn words_move_the_weight() {
+    fn of_weighs_outcomes_by_overlap() {
         let distribution = Distribution::of(&[1, 0, 0]);
         assert_eq!(distribution.hundredths(), [58, 21, 21]);
         assert_eq!((distribution.mode(), distribution.peak_confidence()), (0, 37));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_has_an_expectation_and_a_width() {
+    fn scale_has_expectation_and_confidence() {
         let even = Distribution::of(&[0, 0]);
         assert_eq!((even.expectation(), even.scale_confidence()), (50, 0));
         // 21, 58, 21: mode 1, E|k - 1| = 0.42, U = 2/3, 1 - 0.63 = 0.37
@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn one_outcome_is_certain() {
+    fn single_outcome_is_certain() {
         let one = Distribution::of(&[0]);
         assert_eq!((one.hundredths(), one.peak_confidence(), one.scale_confidence()), (&[100][..], 100, 100));
     }
 
     proptest! {
         #[test]
-        fn hundredths_sum_to_a_hundred(overlaps in prop::collection::vec(0_usize..60, 1..256)) {
+        fn hundredths_sum_to_100(overlaps in prop::collection::vec(0_usize..60, 1..256)) {
             let distribution = Distribution::of(&overlaps);
             prop_assert_eq!(distribution.hundredths().iter().sum::<u32>(), 100);
             prop_assert_eq!(distribution.hundredths().len(), overlaps.len());

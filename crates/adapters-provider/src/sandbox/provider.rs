@@ -10,7 +10,7 @@ use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, SimulatedFai
 
 use super::answer::answers;
 use super::models::{self, Behaviour};
-use crate::wire::Uncarried;
+use crate::wire::UnsupportedByWire;
 
 /// The wait of a simulated overload.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -61,12 +61,12 @@ fn count(n: usize) -> u64 {
 }
 
 /// Checks that the input consists of text.
-fn fits(call: &ProviderCall) -> Result<(), Uncarried> {
+fn fits(call: &ProviderCall) -> Result<(), UnsupportedByWire> {
     let typed = call.provider_input.questions.typed.as_deref().unwrap_or_default();
     if let Some(question) = typed.iter().find(|question| question.kind == QuestionKind::Box) {
-        return Err(Uncarried::QuestionType(question.kind.question_type()));
+        return Err(UnsupportedByWire::QuestionType(question.kind.question_type()));
     }
-    if call.provider_input.attachments == Attachments::None { Ok(()) } else { Err(Uncarried::Attachments) }
+    if call.provider_input.attachments == Attachments::None { Ok(()) } else { Err(UnsupportedByWire::Attachments) }
 }
 
 fn decide(call: &ProviderCall) -> ProviderAnswer {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_are_counted_from_bytes_and_questions() {
+    async fn usage_counts_bytes_and_questions() {
         let (questions, state) =
             (r#"{"a":{"type":"noul","instructions":"x"},"b":{"type":"score","criteria":["c"]}}"#, "\"y\"");
         for model in ["decider", "decider:free"] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_failing_model_fails_in_its_way_and_at_once() {
+    async fn failing_models_return_their_failure_at_once() {
         for (model, kind, waits) in [
             ("error-402", ErrorKind::InsufficientCredits, false),
             ("error-403", ErrorKind::Forbidden, false),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_words_is_refused() {
+    async fn decide_rejects_boxes_and_attachments() {
         let boxed = r#"{"a":{"type":"noul","instructions":"?"},"b":{"type":"box","instructions":"?"}}"#;
         let failure = call("decider", boxed, "\"s\"").await.unwrap_err();
         assert_eq!((failure.kind, failure.sent_bytes), (AttemptFailureKind::Refused, 0));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unknown_model_is_broken() {
+    async fn decide_fails_for_unknown_model() {
         assert_eq!(call("nobody", "\"?\"", "null").await.unwrap_err().kind, AttemptFailureKind::Broken);
     }
 }

@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn common_words_are_sorted_for_the_search() {
+    fn stop_words_are_sorted() {
         assert!(COMMON.is_sorted());
     }
 
     #[test]
-    fn words_are_found_at_any_depth_and_unescaped() {
+    fn add_json_unescapes_words_at_any_depth() {
         assert_eq!(
             sorted(r#"{"Subject":["It\u0027s a r\u00e9sum\u00e9","REFUNDS \"now\""],"n":{"x":42.5,"ok":true}}"#),
             ["42", "5", "n", "now", "ok", "refund", "résumé", "s", "subject", "true", "x"]
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_texts_do_no_harm() {
+    fn add_json_accepts_invalid_text() {
         assert_eq!(sorted(r#""\ud800 smoke""#), ["smoke", "ud800"]);
         assert_eq!(sorted(r#""ends in \\""#), ["end"]);
         for text in ["", "\"", "\"\\", "\"\\\"", "null", &"[".repeat(100_000)] {

@@ -13,7 +13,7 @@ fn fixed(base: &str, path: &str) -> String {
 }
 
 #[test]
-fn the_path_is_joined_with_one_slash() {
+fn address_joins_path_with_one_slash() {
     for (base, path) in [("http://h/v1", "systemone"), ("http://h/v1/", "/systemone")] {
         assert_eq!(fixed(base, path), "http://h/v1/systemone");
     }
@@ -21,7 +21,7 @@ fn the_path_is_joined_with_one_slash() {
 }
 
 #[test]
-fn other_addresses_are_refused() {
+fn address_rejects_invalid_base_url() {
     for bad in [
         "",
         "h/v1",
@@ -42,17 +42,17 @@ fn other_addresses_are_refused() {
 #[case("@cf/cloudflare/clef", "http://h/ai/run/@cf/cloudflare/clef")]
 #[case("a b?c#d%e:é", "http://h/ai/run/a%20b%3Fc%23d%25e%3A%C3%A9")]
 #[case("{model}", "http://h/ai/run/%7Bmodel%7D")]
-fn a_path_takes_the_models_name_encoded(#[case] model: &str, #[case] expected: &str) {
+fn address_encodes_model_name(#[case] model: &str, #[case] expected: &str) {
     let address = Address::new("http://h", "ai/run/{model}").unwrap();
     assert_eq!(address.of(model).unwrap().to_string(), expected);
 }
 
 #[test]
-fn the_model_stands_where_it_is_configured_to() {
+fn model_name_is_sent_in_configured_location() {
     let name = "@cf/cloudflare/clef";
-    let places = [ModelPlace::Body, ModelPlace::Path, ModelPlace::Both].map(|place| place.in_body(name));
+    let places = [ModelLocation::Body, ModelLocation::Path, ModelLocation::Both].map(|place| place.in_body(name));
     assert_eq!(places, [Some(name), None, Some("clef")]);
-    assert_eq!(ModelPlace::Both.in_body("clef"), Some("clef"));
+    assert_eq!(ModelLocation::Both.in_body("clef"), Some("clef"));
 }
 
 #[rstest]
@@ -61,7 +61,7 @@ fn the_model_stands_where_it_is_configured_to() {
 #[case(Wire::GeminiDecisions, "decisions", "x-goog-api-key", "k-1")]
 #[case(Wire::SglangDecisions, "decisions", "authorization", "Bearer k-1")]
 #[case(Wire::ChatCompletions, "chat/completions", "authorization", "Bearer k-1")]
-fn each_wire_has_its_defaults(#[case] wire: Wire, #[case] path: &str, #[case] header: &str, #[case] value: &str) {
+fn settings_have_defaults_of_wire(#[case] wire: Wire, #[case] path: &str, #[case] header: &str, #[case] value: &str) {
     let settings = settings(wire);
     assert_eq!(settings.path, path);
     let headers = headers(&settings).unwrap();
@@ -71,7 +71,7 @@ fn each_wire_has_its_defaults(#[case] wire: Wire, #[case] path: &str, #[case] he
 }
 
 #[test]
-fn schemes_and_other_headers_are_sent() {
+fn headers_contain_scheme_and_additional_headers() {
     let settings = ProviderSettings {
         auth_scheme: "Basic".to_owned(),
         headers: vec![("TypeSafe-Danger-Zone-Images".to_owned(), " true".to_owned())],
@@ -92,7 +92,7 @@ fn schemes_and_other_headers_are_sent() {
 #[case("a b", "x")]
 #[case("x-a", "a\nb")]
 #[case("x-a", "é")]
-fn headers_that_are_not_free_are_refused(#[case] name: &str, #[case] value: &str) {
+fn headers_rejects_reserved_or_invalid_header(#[case] name: &str, #[case] value: &str) {
     let settings = ProviderSettings {
         auth_header: "api-key".to_owned(),
         headers: vec![(name.to_owned(), value.to_owned())],
@@ -106,7 +106,7 @@ fn headers_that_are_not_free_are_refused(#[case] name: &str, #[case] value: &str
 #[case("a b", "")]
 #[case("", "")]
 #[case("x-key", "two words")]
-fn headers_for_the_key_that_are_none_are_refused(#[case] auth_header: &str, #[case] auth_scheme: &str) {
+fn headers_rejects_invalid_auth_header_or_scheme(#[case] auth_header: &str, #[case] auth_scheme: &str) {
     let settings = ProviderSettings {
         auth_header: auth_header.to_owned(),
         auth_scheme: auth_scheme.to_owned(),
@@ -116,7 +116,7 @@ fn headers_for_the_key_that_are_none_are_refused(#[case] auth_header: &str, #[ca
 }
 
 #[test]
-fn a_key_that_is_no_header_is_refused() {
+fn headers_rejects_key_with_invalid_characters() {
     for bad in ["", "a b", "a\nb", "é"] {
         let settings = ProviderSettings { api_key: Some(Secret::new(bad)), ..settings(Wire::SystemOne) };
         assert_eq!(headers(&settings).unwrap_err(), ProviderSettingsError::ApiKey, "{bad:?}");

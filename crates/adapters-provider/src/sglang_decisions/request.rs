@@ -7,7 +7,7 @@ use domain::json::Json;
 
 use crate::canonical::{default_instructions, is_blank};
 use crate::http::Payload;
-use crate::wire::{Uncarried, body};
+use crate::wire::{UnsupportedByWire, body};
 
 /// Most options of a choice: one per letter. The minimum is two.
 const MAX_OPTIONS: usize = 26;
@@ -19,14 +19,14 @@ const MAX_LEVELS: usize = 10;
 ///
 /// # Errors
 /// The feature that the wire does not support.
-pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
-    let typed = provider_input.questions.typed.as_deref().ok_or(Uncarried::OpaqueQuestions)?;
+pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payload, UnsupportedByWire> {
+    let typed = provider_input.questions.typed.as_deref().ok_or(UnsupportedByWire::OpaqueQuestions)?;
     let images = match &provider_input.attachments {
         Attachments::None => None,
         Attachments::Images(images) => Some(images),
-        Attachments::Assets(_) | Attachments::InState => return Err(Uncarried::Attachments),
+        Attachments::Assets(_) | Attachments::InState => return Err(UnsupportedByWire::Attachments),
     };
-    let input = provider_input.state.as_ref().filter(|state| !is_blank(state)).ok_or(Uncarried::EmptyState)?;
+    let input = provider_input.state.as_ref().filter(|state| !is_blank(state)).ok_or(UnsupportedByWire::EmptyState)?;
     let questions = typed.iter().map(question).collect::<Result<Vec<_>, _>>()?;
     let questions = Json::array(questions.iter().map(Json::text));
     let mut members = vec![("input", input.text())];
@@ -35,9 +35,9 @@ pub fn write(model: Option<&str>, provider_input: &ProviderInput) -> Result<Payl
     Ok(body(model, &members))
 }
 
-fn question(question: &Question) -> Result<Json, Uncarried> {
+fn question(question: &Question) -> Result<Json, UnsupportedByWire> {
     if question.name.trim().is_empty() {
-        return Err(Uncarried::QuestionName);
+        return Err(UnsupportedByWire::QuestionName);
     }
     let given = question.instructions.clone().filter(|instructions| !is_blank(instructions));
     let text = given.unwrap_or_else(|| Json::string(default_instructions(question.kind.question_type())));
@@ -58,22 +58,22 @@ fn question(question: &Question) -> Result<Json, Uncarried> {
             let levels = scale(levels)?;
             Ok(Json::object(common("\"score\"").into_iter().chain([("levels", levels.text())])))
         }
-        QuestionKind::Box => Err(Uncarried::QuestionType(QuestionType::Box)),
+        QuestionKind::Box => Err(UnsupportedByWire::QuestionType(QuestionType::Box)),
     }
 }
 
-fn choices(options: &[ChoiceOption]) -> Result<Json, Uncarried> {
+fn choices(options: &[ChoiceOption]) -> Result<Json, UnsupportedByWire> {
     if !(2..=MAX_OPTIONS).contains(&options.len()) {
-        return Err(Uncarried::Options(MAX_OPTIONS));
+        return Err(UnsupportedByWire::Options(MAX_OPTIONS));
     }
     let mut seen = HashSet::new();
     for option in options {
         let breaks_lines = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
         if option.name.trim().is_empty() || option.name.chars().any(breaks_lines) {
-            return Err(Uncarried::OptionName);
+            return Err(UnsupportedByWire::OptionName);
         }
         if !seen.insert(folded(&option.name)) {
-            return Err(Uncarried::SameOptions);
+            return Err(UnsupportedByWire::SameOptions);
         }
     }
     let written: Vec<Json> = options
@@ -93,12 +93,12 @@ fn folded(name: &str) -> String {
     name.trim().to_uppercase().to_lowercase()
 }
 
-fn scale(levels: &[Json]) -> Result<Json, Uncarried> {
+fn scale(levels: &[Json]) -> Result<Json, UnsupportedByWire> {
     if !(2..=MAX_LEVELS).contains(&levels.len()) {
-        return Err(Uncarried::Levels(MAX_LEVELS));
+        return Err(UnsupportedByWire::Levels(MAX_LEVELS));
     }
     if levels.iter().any(is_blank) {
-        return Err(Uncarried::EmptyLevel);
+        return Err(UnsupportedByWire::EmptyLevel);
     }
     Ok(Json::array(levels.iter().map(Json::text)))
 }

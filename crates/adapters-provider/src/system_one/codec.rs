@@ -5,22 +5,22 @@ use domain::routing::Wire;
 
 use super::{errors, request, response};
 use crate::http::{Payload, ReadError};
-use crate::settings::{Envelope, ModelPlace, ProviderSettings};
-use crate::wire::{BadAnswer, Uncarried, WireAnswer, WireCodec};
+use crate::settings::{ModelLocation, ProviderSettings, ResponseWrapper};
+use crate::wire::{BadAnswer, UnsupportedByWire, WireAnswer, WireCodec};
 
 /// The codec with its dialects: the location of the model's name, and the answer wrapper.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemOne {
     /// The location of the model's name.
-    pub model_location: ModelPlace,
+    pub model_location: ModelLocation,
     /// The wrapper around answers.
-    pub envelope: Envelope,
+    pub response_wrapper: ResponseWrapper,
 }
 
 impl SystemOne {
     /// Builds the codec from these settings.
     pub fn of(settings: &ProviderSettings) -> Self {
-        Self { model_location: settings.model_location, envelope: settings.envelope }
+        Self { model_location: settings.model_location, response_wrapper: settings.response_wrapper }
     }
 }
 
@@ -30,25 +30,25 @@ impl WireCodec for SystemOne {
     }
 
     fn refuses_single_outcomes(&self) -> bool {
-        self.envelope == Envelope::WorkersAi
+        self.response_wrapper == ResponseWrapper::WorkersAi
     }
 
-    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried> {
-        let model = match self.envelope {
-            Envelope::Databricks => None,
-            Envelope::None | Envelope::WorkersAi => self.model_location.in_body(upstream_model),
+    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, UnsupportedByWire> {
+        let model = match self.response_wrapper {
+            ResponseWrapper::Databricks => None,
+            ResponseWrapper::None | ResponseWrapper::WorkersAi => self.model_location.in_body(upstream_model),
         };
-        request::write(model, provider_input, self.envelope)
+        request::write(model, provider_input, self.response_wrapper)
     }
 
     fn read(&self, _: &Questions, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
-        response::read(self.envelope, body)
+        response::read(self.response_wrapper, body)
     }
 
     fn read_error(&self) -> Option<ReadError> {
-        match self.envelope {
-            Envelope::WorkersAi => Some(errors::workers_ai),
-            Envelope::None | Envelope::Databricks => None,
+        match self.response_wrapper {
+            ResponseWrapper::WorkersAi => Some(errors::workers_ai),
+            ResponseWrapper::None | ResponseWrapper::Databricks => None,
         }
     }
 }

@@ -9,16 +9,20 @@ use domain::json::Json;
 use http::HeaderValue;
 
 use crate::http::Payload;
-use crate::settings::Envelope;
-use crate::wire::Uncarried;
+use crate::settings::ResponseWrapper;
+use crate::wire::UnsupportedByWire;
 
 /// Builds the body: the model's name if given, and the members of the provider input byte for byte. Assets that came as
 /// multipart parts are sent as parts.
 ///
 /// # Errors
 /// Media of another wire, and features that the wrapping provider rejects.
-pub fn write(model: Option<&str>, provider_input: &ProviderInput, envelope: Envelope) -> Result<Payload, Uncarried> {
-    if envelope == Envelope::WorkersAi {
+pub fn write(
+    model: Option<&str>,
+    provider_input: &ProviderInput,
+    response_wrapper: ResponseWrapper,
+) -> Result<Payload, UnsupportedByWire> {
+    if response_wrapper == ResponseWrapper::WorkersAi {
         fits_workers_ai(provider_input)?;
     }
     let json = json(model, provider_input)?;
@@ -29,7 +33,7 @@ pub fn write(model: Option<&str>, provider_input: &ProviderInput, envelope: Enve
     if parts.is_empty() { Ok(Payload::json(json)) } else { multipart(json, &parts) }
 }
 
-fn json(model: Option<&str>, provider_input: &ProviderInput) -> Result<String, Uncarried> {
+fn json(model: Option<&str>, provider_input: &ProviderInput) -> Result<String, UnsupportedByWire> {
     let mut body = String::with_capacity(96 + model.map_or(0, str::len) + provider_input.len_bytes());
     let mut member = |name: &str, value: &str| {
         body.push(if body.is_empty() { '{' } else { ',' });
@@ -52,22 +56,22 @@ fn json(model: Option<&str>, provider_input: &ProviderInput) -> Result<String, U
             member("assets", Json::object(entries).text());
         }
         Attachments::Images(images) => member("images", images.text()),
-        Attachments::InState => return Err(Uncarried::Attachments),
+        Attachments::InState => return Err(UnsupportedByWire::Attachments),
     }
     body.push('}');
     Ok(body)
 }
 
 /// Checks the limits of Workers AI: names of 1 to 100 plain characters, and no single outcome.
-fn fits_workers_ai(provider_input: &ProviderInput) -> Result<(), Uncarried> {
+fn fits_workers_ai(provider_input: &ProviderInput) -> Result<(), UnsupportedByWire> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     for question in provider_input.questions.typed.as_deref().unwrap_or_default() {
         if !(1..=100).contains(&question.name.len()) || !question.name.bytes().all(plain) {
-            return Err(Uncarried::QuestionName);
+            return Err(UnsupportedByWire::QuestionName);
         }
         match &question.kind {
-            QuestionKind::Choice { options } if options.len() < 2 => return Err(Uncarried::Options(255)),
-            QuestionKind::Score { levels } if levels.len() < 2 => return Err(Uncarried::Levels(10)),
+            QuestionKind::Choice { options } if options.len() < 2 => return Err(UnsupportedByWire::Options(255)),
+            QuestionKind::Score { levels } if levels.len() < 2 => return Err(UnsupportedByWire::Levels(10)),
             _ => {}
         }
     }
@@ -90,7 +94,7 @@ fn part(asset: &Asset) -> Option<Part<'_>> {
 }
 
 /// Builds the multipart body: the JSON as part `request`, then one part per asset.
-fn multipart(json: String, parts: &[Part<'_>]) -> Result<Payload, Uncarried> {
+fn multipart(json: String, parts: &[Part<'_>]) -> Result<Payload, UnsupportedByWire> {
     let boundary = boundary(&json, parts);
     let mut pieces = vec![
         format!(
@@ -101,7 +105,7 @@ fn multipart(json: String, parts: &[Part<'_>]) -> Result<Payload, Uncarried> {
     ];
     for Part { name, media_type, data } in parts {
         if name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '"' | '\\')) {
-            return Err(Uncarried::PartName);
+            return Err(UnsupportedByWire::PartName);
         }
         let head = format!(
             "\r\n--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"{name}\"\r\n\
@@ -112,7 +116,7 @@ fn multipart(json: String, parts: &[Part<'_>]) -> Result<Payload, Uncarried> {
     }
     pieces.push(format!("\r\n--{boundary}--\r\n").into());
     let media_type = HeaderValue::from_str(&format!("multipart/form-data; boundary={boundary}"));
-    Ok(Payload::of(media_type.map_err(|_| Uncarried::PartName)?, pieces))
+    Ok(Payload::of(media_type.map_err(|_| UnsupportedByWire::PartName)?, pieces))
 }
 
 /// The prefix of every boundary; a number of sixteen digits follows.

@@ -3,7 +3,7 @@
 use domain::decision::ReportedUsage;
 use domain::json::{Json, JsonText};
 
-use crate::settings::Envelope;
+use crate::settings::ResponseWrapper;
 use crate::wire::{BadAnswer, MalformedAnswer, Object, UsageNames, WireAnswer, as_text, string, usage};
 
 /// The names of the token counts on this wire.
@@ -13,15 +13,15 @@ const USAGE: UsageNames = UsageNames { input: "input_tokens", output: "output_to
 ///
 /// # Errors
 /// The malformed element.
-pub fn read(envelope: Envelope, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
+pub fn read(response_wrapper: ResponseWrapper, body: &[u8]) -> Result<WireAnswer, BadAnswer> {
     let members = Object::parse(as_text(body)?).ok_or(MalformedAnswer::NotOfItsForm)?;
-    match envelope {
-        Envelope::None => of_members(&members),
-        Envelope::WorkersAi => of_members(&inner(&members, "result")?),
-        Envelope::Databricks => {
+    match response_wrapper {
+        ResponseWrapper::None => of_members(&members),
+        ResponseWrapper::WorkersAi => of_members(&inner(&members, "result")?),
+        ResponseWrapper::Databricks => {
             let inner = inner(&members, "response")?;
             let answer = of_members(&inner)?;
-            let answers = with_nouls(&answer.answers).map_err(|fault| BadAnswer { fault, usage: answer.usage })?;
+            let answers = with_nouls(&answer.answers).map_err(|error| BadAnswer { error, usage: answer.usage })?;
             Ok(WireAnswer { answers, ..answer })
         }
     }
@@ -42,7 +42,7 @@ fn of_members(members: &Object<'_>) -> Result<WireAnswer, BadAnswer> {
         .and_then(|answers| answers.filter(|answers| answers.get().starts_with('{')).ok_or(MalformedAnswer::NoAnswers));
     match answers {
         Ok(answers) => Ok(WireAnswer { answers: Json::from(answers), usage: used }),
-        Err(fault) => Err(BadAnswer { fault, usage: used }),
+        Err(error) => Err(BadAnswer { error, usage: used }),
     }
 }
 

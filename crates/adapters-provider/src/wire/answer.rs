@@ -14,18 +14,18 @@ pub struct WireAnswer {
 
 /// An unusable answer, with the usage that it reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{fault}")]
+#[error("{error}")]
 pub struct BadAnswer {
     /// The error.
-    pub fault: MalformedAnswer,
+    pub error: MalformedAnswer,
     /// The token counts, if reported.
     pub usage: Option<ReportedUsage>,
 }
 
 impl From<MalformedAnswer> for BadAnswer {
     /// Converts without token counts.
-    fn from(fault: MalformedAnswer) -> Self {
-        Self { fault, usage: None }
+    fn from(error: MalformedAnswer) -> Self {
+        Self { error, usage: None }
     }
 }
 

@@ -3,7 +3,7 @@
 use domain::decision::{ProviderInput, Questions};
 use domain::routing::Wire;
 
-use super::{BadAnswer, Uncarried, WireAnswer};
+use super::{BadAnswer, UnsupportedByWire, WireAnswer};
 use crate::http::{Payload, ReadError};
 
 /// The codec of a wire for [`crate::HttpProvider`]: one request, one response.
@@ -19,7 +19,7 @@ pub trait WireCodec: Send + Sync + 'static {
     ///
     /// # Errors
     /// The feature that the wire does not support.
-    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, Uncarried>;
+    fn write(&self, upstream_model: &str, provider_input: &ProviderInput) -> Result<Payload, UnsupportedByWire>;
 
     /// Reads the answers to these questions, in order.
     ///

@@ -6,7 +6,7 @@ mod codec;
 mod object;
 mod tokens;
 mod typed;
-mod uncarried;
+mod unsupported;
 
 pub use answer::{BadAnswer, MalformedAnswer, WireAnswer};
 pub(crate) use body::{body, object};
@@ -16,4 +16,4 @@ pub(crate) use tokens::{UsageNames, usage};
 pub(crate) use typed::{
     by_question, confidence, distribution, distribution_of_map, level, required_number, required_probability, type_of,
 };
-pub use uncarried::Uncarried;
+pub use unsupported::UnsupportedByWire;

@@ -188,7 +188,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn nested_is_what_is_open_at_a_time() {
+    fn as_text_limits_open_brackets() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(as_text(deep(MAX_DEPTH).as_bytes()).is_ok());
         assert_eq!(as_text(deep(MAX_DEPTH + 1).as_bytes()), Err(MalformedAnswer::TooDeep));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_with_and_without_escapes() {
+    fn object_reads_escaped_names() {
         let object = Object::parse(r#"{"plain":1,"\u0061b":2,"":3}"#).unwrap();
         let value = |name: &str| object.get(name).unwrap().map(JsonText::get);
         assert_eq!((value("plain"), value("ab"), value(""), value("b")), (Some("1"), Some("2"), Some("3"), None));
@@ -209,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_counted_first_decides_nothing(
+        fn as_text_agrees_with_scan_for_any_text(
             text in r#"([\[\]{}"a]|\\["\\]|\\u(d83d|de00|0061|d8)){0,80}"#,
             levels in prop_oneof![Just(0), 100_usize..140],
         ) {

@@ -51,7 +51,7 @@ fn checked(questions: &Questions, answer: &Json) -> AnswerValue {
 }
 
 #[test]
-fn an_answer_tells_how_it_was_made_and_no_confidence() {
+fn answer_has_method_and_no_confidence() {
     let provider_input = choice_of(2);
     let made = made(&provider_input.questions, &[1.0, 3.0], 1000);
     let expected = r#"{"type":"choice","choice":"1","probabilities":{"0":0.25,"1":0.75},"metadata":{"method":"logprobs","label_mass":0.9877,"calibrated":false}}"#;
@@ -59,7 +59,7 @@ fn an_answer_tells_how_it_was_made_and_no_confidence() {
 }
 
 #[test]
-fn a_score_is_the_expectation_of_what_is_shown() {
+fn score_is_expectation_of_rounded_distribution() {
     let provider_input = score_of(3);
     let made = made(&provider_input.questions, &[1.0, 1.0, 1.0], 1000);
     assert_eq!(member(&made, "probabilities").unwrap().text(), r#"{"0":0.3334,"1":0.3333,"2":0.3333}"#);
@@ -72,7 +72,7 @@ fn a_score_is_the_expectation_of_what_is_shown() {
 #[case(&[1.0, 1.0, 1.0])]
 #[case(&[0.0, 0.0])]
 #[case(&[f64::NAN, 1.0])]
-fn what_is_no_distribution_is_no_answer(#[case] weights: &[f64]) {
+fn answer_rejects_invalid_weights(#[case] weights: &[f64]) {
     let provider_input = choice_of(2);
     let question = &provider_input.questions.typed.as_ref().unwrap()[0];
     answer(question, weights, 1000, Method::Structured).unwrap_err();
@@ -80,7 +80,7 @@ fn what_is_no_distribution_is_no_answer(#[case] weights: &[f64]) {
 
 proptest! {
     #[test]
-    fn distributions_are_complete_and_sum_to_one(
+    fn answer_distribution_sums_to_one(
         weights in prop::collection::vec(0.0_f64..1.0, 2..256),
         temperature_milli in 50_u32..20_000,
     ) {
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn scores_are_exact(weights in prop::collection::vec(0.0_f64..1.0, 2..=10)) {
+    fn score_is_exact_for_any_weights(weights in prop::collection::vec(0.0_f64..1.0, 2..=10)) {
         prop_assume!(weights.iter().any(|weight| *weight > 1e-9));
         let provider_input = score_of(weights.len());
         let made = made(&provider_input.questions, &weights, 1000);
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn yes_and_no_are_one(yes in 0.0_f64..1.0, no in 0.0_f64..1.0) {
+    fn noul_probabilities_sum_to_one(yes in 0.0_f64..1.0, no in 0.0_f64..1.0) {
         prop_assume!(yes + no > 1e-9);
         let provider_input = support::provider_input(r#"{"model":"m","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#);
         let made = made(&provider_input.questions, &[yes, no], 1000);

@@ -49,7 +49,7 @@ proptest! {
 
     /// A server of whims: it takes, objects to this or that, or tells no log-probabilities, as it pleases.
     #[test]
-    fn no_server_gets_more_than_the_bound(
+    fn sent_bytes_never_exceed_bound(
         asked in provider_input(),
         whims in prop::collection::vec(0_usize..14, 1..40),
         method in prop::sample::select(vec![ChatMethod::Logprobs, ChatMethod::Structured, ChatMethod::Auto]),
@@ -80,7 +80,7 @@ proptest! {
 #[case(ChatMethod::Structured, 7)]
 #[case(ChatMethod::Auto, 12)]
 #[tokio::test]
-async fn the_bound_is_nearly_reached(#[case] method: ChatMethod, #[case] calls: usize) {
+async fn sent_bytes_nearly_reach_bound(#[case] method: ChatMethod, #[case] calls: usize) {
     let mut server = Server::start(move |_, body| {
         let label = of_label(body);
         let spare = if label { &MEMBERS[..4] } else { &MEMBERS[..] };
@@ -103,7 +103,7 @@ async fn the_bound_is_nearly_reached(#[case] method: ChatMethod, #[case] calls: 
 }
 
 #[tokio::test]
-async fn what_is_learnt_of_a_model_makes_the_bound_smaller() {
+async fn bound_shrinks_with_known_model_properties() {
     let server = Server::start(|_, body| good(body)).await;
     for (options, method) in [(2, ChatMethod::Structured), (45, ChatMethod::Logprobs)] {
         let asked = choice_of(options);
@@ -116,7 +116,7 @@ async fn what_is_learnt_of_a_model_makes_the_bound_smaller() {
 }
 
 #[tokio::test]
-async fn a_server_that_changes_its_mind_is_followed_within_the_bound() {
+async fn sent_bytes_stay_within_bound_when_server_changes() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let strict = Arc::new(AtomicBool::new(false));
     let changed = Arc::clone(&strict);
@@ -140,7 +140,7 @@ async fn a_server_that_changes_its_mind_is_followed_within_the_bound() {
 }
 
 #[tokio::test]
-async fn what_no_prompt_can_hold_is_not_sent() {
+async fn outbound_bytes_is_zero_for_unsupported_questions() {
     let server = Server::start(|_, body| good(body)).await;
     let opaque = support::provider_input(r#"{"model":"m","state":"s","questions":"opaque"}"#);
     assert_eq!(measure(&server, &opaque, by(ChatMethod::Auto)).await, (0, 0));

@@ -30,12 +30,12 @@ fn tokens(reply: &response::Reply) -> String {
 #[case::noul("noul", 2000)]
 #[case::choice("choice", 1000)]
 #[case::score("score", 1000)]
-fn a_label_is_asked_for_and_read(#[case] case: &str, #[case] temperature_milli: u32) {
+fn label_request_and_answer_match_golden_files(#[case] case: &str, #[case] temperature_milli: u32) {
     let provider_input = support::provider_input(&golden(case, "caller"));
     let question = &asked(&provider_input)[0];
     let offered: Vec<usize> = (0..outcomes(&question.kind)).collect();
-    let told = prompt::one_label(&Document::of(&provider_input), question, &offered);
-    let wanted = request::Wanted::Label { top_logprobs: 20 };
+    let told = prompt::label_prompt(&Document::of(&provider_input), question, &offered);
+    let wanted = request::RequestedOutput::Label { top_logprobs: 20 };
     let body = request::body(Some("judge-1.0"), &told, &wanted, Members::default());
     assert_eq!(body, golden(case, "logprobs.request"));
 
@@ -49,16 +49,16 @@ fn a_label_is_asked_for_and_read(#[case] case: &str, #[case] temperature_milli: 
 }
 
 #[rstest]
-fn all_are_asked_to_be_stated(#[values("noul", "choice", "score", "all")] case: &str) {
+fn structured_request_matches_golden_file(#[values("noul", "choice", "score", "all")] case: &str) {
     let provider_input = support::provider_input(&golden(case, "caller"));
     let questions = asked(&provider_input);
-    let told = prompt::stated(&Document::of(&provider_input), questions);
-    let body = request::body(Some("judge-1.0"), &told, &request::stated(questions), Members::default());
+    let told = prompt::probabilities_prompt(&Document::of(&provider_input), questions);
+    let body = request::body(Some("judge-1.0"), &told, &request::probabilities_output(questions), Members::default());
     assert_eq!(body, golden(case, "structured.request"));
 }
 
 #[test]
-fn what_is_stated_is_read() {
+fn structured_answer_matches_golden_file() {
     let provider_input = support::provider_input(&golden("all", "caller"));
     let reply = response::read(golden("all", "response").as_bytes()).unwrap();
     let stated = structured::read(&reply.content, asked(&provider_input)).unwrap();
@@ -73,7 +73,7 @@ fn what_is_stated_is_read() {
 
 /// What is made here passes the check of the domain, which adds the confidence.
 #[test]
-fn what_is_made_is_believed() {
+fn answers_pass_domain_check() {
     let provider_input = support::provider_input(&golden("all", "caller"));
     let reply = response::read(golden("all", "response").as_bytes()).unwrap();
     let stated = structured::read(&reply.content, asked(&provider_input)).unwrap();

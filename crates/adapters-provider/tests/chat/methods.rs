@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use adapters_provider::{ModelPlace, ProviderSettings};
+use adapters_provider::{ModelLocation, ProviderSettings};
 use async_trait::async_trait;
 use domain::decision::{Attachments, ClientConnection, ProviderCall, ProviderInput};
 use domain::json::Json;
@@ -42,7 +42,7 @@ fn is_label(body: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn one_call_a_question() {
+async fn logprobs_makes_call_per_question() {
     let mut server = Server::of_model(likely).await;
     let answer = server.decide(&support::provider_input(QUESTIONS), by(ChatMethod::Logprobs)).await.unwrap();
     assert_eq!(names(&answer), ["alone", "refund", "queue", "heat"]);
@@ -71,7 +71,7 @@ async fn one_call_a_question() {
 }
 
 #[tokio::test]
-async fn one_call_for_all() {
+async fn structured_makes_single_call() {
     let mut server = Server::of_model(likely).await;
     let chat = ChatSettings { temperature_milli: 500, ..by(ChatMethod::Structured) };
     let answer = server.decide(&support::provider_input(QUESTIONS), chat).await.unwrap();
@@ -92,7 +92,7 @@ async fn one_call_for_all() {
 #[case(40)]
 #[case(255)]
 #[tokio::test]
-async fn more_options_than_labels(#[case] options: u32) {
+async fn logprobs_splits_options_above_label_count(#[case] options: u32) {
     // The winner stands in the middle; the last is a close second.
     let known = move |option: &str| {
         let place: u32 = option[1..].parse().unwrap();
@@ -119,7 +119,7 @@ async fn more_options_than_labels(#[case] options: u32) {
 
 /// Where the server tells every label, what is read is the model's own distribution.
 #[tokio::test]
-async fn contests_keep_the_distribution() {
+async fn contests_keep_distribution_of_model() {
     let known = |option: &str| 1.0 + option[1..].parse::<f64>().unwrap();
     let server = Server::start(move |_, body| {
         let offered = crate::model::offered(body);
@@ -139,7 +139,7 @@ async fn contests_keep_the_distribution() {
 }
 
 #[tokio::test]
-async fn no_more_than_eight_at_once() {
+async fn logprobs_makes_at_most_eight_concurrent_calls() {
     let server = Server::of_model(|_| 1.0).await;
     server.decide(&choice_of(255), by(ChatMethod::Logprobs)).await.unwrap();
     let most = server.most_at_once.load(Ordering::SeqCst);
@@ -147,7 +147,7 @@ async fn no_more_than_eight_at_once() {
 }
 
 #[tokio::test]
-async fn a_model_that_says_something_else_is_not_believed() {
+async fn logprobs_fails_below_min_label_probability() {
     let server = Server::start(|_, _| {
         let tokens = [("Sorry", 0.6), ("A", 0.25), ("b", 0.1)].map(|(token, p)| (token.to_owned(), p));
         Does::Answer(200, of_tokens(&tokens))
@@ -175,13 +175,13 @@ async fn probed(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) 
 }
 
 #[tokio::test]
-async fn a_server_with_log_probabilities_is_found() {
+async fn auto_detects_server_with_logprobs() {
     let (first, second, method) = probed(|_, body| Does::Answer(200, label_answer(body, &likely))).await;
     assert_eq!((first.len(), second.len(), method), (3, 3, json!("logprobs")));
 }
 
 #[tokio::test]
-async fn a_server_without_is_found_and_the_request_is_answered() {
+async fn auto_answers_when_server_lacks_logprobs() {
     let (first, second, method) =
         probed(|_, body| Does::Answer(200, if is_label(body) { saying("A") } else { stated_answer(body) })).await;
     assert_eq!(first.iter().map(is_label).collect::<Vec<_>>(), [true, false], "the first alone is the probe");
@@ -190,7 +190,7 @@ async fn a_server_without_is_found_and_the_request_is_answered() {
 }
 
 #[tokio::test]
-async fn an_answer_without_is_remembered_whatever_comes_of_the_other_way() {
+async fn auto_remembers_missing_logprobs_when_structured_fails() {
     let mut server = Server::start(|place, body| match place {
         0 => Does::Answer(200, saying("A")),
         1 => Does::Answer(500, json!({})),
@@ -209,7 +209,7 @@ async fn an_answer_without_is_remembered_whatever_comes_of_the_other_way() {
 #[case(422, "top_logprobs: extra fields not permitted")]
 #[case(403, "You may not request logprobs from this model")]
 #[tokio::test]
-async fn a_server_that_objects_to_them_is_found(#[case] status: u16, #[case] message: &'static str) {
+async fn auto_detects_server_that_rejects_logprobs(#[case] status: u16, #[case] message: &'static str) {
     let (first, second, method) = probed(move |_, body| {
         if is_label(body) { Does::Answer(status, error(message)) } else { Does::Answer(200, stated_answer(body)) }
     })
@@ -221,7 +221,7 @@ async fn a_server_that_objects_to_them_is_found(#[case] status: u16, #[case] mes
 #[case::by_its_token(r#"{"choices":[{"message":{"content":"<think>"},"logprobs":{"content":[{"token":"<think>","logprob":0,"top_logprobs":[{"token":"<think>","logprob":0}]}]}}]}"#)]
 #[case::beside_its_text(r#"{"choices":[{"message":{"content":null,"reasoning_content":"Well"},"logprobs":{"content":[{"token":"Well","logprob":0,"top_logprobs":[{"token":"Well","logprob":0}]}]}}]}"#)]
 #[tokio::test]
-async fn a_model_that_cannot_help_thinking_states_instead(#[case] thinking: &'static str) {
+async fn auto_uses_structured_for_reasoning_model(#[case] thinking: &'static str) {
     let (first, second, method) = probed(move |_, body| {
         let answer = if is_label(body) { serde_json::from_str(thinking).unwrap() } else { stated_answer(body) };
         Does::Answer(200, answer)
@@ -231,7 +231,7 @@ async fn a_model_that_cannot_help_thinking_states_instead(#[case] thinking: &'st
 }
 
 #[tokio::test]
-async fn an_error_that_the_probe_did_not_settle_is_not_remembered() {
+async fn auto_does_not_remember_unrelated_error() {
     // Whatever is wrong with the request is named after something else, and asking otherwise does not help.
     let mut server = Server::start(|place, body| {
         if place < 2 {
@@ -253,7 +253,7 @@ async fn an_error_that_the_probe_did_not_settle_is_not_remembered() {
 #[case::objecting(400, error("logprobs: no"), AttemptFailureKind::Refused)]
 #[case::silent(200, saying("A"), AttemptFailureKind::Broken)]
 #[tokio::test]
-async fn without_a_probe_there_is_no_other_way(
+async fn logprobs_method_does_not_fall_back(
     #[case] status: u16,
     #[case] answer: Value,
     #[case] kind: AttemptFailureKind,
@@ -276,7 +276,7 @@ fn strict(body: &Value) -> Option<Value> {
 #[case(ChatMethod::Logprobs, 4, 3)]
 #[case(ChatMethod::Structured, 5, 1)]
 #[tokio::test]
-async fn what_a_server_does_not_take_is_left_out_from_then_on(
+async fn rejected_member_is_omitted_from_later_requests(
     #[case] method: ChatMethod,
     #[case] objections: usize,
     #[case] needed: usize,
@@ -298,7 +298,7 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on(
 }
 
 #[tokio::test]
-async fn a_label_is_never_asked_for_without_a_bound() {
+async fn label_request_always_has_token_limit() {
     let mut server = Server::start(|_, body| {
         let named = if body["max_tokens"].is_null() { "max_completion_tokens" } else { "max_tokens" };
         Does::Answer(400, error(named))
@@ -310,7 +310,7 @@ async fn a_label_is_never_asked_for_without_a_bound() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_one_question_is_carried() {
+async fn refusal_of_single_question_is_returned() {
     let server = Server::start(|_, body| {
         let refused = user_message(body).contains("Refund?");
         let refusal = json!({"choices":[{"message":{"content":null,"refusal":"No."}}],"usage":{"prompt_tokens":1,"completion_tokens":1}});
@@ -323,7 +323,7 @@ async fn a_refusal_of_one_question_is_carried() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_all_questions_is_one_of_each() {
+async fn structured_refusal_applies_to_every_question() {
     let server = Server::start(|_, _| {
         let filtered = json!({"choices":[{"message":{"content":""},"finish_reason":"content_filter"}]});
         Does::Answer(200, filtered)
@@ -342,7 +342,7 @@ async fn a_refusal_of_all_questions_is_one_of_each() {
     r#"{"model":"m","state":"s","images":["data:image/png;base64,AA=="],"questions":{"q":{"type":"noul","instructions":"?"}}}"#
 )]
 #[tokio::test]
-async fn what_cannot_be_asked_is_refused_before_the_call(#[case] body: &str) {
+async fn decide_rejects_unsupported_input_before_call(#[case] body: &str) {
     let mut server = Server::of_model(likely).await;
     let failure = server.decide(&support::provider_input(body), by(ChatMethod::Auto)).await.unwrap_err();
     assert_eq!((failure.kind, failure.sent_bytes, failure.usage), (AttemptFailureKind::Refused, 0, None));
@@ -350,13 +350,13 @@ async fn what_cannot_be_asked_is_refused_before_the_call(#[case] body: &str) {
 }
 
 #[test]
-fn images_are_attachments() {
+fn decide_rejects_images() {
     let body = r#"{"model":"m","state":"s","images":["data:image/png;base64,AA=="],"questions":{"q":{"type":"noul","instructions":"?"}}}"#;
     assert_ne!(support::provider_input(body).attachments, Attachments::None);
 }
 
 #[tokio::test]
-async fn what_is_alone_is_answered_here() {
+async fn single_outcome_is_answered_without_call() {
     let mut server = Server::of_model(likely).await;
     let answer = server.decide(&choice_of(1), by(ChatMethod::Auto)).await.unwrap();
     assert_eq!(answer_to(&answer, "q"), json!({"type":"choice","choice":"n000","probabilities":{"n000":1}}));
@@ -365,7 +365,7 @@ async fn what_is_alone_is_answered_here() {
 }
 
 #[tokio::test]
-async fn all_calls_share_one_deadline() {
+async fn calls_share_deadline_of_attempt() {
     let server = Server::start(|place, body| match place {
         5 => Does::Stall,
         _ => Does::Answer(200, label_answer(body, &|_| 1.0)),
@@ -390,7 +390,7 @@ impl ClientConnection for LeavesSoon {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_ends_all_calls() {
+async fn client_disconnect_ends_all_calls() {
     let server = Server::start(|_, _| Does::Stall).await;
     let settings = ProviderSettings::new("acme".parse().unwrap(), server.base_url(), Wire::ChatCompletions);
     let provider = support::provider_of(&support::settings(), Wire::ChatCompletions, settings);
@@ -400,11 +400,11 @@ async fn a_caller_who_leaves_ends_all_calls() {
 }
 
 #[tokio::test]
-async fn a_model_may_stand_in_the_path() {
+async fn model_name_is_sent_in_path() {
     let mut server = Server::of_model(likely).await;
     let settings = ProviderSettings {
         path: "models/{model}/chat".to_owned(),
-        model_location: ModelPlace::Path,
+        model_location: ModelLocation::Path,
         ..ProviderSettings::new("acme".parse().unwrap(), server.base_url(), Wire::ChatCompletions)
     };
     let provider = support::provider_of(&support::settings(), Wire::ChatCompletions, settings);
@@ -413,7 +413,7 @@ async fn a_model_may_stand_in_the_path() {
 }
 
 #[tokio::test]
-async fn what_one_model_does_not_tell_another_may() {
+async fn properties_are_remembered_per_model() {
     let mut server = Server::start(|_, body| {
         let tells = body["model"] == "teller";
         let answer = match (is_label(body), tells) {
@@ -438,7 +438,7 @@ async fn what_one_model_does_not_tell_another_may() {
 }
 
 #[tokio::test]
-async fn nothing_of_the_vendors_is_in_a_failure() {
+async fn failure_contains_no_vendor_text() {
     for (status, body) in [
         (400, error("the secret of Acme: temperature")),
         (500, error("the secret of Acme")),

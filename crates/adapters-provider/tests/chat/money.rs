@@ -30,7 +30,7 @@ fn bytes(requests: &[Value]) -> u64 {
 }
 
 #[tokio::test]
-async fn calls_are_summed() {
+async fn usage_is_sum_of_calls() {
     let mut server = Server::start(|_, body| Does::Answer(200, label(body))).await;
     let answer = server.decide(&choice_of(40), by(ChatMethod::Logprobs)).await.unwrap();
     assert_eq!(answer.usage, Some(of(300, 3)));
@@ -38,7 +38,7 @@ async fn calls_are_summed() {
 }
 
 #[tokio::test]
-async fn one_that_says_nothing_makes_the_sum_unknown() {
+async fn usage_is_unknown_when_call_reports_none() {
     let mut server = Server::start(|place, body| {
         Does::Answer(200, if place == 1 { without_usage(label(body)) } else { label(body) })
     })
@@ -49,7 +49,7 @@ async fn one_that_says_nothing_makes_the_sum_unknown() {
 }
 
 #[tokio::test]
-async fn a_probe_is_paid_for_and_an_objection_is_not() {
+async fn usage_includes_probe_and_not_rejection() {
     let server = Server::start(|place, body| match place {
         0 => Does::Answer(400, error("chat_template_kwargs")),
         1 => Does::Answer(200, saying("A")),
@@ -61,7 +61,7 @@ async fn a_probe_is_paid_for_and_an_objection_is_not() {
 }
 
 #[tokio::test]
-async fn a_failure_tells_what_was_used_before() {
+async fn failure_reports_usage_of_earlier_calls() {
     let mut server = Server::start(|place, body| match place {
         0 => Does::Answer(200, label(body)),
         _ => Does::Answer(503, json!({})),
@@ -74,7 +74,7 @@ async fn a_failure_tells_what_was_used_before() {
 }
 
 #[tokio::test]
-async fn a_failure_that_cost_nothing_says_so() {
+async fn failure_reports_no_usage_when_not_billed() {
     let server = Server::start(|_, _| Does::Answer(503, json!({}))).await;
     let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Logprobs)).await.unwrap_err();
     assert_eq!((failure.upstream_status, failure.usage), (Some(503), None));
@@ -82,7 +82,7 @@ async fn a_failure_that_cost_nothing_says_so() {
 
 /// An error status stands for an attempt that cost nothing.
 #[tokio::test]
-async fn an_error_does_not_hide_what_others_may_have_cost() {
+async fn failure_usage_is_unknown_when_other_call_may_be_billed() {
     let server = Server::start(|place, body| match place {
         0 => Does::Answer(200, without_usage(label(body))),
         _ => Does::Answer(503, json!({})),
@@ -95,7 +95,7 @@ async fn an_error_does_not_hide_what_others_may_have_cost() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_may_have_cost() {
+async fn usage_is_unknown_when_connection_breaks() {
     let mut server = Server::start(|place, body| match place {
         0 => Does::Answer(200, label(body)),
         _ => Does::Close,
@@ -107,7 +107,7 @@ async fn a_broken_connection_may_have_cost() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_believed_is_paid_for() {
+async fn usage_includes_unusable_answer() {
     let server = Server::start(|_, _| Does::Answer(200, saying("no JSON"))).await;
     let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Structured)).await.unwrap_err();
     assert_eq!((failure.kind, failure.upstream_status), (AttemptFailureKind::Broken, Some(200)));
@@ -115,7 +115,7 @@ async fn an_answer_that_is_not_believed_is_paid_for() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_guise_of_an_answer_is_none() {
+async fn error_with_status_200_is_not_billed() {
     let guised = json!({"error": {"code": 429, "message": "slow down"}});
     let server = Server::start(move |_, _| Does::Answer(200, guised.clone())).await;
     let failure = server.decide(&support::provider_input(TWO), by(ChatMethod::Auto)).await.unwrap_err();
@@ -150,7 +150,7 @@ async fn usage_of_earlier_calls_is_reported_when_a_later_one_never_connects() {
 }
 
 #[tokio::test]
-async fn nobody_there_costs_nothing() {
+async fn refused_connection_is_not_billed() {
     let server = Server::start(|_, _| Does::Close).await;
     let settings = adapters_provider::ProviderSettings::new(
         "acme".parse().unwrap(),

@@ -1,8 +1,8 @@
 //! Errors that are told in as many ways as there are servers.
 
-use adapters_provider::chat_completions::errors::{Objection, in_answer, objection, read};
+use adapters_provider::chat_completions::errors::{Objection, objection, read, read_error_in_answer};
 use adapters_provider::chat_completions::members::{Member, Members};
-use adapters_provider::chat_completions::request::{Wanted, to_leave_out};
+use adapters_provider::chat_completions::request::{RequestedOutput, member_to_omit};
 use domain::json::Json;
 use domain::routing::AttemptFailureKind;
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn other_errors_are_no_objection(#[case] body: &str) {
 }
 
 #[test]
-fn only_the_beginning_of_a_text_is_searched() {
+fn objection_searches_only_beginning_of_text() {
     let far = format!(r#"{{"message":"{}logprobs"}}"#, " ".repeat(4096));
     assert_eq!(objection(far.as_bytes()), None);
     let near = format!(r#"{{"message":"{}logprobs"}}"#, " ".repeat(4000));
@@ -62,12 +62,12 @@ fn only_the_beginning_of_a_text_is_searched() {
 #[case(403, "temperature", false)]
 #[case(401, "logprobs", false)]
 #[case(500, "logprobs", false)]
-fn objections_have_their_statuses(#[case] status: u16, #[case] body: &str, #[case] is_one: bool) {
+fn read_finds_objections_only_with_matching_status(#[case] status: u16, #[case] body: &str, #[case] is_one: bool) {
     assert_eq!(read(status, body.as_bytes()).is_some(), is_one);
 }
 
 #[test]
-fn a_quota_that_is_used_up_is_told_as_that() {
+fn read_detects_used_up_quota() {
     let meaning = read(429, br#"{"error":{"code":"insufficient_quota"}}"#).unwrap();
     assert_eq!(meaning.kind, AttemptFailureKind::Overloaded);
     assert_eq!(read(429, b"{}"), None);
@@ -81,41 +81,41 @@ fn a_quota_that_is_used_up_is_told_as_that() {
 #[case(r#"{"error":{"code":200}}"#, None)]
 #[case(r#"{"error":{"code":1e999}}"#, None)]
 #[case(r#"{"error":"busy"}"#, None)]
-fn an_answer_may_be_an_error(#[case] body: &str, #[case] expected: Option<AttemptFailureKind>) {
-    assert_eq!(in_answer(body.as_bytes()).map(|failure| failure.kind), expected);
+fn read_error_in_answer_detects_error_code(#[case] body: &str, #[case] expected: Option<AttemptFailureKind>) {
+    assert_eq!(read_error_in_answer(body.as_bytes()).map(|failure| failure.kind), expected);
 }
 
 #[test]
-fn what_is_left_out_is_what_was_sent_and_can_be_spared() {
+fn member_to_omit_is_sent_and_optional() {
     use Member::{MaxCompletionTokens, MaxTokens, ResponseFormat, Temperature};
-    let label = Wanted::Label { top_logprobs: 5 };
-    let object = Wanted::Object { schema: Json::parse("{}").unwrap(), max_tokens: 9 };
+    let label = RequestedOutput::Label { top_logprobs: 5 };
+    let object = RequestedOutput::Object { schema: Json::parse("{}").unwrap(), max_tokens: 9 };
     let (all, without) = (Members::default(), Members::default().with(MaxTokens));
-    assert_eq!(to_leave_out(&label, all, Temperature), Some(Temperature));
-    assert_eq!(to_leave_out(&label, all.with(Temperature), Temperature), None, "it was not sent");
-    assert_eq!(to_leave_out(&label, all, ResponseFormat), None, "it was not sent");
-    assert_eq!(to_leave_out(&object, all, ResponseFormat), Some(ResponseFormat));
+    assert_eq!(member_to_omit(&label, all, Temperature), Some(Temperature));
+    assert_eq!(member_to_omit(&label, all.with(Temperature), Temperature), None, "it was not sent");
+    assert_eq!(member_to_omit(&label, all, ResponseFormat), None, "it was not sent");
+    assert_eq!(member_to_omit(&object, all, ResponseFormat), Some(ResponseFormat));
     // Errors name both.
     for named in [MaxTokens, MaxCompletionTokens] {
-        assert_eq!(to_leave_out(&label, all, named), Some(MaxTokens));
-        assert_eq!(to_leave_out(&label, without, named), None, "a label stays bounded");
-        assert_eq!(to_leave_out(&object, without, named), Some(MaxCompletionTokens));
-        assert_eq!(to_leave_out(&object, without.with(MaxCompletionTokens), named), None);
+        assert_eq!(member_to_omit(&label, all, named), Some(MaxTokens));
+        assert_eq!(member_to_omit(&label, without, named), None, "a label stays bounded");
+        assert_eq!(member_to_omit(&object, without, named), Some(MaxCompletionTokens));
+        assert_eq!(member_to_omit(&object, without.with(MaxCompletionTokens), named), None);
     }
 }
 
 proptest! {
     #[test]
-    fn errors_are_read_without_panic(status in 0_u16..1000, body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn read_never_panics_on_any_bytes(status in 0_u16..1000, body in prop::collection::vec(any::<u8>(), 0..200)) {
         read(status, &body);
-        in_answer(&body);
+        read_error_in_answer(&body);
     }
 
     #[test]
-    fn errors_of_nearly_their_form_are_read_without_panic(
+    fn read_never_panics_on_near_errors(
         body in r#"\{"(error|detail|message)":(\{"(message|param|code)":("(logprobs|é)"|[0-9e+]{1,5})\}|\[\{"loc":\["(temperature|x)"(,1)?\]\}\]|"x")\}"#,
     ) {
         read(400, body.as_bytes());
-        in_answer(body.as_bytes());
+        read_error_in_answer(body.as_bytes());
     }
 }

@@ -22,7 +22,7 @@ const STATED: &str = r#"{"q0":0.25,"q1":{"o0":1,"o1":3}}"#;
 #[case::in_prose(format!("Here it is:\n{STATED}\nI hope that helps."))]
 #[case::behind_thoughts(format!("<think>It is {{maybe}} x.</think>\n{STATED}"))]
 #[case::more_than_was_asked(r#"{"why":"because","q1":{"o1":3.0,"o0":1e0},"q0":0.25}"#.to_owned())]
-fn the_object_is_found(#[case] content: String) {
+fn structured_finds_object_in_text(#[case] content: String) {
     assert_eq!(structured::read(&content, &questions()).unwrap(), [[0.25, 0.75], [1.0, 3.0]]);
 }
 
@@ -45,7 +45,7 @@ fn the_object_is_found(#[case] content: String) {
 #[case::an_option_twice(r#"{"q0":0.1,"q1":{"o0":1,"o0":3}}"#)]
 #[case::all_zero(r#"{"q0":0.1,"q1":{"o0":0,"o1":0.0}}"#)]
 #[case::a_negative_option(r#"{"q0":0.1,"q1":{"o0":2,"o1":-1}}"#)]
-fn junk_is_not_believed(#[case] content: &str) {
+fn structured_rejects_invalid_probabilities(#[case] content: &str) {
     structured::read(content, &questions()).unwrap_err();
 }
 
@@ -57,7 +57,7 @@ fn body(choice: &str) -> String {
 #[case::filtered(r#"{"finish_reason":"content_filter","message":{"content":""}}"#, true)]
 #[case::refused(r#"{"message":{"content":null,"refusal":"I cannot."}}"#, true)]
 #[case::not_refused(r#"{"finish_reason":"stop","message":{"content":"A","refusal":""}}"#, false)]
-fn refusals_are_seen(#[case] choice: &str, #[case] refused: bool) {
+fn read_detects_refusals(#[case] choice: &str, #[case] refused: bool) {
     assert_eq!(response::read(body(choice).as_bytes()).unwrap().refused, refused);
 }
 
@@ -77,7 +77,7 @@ fn servers_that_tell_no_probabilities_are_seen(#[case] choice: &str) {
 }
 
 #[test]
-fn the_token_itself_counts_where_it_is_not_among_the_likeliest() {
+fn read_adds_token_missing_from_alternatives() {
     let choice = r#"{"message":{"content":[{"type":"text","text":"B"}],"reasoning_content":"Hm."},"logprobs":{"content":[{"token":"B","logprob":-2,"top_logprobs":[{"token":"A","logprob":-0.5},{"token":"x","logprob":-9999}]}]}}"#;
     let reply = response::read(body(choice).as_bytes()).unwrap();
     assert!(reply.reasoned);
@@ -107,26 +107,26 @@ fn the_token_itself_counts_where_it_is_not_among_the_likeliest() {
     r#"{"choices":[{"message":{"content":"A"},"logprobs":{"top_logprobs":[{"A":"high"}]}}]}"#,
     MalformedAnswer::Answer("a log-probability is no number")
 )]
-fn broken_bodies_are_told_apart(#[case] body: &str, #[case] fault: MalformedAnswer) {
-    assert_eq!(response::read(body.as_bytes()).unwrap_err().fault, fault);
+fn read_reports_error_of_malformed_body(#[case] body: &str, #[case] error: MalformedAnswer) {
+    assert_eq!(response::read(body.as_bytes()).unwrap_err().error, error);
 }
 
 #[test]
-fn what_a_broken_body_says_was_used_is_kept() {
+fn read_keeps_usage_of_malformed_body() {
     let bad = response::read(body(r#"{"message":1}"#).as_bytes()).unwrap_err();
     assert_eq!(bad.usage.unwrap().input_tokens, 7);
 }
 
 proptest! {
     #[test]
-    fn any_body_is_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn read_never_panics_on_any_body(body in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = response::read(&body);
         let _ = structured::read(&String::from_utf8_lossy(&body), &questions());
     }
 
     /// Bodies that were good before something in them was cut, doubled or changed.
     #[test]
-    fn damaged_bodies_are_read_without_panic(at in 0_usize..400, cut in 0_usize..20, with in ".{0,3}") {
+    fn read_never_panics_on_damaged_body(at in 0_usize..400, cut in 0_usize..20, with in ".{0,3}") {
         let whole = body(r#"{"message":{"content":"{\"q0\":0.2,\"q1\":{\"o0\":1,\"o1\":2}}","refusal":null},"finish_reason":"stop","logprobs":{"content":[{"token":"A","logprob":-0.5,"top_logprobs":[{"token":"A","logprob":-0.5},{"token":" b","logprob":-1e0}]}]}}"#);
         let mut bytes = whole.into_bytes();
         let (from, to) = (at.min(bytes.len()), (at + cut).min(bytes.len()));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread;
 
 use adapters_provider::{
-    Envelope, Http2, HttpClient, HttpClientSettings, ModelPlace, PingSettings, ProviderRouter, ProviderSettings,
-    ProxySettings, SandboxProvider, Secret, http_provider,
+    Http2, HttpClient, HttpClientSettings, ModelLocation, PingSettings, ProviderRouter, ProviderSettings,
+    ProxySettings, ResponseWrapper, SandboxProvider, Secret, http_provider,
 };
 use anyhow::Context;
 use domain::decision::DecisionProvider;
@@ -71,18 +71,18 @@ fn settings(provider: &ProviderConfig, environment: &Environment) -> anyhow::Res
     Ok(ProviderSettings {
         path: provider.path.clone().unwrap_or(usual.path),
         model_location: match provider.model_location {
-            ModelLocationConfig::Body => ModelPlace::Body,
-            ModelLocationConfig::Path => ModelPlace::Path,
-            ModelLocationConfig::Both => ModelPlace::Both,
+            ModelLocationConfig::Body => ModelLocation::Body,
+            ModelLocationConfig::Path => ModelLocation::Path,
+            ModelLocationConfig::Both => ModelLocation::Both,
         },
         auth_header,
         auth_scheme: provider.auth_scheme.clone().unwrap_or(usual_scheme),
         api_key: api_key.map(Secret::new),
         headers: provider.headers.clone(),
-        envelope: match provider.response_wrapper {
-            ResponseWrapperConfig::None => Envelope::None,
-            ResponseWrapperConfig::WorkersAi => Envelope::WorkersAi,
-            ResponseWrapperConfig::Databricks => Envelope::Databricks,
+        response_wrapper: match provider.response_wrapper {
+            ResponseWrapperConfig::None => ResponseWrapper::None,
+            ResponseWrapperConfig::WorkersAi => ResponseWrapper::WorkersAi,
+            ResponseWrapperConfig::Databricks => ResponseWrapper::Databricks,
         },
         slug: usual.slug,
         base_url: usual.base_url,
@@ -231,7 +231,10 @@ mod tests {
             let settings = settings_of(lines);
             let shown = (settings.path.as_str(), settings.auth_header.as_str(), settings.auth_scheme.as_str());
             assert_eq!(shown, (path, header, scheme), "{lines}");
-            assert_eq!((settings.model_location, settings.envelope), (ModelPlace::Body, Envelope::None));
+            assert_eq!(
+                (settings.model_location, settings.response_wrapper),
+                (ModelLocation::Body, ResponseWrapper::None)
+            );
         }
     }
 
@@ -241,13 +244,13 @@ mod tests {
             "path = \"run/{model}\"\nmodel_location = \"both\"\nresponse_wrapper = \"workers-ai\"\napi_key_env = \"ONE_KEY\"\n\
              headers = [\"x-a: 1\"]",
         );
-        assert_eq!((settings.path.as_str(), settings.model_location), ("run/{model}", ModelPlace::Both));
+        assert_eq!((settings.path.as_str(), settings.model_location), ("run/{model}", ModelLocation::Both));
         assert_eq!((settings.slug.as_str(), settings.base_url.as_str()), ("a", "http://127.0.0.1:9/v1"));
-        assert_eq!(settings.envelope, Envelope::WorkersAi);
+        assert_eq!(settings.response_wrapper, ResponseWrapper::WorkersAi);
         assert_eq!(settings.headers, [("x-a".to_owned(), "1".to_owned())]);
         assert!(settings.api_key.is_some());
         let other = settings_of("path = \"x\"\nmodel_location = \"path\"\nresponse_wrapper = \"databricks\"");
-        assert_eq!((other.model_location, other.envelope), (ModelPlace::Path, Envelope::Databricks));
+        assert_eq!((other.model_location, other.response_wrapper), (ModelLocation::Path, ResponseWrapper::Databricks));
     }
 
     #[test]

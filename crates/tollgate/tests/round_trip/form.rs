@@ -5,7 +5,7 @@ use adapters_provider::openai_decisions::OpenAiDecisions;
 use adapters_provider::sglang_decisions::SglangDecisions;
 use adapters_provider::system_one::SystemOne;
 use adapters_provider::wire::WireCodec;
-use adapters_provider::{Envelope, ModelPlace};
+use adapters_provider::{ModelLocation, ResponseWrapper};
 use api_actix::wires::dispatch::{Entry, Manner};
 use api_actix::wires::openai::request::MadeUp;
 
@@ -20,10 +20,11 @@ pub enum Form {
 
 impl Form {
     pub fn codec(self) -> &'static dyn WireCodec {
-        const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelPlace::Body };
-        const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelPlace::Body };
-        const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelPlace::Body };
-        const SYSTEM_ONE: SystemOne = SystemOne { model_location: ModelPlace::Body, envelope: Envelope::None };
+        const OPENAI: OpenAiDecisions = OpenAiDecisions { model_location: ModelLocation::Body };
+        const GEMINI: GeminiDecisions = GeminiDecisions { model_location: ModelLocation::Body };
+        const SGLANG: SglangDecisions = SglangDecisions { model_location: ModelLocation::Body };
+        const SYSTEM_ONE: SystemOne =
+            SystemOne { model_location: ModelLocation::Body, response_wrapper: ResponseWrapper::None };
         match self {
             Self::SystemOne => &SYSTEM_ONE,
             Self::OpenAi => &OPENAI,

@@ -19,7 +19,7 @@ fn answered(asked: &Value, state: &Value) -> String {
 }
 
 #[test]
-fn words_decide() {
+fn answers_follow_word_overlap() {
     let asked = json!({
         "refund": {"type": "noul", "instructions": "Does the writer want a refund?",
                    "criteria": {"true": "asks for money back", "false": "anything else"}},
@@ -42,7 +42,7 @@ fn words_decide() {
 }
 
 #[test]
-fn what_speaks_for_both_sides_speaks_for_none() {
+fn answers_ignore_words_of_both_sides() {
     let asked = |yes: &str, no: &str| json!({"a": {"type": "noul", "criteria": {"true": yes, "false": no}}});
     let noul = |yes, no| answered(&asked(yes, no), &json!("red green blue"));
     assert_eq!(noul("red", "red"), r#"{"a":{"type":"noul","noul":0.5}}"#);
@@ -51,13 +51,13 @@ fn what_speaks_for_both_sides_speaks_for_none() {
 }
 
 #[test]
-fn probabilities_never_reach_the_ends() {
+fn probability_stays_between_one_and_99_hundredths() {
     assert_eq!((probability(10_000, 0), probability(0, 10_000)), (99, 1));
     assert_eq!((probability(0, 0), probability(3, 1)), (50, 70));
 }
 
 #[test]
-fn opaque_questions_get_one_answer() {
+fn opaque_questions_get_single_answer() {
     let opaque = |asked: Value, state: Option<Value>| {
         answers(&questions(&asked), state.map(Json::from).as_ref()).text().to_owned()
     };
@@ -67,7 +67,7 @@ fn opaque_questions_get_one_answer() {
 }
 
 #[test]
-fn names_are_escaped() {
+fn answers_escape_names() {
     let odd = "q\"\\\u{0}\n\u{1f600}";
     let mut options = Map::new();
     options.insert(odd.to_owned(), Value::Null);
@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(domain::testing::property_cases(64, ProptestConfig::default().cases)))]
 
     #[test]
-    fn answers_are_always_to_what_was_asked(
+    fn answers_match_any_questions(
         asked in prop::collection::btree_map("\\PC{0,8}", question(), 1..5),
         state in text(),
     ) {

@@ -22,19 +22,19 @@ fn kind(status: u16, body: &str) -> Option<AttemptFailureKind> {
 #[case::as_a_200(200, "5006", Some(AttemptFailureKind::Refused))]
 #[case::as_a_200(200, "5012", Some(AttemptFailureKind::Broken))]
 #[case::as_a_200(200, "\"odd\"", Some(AttemptFailureKind::Broken))]
-fn codes_have_meanings(#[case] status: u16, #[case] code: &str, #[case] expected: Option<AttemptFailureKind>) {
+fn workers_ai_maps_error_codes(#[case] status: u16, #[case] code: &str, #[case] expected: Option<AttemptFailureKind>) {
     assert_eq!(kind(status, &one(code)), expected);
 }
 
 #[test]
-fn a_used_up_day_is_not_tried_again_soon() {
+fn workers_ai_delays_retry_when_daily_allowance_is_used_up() {
     let meaning = workers_ai(429, one("4006").as_bytes()).unwrap();
     assert_eq!(meaning.retry_after, Some(Duration::from_hours(1)));
     assert_eq!(workers_ai(429, one("3040").as_bytes()).unwrap().retry_after, None);
 }
 
 #[test]
-fn an_envelope_within_a_message_is_read_too() {
+fn workers_ai_reads_error_nested_in_message() {
     let inner = one("4006").replace('"', "\\\"");
     let body = format!(r#"{{"success":false,"errors":[{{"code":9999,"message":"AiError: {inner} "}}]}}"#);
     let meaning = workers_ai(429, body.as_bytes()).unwrap();
@@ -49,7 +49,7 @@ fn an_envelope_within_a_message_is_read_too() {
 #[case("{}")]
 #[case(r#"{"errors":{}}"#)]
 #[case(r#"{"errors":[1,"x",{"code":null}],"success":true}"#)]
-fn other_bodies_say_nothing(#[case] body: &str) {
+fn workers_ai_ignores_other_bodies(#[case] body: &str) {
     for status in [200, 400, 429, 529] {
         assert_eq!(kind(status, body), None);
     }

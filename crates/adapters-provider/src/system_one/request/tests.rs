@@ -22,13 +22,13 @@ fn asset(name: &str, entry: &str, data: &[u8], media_type: Option<&str>) -> Asse
 }
 
 fn written(attachments: Attachments) -> (String, Vec<u8>) {
-    let payload = write(Some("m"), &provider_input(attachments), Envelope::None).unwrap();
+    let payload = write(Some("m"), &provider_input(attachments), ResponseWrapper::None).unwrap();
     assert_eq!(payload.len_bytes(), payload.to_bytes().len() as u64);
     (payload.media_type().to_str().unwrap().to_owned(), payload.to_bytes().to_vec())
 }
 
 #[test]
-fn parts_go_as_parts_and_their_bytes_are_untouched() {
+fn write_sends_multipart_assets_unchanged() {
     let data = b"\x89PNG\r\n--tollgate-part-0000000000000000\r\n\xff\x00";
     let assets = vec![
         asset("pic", r#"{"type":"image","part":"asset-0"}"#, data, Some("image/png")),
@@ -58,7 +58,7 @@ fn parts_go_as_parts_and_their_bytes_are_untouched() {
 }
 
 #[test]
-fn assets_with_their_content_stay_json() {
+fn write_keeps_inline_assets_in_json() {
     let entry = r#"{"type":"image","format":"png", "data_base64":"AA=="}"#;
     let (media_type, body) = written(Attachments::Assets(vec![asset("pic", entry, b"", None)]));
     assert_eq!(media_type, "application/json");
@@ -67,14 +67,14 @@ fn assets_with_their_content_stay_json() {
 }
 
 #[test]
-fn images_stay_as_they_are() {
+fn write_keeps_images_unchanged() {
     let images = Json::parse(r#"[ "data:image/png;base64,AA==" ,{"url":1.50}]"#).unwrap();
     let (_, body) = written(Attachments::Images(images.clone()));
     assert!(String::from_utf8(body).unwrap().ends_with(&format!(r#","images":{}}}"#, images.text())));
 }
 
 #[test]
-fn a_boundary_stands_nowhere_in_the_content() {
+fn boundary_does_not_occur_in_content() {
     let taken: Vec<String> = (0..50).map(|n| format!("x--tollgate-part-{n:016}--")).collect();
     let taken = taken.concat();
     let odd = "--tollgate-part-99 --tollgate-part-00000000000000x0 ---tollgate-part-0000000000000051";
@@ -85,15 +85,22 @@ fn a_boundary_stands_nowhere_in_the_content() {
 }
 
 #[test]
-fn a_part_whose_name_breaks_its_header_is_refused() {
+fn write_rejects_part_name_with_special_characters() {
     for name in ["a\\\"b", "a\\r\\nb", "a\\\\b", ""] {
         let entry = format!(r#"{{"part":"{name}"}}"#);
         let provider_input = provider_input(Attachments::Assets(vec![asset("pic", &entry, b"x", None)]));
-        assert_eq!(write(None, &provider_input, Envelope::None).unwrap_err(), Uncarried::PartName, "{name}");
+        assert_eq!(
+            write(None, &provider_input, ResponseWrapper::None).unwrap_err(),
+            UnsupportedByWire::PartName,
+            "{name}"
+        );
     }
 }
 
 #[test]
-fn media_of_another_wire_are_refused() {
-    assert_eq!(write(None, &provider_input(Attachments::InState), Envelope::None).unwrap_err(), Uncarried::Attachments);
+fn write_rejects_media_of_another_wire() {
+    assert_eq!(
+        write(None, &provider_input(Attachments::InState), ResponseWrapper::None).unwrap_err(),
+        UnsupportedByWire::Attachments
+    );
 }

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 fn read(body: &[u8]) -> Result<WireAnswer, MalformedAnswer> {
-    super::read(Envelope::None, body).map_err(|bad| bad.fault)
+    super::read(ResponseWrapper::None, body).map_err(|bad| bad.error)
 }
 
-fn enveloped(envelope: Envelope, body: &str) -> Result<String, BadAnswer> {
-    super::read(envelope, body.as_bytes()).map(|answer| answer.answers.text().to_owned())
+fn enveloped(response_wrapper: ResponseWrapper, body: &str) -> Result<String, BadAnswer> {
+    super::read(response_wrapper, body.as_bytes()).map(|answer| answer.answers.text().to_owned())
 }
 
 fn usage(text: &str) -> Result<Option<(u64, u64)>, MalformedAnswer> {
@@ -23,7 +23,7 @@ fn nested(levels: usize) -> Vec<u8> {
 }
 
 #[test]
-fn answers_are_kept_byte_for_byte() {
+fn read_keeps_answers_byte_for_byte() {
     let answers = r#"{ "b" : {"noul":0.10,"x":1e400} ,"a":"\u00e9[{" }"#;
     let body = format!(" {{\"model\":\"m\",\"answers\" :{answers} , \"extra\":[{{}}] }}\n");
     let answer = read(body.as_bytes()).unwrap();
@@ -39,7 +39,7 @@ fn answers_are_kept_byte_for_byte() {
 #[case(r#"{"output_tokens":3}"#, None)]
 #[case("{}", None)]
 #[case("null", None)]
-fn token_counts_are_whole_numbers(#[case] text: &str, #[case] expected: Option<(u64, u64)>) {
+fn read_accepts_whole_token_counts(#[case] text: &str, #[case] expected: Option<(u64, u64)>) {
     assert_eq!(usage(text), Ok(expected));
 }
 
@@ -54,7 +54,7 @@ fn token_counts_are_whole_numbers(#[case] text: &str, #[case] expected: Option<(
 #[case(r#"{"input_tokens":1,"input_tokens":2}"#)]
 #[case("[]")]
 #[case("7")]
-fn other_token_counts_are_malformed(#[case] text: &str) {
+fn read_rejects_other_token_counts(#[case] text: &str) {
     assert_eq!(usage(text), Err(MalformedAnswer::Usage));
 }
 
@@ -75,7 +75,7 @@ fn other_token_counts_are_malformed(#[case] text: &str) {
 #[case::half_a_character(r#"{"answers":{"a":"\ud83d\ud83d\ude00"}}"#)]
 #[case::half_an_escape(r#"{"answers":{"a":"\u12"}}"#)]
 #[case::half_an_escape(r#"{"answers":{"a":"\"#)]
-fn what_is_not_of_the_form_is_malformed(#[case] body: &str) {
+fn read_rejects_malformed_bodies(#[case] body: &str) {
     assert_eq!(read(body.as_bytes()).unwrap_err(), MalformedAnswer::NotOfItsForm);
 }
 
@@ -85,23 +85,23 @@ fn what_is_not_of_the_form_is_malformed(#[case] body: &str) {
 #[case(r#"{"answers":[]}"#)]
 #[case(r#"{"answers":"{}"}"#)]
 #[case(r#"{"error":"secret"}"#)]
-fn answers_are_an_object(#[case] body: &str) {
+fn read_rejects_answers_that_are_no_object(#[case] body: &str) {
     assert_eq!(read(body.as_bytes()).unwrap_err(), MalformedAnswer::NoAnswers);
 }
 
 #[test]
-fn bytes_that_are_no_text_are_malformed() {
+fn read_rejects_invalid_utf8_and_lone_surrogates() {
     assert_eq!(read(b"{\"answers\":{\"a\":\"\xff\"}}").unwrap_err(), MalformedAnswer::NotOfItsForm);
 }
 
 #[test]
-fn whole_characters_are_taken_however_they_are_written() {
+fn read_accepts_escaped_and_plain_characters() {
     let answers = r#"{"a":"\ud83d\ude00 \u00e9 \\ud800 \"","\ud83D\uDE00":1}"#;
     assert_eq!(read(format!(r#"{{"answers":{answers}}}"#).as_bytes()).unwrap().answers.text(), answers);
 }
 
 #[test]
-fn nesting_is_bounded() {
+fn read_limits_nesting() {
     assert!(read(&nested(128)).is_ok());
     assert_eq!(read(&nested(129)).unwrap_err(), MalformedAnswer::TooDeep);
     assert_eq!(read(&nested(1_000_000)).unwrap_err(), MalformedAnswer::TooDeep);
@@ -110,17 +110,17 @@ fn nesting_is_bounded() {
 }
 
 #[test]
-fn what_was_used_is_told_even_where_there_are_no_answers() {
-    let bad = super::read(Envelope::None, br#"{"usage":{"input_tokens":7},"answers":[]}"#).unwrap_err();
+fn read_reports_usage_when_answers_are_missing() {
+    let bad = super::read(ResponseWrapper::None, br#"{"usage":{"input_tokens":7},"answers":[]}"#).unwrap_err();
     let usage = Some(ReportedUsage { input_tokens: 7, output_tokens: 0 });
-    assert_eq!(bad, BadAnswer { fault: MalformedAnswer::NoAnswers, usage });
+    assert_eq!(bad, BadAnswer { error: MalformedAnswer::NoAnswers, usage });
 }
 
 #[rstest]
 #[case(r#"{"success":true,"result":{"answers":{ "a":{"noul":0.1234} }},"errors":[],"messages":[]}"#)]
 #[case(r#"{"result":{"answers":{ "a":{"noul":0.1234} },"usage":null}}"#)]
-fn an_envelope_is_taken_off(#[case] body: &str) {
-    assert_eq!(enveloped(Envelope::WorkersAi, body).unwrap(), r#"{ "a":{"noul":0.1234} }"#);
+fn read_removes_wrapper(#[case] body: &str) {
+    assert_eq!(enveloped(ResponseWrapper::WorkersAi, body).unwrap(), r#"{ "a":{"noul":0.1234} }"#);
 }
 
 #[rstest]
@@ -129,9 +129,9 @@ fn an_envelope_is_taken_off(#[case] body: &str) {
 #[case(r#"{"result":{"answers":{}},"success":false}"#)]
 #[case(r#"{"result":[],"success":true}"#)]
 #[case(r#"{"result":{"answers":[]},"success":true}"#)]
-fn an_envelope_without_answers_is_malformed(#[case] body: &str) {
-    assert_eq!(enveloped(Envelope::WorkersAi, body).unwrap_err().fault, MalformedAnswer::NoAnswers);
-    assert_eq!(enveloped(Envelope::Databricks, body).unwrap_err().fault, MalformedAnswer::NoAnswers);
+fn read_rejects_wrapper_without_answers(#[case] body: &str) {
+    assert_eq!(enveloped(ResponseWrapper::WorkersAi, body).unwrap_err().error, MalformedAnswer::NoAnswers);
+    assert_eq!(enveloped(ResponseWrapper::Databricks, body).unwrap_err().error, MalformedAnswer::NoAnswers);
 }
 
 #[rstest]
@@ -139,17 +139,17 @@ fn an_envelope_without_answers_is_malformed(#[case] body: &str) {
 #[case::right_already(r#"{"type":"noul","noul":0.9,"probability":1}"#, r#"{"type":"noul","noul":0.9,"probability":1}"#)]
 #[case::of_another_type(r#"{"type":"choice","probability":1}"#, r#"{"type":"choice","probability":1}"#)]
 #[case::no_object("7", "7")]
-fn a_noul_is_called_so(#[case] given: &str, #[case] expected: &str) {
+fn read_renames_probability_of_noul_answers(#[case] given: &str, #[case] expected: &str) {
     let body = format!(r#"{{"response":{{"answers":{{"b":{given},"a":{{}}}}}}}}"#);
-    let read = enveloped(Envelope::Databricks, &body).unwrap();
+    let read = enveloped(ResponseWrapper::Databricks, &body).unwrap();
     assert_eq!(read, format!(r#"{{"b":{expected},"a":{{}}}}"#));
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
-        for envelope in [Envelope::None, Envelope::WorkersAi, Envelope::Databricks] {
-            let _ = super::read(envelope, &body);
+        for response_wrapper in [ResponseWrapper::None, ResponseWrapper::WorkersAi, ResponseWrapper::Databricks] {
+            let _ = super::read(response_wrapper, &body);
         }
     }
 
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn any_good_answer_is_taken(name in "\\PC{0,10}", input in 0_u64..=1_000_000_000, output in 0_u64..=1_000_000_000) {
+    fn read_accepts_any_valid_answer(name in "\\PC{0,10}", input in 0_u64..=1_000_000_000, output in 0_u64..=1_000_000_000) {
         let answers = serde_json::json!({ name: {"type": "noul", "noul": 0.5} });
         let body = serde_json::json!({
             "model": "m", "answers": answers, "usage": {"input_tokens": input, "output_tokens": output}

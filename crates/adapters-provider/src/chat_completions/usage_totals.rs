@@ -6,62 +6,62 @@ use domain::decision::{ReportedUsage, SentBytes};
 use domain::routing::AttemptFailure;
 use tokio::time::Instant;
 
-use crate::http::Sent;
+use crate::http::SentCounter;
 
 /// The calls of one attempt.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    calls: Mutex<Vec<(Sent, Used)>>,
+pub(super) struct UsageTotals {
+    calls: Mutex<Vec<(SentCounter, CallUsage)>>,
     attempt: SentBytes,
     deadline: Option<Instant>,
 }
 
 /// The entry of one call.
-pub(super) struct Account<'a> {
-    tally: &'a Tally,
+pub(super) struct CallEntry<'a> {
+    totals: &'a UsageTotals,
     place: usize,
     /// The counter of its sent bytes.
-    pub(super) sent: Sent,
+    pub(super) sent: SentCounter,
 }
 
 /// The usage of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Used {
+pub(super) enum CallUsage {
     /// The answer was an error status, which providers do not bill.
-    Nothing,
+    NotBilled,
     /// The provider reported the token counts.
     Reported(ReportedUsage),
     /// The answer had no token counts, was incomplete, or is still pending.
     Unknown,
 }
 
-impl From<Option<ReportedUsage>> for Used {
+impl From<Option<ReportedUsage>> for CallUsage {
     fn from(usage: Option<ReportedUsage>) -> Self {
         usage.map_or(Self::Unknown, Self::Reported)
     }
 }
 
-impl Account<'_> {
+impl CallEntry<'_> {
     /// Records the usage.
-    pub(super) fn close(&self, used: Used) {
-        if let Some((_, entry)) = self.tally.calls().get_mut(self.place) {
+    pub(super) fn record(&self, used: CallUsage) {
+        if let Some((_, entry)) = self.totals.calls().get_mut(self.place) {
             *entry = used;
         }
     }
 }
 
-impl Tally {
+impl UsageTotals {
     /// Starts the totals of an attempt with this deadline. Sent bytes are also added to `attempt`.
     pub(super) fn of(attempt: &SentBytes, deadline: Option<Instant>) -> Self {
         Self { attempt: attempt.clone(), deadline, ..Self::default() }
     }
 
     /// Adds a call.
-    pub(super) fn open(&self) -> Account<'_> {
-        let sent = Sent::of(&self.attempt, self.deadline);
+    pub(super) fn start_call(&self) -> CallEntry<'_> {
+        let sent = SentCounter::of(&self.attempt, self.deadline);
         let mut calls = self.calls();
-        calls.push((sent.clone(), Used::Unknown));
-        Account { tally: self, place: calls.len() - 1, sent }
+        calls.push((sent.clone(), CallUsage::Unknown));
+        CallEntry { totals: self, place: calls.len() - 1, sent }
     }
 
     /// Returns the bytes of all sent request bodies.
@@ -71,16 +71,18 @@ impl Tally {
 
     /// Returns the total usage. Calls that sent nothing are ignored; one call with unknown usage makes the total
     /// unknown.
-    pub(super) fn used(&self) -> Used {
+    pub(super) fn total(&self) -> CallUsage {
         let calls = self.calls();
-        calls.iter().filter(|(sent, _)| sent.bytes() > 0).fold(Used::Nothing, |sum, (_, used)| match (sum, *used) {
-            (Used::Unknown, _) | (_, Used::Unknown) => Used::Unknown,
-            (sum, Used::Nothing) => sum,
-            (Used::Nothing, used) => used,
-            (Used::Reported(sum), Used::Reported(one)) => Used::Reported(ReportedUsage {
-                input_tokens: sum.input_tokens.saturating_add(one.input_tokens),
-                output_tokens: sum.output_tokens.saturating_add(one.output_tokens),
-            }),
+        calls.iter().filter(|(sent, _)| sent.bytes() > 0).fold(CallUsage::NotBilled, |sum, (_, used)| {
+            match (sum, *used) {
+                (CallUsage::Unknown, _) | (_, CallUsage::Unknown) => CallUsage::Unknown,
+                (sum, CallUsage::NotBilled) => sum,
+                (CallUsage::NotBilled, used) => used,
+                (CallUsage::Reported(sum), CallUsage::Reported(one)) => CallUsage::Reported(ReportedUsage {
+                    input_tokens: sum.input_tokens.saturating_add(one.input_tokens),
+                    output_tokens: sum.output_tokens.saturating_add(one.output_tokens),
+                }),
+            }
         })
     }
 
@@ -88,17 +90,17 @@ impl Tally {
     /// it is removed if other calls may have been billed.
     pub(super) fn failure(&self, of_call: AttemptFailure) -> AttemptFailure {
         let failure = AttemptFailure { sent_bytes: self.sent_bytes(), usage: None, ..of_call };
-        match self.used() {
-            Used::Nothing => failure,
-            Used::Reported(usage) => AttemptFailure { usage: Some(usage), ..failure },
-            Used::Unknown => {
+        match self.total() {
+            CallUsage::NotBilled => failure,
+            CallUsage::Reported(usage) => AttemptFailure { usage: Some(usage), ..failure },
+            CallUsage::Unknown => {
                 let answered = failure.upstream_status.filter(|status| (200..300).contains(status));
                 AttemptFailure { upstream_status: answered, ..failure }
             }
         }
     }
 
-    fn calls(&self) -> MutexGuard<'_, Vec<(Sent, Used)>> {
+    fn calls(&self) -> MutexGuard<'_, Vec<(SentCounter, CallUsage)>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,29 +113,29 @@ mod tests {
     const USAGE: ReportedUsage = ReportedUsage { input_tokens: 7, output_tokens: 1 };
 
     #[test]
-    fn call_that_never_connected_sends_nothing_and_hides_no_usage() {
-        let tally = Tally::default();
+    fn usage_ignores_call_that_never_connected() {
+        let totals = UsageTotals::default();
         // The first call never connected, so its body was not sent.
-        let first = tally.open();
-        first.close(Used::Unknown);
-        assert_eq!((tally.sent_bytes(), tally.used()), (0, Used::Nothing));
-        let again = tally.open();
+        let first = totals.start_call();
+        first.record(CallUsage::Unknown);
+        assert_eq!((totals.sent_bytes(), totals.total()), (0, CallUsage::NotBilled));
+        let again = totals.start_call();
         again.sent.count(7);
-        again.close(Used::Reported(USAGE));
-        assert_eq!((tally.sent_bytes(), tally.used()), (7, Used::Reported(USAGE)));
+        again.record(CallUsage::Reported(USAGE));
+        assert_eq!((totals.sent_bytes(), totals.total()), (7, CallUsage::Reported(USAGE)));
         let failure = AttemptFailure::new(AttemptFailureKind::Broken, "x");
-        let failure = tally.failure(AttemptFailure { upstream_status: Some(503), ..failure });
+        let failure = totals.failure(AttemptFailure { upstream_status: Some(503), ..failure });
         assert_eq!((failure.upstream_status, failure.sent_bytes, failure.usage), (Some(503), 7, Some(USAGE)));
     }
 
     #[test]
-    fn call_that_was_sent_without_an_answer_makes_the_sum_unknown() {
-        let tally = Tally::default();
-        for used in [Used::Unknown, Used::Reported(USAGE)] {
-            let account = tally.open();
-            account.sent.count(2);
-            account.close(used);
+    fn usage_is_unknown_when_sent_call_has_no_answer() {
+        let totals = UsageTotals::default();
+        for used in [CallUsage::Unknown, CallUsage::Reported(USAGE)] {
+            let entry = totals.start_call();
+            entry.sent.count(2);
+            entry.record(used);
         }
-        assert_eq!((tally.sent_bytes(), tally.used()), (4, Used::Unknown));
+        assert_eq!((totals.sent_bytes(), totals.total()), (4, CallUsage::Unknown));
     }
 }

@@ -5,7 +5,7 @@ use domain::routing::{AttemptFailure, AttemptFailureKind};
 
 /// A feature of a provider input that the wire does not support. The request is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Uncarried {
+pub enum UnsupportedByWire {
     /// Questions without types.
     #[error("its wire takes no questions of this form")]
     OpaqueQuestions,
@@ -44,8 +44,8 @@ pub enum Uncarried {
     PartName,
 }
 
-impl From<Uncarried> for AttemptFailure {
-    fn from(uncarried: Uncarried) -> Self {
-        Self::new(AttemptFailureKind::Refused, format!("the provider was not asked: {uncarried}"))
+impl From<UnsupportedByWire> for AttemptFailure {
+    fn from(unsupported: UnsupportedByWire) -> Self {
+        Self::new(AttemptFailureKind::Refused, format!("the provider was not asked: {unsupported}"))
     }
 }

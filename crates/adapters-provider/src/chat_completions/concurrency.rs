@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Runs jobs `0..count`, at most 8 at once, and returns their results in order. The first failure cancels the other
 /// jobs.
-pub(super) async fn in_lanes<T, E, F>(count: usize, job: impl Fn(usize) -> F) -> Result<Vec<T>, E>
+pub(super) async fn run_concurrently<T, E, F>(count: usize, job: impl Fn(usize) -> F) -> Result<Vec<T>, E>
 where
     F: Future<Output = Result<T, E>>,
 {
@@ -32,9 +32,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn eight_at_once_in_order() {
+    async fn run_concurrently_runs_eight_jobs_and_keeps_order() {
         let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let made = in_lanes(100, |place| {
+        let made = run_concurrently(100, |place| {
             let (running, most) = (&running, &most);
             async move {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -50,9 +50,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_failure_ends_it() {
+    async fn run_concurrently_stops_at_first_failure() {
         let begun = AtomicUsize::new(0);
-        let ended = in_lanes(100, |place| {
+        let ended = run_concurrently(100, |place| {
             begun.fetch_add(1, Ordering::SeqCst);
             async move {
                 if place == 3 {

@@ -20,7 +20,7 @@ pub fn has_single_outcome(question: &Question) -> bool {
 
 /// Returns the answer to a question with a single outcome, with probability 1, or `None` for other questions. Omits the
 /// confidence if it is computed later, so that a computed value is not taken for the provider's.
-pub fn answer_alone(question: &Question, confidence: ConfidenceSource) -> Option<Json> {
+pub fn answer_single_outcome(question: &Question, confidence: ConfidenceSource) -> Option<Json> {
     let confidence = (confidence != ConfidenceSource::Computed).then_some("1");
     let extras = Extras { confidence, ..Extras::default() };
     match &question.kind {
@@ -37,22 +37,22 @@ pub fn answer_alone(question: &Question, confidence: ConfidenceSource) -> Option
 #[derive(Debug, Clone)]
 pub struct Division {
     /// The questions for the provider; `None` if all are answered locally.
-    pub asked: Option<Arc<ProviderInput>>,
+    pub remaining: Option<Arc<ProviderInput>>,
     /// True if at least one question is answered locally.
-    pub divided: bool,
+    pub has_local_answers: bool,
 }
 
 /// Removes the questions with a single outcome. Opaque questions stay unchanged.
 pub fn divide(provider_input: &Arc<ProviderInput>) -> Division {
-    match left_to_ask(provider_input) {
-        Some(Cow::Borrowed(_)) => Division { asked: Some(Arc::clone(provider_input)), divided: false },
-        Some(Cow::Owned(rest)) => Division { asked: Some(Arc::new(rest)), divided: true },
-        None => Division { asked: None, divided: true },
+    match remaining_input(provider_input) {
+        Some(Cow::Borrowed(_)) => Division { remaining: Some(Arc::clone(provider_input)), has_local_answers: false },
+        Some(Cow::Owned(rest)) => Division { remaining: Some(Arc::new(rest)), has_local_answers: true },
+        None => Division { remaining: None, has_local_answers: true },
     }
 }
 
 /// Returns the questions for a wire that rejects single outcomes; `None` if no question is left.
-pub(crate) fn left_to_ask(provider_input: &ProviderInput) -> Option<Cow<'_, ProviderInput>> {
+pub(crate) fn remaining_input(provider_input: &ProviderInput) -> Option<Cow<'_, ProviderInput>> {
     let typed = provider_input.questions.typed.as_deref().unwrap_or_default();
     if !typed.iter().any(has_single_outcome) {
         return Some(Cow::Borrowed(provider_input));
@@ -69,7 +69,7 @@ impl Division {
         let typed = provider_input.questions.typed.as_deref().unwrap_or_default();
         let mut answers = Vec::with_capacity(typed.len());
         for question in typed {
-            match answer_alone(question, confidence) {
+            match answer_single_outcome(question, confidence) {
                 Some(answer) => answers.push((question.name.clone(), answer)),
                 None => answers.extend(given.next()),
             }
