@@ -1,4 +1,4 @@
-//! The bounds on operations in flight and on their bodies.
+//! The limits on concurrent operations and on their bodies.
 
 use api_actix::AdmissionSettings;
 
@@ -6,13 +6,13 @@ use super::ConfigError;
 use super::build::narrow;
 use super::entries::Table;
 
-/// The memory for bodies where none is configured: so much, or enough for this many of the largest bodies.
+/// The default memory for bodies, unless this many of the largest bodies need more.
 const DEFAULT_BODY_MEMORY: u64 = 256 << 20;
 const DEFAULT_LARGEST_BODIES: u64 = 8;
-/// Copies of a body while it is unpacked: packed, unpacked, and the window of zstd.
+/// Copies of a body during decompression: compressed, decompressed, and the window of zstd.
 const COPIES: u64 = 3;
 
-/// Reads the bounds from `[limits]`; a share is half of the whole where none is configured.
+/// Parses the bounds of `[limits]`; the default of a share is half of the whole.
 pub fn admission(table: &Table, max_json_bytes: usize) -> Result<AdmissionSettings, ConfigError> {
     let max_in_flight = table.positive("max_in_flight", 4_096)?;
     let half = (max_in_flight / 2).max(1);

@@ -9,35 +9,35 @@ use super::entries::Table;
 use super::secret::variable_name;
 use super::{ConfigError, Environment};
 
-/// `[broadcast]`: how traces are delivered to destinations.
+/// `[broadcast]`: the delivery of traces to destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BroadcastConfig {
-    /// Longest time for one delivery.
+    /// The maximum time for one delivery.
     pub timeout: Duration,
-    /// Failures after which a message becomes a dead letter.
+    /// Attempts before a message becomes a dead letter.
     pub max_attempts: u32,
-    /// The wait after the first failure.
+    /// The delay after the first failure.
     pub retry_initial_delay: Duration,
-    /// The longest wait.
+    /// The maximum delay.
     pub retry_max_delay: Duration,
 }
 
-/// `[telemetry]`: the operator's own collector, which hears of all workspaces.
+/// `[telemetry]`: the operator's own collector, which receives the traces of all workspaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TelemetryConfig {
-    /// Where it is.
+    /// The URL of the collector.
     pub otlp_url: String,
-    /// Headers that are sent along.
+    /// Headers of each request to the collector.
     pub otlp_headers: Vec<(String, SecretString)>,
-    /// True where the configuration file itself holds headers.
+    /// True if the configuration file itself contains headers.
     pub has_headers_in_file: bool,
-    /// True where nothing of what was asked and answered is sent.
+    /// True if no content of questions and answers is sent.
     pub otlp_privacy_mode: bool,
 }
 
-/// Longest time for anything here: an hour, in milliseconds.
+/// The maximum of all times here: an hour, in milliseconds.
 const LONGEST: u64 = 3_600_000;
-/// Most headers.
+/// The maximum number of headers.
 const MOST_HEADERS: usize = 20;
 
 pub fn broadcast(table: &Table) -> Result<BroadcastConfig, ConfigError> {
@@ -57,7 +57,7 @@ pub fn broadcast(table: &Table) -> Result<BroadcastConfig, ConfigError> {
     })
 }
 
-/// `None` where no collector is named.
+/// Returns `None` if no collector is configured.
 pub fn telemetry(table: &Table, environment: &Environment) -> Result<Option<TelemetryConfig>, ConfigError> {
     let Some(url) = table.text("otlp_url") else {
         let lonely = ["otlp_headers", "otlp_headers_env", "otlp_privacy_mode"].into_iter().find(|key| table.has(key));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_patience_and_no_collector_are_the_defaults() {
+    fn broadcast_and_telemetry_have_defaults() {
         let config = read("").unwrap();
         let shipped = BroadcastConfig {
             timeout: Duration::from_secs(10),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_has_its_headers_and_hears_no_content_unless_it_may() {
+    fn telemetry_has_headers_and_privacy_mode_by_default() {
         let text = "[telemetry]\notlp_url = \"https://otel.example.org\"\notlp_headers = [\"X-Team: a\"]\n";
         let telemetry = read(text).unwrap().telemetry.unwrap();
         assert_eq!(telemetry.otlp_headers, [("x-team".to_owned(), SecretString::new("a"))]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named_and_not_repeated() {
+    fn telemetry_error_names_key_and_not_its_value() {
         for (text, expected) in [
             ("[broadcast]\nmax_attempts = 0\n", "max_attempts"),
             ("[broadcast]\ntimeout_ms = 1\n", "timeout_ms"),

@@ -1,4 +1,4 @@
-//! From entries to a checked configuration.
+//! The construction of a checked configuration from its entries.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -19,14 +19,14 @@ use super::{
 };
 
 const MIB: u64 = 1024 * 1024;
-/// A mebibyte: the schema fits in.
+/// A mebibyte: enough for the schema.
 const SMALLEST_DATABASE: u64 = MIB;
 /// The limit of SQLite: 2^32 - 2 pages of 4096 bytes.
 const LARGEST_DATABASE: u64 = (u32::MAX as u64 - 1) * 4_096;
-/// What a stop waits for beyond the deadline of requests, so that each of them has its answer.
+/// The time that a stop waits after the requests' deadline, so that their responses can be sent.
 const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Checks every value and fills in the defaults.
+/// Checks every value and applies the defaults.
 pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) -> Result<Config, ConfigError> {
     let providers = providers::providers(&entries.repeated("providers")?)?;
     let endpoints = endpoints::endpoints(&entries.repeated("endpoints")?, &providers)?;
@@ -66,19 +66,19 @@ pub fn build(file: Option<&Path>, entries: &Entries, environment: &Environment) 
     })
 }
 
-/// At most a day: nothing that is revoked elsewhere is revoked here until then.
+/// A day at most: revocations elsewhere have no effect here in the meantime.
 fn max_stale_keys(table: &Table) -> Result<Duration, ConfigError> {
     Ok(Duration::from_millis(within(table, "max_stale_ms", 0..=86_400_000)?.unwrap_or(30_000)))
 }
 
-/// One of several words, the first being the default.
+/// Parses one of several words; the first is the default.
 pub fn choice<T: Copy>(table: &Table, key: &str, options: &[(&str, T)]) -> Result<T, ConfigError> {
     let default = options.first().map(|(_, value)| *value);
     let found = chosen(table, key, options)?.or(default);
     found.ok_or_else(|| table.fault(key, "has no default"))
 }
 
-/// One of several words, where one was said.
+/// Parses one of several words; `None` if the key is not set.
 pub fn chosen<T: Copy>(table: &Table, key: &str, options: &[(&str, T)]) -> Result<Option<T>, ConfigError> {
     let Some(text) = table.text(key) else { return Ok(None) };
     let found = options.iter().find(|(word, _)| *word == text);
@@ -147,7 +147,7 @@ fn address(table: &Table, key: &str, text: &str) -> Result<SocketAddr, ConfigErr
     text.parse().map_err(|_| table.fault(key, "must be an address and a port, such as 127.0.0.1:8080"))
 }
 
-/// Networks in CIDR notation; a bare address is a network of one.
+/// Parses networks in CIDR notation; a bare address is a network of one.
 fn trusted_proxies(table: &Table) -> Result<Vec<IpNet>, ConfigError> {
     let parse = |text: &String| text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     table.texts("trusted_proxies").iter().map(parse).collect::<Result<_, _>>().map_err(|_| {
@@ -170,7 +170,7 @@ fn storage(table: &Table) -> Result<StorageConfig, ConfigError> {
 
 fn blobs(table: &Table) -> Result<BlobsConfig, ConfigError> {
     let url = table.text("url").unwrap_or("file:tollgate-data/blobs");
-    // Shorter than the grain of file times it would tell nothing.
+    // A period below the resolution of file times has no effect.
     let quiet_period = within(table, "quiet_period_ms", 20..=60_000)?;
     Ok(BlobsConfig {
         root: urls::blobs_folder(url).map_err(|fault| table.fault("url", fault))?,
@@ -183,7 +183,7 @@ fn limits(table: &Table) -> Result<LimitsConfig, ConfigError> {
     Ok(LimitsConfig {
         max_json_bytes,
         draft_bounds: draft_bounds(table)?,
-        // Sizes are kept in signed 64-bit columns.
+        // Sizes are stored in signed 64-bit columns.
         max_file_bytes: table.positive("max_file_bytes", 100 * MIB)?.min(i64::MAX.unsigned_abs()),
         workspace_quota_bytes: table
             .number("workspace_quota_bytes")
@@ -209,13 +209,13 @@ fn draft_bounds(table: &Table) -> Result<DraftBounds, ConfigError> {
     Ok(DraftBounds { max_trace_bytes: max_trace_bytes.unwrap_or(DraftBounds::default().max_trace_bytes) })
 }
 
-/// Where a key is not set, nothing is limited.
+/// Parses rates; a missing key means no limit.
 fn rates(table: &Table, requests: &str, tokens: &str) -> Result<RateLimits, ConfigError> {
     let per_minute = |key: &str| within(table, key, 1..=u64::from(u32::MAX));
     Ok(RateLimits { requests_per_minute: per_minute(requests)?, tokens_per_minute: per_minute(tokens)? })
 }
 
-/// A number within bounds, where one was said.
+/// Parses a number within bounds; `None` if the key is not set.
 pub fn within<T: TryFrom<u64>>(
     table: &Table,
     key: &str,
@@ -228,7 +228,7 @@ pub fn within<T: TryFrom<u64>>(
     narrow(table, key, number).map(Some)
 }
 
-/// A number that must fit a smaller type.
+/// Converts a number to a smaller type.
 pub fn narrow<T: TryFrom<u64>>(table: &Table, key: &str, number: u64) -> Result<T, ConfigError> {
     T::try_from(number).map_err(|_| table.fault(key, "is too large"))
 }

@@ -6,11 +6,11 @@ use domain::routing::{ChatMethod, ChatSettings, Quantization, TokenPrices, Wire}
 
 use super::build::{alternatives, choice, within};
 use super::entries::Table;
+use super::fixed_point::parse_thousandths;
 use super::nearest::nearest;
-use super::thousandths::thousandths;
-use super::{ConfigError, EndpointConfig, ProviderConfig, traits};
+use super::{ConfigError, EndpointConfig, ProviderConfig, capabilities};
 
-/// The keys that mean something to chat models only.
+/// Keys for chat models only.
 const CHAT_KEYS: [&str; 4] = ["method", "temperature", "min_label_probability", "top_logprobs"];
 
 /// `[[endpoints]]`
@@ -25,8 +25,8 @@ fn endpoint(table: &Table, providers: &[ProviderConfig]) -> Result<EndpointConfi
         return Err(table.fault("model", "has the author sandbox, which is reserved for the built-in sandbox"));
     }
     let provider = provider(table, providers)?;
-    let own = traits::traits(table, provider.wire)?;
-    if own.collects == Some(true) && own.zdr.is_none() && provider.traits.zdr == Some(true) {
+    let own = capabilities::capabilities(table, provider.wire)?;
+    if own.collects == Some(true) && own.zdr.is_none() && provider.capabilities.zdr == Some(true) {
         let fault = format!("is \"allow\", but the provider {} has zdr = true; set zdr = false here", provider.slug);
         return Err(table.fault("data_collection", fault));
     }
@@ -35,7 +35,7 @@ fn endpoint(table: &Table, providers: &[ProviderConfig]) -> Result<EndpointConfi
         provider: provider.slug.clone(),
         prices: prices(table)?,
         prompt_overhead_tokens: table.number("prompt_overhead_tokens").unwrap_or(128),
-        traits: own.or(&provider.traits),
+        capabilities: own.or(&provider.capabilities),
         quantization: quantization(table)?,
         chat: chat(table, provider.wire)?,
         model,
@@ -116,11 +116,12 @@ fn chat(table: &Table, wire: Wire) -> Result<ChatSettings, ConfigError> {
     })
 }
 
-/// A decimal number in thousandths, within bounds.
+/// Parses a decimal number within bounds, in thousandths.
 fn decimal(table: &Table, key: &str, least: &str, most: &str) -> Result<Option<u32>, ConfigError> {
     let Some(text) = table.text(key) else { return Ok(None) };
-    let number = thousandths(text).filter(|number| {
-        thousandths(least).is_none_or(|least| *number >= least) && thousandths(most).is_none_or(|most| *number <= most)
+    let number = parse_thousandths(text).filter(|number| {
+        parse_thousandths(least).is_none_or(|least| *number >= least)
+            && parse_thousandths(most).is_none_or(|most| *number <= most)
     });
     let fault = || {
         table.fault(

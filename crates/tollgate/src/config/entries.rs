@@ -1,4 +1,4 @@
-//! Values with the place that they come from, before they mean anything.
+//! Configuration values with their origins, before interpretation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::ConfigError;
 use super::schema::{self, Kind};
 
-/// Where a value stands.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// In the file, at a line counted from 1.
@@ -24,7 +24,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value whose kind the schema has checked.
+/// A value of the kind that the schema requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Text(String),
@@ -34,7 +34,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// True where the schema wants this kind of value.
+    /// Returns true if the value has this kind.
     pub fn is(&self, kind: Kind) -> bool {
         matches!(
             (self, kind),
@@ -46,31 +46,31 @@ impl Value {
     }
 }
 
-/// One table: its values by key.
+/// A table: its values by key.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    /// How messages call it: `server`, `providers[0]`.
+    /// The name in messages: `server`, `providers[0]`.
     pub label: String,
     values: BTreeMap<&'static str, (Value, Origin)>,
 }
 
 impl Table {
-    /// Puts a value in, over an earlier one.
+    /// Sets a value; replaces an earlier one.
     pub fn put(&mut self, key: &'static str, value: Value, origin: Origin) {
         self.values.insert(key, (value, origin));
     }
 
-    /// True where the key is set.
+    /// Returns true if the key is set.
     pub fn has(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
 
-    /// True where the value of the key stands in the file.
+    /// Returns true if the value of the key comes from the file.
     pub fn is_in_file(&self, key: &str) -> bool {
         matches!(self.values.get(key), Some((_, Origin::File { .. })))
     }
 
-    /// The string of a key.
+    /// Returns the string of a key.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key) {
             Some((Value::Text(text), _)) => Some(text),
@@ -78,7 +78,7 @@ impl Table {
         }
     }
 
-    /// The strings of a key; none where it is not set.
+    /// Returns the strings of a key; empty if it is not set.
     pub fn texts(&self, key: &str) -> &[String] {
         match self.values.get(key) {
             Some((Value::Texts(texts), _)) => texts,
@@ -86,7 +86,7 @@ impl Table {
         }
     }
 
-    /// The number of a key.
+    /// Returns the number of a key.
     pub fn number(&self, key: &str) -> Option<u64> {
         match self.values.get(key) {
             Some((Value::Number(number), _)) => Some(*number),
@@ -94,7 +94,7 @@ impl Table {
         }
     }
 
-    /// The number of a key, or `default`; zero is a fault.
+    /// Returns the number of a key, or `default`; zero is an error.
     pub fn positive(&self, key: &str, default: u64) -> Result<u64, ConfigError> {
         match self.number(key) {
             Some(0) => Err(self.fault(key, "must be more than 0")),
@@ -103,7 +103,7 @@ impl Table {
         }
     }
 
-    /// The switch of a key.
+    /// Returns the boolean of a key.
     pub fn switch(&self, key: &str) -> Option<bool> {
         match self.values.get(key) {
             Some((Value::Switch(on), _)) => Some(*on),
@@ -111,14 +111,14 @@ impl Table {
         }
     }
 
-    /// The string of a key that must be there.
+    /// Returns the string of a mandatory key.
     pub fn required(&self, key: &str) -> Result<&str, ConfigError> {
         self.text(key)
             .filter(|text| !text.is_empty())
             .ok_or_else(|| ConfigError::new(format!("{}.{key} is required and must not be empty", self.label)))
     }
 
-    /// A fault of the value of a key, with its place.
+    /// Returns an error about the value of a key, with its origin.
     pub fn fault(&self, key: &str, what: impl fmt::Display) -> ConfigError {
         match self.values.get(key) {
             Some((_, origin)) => ConfigError::new(format!("{origin}: {}.{key} {what}", self.label)),
@@ -135,7 +135,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The table that a value of `section` goes to; `index` only for repeated sections.
+    /// Returns the table for a value of `section`; `index` is set for repeated sections only.
     pub fn table(&mut self, section: &'static schema::Section, index: Option<usize>) -> &mut Table {
         let (table, label) = match index {
             Some(index) => (
@@ -148,12 +148,12 @@ impl Entries {
         table
     }
 
-    /// A table that is not repeated, empty where nothing was said.
+    /// Returns a table that is not repeated; empty if it is missing.
     pub fn single(&self, name: &str) -> Table {
         self.single.get(name).cloned().unwrap_or_else(|| Table { label: name.to_owned(), values: BTreeMap::new() })
     }
 
-    /// The tables of a repeated section, in order.
+    /// Returns the tables of a repeated section, in order.
     pub fn repeated(&self, name: &str) -> Result<Vec<Table>, ConfigError> {
         let Some(tables) = self.repeated.get(name) else { return Ok(Vec::new()) };
         for (expected, index) in tables.keys().enumerate() {
@@ -165,7 +165,7 @@ impl Entries {
     }
 }
 
-/// The fault of a key that nobody knows.
+/// Returns the error for an unknown key.
 pub fn unknown_key(origin: &Origin, section: &str, key: &str) -> ConfigError {
     if matches!(key, "api_key" | "api_token" | "token" | "secret" | "password") {
         return ConfigError::new(format!(
@@ -182,7 +182,7 @@ pub fn unknown_key(origin: &Origin, section: &str, key: &str) -> ConfigError {
     ConfigError::new(format!("{origin}: unknown key {section}.{key}; the nearest known one is {hint}"))
 }
 
-/// The fault of a section that nobody knows.
+/// Returns the error for an unknown section.
 pub fn unknown_section(origin: &Origin, name: &str) -> ConfigError {
     ConfigError::new(format!(
         "{origin}: unknown section {}; the nearest known one is {}",
@@ -191,13 +191,13 @@ pub fn unknown_section(origin: &Origin, name: &str) -> ConfigError {
     ))
 }
 
-/// A key or section as it is written, where it looks like one. Anything else may be a value in the wrong place.
+/// Returns a key or section that looks like one. Anything else may be a misplaced value and is not shown.
 fn shown(name: &str) -> &str {
     let is_word = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphabetic() || b"_-".contains(&byte));
     if is_word { name } else { "(not repeated)" }
 }
 
-/// How a message says what a value must be.
+/// Describes a kind of value for messages.
 pub fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::Text => "must be a string",

@@ -1,29 +1,29 @@
-//! The process's environment, read once, here and nowhere else.
+//! The process's environment, read in one place.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// A copy of the environment variables, so that everything behind it can be tested with its own.
+/// A copy of the environment variables, so that tests can use their own.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, OsString>);
 
 impl Environment {
-    /// The variables of this process. A variable whose name is not UTF-8 cannot be one of ours and is left out.
+    /// Reads the variables of this process. Names that are not UTF-8 cannot be ours and are skipped.
     pub fn of_process() -> Self {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
     }
 
-    /// The value of a variable that is set, not empty and UTF-8.
+    /// Returns a variable that is set, not empty and UTF-8.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// The first of several variables that is set.
+    /// Returns the first of several variables that is set.
     pub fn first(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.get(name)).map(str::to_owned)
     }
 
-    /// Every variable whose name begins with `prefix`, in the order of names; the value is `None` where it is not
+    /// Returns every variable whose name begins with `prefix`, in the order of names; the value is `None` if it is not
     /// UTF-8.
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> + 'a {
         self.0

@@ -1,12 +1,12 @@
-//! What can be wrong with a configuration.
+//! Configuration errors.
 
-/// One fault of the configuration: what, and where. Never holds a secret.
+/// A configuration error with its origin. Never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
 
 impl ConfigError {
-    /// A fault as a sentence.
+    /// Creates an error from a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }

@@ -1,4 +1,4 @@
-//! Reading the TOML file into entries.
+//! The parser of the TOML file.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -7,7 +7,7 @@ use super::ConfigError;
 use super::entries::{Entries, Origin, Value, expected, unknown_key, unknown_section};
 use super::schema::{self, Section};
 
-/// A file's name and text, for telling lines.
+/// A file's name and text, to find line numbers.
 struct Source<'a> {
     path: &'a str,
     text: &'a str,
@@ -25,7 +25,7 @@ impl Source<'_> {
 pub fn read(path: &str, text: &str, entries: &mut Entries) -> Result<(), ConfigError> {
     let source = Source { path, text };
     let document = DeTable::parse(text).map_err(|error| {
-        // The error's own text would quote the line, which may hold something private.
+        // The parser's message would quote the line, which may contain a secret.
         let origin = source.at(error.span().map_or(0, |span| span.start));
         ConfigError::new(format!("{origin}: {}", error.message()))
     })?;

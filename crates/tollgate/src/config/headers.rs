@@ -1,8 +1,8 @@
-//! Headers that a provider wants with each call.
+//! Headers that are sent to a provider with each call.
 
 use http::{HeaderName, HeaderValue};
 
-/// Headers of one connection, and those that the client writes itself.
+/// Headers of a single connection, and headers that the client writes itself.
 const TAKEN: [&str; 15] = [
     "accept",
     "accept-encoding",
@@ -21,7 +21,7 @@ const TAKEN: [&str; 15] = [
     "user-agent",
 ];
 
-/// Words of a name that say that its value is a secret.
+/// Words in the names of secret headers.
 const SECRET_WORDS: [&str; 10] = [
     "apikey",
     "auth",
@@ -35,16 +35,16 @@ const SECRET_WORDS: [&str; 10] = [
     "token",
 ];
 
-/// What stands before `key` where it opens a door; a routing key does not.
+/// Words before `key` in the names of secret headers; a routing key is no secret.
 const KEYS: [&str; 8] = ["access", "account", "api", "functions", "private", "subscription", "user", "x"];
 
-/// Beginnings of a value that say that it is a secret.
+/// Prefixes of secret header values.
 const SECRET_SCHEMES: [&str; 2] = ["bearer ", "basic "];
 
-/// `name: value`, the name in lower case.
+/// Parses `name: value`; the name becomes lower case.
 ///
 /// # Errors
-/// Why it cannot be sent. The value, which may be a secret, is not repeated.
+/// The reason why it cannot be sent. The value, which may be a secret, is not repeated.
 pub fn parse(line: &str) -> Result<(String, String), String> {
     let Some((name, value)) = line.split_once(':') else {
         return Err("must hold headers in the form \"name: value\"".to_owned());
@@ -79,10 +79,10 @@ pub fn parse(line: &str) -> Result<(String, String), String> {
     Ok((name, value.to_owned()))
 }
 
-/// The name of the header that carries the key, in lower case.
+/// Parses the name of the header that carries the key; it becomes lower case.
 ///
 /// # Errors
-/// Why it cannot be used. The name, which may be the key itself, is not repeated.
+/// The reason why it cannot be used. The name, which may be the key itself, is not repeated.
 pub fn auth_header(text: &str) -> Result<String, String> {
     name(text).map_err(|fault| match fault {
         InvalidName::Malformed => "must be the name of a header, such as x-api-key; the key itself is named with \
@@ -94,15 +94,15 @@ pub fn auth_header(text: &str) -> Result<String, String> {
     })
 }
 
-/// Why a header cannot be configured.
+/// The reason why a header cannot be configured.
 enum InvalidName {
     /// It is not a header name.
     Malformed,
-    /// The client or the connection needs it: this name, or one with this beginning.
+    /// Reserved for the client or the connection: this name, or names with this prefix.
     Taken(&'static str),
 }
 
-/// The name of a header that may be configured, in lower case.
+/// Checks the name of a configurable header; it becomes lower case.
 fn name(name: &str) -> Result<String, InvalidName> {
     let known: HeaderName = name.parse().map_err(|_| InvalidName::Malformed)?;
     let taken = TAKEN.iter().find(|taken| **taken == known.as_str());
@@ -112,7 +112,8 @@ fn name(name: &str) -> Result<String, InvalidName> {
     Ok(known.as_str().to_owned())
 }
 
-/// A header's name in a message. A name with a digit, or a long one, may be a secret in the wrong place.
+/// Returns a header's name for a message. A name with a digit, or a long one, may be a misplaced secret and is not
+/// shown.
 pub fn shown(name: &str) -> &str {
     let is_plain = name.len() <= 40 && !name.bytes().any(|byte| byte.is_ascii_digit());
     if is_plain { name } else { "a header" }
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_a_name_and_a_value() {
+    fn parse_splits_name_and_value() {
         let parsed = |line: &str| parse(line).unwrap();
         assert_eq!(
             parsed("TypeSafe-Danger-Zone-Images: true"),
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_belong_elsewhere_and_are_not_repeated() {
+    fn parse_rejects_secrets_without_repeating_them() {
         for line in [
             "Authorization: sk-very-secret",
             "x-api-key: sk-very-secret",
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_connection_or_is_no_header_is_refused() {
+    fn parse_rejects_reserved_and_malformed_names() {
         for line in ["Host: h", "Transfer-Encoding: chunked", "connection: close", "TE: x", "Proxy-Foo: x"] {
             assert!(parse(line).unwrap_err().contains("belongs to the connection"), "{line}");
         }

@@ -8,7 +8,7 @@ use super::entries::Table;
 use super::{ConfigError, JournalConfig, StorageConfig};
 
 const MIB: u64 = 1 << 20;
-/// Some segments of the journal.
+/// A few segments of the journal.
 const SMALLEST: u64 = 64 * MIB;
 const LARGEST: u64 = 1024 * 1024 * MIB;
 const DEFAULT: u64 = 1024 * MIB;
@@ -22,7 +22,7 @@ const LOST_AFTER: u64 = 3_600_000;
 /// A second to thirty days.
 const LOST_RANGE: std::ops::RangeInclusive<u64> = 1_000..=2_592_000_000;
 
-/// When an answer may leave: after the write of its charge, or after its sync.
+/// The point at which a response may be sent: after the write of its charge, or after its sync.
 #[derive(Debug, Clone, Copy)]
 enum Sync {
     ByStorage,
@@ -30,7 +30,7 @@ enum Sync {
     Always,
 }
 
-/// The journal lies beside the database where no folder is named, and is as durable as the database.
+/// Parses `[journal]`. By default the folder is beside the database, with the database's durability.
 pub fn journal(table: &Table, storage: &StorageConfig) -> Result<JournalConfig, ConfigError> {
     let sync = match table.text("sync") {
         None => Sync::ByStorage,
@@ -49,7 +49,8 @@ pub fn journal(table: &Table, storage: &StorageConfig) -> Result<JournalConfig, 
     })
 }
 
-/// `tollgate.db` has its journal in `tollgate-journal`, so that two databases of one folder have two journals.
+/// Returns the default folder: `tollgate.db` has its journal in `tollgate-journal`, so that databases of one folder
+/// have separate journals.
 fn beside(database: &Path) -> PathBuf {
     let stem = database.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     database.with_file_name(format!("{stem}-journal"))

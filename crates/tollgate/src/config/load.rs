@@ -1,17 +1,17 @@
-//! From a path and the environment to a configuration.
+//! The loading of the configuration from a file and the environment.
 
 use std::path::{Path, PathBuf};
 
 use super::entries::Entries;
 use super::{Config, ConfigError, Environment, build, file, overrides};
 
-/// The file that is read where none is named and it is there.
+/// The file that is read by default, if it exists.
 pub const DEFAULT_FILE: &str = "tollgate.toml";
 
-/// Reads the file that `path` names, or [`DEFAULT_FILE`] where it is there, and the overrides.
+/// Reads the file at `path`, or [`DEFAULT_FILE`] if it exists, and the overrides.
 ///
 /// # Errors
-/// The first fault, with its place. A file that is named must be there.
+/// The first error, with its origin. A file at `path` must exist.
 pub fn load(path: Option<&Path>, environment: &Environment) -> Result<Config, ConfigError> {
     let path = match path {
         Some(path) => Some(path.to_owned()),
@@ -24,10 +24,10 @@ pub fn load(path: Option<&Path>, environment: &Environment) -> Result<Config, Co
     load_text(Some(&path), &text, environment)
 }
 
-/// The same from a text.
+/// Loads the configuration from a text.
 ///
 /// # Errors
-/// As [`load`].
+/// The first error, with its origin.
 pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> Result<Config, ConfigError> {
     let mut entries = Entries::default();
     let shown = path.unwrap_or(Path::new(DEFAULT_FILE)).display().to_string();

@@ -1,13 +1,15 @@
-//! Configuration: a TOML file, overridden by environment variables, checked before anything is opened.
+//! Configuration: a TOML file with overrides by environment variables, checked at the start.
 
 mod admission;
 mod broadcast;
 mod build;
+mod capabilities;
 mod endpoints;
 mod entries;
 mod environment;
 mod error;
 mod file;
+mod fixed_point;
 mod headers;
 mod journal;
 mod load;
@@ -19,9 +21,7 @@ mod routing;
 mod schema;
 mod secret;
 mod settings;
-mod thousandths;
 mod throttling;
-mod traits;
 mod upstreams;
 mod urls;
 

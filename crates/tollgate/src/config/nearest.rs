@@ -1,6 +1,6 @@
-//! Which known name somebody may have meant.
+//! Suggestions for misspelt names.
 
-/// The known name that is spelled most like `name`; `None` only where nothing is known.
+/// Returns the known name that is most similar to `name`; `None` only if there are no known names.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().min_by_key(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
 }
@@ -10,7 +10,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closest_spelling_wins() {
+    fn nearest_returns_most_similar_name() {
         assert_eq!(nearest("server.lisen", ["server.listen", "storage.url"]), Some("server.listen"));
         assert_eq!(nearest("x", []), None);
     }

@@ -1,13 +1,14 @@
-//! Environment variables `TOLLGATE__SECTION__KEY` and `TOLLGATE__SECTION__INDEX__KEY` over the file's values.
+//! Environment variables `TOLLGATE__SECTION__KEY` and `TOLLGATE__SECTION__INDEX__KEY`, which override the file's
+//! values.
 
 use super::entries::{Entries, Origin, Value, expected, unknown_key, unknown_section};
 use super::schema::{self, Kind};
 use super::{ConfigError, Environment};
 
-/// What every override's name begins with.
+/// The prefix of every override.
 const PREFIX: &str = "TOLLGATE__";
 
-/// The variable that overrides `section.key`; an element of a repeated section is shown as the first one.
+/// Returns the variable that overrides `section.key`; for a repeated section, the one of its first element.
 pub fn variable_name(dotted: &str) -> String {
     let (section, key) = dotted.split_once('.').unwrap_or((dotted, ""));
     let index = if schema::section(section).is_some_and(|section| section.repeated) { "0__" } else { "" };
@@ -46,7 +47,7 @@ fn index(origin: &Origin, section: &str, part: Option<&str>) -> Result<usize, Co
     })
 }
 
-/// A TOML scalar of the wanted kind, or for text also the plain value.
+/// Parses a TOML scalar of a kind; text may also be unquoted.
 fn parse(value: &str, kind: Kind) -> Option<Value> {
     match kind {
         Kind::Text => Some(Value::Text(quoted(value).unwrap_or_else(|| value.to_owned()))),
@@ -56,7 +57,7 @@ fn parse(value: &str, kind: Kind) -> Option<Value> {
     }
 }
 
-/// What a TOML string in quotes says.
+/// Parses a quoted TOML string.
 fn quoted(value: &str) -> Option<String> {
     if !value.starts_with(['"', '\'']) {
         return None;
@@ -67,7 +68,7 @@ fn quoted(value: &str) -> Option<String> {
     }
 }
 
-/// A TOML array of strings, or a list with commas between its elements.
+/// Parses a TOML array of strings, or a comma-separated list.
 fn texts(value: &str) -> Option<Vec<String>> {
     if !value.trim_start().starts_with('[') {
         return Some(value.split(',').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect());

@@ -9,10 +9,10 @@ use super::build::{choice, narrow, within};
 use super::entries::Table;
 use super::secret::variable_name;
 use super::{
-    ConfigError, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig, SecretSource, headers, traits, urls,
+    ConfigError, ModelLocationConfig, ProviderConfig, ResponseWrapperConfig, SecretSource, capabilities, headers, urls,
 };
 
-/// The wires that are spoken over HTTP, the default first.
+/// The wires over HTTP, the default first.
 const WIRES: [Wire; 5] =
     [Wire::SystemOne, Wire::OpenAiDecisions, Wire::GeminiDecisions, Wire::SglangDecisions, Wire::ChatCompletions];
 
@@ -64,11 +64,11 @@ fn provider(table: &Table) -> Result<ProviderConfig, ConfigError> {
         http2_ping_timeout: Duration::from_millis(
             within(table, "http2_ping_timeout_ms", 100..=60_000)?.unwrap_or(5_000),
         ),
-        traits: traits::traits(table, wire)?,
+        capabilities: capabilities::capabilities(table, wire)?,
     })
 }
 
-/// Zero sends no pings.
+/// Parses the ping interval; zero disables pings.
 fn ping_interval(table: &Table) -> Result<Option<Duration>, ConfigError> {
     match table.number("http2_ping_interval_ms").unwrap_or(10_000) {
         0 => Ok(None),
@@ -77,7 +77,7 @@ fn ping_interval(table: &Table) -> Result<Option<Duration>, ConfigError> {
     }
 }
 
-/// The path, and where the model stands.
+/// Parses the path and the location of the model.
 fn address(table: &Table) -> Result<(Option<String>, ModelLocationConfig), ConfigError> {
     let path = table.text("path").map(urls::provider_path).transpose().map_err(|fault| table.fault("path", fault))?;
     let model_location = choice(
@@ -97,7 +97,7 @@ fn address(table: &Table) -> Result<(Option<String>, ModelLocationConfig), Confi
         ModelLocationConfig::Both if !in_path => {
             Err(table.fault("model_location", "is \"both\", but there is no {model} in path"))
         }
-        // Without {model} in the path, the address alone says which model it is.
+        // Without {model} in the path, only the base URL can select the model.
         ModelLocationConfig::Path if path.is_none() => {
             Err(table.fault("model_location", "is \"path\", but there is no path that could name the model"))
         }
@@ -133,7 +133,7 @@ fn api_key(table: &Table) -> Result<Option<SecretSource>, ConfigError> {
     }
 }
 
-/// A word such as `Bearer`, or nothing.
+/// Parses a word such as `Bearer`, or an empty scheme.
 fn auth_scheme(table: &Table) -> Result<Option<String>, ConfigError> {
     let Some(scheme) = table.text("auth_scheme") else { return Ok(None) };
     if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
@@ -141,7 +141,7 @@ fn auth_scheme(table: &Table) -> Result<Option<String>, ConfigError> {
     {
         return Ok(Some(scheme.to_owned()));
     }
-    // It is not repeated: somebody may have put the key there.
+    // It is not repeated, as it may be a misplaced key.
     Err(table.fault(
         "auth_scheme",
         "must be a word such as Bearer or Basic, or empty; the key itself is named with api_key_env or api_key_file",

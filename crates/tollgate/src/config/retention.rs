@@ -8,7 +8,7 @@ use super::ConfigError;
 use super::build::within;
 use super::entries::Table;
 
-/// Parses the days that rows are kept; an absent key is for ever.
+/// Parses the days that rows are kept; without a key they are kept for ever.
 pub fn retention(table: &Table) -> Result<RetentionPolicy, ConfigError> {
     let days = |key: &str, least: u64| -> Result<Option<Duration>, ConfigError> {
         let days: Option<u64> = within(table, key, least..=RetentionPolicy::MAX_DAYS)?;

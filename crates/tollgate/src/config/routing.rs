@@ -12,7 +12,7 @@ use super::build::{choice, within};
 use super::entries::Table;
 use super::{ConfigError, ModelConfig, MoneyConfig, RoutingConfig};
 
-/// An hour: longer than any request may take.
+/// An hour: above any request timeout.
 const LONGEST_HEDGE_MS: u64 = 3_600_000;
 
 /// `[[models]]`
@@ -54,7 +54,7 @@ pub fn unknown_usage(table: &Table) -> Result<UnknownUsage, ConfigError> {
     choice(table, "unreported_usage", &[("charge_bound", UnknownUsage::Bound), ("free", UnknownUsage::Free)])
 }
 
-/// The bounds of charges in `[money]`.
+/// Parses the bounds of charges in `[money]`.
 pub fn money(table: &Table) -> Result<MoneyConfig, ConfigError> {
     let max_tokens_per_byte = match table.text("max_tokens_per_byte") {
         Some(text) => text.parse().map_err(|error: InvalidTokenFactor| table.fault("max_tokens_per_byte", error))?,

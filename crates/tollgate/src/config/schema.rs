@@ -1,11 +1,11 @@
-//! Every key that a configuration can have.
+//! All configuration keys.
 
 use super::nearest::nearest;
 
-/// What a value must be.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A string; an environment variable is taken as it is.
+    /// A string; an environment variable needs no quotes.
     Text,
     /// A whole number, zero or more.
     Number,
@@ -224,12 +224,12 @@ pub const SECTIONS: [Section; 18] = [
     },
 ];
 
-/// The section of that name.
+/// Returns the section of that name.
 pub fn section(name: &str) -> Option<&'static Section> {
     SECTIONS.iter().find(|section| section.name == name)
 }
 
-/// The known `section.key` that is spelled most like this one: of the same section where there is one.
+/// Returns the most similar known `section.key`, from the same section if it is known.
 pub fn nearest_key(section_name: &str, key: &str) -> String {
     let wanted = format!("{section_name}.{key}");
     let known: Vec<String> = SECTIONS
@@ -240,7 +240,7 @@ pub fn nearest_key(section_name: &str, key: &str) -> String {
     nearest(&wanted, known.iter().map(String::as_str)).unwrap_or_default().to_owned()
 }
 
-/// The known section that is spelled most like this one.
+/// Returns the most similar known section.
 pub fn nearest_section(name: &str) -> &'static str {
     nearest(name, SECTIONS.iter().map(|section| section.name)).unwrap_or_default()
 }

@@ -1,17 +1,17 @@
-//! Secrets are named in the configuration, never written there. Their names are not repeated in messages: somebody may
-//! have written the secret itself there.
+//! Secrets: the configuration contains their locations only. Messages do not repeat the locations, which may be
+//! misplaced secrets.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::{ConfigError, Environment};
 
-/// Where a secret is.
+/// The location of a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum SecretSource {
-    /// In an environment variable of that name.
+    /// The name of an environment variable.
     Variable(String),
-    /// In a file; white space around it is ignored.
+    /// The path of a file; surrounding white space is trimmed.
     File(PathBuf),
 }
 
@@ -27,7 +27,7 @@ impl fmt::Debug for SecretSource {
 /// Checks the name of an environment variable.
 ///
 /// # Errors
-/// It is not made of letters, digits and `_`, or begins with a digit.
+/// It contains other characters than letters, digits and `_`, or begins with a digit.
 pub fn variable_name(text: &str) -> Result<&str, &'static str> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if text.bytes().all(fits) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit()) {
@@ -41,8 +41,8 @@ impl SecretSource {
     /// Reads the secret.
     ///
     /// # Errors
-    /// The variable is not set or the file cannot be read, or what is there is empty or cannot stand in a header. The
-    /// message names the key of the configuration only.
+    /// The variable is not set, the file cannot be read, or the secret is empty or invalid in a header. The message
+    /// names the configuration key only.
     pub fn read(&self, environment: &Environment) -> Result<String, ConfigError> {
         let (text, place) = match self {
             Self::Variable(name) => {

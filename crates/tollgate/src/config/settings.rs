@@ -1,4 +1,4 @@
-//! A configuration that has been checked.
+//! The checked configuration.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use ipnet::IpNet;
 
 use super::{BroadcastConfig, EndpointConfig, ModelConfig, ProviderConfig, TelemetryConfig};
 
-/// Everything that a start needs to know.
+/// All settings of the process.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The file that it was read from.
@@ -24,7 +24,7 @@ pub struct Config {
     pub storage: StorageConfig,
     /// `[journal]`
     pub journal: JournalConfig,
-    /// `keys.max_stale_ms`: how long known keys are served while the database cannot be read.
+    /// `keys.max_stale_ms`: the time that known keys are served while the database cannot be read.
     pub max_stale_keys: Duration,
     /// `[blobs]`
     pub blobs: BlobsConfig,
@@ -36,7 +36,7 @@ pub struct Config {
     pub log: LogConfig,
     /// `[money] unreported_usage`
     pub unknown_usage: UnknownUsage,
-    /// What else `[money]` says of charges.
+    /// The other settings of `[money]`.
     pub money: MoneyConfig,
     /// `[routing]`
     pub routing: RoutingConfig,
@@ -44,11 +44,11 @@ pub struct Config {
     pub throttling: ThrottlingConfig,
     /// `[retention]`
     pub retention: RetentionPolicy,
-    /// `egress.allow_private_addresses`: true where traces may be sent to addresses of the operator's own network.
+    /// `egress.allow_private_addresses`: true if traces may be sent to addresses of private networks.
     pub allow_private_addresses: bool,
     /// `[broadcast]`
     pub broadcast: BroadcastConfig,
-    /// `[telemetry]`, where a collector is named.
+    /// `[telemetry]`, if a collector is configured.
     pub telemetry: Option<TelemetryConfig>,
     /// `[[providers]]`
     pub providers: Vec<ProviderConfig>,
@@ -56,43 +56,43 @@ pub struct Config {
     pub endpoints: Vec<EndpointConfig>,
     /// `[[models]]`
     pub models: Vec<ModelConfig>,
-    /// `HTTPS_PROXY` and its companions.
+    /// The proxy variables, such as `HTTPS_PROXY`.
     pub proxy: ProxyConfig,
 }
 
 /// `[server]`
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Address and port; port 0 takes a free one.
+    /// The address and port; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// What stands before every path; begins with a slash and does not end with one, or is empty.
+    /// The prefix of all paths; begins with a slash and does not end with one, or is empty.
     pub base_path: String,
-    /// Names on the wire.
+    /// The literal names in responses.
     pub wire_names: WireNamesConfig,
-    /// Worker threads; `None` is one a core.
+    /// Worker threads; `None` is one per core.
     pub workers: Option<usize>,
-    /// Whose forwarding headers count.
+    /// The networks whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// The deadlines and bounds of each connection.
+    /// The deadlines and limits of each connection.
     pub connection: ConnectionSettings,
-    /// Connections at a time, of each worker.
+    /// Concurrent connections per worker.
     pub max_connections_per_worker: usize,
-    /// How long answers carry `Connection: close` before a stop closes the listener.
+    /// The time for which responses carry `Connection: close` before the listener is closed at a stop.
     pub drain_period: Duration,
-    /// How long a stop waits for requests in flight after that.
+    /// The time that a stop then waits for requests in flight.
     pub shutdown_timeout: Duration,
-    /// Where measures are read; `None` is nowhere.
+    /// The address of the metrics listener; `None` disables it.
     pub metrics_listen: Option<SocketAddr>,
-    /// Connections at a time of the listener of measures.
+    /// Concurrent connections of the metrics listener.
     pub metrics_max_connections: usize,
 }
 
-/// Which literal names answers use.
+/// The set of literal names in responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireNamesConfig {
-    /// Those of the interface.
+    /// The names of the interface.
     Interface,
-    /// Those that existing SDKs decode.
+    /// The names that existing SDKs decode.
     OpenRouter,
 }
 
@@ -103,30 +103,30 @@ pub struct StorageConfig {
     pub url: String,
     /// The database's file.
     pub file: PathBuf,
-    /// True where the URL says `mode=ro`.
+    /// True if the URL has `mode=ro`.
     pub read_only: bool,
-    /// True where an answer must survive the loss of power.
+    /// True if responses must survive a power loss.
     pub synchronous_full: bool,
-    /// How long a writer waits for another.
+    /// The time that a writer waits for another one.
     pub busy_timeout: Duration,
-    /// Connections that read.
+    /// Connections for reads.
     pub read_connections: u32,
-    /// The largest size of the database; `None` is the limit of SQLite.
+    /// The maximum size of the database; `None` is the limit of SQLite.
     pub max_database_bytes: Option<u64>,
 }
 
 /// `[journal]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalConfig {
-    /// The folder of the journals, one folder in it for each start.
+    /// The folder of the journals, with a subfolder for each start.
     pub path: PathBuf,
-    /// True where an answer waits until its charge is synced to disk.
+    /// True if a response waits until its charge is synced to disk.
     pub is_synced: bool,
-    /// The most bytes of charges that wait for the database.
+    /// The maximum size of unfolded charges, in bytes.
     pub max_bytes: u64,
-    /// How long folded segments are kept.
+    /// The retention time of folded segments.
     pub keep: Duration,
-    /// The silence after which a process without a journal on this machine is lost.
+    /// The silence after which a process without a journal on this machine counts as lost.
     pub lost_after: Duration,
 }
 
@@ -135,93 +135,93 @@ pub struct JournalConfig {
 pub struct BlobsConfig {
     /// The folder.
     pub root: PathBuf,
-    /// How long a container file must not have changed before it is promoted.
+    /// The time for which a container file must be unchanged before it is promoted.
     pub quiet_period: Duration,
 }
 
 /// `[limits]`
 #[derive(Debug, Clone)]
 pub struct LimitsConfig {
-    /// Most bytes of a JSON body.
+    /// The maximum size of a JSON body in bytes.
     pub max_json_bytes: usize,
-    /// Bounds of what a Decisions request holds.
+    /// The bounds of a Decisions request.
     pub draft_bounds: DraftBounds,
-    /// Most bytes of a promoted file.
+    /// The maximum size of a promoted file in bytes.
     pub max_file_bytes: u64,
-    /// Most bytes of a workspace's documents.
+    /// The maximum size of a workspace's documents in bytes.
     pub workspace_quota_bytes: u64,
-    /// Most documents of a workspace.
+    /// The maximum number of a workspace's documents.
     pub workspace_max_documents: u64,
-    /// Bytes that a document counts at least.
+    /// The minimum size that a document counts as, in bytes.
     pub min_charged_file_bytes: u64,
-    /// Most bytes that the usage records of a workspace take in a UTC day; `None` is no bound.
+    /// The maximum size of a workspace's usage records per UTC day, in bytes; `None` is no bound.
     pub workspace_record_bytes_per_day: Option<u64>,
-    /// Rates of keys that have none of their own.
+    /// The default rates of keys.
     pub key_rates: RateLimits,
-    /// Rates of workspaces that have none of their own.
+    /// The default rates of workspaces.
     pub workspace_rates: RateLimits,
-    /// How long a request waits for money that others have reserved.
+    /// The time that a request waits for other requests' holds to end.
     pub budget_wait: Duration,
-    /// Bounds on operations in flight and on the memory of their bodies.
+    /// The limits on concurrent operations and on the memory of their bodies.
     pub admission: AdmissionSettings,
-    /// Threads that read and filter large requests; `None` is one a core.
+    /// Threads that parse and filter large requests; `None` is one per core.
     pub scan_threads: Option<usize>,
-    /// Large requests of one workspace that wait for such a thread.
+    /// Queued large requests per workspace.
     pub scan_queue_per_workspace: usize,
-    /// How long a body may take from its beginning to its end.
+    /// The maximum time to receive a body.
     pub body_timeout: Duration,
-    /// How long a Decisions request may take with all its attempts.
+    /// The maximum time of a Decisions request with all its attempts.
     pub request_timeout: Duration,
 }
 
 /// `[log]`
 #[derive(Debug, Clone)]
 pub struct LogConfig {
-    /// How a line is written.
+    /// The format of a line.
     pub format: LogFormat,
-    /// Bytes of lines that may wait to be written while a server runs.
+    /// The maximum size of buffered lines while a server runs, in bytes.
     pub buffer_bytes: usize,
-    /// `RUST_LOG`, where it is set.
+    /// `RUST_LOG`, if it is set.
     pub filter: Option<String>,
 }
 
-/// How a log line is written.
+/// The format of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// For a terminal.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// How charges are bounded.
+/// The settings of charges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoneyConfig {
-    /// How many tokens a provider may count where the size of what it is sent explains one.
+    /// The maximum number of tokens that a provider may count per token explained by the request's size.
     pub max_tokens_per_byte: TokenFactor,
-    /// What becomes of a model without a price where money is limited.
+    /// The rule for models without a price when money is limited.
     pub unpriced_models: UnpricedModels,
 }
 
 /// `[routing]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoutingConfig {
-    /// Where random numbers begin; `None` is somewhere else at each start.
+    /// The seed of the random numbers; `None` draws one at each start.
     pub seed: Option<u64>,
-    /// Parts of one split request that are asked at a time.
+    /// Concurrent sub-requests of one split request.
     pub max_concurrent_subrequests: usize,
 }
 
 /// `[throttling]`
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ThrottlingConfig {
-    /// The figures of the health rules.
+    /// The parameters of the health rules.
     pub policy: HealthPolicy,
-    /// The delay of the heartbeat from which the process counts as paused.
+    /// The heartbeat delay from which the process counts as paused.
     pub pause_tolerance: Duration,
 }
 
-/// The proxy variables, as common tools read them.
+/// The proxy variables in their usual meaning.
 #[derive(Clone, Default)]
 pub struct ProxyConfig {
     /// `HTTPS_PROXY`
@@ -233,7 +233,7 @@ pub struct ProxyConfig {
 }
 
 impl std::fmt::Debug for ProxyConfig {
-    /// A proxy's URL may hold a password.
+    /// Hides the URLs, which may contain passwords.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProxyConfig")
             .field("https", &self.https.is_some())

@@ -28,7 +28,7 @@ fn with(variables: &[(&str, &str)], text: &str) -> Result<Config, ConfigError> {
 const PROVIDER: &str = "[[providers]]\nslug = \"typesafe\"\nbase_url = \"https://api.example/v1/\"\n";
 
 #[test]
-fn nothing_needs_to_be_said() {
+fn every_key_has_a_default() {
     let config = read("").unwrap();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.server.base_path, "/api/v1");
@@ -49,14 +49,14 @@ fn nothing_needs_to_be_said() {
     assert_eq!(config.server.metrics_listen, None);
     assert_eq!(config.limits.request_timeout, Duration::from_mins(1));
     assert_eq!(config.server.drain_period, Duration::from_secs(5));
-    // No request lasts longer than its deadline.
+    // No request exceeds its deadline.
     assert_eq!(config.server.shutdown_timeout, Duration::from_secs(65));
     assert_eq!((config.server.connection.send_buffer_bytes, config.server.metrics_max_connections), (524_288, 64));
     assert!(config.sandbox_enabled && config.providers.is_empty() && config.endpoints.is_empty());
 }
 
 #[test]
-fn every_documented_key_is_read() {
+fn every_key_is_read() {
     let config = read(
         r#"
         [server]
@@ -159,7 +159,7 @@ fn every_documented_key_is_read() {
 }
 
 #[test]
-fn shares_are_half_of_the_whole_unless_configured() {
+fn shares_default_to_half_of_the_whole() {
     let admission = |text: &str| read(text).unwrap().limits.admission;
     let default = admission("");
     assert_eq!((default.max_in_flight, default.max_in_flight_per_key), (4_096, 2_048));
@@ -193,7 +193,7 @@ fn scan_threads_and_their_queue_are_configurable() {
 }
 
 #[test]
-fn an_unknown_key_names_the_nearest_and_its_line() {
+fn unknown_key_error_names_similar_key_and_line() {
     assert_eq!(
         fault("\n[server]\nlisten = \"127.0.0.1:1\"\nbase_paht = \"/x\"\n"),
         "tollgate.toml, line 4: unknown key server.base_paht; the nearest known one is server.base_path"
@@ -232,7 +232,7 @@ fn renamed_keys_are_unknown() {
 }
 
 #[test]
-fn an_unknown_variable_names_the_nearest_one() {
+fn unknown_variable_error_names_similar_variable() {
     assert_eq!(
         with(&[("TOLLGATE__SERVER__LISEN", "x")], "").unwrap_err().to_string(),
         "environment variable TOLLGATE__SERVER__LISEN: unknown key server.lisen; the nearest known one is \
@@ -249,7 +249,7 @@ fn an_unknown_variable_names_the_nearest_one() {
 }
 
 #[test]
-fn variables_win_over_the_file() {
+fn variables_override_file() {
     let variables = [
         ("TOLLGATE__SERVER__LISTEN", "127.0.0.1:2"),
         ("TOLLGATE__LIMITS__MAX_JSON_BYTES", "1_024"),
@@ -275,7 +275,7 @@ fn variables_win_over_the_file() {
 }
 
 #[test]
-fn values_of_another_kind_are_told_with_their_place() {
+fn wrong_kind_error_names_origin() {
     assert_eq!(fault("[server]\nlisten = 8080\n"), "tollgate.toml, line 2: server.listen must be a string");
     assert!(fault("[limits]\nmax_json_bytes = -1\n").ends_with("must be a whole number, zero or more"));
     assert!(fault("[limits]\nmax_trace_bytes = 1\n").ends_with("must be 2 to 1048576"));
@@ -310,7 +310,7 @@ fn values_of_another_kind_are_told_with_their_place() {
 }
 
 #[test]
-fn stores_that_this_version_lacks_are_refused_in_words() {
+fn unsupported_stores_are_rejected() {
     assert!(fault("[storage]\nurl = \"postgres://h/d\"\n").contains("SQLite only"));
     assert!(fault("[blobs]\nurl = \"s3://bucket/prefix\"\n").contains("on disk only"));
     assert!(fault("[storage]\nurl = \"mysql://h\"\n").contains("sqlite://path"));
@@ -318,7 +318,7 @@ fn stores_that_this_version_lacks_are_refused_in_words() {
 }
 
 #[test]
-fn providers_and_endpoints_must_fit_together() {
+fn endpoints_must_match_their_providers() {
     assert!(fault(&format!("{PROVIDER}{PROVIDER}")).contains("more than once"));
     assert!(fault("[[providers]]\nslug = \"sandbox\"\nbase_url = \"http://h\"\n").contains("reserved"));
     assert_eq!(fault("[[providers]]\nslug = \"a\"\n"), "providers[0].base_url is required and must not be empty");
@@ -348,7 +348,7 @@ fn providers_and_endpoints_must_fit_together() {
 }
 
 #[test]
-fn base_paths_are_plain() {
+fn base_path_rejects_special_characters() {
     for (text, path) in [("/", ""), ("", ""), ("/v1/", "/v1"), ("/a/b.c", "/a/b.c")] {
         let config = with(&[("TOLLGATE__SERVER__BASE_PATH", text)], "").unwrap();
         assert_eq!(config.server.base_path, path);
@@ -359,7 +359,7 @@ fn base_paths_are_plain() {
 }
 
 #[test]
-fn a_named_file_must_be_there() {
+fn explicit_file_must_exist() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.toml");
     assert!(load(Some(&path), &no_variables()).unwrap_err().to_string().contains("cannot be read"));
@@ -369,7 +369,7 @@ fn a_named_file_must_be_there() {
 }
 
 #[test]
-fn proxies_are_read_and_not_shown() {
+fn proxies_are_read_and_redacted() {
     let config = with(&[("https_proxy", "http://u:word@p:1"), ("NO_PROXY", "localhost")], "").unwrap();
     assert_eq!(config.proxy.https.as_deref(), Some("http://u:word@p:1"));
     assert_eq!(config.proxy.none_for.as_deref(), Some("localhost"));
@@ -377,7 +377,7 @@ fn proxies_are_read_and_not_shown() {
 }
 
 #[test]
-fn trusted_proxies_are_addresses_or_networks_in_every_notation() {
+fn trusted_proxies_accept_addresses_and_networks() {
     let listed = |variables: &[(&str, &str)], text: &str| {
         let config = with(variables, text);
         config.map(|config| config.server.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>())

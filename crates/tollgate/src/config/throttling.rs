@@ -6,7 +6,7 @@ use domain::routing::HealthPolicy;
 
 use super::build::within;
 use super::entries::Table;
-use super::thousandths::thousandths;
+use super::fixed_point::parse_thousandths;
 use super::{ConfigError, ThrottlingConfig};
 
 const HOUR_MS: u64 = 3_600_000;
@@ -21,7 +21,7 @@ pub fn throttling(table: &Table) -> Result<ThrottlingConfig, ConfigError> {
         throttle_window: time("window_ms", 1_000, shipped.throttle_window)?,
         accept_multiplier: match table.text("accept_multiplier") {
             None => shipped.accept_multiplier,
-            Some(text) => thousandths(text)
+            Some(text) => parse_thousandths(text)
                 .filter(|multiplier| (1_000..=100_000).contains(multiplier))
                 .map(|multiplier| f64::from(multiplier) / 1_000.0)
                 .ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Providers, endpoints and models of a configuration that has been checked.
+//! The settings of providers, endpoints and models.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,45 +19,45 @@ pub struct ProviderConfig {
     pub slug: ProviderSlug,
     /// Its display name.
     pub name: String,
-    /// The protocol that it speaks.
+    /// Its wire.
     pub wire: Wire,
     /// `http://` or `https://`, without a trailing slash.
     pub base_url: String,
-    /// What follows `base_url/`; `None` is what is usual on the wire.
+    /// The path after `base_url/`; `None` is the wire's default.
     pub path: Option<String>,
-    /// Where a request names the model.
+    /// The location of the model's name in requests.
     pub model_location: ModelLocationConfig,
-    /// What its answers are wrapped in.
+    /// The wrapper of its responses.
     pub response_wrapper: ResponseWrapperConfig,
     /// Its key; `None` sends none.
     pub api_key: Option<SecretSource>,
-    /// The header that the key is sent in, in lower case; `None` is what is usual on the wire.
+    /// The header of the key, in lower case; `None` is the wire's default.
     pub auth_header: Option<String>,
-    /// What stands before the key, `""` for nothing; `None` is what is usual in that header.
+    /// The prefix of the key, `""` for none; `None` is the header's default.
     pub auth_scheme: Option<String>,
-    /// Sent with each call: names in lower case, and values.
+    /// Headers of each call: names in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// How long a connection may take.
+    /// The maximum time to connect.
     pub connect_timeout: Duration,
-    /// How long one attempt may take.
+    /// The maximum time of an attempt.
     pub attempt_timeout: Duration,
-    /// Most bytes of an answer.
+    /// The maximum size of a response body in bytes.
     pub max_response_bytes: usize,
-    /// Most bytes before the body of an answer.
+    /// The maximum size of a response head in bytes.
     pub max_header_bytes: u64,
-    /// Certificates trusted beside the platform's.
+    /// Certificates trusted in addition to the platform's.
     pub ca_file: Option<PathBuf>,
-    /// HTTP/2 without negotiation.
+    /// True for HTTP/2 without negotiation.
     pub http2_prior_knowledge: bool,
     /// The silence on an HTTP/2 connection after which a ping is sent; `None` sends none.
     pub http2_ping_interval: Option<Duration>,
-    /// How long the acknowledgement of a ping may take.
+    /// The maximum time until a ping is acknowledged.
     pub http2_ping_timeout: Duration,
-    /// What its endpoints are unless they say otherwise.
-    pub traits: TraitsConfig,
+    /// The defaults of its endpoints.
+    pub capabilities: CapabilitySettings,
 }
 
-/// Where a request names the model.
+/// The location of the model's name in requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelLocationConfig {
     /// In the body.
@@ -68,7 +68,7 @@ pub enum ModelLocationConfig {
     Both,
 }
 
-/// What answers are wrapped in.
+/// The wrapper of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseWrapperConfig {
     /// Nothing.
@@ -79,28 +79,28 @@ pub enum ResponseWrapperConfig {
     Databricks,
 }
 
-/// What an endpoint takes and how its answers are read, as far as it was said: by the provider for all of its
-/// endpoints, by an endpoint for itself.
+/// The capabilities of an endpoint and the rules for its answers, as far as they are configured for the endpoint or its
+/// provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TraitsConfig {
-    /// Which number is `confidence`.
+pub struct CapabilitySettings {
+    /// The source of `confidence`.
     pub confidence: Option<ConfidenceSource>,
-    /// Decimals that numbers are rounded to.
+    /// The decimals that numbers are rounded to.
     pub decimals: Option<u32>,
-    /// In which form media are taken.
+    /// The transport of media.
     pub images: Option<AttachmentForm>,
-    /// The types of questions that are answered.
+    /// The supported types of questions.
     pub question_types: Option<Vec<QuestionType>>,
-    /// What is taken at most.
+    /// The limits of a request.
     pub limits: EndpointLimits,
-    /// Whether nothing is kept.
+    /// True for zero data retention.
     pub zdr: Option<bool>,
-    /// Whether prompts may be stored or trained on.
+    /// True if prompts may be stored or trained on.
     pub collects: Option<bool>,
 }
 
-impl TraitsConfig {
-    /// What was said here, or where nothing was, what `other` says.
+impl CapabilitySettings {
+    /// Returns these settings with the values of `other` in place of missing ones.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         let data_policy_of_its_own = self.zdr == Some(true);
@@ -111,12 +111,12 @@ impl TraitsConfig {
             question_types: self.question_types.or_else(|| other.question_types.clone()),
             limits: self.limits.or(other.limits),
             zdr: self.zdr.or(other.zdr),
-            // An endpoint that keeps nothing collects nothing, whatever the provider does elsewhere.
+            // An endpoint with zero retention collects nothing, even if its provider's default says otherwise.
             collects: self.collects.or(if data_policy_of_its_own { None } else { other.collects }),
         }
     }
 
-    /// The worst where nothing was said; who keeps nothing collects nothing.
+    /// Returns the data policy. Missing values default to the least private; zero retention implies no collection.
     pub fn data_policy(&self) -> DataPolicy {
         let zdr = self.zdr.unwrap_or(false);
         DataPolicy { zdr, collects: !zdr && self.collects.unwrap_or(true) }
@@ -128,19 +128,19 @@ impl TraitsConfig {
 pub struct EndpointConfig {
     /// The model's name in the catalogue.
     pub model: ModelId,
-    /// One of the providers.
+    /// One of the configured providers.
     pub provider: ProviderSlug,
     /// The model's name at the provider.
     pub upstream_model: String,
-    /// What is charged; `None` is what the catalogue's row says.
+    /// The prices; `None` are the catalogue's.
     pub prices: Option<TokenPrices>,
-    /// Tokens that the provider may add to what the body's length explains.
+    /// Tokens that the provider may add to those of the body.
     pub prompt_overhead_tokens: u64,
-    /// What it takes and how its answers are read; the provider's where it says nothing itself.
-    pub traits: TraitsConfig,
+    /// The capabilities; missing ones are the provider's.
+    pub capabilities: CapabilitySettings,
     /// The number format of the weights.
     pub quantization: Quantization,
-    /// How a chat model is made to answer.
+    /// The settings of a chat model.
     pub chat: ChatSettings,
 }
 
@@ -149,6 +149,6 @@ pub struct EndpointConfig {
 pub struct ModelConfig {
     /// Its id in the catalogue.
     pub model: ModelId,
-    /// What is done for it.
+    /// The routing options.
     pub options: ModelOptions,
 }

@@ -1,10 +1,10 @@
-//! Where stores and providers are.
+//! The URLs of stores and providers.
 
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-/// The file of a `sqlite://path[?parameters]` URL.
+/// Returns the file of a `sqlite://path[?parameters]` URL.
 pub fn sqlite_file(url: &str) -> Result<PathBuf, String> {
     let lower = url.to_ascii_lowercase();
     if lower.starts_with("postgres://") || lower.starts_with("postgresql://") {
@@ -19,7 +19,7 @@ pub fn sqlite_file(url: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The folder of a `file:path` URL.
+/// Returns the folder of a `file:path` URL.
 pub fn blobs_folder(url: &str) -> Result<PathBuf, String> {
     if url.to_ascii_lowercase().starts_with("s3://") {
         return Err("names an S3 bucket, but this version keeps files on disk only: use file:path".to_owned());
@@ -31,7 +31,7 @@ pub fn blobs_folder(url: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A provider's base URL without a trailing slash.
+/// Returns a provider's base URL without a trailing slash.
 pub fn provider_base(url: &str) -> Result<String, String> {
     let form = "must be an http:// or https:// URL without user, query and fragment";
     let uri: http::Uri = url.parse().map_err(|_| form.to_owned())?;
@@ -44,10 +44,10 @@ pub fn provider_base(url: &str) -> Result<String, String> {
     }
 }
 
-/// Stands for the model's name in a provider's path.
+/// The placeholder for the model's name in a provider's path.
 pub const MODEL: &str = "{model}";
 
-/// A provider's path without slashes around it.
+/// Returns a provider's path without surrounding slashes.
 pub fn provider_path(path: &str) -> Result<String, String> {
     let path = path.trim_matches('/');
     let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic() && !b"#{}<>\"\\^`|".contains(&byte));
@@ -57,7 +57,7 @@ pub fn provider_path(path: &str) -> Result<String, String> {
     Ok(path.to_owned())
 }
 
-/// A base path that begins with a slash and does not end with one; empty for the root.
+/// Returns a base path that begins with a slash and does not end with one; empty for the root.
 pub fn base_path(text: &str) -> Result<String, String> {
     let path = text.trim_end_matches('/');
     let plain = |segment: &str| {

@@ -1,4 +1,4 @@
-//! Pauses of accepting connections, which the web framework reports in its log only.
+//! Pauses in accepting connections, which the web framework only logs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,18 +7,18 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// The framework's module that accepts connections. Its errors are failures to accept one, above all for want of file
-/// descriptors; it then pauses for half a second.
+/// The framework's module that accepts connections. Its errors are failures to accept one, usually because file
+/// descriptors ran out; it then pauses for half a second.
 const ACCEPT: &str = "actix_server::accept";
 
 static PAUSES: AtomicU64 = AtomicU64::new(0);
 
-/// The number of pauses since the start, as far as the log's filter lets errors through.
+/// Returns the number of pauses since the start, if the log filter includes errors.
 pub fn accept_pauses() -> u64 {
     PAUSES.load(Ordering::Relaxed)
 }
 
-/// Counts them.
+/// A layer that counts the pauses.
 pub(super) struct CountAcceptPauses;
 
 impl<S: Subscriber> Layer<S> for CountAcceptPauses {
@@ -29,7 +29,7 @@ impl<S: Subscriber> Layer<S> for CountAcceptPauses {
     }
 
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        // The layers above decide what is enabled.
+        // The layers above decide which events are enabled.
         Interest::always()
     }
 }

@@ -1,4 +1,4 @@
-//! Log lines on their way to standard error.
+//! The buffer of log lines for standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,22 +8,22 @@ use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The longest time that a line waits for others to be written with.
+/// The maximum time that a line is buffered.
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
-/// The number of waiting bytes at which they are written.
+/// The buffered size that triggers a write, in bytes.
 const FLUSH_AT: usize = 32 * 1024;
-/// The capacity that an empty buffer keeps.
+/// The capacity that an empty buffer keeps, in bytes.
 const KEPT_CAPACITY: usize = 256 * 1024;
-/// The pause before a write to a descriptor that would block is repeated.
+/// The delay before a write to a blocked descriptor is repeated.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 
-/// The process's log buffer. Commands write each line at once; a server starts the writer thread first.
+/// The process's log buffer. Commands write each line immediately; a server starts the writer thread first.
 pub static LOG: LogBuffer = LogBuffer::new();
 
 /// A bounded buffer between the threads that log and the thread that writes to standard error.
 ///
-/// A reader that stops reading standard error (a full pipe) blocks the writer thread only. Lines that find no room
-/// are dropped and counted.
+/// A blocked reader of standard error (a full pipe) blocks the writer thread only. Lines that exceed the capacity are
+/// dropped and counted.
 pub struct LogBuffer {
     state: Mutex<State>,
     /// Wakes the writer thread.
@@ -34,18 +34,18 @@ pub struct LogBuffer {
 
 struct State {
     waiting: Vec<u8>,
-    /// Bytes that the writer thread has taken and not yet written.
+    /// Bytes that the writer thread is writing.
     writing: usize,
-    /// The number of bytes that may wait; `None` where there is no writer thread and each line is written at once.
+    /// The capacity in bytes; `None` without a writer thread, when each line is written immediately.
     capacity: Option<usize>,
     writer: Option<ThreadId>,
-    /// True where lines that are not urgent wait for others.
+    /// True if lines that are not urgent are batched.
     batches: bool,
-    /// True where the waiting bytes are to be written now.
+    /// True if the buffered bytes must be written now.
     is_due: bool,
     is_closed: bool,
     dropped: u64,
-    /// How many of the dropped lines a line of the log has reported.
+    /// The number of dropped lines that the log has reported.
     reported: u64,
 }
 
@@ -65,8 +65,8 @@ impl LogBuffer {
         Self { state: Mutex::new(state), changed: Condvar::new(), written: Condvar::new() }
     }
 
-    /// Starts the writer thread: from now on no thread that logs waits for standard error. `capacity` is the number of
-    /// bytes that may wait.
+    /// Starts the writer thread: logging threads no longer wait for standard error. `capacity` is the size of the
+    /// buffer in bytes.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -78,12 +78,12 @@ impl LogBuffer {
         Ok(())
     }
 
-    /// From now on lines below a warning are written together, unless a person reads along.
+    /// Batches lines below a warning, unless standard error is a terminal.
     pub fn start_batching(&self) {
         self.lock().batches = !io::stderr().is_terminal();
     }
 
-    /// Waits until all lines are written, at most `within`. Returns false where some are not.
+    /// Waits until all lines are written, at most `within`. Returns false if some are not.
     pub fn flush(&self, within: Duration) -> bool {
         let mut state = self.lock();
         if state.capacity.is_none() {
@@ -97,12 +97,12 @@ impl LogBuffer {
         !is_pending(&mut state)
     }
 
-    /// The number of lines that were dropped since the start.
+    /// Returns the number of lines dropped since the start.
     pub fn dropped_lines(&self) -> u64 {
         self.lock().dropped
     }
 
-    /// Writes a line that is no event of the log, behind those that wait.
+    /// Writes a line that is not a log event, after the buffered ones.
     pub fn write_line(&self, text: &str) {
         self.write(format!("{text}\n").as_bytes(), true);
     }
@@ -114,7 +114,7 @@ impl LogBuffer {
             drop(io::stderr().write_all(line));
             return;
         };
-        // The last eighth is for warnings and errors.
+        // The last eighth is reserved for warnings and errors.
         let room = if is_urgent { capacity } else { capacity - capacity / 8 };
         let held = state.waiting.len() + state.writing;
         if held.saturating_add(line.len()) > room && state.writer != Some(thread::current().id()) {
@@ -131,8 +131,8 @@ impl LogBuffer {
         }
     }
 
-    /// Writes what waits to `out` until the buffer is closed. `report` logs a number of dropped lines; it is called
-    /// after a write that succeeded.
+    /// Writes buffered lines to `out` until the buffer is closed. Calls `report` with a number of dropped lines after a
+    /// successful write.
     fn write_until_closed(&self, mut out: impl Write, report: impl Fn(u64)) {
         self.lock().writer = Some(thread::current().id());
         let mut lines = Vec::new();
@@ -155,7 +155,7 @@ impl LogBuffer {
         }
     }
 
-    /// Waits for lines and swaps them into `lines`; false where the buffer is closed and empty.
+    /// Waits for lines and swaps them into `lines`; returns false if the buffer is closed and empty.
     fn take(&self, lines: &mut Vec<u8>) -> bool {
         let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
         let mut state = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +174,7 @@ impl LogBuffer {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is whole, so a panic elsewhere leaves it usable.
+        // Every state change is atomic, so a panic elsewhere leaves it consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -193,7 +193,7 @@ fn write_whole(out: &mut impl Write, mut bytes: &[u8]) -> u64 {
     bytes.iter().map(|byte| u64::from(*byte == b'\n')).sum()
 }
 
-/// Takes the line of one event.
+/// The writer of one event's line.
 pub struct LineWriter<'a> {
     buffer: &'a LogBuffer,
     is_urgent: bool,

@@ -23,23 +23,23 @@ use self::text_line::{TextFields, TextLine};
 pub use accept_pauses::accept_pauses;
 pub use log_buffer::LOG;
 
-/// Starts logging. `default_level` counts where `RUST_LOG` is not set.
+/// Starts logging. `default_level` is used if `RUST_LOG` is not set.
 ///
 /// # Errors
-/// `RUST_LOG` is not understood.
+/// `RUST_LOG` is invalid.
 pub fn start(config: &LogConfig, default_level: &str) -> anyhow::Result<()> {
     let directives = config.filter.as_deref().unwrap_or(default_level);
     let lines = lines(config.format);
-    // What names modules and levels only is decided once a call site, not once a span.
+    // A filter of modules and levels only is evaluated once per call site, not once per span.
     let started = if let Ok(targets) = directives.parse::<Targets>() {
         registry().with(lines).with(CountAcceptPauses).with(targets).try_init()
     } else {
         let filter = EnvFilter::try_new(directives).context("RUST_LOG is not understood")?;
         registry().with(lines).with(CountAcceptPauses).with(filter).try_init()
     };
-    // Only tests start it twice, and then the first one stands.
+    // Only tests start logging twice; the first start remains in force.
     drop(started);
-    // A panic's own text may repeat what a caller sent; where it happened is what an operator needs.
+    // A panic's message may contain request content; its location suffices for an operator.
     panic::set_hook(Box::new(|info| {
         tracing::error!(panic.location = info.location().map(tracing::field::display), "a panic: this is a defect");
     }));

@@ -1,4 +1,4 @@
-//! Log lines as plain text: the very lines of the library's own formatter, written without its detours for colours.
+//! Log lines as plain text: identical to the library's formatter, without its overhead for colours.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::format::{DefaultVisitor, FormatEvent, FormatFields,
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// One line an event: time, level, spans with their fields, target, message and fields.
+/// The format of an event: time, level, spans with their fields, target, message and fields.
 pub(super) struct TextLine<C>(pub(super) C);
 
 impl<S, C> FormatEvent<S, TextFields> for TextLine<C>
@@ -51,7 +51,7 @@ where
     }
 }
 
-/// Padded, and set off from what is before and behind it.
+/// Returns the level, padded and with surrounding spaces.
 fn level(level: Level) -> &'static str {
     match level {
         Level::ERROR => " ERROR ",
@@ -62,7 +62,8 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// ISO 8601 with microseconds. Digit by digit, since the machinery of formats costs more than all the rest of a line.
+/// Writes ISO 8601 with microseconds. It formats digits itself, as the generic formatting costs more than the rest of a
+/// line.
 fn write_time(line: &mut Writer<'_>, time: DateTime<Utc>) -> fmt::Result {
     let mut text = *b"0000-00-00T00:00:00.000000Z";
     let Ok(year @ 0..=9_999) = u32::try_from(time.year()) else {
@@ -88,17 +89,17 @@ fn write_time(line: &mut Writer<'_>, time: DateTime<Utc>) -> fmt::Result {
 }
 
 thread_local! {
-    /// Where fields are put together, so that what keeps them is allocated once and in their size.
+    /// A buffer for formatting, so that the resulting string is allocated once with its exact size.
     static FIELDS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// `name=value` and the message, a space between them.
+/// The format of fields: `name=value` and the message, separated by spaces.
 pub(super) struct TextFields;
 
 impl<'writer> FormatFields<'writer> for TextFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
         FIELDS.with(|text| {
-            // Taken by whoever is logging already where a value logs while it is written.
+            // The buffer is in use if a value logs while it is formatted.
             let mut another = String::new();
             let mut kept = text.try_borrow_mut();
             let text = kept.as_deref_mut().unwrap_or(&mut another);
@@ -133,7 +134,7 @@ impl TextVisitor<'_> {
         self.text.push('=');
     }
 
-    /// `name=value` where the value is written as it is.
+    /// Writes `name=value` with an unescaped value.
     fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
         if self.result.is_ok() {
             self.name(field);
@@ -141,7 +142,7 @@ impl TextVisitor<'_> {
         }
     }
 
-    /// As the library's own visitor would write it: what is rare, and what has characters that a terminal obeys.
+    /// Delegates to the library's visitor: rare fields, and values with terminal control characters.
     fn as_usual(&mut self, record: impl FnOnce(&mut DefaultVisitor<'_>)) {
         if self.result.is_ok() {
             let mut visitor = DefaultVisitor::new(Writer::new(self.text), std::mem::take(&mut self.is_first));
@@ -188,7 +189,7 @@ impl Visit for TextVisitor<'_> {
     }
 }
 
-/// Nothing but what a terminal shows as it is.
+/// Returns true if all characters are printable.
 fn is_printable(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }

@@ -25,18 +25,18 @@ fn of_config(endpoint: &EndpointConfig, providers: &[ProviderConfig]) -> Option<
     let provider = providers.iter().find(|provider| provider.slug == endpoint.provider)?;
     let upstream_model = endpoint.upstream_model.clone();
     let usual = Endpoint::new(endpoint.model.clone(), provider.slug.clone(), provider.wire, upstream_model);
-    let traits = &endpoint.traits;
+    let capabilities = &endpoint.capabilities;
     Some(Endpoint {
         provider_name: provider.name.clone(),
         prices: endpoint.prices,
         attempt_timeout: provider.attempt_timeout,
         prompt_overhead_tokens: endpoint.prompt_overhead_tokens,
-        question_types: traits.question_types.clone(),
-        own_limits: traits.limits,
-        attachments: traits.images.unwrap_or(AttachmentForm::None),
-        confidence: traits.confidence.unwrap_or(usual.confidence),
-        decimals: traits.decimals.unwrap_or(usual.decimals),
-        data_policy: traits.data_policy(),
+        question_types: capabilities.question_types.clone(),
+        own_limits: capabilities.limits,
+        attachments: capabilities.images.unwrap_or(AttachmentForm::None),
+        confidence: capabilities.confidence.unwrap_or(usual.confidence),
+        decimals: capabilities.decimals.unwrap_or(usual.decimals),
+        data_policy: capabilities.data_policy(),
         quantization: endpoint.quantization,
         chat: endpoint.chat,
         ..usual

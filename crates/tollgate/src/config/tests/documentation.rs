@@ -1,8 +1,8 @@
-//! What the pages show is what the loader takes.
+//! The documentation's examples and tables must match the loader.
 
 use super::*;
 
-/// The blocks of that language in a page, each with the line that it begins at.
+/// Returns the code blocks of a language in a page, each with its first line number.
 fn blocks(page: &str, language: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut inside = false;
@@ -26,7 +26,7 @@ fn blocks(page: &str, language: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn every_example_of_a_configuration_is_one() {
+fn every_documented_configuration_loads() {
     let pages = [
         ("docs/configuration.md", include_str!("../../../../../docs/configuration.md"), 9),
         ("docs/operations.md", include_str!("../../../../../docs/operations.md"), 1),
@@ -42,7 +42,7 @@ fn every_example_of_a_configuration_is_one() {
     }
 }
 
-/// Every wire that a provider can speak has an example with an endpoint.
+/// Checks that every wire has an example with an endpoint.
 #[test]
 fn every_wire_has_an_example() {
     let page = include_str!("../../../../../docs/configuration.md");
@@ -56,14 +56,14 @@ fn every_wire_has_an_example() {
     }
 }
 
-/// The keys that the table under a heading lists.
+/// Returns the keys in the table under a heading.
 fn rows<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
     let text = page.split(&format!("\n## {heading}\n")).nth(1).and_then(|rest| rest.split("\n## ").next());
     text.unwrap().lines().filter_map(|line| Some(line.strip_prefix("| `")?.split_once("` |")?.0)).collect()
 }
 
-/// Each section of the schema has a heading, and under it a row for each of its keys and no other. What providers and
-/// endpoints share has a heading of its own.
+/// Checks that each section of the schema has a heading and a table with exactly its keys. Keys that providers and
+/// endpoints share have a separate heading.
 #[test]
 fn every_section_lists_its_own_keys() {
     let page = include_str!("../../../../../docs/configuration.md");

@@ -1,4 +1,4 @@
-//! Options of models, and of routing as a whole.
+//! The settings of `[[models]]`, `[money]`, `[routing]` and `[throttling]`.
 
 use domain::decision::{Hedging, ModelOptions, SingleFlightMode, TokenFactor, UnknownUsage, UnpricedModels};
 use domain::routing::HealthPolicy;
@@ -6,7 +6,7 @@ use domain::routing::HealthPolicy;
 use super::*;
 
 #[test]
-fn options_are_off_until_they_are_set() {
+fn options_are_off_by_default() {
     let config = read("[[models]]\nmodel = \"A/b\"\n").unwrap();
     let expected = ModelConfig { model: "a/b".parse().unwrap(), options: ModelOptions::default() };
     assert_eq!(config.models, [expected]);
@@ -20,7 +20,7 @@ fn options_are_off_until_they_are_set() {
 }
 
 #[test]
-fn options_of_models_are_read() {
+fn model_options_are_read() {
     let config = read(
         "[money]\nunreported_usage = \"free\"\n[routing]\nseed = 0\nmax_concurrent_subrequests = 64\n\
          [[models]]\nmodel = \"a/b\"\nhedge = true\nhedge_after_ms = 250\nsingle_flight = \"charge_each\"\n\
@@ -41,7 +41,7 @@ fn options_of_models_are_read() {
 }
 
 #[test]
-fn bounds_of_money_are_read() {
+fn money_bounds_are_read() {
     let config = read(
         "[money]\nmax_tokens_per_byte = \"1.25\"\nunpriced_models = \"default_price\"\ndefault_usd_per_token = \"1e-5\"\n\
          [limits]\nbudget_wait_ms = 0\n",
@@ -54,7 +54,7 @@ fn bounds_of_money_are_read() {
 }
 
 #[test]
-fn faults_of_options_are_told_with_their_place() {
+fn invalid_options_are_reported_with_origin() {
     for (text, expected) in [
         ("[[models]]\nhedge = true\n", "models[0].model is required"),
         ("[[models]]\nmodel = \"b\"\n", "tollgate.toml, line 2: models[0].model is not usable"),
@@ -129,7 +129,7 @@ fn throttling_is_read() {
 }
 
 #[test]
-fn figures_of_throttling_are_within_bounds() {
+fn throttling_rejects_values_out_of_range() {
     for (line, expected) in [
         ("window_ms = 999", "window_ms"),
         ("window_ms = 3_600_001", "window_ms"),

@@ -1,9 +1,9 @@
-//! Secrets: read from where they are named, and never repeated.
+//! Secrets are read from their locations and never shown.
 
 use super::*;
 
 #[test]
-fn a_secret_in_the_file_is_refused_and_not_repeated() {
+fn secret_in_file_is_rejected_and_not_shown() {
     let message = fault(&format!("{PROVIDER}api_key = \"sk-very-secret\"\n"));
     assert!(message.contains("api_key_env") && message.contains("line 4"), "{message}");
     assert!(!message.contains("sk-very-secret"));
@@ -14,7 +14,7 @@ fn a_secret_in_the_file_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn secrets_are_read_from_where_they_are_named() {
+fn secrets_are_read_from_variable_and_file() {
     let variables: Environment = [("KEY", " sk-1 "), ("EMPTY", ""), ("BROKEN", "a b")].into_iter().collect();
     let of = |name: &str| SecretSource::Variable(name.to_owned()).read(&variables);
     assert_eq!(of("KEY").unwrap(), "sk-1");
@@ -40,9 +40,9 @@ fn secrets_are_read_from_where_they_are_named() {
     assert!(!format!("{file:?} {:?}", SecretSource::Variable("sk-very-secret".to_owned())).contains("very"));
 }
 
-/// A secret in a key that only names one, in the file or in a variable, and in what the file is broken by.
+/// Checks secrets in keys for locations, in the file and in variables, and in invalid TOML.
 #[test]
-fn no_message_repeats_a_value_that_may_be_a_secret() {
+fn messages_do_not_contain_possible_secrets() {
     let silent = |message: String, what: &str| {
         assert!(!message.contains("very-secret") && !message.contains("very_secret"), "{what}: {message}");
         message

@@ -1,4 +1,4 @@
-//! Providers and endpoints in all their attributes.
+//! Providers and endpoints with all their attributes.
 
 use domain::decision::QuestionType;
 use domain::routing::{
@@ -9,7 +9,7 @@ use super::*;
 
 const ENDPOINT: &str = "[[endpoints]]\nmodel = \"a/b\"\nprovider = \"typesafe\"\nupstream_model = \"b\"\n";
 
-/// A provider with these lines more, and a plain endpoint.
+/// Returns a provider with further lines, and a minimal endpoint.
 fn provider(lines: &str) -> Result<Config, ConfigError> {
     read(&format!("{PROVIDER}{lines}\n{ENDPOINT}"))
 }
@@ -18,7 +18,7 @@ fn provider_fault(lines: &str) -> String {
     provider(lines).unwrap_err().to_string()
 }
 
-/// A provider with these lines more, and an endpoint with those.
+/// Returns a provider and an endpoint with further lines.
 fn both(of_provider: &str, of_endpoint: &str) -> Result<EndpointConfig, ConfigError> {
     read(&format!("{PROVIDER}{of_provider}\n{ENDPOINT}{of_endpoint}\n")).map(|mut config| config.endpoints.remove(0))
 }
@@ -28,22 +28,22 @@ fn both_fault(of_provider: &str, of_endpoint: &str) -> String {
 }
 
 #[test]
-fn a_provider_that_says_nothing_is_left_to_its_wire() {
+fn provider_without_attributes_uses_defaults_of_wire() {
     let config = provider("").unwrap();
     let provider = &config.providers[0];
     assert_eq!((provider.wire, provider.model_location), (Wire::SystemOne, ModelLocationConfig::Body));
     assert_eq!(provider.envelope, ResponseWrapperConfig::None);
     assert_eq!((&provider.path, &provider.auth_header, &provider.auth_scheme), (&None, &None, &None));
     assert!(provider.headers.is_empty());
-    assert_eq!(provider.traits, TraitsConfig::default());
+    assert_eq!(provider.capabilities, CapabilitySettings::default());
     let endpoint = &config.endpoints[0];
-    assert_eq!(endpoint.traits, TraitsConfig::default());
-    assert_eq!(endpoint.traits.data_policy(), DataPolicy { zdr: false, collects: true });
+    assert_eq!(endpoint.capabilities, CapabilitySettings::default());
+    assert_eq!(endpoint.capabilities.data_policy(), DataPolicy { zdr: false, collects: true });
     assert_eq!((endpoint.quantization, endpoint.chat), (Quantization::Unknown, ChatSettings::default()));
 }
 
 #[test]
-fn every_wire_over_http_has_its_word() {
+fn every_http_wire_has_a_name() {
     for wire in Wire::ALL.into_iter().filter(|wire| *wire != Wire::Sandbox) {
         let config = provider(&format!("wire = \"{}\"", wire.as_str())).unwrap();
         assert_eq!(config.providers[0].wire, wire);
@@ -56,7 +56,7 @@ fn every_wire_over_http_has_its_word() {
 }
 
 #[test]
-fn dialects_of_a_provider_are_read() {
+fn provider_dialects_are_read() {
     let config = provider(
         "path = \"/ai/run/{model}\"\nmodel_location = \"both\"\nresponse_wrapper = \"workers-ai\"\n\
          auth_header = \"X-Api-Key\"\n\
@@ -78,7 +78,7 @@ fn dialects_of_a_provider_are_read() {
 }
 
 #[test]
-fn the_path_and_the_place_of_the_model_must_fit_together() {
+fn path_must_match_model_location() {
     for (lines, expected) in [
         ("path = \"run/{model}\"", "path has {model}, so model_location must be \"path\" or \"both\""),
         ("path = \"run\"\nmodel_location = \"both\"", "model_location is \"both\", but there is no {model} in path"),
@@ -96,7 +96,7 @@ fn the_path_and_the_place_of_the_model_must_fit_together() {
 }
 
 #[test]
-fn connection_bounds_of_a_provider_have_defaults_and_ranges() {
+fn provider_connection_settings_have_defaults_and_ranges() {
     let defaults = provider("").unwrap().providers.remove(0);
     assert_eq!(defaults.max_header_bytes, 256 << 10);
     assert_eq!(defaults.http2_ping_interval, Some(Duration::from_secs(10)));
@@ -113,7 +113,7 @@ fn connection_bounds_of_a_provider_have_defaults_and_ranges() {
 }
 
 #[test]
-fn headers_and_schemes_hold_no_secrets() {
+fn headers_and_schemes_reject_secrets() {
     let message = provider_fault("headers = [\"x-a: 1\", \"X-Api-Key: sk-very-secret\"]");
     assert!(message.starts_with("tollgate.toml, line 4: providers[0].headers must not hold x-api-key"), "{message}");
     assert!(message.contains("api_key_env") && !message.contains("sk-very-secret"), "{message}");
@@ -146,15 +146,15 @@ fn headers_and_schemes_hold_no_secrets() {
     assert!(!message.contains("sk-very-secret"));
 }
 
-const ALL_TRAITS: &str = "confidence = \"native\"\nprobability_decimals = 4\nimage_transport = \"assets\"\n\
+const ALL_CAPABILITIES: &str = "confidence = \"native\"\nprobability_decimals = 4\nimage_transport = \"assets\"\n\
      question_types = [\"noul\", \"box\"]\n\
      max_questions = 128\nmax_options = 20\nmax_levels = 5\nmax_body_bytes = 2_000\nmax_input_tokens = 32768\nzdr = true\n\
      data_collection = \"deny\"";
 
 #[test]
-fn an_endpoint_inherits_what_it_does_not_say() {
-    let inherited = both(ALL_TRAITS, "").unwrap().traits;
-    assert_eq!(inherited, both("", ALL_TRAITS).unwrap().traits);
+fn endpoint_inherits_attributes_of_provider() {
+    let inherited = both(ALL_CAPABILITIES, "").unwrap().capabilities;
+    assert_eq!(inherited, both("", ALL_CAPABILITIES).unwrap().capabilities);
     assert_eq!(inherited.confidence, Some(ConfidenceSource::Native));
     assert_eq!((inherited.decimals, inherited.images), (Some(4), Some(AttachmentForm::Assets)));
     assert_eq!(inherited.question_types, Some(vec![QuestionType::Noul, QuestionType::Box]));
@@ -167,12 +167,12 @@ fn an_endpoint_inherits_what_it_does_not_say() {
     };
     assert_eq!((inherited.limits, inherited.data_policy()), (limits, DataPolicy { zdr: true, collects: false }));
     let own = both(
-        ALL_TRAITS,
+        ALL_CAPABILITIES,
         "confidence = \"computed\"\nprobability_decimals = 1\nimage_transport = \"none\"\n\
          question_types = [\"score\", \"score\"]\n\
          max_questions = 1\nzdr = false\ndata_collection = \"allow\"",
     );
-    let own = own.unwrap().traits;
+    let own = own.unwrap().capabilities;
     assert_eq!((own.confidence, own.decimals), (Some(ConfidenceSource::Computed), Some(1)));
     assert_eq!((own.images, own.question_types), (Some(AttachmentForm::None), Some(vec![QuestionType::Score])));
     assert_eq!((own.limits.max_questions, own.limits.max_options), (Some(1), Some(20)));
@@ -180,8 +180,9 @@ fn an_endpoint_inherits_what_it_does_not_say() {
 }
 
 #[test]
-fn who_keeps_nothing_collects_nothing() {
-    let policy = |of_provider: &str, of_endpoint: &str| both(of_provider, of_endpoint).unwrap().traits.data_policy();
+fn zero_retention_implies_no_data_collection() {
+    let policy =
+        |of_provider: &str, of_endpoint: &str| both(of_provider, of_endpoint).unwrap().capabilities.data_policy();
     assert_eq!(policy("zdr = true", ""), DataPolicy { zdr: true, collects: false });
     assert_eq!(policy("data_collection = \"allow\"", "zdr = true"), DataPolicy { zdr: true, collects: false });
     assert_eq!(policy("data_collection = \"deny\"", ""), DataPolicy { zdr: false, collects: false });
@@ -198,7 +199,7 @@ fn who_keeps_nothing_collects_nothing() {
 }
 
 #[test]
-fn traits_outside_of_their_range_or_their_wire_are_told_with_their_place() {
+fn capability_error_names_origin_when_value_does_not_fit() {
     for (of_provider, of_endpoint, expected) in [
         ("probability_decimals = 0", "", "tollgate.toml, line 4: providers[0].probability_decimals must be 1 to 15"),
         ("", "probability_decimals = 16", "tollgate.toml, line 9: endpoints[0].probability_decimals must be 1 to 15"),
@@ -235,13 +236,13 @@ fn traits_outside_of_their_range_or_their_wire_are_told_with_their_place() {
     let wires = [("system-one", "images"), ("sglang-decisions", "images"), ("openai-decisions", "input")];
     for (wire, images) in wires {
         let lines = format!("wire = \"{wire}\"\nimage_transport = \"{images}\"");
-        assert_eq!(both(&lines, "").unwrap().traits.images.unwrap().as_str(), images);
+        assert_eq!(both(&lines, "").unwrap().capabilities.images.unwrap().as_str(), images);
     }
     assert_eq!(both("", "quantization = \"fp8\"").unwrap().quantization, Quantization::Fp8);
 }
 
 #[test]
-fn chat_models_have_a_method() {
+fn chat_endpoint_has_method() {
     const CHAT: &str = "wire = \"chat-completions\"";
     let chat = |lines: &str| both(CHAT, lines).unwrap().chat;
     assert_eq!(chat(""), ChatSettings::default());

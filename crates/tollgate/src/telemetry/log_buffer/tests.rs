@@ -4,7 +4,7 @@ use super::*;
 
 const GENEROUS: Duration = Duration::from_mins(1);
 
-/// An output whose writes wait until the test receives them.
+/// An output whose writes block until the test receives them.
 struct Pipe(SyncSender<String>);
 
 impl Write for Pipe {
@@ -34,7 +34,7 @@ fn buffer(capacity: usize, batches: bool) -> LogBuffer {
     buffer
 }
 
-/// Runs the writer thread while `test` runs.
+/// Runs the writer thread during `test`.
 fn with_writer(buffer: &LogBuffer, out: impl Write + Send, test: impl FnOnce()) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -47,7 +47,7 @@ fn with_writer(buffer: &LogBuffer, out: impl Write + Send, test: impl FnOnce()) 
 }
 
 #[test]
-fn write_returns_when_nobody_reads_and_counts_dropped_lines() {
+fn write_drops_and_counts_lines_when_output_blocks() {
     let buffer = buffer(80, false);
     let (out, reader) = pipe();
     with_writer(&buffer, out, || {

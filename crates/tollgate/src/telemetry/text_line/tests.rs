@@ -23,14 +23,14 @@ impl io::Write for Page {
 }
 
 impl Page {
-    /// Its lines without their times.
+    /// Returns the lines without timestamps.
     fn lines(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| line.split_once('Z').map_or(line, |(_, rest)| rest).to_owned()).collect()
     }
 }
 
-/// What is logged, as this formatter writes it and as the library's own does.
+/// Logs with this formatter and with the library's own.
 fn both(log: impl Fn()) -> (Vec<String>, Vec<String>) {
     let (own, usual) = (Page::default(), Page::default());
     let (to_own, to_usual) = (own.clone(), usual.clone());
@@ -46,7 +46,7 @@ fn both(log: impl Fn()) -> (Vec<String>, Vec<String>) {
 struct Away(#[source] io::Error);
 
 #[test]
-fn lines_are_those_of_the_library() {
+fn lines_equal_output_of_library() {
     let (own, usual) = both(|| {
         tracing::error!("no fields");
         tracing::warn!(a = 1_u64, b = -1_i64, c = true, d = 0.5, e = "text", f = ?Some("x"), g = %"shown", "many");
@@ -84,7 +84,7 @@ fn lines_are_those_of_the_library() {
 }
 
 #[test]
-fn a_line_that_is_logged_while_another_is_written_is_whole() {
+fn nested_log_line_is_complete() {
     let log = || tracing::info!(a = 1, b = "two", "inner");
     FIELDS.with(|text| {
         let _taken = text.borrow_mut();
@@ -94,7 +94,7 @@ fn a_line_that_is_logged_while_another_is_written_is_whole() {
 }
 
 #[test]
-fn a_time_has_microseconds_and_every_digit() {
+fn time_has_microseconds() {
     let written = |text: &str| {
         let mut line = String::new();
         write_time(&mut Writer::new(&mut line), text.parse().unwrap()).unwrap();
@@ -113,7 +113,7 @@ fn a_time_has_microseconds_and_every_digit() {
 
 proptest! {
     #[test]
-    fn any_text_is_written_as_the_library_writes_it(name in any::<String>(), message in any::<String>()) {
+    fn arbitrary_text_equals_output_of_library(name in any::<String>(), message in any::<String>()) {
         let (own, usual) = both(|| tracing::info!(name, shown = %name, debugged = ?name, "{message}"));
         prop_assert_eq!(own, usual);
     }

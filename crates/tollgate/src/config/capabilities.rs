@@ -1,18 +1,18 @@
-//! The keys that a provider sets for all of its endpoints and an endpoint for itself.
+//! The keys of `[[providers]]` that `[[endpoints]]` can override.
 
 use domain::decision::QuestionType;
 use domain::routing::{AttachmentForm, ConfidenceSource, EndpointLimits, Wire};
 
 use super::build::{alternatives, chosen, within};
 use super::entries::Table;
-use super::{ConfigError, TraitsConfig};
+use super::{CapabilitySettings, ConfigError};
 
-/// Reads them from a table of either kind.
-pub fn traits(table: &Table, wire: Wire) -> Result<TraitsConfig, ConfigError> {
+/// Parses the keys of a provider or an endpoint.
+pub fn capabilities(table: &Table, wire: Wire) -> Result<CapabilitySettings, ConfigError> {
     let sources = [ConfidenceSource::SystemOne, ConfidenceSource::Computed, ConfidenceSource::Native];
-    let said = TraitsConfig {
+    let said = CapabilitySettings {
         confidence: chosen(table, "confidence", &sources.map(|source| (source.as_str(), source)))?,
-        // Domain arithmetic is on 64-bit floats, which have no more than 15 decimals.
+        // The domain computes with 64-bit floats, which have 15 significant decimals.
         decimals: within(table, "probability_decimals", 1..=15)?,
         images: images(table, wire)?,
         question_types: question_types(table, wire)?,
@@ -28,7 +28,7 @@ pub fn traits(table: &Table, wire: Wire) -> Result<TraitsConfig, ConfigError> {
     Ok(said)
 }
 
-/// Which wires take media in a form.
+/// Returns true if a wire can carry media in this form.
 fn carries(wire: Wire, form: AttachmentForm) -> bool {
     match form {
         AttachmentForm::None => true,
@@ -79,7 +79,7 @@ fn question_types(table: &Table, wire: Wire) -> Result<Option<Vec<QuestionType>>
 fn limits(table: &Table) -> Result<EndpointLimits, ConfigError> {
     Ok(EndpointLimits {
         max_questions: within(table, "max_questions", 1..=1_000_000)?,
-        // No request has more than 255 options or 10 levels.
+        // Requests have at most 255 options and 10 levels.
         max_options: within(table, "max_options", 1..=255)?,
         max_levels: within(table, "max_levels", 1..=255)?,
         max_body_bytes: within(table, "max_body_bytes", 1..=LARGEST)?,
@@ -87,5 +87,5 @@ fn limits(table: &Table) -> Result<EndpointLimits, ConfigError> {
     })
 }
 
-/// A tebibyte: more than any request.
+/// A tebibyte: above any request.
 const LARGEST: u64 = 1 << 40;
