@@ -1,4 +1,4 @@
-//! What goes out is bounded before it goes.
+//! Outbound requests stay within the bound that is computed before.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -12,13 +12,13 @@ use domain::decision::{
 };
 use domain::routing::{AttemptFailure, AttemptFailureKind, Endpoint, Wire};
 use proptest::prelude::*;
-use support::inquiries::provider_input;
+use support::provider_inputs::provider_input;
 use support::{AMPLE, Upstream};
 use tokio::runtime::Runtime;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-/// Every wire of one request, in every dialect, to a server that refuses whatever it has read to its end.
+/// Every wire that needs one request, in every dialect, to a server that rejects all requests after reading them.
 static PROVIDERS: LazyLock<Vec<(Wire, Arc<dyn DecisionProvider>)>> = LazyLock::new(|| {
     RUNTIME.block_on(async {
         let refusal = "HTTP/1.1 400 .\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";

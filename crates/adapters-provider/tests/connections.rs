@@ -37,7 +37,7 @@ async fn connection_is_reused_by_sequential_calls() {
 
 #[tokio::test]
 async fn concurrent_calls_use_separate_connections() {
-    // None is answered before all have arrived.
+    // No call is answered before all have arrived.
     let all = Arc::new(tokio::sync::Barrier::new(3));
     let upstream = Upstream::start(move |mut socket| {
         let all = Arc::clone(&all);
@@ -82,13 +82,13 @@ async fn call_succeeds_after_idle_connection_closed() {
     let provider = provider(&upstream);
     for _ in 0..3 {
         decide(&provider).await.unwrap();
-        // So that the end of the connection has arrived.
+        // Waits until the end of the connection has arrived.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     assert_eq!(upstream.seen(), 3);
 }
 
-/// Answers with a good answer and notes the version that was spoken.
+/// Returns a valid answer and notes the HTTP version.
 fn answer(request: &Request<Incoming>, versions: &Versions) -> Response<Full<Bytes>> {
     versions.lock().unwrap().push(request.version());
     let response = Response::builder().header("content-type", "application/json");
@@ -103,7 +103,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, h2:
         async move { Ok::<_, Infallible>(answer(&request, &versions)) }
     });
     let io = TokioIo::new(stream);
-    // How a connection ends is the client's business.
+    // The client decides how a connection ends.
     let _ = if h2 {
         http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await
     } else {
@@ -125,7 +125,7 @@ async fn http2_by_prior_knowledge() {
     assert_eq!(upstream.seen(), 1, "one connection carries all");
 }
 
-/// A TLS server that offers these protocols.
+/// Starts a TLS server that offers these protocols.
 async fn tls_upstream(offered: &'static [&'static str], versions: Versions) -> Upstream {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let chain = vec![CertificateDer::from_pem_file(fixture("server.pem")).unwrap()];
@@ -199,7 +199,7 @@ async fn tls_rejects_unknown_authority() {
 async fn tls_rejects_certificate_of_another_host() {
     let upstream = tls_upstream(&[], Versions::default()).await;
     let base_url = format!("https://127.0.0.2:{}/v1", upstream.address.port());
-    // The loopback network reaches the same listener only where it listens on all of it, so go there by a proxy.
+    // The loopback range reaches the listener only if it listens on the whole range, so the test uses a proxy.
     let proxy = Upstream::start(move |mut socket| async move {
         read_request(&mut socket).await;
         socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
@@ -217,7 +217,7 @@ fn https_proxy(proxy: &Upstream, credentials: &str) -> ProxySettings {
     ProxySettings { https_proxy: Some(address), ..ProxySettings::default() }
 }
 
-/// A proxy that tunnels everything to one address and tells whom it was asked for.
+/// Starts a proxy that tunnels everything to one address and reports the requested targets.
 async fn tunnelling(target: std::net::SocketAddr) -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let (tell, requests) = tokio::sync::mpsc::unbounded_channel();
     let proxy = Upstream::start(move |mut socket| {

@@ -1,4 +1,4 @@
-//! Time: nothing outlasts its deadline, and nothing is done for a caller who has left.
+//! Time limits: calls end at their deadline and when the client disconnects.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -17,10 +17,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 const DEADLINE: Duration = Duration::from_millis(300);
-/// What a busy machine may add. Without the deadline the provider would hang for ever.
+/// Additional time for a busy machine. Without the deadline the provider would hang forever.
 const SLACK: Duration = Duration::from_secs(10);
 
-/// When a hanging provider stops answering.
+/// The moment at which a hanging provider stops answering.
 #[derive(Debug, Clone, Copy)]
 enum Hang {
     BeforeReading,
@@ -30,7 +30,7 @@ enum Hang {
     Dripping,
 }
 
-/// A provider that hangs; the other one tells when its connection was closed.
+/// Starts a hanging provider; the second notification reports a closed connection.
 async fn hanging(hang: Hang) -> (Upstream, Arc<Notify>, Arc<Notify>) {
     let (asked, left) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (on_asked, on_left) = (Arc::clone(&asked), Arc::clone(&left));
@@ -82,7 +82,7 @@ async fn call_ends_at_deadline(#[case] hang: Hang) {
     tokio::time::timeout(AMPLE, left.notified()).await.expect("the provider sees the disconnect");
 }
 
-/// A caller who leaves when told.
+/// A client that disconnects when notified.
 struct Leaves(Arc<Notify>);
 
 #[async_trait]
@@ -105,7 +105,7 @@ async fn provider_sees_disconnect_of_client(#[case] hang: Hang) {
     let attempt = provider.decide(call_within(AMPLE, Arc::new(Leaves(Arc::clone(&leaves)))));
     let caller = async {
         asked.notified().await;
-        // So that what the provider has written so far arrives before the caller leaves.
+        // Waits until the provider's data has arrived before the client disconnects.
         tokio::time::sleep(Duration::from_millis(50)).await;
         leaves.notify_one();
         Instant::now()
@@ -126,7 +126,7 @@ async fn call_is_not_sent_when_client_has_disconnected() {
     assert_eq!(upstream.seen(), 0);
 }
 
-/// TLS with a server that accepts and says nothing: a connection that is never made.
+/// A server that accepts TCP and never speaks TLS, so the connection is never established.
 #[tokio::test]
 async fn connect_has_separate_timeout() {
     let (upstream, _, _) = hanging(Hang::BeforeReading).await;
@@ -144,7 +144,7 @@ async fn connect_has_separate_timeout() {
     assert!(took >= DEADLINE && took < DEADLINE + SLACK, "{took:?}");
 }
 
-/// Over HTTP/2 the call's stream ends, and the connection stays for the others.
+/// Over HTTP/2 the call's stream ends, and the connection stays open for other calls.
 #[tokio::test]
 async fn http2_provider_sees_disconnect_of_client() {
     use hyper::service::service_fn;

@@ -1,4 +1,4 @@
-//! Each way in which a provider fails, and what it is reported as.
+//! Each kind of provider failure and its report.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -14,7 +14,7 @@ use rstest::rstest;
 use support::{Upstream, closed, decide, provider, provider_with, read_request};
 use tokio::io::AsyncWriteExt;
 
-/// What a provider says when it fails; none of it may come out.
+/// Text of a failing provider, which must never be shown.
 const THEIRS: &str = "provider-text";
 
 async fn failure(answer: impl Into<Vec<u8>>) -> AttemptFailure {
@@ -185,7 +185,7 @@ async fn endless_answer_is_dropped_at_limit() {
     assert_eq!(failure.kind, AttemptFailureKind::Broken);
     assert_eq!(failure.detail, "the provider's answer is too long");
     tokio::time::timeout(support::AMPLE, end.notified()).await.expect("the connection is closed on the provider");
-    // The bound, and what the kernel's buffers took on the way.
+    // The limit, plus the kernel's socket buffers.
     assert!(taken.load(Ordering::SeqCst) < 64 << 20, "{} bytes were taken", taken.load(Ordering::SeqCst));
 }
 

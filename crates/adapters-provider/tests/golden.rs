@@ -1,9 +1,8 @@
-//! Every wire against files: what a caller wrote, what goes upstream, what comes back, what it is read as; and each
-//! way in which an answer can be broken.
+//! Golden files for every wire, and every kind of malformed answer.
 //!
-//! `CASE.caller.json` is in canonical form, `CASE.request.json` is what it is written as, `CASE.response.json` is
-//! an answer to it and `CASE.answer.json` what that is read as. `broken.txt` has answers to the case `all`: a line
-//! that says what is wrong, the sentence it is told by, the token counts that are still known, and the body.
+//! `CASE.caller.json` is the canonical request, `CASE.request.json` the upstream request, `CASE.response.json` a
+//! response and `CASE.answer.json` the parsed answer. `broken.txt` contains responses to the case `all`: a line with
+//! the defect, the expected message, the token counts that are still known, and the body.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -87,7 +86,7 @@ fn gemini_decisions(
     bytes_are_as_on_file(&GeminiDecisions::default(), "gemini-decision-1", case);
 }
 
-/// Without a block reason an empty object answers nothing, and beside a reason answers are read as they are.
+/// An empty object without a block reason has no answers; answers beside a block reason are read normally.
 #[test]
 fn gemini_empty_answers_are_a_refusal_only_when_the_input_was_blocked() {
     let asked = support::provider_input(&file("gemini-decisions", "blocked.caller.json"));
@@ -133,7 +132,7 @@ fn broken_answers() {
     broken_answers_are_told_apart(&SglangDecisions::default(), 30);
 }
 
-/// `true` and `"true"` are different options; a word is not taken for the boolean of the same name.
+/// `true` and `"true"` are different options; a string does not select the boolean of the same name.
 #[test]
 fn openai_distinguishes_boolean_from_string() {
     let question = r#"{"queue":{"type":"choice","instructions":"Which?","criteria":{"true":null,"x":null}}}"#;

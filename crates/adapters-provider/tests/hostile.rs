@@ -1,5 +1,4 @@
-//! Providers that flood or stall: what they send before an answer is bounded, and a silent connection is not used
-//! again.
+//! Providers that flood or stall: the bytes before an answer are limited, and silent connections are not reused.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the runtime of a test ends with it")]
 
@@ -26,10 +25,10 @@ use rstest::rstest;
 use support::{AMPLE, Upstream, call_within, decide, provider_with};
 use tokio::sync::Notify;
 
-/// Most bytes that two sockets of this machine hold between them.
+/// Most bytes in the buffers of two local sockets.
 const SOCKET_BUFFERS: usize = 32 << 20;
 
-/// A provider on a thread of its own that never stops sending. It returns how many bytes it could send.
+/// Starts a provider thread that never stops sending. It returns the number of sent bytes.
 fn flooding(before: Vec<u8>, piece: &[u8]) -> (SocketAddr, JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -130,8 +129,7 @@ async fn body_does_not_count_against_head_limit() {
     assert_eq!(upstream.seen(), 1);
 }
 
-/// An HTTP/2 provider. Each connection answers `answers` requests; when the next one has arrived, it does as
-/// `afterwards` says.
+/// An HTTP/2 provider. Each connection answers `answers` requests; the next request triggers `afterwards`.
 async fn http2_upstream(answers: usize, afterwards: Afterwards) -> Upstream {
     Upstream::start(move |socket| async move {
         let (answered, stall) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
@@ -153,7 +151,7 @@ async fn http2_upstream(answers: usize, afterwards: Afterwards) -> Upstream {
         let mut serving = pin!(builder.serve_connection(TokioIo::new(socket), service));
         tokio::select! {
             _ = &mut serving => {}
-            // The socket stays open, and nothing reads or writes it.
+            // The socket stays open without reads or writes.
             () = stalls.notified() => std::future::pending().await,
         }
     })

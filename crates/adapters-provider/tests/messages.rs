@@ -1,4 +1,4 @@
-//! What leaves the process, header by header and byte by byte, and what is told of it.
+//! Outbound requests, header by header and byte by byte, and their reports.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -192,7 +192,7 @@ async fn provider_is_not_called_when_no_question_is_left(
     assert_eq!(answer.answers.text(), expected);
 }
 
-/// Answers to what was not asked stay, so that the check of the whole finds them.
+/// Answers to other questions are kept, so that the check of the whole answer finds them.
 #[tokio::test]
 async fn additional_answers_are_kept() {
     let answer = r#"{"result":{"answers":{"a":{"type":"noul","noul":0.5},"only_option":{},"more":{}}},"success":true}"#;
@@ -227,7 +227,7 @@ async fn unsupported_input_is_not_sent() {
     assert_eq!(upstream.seen(), 0);
 }
 
-/// What went out is known whatever the end: the whole body, or nothing where no connection was made.
+/// The number of sent bytes is known for every outcome: the whole body, or 0 without a connection.
 #[tokio::test]
 async fn failure_reports_sent_bytes() {
     let body = br#"{"model":"judge-1.0","state":"s","questions":{"a":{"type":"noul","instructions":"?"}}}"#;
@@ -295,7 +295,7 @@ async fn cancelled_attempt_reports_sent_bytes(
     let failure = attempt(&support::settings(), &upstream.base_url()).await;
     assert_eq!((failure.kind, failure.sent_bytes), (kind, 86));
 
-    // Somebody takes the connection and never says a word of TLS: nothing of the request has gone out.
+    // The server accepts the connection and never speaks TLS: no byte of the request was sent.
     let secure = format!("https://{}", upstream.address);
     let trusting = HttpClientSettings { extra_ca_file: Some(support::fixture("ca.pem")), ..support::settings() };
     let failure = attempt(&trusting, &secure).await;
@@ -361,7 +361,7 @@ async fn longer_retry_after_wins() {
     }
 }
 
-/// The status is known, so nobody waits for the rest of an error.
+/// The status is known, so the error body is not awaited.
 #[tokio::test]
 async fn error_without_body_counts_by_status() {
     use tokio::io::AsyncWriteExt;

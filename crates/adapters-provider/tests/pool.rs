@@ -1,4 +1,4 @@
-//! Idle connections: how many are kept, for how long, and who gets them.
+//! Idle connections: their number, lifetime and reuse.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the runtime of a test ends with it")]
 
@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// Answers a request on each connection, after `delay`, and reports when the client has closed it.
+/// Answers one request per connection after `delay`, and reports when the client closes it.
 async fn reporting_ends(delay: Duration, shut_down: bool) -> (Upstream, UnboundedReceiver<()>) {
     let (report, ends) = unbounded_channel();
     let upstream = Upstream::start(move |mut socket| {
@@ -132,7 +132,7 @@ async fn bytes_on_an_idle_connection_answer_no_later_request() {
         read_request(&mut socket).await;
         socket.write_all(ok(ANSWER).as_bytes()).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
-        // As servers do that close idle connections with a word.
+        // Some servers close idle connections with such a response.
         let _ = socket.write_all(b"HTTP/1.1 408 Too late\r\ncontent-length: 0\r\n\r\n").await;
         closed(&mut socket).await;
     })
@@ -145,7 +145,7 @@ async fn bytes_on_an_idle_connection_answer_no_later_request() {
     assert_eq!(upstream.seen(), 3);
 }
 
-/// The first connection answers after a while; the handshake of every other one never ends.
+/// The first connection answers after a delay; the handshakes of all others hang.
 #[tokio::test]
 async fn call_takes_a_connection_that_becomes_idle_before_its_own_is_open() {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -187,7 +187,7 @@ async fn call_takes_a_connection_that_becomes_idle_before_its_own_is_open() {
     assert_eq!(upstream.seen(), 2);
 }
 
-/// A detached call may go on upon another thread, and a runtime may end before the client does.
+/// A detached call may continue on another thread, and a runtime may end before the client.
 #[test]
 fn connections_of_an_ended_runtime_are_replaced() {
     let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! Whatever comes back is read without panic; whatever is asked is written whole.
+//! Parsing never panics, and requests contain every question.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -17,7 +17,7 @@ use domain::json::Json;
 use domain::routing::ConfidenceSource;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use support::inquiries::{provider_input, text};
+use support::provider_inputs::{provider_input, text};
 
 fn codecs() -> Vec<Box<dyn WireCodec>> {
     let system_one = |response_wrapper| {
@@ -37,7 +37,7 @@ fn golden(path: &str) -> String {
     std::fs::read_to_string(format!("{}/tests/golden/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// Reads a body by every wire; where one takes it, what it makes of it is a JSON object that the check can take.
+/// Reads a body with every wire; accepted answers are JSON objects that the domain can check.
 fn read_by_all(asked: &ProviderInput, body: &[u8]) {
     for codec in codecs() {
         let Ok(answer) = codec.read(&asked.questions, body) else { continue };
@@ -52,7 +52,7 @@ fn read_by_all(asked: &ProviderInput, body: &[u8]) {
     }
 }
 
-/// The provider input of the golden case `all`, and a good answer to it in each wire's form.
+/// Returns the provider input of the golden case `all`, and a valid response in the format of each wire.
 fn known() -> (Arc<ProviderInput>, Vec<String>) {
     let asked = support::provider_input(&golden("openai-decisions/all.caller.json"));
     let wires = ["openai-decisions", "gemini-decisions", "sglang-decisions"];
@@ -97,7 +97,7 @@ fn odd_piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The names of the questions in a body, in their order, as often as they stand there.
+/// Returns the names of the questions in a body, in order, with repetitions.
 fn names(wire: &dyn WireCodec, body: &[u8]) -> Vec<String> {
     let members = |json: &Json| json.members().unwrap();
     let member = |json: &Json, name: &str| {
@@ -118,7 +118,7 @@ fn names(wire: &dyn WireCodec, body: &[u8]) -> Vec<String> {
     }
 }
 
-/// A good answer in canonical form to each question.
+/// Returns a valid canonical answer to each question.
 fn answered(provider_input: &ProviderInput) -> Json {
     let mut answers = Map::new();
     for question in provider_input.questions.typed.as_deref().unwrap() {
@@ -173,7 +173,7 @@ proptest! {
         }
     }
 
-    /// Every other test here would pass if nothing were ever written.
+    /// The other tests would pass if no request were ever written.
     #[test]
     fn every_wire_writes_common_questions(
         names in prop::collection::btree_set("[a-z]{1,8}", 2..27),

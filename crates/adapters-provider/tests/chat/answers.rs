@@ -1,4 +1,4 @@
-//! Answers from distributions: complete, exactly 1 in sum, and telling of themselves nothing but what they say.
+//! Answers from distributions: complete, with a sum of exactly 1.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn member(json: &Json, name: &str) -> Option<Json> {
     json.members().unwrap().into_iter().find(|(member, _)| member == name).map(|(_, value)| value)
 }
 
-/// As the domain reads it where numbers must be exact to four decimals.
+/// Checks as the domain does when probabilities must be exact to four decimals.
 fn checked(questions: &Questions, answer: &Json) -> AnswerValue {
     let rules = AnswerRules { decimals: 15, ..AnswerRules::of(&support::endpoint_of(Wire::ChatCompletions)) };
     let answers = Json::object([("q", answer.text())]);

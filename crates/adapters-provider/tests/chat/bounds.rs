@@ -1,4 +1,4 @@
-//! The calls of an attempt, whatever the server makes necessary, stay within what they were bounded by.
+//! The calls of an attempt stay within their bound for any behaviour of the server.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::model::{Does, Server, by, call, choice_of, error, label_answer, saying, stated_answer};
-use crate::support::inquiries::provider_input;
+use crate::support::provider_inputs::provider_input;
 use crate::support::{self, AMPLE};
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -33,7 +33,7 @@ fn good(body: &Value) -> Does {
     Does::Answer(200, if of_label(body) { label_answer(body, &likely) } else { stated_answer(body) })
 }
 
-/// What the bound was, and what was sent.
+/// Returns the bound and the number of sent bytes.
 async fn measure(server: &Server, provider_input: &Arc<ProviderInput>, chat: ChatSettings) -> (u64, u64) {
     let call = call(provider_input, chat, AMPLE);
     let sent = call.sent.clone();
@@ -47,7 +47,7 @@ async fn measure(server: &Server, provider_input: &Arc<ProviderInput>, chat: Cha
 proptest! {
     #![proptest_config(ProptestConfig { cases: domain::testing::property_cases(48, ProptestConfig::default().cases), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A server of whims: it takes, objects to this or that, or tells no log-probabilities, as it pleases.
+    /// A random server: it answers, rejects members, or reports no log-probabilities.
     #[test]
     fn sent_bytes_never_exceed_bound(
         asked in provider_input(),
@@ -73,8 +73,8 @@ proptest! {
     }
 }
 
-/// The worst server there can be, at first sight: it objects to one member after the other, and then it turns out
-/// not to tell log-probabilities. The bound has to be reached, or it is no use as one.
+/// The worst unknown server: it rejects one member after the other, and then reports no log-probabilities. The bound
+/// must be reached, or it is useless.
 #[rstest]
 #[case(ChatMethod::Logprobs, 5)]
 #[case(ChatMethod::Structured, 7)]
@@ -93,7 +93,7 @@ async fn sent_bytes_nearly_reach_bound(#[case] method: ChatMethod, #[case] calls
     .await;
     let asked = choice_of(2);
     let (bound, sent) = measure(&server, &asked, by(method)).await;
-    // What was left out in calls for a label is left out in the one for an object from the beginning.
+    // Members omitted from label requests are omitted from the first object request too.
     let made = server.requests().len();
     assert_eq!(made, if method == ChatMethod::Auto { 8 } else { calls });
     assert!(sent <= bound, "{sent} {bound}");
@@ -133,7 +133,7 @@ async fn sent_bytes_stay_within_bound_when_server_changes() {
     strict.store(true, Ordering::SeqCst);
     let (bound, sent) = measure(&server, &asked, chat).await;
     assert!(sent <= bound);
-    // Two of three were objected to; the third follows.
+    // Two of three members were rejected; the third follows.
     server.decide(&asked, chat).await.unwrap();
     let (bound, sent) = measure(&server, &asked, chat).await;
     assert!(sent <= bound && bound <= 2 * sent + 32, "{sent} {bound}");

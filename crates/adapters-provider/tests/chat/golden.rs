@@ -1,4 +1,4 @@
-//! Against files: what a caller wrote, what goes upstream, what comes back, what it is read as.
+//! Comparison with golden files: the caller's request, the upstream request, the response and the parsed answer.
 
 use adapters_provider::chat_completions::answers::{Method, answer};
 use adapters_provider::chat_completions::labels::Labels;
@@ -71,7 +71,7 @@ fn structured_answer_matches_golden_file() {
     assert_eq!(read, golden("all", "structured.answer"));
 }
 
-/// What is made here passes the check of the domain, which adds the confidence.
+/// Answers pass the check of the domain, which adds the confidence.
 #[test]
 fn answers_pass_domain_check() {
     let provider_input = support::provider_input(&golden("all", "caller"));

@@ -1,4 +1,4 @@
-//! The `chat-completions` wire: what a chat model is told, how what it says is read, and how a provider goes about it.
+//! The `chat-completions` wire: prompts, parsing of answers, and the calls of a provider.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../support/mod.rs"]
@@ -9,7 +9,7 @@ mod bounds;
 mod golden;
 mod methods;
 mod model;
-mod money;
 mod objections;
 mod prompts;
 mod reading;
+mod usage;

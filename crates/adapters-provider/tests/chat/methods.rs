@@ -1,4 +1,4 @@
-//! How a provider goes about it: methods, probing, what servers object to, contests, deadlines.
+//! The calls of a provider: methods, detection, rejected members, contests, deadlines.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ fn likely(option: &str) -> f64 {
     }
 }
 
-/// Whether it asks for one label.
+/// Returns true for a request for one label.
 fn is_label(body: &Value) -> bool {
     body["logprobs"] == true
 }
@@ -93,7 +93,7 @@ async fn structured_makes_single_call() {
 #[case(255)]
 #[tokio::test]
 async fn logprobs_splits_options_above_label_count(#[case] options: u32) {
-    // The winner stands in the middle; the last is a close second.
+    // The winner is in the middle; the last option is a close second.
     let known = move |option: &str| {
         let place: u32 = option[1..].parse().unwrap();
         if place == options / 2 {
@@ -117,7 +117,7 @@ async fn logprobs_splits_options_above_label_count(#[case] options: u32) {
     assert_eq!(server.requests().len(), options.div_ceil(20) as usize + 1);
 }
 
-/// Where the server tells every label, what is read is the model's own distribution.
+/// If the server reports every label, the result is the model's own distribution.
 #[tokio::test]
 async fn contests_keep_distribution_of_model() {
     let known = |option: &str| 1.0 + option[1..].parse::<f64>().unwrap();
@@ -163,7 +163,7 @@ async fn logprobs_fails_below_min_label_probability() {
     assert_eq!(answer_to(&answer, "q")["metadata"]["label_mass"], 0.35);
 }
 
-/// What the probe finds is remembered: the second request goes the right way at once.
+/// Makes two requests: the second one uses the detected method at once.
 async fn probed(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) -> (Vec<Value>, Vec<Value>, Value) {
     let mut server = Server::start(script).await;
     let provider_input = support::provider_input(QUESTIONS);
@@ -232,7 +232,7 @@ async fn auto_uses_structured_for_reasoning_model(#[case] thinking: &'static str
 
 #[tokio::test]
 async fn auto_does_not_remember_unrelated_error() {
-    // Whatever is wrong with the request is named after something else, and asking otherwise does not help.
+    // The error names another cause, and the other method does not help.
     let mut server = Server::start(|place, body| {
         if place < 2 {
             Does::Answer(400, error("Please do not write logprobs."))
@@ -265,7 +265,7 @@ async fn logprobs_method_does_not_fall_back(
     assert_eq!(server.requests().len(), 1);
 }
 
-/// A server that takes nothing that can be left out, and names one thing at a time.
+/// A server that rejects every optional member, one at a time.
 fn strict(body: &Value) -> Option<Value> {
     let sent = |name: &str| !body[name].is_null();
     let named = ["reasoning_effort", "chat_template_kwargs", "temperature", "max_tokens", "response_format"];

@@ -1,4 +1,4 @@
-//! A chat server made of a script, and a model whose distribution is known.
+//! A scripted chat server, and a model with a known distribution.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,14 +14,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::support::{self, AMPLE, Upstream};
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 pub enum Does {
     Answer(u16, Value),
     Stall,
     Close,
 }
 
-/// A server that goes by a script: the place of a request, and its body.
+/// A server with a script that receives the index and the body of each request.
 pub struct Server {
     upstream: Upstream,
     pub bodies: UnboundedReceiver<Value>,
@@ -65,7 +65,7 @@ impl Server {
         Self { upstream, bodies, most_at_once, provider }
     }
 
-    /// A model that knows how likely each option is by its text, as [`label_answer`] has it, and states the same.
+    /// A model with a known likelihood for each option text, for [`label_answer`] and structured answers.
     pub async fn of_model(likely: impl Fn(&str) -> f64 + Send + Sync + 'static) -> Self {
         Self::start(move |_, body| {
             let answer = if body["logprobs"] == true { label_answer(body, &likely) } else { stated_answer(body) };
@@ -99,7 +99,7 @@ impl Server {
         self.provider.decide(call(provider_input, chat, timeout)).await
     }
 
-    /// The bodies that came in since the last time.
+    /// Returns the bodies received since the last call.
     pub fn requests(&mut self) -> Vec<Value> {
         std::iter::from_fn(|| self.bodies.try_recv().ok()).collect()
     }
@@ -128,7 +128,7 @@ pub fn user_message(body: &Value) -> &str {
     body["messages"][1]["content"].as_str().unwrap()
 }
 
-/// The labels and texts that a request offers.
+/// Returns the labels and texts that a request offers.
 pub fn offered(body: &Value) -> Vec<(String, String)> {
     user_message(body)
         .split("<option label=\"")
@@ -140,15 +140,15 @@ pub fn offered(body: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A first token by the likelihood of what is offered: 98 % on the labels, each in three spellings, and the rest on a
-/// word; cut at as many as were asked for.
+/// Builds a first token from the likelihood of the offered options: 98 % on the labels, each in three spellings, and
+/// the rest on a word; cut to the requested number.
 pub fn label_answer(body: &Value, likely: &impl Fn(&str) -> f64) -> Value {
     let offered = offered(body);
     let sum: f64 = offered.iter().map(|(_, text)| likely(text)).sum();
     let mut tokens = vec![("The".to_owned(), 0.02)];
     for (label, text) in &offered {
         let probability = 0.98 * likely(text) / sum;
-        // Digits have no lower case, and a token stands in the list once.
+        // Digits have no lower case, and a token must not repeat.
         let spellings =
             [(label.clone(), 0.97), (format!(" {label}"), 0.02), (format!("\u{2581}{}", label.to_lowercase()), 0.01)];
         tokens.extend(spellings.map(|(token, share)| (token, probability * share)));
@@ -167,7 +167,7 @@ pub fn of_tokens(tokens: &[(String, f64)]) -> Value {
     })
 }
 
-/// Any form of what is asked: yes is 0.75, options are 1, 2, 3 and so on to one another.
+/// Builds an object of probabilities: 0.75 for yes, and ratios 1, 2, 3 and so on for options.
 pub fn stated_answer(body: &Value) -> Value {
     let members = user_message(body).rsplit_once("of these members:").unwrap().1;
     let mut stated = serde_json::Map::new();
@@ -197,7 +197,7 @@ pub fn error(message: &str) -> Value {
     json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": null}})
 }
 
-/// The answer to a question.
+/// Returns the answer to a question.
 pub fn answer_to(answer: &ProviderAnswer, name: &str) -> Value {
     serde_json::from_str::<Value>(answer.answers.text()).unwrap()[name].clone()
 }
@@ -206,7 +206,7 @@ pub fn names(answer: &ProviderAnswer) -> Vec<String> {
     answer.answers.members().unwrap().into_iter().map(|(name, _)| name).collect()
 }
 
-/// A distribution in ten-thousandths, by name.
+/// Returns a distribution in ten-thousandths, by name.
 pub fn units(answer: &Value) -> Vec<(String, u32)> {
     let probabilities = answer["probabilities"].as_object().unwrap();
     probabilities

@@ -1,4 +1,4 @@
-//! Errors that are told in as many ways as there are servers.
+//! Errors of servers that reject members, in their different formats.
 
 use adapters_provider::chat_completions::errors::{Objection, objection, read, read_error_in_answer};
 use adapters_provider::chat_completions::members::{Member, Members};
@@ -95,7 +95,7 @@ fn member_to_omit_is_sent_and_optional() {
     assert_eq!(member_to_omit(&label, all.with(Temperature), Temperature), None, "it was not sent");
     assert_eq!(member_to_omit(&label, all, ResponseFormat), None, "it was not sent");
     assert_eq!(member_to_omit(&object, all, ResponseFormat), Some(ResponseFormat));
-    // Errors name both.
+    // Errors may use either name.
     for named in [MaxTokens, MaxCompletionTokens] {
         assert_eq!(member_to_omit(&label, all, named), Some(MaxTokens));
         assert_eq!(member_to_omit(&label, without, named), None, "a label stays bounded");

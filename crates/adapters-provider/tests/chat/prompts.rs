@@ -1,4 +1,4 @@
-//! Nothing that a caller or an author of a document writes gets out of where it stands.
+//! Text of callers and document authors cannot leave its place in the prompt.
 
 use adapters_provider::chat_completions::labels::MAX_LABELS;
 use adapters_provider::chat_completions::prompt::{self, Document, escape, outcomes};
@@ -28,7 +28,7 @@ fn prompts(provider_input: &ProviderInput) -> Vec<prompt::Prompt> {
     all
 }
 
-/// The tags that a text consists of, in their order.
+/// Returns the tags in a text, in order.
 fn tags(text: &str) -> Vec<&str> {
     let tag = |rest: &'_ str| rest.split_once('>').unwrap().0.to_owned();
     text.split('<').skip(1).map(|rest| &rest[..tag(rest).len()]).collect()
@@ -81,7 +81,7 @@ fn prompt_lists_every_label() {
 }
 
 proptest! {
-    /// Whatever is written where, the tags are the same: ours.
+    /// The tags are always our own, for any text.
     #[test]
     fn prompt_tags_are_unchanged_by_any_text(state in ".{0,40}", instructions in "[<>/a-z&; ]{1,30}", option in "[<>/\"a-z&=]{2,20}") {
         let plain = prompts(&about("s", "i", "oo"));

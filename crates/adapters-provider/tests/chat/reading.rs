@@ -1,4 +1,4 @@
-//! What a model says, read without belief.
+//! Parsing of untrusted model output.
 
 use adapters_provider::chat_completions::{response, structured};
 use adapters_provider::wire::MalformedAnswer;
@@ -124,7 +124,7 @@ proptest! {
         let _ = structured::read(&String::from_utf8_lossy(&body), &questions());
     }
 
-    /// Bodies that were good before something in them was cut, doubled or changed.
+    /// Valid bodies in which something was cut, duplicated or changed.
     #[test]
     fn read_never_panics_on_damaged_body(at in 0_usize..400, cut in 0_usize..20, with in ".{0,3}") {
         let whole = body(r#"{"message":{"content":"{\"q0\":0.2,\"q1\":{\"o0\":1,\"o1\":2}}","refusal":null},"finish_reason":"stop","logprobs":{"content":[{"token":"A","logprob":-0.5,"top_logprobs":[{"token":"A","logprob":-0.5},{"token":" b","logprob":-1e0}]}]}}"#);

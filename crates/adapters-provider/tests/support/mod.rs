@@ -1,9 +1,9 @@
-//! A provider made of a socket and a script, and calls to it.
+//! A scripted provider on a local socket, and calls to it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the runtime of a test ends with it")]
 
-pub mod inquiries;
+pub mod provider_inputs;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Long enough for everything that is not about time.
+/// A timeout for tests that are not about time.
 pub const AMPLE: Duration = Duration::from_secs(20);
 
-/// A good answer, by itself and as HTTP.
+/// A valid answer, as a body and as HTTP.
 pub const ANSWER: &str = r#"{"answers":{"a":{"type":"noul","noul":0.5}},"usage":{"input_tokens":3,"output_tokens":1}}"#;
 
 pub fn ok(body: &str) -> String {
@@ -73,7 +73,7 @@ impl Upstream {
         .await
     }
 
-    /// As [`Self::answering`], and hands out what came in.
+    /// Like [`Self::answering`], but also returns the received requests.
     pub async fn recording(bytes: impl Into<Vec<u8>>) -> (Self, UnboundedReceiver<(String, Vec<u8>)>) {
         let bytes: Arc<[u8]> = bytes.into().into();
         let (tell, requests) = unbounded_channel();
@@ -101,7 +101,7 @@ impl Upstream {
     }
 }
 
-/// One request: its head and its body. `None` at the end of the connection.
+/// Reads one request: its head and its body. `None` at the end of the connection.
 pub async fn read_request(socket: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let head = loop {
@@ -131,7 +131,7 @@ pub async fn closed(socket: &mut TcpStream) {
     let _ = socket.read_to_end(&mut rest).await;
 }
 
-/// Settings that trust nobody but a file, where one is given.
+/// Returns settings that trust no authorities but those of a file, if given.
 pub fn settings() -> HttpClientSettings {
     HttpClientSettings { user_agent: "tollgate-test/1".to_owned(), ..HttpClientSettings::default() }
 }
@@ -168,8 +168,8 @@ pub fn endpoint_of(wire: Wire) -> Endpoint {
     }
 }
 
-/// The checked request of a caller's body. Beside the canonical members it may have those that only other wires in
-/// bring: `state_form`, `media_in_state`, and `booleans`, which names options that stand for a boolean.
+/// Returns the checked request of a caller's body. Besides the canonical members it may have members of other inbound
+/// wires: `state_form`, `media_in_state`, and `booleans` with the names of options that represent booleans.
 pub fn request(body: &str) -> DecisionRequest {
     request_with(body, Vec::new())
 }

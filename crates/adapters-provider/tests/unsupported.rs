@@ -1,4 +1,4 @@
-//! What each wire cannot carry, and that it is refused rather than dropped.
+//! Features that a wire does not support are rejected and not dropped.
 
 mod support;
 

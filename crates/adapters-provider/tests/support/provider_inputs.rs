@@ -1,4 +1,4 @@
-//! Inquiries at random.
+//! Random provider inputs.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use domain::decision::ProviderInput;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Text that is sometimes blank and never in need of more than one line of a report.
+/// Random text without line breaks, sometimes blank.
 pub fn text() -> impl Strategy<Value = Value> {
     prop_oneof![
         4 => "[a-z\"\\\\é\\n ]{0,6}".prop_map(Value::from),

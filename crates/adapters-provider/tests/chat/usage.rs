@@ -1,4 +1,4 @@
-//! What the calls of one attempt used adds up, whatever the end.
+//! The usage of the calls of an attempt is summed correctly, for every outcome.
 
 use domain::decision::ReportedUsage;
 use domain::routing::{AttemptFailureKind, ChatMethod};
@@ -25,7 +25,7 @@ fn without_usage(mut answer: Value) -> Value {
 }
 
 fn bytes(requests: &[Value]) -> u64 {
-    // No body has a member twice or a space between members, so its length is that of what was sent.
+    // Bodies have no duplicate members and no spaces between members, so the re-serialised length is the sent length.
     requests.iter().map(|body| body.to_string().len() as u64).sum()
 }
 
@@ -80,7 +80,7 @@ async fn failure_reports_no_usage_when_not_billed() {
     assert_eq!((failure.upstream_status, failure.usage), (Some(503), None));
 }
 
-/// An error status stands for an attempt that cost nothing.
+/// An error status means that the attempt is not billed.
 #[tokio::test]
 async fn failure_usage_is_unknown_when_other_call_may_be_billed() {
     let server = Server::start(|place, body| match place {
