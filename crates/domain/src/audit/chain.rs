@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use super::{AuditDraft, AuditEntry, AuditHash, StoredAuditEntry};
 
 impl AuditEntry {
-    /// The entry that follows `previous` (its place and hash; `None` for the first). `state` is the digest of the
+    /// Creates the entry after `previous` (number and hash; `None` for the first entry). `state` is the digest of the
     /// managed rows after the change.
     pub fn following(
         previous: Option<(u64, AuditHash)>,
@@ -30,7 +30,7 @@ impl AuditEntry {
         entry
     }
 
-    /// The hash that its content makes.
+    /// Returns the hash of the content.
     pub fn computed_hash(&self) -> AuditHash {
         StoredAuditEntry::from(self).computed_hash().unwrap_or(AuditHash::NONE)
     }

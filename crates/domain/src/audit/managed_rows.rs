@@ -1,8 +1,8 @@
-//! Hashes of the rows that the log accounts for, and sums of them.
+//! Hashes of the managed rows, and their sums.
 //!
-//! A sum holds every row of a table at once: a change takes the row's hash before it out and puts the one after it in.
-//! Each entry of the log holds the digest of all sums after its change. So a row that was changed, put in or taken out
-//! past the log makes its table's sum another than the one that the newest entry accounts for.
+//! A sum covers all rows of a table: a change subtracts the old hash of the row and adds the new one. Each entry of the
+//! log holds the digest of all sums after its change. A row that was changed, added or removed without an entry
+//! therefore makes the sum differ from the newest entry.
 
 use sha2::{Digest, Sha256};
 
@@ -12,7 +12,7 @@ use super::AuditHash;
 pub struct RowHasher(Sha256);
 
 impl RowHasher {
-    /// A row of this table.
+    /// Starts the hash of a row of this table.
     pub fn new(table: &str) -> Self {
         let mut hasher = Self(Sha256::new());
         hasher.0.update(b"tollgate managed row 1\0");
@@ -20,28 +20,28 @@ impl RowHasher {
         hasher
     }
 
-    /// A column of text.
+    /// Adds a text column.
     #[must_use]
     pub fn text<'a>(mut self, value: impl Into<Option<&'a str>>) -> Self {
         self.add(value.into().map(str::as_bytes));
         self
     }
 
-    /// A column of bytes.
+    /// Adds a bytes column.
     #[must_use]
     pub fn bytes<'a>(mut self, value: impl Into<Option<&'a [u8]>>) -> Self {
         self.add(value.into());
         self
     }
 
-    /// A column of numbers.
+    /// Adds a number column.
     #[must_use]
     pub fn number(mut self, value: impl Into<Option<i64>>) -> Self {
         self.add(value.into().map(i64::to_le_bytes).as_ref().map(<[u8; 8]>::as_slice));
         self
     }
 
-    /// The hash of all columns.
+    /// Returns the hash of all columns.
     pub fn finish(self) -> AuditHash {
         AuditHash(self.0.finalize().into())
     }
@@ -51,7 +51,8 @@ impl RowHasher {
     }
 }
 
-/// A field behind its presence and length, so that no two rows run into the same bytes and nothing is not empty.
+/// Adds a field after its presence and length, so that different rows hash different bytes, and none differs from
+/// empty.
 pub(super) fn add_field(digest: &mut Sha256, value: Option<&[u8]>) {
     digest.update([u8::from(value.is_some())]);
     let value = value.unwrap_or_default();
@@ -64,7 +65,7 @@ pub(super) fn add_field(digest: &mut Sha256, value: Option<&[u8]>) {
 pub struct RowSum(pub [u8; 32]);
 
 impl RowSum {
-    /// Puts a row in.
+    /// Adds a row.
     pub fn add(&mut self, row: AuditHash) {
         let mut carry = 0;
         for (digit, own) in self.0.iter_mut().zip(row.0) {
@@ -74,7 +75,7 @@ impl RowSum {
         }
     }
 
-    /// Takes a row out.
+    /// Subtracts a row.
     pub fn subtract(&mut self, row: AuditHash) {
         let mut borrow = 0;
         for (digit, own) in self.0.iter_mut().zip(row.0) {
@@ -84,13 +85,13 @@ impl RowSum {
         }
     }
 
-    /// Puts all rows of another sum in.
+    /// Adds all rows of another sum.
     pub fn add_sum(&mut self, other: Self) {
         self.add(AuditHash(other.0));
     }
 }
 
-/// The sums of all tables that the log accounts for.
+/// The sums of all managed tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RowSums {
     /// API keys, deleted ones included, without their guardrails.
@@ -99,12 +100,12 @@ pub struct RowSums {
     pub assignments: RowSum,
     /// Guardrails.
     pub guardrails: RowSum,
-    /// Workspaces, without what they use.
+    /// Workspaces, without their usage.
     pub workspaces: RowSum,
 }
 
 impl RowSums {
-    /// The digest that an entry of the log holds.
+    /// Returns the digest for an audit entry.
     pub fn digest(&self) -> AuditHash {
         let mut digest = Sha256::new();
         for sum in [self.keys, self.assignments, self.guardrails, self.workspaces] {
@@ -113,7 +114,7 @@ impl RowSums {
         AuditHash(digest.finalize().into())
     }
 
-    /// Puts the sums of a change in.
+    /// Adds the sums of a change.
     #[must_use]
     pub fn with(mut self, change: &Self) -> Self {
         self.keys.add_sum(change.keys);
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_distinguishes_none_from_empty_and_every_border() {
+    fn hash_distinguishes_none_from_empty_and_column_borders() {
         let row = || RowHasher::new("t");
         let hashes = [
             row().text(None::<&str>).text("").finish(),
@@ -165,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sum_depends_on_its_rows_alone(mut rows in prop::collection::vec(any::<u8>(), 1..20), extra in any::<u8>()) {
+        fn sum_is_independent_of_order(mut rows in prop::collection::vec(any::<u8>(), 1..20), extra in any::<u8>()) {
             let sum_of = |rows: &[u8]| {
                 let mut sum = RowSum::default();
                 for row in rows {

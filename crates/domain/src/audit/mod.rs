@@ -1,4 +1,4 @@
-//! The audit log: who changed what, in a chain that shows when it was tampered with.
+//! The audit log: a tamper-evident hash chain of all changes.
 
 mod chain;
 mod denied_changes;

@@ -1,19 +1,19 @@
-//! An entry, and the hash that binds it to the one before.
+//! Audit entries and their hashes.
 
 use crate::json::Json;
 use chrono::{DateTime, Utc};
 
-/// How the change ended.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditOutcome {
-    /// It was made; the entry is of the same transaction.
+    /// The change was made; the entry is of the same transaction.
     Done,
-    /// It was refused, so many times within the minute.
+    /// The change was denied, once or several times within a minute.
     Refused,
 }
 
 impl AuditOutcome {
-    /// Its name in stores and on surfaces.
+    /// Returns the name in store and API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -21,13 +21,13 @@ impl AuditOutcome {
         }
     }
 
-    /// The outcome of that name.
+    /// Returns the outcome with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Done, Self::Refused].into_iter().find(|outcome| outcome.as_str() == name)
     }
 }
 
-/// Who asks for a change, and from where.
+/// The actor of a change and its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// `key:<id>` of an API key, `user:<name>` of the operating system, or `system`.
@@ -37,29 +37,29 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The service itself.
+    /// Returns the service itself as the actor.
     pub fn system() -> Self {
         Self { name: "system".to_owned(), source: None }
     }
 }
 
-/// What is to be written down of a change.
+/// An audit entry without its place in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditDraft {
-    /// Who.
+    /// The actor.
     pub actor: Actor,
-    /// What was done, such as `guardrail.update`.
+    /// The action, such as `guardrail.update`.
     pub action: &'static str,
-    /// To what, such as `guardrail 0199…`.
+    /// The changed object, such as `guardrail 0199…`.
     pub subject: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: AuditOutcome,
     /// A JSON object, usually of `before` and `after`. MUST hold no secret.
     pub details: Json,
 }
 
 impl AuditDraft {
-    /// A change that was made.
+    /// Creates the entry of a successful change.
     pub fn done(actor: &Actor, action: &'static str, subject: impl Into<String>, details: Json) -> Self {
         Self { actor: actor.clone(), action, subject: subject.into(), outcome: AuditOutcome::Done, details }
     }
@@ -68,25 +68,25 @@ impl AuditDraft {
 /// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Its place, from 1, without gaps.
+    /// The number, from 1, without gaps.
     pub seq: u64,
-    /// When, in whole milliseconds.
+    /// The time of the change, in whole milliseconds.
     pub at: DateTime<Utc>,
-    /// Who.
+    /// The actor.
     pub actor: Actor,
-    /// What was done.
+    /// The action.
     pub action: String,
-    /// To what.
+    /// The changed object.
     pub subject: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: AuditOutcome,
     /// A JSON object.
     pub details: Json,
-    /// The digest of the managed rows after the change; entries of an earlier form have none.
+    /// The digest of the managed rows after the change; entries of hash version 1 have none.
     pub state: Option<AuditHash>,
-    /// The hash of the entry before; zeros for the first.
+    /// The hash of the previous entry; zeros for the first.
     pub previous_hash: AuditHash,
-    /// SHA-256 over everything above.
+    /// SHA-256 over all other fields.
     pub hash: AuditHash,
 }
 
@@ -95,11 +95,11 @@ pub struct AuditEntry {
 pub struct AuditHash(pub [u8; 32]);
 
 impl AuditHash {
-    /// What the first entry follows.
+    /// The previous hash of the first entry.
     pub const NONE: Self = Self([0; 32]);
 }
 
-/// Not a hash.
+/// The text is not a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a hash is 64 hexadecimal digits")]
 pub struct InvalidAuditHash;
@@ -121,7 +121,7 @@ impl std::str::FromStr for AuditHash {
 }
 
 impl std::fmt::Display for AuditHash {
-    /// In lower-case hex.
+    /// Writes lower-case hexadecimal digits.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }

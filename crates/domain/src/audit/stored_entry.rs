@@ -1,4 +1,4 @@
-//! An entry as a store holds it, for the verification: nothing is parsed, so that nothing is made whole by parsing.
+//! Unparsed entries for verification: parsing could hide a modification.
 
 use sha2::{Digest, Sha256};
 
@@ -8,9 +8,9 @@ use super::managed_rows::add_field;
 /// A row of the log, column by column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAuditEntry {
-    /// The form of its hash.
+    /// The version of the hash.
     pub version: i64,
-    /// Its number.
+    /// The number.
     pub seq: i64,
     /// Unix milliseconds.
     pub at: i64,
@@ -24,31 +24,31 @@ pub struct StoredAuditEntry {
     pub subject: String,
     /// The outcome.
     pub outcome: String,
-    /// JSON, byte for byte.
+    /// The details, JSON byte for byte.
     pub details: String,
     /// The digest of the managed rows.
     pub state: Option<Vec<u8>>,
-    /// The hash of the entry before.
+    /// The hash of the previous entry.
     pub previous_hash: Vec<u8>,
-    /// Its own hash.
+    /// The hash of this entry.
     pub hash: Vec<u8>,
 }
 
 impl StoredAuditEntry {
-    /// The form of entries that are written now.
+    /// The hash version of new entries.
     pub const VERSION: i64 = 2;
 
-    /// The hash that its columns make; `None` for a form that does not exist.
+    /// Returns the hash of the columns; `None` for an unknown version.
     pub fn computed_hash(&self) -> Option<AuditHash> {
         match self.version {
-            1 => Some(self.hash_of_first_form()),
-            Self::VERSION => Some(self.hash_of_second_form()),
+            1 => Some(self.hash_v1()),
+            Self::VERSION => Some(self.hash_v2()),
             _ => None,
         }
     }
 
-    /// Each field behind its presence and length.
-    fn hash_of_second_form(&self) -> AuditHash {
+    /// Hashes each field after its presence and length.
+    fn hash_v2(&self) -> AuditHash {
         let mut digest = Sha256::new();
         digest.update(b"tollgate audit entry 2\0");
         let fields: [Option<&[u8]>; 10] = [
@@ -69,8 +69,8 @@ impl StoredAuditEntry {
         AuditHash(digest.finalize().into())
     }
 
-    /// Entries of before managed rows were accounted for.
-    fn hash_of_first_form(&self) -> AuditHash {
+    /// Hashes an entry from before managed rows were covered.
+    fn hash_v1(&self) -> AuditHash {
         let place = format!("{} {}", self.seq, self.at);
         let source = self.source.as_deref().unwrap_or("");
         let fields = [&place, &self.actor, source, &self.action, &self.subject, &self.outcome, &self.details];
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn first_form_distinguishes_none_from_empty_source() {
+    fn hash_v1_distinguishes_none_from_empty_source() {
         let old = |source: Option<&str>| StoredAuditEntry {
             version: 1,
             source: source.map(str::to_owned),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_form_has_no_hash() {
+    fn unknown_version_has_no_hash() {
         for version in [0, 3, -1] {
             assert_eq!(StoredAuditEntry { version, ..entry() }.computed_hash(), None);
         }

@@ -4,16 +4,16 @@ use std::fmt;
 
 use super::AuditHash;
 
-/// An entry that somebody wrote down elsewhere, to hold the log against.
+/// An entry that was noted outside of the database, to compare the log with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditAnchor {
-    /// Its place.
+    /// The number of the entry.
     pub seq: u64,
-    /// Its hash.
+    /// The hash of the entry.
     pub hash: AuditHash,
 }
 
-/// Not a place and a hash.
+/// The text is not an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an anchor is the number of an entry, a colon and its hash of 64 hexadecimal digits")]
 pub struct InvalidAuditAnchor;
@@ -35,18 +35,18 @@ impl fmt::Display for AuditAnchor {
 }
 
 impl AuditAnchor {
-    /// The place before the first entry.
+    /// The anchor before the first entry.
     pub const NONE: Self = Self { seq: 0, hash: AuditHash::NONE };
 }
 
-/// The beginning and the end of the log, kept beside it.
+/// The beginning and the end of the log, stored beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditState {
-    /// The newest entry; [`AuditAnchor::NONE`] where there was none yet.
+    /// The newest entry; [`AuditAnchor::NONE`] before the first.
     pub newest: AuditAnchor,
-    /// The last entry that retention removed; [`AuditAnchor::NONE`] where it removed none.
+    /// The last entry that retention removed; [`AuditAnchor::NONE`] if it removed none.
     pub removed: AuditAnchor,
-    /// All entries that retention removed.
+    /// The number of entries that retention removed.
     pub removed_count: u64,
 }
 
@@ -54,71 +54,71 @@ pub struct AuditState {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{table} {row}: {problem}")]
 pub struct RowViolation {
-    /// Its table.
+    /// The table.
     pub table: &'static str,
-    /// Its id, or what is known of it.
+    /// The id of the row, or its known part.
     pub row: String,
     /// The violation.
     pub problem: &'static str,
 }
 
-/// The first violation of the log.
+/// A violation of the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuditViolation {
-    /// A row with a number that no entry can have.
+    /// A row has a number that no entry can have.
     #[error("a row has the number {0}: entries are numbered from 1, so it was not written by this service")]
     ImpossibleNumber(i64),
-    /// The content is another than the one that was written.
+    /// The content was modified.
     #[error("entry {0}: hash mismatch (content modified)")]
     Changed(i64),
-    /// Something is missing, or was put in between.
+    /// Entries are missing or were inserted.
     #[error("entry {} is followed by entry {found}", .expected - 1)]
     Gap {
-        /// The place that should come.
+        /// The expected number.
         expected: i64,
-        /// The one that does.
+        /// The found number.
         found: i64,
     },
     /// The oldest entries are missing, and retention did not remove them.
     #[error("the log begins with entry {found}, but retention removed entries up to {} only: the beginning was cut", .expected - 1)]
     BeginningMissing {
-        /// The place that should be the first.
+        /// The expected first number.
         expected: i64,
-        /// The one that is.
+        /// The found first number.
         found: i64,
     },
     /// The newest entries are missing.
     #[error("the log ends with entry {found}, but entry {} was written: the end was cut", .newest.seq)]
     EndMissing {
-        /// The entry that was written last.
+        /// The last written entry.
         newest: AuditAnchor,
-        /// The place of the last one that is there; zero where there is none.
+        /// The number of the last found entry; zero if there is none.
         found: u64,
     },
     /// All entries are missing.
     #[error("the log is empty, but entry {} was written: it was emptied", .0.seq)]
     Emptied(AuditAnchor),
-    /// The newest entry is another than the one that was written.
+    /// The newest entry was replaced.
     #[error("entry {0}: not the entry that was written last (end of the log rewritten)")]
     NewestExchanged(u64),
-    /// Retention removed fewer entries than are gone.
+    /// More entries are gone than retention removed.
     #[error("retention removed {count} entries up to number {through}: {} more are gone", .through - .count)]
     RemovedByOthers {
         /// The last number that retention removed.
         through: u64,
-        /// The entries that it removed.
+        /// The number of entries that retention removed.
         count: u64,
     },
-    /// The record of where the log begins and ends is gone.
+    /// The record of the log's beginning and end is missing.
     #[error("the table audit_state has lost its row")]
     StateMissing,
-    /// It names another entry before it than the one that is there.
+    /// The previous hash is not that of the previous entry.
     #[error("entry {0}: previous-hash mismatch (chain broken)")]
     BrokenLink(i64),
-    /// A row that is no entry.
+    /// A row cannot be decoded.
     #[error("an entry cannot be read: {0}")]
     Unreadable(String),
-    /// The log does not have the entry that was written down elsewhere.
+    /// The log does not contain the anchor.
     #[error("entry {} is not in the log, or not with the hash that was written down", .0.seq)]
     NotAnchored(AuditAnchor),
 }
@@ -126,23 +126,23 @@ pub enum AuditViolation {
 /// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditVerification {
-    /// Entries that are as they were written.
+    /// The number of verified entries.
     pub entries: u64,
-    /// The place of the oldest entry that is left: 1 where nothing was ever removed.
+    /// The number of the oldest entry: 1 if none was ever removed.
     pub oldest: Option<u64>,
-    /// The newest entry that is as it was written. Whoever writes it down elsewhere can tell later whether the log was
-    /// rewritten by somebody who can write to the whole database, which the database itself cannot show.
+    /// The newest verified entry. Noted outside of the database, it later shows whether the whole log was rewritten,
+    /// which the database itself cannot show.
     pub newest: Option<AuditAnchor>,
-    /// Entries that retention removed.
+    /// The number of entries that retention removed.
     pub removed: u64,
-    /// The first violation of the log. Entries behind it were not verified.
+    /// The first violation of the log. Later entries were not verified.
     pub violation: Option<AuditViolation>,
     /// Managed rows that were changed, added or removed without an entry.
     pub row_violations: Vec<RowViolation>,
 }
 
 impl AuditVerification {
-    /// True where no violation was found.
+    /// Returns true if no violation was found.
     pub fn is_verified(&self) -> bool {
         self.violation.is_none() && self.row_violations.is_empty()
     }

@@ -1,14 +1,14 @@
-//! Whether anybody tampered with the log, or with the rows that it accounts for.
+//! Verification of the log and the managed rows.
 
 use std::sync::Arc;
 
 use super::{AuditAnchor, AuditHash, AuditLog, AuditState, AuditVerification, AuditViolation, StoredAuditEntry};
 use crate::error::StoreError;
 
-/// Entries that are read at a time.
-const PAGE: u64 = 1000;
-/// Managed rows that are named.
-const NAMED_ROWS: usize = 100;
+/// The most entries of one read.
+const PAGE_ENTRIES: u64 = 1000;
+/// The most managed rows that are named.
+const MAX_NAMED_ROWS: usize = 100;
 
 /// Reads the whole log and recomputes every hash, then compares the managed rows with the newest entry.
 pub struct VerifyAuditLog {
@@ -21,12 +21,12 @@ impl VerifyAuditLog {
         Self { log }
     }
 
-    /// Page by page, from the lowest number on. With an anchor also whether that entry is there.
+    /// Verifies the log page by page, from the lowest number on, and that it contains the anchor.
     pub async fn execute(&self, anchor: Option<AuditAnchor>) -> Result<AuditVerification, StoreError> {
-        let mut walk = Walk { log: &*self.log, found: AuditVerification::default(), anchor };
-        let violation = walk.run().await?;
-        let mut found = AuditVerification { violation, ..walk.found };
-        match self.log.check_rows(NAMED_ROWS).await {
+        let mut verifier = Verifier { log: &*self.log, found: AuditVerification::default(), anchor };
+        let violation = verifier.run().await?;
+        let mut found = AuditVerification { violation, ..verifier.found };
+        match self.log.check_rows(MAX_NAMED_ROWS).await {
             Ok(violations) => found.row_violations = violations,
             Err(StoreError::Corrupt(detail)) if found.violation.is_none() => {
                 found.violation = Some(AuditViolation::Unreadable(detail));
@@ -38,28 +38,28 @@ impl VerifyAuditLog {
     }
 }
 
-/// A walk through the log.
-struct Walk<'a> {
+/// The state of a verification.
+struct Verifier<'a> {
     log: &'a dyn AuditLog,
     found: AuditVerification,
-    /// Taken when it was found.
+    /// The anchor until it is found.
     anchor: Option<AuditAnchor>,
 }
 
-impl Walk<'_> {
+impl Verifier<'_> {
     async fn run(&mut self) -> Result<Option<AuditViolation>, StoreError> {
-        // Before the entries: those that are added meanwhile are no violation.
+        // Read before the entries: entries that are added meanwhile are no violation.
         let state = match self.state().await? {
             Ok(state) => state,
             Err(violation) => return Ok(Some(violation)),
         };
         self.found.removed = state.removed_count;
         let mut before = state.removed;
-        let (mut after, mut limit) = (None, PAGE);
-        let mut newest_is_there = state.newest == before;
+        let (mut after, mut limit) = (None, PAGE_ENTRIES);
+        let mut found_newest = state.newest == before;
         loop {
             let page = match self.log.read_stored(after, limit).await {
-                // One row spoils its page: the rows before it are read one by one.
+                // One unreadable row fails its page: the rows before it are read one by one.
                 Err(StoreError::Corrupt(_)) if limit > 1 => {
                     limit = 1;
                     continue;
@@ -78,11 +78,11 @@ impl Walk<'_> {
                     if before.hash != state.newest.hash {
                         return Ok(Some(AuditViolation::NewestExchanged(before.seq)));
                     }
-                    newest_is_there = true;
+                    found_newest = true;
                 }
             }
         }
-        if !newest_is_there && before.seq < state.newest.seq {
+        if !found_newest && before.seq < state.newest.seq {
             return Ok(Some(match self.found.newest {
                 Some(found) => AuditViolation::EndMissing { newest: state.newest, found: found.seq },
                 None => AuditViolation::Emptied(state.newest),

@@ -45,7 +45,7 @@ impl DeniedChangeLog {
             if ends {
                 unwritten.extend(self.tally().take_all());
             } else if unwritten.is_empty() {
-                unwritten.extend(self.tally().take_over(self.clock.now()));
+                unwritten.extend(self.tally().take_finished(self.clock.now()));
             }
             while let Some(draft) = unwritten.front() {
                 if let Err(error) = log.append(draft).await {

@@ -20,21 +20,21 @@ fn anchor(entry: &StoredAuditEntry) -> AuditAnchor {
     anchor_of(entry).unwrap()
 }
 
-/// Writes an entry anew, so that it is whole in itself.
+/// Recomputes the hash of a changed entry.
 fn rehash(entry: &mut StoredAuditEntry) {
     entry.hash = entry.computed_hash().unwrap().0.to_vec();
 }
 
-/// A log with its record of where it begins and ends.
+/// A log with the record of its beginning and end.
 struct Log {
-    /// `None` is a row that cannot be read.
+    /// `None` is an unreadable row.
     rows: Vec<Option<StoredAuditEntry>>,
     state: Option<AuditState>,
     row_violations: Vec<RowViolation>,
 }
 
 impl Log {
-    /// As the service leaves it.
+    /// Returns a log as the service writes it.
     fn whole(entries: &[StoredAuditEntry]) -> Self {
         let newest = entries.last().map_or(AuditAnchor::NONE, anchor);
         let state = AuditState { newest, removed: AuditAnchor::NONE, removed_count: 0 };
@@ -60,7 +60,7 @@ impl Log {
     }
 }
 
-/// The violation of a log of five entries that was whole before this.
+/// The violation of a log of five entries after a change.
 async fn violation_after(change: impl FnOnce(&mut Vec<StoredAuditEntry>)) -> Option<AuditViolation> {
     let mut entries = chain(5);
     let log = Log::whole(&entries);
@@ -69,12 +69,12 @@ async fn violation_after(change: impl FnOnce(&mut Vec<StoredAuditEntry>)) -> Opt
 }
 
 #[tokio::test]
-async fn untouched_log_verifies_over_many_pages() {
-    let entries = chain(2 * PAGE + 1);
+async fn verify_accepts_intact_log_of_many_pages() {
+    let entries = chain(2 * PAGE_ENTRIES + 1);
     let last = anchor(entries.last().unwrap());
     let found = Log::whole(&entries).verify(Some(last)).await;
     let expected = AuditVerification {
-        entries: 2 * PAGE + 1,
+        entries: 2 * PAGE_ENTRIES + 1,
         oldest: Some(1),
         newest: Some(last),
         ..AuditVerification::default()
@@ -99,12 +99,12 @@ async fn untouched_log_verifies_over_many_pages() {
 #[case::unknown_version(|entry: &mut StoredAuditEntry| entry.version = 9)]
 #[case::hash(|entry: &mut StoredAuditEntry| entry.hash = vec![0; 31])]
 #[tokio::test]
-async fn every_changed_column_is_found(#[case] change: fn(&mut StoredAuditEntry)) {
+async fn verify_finds_every_changed_column(#[case] change: fn(&mut StoredAuditEntry)) {
     assert_eq!(violation_after(|entries| change(&mut entries[3])).await, Some(AuditViolation::Changed(4)));
 }
 
 #[tokio::test]
-async fn empty_source_that_becomes_none_is_found() {
+async fn verify_finds_empty_source_changed_to_none() {
     let mut entries = chain(1);
     entries[0].source = Some(String::new());
     rehash(&mut entries[0]);
@@ -114,7 +114,7 @@ async fn empty_source_that_becomes_none_is_found() {
 }
 
 #[tokio::test]
-async fn rewritten_entry_does_not_fit_the_next() {
+async fn verify_finds_broken_link_after_rewritten_entry() {
     let rewritten = violation_after(|entries| {
         entries[2].subject.push('x');
         rehash(&mut entries[2]);
@@ -133,7 +133,7 @@ async fn rewritten_entry_does_not_fit_the_next() {
 }
 
 #[tokio::test]
-async fn missing_entries_are_found_wherever_they_were() {
+async fn verify_finds_missing_entries_at_any_position() {
     assert_eq!(
         violation_after(|entries| drop(entries.drain(1..3))).await,
         Some(AuditViolation::Gap { expected: 2, found: 4 })
@@ -151,7 +151,7 @@ async fn missing_entries_are_found_wherever_they_were() {
 }
 
 #[tokio::test]
-async fn rows_with_impossible_numbers_are_found() {
+async fn verify_finds_impossible_numbers() {
     for number in [-1, 0, i64::MIN] {
         let violation = violation_after(|entries| {
             let mut extra = entries[0].clone();
@@ -164,7 +164,7 @@ async fn rows_with_impossible_numbers_are_found() {
 }
 
 #[tokio::test]
-async fn unreadable_row_is_found_behind_those_that_verify() {
+async fn verify_finds_unreadable_row_after_valid_rows() {
     let mut log = Log::whole(&chain(5));
     log.rows[3] = None;
     let found = log.verify(None).await;
@@ -172,7 +172,7 @@ async fn unreadable_row_is_found_behind_those_that_verify() {
     assert_eq!(found.violation, Some(AuditViolation::Unreadable("audit_log.details".to_owned())));
 }
 
-/// The rest of nine entries of which retention removed four.
+/// Returns the rest of nine entries of which retention removed four.
 fn pruned() -> (Log, Vec<StoredAuditEntry>) {
     let entries = chain(9);
     let state = AuditState { newest: anchor(&entries[8]), removed: anchor(&entries[3]), removed_count: 4 };
@@ -180,14 +180,14 @@ fn pruned() -> (Log, Vec<StoredAuditEntry>) {
 }
 
 #[tokio::test]
-async fn entries_removed_by_retention_are_no_fault() {
+async fn verify_accepts_entries_removed_by_retention() {
     let (log, entries) = pruned();
     let found = log.with(entries[4..].to_vec()).verify(None).await;
     assert_eq!((found.entries, found.oldest, found.removed, found.violation), (5, Some(5), 4, None));
 }
 
 #[tokio::test]
-async fn cut_beginning_is_told_apart_from_retention() {
+async fn verify_distinguishes_cut_beginning_from_retention() {
     let (log, entries) = pruned();
     let found = log.with(entries[5..].to_vec()).verify(None).await;
     assert_eq!(found.violation, Some(AuditViolation::BeginningMissing { expected: 5, found: 6 }));
@@ -208,10 +208,10 @@ async fn cut_beginning_is_told_apart_from_retention() {
 }
 
 #[tokio::test]
-async fn entries_pruned_and_added_while_it_reads_are_no_fault() {
-    let entries = chain(2 * PAGE + 3);
+async fn verify_accepts_entries_pruned_and_added_while_reading() {
+    let entries = chain(2 * PAGE_ENTRIES + 3);
     let before = AuditState {
-        newest: anchor(&entries[usize::try_from(2 * PAGE).unwrap()]),
+        newest: anchor(&entries[usize::try_from(2 * PAGE_ENTRIES).unwrap()]),
         removed: AuditAnchor::NONE,
         removed_count: 0,
     };
@@ -223,20 +223,20 @@ async fn entries_pruned_and_added_while_it_reads_are_no_fault() {
         .returning(move || Ok(Some(if is_pruned.load(std::sync::atomic::Ordering::Relaxed) { after } else { before })));
     log.expect_check_rows().returning(|_| Ok(Vec::new()));
     log.expect_read_stored().returning(move |from, limit| {
-        // After the first page half of the rest goes.
+        // After the first page, half of the rest is pruned.
         let oldest = if pruned.swap(true, std::sync::atomic::Ordering::Relaxed) { 1500 } else { 1 };
         let left = entries.iter().filter(|entry| Some(entry.seq) > from && entry.seq >= oldest);
         Ok(left.take(usize::try_from(limit).unwrap()).cloned().collect())
     });
     let found = VerifyAuditLog::new(Arc::new(log)).execute(None).await.unwrap();
-    assert_eq!((found.entries, found.violation), (PAGE + 504, None));
+    assert_eq!((found.entries, found.violation), (PAGE_ENTRIES + 504, None));
 }
 
 #[tokio::test]
-async fn rewritten_log_is_known_by_its_anchor_alone() {
+async fn verify_detects_rewritten_log_by_anchor_only() {
     let entries = chain(6);
     let last = anchor(&entries[5]);
-    // By somebody who writes the record of its end as well.
+    // The attacker rewrites the record of the end as well.
     let cut = Log::whole(&entries[..4]);
     assert_eq!(cut.verify(None).await.violation, None, "the database itself cannot show it");
     assert_eq!(Log::whole(&entries[..4]).verify(Some(last)).await.violation, Some(AuditViolation::NotAnchored(last)));
@@ -250,7 +250,7 @@ async fn rewritten_log_is_known_by_its_anchor_alone() {
 }
 
 #[tokio::test]
-async fn rows_without_an_entry_are_reported_beside_the_log() {
+async fn verify_reports_rows_without_entry() {
     let violation = RowViolation { table: "api_keys", row: "ab".to_owned(), problem: "changed without an entry" };
     let log = Log { row_violations: vec![violation.clone()], ..Log::whole(&chain(3)) };
     let found = log.verify(None).await;
@@ -259,7 +259,7 @@ async fn rows_without_an_entry_are_reported_beside_the_log() {
 }
 
 #[tokio::test]
-async fn failing_store_says_nothing_of_the_log() {
+async fn verify_returns_error_when_store_fails() {
     let mut log = MockAuditLog::new();
     log.expect_state().returning(|| Err(StoreError::unavailable("gone")));
     let ended = VerifyAuditLog::new(Arc::new(log)).execute(None).await;
@@ -267,7 +267,7 @@ async fn failing_store_says_nothing_of_the_log() {
 }
 
 #[test]
-fn anchor_is_parsed_as_it_is_displayed() {
+fn anchor_parses_its_display_form() {
     let last = anchor(&chain(3)[2]);
     assert_eq!(last.to_string().parse(), Ok(last));
     for bad in ["", "3", "3:", "x:00", &format!("-1:{}", last.hash), &format!("3:{}0", last.hash)] {

@@ -19,7 +19,7 @@ async fn update_requires_secrets_when_origin_changes() {
     let entries = fixture.store.newest(100).await.unwrap().len();
     let all = "config.headers.authorization, config.headers.x-key, config.secret";
     let elsewhere = "https://attacker.example/in";
-    let fields = |headers: &[(&str, &str)], secret: Option<&str>| DestinationFields {
+    let replacement = |headers: &[(&str, &str)], secret: Option<&str>| DestinationFields {
         headers: Some(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()),
         secret: secret.map(str::to_owned),
         ..to(elsewhere)
@@ -40,7 +40,7 @@ async fn update_requires_secrets_when_origin_changes() {
             DestinationFields { secret: Some(SECRET.to_owned()), ..to(elsewhere) },
             "config.headers.authorization, config.headers.x-key",
         ),
-        (fields(&[("X-KEY", " ******** ")], Some("another secret, long enough")), "config.headers.x-key"),
+        (replacement(&[("X-KEY", " ******** ")], Some("another secret, long enough")), "config.headers.x-key"),
         (
             fields(&[("x-key", "new"), ("Authorization", MASK)], Some(MASK)),
             "config.headers.authorization, config.secret",
