@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn measures_and_liveness_are_read_and_nothing_else_is() {
+    async fn metrics_server_serves_only_metrics_and_liveness() {
         for (method, path, status, body) in [
             (Method::GET, "/metrics", 200, "measures"),
             (Method::HEAD, "/metrics", 200, "measures"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn scraper_is_answered_beside_clients_that_send_slowly_or_read_nothing() {
+    async fn scrape_succeeds_beside_stalled_clients() {
         let settings = MetricsSettings {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             max_connections: 8,

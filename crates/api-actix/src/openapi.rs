@@ -151,12 +151,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_description_is_the_one_that_was_reviewed() {
+    fn openapi_document_matches_snapshot() {
         insta::assert_json_snapshot!("openapi_interface", openapi_document("/api/v1", WireNames::Interface));
     }
 
     #[test]
-    fn the_other_profile_differs_in_literals_only() {
+    fn openapi_profiles_differ_only_in_literals() {
         let text = |names| openapi_document("/api/v1", names).to_string();
         let renamed = text(WireNames::Interface)
             .replace("\"native\"", "\"openrouter\"")
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_somewhere() {
+    fn openapi_references_resolve() {
         fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
             match value {
                 Value::Object(members) => members.iter().for_each(|(name, value)| match value {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_names_its_statuses_and_its_security() {
+    fn every_operation_declares_statuses_and_security() {
         let document = openapi_document("/api/v1", WireNames::Interface);
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["info"]["version"], "1.0.0");

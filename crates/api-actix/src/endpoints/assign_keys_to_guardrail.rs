@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_lent_from_the_body_where_they_need_no_decoding() {
+    fn key_hashes_borrows_strings_without_escapes() {
         let hashes = read(r#"{"key_hashes":["ab","\u0063"],"x":[1]}"#).unwrap();
         assert_eq!(hashes, ["ab", "c"]);
         assert!(matches!(hashes[0], Cow::Borrowed(_)));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_shape_is_named_by_its_path() {
+    fn key_hashes_rejects_other_shapes_with_path() {
         for other in ["null", "1", "1.5", "-1", "true", "[\"a\"]", "{\"a\":[1]}"] {
             let body = format!(r#"{{"key_hashes":["a","b",{other},7]}}"#);
             assert_eq!(read(&body).unwrap_err(), "key_hashes[2] must be a string", "{other}");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_use_case_refuses_is_told_by_its_path() {
+    fn assign_keys_error_names_path() {
         let error = ApiError::from(AssignKeysError::EmptyHash(3));
         assert_eq!((error.status().as_u16(), error.view().message), (400, "key_hashes[3] must not be empty"));
         assert_eq!(ApiError::from(AssignKeysError::UnknownGuardrail).view().message, "Resource not found");

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_holds_all_it_needs_and_may_load_nothing() {
+    fn docs_page_is_self_contained() {
         let page = DocsPage::new(r#"{"info":{"title":"</script><b>"}}"#);
         let html = String::from_utf8(page.html.to_vec()).unwrap();
         assert!(!html.contains("http://") && !html.contains("https://") && !html.contains("src="));

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_follows_the_client() {
+    fn shape_follows_client_headers() {
         let cases: [(&[(&str, &str)], FileShape); 8] = [
             (&[], FileShape::Native),
             (&[("user-agent", "curl/8")], FileShape::Native),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idempotency_key_stands_once() {
+    fn duplicate_idempotency_key_is_rejected() {
         let key = |pairs| idempotency_key(&headers(pairs)).map_err(|error| error.status().as_u16());
         assert_eq!(key(&[]), Ok(None));
         assert_eq!(key(&[("idempotency-key", "a")]), Ok(Some("a".to_owned())));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn each_shape_has_the_members_of_the_interface() {
+    async fn each_shape_has_its_contract_members() {
         let native = concat!(
             r#""id":"tgfile_1","type":"file","filename":"out/\"a\".png","mime_type":"image/png","#,
             r#""size_bytes":48213,"created_at":"2026-11-21T09:14:03.512Z","downloadable":true}"#
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_where_a_size_is_the_fault() {
+    fn promote_error_names_sizes_when_size_is_exceeded() {
         let error = ApiError::from(PromoteError::TooLarge { file_bytes: 11, max_bytes: 10 });
         assert_eq!((error.status().as_u16(), error.view().metadata["max_file_bytes"].clone()), (413, 10.into()));
         let error = ApiError::from(PromoteError::QuotaExceeded {

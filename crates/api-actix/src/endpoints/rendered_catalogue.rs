@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_row_is_shown_with_its_link_below_the_base_path() {
+    async fn row_links_below_base_path() {
         let rendered = RenderedCatalogue::new("/base/models".to_owned());
         let json = shown(&rendered, &snapshot("Judge")).await;
         assert_eq!(json["data"]["id"], "acme/judge:free");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn each_snapshot_shows_its_own_rows_whatever_came_before() {
+    async fn row_belongs_to_requested_snapshot() {
         let rendered = RenderedCatalogue::new(String::new());
         let (old, new) = (snapshot("Old"), snapshot("New"));
         for (snapshot, name) in [(&old, "Old"), (&new, "New"), (&old, "Old"), (&old, "Old"), (&new, "New")] {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_list_holds_rows_as_they_are_shown_and_the_decision_models_beside_them() {
+    async fn list_contains_rows_and_decision_models() {
         let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new("/base/models".to_owned()));
         let list = body(rendered.list(&selected(&catalogue, "text", None), None)).await;
         assert_eq!(ids(&list), ["acme/writer", "acme/painter"]);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn no_list_is_taken_for_another() {
+    async fn cached_lists_do_not_mix_filters() {
         let (catalogue, rendered) = (catalogue(), RenderedCatalogue::new(String::new()));
         let page = |offset, limit| Page::of(Some(offset), Some(limit)).unwrap();
         for _ in 0..2 {

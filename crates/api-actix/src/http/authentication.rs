@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vendor_s_header_is_as_good_as_a_bearer_and_none_may_differ() {
+    fn vendor_header_replaces_bearer_and_conflicts_are_rejected() {
         let token_of = |given: &[(&'static str, &str)]| {
             let mut headers = HeaderMap::new();
             for (name, value) in given {
@@ -98,19 +98,19 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_has_any_case_and_any_number_of_spaces() {
+    fn bearer_scheme_accepts_any_case_and_spaces() {
         for header in ["Bearer sk", "bearer sk", "BEARER sk", "Bearer   sk"] {
             assert_eq!(token_of(&[header.as_bytes()]).unwrap(), "sk", "{header}");
         }
     }
 
     #[test]
-    fn no_header_is_missing() {
+    fn absent_header_is_missing_credentials() {
         assert!(matches!(token_of(&[]), Err(AuthenticateError::Missing)));
     }
 
     #[test]
-    fn any_other_form_is_invalid() {
+    fn malformed_header_is_invalid_credentials() {
         let other: [&[&[u8]]; 7] = [
             &[b""],
             &[b"Bearer"],

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_body_that_stops_in_the_middle_is_given_up() {
+    async fn stalled_body_times_out() {
         let begun = futures_util::stream::once(async { Ok(Bytes::from_static(b"{")) });
         let payload: actix_web::dev::Payload =
             actix_web::dev::Payload::Stream { payload: Box::pin(begun.chain(futures_util::stream::pending())) };
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_body_that_drips_is_given_up_as_well() {
+    async fn dripping_body_times_out() {
         let dripping = futures_util::stream::unfold((), |()| async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             Some((Ok(Bytes::from_static(b" ")), ()))
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_body_is_rejected_when_memory_is_used_up_and_holds_what_it_takes() {
+    async fn body_is_rejected_when_memory_is_used_up() {
         let read = async |memory: &std::sync::Arc<BodyMemory>, packed: Vec<u8>, encoding: &'static str| {
             let request = json(packed).insert_header((CONTENT_ENCODING, encoding));
             let (request, mut payload) = request.to_http_parts();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn json_types_are_read() {
+    async fn json_content_types_are_accepted() {
         for good in
             ["application/json", "Application/JSON; charset=utf-8", "application/vnd.acme+json", "application/json;x"]
         {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn other_types_are_refused() {
+    async fn other_content_types_are_rejected() {
         for bad in [
             "text/plain",
             "text/json",
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_body_over_the_limit_is_refused_by_its_announcement_and_by_its_bytes() {
+    async fn body_above_limit_is_rejected_by_content_length_and_by_bytes() {
         let announced = json("{}").insert_header((CONTENT_LENGTH, "17"));
         assert_eq!(read(announced).await.unwrap_err().0, 413);
         assert_eq!(read(json(vec![b' '; 17])).await.unwrap_err(), (413, "Request payload too large".to_owned()));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_is_no_plain_text_is_refused() {
+    async fn body_rejects_invalid_utf8() {
         assert!(read(json("")).await.unwrap_err().1.contains("empty"));
         assert!(read(json(&b"{\"\xff\":1}"[..])).await.unwrap_err().1.contains("UTF-8"));
         assert!(read(json(r#""\ud800""#)).await.unwrap_err().1.contains("surrogate"));

@@ -55,13 +55,13 @@ mod tests {
     }
 
     #[test]
-    fn without_trust_the_peer_is_the_client_whatever_it_says() {
+    fn client_address_is_peer_without_trusted_proxy() {
         assert_eq!(client("192.0.2.1", &["203.0.113.9"], &[]), "192.0.2.1");
         assert_eq!(client("192.0.2.1", &["203.0.113.9"], &["10.0.0.0/8"]), "192.0.2.1");
     }
 
     #[test]
-    fn a_trusted_proxy_is_believed_and_what_came_to_it_from_outside_is_not() {
+    fn client_address_uses_only_entries_of_trusted_proxies() {
         let trusted = ["10.0.0.0/8", "::1/128"];
         assert_eq!(client("10.0.0.1", &["203.0.113.9"], &trusted), "203.0.113.9");
         assert_eq!(client("10.0.0.1", &["1.1.1.1, 203.0.113.9, 10.0.0.2"], &trusted), "203.0.113.9");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_ends_the_walk() {
+    fn client_address_stops_at_invalid_entry() {
         assert_eq!(client("10.0.0.1", &["203.0.113.9, unknown"], &["10.0.0.0/8"]), "10.0.0.1");
         assert_eq!(client("10.0.0.1", &[], &["10.0.0.0/8"]), "10.0.0.1");
     }

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn one_known_encoding_is_taken() {
+    fn one_known_encoding_is_accepted() {
         assert_eq!(named(&[]), Ok(ContentEncoding::Identity));
         assert_eq!(named(&["identity", "GZIP"]), Ok(ContentEncoding::Gzip));
         assert_eq!(named(&["x-gzip"]), Ok(ContentEncoding::Gzip));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_was_packed_is_unpacked_however_large() {
+    async fn decompress_restores_body_of_any_size() {
         let random =
             |length: usize| (0..length).map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect::<Vec<u8>>();
         for length in [0, 1, PROMPT - 1, PROMPT, PROMPT + 1, 3 << 20] {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn bombs_stop_at_the_limit() {
+    async fn decompress_rejects_bombs_at_limit() {
         let plain = vec![b' '; 64 << 20];
         for (encoding, packed) in [(ContentEncoding::Gzip, gzip(&plain)), (ContentEncoding::Zstd, zstd(&plain))] {
             assert!(packed.len() < 100 << 10);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_frame_that_asks_for_much_memory_is_refused() {
+    async fn zstd_frame_with_large_window_is_rejected() {
         let with_window = |log: u32| {
             let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
             encoder.window_log(log).unwrap();
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_is_broken_is_said_to_be() {
+    async fn malformed_and_truncated_bodies_are_rejected() {
         for (encoding, packed) in [(ContentEncoding::Gzip, gzip(b"12345")), (ContentEncoding::Zstd, zstd(b"12345"))] {
             let cut = unpack(encoding, packed[..packed.len() - 3].to_vec(), 9).await.unwrap_err();
             assert!(cut.0 == 400 && cut.1.ends_with("is cut short"), "{cut:?}");
@@ -309,7 +309,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic_or_unfold_beyond_the_limit(bytes in prop::collection::vec(any::<u8>(), 0..300), flip in any::<usize>()) {
+        fn decompress_never_panics_or_exceeds_limit(bytes in prop::collection::vec(any::<u8>(), 0..300), flip in any::<usize>()) {
             for (begin, mut source) in [
                 (gzip(&bytes), Unpacking::gzip(Bytes::new(), 100, lease())),
                 (zstd(&bytes), Unpacking::zstd(Bytes::new(), 100, lease()).unwrap()),

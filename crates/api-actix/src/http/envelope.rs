@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn an_envelope_has_what_the_interface_says() {
+    async fn envelope_has_contract_members() {
         let plain = envelope(ApiError::of(ErrorKind::NotFound), None).await;
         assert_eq!(plain, r#"{"error":{"code":404,"message":"Resource not found","metadata":{"request_id":"req-1"}}}"#);
     }
 
     #[actix_web::test]
-    async fn extras_are_there_when_they_are_known_or_asked_for() {
+    async fn envelope_includes_optional_members_when_present_or_requested() {
         let error = || {
             ApiError::invalid("x: y")
                 .metadata("file_bytes", 3)
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_asked_for_by_a_header_of_the_profile() {
+    fn metadata_header_follows_profile() {
         let headers = |name: &'static str, value: &'static str| {
             HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))])
         };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn vendors_forms_say_how_long_to_wait_twice() {
+    fn vendor_errors_carry_retry_delay_in_header_and_body() {
         let answer = |error: &ApiError, format| respond(error, &"r".parse().unwrap(), None, format, None);
         let header = |response: &HttpResponse, name: &str| {
             response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())

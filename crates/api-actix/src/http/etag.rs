@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn the_tag_is_strong_and_follows_the_content() {
+    fn etag_is_strong_and_depends_on_content() {
         let etag = answer(&[]).headers().get(ETAG).unwrap().clone();
         assert_eq!(etag, "\"44136fa355b3678a1146ad16f7e8649e\"");
         assert_ne!(Tagged::new("{ }".to_owned()).etag, etag);
     }
 
     #[test]
-    fn who_has_it_is_told_so_without_a_body() {
+    fn matching_etag_returns_304_without_body() {
         let etag = "\"44136fa355b3678a1146ad16f7e8649e\"";
         for lists in [
             vec![etag],

@@ -159,24 +159,24 @@ mod tests {
     }
 
     #[test]
-    fn members_come_byte_for_byte_and_others_are_skipped() {
+    fn read_members_keeps_bytes_and_skips_others() {
         let values = read(r#" {"x":[1,{"model":2}], "state":{ "a": 1.50 },"mod\u0065l":"m"} "#).unwrap();
         assert_eq!(values, [Some("\"m\"".to_owned()), Some("{ \"a\": 1.50 }".to_owned())]);
     }
 
     #[test]
-    fn null_is_absent() {
+    fn read_members_treats_null_as_absent() {
         assert_eq!(read(r#"{"model":null}"#).unwrap(), [None, None]);
     }
 
     #[test]
-    fn a_member_that_matters_stands_once() {
+    fn read_members_rejects_duplicates() {
         assert_eq!(read(r#"{"model":1,"mod\u0065l":null}"#).unwrap_err(), "model stands in the body more than once");
         assert!(read(r#"{"x":1,"x":2}"#).is_ok());
     }
 
     #[test]
-    fn what_is_no_object_is_told_apart_from_what_is_no_json() {
+    fn read_members_distinguishes_non_objects_from_invalid_json() {
         for other in ["[]", "[{\"model\":1}]", "\"x\"", "1", "null", " true "] {
             assert_eq!(read(other).unwrap_err(), "The body must be a JSON object", "{other}");
         }
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_read_whole() {
+    fn read_object_keeps_all_bytes() {
         assert_eq!(read_object(" {\"a\": 1.50} ").unwrap().text(), "{\"a\": 1.50}");
         assert!(matches!(read_object("[]"), Err(BodyFault::NotAnObject)));
         assert!(matches!(read_object("{"), Err(BodyFault::NotJson { .. })));
     }
 
     #[test]
-    fn a_fault_is_told_by_its_place_alone() {
+    fn syntax_error_names_position_only() {
         assert_eq!(read("{\n  \"secret\" 1}").unwrap_err(), "The body is not valid JSON: line 2, column 12");
     }
 }

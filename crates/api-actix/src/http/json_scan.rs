@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn brackets_in_strings_and_side_by_side_do_not_nest() {
+    fn scan_ignores_brackets_in_strings_and_siblings() {
         assert_eq!(scan(&format!("\"{}\\\"{}\"", "[".repeat(500), "{".repeat(500))), Ok(()));
         assert_eq!(scan(&"[],".repeat(1_000)), Ok(()));
     }
 
     #[test]
-    fn half_a_surrogate_pair_is_refused_wherever_it_stands() {
+    fn scan_rejects_lone_surrogates() {
         for bad in [
             r#""\ud800""#,
             r#""\uDC00""#,
@@ -120,12 +120,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in ".{0,200}") {
+        fn scan_never_panics(text in ".{0,200}") {
             let _ = scan(&text);
         }
 
         #[test]
-        fn a_glance_lets_nothing_by_that_a_close_look_refuses(
+        fn fast_scan_agrees_with_full_scan(
             begin in "[\\[\\]{}\"\\\\]{0,150}",
             text in r#"(\\\\?u[dD][89aAcCfF]00|[\[\]{}"a]|\\\\){0,150}"#,
         ) {
@@ -135,7 +135,7 @@ mod tests {
         }
 
         #[test]
-        fn what_the_parser_makes_text_of_passes(text in ".{0,200}") {
+        fn scan_accepts_serialized_strings(text in ".{0,200}") {
             let json = serde_json::to_string(&text).unwrap();
             prop_assert_eq!(scan(&json), Ok(()));
         }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boundary_is_a_parameter_of_the_type() {
+    fn boundary_is_read_from_content_type() {
         assert_eq!(boundary("multipart/form-data; boundary=abc").as_deref(), Some("abc"));
         assert_eq!(boundary("Multipart/Form-Data;charset=x; Boundary=\"a b;\\\"c\"").as_deref(), Some("a b;\"c"));
         for other in [
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_in_their_order_with_their_bytes() {
+    fn parts_keep_order_and_bytes() {
         let body = "--B\r\nContent-Disposition: form-data; name=\"request\"\r\nContent-Type: application/json\r\n\r\n{}\r\n\
                     --B  \r\ncontent-disposition: form-data; filename=\"a;name=x\"; name=\"asset-0\"\r\n\r\n\r\n--b\r\n-\r\n\
                     --B\r\nContent-Disposition: form-data; name=empty\r\n\r\n\r\n--B--\r\nepilogue";
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_form_is_refused() {
+    fn parts_rejects_malformed_forms() {
         let named = "Content-Disposition: form-data; name=\"a\"";
         for body in [
             String::new(),
@@ -224,7 +224,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(pieces in prop::collection::vec(prop::sample::select(vec![
+        fn parts_never_panics(pieces in prop::collection::vec(prop::sample::select(vec![
             "--B", "\r\n", "--", "Content-Disposition: form-data; name=", "\"", "a", ":", " ", "\r", "\n", "\\", ";", "=", "é",
         ]), 0..30)) {
             let _ = of(&pieces.concat());
@@ -232,7 +232,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_written_is_read(contents in prop::collection::vec("[\r\n\\-aB\"é]{0,12}", 1..5)) {
+        fn parts_round_trip(contents in prop::collection::vec("[\r\n\\-aB\"é]{0,12}", 1..5)) {
             prop_assume!(contents.iter().all(|content| !format!("\r\n{content}").contains("\r\n--B")));
             let mut body = String::new();
             for (index, content) in contents.iter().enumerate() {

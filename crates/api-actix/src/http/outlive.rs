@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_is_awaited_to_its_end_is_no_task_and_nobody_left() {
+    async fn awaited_work_spawns_no_task() {
         let (afterlife, left) = (afterlife(), CancellationToken::new());
         assert_eq!(
             afterlife.outlive(in_place(|| async { Ok(7) }), left.clone(), None, &Span::none()).await.unwrap(),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_whose_caller_leaves_is_told_so_and_goes_on_to_its_end() {
+    async fn work_continues_after_disconnect_with_cancelled_token() {
         let (afterlife, left) = (afterlife(), CancellationToken::new());
         let (go_on, done) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let work = {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn within_returns_503_and_work_goes_on_when_limit_passes() {
+    async fn with_deadline_returns_503_and_work_continues_when_limit_passes() {
         let (afterlife, left) = (afterlife(), CancellationToken::new());
         let (go_on, done) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let work = {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_panics_is_not_taken_up_again() {
+    async fn panicked_work_is_not_resumed() {
         let (afterlife, left) = (afterlife(), CancellationToken::new());
         let (work, nowhere) = (in_place::<(), _>(|| async { panic!("broken") }), Span::none());
         let outlive = afterlife.outlive(work, left.clone(), None, &nowhere);

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_shown_by_their_names() {
+    fn hint_shows_parameter_names() {
         for (path, expected) in
             [("/v1/model/acme/judge", "/api/v1/model/{author}/{slug}"), ("/models/count", "/api/v1/models/count")]
         {
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_have_no_hint() {
+    fn unrelated_paths_have_no_hint() {
         for path in ["", "/admin.php", "/v1/v1/v1/v1/v1/v1/decisions", "/v1"] {
             assert_eq!(path_hint("/api/v1", &Method::POST, path), None, "{path}");
         }
     }
 
     #[test]
-    fn empty_base_path_ends() {
+    fn hint_terminates_with_empty_base_path() {
         assert_eq!(path_hint("", &Method::POST, "/nothing/at/all"), None);
         assert!(path_hint("", &Method::POST, "/v1/v1/decisions").is_some());
     }

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_is_taken_and_decoded() {
+    fn value_decodes_single_parameter() {
         assert_eq!(filter("").unwrap(), None);
         assert_eq!(filter("limit=3&x").unwrap(), None);
         assert_eq!(filter("a=1&output_modalities=text%2Cimage").unwrap().unwrap(), "text,image");
@@ -60,13 +60,13 @@ mod tests {
     }
 
     #[test]
-    fn more_than_one_or_what_is_no_text_is_refused() {
+    fn value_rejects_duplicates_and_invalid_utf8() {
         assert!(filter("output_modalities=text&output_modalities=text").unwrap_err().contains("more than once"));
         assert!(filter("output_modalities=%ff").unwrap_err().contains("UTF-8"));
     }
 
     #[test]
-    fn a_count_is_digits_and_nothing_else() {
+    fn count_accepts_only_digits() {
         let limit = |query: &str| count(query, "limit").map_err(|error| error.view().message.to_owned());
         assert_eq!(limit("offset=1").unwrap(), None);
         assert_eq!(limit("limit=500").unwrap(), Some(500));

@@ -24,14 +24,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_keeps_every_digit() {
+    fn usd_keeps_every_digit() {
         for text in ["0", "5", "0.000000000001", "9223372.036854775807"] {
             assert_eq!(usd(text.parse().unwrap()).get(), text);
         }
     }
 
     #[test]
-    fn opaque_values_keep_their_bytes() {
+    fn opaque_keeps_bytes() {
         let text = r#"{"a" : 1.0, "a":1e400}"#;
         assert_eq!(opaque(&Json::parse(text).unwrap()).get(), text);
         assert_eq!(raw("{".to_owned()).get(), "null");

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_recorded_once_whether_it_is_answered_or_dropped() {
+    fn request_is_recorded_once_when_answered_or_dropped() {
         let (answers, clock) = (Answers::default(), FixedClock::default());
         let begin = |method: &[u8]| {
             let method = Method::from_bytes(method).unwrap();

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_found_by_its_own_path() {
+    fn every_route_matches_its_own_path() {
         for route in ROUTES {
             let base = if route.under_base { BASE } else { "" };
             let path = format!("{base}{}", route.pattern.replace(['{', '}'], ""));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_each_method_once_and_names_them_all() {
+    fn path_has_each_method_once_and_allow_lists_all() {
         for route in ROUTES {
             let same = route.siblings().filter(|other| other.method == route.method);
             assert_eq!(same.count(), 1, "{route:?}");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_the_path_does_not_take_leads_to_its_first_route() {
+    fn unsupported_method_matches_first_route_of_path() {
         let matched = find(BASE, &Http::OPTIONS, "/api/v1/models/count").unwrap();
         assert_eq!((matched.route.method, matched.route.allow().as_str()), (Get, "GET, HEAD"));
         assert_eq!(find(BASE, &Http::HEAD, "/api/v1/models/count").unwrap().route, matched.route);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_whole_segments_as_they_were_sent() {
+    fn parameters_are_raw_whole_segments() {
         let (_, parameters) = target("/api/v1/containers/a%2Fb/files/%2e%2e/promote").unwrap();
         assert_eq!(parameters, ["a%2Fb", "%2e%2e", ""]);
         let (_, parameters) = target("/api/v1/model/acme/judge:free").unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_a_route_is_none() {
+    fn similar_paths_do_not_match() {
         for path in [
             "",
             "/api/v1",
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_path_may_be_empty() {
+    fn routes_match_with_empty_base_path() {
         assert!(find("", &Http::GET, "/models/count").is_some());
         assert!(find("", &Http::POST, "/api/alpha/decisions").is_some());
     }

@@ -14,7 +14,7 @@ mod tests {
     use super::decode;
 
     #[test]
-    fn a_segment_is_decoded_exactly_once() {
+    fn segment_is_decoded_exactly_once() {
         assert_eq!(decode("a%2Fb").unwrap(), "a/b");
         assert_eq!(decode("%252e").unwrap(), "%2e");
         assert_eq!(decode("a+b%").unwrap(), "a+b%");

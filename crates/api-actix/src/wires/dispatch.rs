@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_is_told_by_what_it_has() {
+    fn shape_is_detected_by_members() {
         let cases = [
             (r#"{"state":{},"questions":{"q":{"type":"noul"}}}"#, Some(Shape::SystemOne)),
             (r#"{"state":"s"}"#, Some(Shape::SystemOne)),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_like_none_of_them_is_none() {
+    fn unknown_shape_is_not_detected() {
         for body in [
             "{}",
             r#"{"input":"s"}"#,

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_keep_their_order_and_names_are_escaped() {
+    fn object_keeps_member_order_and_escapes_names() {
         let object =
             Object::of_type("x\u{1}").json("b\"", "[1]").count("a", 7).number("n", 0.1).maybe("no", None).end();
         assert_eq!(object, r#"{"type":"x\u0001","b\"":[1],"a":7,"n":0.1}"#);

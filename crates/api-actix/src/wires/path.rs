@@ -69,7 +69,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn odd_names_are_quoted_and_cut() {
+    fn unusual_names_are_quoted_and_truncated() {
         assert_eq!(member("questions", "tone_1-a"), "questions.tone_1-a");
         assert_eq!(member("questions", "a.b"), "questions[\"a.b\"]");
         assert_eq!(member("q", ""), "q[\"\"]");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_fall_into_their_steps() {
+    fn segments_splits_path_into_steps() {
         use Segment::{Element, Member};
         assert_eq!(segments("model"), [Member("model")]);
         assert_eq!(
@@ -91,12 +91,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_ends(text in ".{0,60}") {
+        fn segments_terminates_for_any_text(text in ".{0,60}") {
             segments(&text);
         }
 
         #[test]
-        fn what_was_joined_comes_apart(
+        fn segments_inverts_joining(
             first in "[a-z]{1,9}",
             names in prop::collection::vec("[a-zA-Z0-9_-]{1,9}|[ .\\[\\]é]{0,9}", 0..6),
         ) {

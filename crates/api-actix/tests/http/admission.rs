@@ -1,4 +1,4 @@
-//! Places and memory that one key cannot take from the others.
+//! In-flight permits and body memory: one key cannot take the share of others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const BODY: &str = r#"{"model":"acme/judge","state":"s","questions":{"q":{"type"
 const ANSWERS: &str = r#"{"q":{"type":"noul","noul":0.5}}"#;
 const PATH: &str = "/api/alpha/decisions";
 
-/// Begins a request, waits until the server reads its body, and sends the first bytes of it.
+/// Begins a request, waits until the server reads its body, and sends the first bytes of the body.
 async fn begin(gateway: &Gateway, caller: Caller, first: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(gateway.address).await.unwrap();
     let head = format!(
@@ -42,7 +42,7 @@ async fn end(mut stream: TcpStream, rest: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn slow_bodies_of_one_key_take_no_places() {
+async fn slow_bodies_take_no_permits() {
     let mut setup = Setup::answering((0..10).map(|_| answer(ANSWERS))).await;
     setup.settings.admission.max_in_flight = 8;
     setup.settings.admission.max_in_flight_per_key = 4;
@@ -77,7 +77,7 @@ impl DecisionProvider for BlockedProvider {
 }
 
 #[tokio::test]
-async fn a_key_at_its_share_gets_429_and_others_are_served() {
+async fn key_at_its_share_gets_429_and_others_are_served() {
     let (asked, go_on) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let answers = ScriptedProvider::new((0..4).map(|_| answer(ANSWERS)));
     let provider = BlockedProvider { asked: Arc::clone(&asked), go_on: Arc::clone(&go_on), answers };
@@ -120,7 +120,7 @@ async fn bodies_above_the_share_of_memory_get_429_and_above_all_of_it_503() {
     setup.settings.admission.body_memory_bytes_per_workspace = BODY.len() + 10;
     let gateway = setup.start();
     let slow = begin(&gateway, Caller::Inference, &BODY.as_bytes()[..21]).await;
-    // The first bytes are on their way: until they are counted a body of that size may still pass.
+    // The first bytes are in transit: until they are counted, a body of that size may still be admitted.
     let began = tokio::time::Instant::now();
     let rejected = loop {
         let reply = gateway.decide(&BODY.replace('?', "")).await;

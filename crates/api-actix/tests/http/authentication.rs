@@ -1,4 +1,4 @@
-//! Who is let in, and what is told to those who are not.
+//! Authentication and its errors.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use domain::testing::MemoryRateLimiter;
 use super::client::request;
 use super::gateway::{BASE, Caller, Setup};
 
-/// Every path of the description with something in its braces.
+/// Returns every path of the OpenAPI document with sample parameters.
 fn described() -> Vec<(String, String, bool)> {
     let document = openapi_document(BASE, WireNames::Interface);
     let mut routes = Vec::new();
@@ -25,7 +25,7 @@ fn described() -> Vec<(String, String, bool)> {
 }
 
 #[tokio::test]
-async fn every_described_route_needs_a_key_but_the_open_ones() {
+async fn every_described_route_except_open_ones_needs_a_key() {
     let gateway = Setup::new().await.start();
     let mut open_paths = Vec::new();
     for (method, path, open) in described() {
@@ -43,7 +43,7 @@ async fn every_described_route_needs_a_key_but_the_open_ones() {
 }
 
 #[tokio::test]
-async fn the_key_comes_before_the_method_and_the_body() {
+async fn authentication_precedes_method_and_body_checks() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
     let routes = described();
@@ -64,14 +64,14 @@ async fn the_key_comes_before_the_method_and_the_body() {
             assert_eq!(reply.header("allow"), Some(allow.as_str()), "{path}");
         }
     }
-    // A body that is never sent is never waited for.
+    // The server must answer without waiting for the body, which is never sent.
     let headers = "Host: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 100";
     let reply = gateway.raw(format!("POST {BASE}/api/alpha/decisions HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes()).await;
     reply.refusal(401);
 }
 
 #[tokio::test]
-async fn a_header_that_is_no_key_is_refused_in_one_way() {
+async fn malformed_key_header_returns_same_401() {
     let gateway = Setup::new().await.start();
     let path = format!("{BASE}/models/count");
     let good = Caller::Inference.bearer();
@@ -93,7 +93,7 @@ async fn a_header_that_is_no_key_is_refused_in_one_way() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_never_a_wrong_key() {
+async fn unavailable_store_returns_503_not_401() {
     let mut grants = MockKeyGrants::new();
     grants.expect_find().returning(|_| Err(StoreError::unavailable("disk on db-7 is gone")));
     let gateway = Setup { grants: Arc::new(grants), ..Setup::new().await }.start();
@@ -104,7 +104,7 @@ async fn a_store_that_is_away_is_never_a_wrong_key() {
 }
 
 #[tokio::test]
-async fn a_suspended_workspace_is_forbidden_and_named_by_its_owner() {
+async fn suspended_workspace_returns_403_with_owner() {
     let gateway = Setup::new().await.start();
     let reply = gateway.get(Caller::OfSuspendedWorkspace, "/models/count", &[]).await;
     assert_eq!(reply.refusal(403), "This workspace is suspended");
@@ -112,7 +112,7 @@ async fn a_suspended_workspace_is_forbidden_and_named_by_its_owner() {
 }
 
 #[tokio::test]
-async fn a_key_over_its_rate_is_told_when_to_come_back() {
+async fn key_above_rate_limit_gets_429_with_reset() {
     let setup = Setup { rate_limiter: Arc::new(MemoryRateLimiter::new(1)), ..Setup::new().await };
     let gateway = setup.start();
     assert_eq!(gateway.get(Caller::Inference, "/models/count", &[]).await.status, 200);
@@ -131,7 +131,7 @@ async fn a_key_over_its_rate_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_full_says_so_at_once_and_keeps_its_open_routes() {
+async fn full_gateway_returns_503_and_serves_open_routes() {
     let mut setup = Setup::new().await;
     setup.settings.admission.max_in_flight = 0;
     let gateway = setup.start();
@@ -142,7 +142,7 @@ async fn a_gateway_that_is_full_says_so_at_once_and_keeps_its_open_routes() {
 }
 
 #[tokio::test]
-async fn each_kind_of_key_has_its_operations() {
+async fn each_key_kind_is_limited_to_its_operations() {
     let gateway = Setup::new().await.start();
     let promote = "/containers/c/files/f/promote";
     let management_only = format!("/guardrails/{}/assignments/keys", super::gateway::guardrail());

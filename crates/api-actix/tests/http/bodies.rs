@@ -1,4 +1,4 @@
-//! What a JSON body may be.
+//! Accepted and rejected JSON bodies.
 
 use super::gateway::{BASE, Caller, Gateway, Setup, answer};
 
@@ -10,7 +10,7 @@ async fn refused(gateway: &Gateway, body: impl AsRef<[u8]>) -> String {
 }
 
 #[tokio::test]
-async fn malformed_bodies_are_named_by_their_fault() {
+async fn malformed_bodies_return_400_with_reason() {
     let gateway = Setup::new().await.start();
     let cases: [(&[u8], &str); 12] = [
         (b"", "empty"),
@@ -33,7 +33,7 @@ async fn malformed_bodies_are_named_by_their_fault() {
 }
 
 #[tokio::test]
-async fn a_trace_above_its_bound_is_400_on_every_wire() {
+async fn trace_above_bound_returns_400_on_every_wire() {
     let mut setup = Setup::new().await;
     setup.settings.draft_bounds.max_trace_bytes = 16;
     let gateway = setup.start();
@@ -56,7 +56,7 @@ async fn a_trace_above_its_bound_is_400_on_every_wire() {
 }
 
 #[tokio::test]
-async fn nesting_is_served_to_a_hundred_levels_and_refused_at_a_hundred_thousand() {
+async fn nesting_of_100_levels_is_accepted_and_of_100000_rejected() {
     let gateway = Setup::answering([answer("{}")]).await.start();
     let nested = |levels: usize| {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));
@@ -72,7 +72,7 @@ async fn nesting_is_served_to_a_hundred_levels_and_refused_at_a_hundred_thousand
 }
 
 #[tokio::test]
-async fn other_types_are_refused() {
+async fn other_content_types_are_rejected() {
     let gateway = Setup::new().await.start();
     for headers in
         [&[][..], &[("Content-Type", "text/plain")], &[("Content-Type", "application/x-www-form-urlencoded")]]
@@ -87,7 +87,7 @@ async fn other_types_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_of_nine_mebibytes_is_too_large_announced_or_not() {
+async fn body_of_nine_mebibytes_returns_413_with_and_without_content_length() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
     let json = [("Content-Type", "application/json"), ("Authorization", bearer.as_str())];
@@ -104,7 +104,7 @@ async fn a_body_of_nine_mebibytes_is_too_large_announced_or_not() {
 }
 
 #[tokio::test]
-async fn a_body_in_pieces_is_put_together() {
+async fn body_in_pieces_is_reassembled() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
     let headers =

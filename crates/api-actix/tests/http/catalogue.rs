@@ -1,11 +1,11 @@
-//! One model by its slug, and how many there are.
+//! Single models by slug, and the model count.
 
 use api_actix::WireNames;
 
 use super::gateway::{BASE, Caller, Setup};
 
 #[tokio::test]
-async fn a_model_is_read_by_any_kind_of_key() {
+async fn model_is_readable_with_any_key_kind() {
     let gateway = Setup::new().await.start();
     for caller in [Caller::Inference, Caller::Management] {
         let reply = gateway.get(caller, "/model/acme/judge", &[]).await;
@@ -20,7 +20,7 @@ async fn a_model_is_read_by_any_kind_of_key() {
 }
 
 #[tokio::test]
-async fn names_are_decoded_once_and_resolved_in_any_case() {
+async fn model_names_are_decoded_once_and_case_insensitive() {
     let gateway = Setup::new().await.start();
     for path in ["/model/ACME/Judge", "/model/ac%6De/judge", "/model/acme/judge%3Anitro", "/model/acme/judge:floor"] {
         assert_eq!(gateway.get(Caller::Inference, path, &[]).await.json()["data"]["id"], "acme/judge", "{path}");
@@ -37,7 +37,7 @@ async fn names_are_decoded_once_and_resolved_in_any_case() {
 }
 
 #[tokio::test]
-async fn who_has_the_answer_is_told_so() {
+async fn matching_etag_returns_304() {
     let gateway = Setup::new().await.start();
     for path in ["/model/acme/judge", "/models/count"] {
         let first = gateway.get(Caller::Inference, path, &[]).await;
@@ -55,7 +55,7 @@ async fn who_has_the_answer_is_told_so() {
 }
 
 #[tokio::test]
-async fn head_is_get_without_the_body() {
+async fn head_matches_get_without_body() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
     for path in ["/model/acme/judge", "/models/count"] {
@@ -68,7 +68,7 @@ async fn head_is_get_without_the_body() {
 }
 
 #[tokio::test]
-async fn models_are_counted_by_modality() {
+async fn model_count_follows_modality_filter() {
     let gateway = Setup::new().await.start();
     for (query, count) in [
         ("", 1),
@@ -86,7 +86,7 @@ async fn models_are_counted_by_modality() {
 }
 
 #[tokio::test]
-async fn a_filter_that_means_nothing_is_refused() {
+async fn invalid_modality_filter_returns_400() {
     let gateway = Setup::new().await.start();
     for query in ["output_modalities=file", "output_modalities=", "output_modalities", "output_modalities=text,,image"]
     {
@@ -99,7 +99,7 @@ async fn a_filter_that_means_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn the_base_path_is_where_configuration_puts_it() {
+async fn base_path_follows_configuration() {
     let mut setup = Setup::new().await;
     setup.settings.base_path = "/gateway/".to_owned();
     setup.settings.wire_names = WireNames::OpenRouter;

@@ -1,4 +1,4 @@
-//! A client that sends exactly the bytes it is given.
+//! A client that sends exactly the given bytes.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// One answer.
+/// One response.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -24,7 +24,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that this is a refusal of that status in the form of any wire and returns its message.
+    /// Checks that this is an error of that status in any wire's format, and returns its message.
     #[track_caller]
     pub fn refusal_in_any_form(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
@@ -34,7 +34,7 @@ impl Reply {
         message.unwrap().as_str().unwrap().to_owned()
     }
 
-    /// Checks that this is an error envelope of that status and returns its message.
+    /// Checks that this is an error envelope of that status, and returns its message.
     #[track_caller]
     pub fn refusal(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
@@ -46,8 +46,7 @@ impl Reply {
     }
 }
 
-/// Sends a request as it is and reads one answer: to its announced length, or to the connection's end where no more
-/// comes.
+/// Sends a raw request and reads one response, up to its declared length or the end of the connection.
 pub async fn exchange(address: SocketAddr, request: &[u8]) -> Reply {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let (mut reader, mut writer) = stream.split();
@@ -79,7 +78,7 @@ fn parse(answer: &[u8]) -> Reply {
     Reply { status, headers: lines.map(header).collect(), body: answer[end + 4..].to_vec() }
 }
 
-/// A request whose headers besides `Host`, `Connection` and `Content-Length` are given.
+/// Builds a request with the given headers and with `Host`, `Connection` and `Content-Length`.
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     for (name, value) in headers {

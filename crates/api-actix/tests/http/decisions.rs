@@ -1,4 +1,4 @@
-//! Questions to a model.
+//! Decisions requests.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -29,7 +29,7 @@ fn overloaded(wait: u64) -> Result<ProviderAnswer, AttemptFailure> {
 }
 
 #[tokio::test]
-async fn an_answer_leaves_with_its_price_and_is_found_by_its_id() {
+async fn answer_has_cost_and_record() {
     let gateway = Setup::answering([answer(ANSWERS)]).await.start();
     let reply = gateway.decide(BODY).await;
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -45,7 +45,7 @@ async fn an_answer_leaves_with_its_price_and_is_found_by_its_id() {
 }
 
 #[tokio::test]
-async fn the_path_that_client_packages_send_works_too() {
+async fn client_package_path_serves_decisions() {
     let gateway = Setup::answering([answer(ANSWERS)]).await.start();
     let bearer = Caller::Inference.bearer();
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
@@ -53,7 +53,7 @@ async fn the_path_that_client_packages_send_works_too() {
 }
 
 #[tokio::test]
-async fn labels_are_recorded_and_the_body_s_session_wins() {
+async fn labels_are_recorded_and_body_session_overrides_header() {
     let gateway = Setup::answering([answer("{}"), answer("{}")]).await.start();
     let json = ("Content-Type", "application/json");
     let long = "h".repeat(257);
@@ -82,7 +82,7 @@ async fn labels_are_recorded_and_the_body_s_session_wins() {
 }
 
 #[tokio::test]
-async fn names_that_lead_nowhere_are_told_apart() {
+async fn model_name_errors_are_distinct() {
     let gateway = Setup::new().await.start();
     let ask = async |model: &str| gateway.decide(&format!(r#"{{"model":"{model}","questions":"?"}}"#)).await;
     let reply = ask("acme/jugde").await;
@@ -97,7 +97,7 @@ async fn names_that_lead_nowhere_are_told_apart() {
 }
 
 #[tokio::test]
-async fn failed_attempts_have_their_status_and_their_history() {
+async fn failed_attempts_return_status_and_history() {
     let broken = || Err(AttemptFailure::new(AttemptFailureKind::Broken, "secret detail"));
     let late = || Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "late"));
     let refused = || Err(AttemptFailure::from_status(422, None));
@@ -125,7 +125,7 @@ async fn failed_attempts_have_their_status_and_their_history() {
 }
 
 #[tokio::test]
-async fn simulated_failures_reach_the_caller_as_they_are() {
+async fn simulated_failures_are_returned_unchanged() {
     use SimulatedFailure as S;
     for (failure, status) in [
         (S::InsufficientCredits, 402),
@@ -146,7 +146,7 @@ async fn simulated_failures_reach_the_caller_as_they_are() {
 }
 
 #[tokio::test]
-async fn how_it_was_handled_is_told_on_request_only() {
+async fn service_metadata_is_sent_only_on_request() {
     let answering = async |script: Vec<_>| {
         let mut setup = Setup::answering(script).await;
         setup.settings.wire_names = WireNames::OpenRouter;
@@ -164,7 +164,7 @@ async fn how_it_was_handled_is_told_on_request_only() {
 }
 
 #[tokio::test]
-async fn no_answer_leaves_without_its_record() {
+async fn answer_is_withheld_when_record_fails() {
     let mut ledger = MockLedger::new();
     ledger.expect_reserve().returning(granted);
     ledger.expect_settle().returning(|_| Err(StoreError::unavailable("full")));
@@ -172,7 +172,7 @@ async fn no_answer_leaves_without_its_record() {
     gateway.decide(BODY).await.refusal(503);
 }
 
-/// Waits until the caller has left.
+/// A provider that waits until the client disconnects.
 struct Patient {
     asked: Arc<Notify>,
 }
@@ -187,7 +187,7 @@ impl DecisionProvider for Patient {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_stops_the_call_and_not_its_record() {
+async fn client_disconnect_cancels_call_and_keeps_record() {
     let asked = Arc::new(Notify::new());
     let gateway = Setup { provider: Arc::new(Patient { asked: Arc::clone(&asked) }), ..Setup::new().await }.start();
     let bearer = Caller::Inference.bearer();
@@ -200,14 +200,14 @@ async fn a_caller_who_leaves_stops_the_call_and_not_its_record() {
     asked.notified().await;
     drop(stream);
     gateway.tasks.close();
-    // The tracker counts the work from its beginning, so its end is the record's.
+    // The tracker counts the work from its start, so it ends after the record is written.
     tokio::time::timeout(Duration::from_secs(10), gateway.tasks.wait()).await.unwrap();
     let records = UsageRepository::list(&gateway.store, &UsageFilter::of(workspace(1)), 10).await.unwrap();
     assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [UsageOutcome::Cancelled]);
 }
 
 #[tokio::test]
-async fn a_graceful_stop_finishes_what_is_in_flight() {
+async fn graceful_stop_finishes_in_flight_requests() {
     struct Slow(Arc<Notify>, Arc<Notify>, ScriptedProvider);
     #[async_trait]
     impl DecisionProvider for Slow {

@@ -1,4 +1,4 @@
-//! Changing destinations of traces, of whose secrets callers see nothing.
+//! Changes to trace destinations; callers never see their secrets.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use super::gateway::{Caller, Gateway, Setup, workspace};
 const PATH: &str = "/observability/destinations";
 const SECRET: &str = "a secret of sufficient length";
 
-/// A gateway with one destination, and whom it called since.
+/// A gateway with one destination, and the calls to it.
 struct Stage {
     gateway: Gateway,
     called: Arc<Mutex<Vec<Destination>>>,
@@ -47,7 +47,7 @@ impl Stage {
         self.gateway.get(Caller::Management, &self.path, &[]).await.json()["data"].clone()
     }
 
-    /// What was called, by URL.
+    /// Returns the called URLs.
     fn called(&self) -> Vec<String> {
         self.called.lock().unwrap().drain(..).map(|to| to.url).collect()
     }
@@ -62,7 +62,7 @@ fn config() -> Value {
 }
 
 #[tokio::test]
-async fn a_stored_secret_is_not_sent_to_another_origin() {
+async fn stored_secret_is_not_sent_to_another_origin() {
     let stage = Stage::new(config()).await;
     let (before, entries) = (stage.record().await, stage.entries().await);
     let elsewhere = "https://attacker.example/";
@@ -95,7 +95,7 @@ async fn a_stored_secret_is_not_sent_to_another_origin() {
 }
 
 #[tokio::test]
-async fn what_is_said_anew_moves_and_another_path_keeps_what_is_stored() {
+async fn new_path_keeps_stored_secrets_and_new_origin_needs_new_ones() {
     let stage = Stage::new(config()).await;
     let reply = stage.change(&json!({"config": {"url": "HTTPS://Example.org:443/other?********"}})).await;
     assert_eq!(reply.status, 200);
@@ -112,7 +112,7 @@ async fn what_is_said_anew_moves_and_another_path_keeps_what_is_stored() {
 }
 
 #[tokio::test]
-async fn a_mask_stands_for_what_is_stored_alone() {
+async fn mask_refers_only_to_stored_value() {
     let stage = Stage::new(json!({"url": "https://example.org/in", "secret": SECRET})).await;
     for (config, expected) in [
         (json!({"url": "https://example.org/in?********"}), "config.url has a masked query, and none is stored"),
@@ -129,7 +129,7 @@ async fn a_mask_stands_for_what_is_stored_alone() {
 }
 
 #[tokio::test]
-async fn a_change_that_changes_nothing_leaves_no_trace() {
+async fn unchanged_update_writes_no_audit_entry() {
     let stage = Stage::new(config()).await;
     let (before, entries) = (stage.record().await, stage.entries().await);
     for body in [json!({"name": "hook"}), json!({"config": before["config"]}), before.clone()] {
@@ -143,7 +143,7 @@ async fn a_change_that_changes_nothing_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn keys_are_named_by_hash_or_id_and_shown_by_their_present_hashes() {
+async fn keys_are_accepted_by_hash_or_id_and_shown_by_current_hash() {
     let stage = Stage::new(config()).await;
     let (key, other) = (Caller::Inference, Caller::Disabled);
     let given = json!({"api_key_hashes": [key.id(), key.hash(), other.hash()]});

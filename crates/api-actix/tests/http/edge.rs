@@ -1,4 +1,4 @@
-//! What holds for every request.
+//! Behaviour common to all requests.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::client::request;
 use super::gateway::{BASE, Caller, Setup};
 
 #[tokio::test]
-async fn unknown_paths_are_not_found_with_a_key_or_without() {
+async fn unknown_paths_return_404_with_and_without_key() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
     for path in [
@@ -32,7 +32,7 @@ async fn unknown_paths_are_not_found_with_a_key_or_without() {
 }
 
 #[tokio::test]
-async fn a_well_formed_request_id_is_taken_over() {
+async fn well_formed_request_id_is_adopted() {
     let gateway = Setup::new().await.start();
     let path = format!("{BASE}/models/count");
     let id_of = async |given: &[(&str, &str)]| {
@@ -58,7 +58,7 @@ async fn a_well_formed_request_id_is_taken_over() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_internal_error_and_the_server_lives_on() {
+async fn panic_returns_500_and_server_continues() {
     let mut catalogue = MockCatalogue::new();
     catalogue.expect_snapshot().returning(|| panic!("secret state"));
     let gateway = Setup { catalogue: Arc::new(catalogue), ..Setup::new().await }.start();
@@ -74,7 +74,7 @@ async fn a_panic_is_an_internal_error_and_the_server_lives_on() {
 }
 
 #[tokio::test]
-async fn how_it_was_handled_is_told_on_request() {
+async fn service_metadata_is_sent_on_request() {
     let gateway = Setup::new().await.start();
     let reply = gateway.get(Caller::Inference, "/model/acme/nobody", &[("x-tollgate-metadata", "enabled")]).await;
     reply.refusal(404);

@@ -1,4 +1,4 @@
-//! Decisions by every path and wire: the same request gets the same answers, each in the form that its client reads.
+//! Decisions on every path and wire: the same request gets the same answers, each in the format of its client.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ const SGLANG: &str = r#"{"model":"acme/judge","input":"It smokes.","temperature"
 const PATHS: [&str; 5] =
     ["/v1/systemone", "/api/v1/systemone", "/v1/decisions", "/api/v1/decisions", "/v1beta/decisions"];
 
-/// A request whose path stands for itself.
+/// Sends a request to a raw path, without the base path.
 async fn post(gateway: &Gateway, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     let headers = [&[("Content-Type", "application/json")], headers].concat();
     gateway.send("POST", path, &headers, body.as_bytes()).await
@@ -45,7 +45,7 @@ async fn ask(gateway: &Gateway, path: &str, body: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn one_request_by_every_wire_is_one_request_and_gets_the_same_answers() {
+async fn every_wire_gets_same_answers() {
     let provider = domain::testing::ScriptedProvider::new((0..7).map(|_| answer(ANSWERS)));
     let setup = Setup { provider: std::sync::Arc::new(provider.clone()), ..Setup::new().await };
     let gateway = setup.start();
@@ -81,7 +81,7 @@ async fn one_request_by_every_wire_is_one_request_and_gets_the_same_answers() {
     }
 }
 
-/// Names in their order, and what each answer says, whatever the form.
+/// Returns the total tokens and the answers in order, independent of the wire.
 fn canonical(body: &Value) -> (u64, Value) {
     let answers = match &body["answers"] {
         Value::Array(answers) => {
@@ -104,10 +104,10 @@ fn canonical(body: &Value) -> (u64, Value) {
 }
 
 #[tokio::test]
-async fn the_contract_s_paths_are_of_one_wire_and_take_one_header() {
+async fn contract_paths_accept_one_wire_and_one_header() {
     let gateway = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await.start();
     for path in ["/api/alpha/decisions", "/api/v1/api/alpha/decisions"] {
-        // Opaque questions are forwarded and the answers leave as they came; a form of another wire is an error.
+        // Opaque questions are forwarded and the answers returned unchanged; another wire's format is an error.
         let reply = ask(&gateway, path, r#"{"model":"acme/judge","questions":["Refund?","Upset?"]}"#).await;
         assert!(String::from_utf8_lossy(&reply.body).starts_with(&format!(r#"{{"answers":{ANSWERS},"model":"#)));
         assert_eq!(reply.header("x-tollgate-questions"), Some("opaque"));
@@ -116,7 +116,7 @@ async fn the_contract_s_paths_are_of_one_wire_and_take_one_header() {
         let bearer = Caller::Inference.bearer();
         let key = bearer.strip_prefix("Bearer ").unwrap();
         post(&gateway, path, &[("x-api-key", key)], SYSTEM_ONE).await.refusal(401);
-        // A key elsewhere is not even looked at.
+        // A key in another header is not read.
         let both = [("Authorization", bearer.as_str()), ("x-api-key", "other")];
         let reply = post(&gateway, path, &both, "{}").await;
         assert_eq!(reply.refusal(400), "model: is required");
@@ -125,7 +125,7 @@ async fn the_contract_s_paths_are_of_one_wire_and_take_one_header() {
 }
 
 #[tokio::test]
-async fn a_key_may_stand_in_the_header_of_any_vendor() {
+async fn vendor_headers_authenticate() {
     let gateway = Setup::answering((0..15).map(|_| answer(ANSWERS))).await.start();
     let bearer = Caller::Inference.bearer();
     let key = bearer.strip_prefix("Bearer ").unwrap();
@@ -143,7 +143,7 @@ async fn a_key_may_stand_in_the_header_of_any_vendor() {
 }
 
 #[tokio::test]
-async fn a_body_of_no_known_form_is_told_what_is_expected() {
+async fn unknown_shape_error_names_expected_shapes() {
     let gateway = Setup::new().await.start();
     for path in ["/v1/decisions", "/api/v1/decisions"] {
         for body in ["{}", r#"{"model":"m","input":"x","questions":"?"}"#, r#"{"state":1,"input":1,"questions":{}}"#] {
@@ -156,9 +156,9 @@ async fn a_body_of_no_known_form_is_told_what_is_expected() {
     }
 }
 
-/// A request of each wire with a fault in it, and the form of its refusal.
+/// Sends an invalid request on each wire and checks the error format.
 #[tokio::test]
-async fn a_fault_is_told_in_the_form_of_the_wire() {
+async fn request_errors_use_wire_format() {
     let gateway = Setup::new().await.start();
     let system_one = r#"{"model":"m","state":"s","questions":{"q":{"type":"choice","criteria":{"secret":7}}}}"#;
     let detail = json!([{"loc": ["body", "questions", "q", "criteria", "secret"],
@@ -202,7 +202,7 @@ async fn a_fault_is_told_in_the_form_of_the_wire() {
 }
 
 #[tokio::test]
-async fn the_first_member_at_fault_may_be_one_that_is_the_same_on_every_wire() {
+async fn shared_member_errors_use_wire_format() {
     let gateway = Setup::new().await.start();
     let with = |body: &str| body.replacen('{', r#"{"trace":[],"#, 1);
     for (path, body, status) in [

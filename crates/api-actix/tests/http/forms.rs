@@ -1,4 +1,4 @@
-//! System One bodies that are forms: the JSON in one part, an image in each of the others.
+//! System One requests as forms: one JSON part and one part for each image.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ async fn taking_assets(provider: &ScriptedProvider) -> Gateway {
 }
 
 #[tokio::test]
-async fn images_travel_to_an_endpoint_that_takes_them() {
+async fn images_are_sent_to_supporting_endpoint() {
     let provider = ScriptedProvider::new((0..4).map(|_| answer(ANSWERS)));
     let gateway = taking_assets(&provider).await;
     let packed = zstd::encode_all(&whole()[..], 3).unwrap();
@@ -72,7 +72,7 @@ async fn images_travel_to_an_endpoint_that_takes_them() {
 }
 
 #[tokio::test]
-async fn where_no_endpoint_takes_images_the_refusal_says_so() {
+async fn images_are_rejected_when_no_endpoint_supports_them() {
     let gateway = Setup::answering([answer(ANSWERS)]).await.start();
     let reply = post(&gateway, "/v1/systemone", &[], &whole()).await;
     let message = reply.refusal_in_any_form(400);
@@ -80,7 +80,7 @@ async fn where_no_endpoint_takes_images_the_refusal_says_so() {
 }
 
 #[tokio::test]
-async fn forms_that_are_none_are_refused() {
+async fn malformed_forms_are_rejected() {
     let gateway = taking_assets(&ScriptedProvider::new([])).await;
     let request = ("name=request", "application/json", REQUEST.as_bytes());
     let asset = ("name=asset-0", "image/png", IMAGE);
@@ -103,7 +103,7 @@ async fn forms_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn a_form_is_bounded_as_a_whole_and_taken_where_it_can_be_one_of_system_one_only() {
+async fn form_is_limited_as_a_whole_and_accepted_only_on_system_one_paths() {
     let mut setup = Setup::new().await;
     setup.settings.max_json_bytes = 1_000;
     let gateway = setup.start();

@@ -1,4 +1,4 @@
-//! A whole gateway over fakes.
+//! A complete gateway over in-memory fakes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use tokio_util::task::TaskTracker;
 
 use super::client::{Reply, exchange, request};
 
-/// Who calls: the number of its secret.
+/// A caller, identified by the number of its secret.
 #[derive(Debug, Clone, Copy)]
 pub enum Caller {
     Inference = 1,
@@ -87,7 +87,7 @@ pub fn now() -> DateTime<Utc> {
     FixedClock::default().now()
 }
 
-/// What a gateway is made of; tests change a part and start it.
+/// The parts of a gateway; tests change them before they start it.
 pub struct Setup {
     pub store: MemoryStore,
     pub blobs: MemoryBlobStore,
@@ -102,7 +102,7 @@ pub struct Setup {
     pub probes: Vec<Arc<dyn HealthProbe>>,
     pub rate_limiter: Arc<dyn RateLimiter>,
     pub refusals: Option<Arc<dyn DeniedChangeRecorder>>,
-    /// Tests destinations.
+    /// Sends the test messages of destinations.
     pub sender: Arc<dyn MessageSender>,
     pub health: Arc<HealthBoard>,
     pub limits: StorageLimits,
@@ -257,7 +257,7 @@ impl Setup {
     }
 }
 
-/// Secrets that no caller has.
+/// Returns a generator of secrets that no caller has.
 fn new_secrets() -> MockSecretGenerator {
     let (mut secrets, mut number) = (MockSecretGenerator::new(), 100);
     secrets.expect_api_key_secret().returning(move || {
@@ -291,7 +291,7 @@ fn guardrail_use_cases(
 /// A running gateway.
 pub struct Gateway {
     pub address: SocketAddr,
-    /// Ends the server where it is dropped.
+    /// Ends the server on drop.
     pub stopper: Option<Stopper>,
     pub tasks: TaskTracker,
     pub server: TaskTracker,
@@ -303,7 +303,7 @@ impl Gateway {
         exchange(self.address, request).await
     }
 
-    /// Sends with exactly these headers besides `Host`, `Connection` and `Content-Length`.
+    /// Sends a request with exactly these headers in addition to `Host`, `Connection` and `Content-Length`.
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         self.raw(&request(method, path, headers, body)).await
     }
@@ -320,7 +320,7 @@ impl Gateway {
         self.send("POST", &format!("{BASE}{path}"), &headers, body).await
     }
 
-    /// With a JSON body, by any method.
+    /// Sends a JSON body with any method.
     pub async fn json(&self, caller: Caller, method: &str, path: &str, body: &str) -> Reply {
         let bearer = caller.bearer();
         let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
@@ -336,7 +336,7 @@ impl Gateway {
     }
 }
 
-/// One entry of a provider's script.
+/// Returns one entry of a provider's script.
 #[expect(clippy::unnecessary_wraps, reason = "a script holds answers and failures")]
 pub fn answer(answers: &str) -> Result<ProviderAnswer, AttemptFailure> {
     let usage = Some(ReportedUsage { input_tokens: 429, output_tokens: 0 });
@@ -353,7 +353,7 @@ fn models() -> Vec<Model> {
     vec![priced("acme/judge", "0.000000042"), priced("acme/idle", "0"), priced("acme/varies", "-1"), writer]
 }
 
-/// An endpoint of `acme/judge`.
+/// Returns an endpoint of `acme/judge`.
 pub fn endpoint(provider: &str) -> Endpoint {
     Endpoint {
         provider_name: format!("The {provider}"),
@@ -422,7 +422,7 @@ async fn fill(store: &MemoryStore) {
     assert!(GuardrailRepository::insert(store, &guardrail, &noted()).await.unwrap());
 }
 
-/// The hold of a ledger that grants every request.
+/// Returns the hold of a ledger that grants every request.
 #[expect(clippy::unnecessary_wraps, reason = "as the port returns it")]
 pub fn granted(wanted: HoldRequest) -> Result<Result<Hold, LimitExceeded>, StoreError> {
     Ok(Ok(Hold { id: wanted.id, at: DateTime::UNIX_EPOCH, payer: wanted.payer, amount: wanted.amount }))

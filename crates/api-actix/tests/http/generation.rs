@@ -1,4 +1,4 @@
-//! The record of a Decisions request, read back.
+//! Generation records over HTTP.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::gateway::{Caller, Gateway, Setup, answer, workspace};
 const BODY: &str = r#"{"model":"ACME/judge:nitro","questions":{"q":{"type":"noul","instructions":"?"}},"state":"s",
     "session_id":"sëssion","user":"u-1","trace":{"trace_id" : "t","n":1.00}}"#;
 
-/// Members that existing clients insist on, null where nothing is known.
+/// Members that existing clients require, null if unknown.
 const INSISTED_ON: [&str; 35] = [
     "api_type",
     "app_id",
@@ -61,7 +61,7 @@ async fn answered() -> (Gateway, String) {
 }
 
 #[tokio::test]
-async fn the_record_tells_what_was_asked_who_was_tried_and_what_it_cost() {
+async fn record_contains_request_attempts_and_cost() {
     let (gateway, id) = answered().await;
     let reply = gateway.get(Caller::Inference, &format!("/generation?id={id}"), &[]).await;
     assert_eq!((reply.status, reply.header("cache-control")), (200, Some("private, no-store")));
@@ -124,7 +124,7 @@ async fn the_record_tells_what_was_asked_who_was_tried_and_what_it_cost() {
 }
 
 #[tokio::test]
-async fn a_refused_request_has_a_record_too() {
+async fn failed_request_has_record() {
     let broken = || Err(AttemptFailure::new(AttemptFailureKind::Broken, "it broke"));
     let gateway = Setup::answering([broken(), broken()]).await.start();
     let refused = gateway.decide(BODY).await;
@@ -136,7 +136,7 @@ async fn a_refused_request_has_a_record_too() {
 }
 
 #[tokio::test]
-async fn a_record_is_shown_to_its_workspace_and_to_managers_alone() {
+async fn record_is_readable_by_its_workspace_and_management_keys_only() {
     let (gateway, id) = answered().await;
     let path = format!("/generation?id={id}");
     assert_eq!(gateway.get(Caller::Management, &path, &[]).await.status, 200);
@@ -148,7 +148,7 @@ async fn a_record_is_shown_to_its_workspace_and_to_managers_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_id_is_refused() {
+async fn malformed_generation_id_is_rejected() {
     let gateway = Setup::new().await.start();
     for query in ["", "?id=", "?id", "?id=gen-1", "?id=gen-dec-", "?id=gen-dec-a%2Fb", "?ids=gen-dec-1"] {
         let reply = gateway.get(Caller::Inference, &format!("/generation{query}"), &[]).await;
@@ -161,7 +161,7 @@ async fn what_is_no_id_is_refused() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_told_as_that() {
+async fn unavailable_store_returns_503() {
     let mut usage = MockUsageRepository::new();
     usage.expect_find().returning(|_| Err(StoreError::unavailable("db-7")));
     let mut setup = Setup::new().await;

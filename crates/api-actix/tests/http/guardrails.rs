@@ -1,4 +1,4 @@
-//! Many keys to one guardrail.
+//! Bulk assignment of keys to a guardrail.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use domain::guardrail::{GuardrailRepository, MockGuardrailRepository};
 use super::gateway::{Caller, Setup, guardrail};
 
 #[tokio::test]
-async fn keys_of_the_workspace_are_assigned_and_others_skipped() {
+async fn assign_keys_skips_keys_of_other_workspaces() {
     let gateway = Setup::new().await.start();
     let hashes = [Caller::Inference, Caller::Inference, Caller::Disabled, Caller::OfOtherWorkspace, Caller::Management];
     let hashes: Vec<String> =
@@ -23,7 +23,7 @@ async fn keys_of_the_workspace_are_assigned_and_others_skipped() {
 }
 
 #[tokio::test]
-async fn a_body_of_another_shape_is_told_by_its_path() {
+async fn assign_keys_rejects_other_shapes_with_path() {
     let gateway = Setup::new().await.start();
     let path = format!("/guardrails/{}/assignments/keys", guardrail());
     for (body, fault) in [
@@ -40,7 +40,7 @@ async fn a_body_of_another_shape_is_told_by_its_path() {
 }
 
 #[tokio::test]
-async fn a_guardrail_that_is_not_there_is_not_found_whatever_its_form() {
+async fn unknown_guardrail_id_returns_404() {
     let gateway = Setup::new().await.start();
     for id in ["01990000-0000-7000-8000-00000000ffff", "nonsense", "%ff", "..%2F.."] {
         let path = format!("/guardrails/{id}/assignments/keys");
@@ -50,7 +50,7 @@ async fn a_guardrail_that_is_not_there_is_not_found_whatever_its_form() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_told_without_its_words() {
+async fn unavailable_store_returns_503_without_details() {
     let mut guardrails = MockGuardrailRepository::new();
     guardrails.expect_assign_keys().returning(|_, _, _| Err(StoreError::unavailable("SQLITE_BUSY at /var/db")));
     let gateway = Setup { guardrails: Arc::new(guardrails), ..Setup::new().await }.start();

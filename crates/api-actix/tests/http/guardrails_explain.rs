@@ -1,4 +1,4 @@
-//! What would become of a request.
+//! Explanations of requests.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ async fn rule(gateway: &Gateway, change: &Value) {
 }
 
 #[tokio::test]
-async fn a_request_that_nothing_refuses_is_told_with_what_would_be_sent() {
+async fn explain_returns_sent_content_when_allowed() {
     let gateway = Setup::new().await.start();
     let told = of(&gateway, &format!(r#"{{"body":{BODY}}}"#)).await;
     assert_eq!(
@@ -40,7 +40,7 @@ async fn a_request_that_nothing_refuses_is_told_with_what_would_be_sent() {
 }
 
 #[tokio::test]
-async fn lists_filters_and_budgets_are_told_by_rule() {
+async fn explain_names_deciding_rule() {
     let gateway = Setup::new().await.start();
     rule(
         &gateway,
@@ -90,7 +90,7 @@ async fn lists_filters_and_budgets_are_told_by_rule() {
 }
 
 #[tokio::test]
-async fn a_key_that_would_not_be_let_in_is_told() {
+async fn explain_reports_unusable_key() {
     let gateway = Setup::new().await.start();
     let by = async |caller: Caller| {
         let told = of(&gateway, &format!(r#"{{"key_hash":"{}","body":{BODY}}}"#, caller.hash())).await;
@@ -112,7 +112,7 @@ async fn a_key_that_would_not_be_let_in_is_told() {
 }
 
 #[tokio::test]
-async fn every_shape_of_a_body_is_taken_and_faults_are_those_of_decisions() {
+async fn explain_accepts_every_wire_and_reports_decision_errors() {
     let gateway = Setup::new().await.start();
     for body in [
         r#"{"model":"acme/judge","questions":"opaque"}"#,

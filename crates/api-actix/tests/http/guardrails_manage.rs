@@ -1,4 +1,4 @@
-//! Making, reading, changing and deleting guardrails, and who holds them.
+//! Creating, reading, changing and deleting guardrails, and their key assignments.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ async fn read(gateway: &Gateway, id: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn what_is_made_is_read_back_with_every_member() {
+async fn created_guardrail_is_returned_with_every_member() {
     let gateway = Setup::new().await.start();
     let reply = create(&gateway, &with_limit(full(), "12.50")).await;
     assert_eq!(reply.status, 201, "{}", String::from_utf8_lossy(&reply.body));
@@ -108,7 +108,7 @@ async fn what_is_made_is_read_back_with_every_member() {
 }
 
 #[tokio::test]
-async fn money_is_read_in_every_notation() {
+async fn limit_accepts_every_number_notation() {
     let gateway = Setup::new().await.start();
     for (notation, written) in [
         ("1", "1"),
@@ -127,7 +127,7 @@ async fn money_is_read_in_every_notation() {
 }
 
 #[tokio::test]
-async fn a_change_replaces_lists_clears_by_null_and_leaves_the_rest() {
+async fn update_replaces_lists_clears_nulls_and_keeps_the_rest() {
     let gateway = Setup::new().await.start();
     let id = create(&gateway, &with_limit(full(), "1")).await.json()["data"]["id"].as_str().unwrap().to_owned();
     let reply = change(
@@ -153,7 +153,7 @@ async fn a_change_replaces_lists_clears_by_null_and_leaves_the_rest() {
 }
 
 #[tokio::test]
-async fn a_record_at_fault_is_told_by_its_path() {
+async fn invalid_record_error_names_path() {
     let gateway = Setup::new().await.start();
     let with = |member: &str, value: &str| {
         let mut record = json!({"name": "g", "workspace_id": workspace(1).to_string()});
@@ -218,7 +218,7 @@ async fn a_record_at_fault_is_told_by_its_path() {
 }
 
 #[tokio::test]
-async fn a_member_that_stands_twice_is_refused() {
+async fn duplicate_member_is_rejected() {
     let gateway = Setup::new().await.start();
     let id = made(&gateway).await;
     for body in [
@@ -233,7 +233,7 @@ async fn a_member_that_stands_twice_is_refused() {
 }
 
 #[tokio::test]
-async fn bodies_follow_the_rules_of_every_body() {
+async fn guardrail_bodies_follow_common_body_rules() {
     let mut setup = Setup::new().await;
     setup.settings.max_json_bytes = 1_000;
     let gateway = setup.start();
@@ -261,7 +261,7 @@ async fn bodies_follow_the_rules_of_every_body() {
 }
 
 #[tokio::test]
-async fn lists_come_in_pages_of_one_workspace() {
+async fn list_is_paged_per_workspace() {
     let gateway = Setup::new().await.start();
     let mut ids = vec![guardrail().to_string()];
     for _ in 0..3 {
@@ -296,7 +296,7 @@ async fn lists_come_in_pages_of_one_workspace() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_gone_and_held_no_more() {
+async fn deleted_guardrail_is_not_found_and_unassigned() {
     let gateway = Setup::new().await.start();
     let path = format!("/guardrails/{}", guardrail());
     let hash = Caller::Inference.hash();
@@ -321,7 +321,7 @@ async fn assignments_are_listed_and_removed() {
     let whole = list("").await.json();
     assert_eq!(whole["total_count"], 3);
     let first = &whole["data"][0];
-    // All were assigned at once, so they follow by id.
+    // All keys were assigned at once, so they are ordered by id.
     let sorted = &hashes;
     assert_eq!(
         (&first["key_hash"], &first["key_name"], &first["guardrail_id"]),
@@ -353,7 +353,7 @@ async fn assignments_are_listed_and_removed() {
     }
 }
 
-/// Each with its method, what goes behind `/guardrails`, and a body that is well formed.
+/// Returns all routes: the method, the path after `/guardrails`, and a valid body.
 pub fn routes(id: &str) -> Vec<(&'static str, String, &'static str)> {
     let explain = r#"{"body":{"model":"acme/judge","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}}"#;
     vec![
@@ -372,7 +372,7 @@ pub fn routes(id: &str) -> Vec<(&'static str, String, &'static str)> {
 }
 
 #[tokio::test]
-async fn management_keys_alone_manage() {
+async fn guardrail_routes_require_management_key() {
     let gateway = Setup::new().await.start();
     for (method, path, body) in routes(&guardrail().to_string()) {
         let path = format!("/guardrails{path}");
@@ -388,7 +388,7 @@ async fn management_keys_alone_manage() {
 }
 
 #[tokio::test]
-async fn a_guardrail_that_is_not_there_is_not_found_whatever_its_form() {
+async fn unknown_guardrail_id_returns_404() {
     let gateway = Setup::new().await.start();
     for id in
         ["01990000-0000-7000-8000-00000000ffff", "nonsense", "%ff", "..%2F..", "%00", "assignments", &"9".repeat(5_000)]
@@ -411,7 +411,7 @@ async fn a_guardrail_that_is_not_there_is_not_found_whatever_its_form() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_told_without_its_words() {
+async fn unavailable_store_returns_503_without_details() {
     fn away<T>() -> Result<T, StoreError> {
         Err(StoreError::unavailable("SQLITE_BUSY at /var/db"))
     }
@@ -429,7 +429,7 @@ async fn a_store_that_is_away_is_told_without_its_words() {
         let (path, body) = match (method, path.as_str()) {
             ("GET", "") => (format!("?workspace_id={}", workspace(1)), body.to_owned()),
             ("POST", "") => (path, format!(r#"{{"name":"g","workspace_id":"{}"}}"#, workspace(1))),
-            // The hash of "a" names no key, so that this is asked of the store all the same.
+            // The hash of "a" matches no key, so the store is still queried.
             _ => (path, body.to_owned()),
         };
         let reply = gateway.json(Caller::Management, method, &format!("/guardrails{path}"), &body).await;
@@ -440,7 +440,7 @@ async fn a_store_that_is_away_is_told_without_its_words() {
 }
 
 #[tokio::test]
-async fn a_change_that_others_forestall_each_time_is_a_conflict() {
+async fn repeated_concurrent_changes_return_409() {
     let store = Setup::new().await.store;
     let found = domain::guardrail::GuardrailRepository::find(&store, guardrail()).await.unwrap();
     let mut guardrails = MockGuardrailRepository::new();

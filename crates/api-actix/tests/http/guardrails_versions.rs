@@ -1,4 +1,4 @@
-//! States that a guardrail was in.
+//! Versions of a guardrail.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ async fn renamed() -> (Gateway, String) {
 }
 
 #[tokio::test]
-async fn every_state_can_be_read() {
+async fn every_version_is_readable() {
     let (gateway, path) = renamed().await;
     let list = gateway.get(Caller::Management, &format!("{path}/versions"), &[]).await.json();
     assert_eq!(list["total_count"], 3);
@@ -36,7 +36,7 @@ async fn every_state_can_be_read() {
 }
 
 #[tokio::test]
-async fn an_old_state_comes_back_as_a_new_version() {
+async fn restore_creates_new_version() {
     let (gateway, path) = renamed().await;
     let reply = gateway.json(Caller::Management, "POST", &format!("{path}/versions/1/restore"), "").await;
     assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
@@ -48,7 +48,7 @@ async fn an_old_state_comes_back_as_a_new_version() {
 }
 
 #[tokio::test]
-async fn a_version_that_never_was_is_not_found() {
+async fn unknown_version_returns_404() {
     let (gateway, path) = renamed().await;
     for version in ["4", "0", "-1", "+1", "1.0", "one", "%31x", "4294967296", "99999999999999999999999"] {
         let reply = gateway.get(Caller::Management, &format!("{path}/versions/{version}"), &[]).await;

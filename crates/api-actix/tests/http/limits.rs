@@ -1,4 +1,4 @@
-//! Limits of money and guardrails, as a client sees them.
+//! Spending limits and guardrails, as a client sees them.
 
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +30,7 @@ fn noted() -> AuditDraft {
     AuditDraft::done(&Actor::system(), "test.change", "subject", Json::object([]))
 }
 
-/// A gateway whose caller has a limit of so many picodollars a week.
+/// Starts a gateway whose caller has this weekly limit in picodollars.
 async fn limited(limit: i64) -> Gateway {
     let setup = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await;
     let hash = FixedSecrets::secret(Caller::Inference as u64).hash();
@@ -41,7 +41,7 @@ async fn limited(limit: i64) -> Gateway {
     setup.start()
 }
 
-/// The metadata of a refusal without the request's id.
+/// Returns the metadata of an error without the request id.
 fn metadata(reply: &Reply) -> Value {
     let mut metadata = reply.json()["error"]["metadata"].clone();
     metadata.as_object_mut().unwrap().remove("request_id");
@@ -49,8 +49,8 @@ fn metadata(reply: &Reply) -> Value {
 }
 
 #[tokio::test]
-async fn a_key_spends_its_limit_and_no_more() {
-    // 429 tokens cost 18,018,000 picodollars; the bound of the request is more than one million more.
+async fn key_cannot_exceed_its_limit() {
+    // 429 tokens cost 18,018,000 picodollars; the upper bound of the request is over one million more.
     let gateway = limited(19_000_000).await;
     assert_eq!(gateway.decide(BODY).await.status, 200);
     let refused = gateway.decide(BODY).await;
@@ -66,7 +66,7 @@ async fn a_key_spends_its_limit_and_no_more() {
 }
 
 #[tokio::test]
-async fn credit_that_is_used_up_says_who_can_add_some() {
+async fn exhausted_credit_error_names_operator() {
     let setup = Setup::answering([answer(ANSWERS)]).await;
     WorkspaceRepository::add_credit(&setup.store, workspace(1), Usd::from_pico(5), &noted()).await.unwrap();
     let gateway = setup.start();
@@ -79,7 +79,7 @@ async fn credit_that_is_used_up_says_who_can_add_some() {
 }
 
 #[tokio::test]
-async fn every_wire_tells_a_limit() {
+async fn every_wire_reports_exceeded_limit() {
     let gateway = limited(1).await;
     for (path, body) in wires() {
         let reply = ask(&gateway, path, body).await;
@@ -96,7 +96,7 @@ async fn ask(gateway: &Gateway, path: &str, body: &str) -> Reply {
     gateway.send("POST", path, &headers, body.as_bytes()).await
 }
 
-/// The same questions on each wire, about and by names that are addresses of mail.
+/// Returns the same questions on each wire, with email addresses in the content and the names.
 fn wires() -> [(&'static str, &'static str); 4] {
     [
         (
@@ -151,7 +151,7 @@ fn policies(guardrail: Guardrail) -> Arc<dyn GuardrailPolicies> {
     Arc::new(policies)
 }
 
-/// Says yes to each question and takes the first of each option, and remembers what it was asked.
+/// A provider that answers yes to each question, selects the first option, and stores its calls.
 #[derive(Clone, Default)]
 struct First(Arc<Mutex<Vec<ProviderCall>>>);
 
@@ -178,7 +178,7 @@ impl DecisionProvider for First {
 }
 
 #[tokio::test]
-async fn every_wire_answers_by_the_names_that_it_was_asked_by_and_the_provider_sees_none_of_them() {
+async fn every_wire_restores_names_redacted_for_provider() {
     let provider = First::default();
     let gateway = Setup {
         provider: Arc::new(provider.clone()),
@@ -211,7 +211,7 @@ async fn every_wire_answers_by_the_names_that_it_was_asked_by_and_the_provider_s
 }
 
 #[tokio::test]
-async fn what_is_blocked_is_403_with_the_place_and_not_the_text() {
+async fn blocked_content_returns_403_with_path_and_no_text() {
     let policies = policies(ruled(emails(FilterAction::Block)));
     let gateway = Setup { policies, ..Setup::answering([]).await }.start();
     let reply = gateway
@@ -229,7 +229,7 @@ async fn what_is_blocked_is_403_with_the_place_and_not_the_text() {
 }
 
 #[tokio::test]
-async fn a_provider_that_a_guardrail_forbids_is_403_with_the_rule() {
+async fn forbidden_provider_returns_403_with_rule() {
     let rules = GuardrailRules { allowed_providers: Some(vec!["third".to_owned()]), ..GuardrailRules::default() };
     let gateway = Setup { policies: policies(ruled(rules)), ..Setup::answering([]).await }.start();
     let reply = gateway.decide(BODY).await;
@@ -242,7 +242,7 @@ async fn a_provider_that_a_guardrail_forbids_is_403_with_the_rule() {
 }
 
 #[tokio::test]
-async fn a_guardrail_s_budget_is_402_with_its_id() {
+async fn exceeded_guardrail_budget_returns_402_with_id() {
     let budget = Some(SpendLimit { amount: Usd::from_pico(7), reset: Some(ResetInterval::Daily) });
     let guardrail = Guardrail { budget, ..ruled(GuardrailRules::default()) };
     let setup = Setup::answering([]).await;
@@ -258,7 +258,7 @@ async fn a_guardrail_s_budget_is_402_with_its_id() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_is_403_on_a_key_with_a_limit_and_says_what_to_configure() {
+async fn unpriced_model_returns_403_for_limited_key_with_correction() {
     let setup = Setup::answering([answer(ANSWERS)]).await;
     WorkspaceRepository::add_credit(&setup.store, workspace(1), Usd::from_pico(1 << 40), &noted()).await.unwrap();
     let row = Model::minimal("acme/judge".parse().unwrap(), Pricing::unknown());
@@ -272,7 +272,7 @@ async fn a_model_without_a_price_is_403_on_a_key_with_a_limit_and_says_what_to_c
 }
 
 #[tokio::test]
-async fn guardrails_that_cannot_be_read_are_503_and_nothing_is_sent() {
+async fn unavailable_guardrails_return_503_and_send_nothing() {
     let mut policies = MockGuardrailPolicies::new();
     policies.expect_find().returning(|_| Err(StoreError::unavailable("db-7")));
     let provider = First::default();

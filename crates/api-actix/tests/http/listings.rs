@@ -1,4 +1,4 @@
-//! Lists: models, what could serve one, and who that would be.
+//! Lists of models, endpoints and providers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ fn ids(reply: &Reply) -> Vec<String> {
     json["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Whatever the base path is.
+/// Sends a request without the base path.
 async fn outside(gateway: &Gateway, path: &str) -> Reply {
     gateway.send("GET", path, &[("Authorization", &Caller::Inference.bearer())], b"").await
 }
 
 #[tokio::test]
-async fn models_are_listed_in_every_shape_that_clients_read() {
+async fn model_list_has_every_client_format() {
     let gateway = Setup::new().await.start();
     let listed = outside(&gateway, "/v1/models").await;
     assert_eq!(ids(&listed), ["acme/judge", "acme/idle", "acme/varies"]);
@@ -47,7 +47,7 @@ async fn models_are_listed_in_every_shape_that_clients_read() {
 }
 
 #[tokio::test]
-async fn a_list_is_as_long_as_the_count() {
+async fn list_length_equals_count() {
     let gateway = Setup::new().await.start();
     for query in [
         "",
@@ -73,7 +73,7 @@ async fn a_list_is_as_long_as_the_count() {
 }
 
 #[tokio::test]
-async fn pages_lead_from_one_to_the_next_and_end() {
+async fn next_links_visit_all_pages() {
     let rows = (0..1_203).map(|number| {
         Model::minimal(format!("acme/m-{number}").parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO))
     });
@@ -101,7 +101,7 @@ async fn pages_lead_from_one_to_the_next_and_end() {
 }
 
 #[tokio::test]
-async fn lists_have_tags_and_need_a_key() {
+async fn lists_have_etags_and_need_a_key() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
     for path in ["/v1/models", "/api/v1/models?limit=1", "/api/v1/models/acme/judge/endpoints", "/api/v1/providers"] {
@@ -117,7 +117,7 @@ async fn lists_have_tags_and_need_a_key() {
 }
 
 #[tokio::test]
-async fn model_lists_take_the_keys_of_vendors_clients_in_their_headers() {
+async fn model_lists_accept_vendor_key_headers() {
     let gateway = Setup::new().await.start();
     let bearer = Caller::Inference.bearer();
     let key = ("X-Api-Key", bearer.trim_start_matches("Bearer "));
@@ -133,7 +133,7 @@ async fn model_lists_take_the_keys_of_vendors_clients_in_their_headers() {
 }
 
 #[tokio::test]
-async fn a_base_path_that_is_a_vendor_s_keeps_the_vendor_s_list() {
+async fn vendor_list_precedes_equal_base_path() {
     let mut setup = Setup::new().await;
     setup.settings.base_path = "/v1".to_owned();
     let gateway = setup.start();
@@ -148,7 +148,7 @@ fn health(reply: &Reply) -> Vec<(Value, Value)> {
 }
 
 #[tokio::test]
-async fn the_endpoints_of_a_model_are_told_with_their_health() {
+async fn model_endpoints_include_health() {
     let target = AliasTarget { name: "Judge".to_owned(), slug: "acme/judge".parse().unwrap() };
     let row = |id: &str| Model::minimal(id.parse().unwrap(), Pricing::per_token(Price::ZERO, Price::ZERO));
     let alias = Model { alias_target: Some(target), ..row("~acme/judge-latest") };

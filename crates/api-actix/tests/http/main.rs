@@ -1,4 +1,4 @@
-//! The HTTP layer as clients see it: the real server on a port of its own, over in-memory fakes.
+//! The HTTP layer as clients see it: the real server on its own port, over in-memory fakes.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod admission;

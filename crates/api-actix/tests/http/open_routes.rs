@@ -1,4 +1,4 @@
-//! Health, and the description of the interface.
+//! Health checks and the OpenAPI document.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::gateway::{BASE, CONTAINER, Caller, Setup, answer, guardrail, workspace};
 
 #[tokio::test]
-async fn readiness_names_the_store_that_is_away() {
+async fn readiness_names_unavailable_store() {
     let (database, blobs) = (ToggleHealthCheck::new("database"), ToggleHealthCheck::new("blobs"));
     let probes = Setup { probes: vec![Arc::new(database.clone()), Arc::new(blobs.clone())], ..Setup::new().await };
     let gateway = probes.start();
@@ -32,7 +32,7 @@ async fn readiness_names_the_store_that_is_away() {
 }
 
 #[tokio::test]
-async fn the_description_is_served_as_it_is_generated() {
+async fn openapi_route_serves_generated_document() {
     let gateway = Setup::new().await.start();
     let reply = gateway.send("GET", "/openapi.json", &[], b"").await;
     assert_eq!(reply.json(), openapi_document(BASE, WireNames::Interface));
@@ -43,7 +43,7 @@ async fn the_description_is_served_as_it_is_generated() {
 }
 
 #[tokio::test]
-async fn root_names_the_service_and_unknown_paths_lead_to_the_right_ones() {
+async fn root_names_service_and_unknown_paths_get_hints() {
     let gateway = Setup::new().await.start();
     let root = gateway.send("GET", "/", &[], b"").await;
     assert_eq!(root.status, 200);
@@ -58,7 +58,7 @@ async fn root_names_the_service_and_unknown_paths_lead_to_the_right_ones() {
     }
 }
 
-/// Checks members by name: all that the schema requires are there, and none that it does not know.
+/// Checks that the members of `body` include all that the schema requires and no unknown ones.
 #[track_caller]
 fn fits(document: &Value, schema: &str, body: &Value) {
     let shape = &document["components"]["schemas"][schema];
@@ -77,7 +77,7 @@ fn fits(document: &Value, schema: &str, body: &Value) {
 }
 
 #[tokio::test]
-async fn what_is_served_is_what_is_described() {
+async fn responses_match_openapi_schemas() {
     let document = openapi_document(BASE, WireNames::Interface);
     let setup = Setup::answering([answer("{}")]).await;
     let file = setup.put("a", 1).await;

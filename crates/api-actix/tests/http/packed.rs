@@ -1,4 +1,4 @@
-//! Bodies that are packed, on every route that takes JSON.
+//! Compressed bodies, on every route with a JSON body.
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ async fn post(gateway: &Gateway, path: &str, encoding: &str, body: &[u8]) -> Rep
 }
 
 #[tokio::test]
-async fn packed_bodies_are_read_on_every_route() {
+async fn compressed_bodies_are_accepted_on_every_route() {
     let paths =
         ["/api/alpha/decisions", "/api/v1/api/alpha/decisions", "/v1/systemone", "/api/v1/systemone", "/v1/decisions"];
     let gateway = Setup::answering((0..15).map(|_| answer(ANSWERS))).await.start();
@@ -45,7 +45,7 @@ async fn packed_bodies_are_read_on_every_route() {
 }
 
 #[tokio::test]
-async fn a_large_body_is_read_packed_and_the_same_bytes_count() {
+async fn large_compressed_body_is_accepted() {
     let mut setup = Setup::answering([answer(ANSWERS), answer(ANSWERS)]).await;
     setup.settings.max_json_bytes = 4 << 20;
     let gateway = setup.start();
@@ -58,7 +58,7 @@ async fn a_large_body_is_read_packed_and_the_same_bytes_count() {
 }
 
 #[tokio::test]
-async fn a_bomb_goes_off_nowhere() {
+async fn decompression_bombs_return_413() {
     let mut setup = Setup::new().await;
     setup.settings.max_json_bytes = 1 << 20;
     let gateway = setup.start();
@@ -68,7 +68,7 @@ async fn a_bomb_goes_off_nowhere() {
         let reply = post(&gateway, "/api/alpha/decisions", encoding, &packed).await;
         assert_eq!(reply.refusal(413), "Request payload too large", "{encoding}");
     }
-    // One byte over the limit is over it, and the limit itself is not.
+    // The limit itself is accepted, and one byte more is rejected.
     for (bytes, status) in [(1 << 20, 400), ((1 << 20) + 1, 413)] {
         let reply = post(&gateway, "/api/alpha/decisions", "zstd", &zstd(&vec![b' '; bytes])).await;
         reply.refusal(status);
@@ -84,7 +84,7 @@ async fn a_bomb_goes_off_nowhere() {
 }
 
 #[tokio::test]
-async fn what_is_broken_or_unknown_is_refused() {
+async fn malformed_or_unknown_encodings_are_rejected() {
     let gateway = Setup::new().await.start();
     for (encoding, packed) in [("gzip", gzip(BODY.as_bytes())), ("zstd", zstd(BODY.as_bytes()))] {
         let cut = post(&gateway, "/api/alpha/decisions", encoding, &packed[..packed.len() / 2]).await;

@@ -1,4 +1,4 @@
-//! A container file becomes a document.
+//! Promotion of a container file to a document.
 
 use super::gateway::{CONTAINER, Caller, Setup};
 use api_actix::WireNames;
@@ -8,7 +8,7 @@ fn path(container: &str, file_id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_file_is_promoted_in_the_shape_that_the_client_decodes() {
+async fn promoted_file_has_client_shape() {
     let setup = Setup::new().await;
     let file = setup.put("out/report.csv", 9).await;
     let gateway = setup.start();
@@ -38,7 +38,7 @@ async fn a_file_is_promoted_in_the_shape_that_the_client_decodes() {
 }
 
 #[tokio::test]
-async fn literals_follow_the_profile() {
+async fn shape_literals_follow_profile() {
     let mut setup = Setup::new().await;
     setup.settings.wire_names = WireNames::OpenRouter;
     let file = setup.put("a", 1).await;
@@ -51,7 +51,7 @@ async fn literals_follow_the_profile() {
 }
 
 #[tokio::test]
-async fn ids_that_name_no_file_are_refused_by_what_is_wrong_with_them() {
+async fn invalid_ids_are_rejected_with_reason() {
     let gateway = Setup::new().await.start();
     // base64url of `../x`, `/etc`, `a\b`, NUL, `a//b`; then padding, a non-canonical tail, other alphabets.
     for file_id in [
@@ -82,7 +82,7 @@ async fn ids_that_name_no_file_are_refused_by_what_is_wrong_with_them() {
 }
 
 #[tokio::test]
-async fn what_the_caller_s_workspace_does_not_have_is_not_found() {
+async fn containers_of_other_workspaces_return_404() {
     let setup = Setup::new().await;
     let file = setup.put("a", 1).await;
     let gateway = setup.start();
@@ -96,7 +96,7 @@ async fn what_the_caller_s_workspace_does_not_have_is_not_found() {
 }
 
 #[tokio::test]
-async fn limits_are_told_in_bytes() {
+async fn size_limits_are_reported_in_bytes() {
     let setup = Setup::new().await;
     let (over, at, small) = (setup.put("over", 101).await, setup.put("at", 100).await, setup.put("small", 51).await);
     let gateway = setup.start();
@@ -117,7 +117,7 @@ async fn limits_are_told_in_bytes() {
 }
 
 #[tokio::test]
-async fn a_retry_with_its_key_gets_the_first_document_in_its_own_shape() {
+async fn retry_with_idempotency_key_returns_first_document() {
     let setup = Setup::new().await;
     let (file, other) = (setup.put("a", 1).await, setup.put("b", 1).await);
     let gateway = setup.start();

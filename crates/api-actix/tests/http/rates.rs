@@ -1,4 +1,4 @@
-//! Tokens that are taken in advance and put right, by whichever way a request ends.
+//! Token rate limits: the estimate is corrected after each outcome of a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::gateway::{BASE, Caller, Setup, answer, granted};
 const BODY: &str = r#"{"model":"acme/judge","state":"s","questions":{"q":{"type":"noul","instructions":"?"}}}"#;
 const ANSWERS: &str = r#"{"q":{"type":"noul","noul":0.5}}"#;
 
-/// What is taken in advance for [`BODY`].
+/// Returns the token estimate of [`BODY`].
 fn taken() -> u64 {
     u64::try_from(BODY.len() / 4).unwrap()
 }
@@ -30,7 +30,7 @@ async fn measured(limiter: &MemoryRateLimiter, script: Vec<Result<ProviderAnswer
 }
 
 #[tokio::test]
-async fn an_answer_is_corrected_to_its_tokens_and_a_failure_to_what_it_used() {
+async fn token_estimate_is_corrected_to_actual_usage() {
     let limiter = MemoryRateLimiter::new(u32::MAX);
     let overloaded = || Err(AttemptFailure::from_status(529, None));
     let gateway = measured(&limiter, vec![answer(ANSWERS), overloaded(), overloaded()]).await.start();
@@ -40,7 +40,7 @@ async fn an_answer_is_corrected_to_its_tokens_and_a_failure_to_what_it_used() {
 }
 
 #[tokio::test]
-async fn what_is_refused_before_anybody_was_asked_takes_nothing() {
+async fn rejection_before_routing_takes_no_tokens() {
     let limiter = MemoryRateLimiter::new(u32::MAX);
     let gateway = measured(&limiter, Vec::new()).await.start();
     gateway.decide("{").await.refusal(400);
@@ -51,7 +51,7 @@ async fn what_is_refused_before_anybody_was_asked_takes_nothing() {
 }
 
 #[tokio::test]
-async fn the_estimate_stands_where_nobody_can_tell() {
+async fn token_estimate_stays_when_usage_is_unknown() {
     let limiter = MemoryRateLimiter::new(u32::MAX);
     let mut ledger = MockLedger::new();
     ledger.expect_reserve().returning(granted);
@@ -63,7 +63,7 @@ async fn the_estimate_stands_where_nobody_can_tell() {
 }
 
 #[tokio::test]
-async fn too_many_tokens_are_told_and_are_no_request() {
+async fn token_limit_returns_429_and_does_not_count_request() {
     let limiter = MemoryRateLimiter::new(2).with_tokens(440);
     let gateway = measured(&limiter, vec![answer(ANSWERS)]).await.start();
     assert_eq!(gateway.decide(BODY).await.status, 200);
@@ -78,12 +78,12 @@ async fn too_many_tokens_are_told_and_are_no_request() {
         );
         assert_eq!(reply.header("retry-after"), Some("1"));
     }
-    // The second of two requests is still there.
+    // The second of two permitted requests is still available.
     assert_eq!(gateway.get(Caller::Inference, "/models/count", &[]).await.status, 200);
     assert_eq!(gateway.get(Caller::Inference, "/models/count", &[]).await.status, 429);
 }
 
-/// Waits until the caller has left.
+/// A provider that waits until the client disconnects.
 struct Patient(Arc<Notify>);
 
 #[async_trait]
@@ -96,7 +96,7 @@ impl DecisionProvider for Patient {
 }
 
 #[tokio::test]
-async fn tokens_of_a_caller_that_left_are_put_right_as_well() {
+async fn token_estimate_is_corrected_after_disconnect() {
     let (limiter, asked) = (MemoryRateLimiter::new(u32::MAX), Arc::new(Notify::new()));
     let setup = measured(&limiter, Vec::new()).await;
     let gateway = Setup { provider: Arc::new(Patient(Arc::clone(&asked))), ..setup }.start();

@@ -1,4 +1,4 @@
-//! Every class of failure on the paths of vendors, in the form that the client of each reads.
+//! Every class of error on the vendor paths, in the format of each client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::client::Reply;
 use super::gateway::{Caller, Gateway, Setup};
 
-/// A path, the body of a request that is well formed, and what its refusals look like.
+/// A path, a valid body, and the check of its error format.
 #[derive(Clone, Copy)]
 struct Client {
     path: &'static str,
@@ -44,7 +44,7 @@ const CLIENTS: [Client; 6] = [
     },
 ];
 
-/// Those whose path says all that is known before a body is read.
+/// The clients whose error format is known before the body is read.
 const BY_PATH: [Client; 4] = [CLIENTS[0], CLIENTS[1], Client { check: openai, ..CLIENTS[2] }, CLIENTS[4]];
 
 fn system_one(reply: &Reply) {
@@ -95,7 +95,7 @@ async fn post(gateway: &Gateway, client: Client, headers: &[(&str, &str)], body:
     gateway.send("POST", client.path, &headers, body.as_bytes()).await
 }
 
-/// Its status, its form, and its ids.
+/// Checks the status, the format and the ids of an error, and returns its message.
 #[track_caller]
 fn refused(reply: &Reply, client: Client, status: u16) -> String {
     let message = reply.refusal_in_any_form(status);
@@ -108,7 +108,7 @@ fn refused(reply: &Reply, client: Client, status: u16) -> String {
 }
 
 #[tokio::test]
-async fn before_a_body_is_read() {
+async fn errors_before_body_use_path_format() {
     let gateway = Setup::new().await.start();
     for client in BY_PATH {
         refused(&gateway.send("POST", client.path, &[], b"").await, client, 401);
@@ -127,7 +127,7 @@ async fn before_a_body_is_read() {
 }
 
 #[tokio::test]
-async fn where_the_gateway_is_full_or_its_stores_are_away_or_a_key_is_over_its_rate() {
+async fn overload_and_store_errors_use_path_format() {
     let mut full = Setup::new().await;
     full.settings.admission.max_in_flight = 0;
     let full = full.start();
@@ -145,7 +145,7 @@ async fn where_the_gateway_is_full_or_its_stores_are_away_or_a_key_is_over_its_r
 }
 
 #[tokio::test]
-async fn bodies_that_are_none() {
+async fn invalid_bodies_use_wire_format() {
     let mut setup = Setup::new().await;
     setup.settings.max_json_bytes = 1_000;
     let gateway = setup.start();
@@ -160,7 +160,7 @@ async fn bodies_that_are_none() {
 }
 
 #[tokio::test]
-async fn models_that_are_none() {
+async fn unknown_models_use_wire_format() {
     let gateway = Setup::new().await.start();
     for client in CLIENTS {
         let named = |name: &str| client.body.replace("acme/judge", name);
@@ -176,7 +176,7 @@ async fn models_that_are_none() {
 }
 
 #[tokio::test]
-async fn providers_that_fail() {
+async fn provider_failures_use_wire_format() {
     let broken = || Err(AttemptFailure::new(AttemptFailureKind::Broken, "secret detail"));
     let late = || Err(AttemptFailure::new(AttemptFailureKind::TimedOut, "late"));
     let overloaded = |wait| Err::<ProviderAnswer, _>(AttemptFailure::from_status(529, wait));
@@ -201,7 +201,7 @@ async fn providers_that_fail() {
 }
 
 #[tokio::test]
-async fn credits_that_are_used_up_and_what_is_told_on_request() {
+async fn exhausted_credit_and_service_metadata_use_wire_format() {
     for client in CLIENTS {
         let simulated = AttemptFailure::new(AttemptFailureKind::Simulated(SimulatedFailure::InsufficientCredits), "x");
         let gateway = Setup::answering([Err(simulated)]).await.start();

@@ -1,4 +1,4 @@
-//! Which refusals are told to the audit log.
+//! Denied changes that are recorded in the audit log.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +6,7 @@ use domain::audit::{DeniedChange, DeniedChangeRecorder};
 
 use super::gateway::{BASE, Caller, Setup, guardrail};
 
-/// Remembers what it hears.
+/// Stores the recorded denials.
 #[derive(Default)]
 struct Heard(Mutex<Vec<DeniedChange>>);
 
@@ -26,7 +26,7 @@ impl Heard {
 const ASSIGN: &str = "/guardrails/{id}/assignments/keys";
 
 #[tokio::test]
-async fn changes_that_somebody_known_did_not_get_are_told_and_nothing_else() {
+async fn only_denied_changes_of_authenticated_callers_are_recorded() {
     let heard = Arc::new(Heard::default());
     let gateway =
         Setup { refusals: Some(Arc::clone(&heard) as Arc<dyn DeniedChangeRecorder>), ..Setup::new().await }.start();

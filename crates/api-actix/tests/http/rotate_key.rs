@@ -1,4 +1,4 @@
-//! A new secret for a key.
+//! Rotation of a key's secret.
 
 use domain::api_key::{ApiKeyRepository, ApiKeySecret};
 use domain::audit::AuditLog;
@@ -17,7 +17,7 @@ async fn status_of(gateway: &Gateway, secret: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn rotation_answers_with_the_new_secret_and_the_same_key() {
+async fn rotation_returns_new_secret_of_same_key() {
     let gateway = Setup::new().await.start();
     let path = format!("/guardrails/{}/assignments/keys", guardrail());
     let keys = json!({"key_hashes": [Caller::Inference.id(), Caller::Inference.hash()]}).to_string();
@@ -55,7 +55,7 @@ async fn rotation_answers_with_the_new_secret_and_the_same_key() {
 }
 
 #[tokio::test]
-async fn rotation_needs_a_management_key_and_a_live_key() {
+async fn rotation_needs_management_key_and_active_key() {
     let gateway = Setup::new().await.start();
     let own = Caller::Inference.hash();
     let forbidden = rotate(&gateway, Caller::Inference, &own).await.refusal(403);
@@ -76,7 +76,7 @@ async fn rotation_needs_a_management_key_and_a_live_key() {
 }
 
 #[tokio::test]
-async fn a_management_key_rotates_itself() {
+async fn management_key_rotates_itself() {
     let gateway = Setup::new().await.start();
     let answer = rotate(&gateway, Caller::Management, &Caller::Management.id()).await.json();
     assert_eq!(answer["data"]["workspace_id"], json!(null));

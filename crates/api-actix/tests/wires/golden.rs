@@ -1,4 +1,4 @@
-//! Fixture requests: what they come to in canonical form, and how their answers are written.
+//! Golden files: the canonical form of fixture requests, and their responses.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use domain::json::Json;
 
 use super::support::{body, decision};
 
-/// A fixture's members, each byte for byte: `entry`, `body` and, where it is a good one, `answers` in canonical form.
+/// Returns a fixture member, byte for byte: `entry`, `body` and, for a valid request, `answers` in canonical form.
 fn member(fixture: &Json, name: &str) -> Option<Json> {
     fixture.members().unwrap().into_iter().find(|(member, _)| member == name).map(|(_, json)| json)
 }
@@ -83,7 +83,7 @@ fn attachments(attachments: &Attachments) -> String {
 }
 
 #[test]
-fn fixtures_come_to_what_was_reviewed() {
+fn fixtures_match_snapshots() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wires/golden");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
@@ -95,9 +95,9 @@ fn fixtures_come_to_what_was_reviewed() {
     }
 }
 
-/// Some answers, and a question that nobody could answer, on every wire.
+/// Checks a partial response with an unanswered question on every wire.
 #[test]
-fn a_question_that_nobody_answered_is_told_as_one() {
+fn unanswered_question_has_error_on_every_wire() {
     let bodies = [
         r#"{"model":"m","state":"s","questions":{"a":{"type":"noul","instructions":"?"},"b":{"type":"noul","instructions":"?"}}}"#,
         r#"{"model":"m","input":"s","questions":[{"type":"predicate","name":"a","instructions":"?"},{"type":"predicate","instructions":"?"}]}"#,

@@ -1,4 +1,4 @@
-//! Every wire in both directions, as pure functions: golden files, and properties of what the parsers take.
+//! All wires in both directions, as pure functions: golden files, and properties of the parsers.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod golden;

@@ -1,4 +1,4 @@
-//! What holds for every body.
+//! Properties that hold for every body.
 
 use api_actix::wires::BodyFault;
 use api_actix::wires::dispatch::{Entry, Shape, read_bytes};
@@ -9,7 +9,7 @@ use super::support::{answers_to, body};
 
 const ENTRIES: [Entry; 4] = [Entry::Contract, Entry::SystemOne, Entry::AnyShape, Entry::Gemini];
 
-/// The words that mean something to a wire, so that what is generated gets far into the parsers.
+/// Keywords of the wires, so that generated input reaches deep into the parsers.
 const WORDS: [&str; 40] = [
     "model",
     "models",
@@ -70,7 +70,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Questions of a wire that are mostly good.
+/// Generates mostly valid questions of a wire.
 fn any_questions(shape: Shape) -> BoxedStrategy<Value> {
     let text = || prop_oneof![8 => "[a-z]{1,6}".prop_map(Value::from), 1 => any_json()];
     let names =
@@ -109,7 +109,7 @@ fn any_questions(shape: Shape) -> BoxedStrategy<Value> {
     prop::collection::vec(question, 1..5).prop_map(move |questions| named(shape, questions)).boxed()
 }
 
-/// Each with a name of its own, by the way of the wire; on the one that allows it every other has none.
+/// Names each question as the wire requires; on the wire with optional names, every other question has none.
 fn named(shape: Shape, questions: Vec<Value>) -> Value {
     let named = questions.into_iter().enumerate().map(|(index, question)| (format!("q{index}"), question));
     match shape {
@@ -138,7 +138,7 @@ fn any_request() -> impl Strategy<Value = (Shape, Value)> {
     })
 }
 
-/// Reads, checks and answers; nothing of it may panic, and an answer is JSON.
+/// Parses, validates and answers a body. No step may panic, and a response is valid JSON.
 fn go_through(entry: Entry, bytes: &[u8]) {
     let Ok(asked) = read_bytes(entry, bytes) else { return };
     let Ok(request) = asked.draft.clone().check() else { return };
@@ -155,22 +155,22 @@ fn go_through_all(bytes: &[u8]) {
 
 proptest! {
     #[test]
-    fn any_bytes_give_a_request_or_a_fault(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn read_bytes_never_panics_on_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         go_through_all(&bytes);
     }
 
     #[test]
-    fn any_text_of_json_s_characters_gives_a_request_or_a_fault(text in r#"[\[\]{}",:a-z0-9\\ ]{0,120}"#) {
+    fn read_bytes_never_panics_on_json_characters(text in r#"[\[\]{}",:a-z0-9\\ ]{0,120}"#) {
         go_through_all(text.as_bytes());
     }
 
     #[test]
-    fn any_json_gives_a_request_or_a_fault(json in any_json()) {
+    fn read_bytes_never_panics_on_json(json in any_json()) {
         go_through_all(json.to_string().as_bytes());
     }
 
     #[test]
-    fn any_members_of_a_known_form_give_a_request_or_a_fault(
+    fn read_bytes_never_panics_on_known_members(
         questions in any_json(), input in any_json(), state in any_json(), extra in any_json(), which in 0..3_u8,
     ) {
         let mut body = json!({"model": "m", "questions": questions, "provider": extra, "temperature": extra});
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_of_each_wire_is_told_from_the_others_and_answered_in_its_order(
+    fn each_wire_is_detected_and_answered_in_order(
         (shape, request) in any_request(), seed in 0..6_usize,
     ) {
         let read = read_bytes(Entry::AnyShape, request.to_string().as_bytes());
@@ -206,7 +206,7 @@ proptest! {
     }
 }
 
-/// The names of answers in the order in which they stand; `None` for one that is null.
+/// Returns the names of the answers in order; `None` for a null name.
 fn names(body: &str) -> Vec<Option<String>> {
     let body = domain::json::Json::parse(body).unwrap();
     let answers = body.members().unwrap().into_iter().find(|(name, _)| name == "answers").unwrap().1;

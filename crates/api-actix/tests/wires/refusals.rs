@@ -1,4 +1,4 @@
-//! How each wire tells a failure.
+//! The error format of each wire.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn metadata(extra: &Value) -> Map<String, Value> {
 }
 
 #[test]
-fn failures_are_told_as_was_reviewed() {
+fn errors_match_snapshots() {
     let member = Place::Member("questions[0].choices[\"a b\"].value".to_owned());
     let model = Place::Member("model".to_owned());
     let plain = metadata(&json!({}));
@@ -91,7 +91,7 @@ fn failures_are_told_as_was_reviewed() {
 }
 
 #[test]
-fn every_status_has_words_on_every_wire() {
+fn every_status_has_message_on_every_wire() {
     let plain = metadata(&json!({}));
     let words = |status: u16| {
         let refusal = Refusal {

@@ -1,4 +1,4 @@
-//! Answers to whatever was asked.
+//! Answers to generated requests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use domain::json::Json;
 use domain::routing::ConfidenceSource;
 use domain::usage::TokenSource;
 
-/// A decision on that request with those answers, in canonical form.
+/// Returns a decision on that request with those answers, in canonical form.
 pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
     let rules = AnswerRules { decimals: 2, confidence: ConfidenceSource::SystemOne };
     Decision {
@@ -28,14 +28,14 @@ pub fn decision(request: &DecisionRequest, answers: &Json) -> Decision {
     }
 }
 
-/// The body in which the request is answered.
+/// Returns the response body of the request.
 pub fn body(asked: &Asked, request: &DecisionRequest, answers: &Json) -> String {
     let decision = decision(request, answers);
     let questions = request.provider_input.questions.typed.as_deref().unwrap_or_default();
     write(&asked.manner, &Answered { decision: &decision, questions, told: None })
 }
 
-/// An answer to each question, in canonical form: the place of what is chosen follows from `seed`.
+/// Returns an answer to each question, in canonical form; `seed` selects the option or level.
 pub fn answers_to(questions: &[Question], seed: usize) -> Json {
     let one = |question: &Question| match &question.kind {
         _ if seed % 7 == 6 => r#"{"type":"refusal"}"#.to_owned(),

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_are_errors_with_the_nearest_name() {
+    fn read_rejects_unknown_member_with_nearest_name() {
         assert_eq!(
             fault(r#"{"privacy_mod":true}"#),
             r#"unknown member "privacy_mod"; the nearest known member is "privacy_mode""#
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_read_and_null_is_absent_but_for_keys() {
+    fn read_treats_null_as_absent_except_for_keys() {
         let all = fields(
             r#"{"name":"n","type":"webhook","config":{"url":"u","headers":{"A":"b","A":"c"},"secret":"s"},"enabled":false,
                 "privacy_mode":true,"sampling_rate":1e-1,"api_key_hashes":["h"],"id":"x","regions":[]}"#,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn other_types_are_named_by_their_path() {
+    fn read_rejects_other_types_with_path() {
         for (text, expected) in [
             (r#"{"name":1}"#, "name must be a string"),
             (r#"{"type":[]}"#, "type must be a string"),

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_1_to_100_elements_and_50_where_nobody_says() {
+    fn page_limit_is_1_to_100_and_defaults_to_50() {
         assert_eq!(Part::of("").unwrap(), Part { offset: 0, limit: 50 });
         assert_eq!(Part::of("limit=100&offset=7").unwrap(), Part { offset: 7, limit: 100 });
         for query in ["limit=0", "limit=101", "limit=-1", "limit=", "offset=x", "offset=1.0", "limit=1&limit=1"] {

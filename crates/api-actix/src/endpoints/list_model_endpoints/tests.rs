@@ -36,7 +36,7 @@ fn shown(endpoint: Endpoint, health: HealthView, throttling: ThrottleView) -> Va
 }
 
 #[test]
-fn an_endpoint_of_which_nothing_is_known_has_every_member() {
+fn endpoint_view_has_all_members_without_data() {
     let shown = shown(endpoint(), unknown(), unthrottled());
     assert_eq!(
         shown,
@@ -83,7 +83,7 @@ fn an_endpoint_of_which_nothing_is_known_has_every_member() {
 }
 
 #[test]
-fn what_is_configured_and_measured_is_told() {
+fn endpoint_view_shows_configuration_and_health() {
     let endpoint = Endpoint {
         wire: Wire::SystemOne,
         prices: Some(TokenPrices { prompt: "0.5".parse().unwrap(), completion: "0.250".parse().unwrap() }),
@@ -128,13 +128,13 @@ fn what_is_configured_and_measured_is_told() {
 }
 
 #[test]
-fn a_box_needs_media() {
+fn box_questions_require_media_support() {
     let blind = Endpoint { wire: Wire::SystemOne, ..endpoint() };
     assert_eq!(shown(blind, unknown(), unthrottled())["question_types"], json!(["noul", "choice", "score"]));
 }
 
 #[test]
-fn status_is_lower_the_more_workspaces_are_throttled() {
+fn status_code_decreases_with_throttled_workspaces() {
     let some = ThrottleView { throttled_workspaces: 1, ..unthrottled() };
     let all = ThrottleView { throttled: true, ..unthrottled() };
     assert_eq!([unthrottled(), some, all].map(|view| status_code(&view)), [0, -1, -2]);

@@ -65,7 +65,7 @@ fn body(told: Option<(&'static str, &Value)>) -> String {
 }
 
 #[test]
-fn answers_leave_byte_for_byte_and_money_in_plain_decimals() {
+fn response_keeps_answer_bytes_and_plain_decimal_cost() {
     assert_eq!(
         body(None),
         concat!(
@@ -77,14 +77,14 @@ fn answers_leave_byte_for_byte_and_money_in_plain_decimals() {
 }
 
 #[test]
-fn headers_name_the_answer_in_ascii() {
+fn response_headers_are_ascii() {
     let response = view(&decision(), String::new());
     assert_eq!(response.headers().get("x-generation-id").unwrap(), "gen-dec-1");
     assert_eq!(response.headers().get("x-provider-name").unwrap(), "Acm? \"AI\"");
 }
 
 #[test]
-fn what_was_asked_for_is_told_beside_the_answer() {
+fn response_includes_service_metadata_on_request() {
     let key = InferenceKey::for_tests(SequentialIds::key(1), WorkspaceId::from_uuid(SequentialIds::uuid(1)));
     let told = Told::of(&key, "acme/judge").of_answer(&decision());
     let body: Value = serde_json::from_str(&body(Some(("service_metadata", &told)))).unwrap();
@@ -103,7 +103,7 @@ fn headers(values: &[&[u8]]) -> HeaderMap {
 }
 
 #[test]
-fn a_request_that_filters_did_not_end_with_says_what_that_means() {
+fn filter_failures_map_to_status_and_message() {
     let told = [
         (FilteringError::TaskFailed(WorkLost::Panicked), 500, "Internal Server Error"),
         (FilteringError::TaskFailed(WorkLost::Stopped), 503, "Service temporarily unavailable"),
@@ -122,7 +122,7 @@ fn a_request_that_filters_did_not_end_with_says_what_that_means() {
 }
 
 #[test]
-fn full_records_are_429_until_the_next_day() {
+fn full_usage_records_return_429_until_next_day() {
     let full = RecordQuotaExceeded {
         limit: 1_000,
         used: 1_234,
@@ -140,7 +140,7 @@ fn full_records_are_429_until_the_next_day() {
 }
 
 #[test]
-fn the_body_s_session_id_wins_over_any_header() {
+fn body_session_id_overrides_header() {
     let draft = |body: &str, headers: &HeaderMap| {
         let asked = dispatch::read(Entry::Contract, body, Vec::new()).unwrap();
         with_session(asked.draft, session_id(headers))
@@ -167,7 +167,7 @@ fn failed(kind: ErrorKind, last: AttemptFailureKind, retry_after: Option<Duratio
 }
 
 #[test]
-fn failed_attempts_are_told_with_their_waits() {
+fn failed_attempts_include_retry_delay() {
     let wait = Some(Duration::from_millis(6_200));
     let error = failed(ErrorKind::ProviderOverloaded, AttemptFailureKind::Overloaded, wait);
     let view = error.view();
@@ -184,7 +184,7 @@ fn failed_attempts_are_told_with_their_waits() {
 }
 
 #[test]
-fn simulated_failures_look_like_real_ones_and_say_what_they_are() {
+fn simulated_failures_match_real_ones_and_are_marked() {
     use SimulatedFailure as S;
     let statuses = [
         (S::InsufficientCredits, 402),
@@ -227,7 +227,7 @@ fn overspent(scope: BudgetScope, limit: i64, reserved: i64) -> LimitExceeded {
 }
 
 #[test]
-fn a_limit_is_named_with_how_it_stands_and_what_helps() {
+fn limit_error_names_limit_usage_and_correction() {
     let id = GuardrailId::from_uuid(SequentialIds::uuid(7));
     let daily = |overspent| LimitExceeded {
         reset: Some(ResetInterval::Daily),
@@ -266,7 +266,7 @@ fn a_limit_is_named_with_how_it_stands_and_what_helps() {
 }
 
 #[test]
-fn what_a_guardrail_refuses_names_the_guardrail_and_the_rule() {
+fn guardrail_error_names_guardrail_and_rule() {
     let guardrail_id = GuardrailId::from_uuid(SequentialIds::uuid(7));
     let blocked = Blocked { guardrail_id, label: "EMAIL".to_owned(), path: "state.from".to_owned() };
     let blocked = refusal(SubmitDecisionError::Blocked(blocked), 0);
@@ -292,7 +292,7 @@ fn what_a_guardrail_refuses_names_the_guardrail_and_the_rule() {
 }
 
 #[test]
-fn what_filters_found_is_told_to_those_who_ask() {
+fn filter_findings_appear_in_service_metadata() {
     let guardrail_id = GuardrailId::from_uuid(SequentialIds::uuid(7));
     let label = "EMAIL".to_owned();
     let finding = Finding { guardrail_id, label, action: FilterAction::Redact, path: "state".to_owned(), count: 2 };
@@ -306,7 +306,7 @@ fn what_filters_found_is_told_to_those_who_ask() {
 }
 
 #[test]
-fn routing_failures_say_what_to_mend() {
+fn routing_errors_name_correction() {
     let unknown = refusal(SubmitDecisionError::UnknownModel { nearest: vec!["acme/judge".into()] }, 0);
     assert_eq!((unknown.status().as_u16(), unknown.view().metadata["nearest"].clone()), (404, json!(["acme/judge"])));
     let model = || "acme/judge".parse().unwrap();

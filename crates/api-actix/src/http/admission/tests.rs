@@ -47,7 +47,7 @@ fn status(entered: Result<Place, ApiError>) -> u16 {
 }
 
 #[test]
-fn key_is_rejected_above_its_share_and_others_are_not() {
+fn admission_rejects_only_key_above_its_share() {
     let (admission, recorder) = admission(8, 4, 6);
     let mut places: Vec<Place> = (0..4).map(|_| admission.enter(owner(1, Some(1)), None).unwrap()).collect();
     assert_eq!(admission.counts(), InFlightCounts { largest_key: 4, largest_workspace: 4 });
@@ -69,7 +69,7 @@ fn key_is_rejected_above_its_share_and_others_are_not() {
 }
 
 #[test]
-fn place_is_free_again_when_its_last_clone_is_dropped() {
+fn permit_is_released_when_last_clone_is_dropped() {
     let (admission, recorder) = admission(1, 1, 1);
     let place = admission.enter(owner(1, Some(1)), None).unwrap();
     let clone = place.clone();

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn deadline_resolves_at_the_time_asked_for_whatever_was_armed_before() {
+    async fn deadline_resolves_at_requested_time_when_rearmed() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
         let mut deadline = Deadline::default();

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shut_gate_keeps_new_connections_out_and_those_that_wait_in() {
+    fn shut_gate_blocks_new_connections_and_keeps_pending_ones() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(address) else { continue };
             let address = listener.local_addr().unwrap();

@@ -153,7 +153,7 @@ mod tests {
     const PIECE: usize = 64 * 1024;
 
     #[tokio::test]
-    async fn answer_that_nobody_reads_is_made_no_further_than_one_mebibyte() {
+    async fn unread_response_is_produced_up_to_one_mebibyte() {
         let made = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&made);
         let listener = Listener {

@@ -28,7 +28,7 @@ async fn counts_follow_the_states_of_registered_connections() {
 }
 
 #[tokio::test]
-async fn closed_resolves_when_the_last_connection_is_dropped() {
+async fn closed_resolves_when_last_connection_is_dropped() {
     let connections = connections(1, Preemption::Idle);
     connections.closed().await;
     let open = connections.register();
@@ -39,7 +39,7 @@ async fn closed_resolves_when_the_last_connection_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unused_for_resolves_at_once_without_connections_and_else_after_the_period() {
+async fn unused_for_resolves_at_once_without_connections_else_after_period() {
     let connections = connections(1, Preemption::Idle);
     let began = Instant::now();
     connections.unused_for(Duration::from_mins(1)).await;
@@ -68,7 +68,7 @@ async fn close_idle_wakes_connections_and_begin_drain_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn oldest_idle_connection_gives_way_to_one_that_waits() {
+async fn oldest_idle_connection_is_closed_for_waiting_one() {
     let connections = connections(3, Preemption::Idle);
     let [first, second, third] = [0; 3].map(|_| connections.register());
     tokio::time::advance(Duration::from_secs(1)).await;
@@ -90,7 +90,7 @@ async fn oldest_idle_connection_gives_way_to_one_that_waits() {
 }
 
 #[tokio::test]
-async fn connection_that_begins_to_read_stays_and_another_one_gives_way() {
+async fn reading_connection_stays_and_another_is_closed() {
     let connections = connections(2, Preemption::Idle);
     let [first, second] = [0; 2].map(|_| connections.register());
     let waiting = connections.register();
@@ -109,7 +109,7 @@ async fn connection_that_begins_to_read_stays_and_another_one_gives_way() {
 }
 
 #[tokio::test]
-async fn connections_that_wait_are_admitted_in_order_and_may_leave() {
+async fn waiting_connections_are_admitted_in_order_and_may_disconnect() {
     let connections = connections(1, Preemption::Idle);
     let busy = connections.register();
     busy.set(State::InRequest);
@@ -126,7 +126,7 @@ async fn connections_that_wait_are_admitted_in_order_and_may_leave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_connection_gives_way_where_that_is_asked_for_and_idle_ones_first() {
+async fn any_preemption_closes_idle_connections_first() {
     let connections = connections(3, Preemption::Any);
     let [writing, reading, idle] = [0; 3].map(|_| connections.register());
     writing.set(State::InRequest);
@@ -149,7 +149,7 @@ async fn any_connection_gives_way_where_that_is_asked_for_and_idle_ones_first() 
 
 /// Threads open, use and close connections; afterwards no connection waits and each was counted once.
 #[test]
-fn places_are_neither_lost_nor_given_twice_when_threads_race() {
+fn slots_are_neither_lost_nor_duplicated_when_threads_race() {
     let connections = connections(4, Preemption::Idle);
     let served = AtomicU64::new(0);
     std::thread::scope(|scope| {

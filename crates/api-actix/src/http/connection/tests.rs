@@ -146,7 +146,7 @@ fn statuses(said: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_stay_in_step_when_a_head_request_is_pipelined_between_others() {
+async fn pipelined_head_request_keeps_responses_in_order() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         let head = request("HEAD", "/a", "", "");
@@ -162,7 +162,7 @@ async fn answers_stay_in_step_when_a_head_request_is_pipelined_between_others() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_behind_a_closing_one_are_not_run() {
+async fn requests_after_a_closing_one_are_ignored() {
     run(async {
         for closing in [
             request("GET", "/last", "connection: close\r\n", ""),
@@ -183,7 +183,7 @@ async fn requests_behind_a_closing_one_are_not_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn http_1_0_with_keep_alive_is_kept() {
+async fn http_1_0_with_keep_alive_stays_open() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         peer.send("GET /a HTTP/1.0\r\nconnection: keep-alive\r\n\r\nGET /b HTTP/1.0\r\n\r\n").await;
@@ -193,7 +193,7 @@ async fn http_1_0_with_keep_alive_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_head_has_the_timer_and_idle_connections_have_theirs() {
+async fn heads_and_idle_connections_time_out() {
     run(async {
         let began = Instant::now();
         let mut silent = start(ConnectionSettings::default());
@@ -263,7 +263,7 @@ async fn unread_bodies_close_the_connection_in_bounded_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_that_writes_a_long_unread_body_before_it_reads_gets_the_answer() {
+async fn response_arrives_when_client_first_writes_long_unread_body() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         peer.send(request("POST", "/unread", "content-length: 9437184\r\n", "")).await;
@@ -278,7 +278,7 @@ async fn client_that_writes_a_long_unread_body_before_it_reads_gets_the_answer()
 }
 
 #[tokio::test(start_paused = true)]
-async fn body_that_has_arrived_keeps_the_connection_although_no_handler_read_it() {
+async fn received_unread_body_keeps_connection_open() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         peer.send(request("POST", "/unread", "content-length: 5\r\n", "hello")).await;
@@ -292,7 +292,7 @@ async fn body_that_has_arrived_keeps_the_connection_although_no_handler_read_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn continue_is_sent_when_the_handler_asks_for_the_body_and_never_before_a_rejection() {
+async fn continue_is_sent_only_when_handler_reads_body() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         let expecting = "content-length: 5\r\nexpect: 100-continue\r\n";
@@ -311,7 +311,7 @@ async fn continue_is_sent_when_the_handler_asks_for_the_body_and_never_before_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_that_reads_nothing_is_cut_off_after_the_write_timeout() {
+async fn connection_closes_after_write_timeout_when_client_reads_nothing() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         peer.send([get("/big"), get("/behind")].concat()).await;
@@ -324,7 +324,7 @@ async fn client_that_reads_nothing_is_cut_off_after_the_write_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_that_reads_slowly_gets_its_whole_answer() {
+async fn slow_client_receives_whole_response() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         peer.send(request("GET", "/big", "connection: close\r\n", "")).await;
@@ -342,7 +342,7 @@ async fn client_that_reads_slowly_gets_its_whole_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streamed_answer_is_sent_in_chunks() {
+async fn streamed_response_is_sent_in_chunks() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         peer.send(request("GET", "/stream", "connection: close\r\n", "")).await;
@@ -391,7 +391,7 @@ async fn malformed_heads_are_answered_with_the_envelope_and_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn http_2_client_is_told_to_speak_http_1_1() {
+async fn http_2_client_receives_http_1_1_required() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         peer.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
@@ -407,7 +407,7 @@ async fn http_2_client_is_told_to_speak_http_1_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn framing_that_outweighs_the_content_makes_a_body_unreadable() {
+async fn excessive_chunk_framing_is_rejected() {
     run(async {
         let endless = [
             format!("2{}", " ".repeat(20_000)),
@@ -434,7 +434,7 @@ async fn framing_that_outweighs_the_content_makes_a_body_unreadable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn client_that_leaves_ends_its_request_and_its_connection() {
+async fn client_disconnect_ends_request_and_connection() {
     run(async {
         let hanging = start(ConnectionSettings::default());
         let Peer { mut stream, server, connections, .. } = hanging;
@@ -455,7 +455,7 @@ async fn client_that_leaves_ends_its_request_and_its_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_closes_connections_after_their_answer_and_idle_ones_when_told() {
+async fn drain_closes_connections_after_response_and_idle_ones_on_close_idle() {
     run(async {
         let mut peer = start(ConnectionSettings::default());
         peer.send(get("/a")).await;

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn each_meaning_has_its_status_and_its_words() {
+fn each_error_kind_has_status_and_message() {
     let table = [
         (ErrorKind::InvalidRequest, 400, "Invalid request parameters"),
         (ErrorKind::Unauthenticated, 401, "Missing Authentication header"),
@@ -27,14 +27,14 @@ fn each_meaning_has_its_status_and_its_words() {
 }
 
 #[test]
-fn a_wait_is_whole_seconds_and_never_none() {
+fn retry_after_rounds_up_to_at_least_one_second() {
     assert_eq!(whole_seconds(Duration::ZERO), 1);
     assert_eq!(whole_seconds(Duration::from_millis(1_001)), 2);
     assert_eq!(whole_seconds(Duration::from_secs(30)), 30);
 }
 
 #[test]
-fn a_store_that_is_away_asks_the_client_to_come_back() {
+fn unavailable_store_sets_retry_after() {
     let error = ApiError::store(StoreError::unavailable("disk of db-7 is full"));
     assert_eq!(error.view().status.as_u16(), 503);
     assert_eq!(error.view().headers, [(RETRY_AFTER, HeaderValue::from_static("1"))]);
