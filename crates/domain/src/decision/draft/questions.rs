@@ -158,7 +158,8 @@ fn described(json: JsonPart<'_>, path: &Path<'_>) -> Result<(), InvalidDecision>
     }
 }
 
-/// The member of that name, where it is there and not null. Two of one name could be read two ways, so they are refused.
+/// The member of that name, where it is there and not null. Two of one name could be read two ways, so they are
+/// refused.
 pub(super) fn once<'a>(
     members: &[Member<'a>],
     name: &str,

@@ -1,31 +1,31 @@
-//! Errors of the explanation.
+//! Errors of explaining a guardrail.
 
 use crate::decision::{FilteringError, SubmitDecisionError};
 use crate::error::{ErrorKind, StoreError};
 use crate::guardrail::filter::InvalidFilters;
 
-/// Why nothing was explained.
+/// The error of explaining a guardrail.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainGuardrailError {
-    /// There is no such guardrail (an id that is not even well formed included).
+    /// No guardrail has this id, or the id is malformed.
     #[error("there is no such guardrail")]
     UnknownGuardrail,
-    /// No live inference key has that hash.
+    /// No active inference key has this hash.
     #[error("key_hash names no live inference key")]
     UnknownKey,
-    /// A model that nobody has; Decisions would be refused as well.
+    /// No model has this name. A Decisions request would fail as well.
     #[error("there is no such model")]
     UnknownModel {
-        /// Up to three ids of decision models that are spelled alike.
+        /// Up to three ids of decision models with a similar spelling.
         nearest: Vec<String>,
     },
-    /// A model that answers no Decisions requests; which one, and why not, it says itself.
+    /// The model does not answer Decisions requests, for the reason in the inner error.
     #[error(transparent)]
     UnusableModel(Box<SubmitDecisionError>),
-    /// Filters that were accepted once cannot be used any more.
+    /// The stored filters of the guardrail no longer compile.
     #[error("the guardrail's filters cannot be used: {0}")]
     Filters(#[from] InvalidFilters),
-    /// Filters did not get to the end of the request.
+    /// The filters did not finish.
     #[error(transparent)]
     Filtering(#[from] FilteringError),
     /// The store failed.
@@ -44,7 +44,7 @@ impl From<SubmitDecisionError> for ExplainGuardrailError {
 }
 
 impl ExplainGuardrailError {
-    /// Its meaning.
+    /// Returns its kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownKey => ErrorKind::InvalidRequest,

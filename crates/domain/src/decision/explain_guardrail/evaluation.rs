@@ -1,4 +1,4 @@
-//! How far a request gets: filters first, then models and endpoints.
+//! Evaluates a request: first the filters, then the models and endpoints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::routing::{Candidate, HealthBoard, HealthPolicy, NoCandidates, Selecti
 use crate::system::Randomness;
 use crate::usage::Finding;
 
-/// How far a request gets.
+/// The result of the filters and of the plan of a request.
 pub(super) struct RequestEvaluation {
     pub(super) model: Option<ModelId>,
     pub(super) decided_by: Option<Decider>,
     pub(super) endpoints: Vec<EndpointVerdict>,
     pub(super) findings: Vec<Finding>,
     pub(super) provider_input: Option<Arc<ProviderInput>>,
-    /// What would be reserved at first, and what where a limit leaves no room for that; empty where nothing would be.
+    /// The holds of the preferred plan and of its cheaper alternatives; empty without a plan.
     pub(super) bounds: Vec<Usd>,
 }
 
@@ -32,26 +32,26 @@ impl RequestEvaluation {
         policy: &Arc<Policy>,
         decisions: &RequestPreview,
         (workspace, is_limited): (WorkspaceId, bool),
-        refused: Option<KeyRejection>,
+        key_rejection: Option<KeyRejection>,
     ) -> Result<Self, ExplainGuardrailError> {
         let (filtered, blocked) = match decisions.filter(policy, &request.provider_input).await? {
             Ok(filtered) => (Some(filtered), None),
             Err(blocked) => (None, Some(Decider::Filter(blocked))),
         };
-        // What a request is refused for before anybody looks for its models.
-        let refused = refused.map(Decider::Key).or(blocked);
-        // What is judged is what would be sent.
+        // These rejections come before the models are resolved.
+        let rejection = key_rejection.map(Decider::Key).or(blocked);
+        // The plan is for the filtered input, which is the one that would be sent.
         let provider_input = filtered.as_ref().map_or(&request.provider_input, |filtered| &filtered.provider_input);
         let request = DecisionRequest { provider_input: Arc::clone(provider_input), ..request.clone() };
         let findings = filtered.as_ref().map(|filtered| filtered.findings.clone()).unwrap_or_default();
         let sent = filtered.map(|filtered| filtered.provider_input);
-        let preview = match (decisions.plan(&request, policy, is_limited, workspace), refused.is_some()) {
+        let preview = match (decisions.plan(&request, policy, is_limited, workspace), rejection.is_some()) {
             (Ok(preview), _) => preview,
             (Err(_), true) => {
                 let (endpoints, bounds) = (Vec::new(), Vec::new());
                 return Ok(Self {
                     model: None,
-                    decided_by: refused,
+                    decided_by: rejection,
                     endpoints,
                     findings,
                     provider_input: sent,
@@ -60,22 +60,22 @@ impl RequestEvaluation {
             }
             (Err(error), false) => return Err(error.into()),
         };
-        let judge = |candidate: &Candidate| EndpointVerdict {
+        let verdict = |candidate: &Candidate| EndpointVerdict {
             model: candidate.model.clone(),
             endpoint: Arc::clone(&candidate.endpoint),
             verdict: match policy.permits(candidate, &preview.catalogue) {
                 Err(forbidden) => Verdict::Forbidden(forbidden),
                 Ok(()) if !candidate.is_priced && preview.unpriced == UnpricedModels::Reject => Verdict::Unpriced,
-                Ok(()) => alone(&request, candidate, workspace),
+                Ok(()) => evaluate_endpoint(&request, candidate, workspace),
             },
         };
-        let endpoints = preview.candidates.iter().map(judge).collect();
+        let endpoints = preview.candidates.iter().map(verdict).collect();
         let (bounds, unroutable) = match preview.outcome {
             Ok(bounds) => (bounds, None),
-            Err(error) => (Vec::new(), refusal(error)?),
+            Err(error) => (Vec::new(), deciding_rule(error)?),
         };
         Ok(Self {
-            decided_by: refused.or(unroutable),
+            decided_by: rejection.or(unroutable),
             bounds: sent.as_ref().map(|_| bounds).unwrap_or_default(),
             findings,
             provider_input: sent,
@@ -85,8 +85,8 @@ impl RequestEvaluation {
     }
 }
 
-/// What a refusal of routing means; `None` for one that is over soon, which says nothing of guardrails.
-fn refusal(error: SubmitDecisionError) -> Result<Option<Decider>, ExplainGuardrailError> {
+/// Returns the rule behind an error of planning; `None` for throttling, which is temporary and no rule of a guardrail.
+fn deciding_rule(error: SubmitDecisionError) -> Result<Option<Decider>, ExplainGuardrailError> {
     Ok(Some(match error {
         SubmitDecisionError::Throttled { .. } => return Ok(None),
         SubmitDecisionError::Forbidden { forbidden, .. } => Decider::Rule(forbidden),
@@ -98,8 +98,8 @@ fn refusal(error: SubmitDecisionError) -> Result<Option<Decider>, ExplainGuardra
     }))
 }
 
-/// The result of routing to this endpoint alone, without throttling.
-fn alone(request: &DecisionRequest, candidate: &Candidate, workspace: WorkspaceId) -> Verdict {
+/// Evaluates routing to this single endpoint, without throttling.
+fn evaluate_endpoint(request: &DecisionRequest, candidate: &Candidate, workspace: WorkspaceId) -> Verdict {
     let health = HealthBoard::new(0, HealthPolicy::default());
     let selection = Selection {
         preferences: &request.preferences,
@@ -116,7 +116,7 @@ fn alone(request: &DecisionRequest, candidate: &Candidate, workspace: WorkspaceI
     }
 }
 
-/// Nothing is drawn among one.
+/// A random source of zeros: choosing from one candidate needs no draw.
 struct ZeroRandomness;
 
 impl Randomness for ZeroRandomness {

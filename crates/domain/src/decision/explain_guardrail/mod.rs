@@ -1,4 +1,4 @@
-//! Telling what a guardrail would do about a request, without doing it.
+//! Explains the effect of a guardrail on a request, without sending it.
 
 mod errors;
 mod evaluation;
@@ -20,37 +20,37 @@ use crate::workspace::{Workspace, WorkspaceRepository};
 
 /// The ports of [`ExplainGuardrail`].
 pub struct ExplainGuardrailPorts {
-    /// Where guardrails are kept.
+    /// The guardrails.
     pub guardrails: Arc<dyn GuardrailRepository>,
-    /// What workspaces are under.
+    /// The workspaces, with their default guardrails.
     pub workspaces: Arc<dyn WorkspaceRepository>,
-    /// Which keys there are.
+    /// The API keys.
     pub api_keys: Arc<dyn ApiKeyRepository>,
     /// The current amounts of limits.
     pub limits: Arc<dyn LimitStatusReader>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Tells whether a key that holds a guardrail would reach a model with a request, and which rule decides.
+/// Explains whether a request of a key with this guardrail would be sent, and which rule decides.
 pub struct ExplainGuardrail {
     ports: ExplainGuardrailPorts,
     decisions: RequestPreview,
 }
 
 impl ExplainGuardrail {
-    /// Wires the ports; `decisions` would answer the request.
+    /// Creates the use case; `decisions` is the use case that would answer the request.
     pub fn new(ports: ExplainGuardrailPorts, decisions: &SubmitDecision) -> Self {
         Self { ports, decisions: decisions.preview() }
     }
 
-    /// What would become of the request of a key that holds the guardrail, whether or not it does now, and that is
-    /// under the default of its workspace as well. Without a key it is one of the guardrail's workspace that has no
-    /// limits of its own. Nothing is sent, reserved or charged, and how well endpoints do at this moment plays no part.
+    /// Explains a request of a key with this guardrail, assigned or not. The default guardrail of its workspace applies
+    /// as well. Without a key, assumes one of the guardrail's workspace without limits. Nothing is sent, held or
+    /// charged, and the health of endpoints is ignored.
     ///
     /// # Errors
-    /// No such guardrail (a malformed id included) or key; a model that nobody has or that cannot be asked, unless the
-    /// request is refused before its models are looked for; a store.
+    /// An unknown guardrail or key; an unknown or unusable model, unless the request is rejected before its models are
+    /// resolved; an error of a store.
     pub async fn execute(
         &self,
         _authority: &ManagementKey,
@@ -73,16 +73,17 @@ impl ExplainGuardrail {
             None => Vec::new(),
         };
         let is_limited = policy.limits_money() || !limits.is_empty();
-        let refusal = self.refusal(key.as_ref(), workspace.as_ref());
+        let key_rejection = self.key_rejection(key.as_ref(), workspace.as_ref());
         let evaluation =
-            RequestEvaluation::evaluate(request, &policy, &self.decisions, (workspace_id, is_limited), refusal).await?;
-        // What is free needs no money, even where a limit was lowered below what is spent.
-        let refused = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
-        let fitting = evaluation.bounds.iter().copied().find(|bound| refused(*bound).is_none());
+            RequestEvaluation::evaluate(request, &policy, &self.decisions, (workspace_id, is_limited), key_rejection)
+                .await?;
+        // A free request fits even into a limit that was lowered below the spent amount.
+        let rejection = |bound: Usd| if bound > Usd::ZERO { admit(&limits, bound).err() } else { None };
+        let fitting = evaluation.bounds.iter().copied().find(|bound| rejection(*bound).is_none());
         let bound = fitting.or(evaluation.bounds.first().copied());
-        let overspent = bound.and_then(refused);
-        let bound_fits = key.as_ref().and(bound).map(|_| overspent.is_none());
-        let decided_by = evaluation.decided_by.or(overspent.map(Decider::Budget));
+        let exceeded = bound.and_then(rejection);
+        let bound_fits = key.as_ref().and(bound).map(|_| exceeded.is_none());
+        let decided_by = evaluation.decided_by.or(exceeded.map(Decider::Budget));
         Ok(Explanation {
             allowed: decided_by.is_none(),
             decided_by,
@@ -107,7 +108,7 @@ impl ExplainGuardrail {
         }
     }
 
-    /// The guardrail, and before it the one that the workspace is under.
+    /// Compiles the workspace's default guardrail and then the guardrail into one policy.
     async fn policy(
         &self,
         guardrail: Guardrail,
@@ -120,7 +121,7 @@ impl ExplainGuardrail {
         Ok(Policy::compile(default.into_iter().chain([guardrail]).collect())?)
     }
 
-    fn refusal(&self, key: Option<&ApiKey>, workspace: Option<&Workspace>) -> Option<KeyRejection> {
+    fn key_rejection(&self, key: Option<&ApiKey>, workspace: Option<&Workspace>) -> Option<KeyRejection> {
         let key = key?;
         if key.disabled {
             return Some(KeyRejection::Disabled);

@@ -1,4 +1,4 @@
-//! What would become of a request.
+//! The explanation of a request: the result, and the rule that decides.
 
 use std::sync::Arc;
 
@@ -12,60 +12,60 @@ use crate::question::ProviderInput;
 use crate::routing::{Endpoint, UnsupportedQuestions};
 use crate::usage::Finding;
 
-/// What would become of a request.
+/// The result of a request under a guardrail, without sending it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// True where it would be tried.
+    /// True if the request would be sent.
     pub allowed: bool,
-    /// What refuses it; the first of several, in the order in which they are looked at.
+    /// The rule that rejects it: the first one in the order of the checks.
     pub decided_by: Option<Decider>,
     /// The guardrails that apply, the workspace's first.
     pub guardrails: Vec<GuardrailId>,
-    /// What the name of the model means. `None` where a name of a model means none that can be asked, and the request
-    /// is refused before anybody looks.
+    /// The resolved model. `None` if a model name cannot be resolved to a usable model and the request is rejected
+    /// before its models are resolved.
     pub model: Option<ModelId>,
-    /// Every endpoint of the models that are asked for, with what becomes of it.
+    /// The verdict on every endpoint of the requested models.
     pub endpoints: Vec<EndpointVerdict>,
-    /// What filters would redact or flag; empty where one blocks.
+    /// The findings of filters that redact or flag; empty if a filter blocks.
     pub findings: Vec<Finding>,
-    /// What would be sent: questions and state after redaction. `None` where a filter blocks.
+    /// The provider input after redaction. `None` if a filter blocks.
     pub provider_input: Option<Arc<ProviderInput>>,
-    /// The limits of the key as they stand; empty where no key is named.
+    /// The status of the key's limits; empty without a key.
     pub limits: Vec<LimitStatus>,
-    /// What would be reserved for it at first, where it would be tried.
+    /// The first hold of the request, if it would be sent.
     pub bound: Option<Usd>,
-    /// Whether that fits into every limit now; `None` where no key is named or nothing would be reserved.
+    /// True if that hold fits into every limit now; `None` without a key or a hold.
     pub bound_fits: Option<bool>,
 }
 
-/// An endpoint, and what becomes of it.
+/// The verdict on an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointVerdict {
-    /// The model that it stands for.
+    /// The model that it serves.
     pub model: ModelId,
     /// The endpoint.
     pub endpoint: Arc<Endpoint>,
-    /// What becomes of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What becomes of an endpoint.
+/// The verdict on an endpoint: usable, or the reason why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It may be tried.
     Allowed,
     /// A guardrail forbids it.
     Forbidden(Forbidden),
-    /// It has no price, and money is limited.
+    /// It has no price, and a spending limit applies.
     Unpriced,
-    /// The request's own preferences leave it out.
+    /// The request's preferences exclude it.
     Unwanted,
-    /// It cannot carry the request.
+    /// It does not support the request.
     Unsupported(UnsupportedQuestions),
 }
 
 impl Verdict {
-    /// Its name on every surface.
+    /// Returns its name in the API and the CLI.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -77,40 +77,41 @@ impl Verdict {
     }
 }
 
-/// What refuses a request.
+/// The rule that rejects a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Decider {
-    /// The key does not stand.
+    /// The key is not usable.
     #[error("{0}")]
     Key(KeyRejection),
-    /// A filter blocks it.
+    /// A content filter blocks the request.
     #[error("{0}")]
     Filter(Blocked),
-    /// Guardrails leave no endpoint; the first rule that forbids one.
+    /// Guardrails forbid every endpoint. Contains the rule that forbids the first one.
     #[error("{0}")]
     Rule(Forbidden),
-    /// No endpoint of the models has a price, and money is limited.
+    /// No endpoint of the models has a price, and a spending limit applies.
     #[error("no endpoint has a price, and the key's money is limited")]
     Unpriced,
-    /// The request's own preferences leave none.
+    /// The request's preferences exclude every endpoint.
     #[error("the provider preferences leave no endpoint")]
     Preferences,
-    /// No endpoint can carry it.
+    /// No endpoint supports the request.
     #[error("no endpoint takes {0}")]
     Capability(UnsupportedQuestions),
     /// The model has no endpoint.
     #[error("no endpoint is configured for the model")]
     NoEndpoint,
-    /// A limit leaves no room.
+    /// The hold exceeds a limit.
     #[error("{0}")]
     Budget(LimitExceeded),
 }
 
 impl Decider {
-    /// The rule's name on every surface: a member of the guardrail's record where it is one.
+    /// Returns the name of the rule in the API and the CLI: a member of the guardrail's record, if it is a guardrail
+    /// rule.
     pub fn rule(&self) -> &'static str {
         match self {
-            Self::Key(refusal) => refusal.as_str(),
+            Self::Key(rejection) => rejection.as_str(),
             Self::Filter(_) => "content_filter",
             Self::Rule(forbidden) => forbidden.rule,
             Self::Unpriced => "unpriced",
@@ -121,24 +122,24 @@ impl Decider {
         }
     }
 
-    /// The guardrail, where it is one's rule or budget.
+    /// Returns the guardrail, if the rule or the limit belongs to one.
     pub fn guardrail_id(&self) -> Option<GuardrailId> {
         match self {
             Self::Filter(blocked) => Some(blocked.guardrail_id),
             Self::Rule(forbidden) => Some(forbidden.guardrail_id),
-            Self::Budget(overspent) => overspent.guardrail_id,
+            Self::Budget(exceeded) => exceeded.guardrail_id,
             Self::Key(_) | Self::Unpriced | Self::Preferences | Self::Capability(_) | Self::NoEndpoint => None,
         }
     }
 }
 
-/// Why a key does not stand.
+/// The reason why a key is not usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRejection {
-    /// It is switched off.
+    /// It is disabled.
     #[error("the key is disabled")]
     Disabled,
-    /// Its time is over.
+    /// It has expired.
     #[error("the key has expired")]
     Expired,
     /// Its workspace is suspended.
@@ -147,7 +148,7 @@ pub enum KeyRejection {
 }
 
 impl KeyRejection {
-    /// Its name on every surface.
+    /// Returns its name in the API and the CLI.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "key_disabled",

@@ -1,4 +1,4 @@
-//! The record of a Decisions request, for who made it.
+//! Reads the usage record of a Decisions request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,25 +9,26 @@ use crate::model::{Catalogue, DynamicVariant, ModelId};
 use crate::routing::EndpointDirectory;
 use crate::usage::{FindRecord, GetGenerationError, UsageRecord};
 
-/// A usage record and what its names mean.
+/// A usage record with resolved names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generation {
     /// The record.
     pub record: UsageRecord,
-    /// What the caller's name for the model turned out to be, where it was another name than the model's id: an alias,
-    /// a dated or former slug, a bare name, another spelling. A suffix that asks for a way of routing is no such name.
+    /// The resolved model, if the client used another name than its id: an alias, a dated or former slug, a bare name
+    /// or another spelling. A routing suffix alone is not another name.
     pub alias_resolved: Option<ModelId>,
-    /// Display names of the providers that the record names, by slug; a provider that is no longer configured has none.
+    /// The display names of the record's providers, by slug, except providers that are no longer configured.
     pub provider_names: HashMap<String, String>,
 }
 
 impl Generation {
-    /// The display name of a provider, else its slug.
+    /// Returns the display name of a provider, else its slug.
     pub fn provider_name<'a>(&'a self, slug: &'a str) -> &'a str {
         self.provider_names.get(slug).map_or(slug, String::as_str)
     }
 
-    /// Display names of all who answered, separated by commas; of the last one tried where nobody did.
+    /// Returns the display names of the providers that answered, separated by commas. Without an answer, returns that
+    /// of the last provider tried.
     pub fn provider_name_of_all(&self) -> String {
         let names: Vec<&str> = self.record.provider.split(',').map(|slug| self.provider_name(slug)).collect();
         names.join(", ")
@@ -42,13 +43,13 @@ pub struct GetGeneration {
 }
 
 impl GetGeneration {
-    /// Wires the ports.
+    /// Creates the use case.
     pub fn new(records: FindRecord, catalogue: Arc<dyn Catalogue>, endpoints: Arc<EndpointDirectory>) -> Self {
         Self { records, catalogue, endpoints }
     }
 
-    /// An inference key reads the records of its workspace, a management key those of all. Which workspaces have a
-    /// record of some id is nobody else's business: another's is not found.
+    /// Reads a record. An inference key reads the records of its workspace, a management key those of all workspaces. A
+    /// record of another workspace is not found, so that its existence is not revealed.
     pub async fn execute(&self, caller: &Principal, id: &DecisionId) -> Result<Generation, GetGenerationError> {
         let found = self.records.execute(id).await?;
         let may_read = |record: &UsageRecord| match caller {
@@ -56,7 +57,7 @@ impl GetGeneration {
             Principal::Management(_) => true,
         };
         let record = found.filter(may_read).ok_or(GetGenerationError::NotFound)?;
-        let named = |slug: &str| record.provider.split(',').any(|own| own == slug) || tried(&record, slug);
+        let named = |slug: &str| record.provider.split(',').any(|own| own == slug) || was_tried(&record, slug);
         let provider_names = self
             .endpoints
             .all()
@@ -67,27 +68,27 @@ impl GetGeneration {
         Ok(Generation { alias_resolved: self.alias_resolved(&record), provider_names, record })
     }
 
-    /// By the record alone where it knows one model only, so that an alias that has moved on since is still told as it
-    /// was; with several (fallback models), by what the name means today.
+    /// Resolves the requested name. If the record contains one model, returns that one, even if the alias has changed
+    /// since. With several (fallback models), resolves the name in the current catalogue.
     fn alias_resolved(&self, record: &UsageRecord) -> Option<ModelId> {
         let lower = record.requested_model.to_ascii_lowercase();
         let stem = DynamicVariant::split(&lower).map_or(lower.as_str(), |(stem, _)| stem);
-        let asked = || record.attempts.iter().map(|attempt| &attempt.model).chain([&record.model]);
+        let attempted_models = || record.attempts.iter().map(|attempt| &attempt.model).chain([&record.model]);
         let is_name = |id: &ModelId| id.as_str() == lower || id.as_str() == stem;
         let snapshot = self.catalogue.snapshot();
         let today = snapshot.resolve(&lower).or_else(|| snapshot.resolve_bare(&lower)).map(|found| found.model);
-        // Where another model was served under a name that is an id, that one was a fallback.
-        if asked().any(is_name) || today.as_ref().is_some_and(|row| is_name(&row.id)) {
+        // The name is an id, so any other served model was a fallback.
+        if attempted_models().any(is_name) || today.as_ref().is_some_and(|row| is_name(&row.id)) {
             return None;
         }
-        if asked().all(|id| *id == record.model) {
+        if attempted_models().all(|id| *id == record.model) {
             return Some(record.model.clone());
         }
-        today.map(|row| row.id.clone()).filter(|today| asked().any(|id| id == today))
+        today.map(|row| row.id.clone()).filter(|today| attempted_models().any(|id| id == today))
     }
 }
 
-fn tried(record: &UsageRecord, slug: &str) -> bool {
+fn was_tried(record: &UsageRecord, slug: &str) -> bool {
     record.attempts.iter().any(|attempt| attempt.provider == slug)
 }
 

@@ -116,8 +116,8 @@ impl<'a> AttemptLog<'a> {
         self.entries().iter().try_fold(Charge::ZERO, |sum, entry| sum.checked_add(entry.most()?))
     }
 
-    /// Ends an attempt. One that was sent and gave no usage back is `unknown`: it may be billed up to its bound. One that
-    /// was answered with an error status is not billed.
+    /// Ends an attempt. One that was sent and gave no usage back is `unknown`: it may be billed up to its bound. One
+    /// that was answered with an error status is not billed.
     pub(super) fn end(&self, index: AttemptIndex, end: &AttemptEnd<'_>, now: Duration) {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(index.0) else { return };

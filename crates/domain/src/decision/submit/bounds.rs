@@ -72,8 +72,8 @@ pub(super) fn total(attempts: &[AttemptRecord]) -> Usd {
     round_up(attempts.iter().try_fold(Charge::ZERO, |sum, attempt| sum.checked_add(charge(attempt)?)))
 }
 
-/// Returns the attempt with the most tokens that `amount` pays for. Where a part of a hold is not needed, the increase is
-/// less than the bound of the attempt that it is for; the attempts of a hold together never cost more than it.
+/// Returns the attempt with the most tokens that `amount` pays for. Where a part of a hold is not needed, the increase
+/// is less than the bound of the attempt that it is for; the attempts of a hold together never cost more than it.
 pub(super) fn limit_to(attempt: &AttemptRecord, amount: Usd) -> AttemptRecord {
     let prices = attempt.prices;
     let most = attempt.input_tokens.saturating_add(attempt.output_tokens);

@@ -32,8 +32,8 @@ pub(super) struct EndedCall {
 }
 
 impl Caller {
-    /// Holds the money of the call and makes it. Where the model shares calls, the request holds the ceiling: the bounds
-    /// of all attempts that the plan allows. A request that cannot hold it makes a call of its own.
+    /// Holds the money of the call and makes it. Where the model shares calls, the request holds the ceiling: the
+    /// bounds of all attempts that the plan allows. A request that cannot hold it makes a call of its own.
     ///
     /// # Errors
     /// The money cannot be held: nothing was sent.

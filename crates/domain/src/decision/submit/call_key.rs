@@ -78,8 +78,8 @@ fn digest(
     pieces.0.finalize().into()
 }
 
-/// Bytes to digest, each piece after its length and each list after its count, so that different requests never have the
-/// same bytes.
+/// Bytes to digest, each piece after its length and each list after its count, so that different requests never have
+/// the same bytes.
 struct DigestInput(Sha256);
 
 impl DigestInput {

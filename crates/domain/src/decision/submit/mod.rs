@@ -48,9 +48,9 @@ use crate::ids::RequestId;
 /// money that they may cost, runs them, charges the usage, and answers.
 ///
 /// The input that the guardrails' filters return is the only one that is routed and sent. The usage record is durable
-/// before the answer is returned. When the client disconnects, the attempt under way is given up, but the record is still
-/// written; run it in a task that outlives the connection. A record that could not be written is an error for the client;
-/// the ledger writes it later.
+/// before the answer is returned. When the client disconnects, the attempt under way is given up, but the record is
+/// still written; run it in a task that outlives the connection. A record that could not be written is an error for the
+/// client; the ledger writes it later.
 pub struct SubmitDecision {
     filter: Arc<InputFilter>,
     planner: Arc<RoutePlanner>,

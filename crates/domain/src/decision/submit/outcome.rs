@@ -91,8 +91,8 @@ impl Failure {
     }
 }
 
-/// Returns the answers of a request, and who served it. One sub-request that failed fails the request, unless the client
-/// accepts partial answers. The error is `None` for a call without an answer or a failure.
+/// Returns the answers of a request, and who served it. One sub-request that failed fails the request, unless the
+/// client accepts partial answers. The error is `None` for a call without an answer or a failure.
 pub(super) fn merge(
     request: &DecisionRequest,
     call: &mut Arc<CallOutcome>,

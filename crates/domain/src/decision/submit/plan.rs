@@ -34,8 +34,8 @@ impl SubRequest {
         self
     }
 
-    /// Returns the same questions in smaller sub-requests, for the other candidates. `None` where these cannot answer all
-    /// of them.
+    /// Returns the same questions in smaller sub-requests, for the other candidates. `None` where these cannot answer
+    /// all of them.
     pub(super) fn smaller(&self, failures: &[(Arc<Endpoint>, AttemptFailure)]) -> Option<Vec<Self>> {
         if self.others.is_empty() {
             return None;
@@ -59,8 +59,8 @@ pub(super) struct Precedence {
     pub(super) across_models: bool,
 }
 
-/// Plans one sub-request where any candidate can answer everything. Otherwise splits the questions: each goes to the first
-/// candidate that can answer it, in as many calls as the limits of that one demand.
+/// Plans one sub-request where any candidate can answer everything. Otherwise splits the questions: each goes to the
+/// first candidate that can answer it, in as many calls as the limits of that one demand.
 ///
 /// # Errors
 /// A question that no candidate can answer.

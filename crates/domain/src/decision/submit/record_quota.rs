@@ -19,7 +19,8 @@ const REFRESH: Duration = Duration::from_secs(1);
 /// Workspaces in memory from which on those of another day are forgotten.
 const MANY: usize = 10_000;
 
-/// Counts the bytes of records that workspaces wrote today, by what the store says and what this process has added since.
+/// Counts the bytes of records that workspaces wrote today, by what the store says and what this process has added
+/// since.
 pub(super) struct RecordQuota {
     volumes: Arc<dyn RecordVolumeReader>,
     clock: Arc<dyn Clock>,

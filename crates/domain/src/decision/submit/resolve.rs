@@ -137,8 +137,8 @@ pub(super) fn keep_permitted(
     }
 }
 
-/// Applies the rule for models without a price to a limited request. Returns true where its candidates differ from those
-/// of an unlimited one.
+/// Applies the rule for models without a price to a limited request. Returns true where its candidates differ from
+/// those of an unlimited one.
 ///
 /// # Errors
 /// A model without a price, where no other candidate is left.

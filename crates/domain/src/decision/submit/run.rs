@@ -36,8 +36,8 @@ pub(super) struct Call {
 type Running<'a> = BoxFuture<'a, (u32, SubRequest, Option<SubRequestOutcome>)>;
 
 impl CallRunner {
-    /// Runs the sub-requests, a bounded number at a time. One that failed is replaced by smaller ones for endpoints that
-    /// take no more; where there are none, it ends the others, unless the client accepts partial answers.
+    /// Runs the sub-requests, a bounded number at a time. One that failed is replaced by smaller ones for endpoints
+    /// that take no more; where there are none, it ends the others, unless the client accepts partial answers.
     pub(super) async fn run(
         self: Arc<Self>,
         call: Call,

@@ -129,8 +129,8 @@ impl<'a> Progress<'a> {
         SubRequestOutcome::Failed { input, failures: self.failures, throttled: self.throttled, denied, candidate }
     }
 
-    /// Begins an attempt at the next candidate that may be tried and that the hold covers; false where there is none, or
-    /// no time.
+    /// Begins an attempt at the next candidate that may be tried and that the hold covers; false where there is none,
+    /// or no time.
     async fn begin_next(&mut self) -> Result<bool, HoldDenied> {
         let (call, input, number) = (self.call, &*self.sub_request.input, self.number);
         let mut waits = None;
@@ -163,8 +163,8 @@ impl<'a> Progress<'a> {
         if left.is_zero() { None } else { Some(left) }
     }
 
-    /// Returns true if an endpoint is in a back-off by now, which is noted. Chance was consulted when the candidates were
-    /// chosen.
+    /// Returns true if an endpoint is in a back-off by now, which is noted. Chance was consulted when the candidates
+    /// were chosen.
     fn is_backed_off(&mut self, endpoint: &Endpoint) -> bool {
         let now = self.runner.time.monotonic();
         let backoff = self.runner.health.backoff(endpoint.index, self.call.workspace, now);
@@ -174,7 +174,8 @@ impl<'a> Progress<'a> {
         true
     }
 
-    /// Takes the next candidate that may be tried, of that model if one is given; `None` where there is none, or no time.
+    /// Takes the next candidate that may be tried, of that model if one is given; `None` where there is none, or no
+    /// time.
     fn pick(&mut self, model: Option<&ModelId>) -> Option<&'a Candidate> {
         while let Some(candidate) = self.sub_request.candidates.get(self.next) {
             if model.is_some_and(|model| candidate.model != *model) {
@@ -200,8 +201,8 @@ impl<'a> Progress<'a> {
         None
     }
 
-    /// Begins an attempt that is covered, up to `bound` tokens; false where the endpoint is in a back-off by now, or the
-    /// time is over.
+    /// Begins an attempt that is covered, up to `bound` tokens; false where the endpoint is in a back-off by now, or
+    /// the time is over.
     fn begin(&mut self, candidate: &'a Candidate, bound: u64) -> bool {
         let (runner, call, endpoint) = (self.runner, self.call, &candidate.endpoint);
         let Some(left) = self.time_left() else { return false };

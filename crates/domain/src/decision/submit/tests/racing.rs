@@ -24,8 +24,8 @@ impl DecisionProvider for Greedy {
     }
 }
 
-/// 64 callers at once with money for 40 of them: exactly 40 are answered, and at no time is more spent and reserved than
-/// there is.
+/// 64 callers at once with money for 40 of them: exactly 40 are answered, and at no time is more spent and reserved
+/// than there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nobody_gets_more_than_there_is_and_nobody_less() {
     let most = bound(&nouls(1));
