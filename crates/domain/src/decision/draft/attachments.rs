@@ -1,41 +1,41 @@
-//! Media beside the state.
+//! Media beside the state: assets and images.
 
 use std::sync::Arc;
 
 use super::path::Path;
-use super::questions::{TWICE, once};
+use super::questions::{DUPLICATE_MEMBER, once};
 use crate::decision::InvalidDecision;
 use crate::json::{Json, JsonKind, Member, first_repeated};
 use crate::question::inline_content::inline_contents;
 use crate::question::{Asset, Attachments};
 
-/// The content of an asset that came as a part of its own beside the JSON.
+/// The content of an asset that was sent as a separate part beside the JSON.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AssetPart {
-    /// The name of the part, to which the asset's entry refers.
+    /// The name of the part, which the asset's entry references.
     pub name: String,
-    /// Its media type, where one was given.
+    /// Its media type, if one was sent.
     pub media_type: Option<String>,
     /// Its bytes.
     pub data: Arc<[u8]>,
 }
 
 impl std::fmt::Debug for AssetPart {
-    /// Without the content.
+    /// Omits the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let part = &mut f.debug_struct("AssetPart");
         part.field("media_type", &self.media_type).field("bytes", &self.data.len()).finish_non_exhaustive()
     }
 }
 
-/// Assets, images, or neither. Each part belongs to exactly one asset.
+/// Reads assets, images, or neither. Each part must belong to exactly one asset.
 pub(super) fn read(
     assets: Option<&Json>,
     parts: Vec<AssetPart>,
     images: Option<Json>,
 ) -> Result<Attachments, InvalidDecision> {
     let assets = match assets {
-        Some(assets) => of_assets(assets, parts)?,
+        Some(assets) => read_assets(assets, parts)?,
         None if parts.is_empty() => Vec::new(),
         None => return Err(InvalidDecision::new("assets", "is required where the body has parts beside the request")),
     };
@@ -53,30 +53,30 @@ pub(super) fn read(
     }
 }
 
-fn of_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, InvalidDecision> {
+fn read_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, InvalidDecision> {
     let root = Path::Root("assets");
     let members = assets.as_part().members().ok_or_else(|| root.fault("must be an object with an asset a member"))?;
     let repeated = first_repeated(&members);
     let mut read = Vec::with_capacity(members.len());
-    for (place, member) in members.into_iter().enumerate() {
+    for (index, member) in members.into_iter().enumerate() {
         let path = Path::Member(&root, &member.name);
-        if repeated == Some(place) {
-            return Err(path.fault(TWICE));
+        if repeated == Some(index) {
+            return Err(path.fault(DUPLICATE_MEMBER));
         }
         let Some(fields) = member.value.members() else { return Err(path.fault("must be an object")) };
         let part_path = Path::Member(&path, "part");
         let wanted = once(&fields, "part", &path)?
             .map(|part| part.as_str().ok_or_else(|| part_path.fault("must be a string")))
             .transpose()?;
-        has_one_content(&fields, wanted.is_some(), &path)?;
+        check_single_content(&fields, wanted.is_some(), &path)?;
         let (data, media_type) = match wanted {
             None => (Arc::from([]), None),
             Some(wanted) => {
-                let place = parts
+                let position = parts
                     .iter()
                     .position(|part| part.name == wanted)
                     .ok_or_else(|| part_path.fault("names no part of the body, or one that another asset has"))?;
-                let part = parts.remove(place);
+                let part = parts.remove(position);
                 (part.data, part.media_type)
             }
         };
@@ -89,8 +89,8 @@ fn of_assets(assets: &Json, mut parts: Vec<AssetPart>) -> Result<Vec<Asset>, Inv
     Ok(read)
 }
 
-/// Rejects an asset with two contents: providers differ in which of them counts, and filters would read one of them.
-fn has_one_content(fields: &[Member<'_>], has_part: bool, path: &Path<'_>) -> Result<(), InvalidDecision> {
+/// Rejects an asset with two contents: providers differ in which one they use, and filters would scan only one.
+fn check_single_content(fields: &[Member<'_>], has_part: bool, path: &Path<'_>) -> Result<(), InvalidDecision> {
     let mut contents = inline_contents(fields);
     let Some(first) = contents.next() else { return Ok(()) };
     let fault = |name, others| {

@@ -1,4 +1,4 @@
-//! Questions of other wires, and questions that stand for others, in canonical form.
+//! Questions of other wires in canonical form.
 
 use super::path::Path;
 use super::present;
@@ -8,23 +8,23 @@ use crate::json::Json;
 use crate::question::{Question, QuestionKind};
 
 impl Question {
-    /// A question of another wire in canonical form. What the canonical form cannot hold (options, levels and their
-    /// numbers, names twice) is refused by the rules for a question that came in canonical form.
+    /// Converts a question of another wire to canonical form. The rules of the canonical form apply: the numbers of
+    /// options and levels, and unique names.
     ///
     /// # Errors
-    /// The first fault, with its path below `path`.
+    /// The first violation, with its path below `path`.
     pub fn canonical(
         name: &str,
         instructions: Option<Json>,
         kind: QuestionKind,
         path: &str,
     ) -> Result<Self, InvalidDecision> {
-        let json = written(instructions.as_ref(), &kind);
+        let json = write_question(instructions.as_ref(), &kind);
         let read = question(name, json.as_part(), &Path::Root(path))?;
         Ok(Self { instructions: present(instructions), kind, ..read })
     }
 
-    /// True where it is another question but for its words: of the same type, with as many options or levels.
+    /// Returns true if the questions differ only in their text: same type, same number of options or levels.
     pub(crate) fn is_form_of(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
             (QuestionKind::Choice { options }, QuestionKind::Choice { options: others }) => {
@@ -35,8 +35,8 @@ impl Question {
         }
     }
 
-    /// Makes options stand for the booleans that those of another question in the same places stand for, which the
-    /// canonical form does not tell.
+    /// Copies the boolean values of options from another question, by position. The canonical form does not contain
+    /// them.
     pub(crate) fn take_booleans(&mut self, from: &Self) {
         if let (QuestionKind::Choice { options }, QuestionKind::Choice { options: others }) =
             (&mut self.kind, &from.kind)
@@ -48,8 +48,8 @@ impl Question {
     }
 }
 
-/// A question as the canonical form writes it.
-fn written(instructions: Option<&Json>, kind: &QuestionKind) -> Json {
+/// Writes a question in canonical form.
+fn write_question(instructions: Option<&Json>, kind: &QuestionKind) -> Json {
     let criteria = match kind {
         QuestionKind::Noul { when_true: None, when_false: None } | QuestionKind::Box => None,
         QuestionKind::Noul { when_true, when_false } => {

@@ -1,4 +1,4 @@
-//! From the members of a request body to a checked [`DecisionRequest`]: parsed once, with the path of the fault.
+//! Validates the members of a request body into a [`DecisionRequest`], with the path of a violation.
 
 mod attachments;
 mod canonical;
@@ -15,27 +15,27 @@ use crate::json::{Json, JsonKind, JsonPart};
 
 pub use attachments::AssetPart;
 
-/// The members of a request body, unchecked. A member that is null counts as absent. That strings are text (without
-/// half surrogate pairs in escapes) is for whoever took the body in to see to.
+/// The members of a request body, not yet validated. A null member counts as absent. The reader of the body MUST reject
+/// strings with unpaired surrogates in escapes.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionDraft {
     /// `model`
     pub model: Option<Json>,
-    /// `models`: more models, to go on with where the first gives no answer.
+    /// `models`: the fallback models.
     pub models: Option<Json>,
     /// `questions`
     pub questions: Option<Json>,
-    /// Questions that a wire of another form has read already, in place of `questions`.
+    /// Questions that another wire has already parsed, instead of `questions`.
     pub typed: Option<Vec<Question>>,
     /// `state`
     pub state: Option<Json>,
-    /// How the state is to be read; `None` is as plain JSON.
+    /// The form of the state; `None` means plain JSON.
     pub state_form: Option<StateForm>,
-    /// True where media stand among the items or parts of the state.
+    /// True if items or parts of the state contain media.
     pub media_in_state: bool,
     /// `assets`
     pub assets: Option<Json>,
-    /// The content of assets that came as parts of their own.
+    /// The content of assets that were sent as separate parts.
     pub asset_parts: Vec<AssetPart>,
     /// `images`
     pub images: Option<Json>,
@@ -53,41 +53,40 @@ pub struct DecisionDraft {
     pub partial: Option<Json>,
 }
 
-/// Bounds of a request that the operator sets.
+/// Configurable limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DraftBounds {
-    /// Longest `trace`, in bytes of its JSON text.
+    /// The longest `trace`, in bytes of JSON.
     pub max_trace_bytes: usize,
 }
 
 impl Default for DraftBounds {
-    /// 64 KiB of `trace`.
     fn default() -> Self {
         Self { max_trace_bytes: 64 << 10 }
     }
 }
 
-/// Most characters of `session_id` and of `user`.
+/// The most characters of `session_id` and `user`.
 const MAX_LABEL_CHARS: usize = 256;
-/// Most models of one request.
+/// The most models of one request.
 const MAX_MODELS: usize = 16;
 
 impl DecisionDraft {
-    /// As [`Self::check_within`] with the default bounds.
+    /// Validates with the default limits, as [`Self::check_within`].
     ///
     /// # Errors
-    /// The first fault, with its path.
+    /// The first violation, with its path.
     pub fn check(self) -> Result<DecisionRequest, InvalidDecision> {
         self.check_within(DraftBounds::default())
     }
 
-    /// Checks everything that can be checked without a catalogue.
+    /// Validates everything that needs no catalogue.
     ///
-    /// Questions are *typed* where they are an object and any member is an object with a `type`; then every member is
-    /// checked. Anything else is opaque and passes through, except `{}`.
+    /// Questions are *typed* if they are an object and any member looks like a question; then every member is
+    /// validated. Other questions are opaque and pass unchanged, except `{}`.
     ///
     /// # Errors
-    /// The first fault, with its path.
+    /// The first violation, with its path.
     pub fn check_within(self, bounds: DraftBounds) -> Result<DecisionRequest, InvalidDecision> {
         let (model, fallback_models) = models(present(self.model).as_ref(), present(self.models).as_ref())?;
         let questions = match self.typed {
@@ -142,7 +141,7 @@ impl DecisionDraft {
     }
 }
 
-/// The first model and those after it; one that is named twice is tried once.
+/// Returns the first model and its fallbacks, without duplicates.
 fn models(model: Option<&Json>, more: Option<&Json>) -> Result<(String, Vec<String>), InvalidDecision> {
     let name = |json: JsonPart<'_>, path: &Path<'_>| {
         let name = json.as_str().filter(|name| !name.is_empty());

@@ -1,4 +1,4 @@
-//! Where something stands in a body. It is written out for a fault alone: most requests have none.
+//! The path of a value in a body. Formatted only for violations, because most requests have none.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use crate::decision::InvalidDecision;
 /// A path such as `questions.tone.criteria`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'a> {
-    /// As it is.
+    /// The first name.
     Root(&'a str),
-    /// A member of what stands at a path.
+    /// A member of the value at a path.
     Member(&'a Path<'a>, &'a str),
-    /// An element of what stands at a path.
+    /// An element of the value at a path.
     Element(&'a Path<'a>, usize),
 }
 
 impl Path<'_> {
-    /// A fault at this path.
+    /// Creates a validation error at this path.
     pub(super) fn fault(&self, fault: impl Into<String>) -> InvalidDecision {
         InvalidDecision::new(self.to_string(), fault)
     }
 }
 
 impl fmt::Display for Path<'_> {
-    /// A name that is long or odd is cut and quoted, so that the message stays a message.
+    /// Truncates and quotes long or unusual names, to keep messages readable.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root(path) => f.write_str(path),
@@ -48,12 +48,12 @@ mod tests {
     #[case("", r#"questions[""]"#)]
     #[case("a.b", r#"questions["a.b"]"#)]
     #[case("é\n\"", r#"questions["é\n\""]"#)]
-    fn odd_names_are_quoted(#[case] name: &str, #[case] expected: &str) {
+    fn display_quotes_unusual_names(#[case] name: &str, #[case] expected: &str) {
         assert_eq!(Path::Member(&Path::Root("questions"), name).to_string(), expected);
     }
 
     #[test]
-    fn long_names_are_cut() {
+    fn display_truncates_long_names() {
         let root = Path::Root("questions");
         let [plain, long] = [64, 65].map(|length| "n".repeat(length));
         assert_eq!(Path::Member(&root, &plain).to_string(), format!("questions.{plain}"));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_tells_the_whole_path() {
+    fn fault_contains_full_path() {
         let root = Path::Root("questions[0]");
         let criteria = Path::Member(&root, "criteria");
         let fault = Path::Element(&criteria, 3).fault("must be a string");

@@ -1,16 +1,16 @@
-//! The `provider` object. What is documented and not honoured here is refused, never ignored; its documented default
-//! asks for nothing and is let through.
+//! Reads the `provider` object. Documented preferences that this service does not support are rejected, not ignored.
+//! Their documented defaults are accepted.
 
 use std::borrow::Cow;
 
 use super::path::Path;
-use super::questions::{TWICE, once};
+use super::questions::{DUPLICATE_MEMBER, once};
 use crate::decision::InvalidDecision;
 use crate::json::{Json, JsonKind, JsonPart, unknown_member};
 use crate::money::Price;
 use crate::routing::{MaxPrice, PercentileBounds, Quantization, RoutingPreferences, Sort, SortBy};
 
-/// Every documented preference.
+/// The documented preferences.
 const KNOWN: [&str; 14] = [
     "allow_fallbacks",
     "order",
@@ -28,7 +28,7 @@ const KNOWN: [&str; 14] = [
     "options",
 ];
 
-/// Most providers, or formats, of one list.
+/// The most entries of a list.
 const MAX_LIST: usize = 64;
 
 pub(super) fn read(provider: Option<Json>) -> Result<RoutingPreferences, InvalidDecision> {
@@ -39,13 +39,13 @@ pub(super) fn read(provider: Option<Json>) -> Result<RoutingPreferences, Invalid
     let mut seen = Vec::new();
     for member in members.iter().filter(|member| !member.value.is_null()) {
         let name = &*member.name;
-        // A misspelt rule must not be taken for a rule that is kept.
+        // A misspelt preference must not be ignored.
         if !KNOWN.contains(&name) {
             return Err(root.fault(unknown_member(name, KNOWN)));
         }
         let path = Path::Member(&root, name);
         if seen.contains(&name) {
-            return Err(path.fault(TWICE));
+            return Err(path.fault(DUPLICATE_MEMBER));
         }
         seen.push(name);
         put(&mut preferences, name, member.value, &path)?;
@@ -78,7 +78,7 @@ fn put(
         "max_price" => preferences.max_price = max_price(value, path)?,
         "preferred_max_latency" => preferences.preferred_max_latency = bounds(value, path)?,
         "preferred_min_throughput" => preferences.preferred_min_throughput = bounds(value, path)?,
-        // Nothing is known of what may be distilled, so nothing can be promised.
+        // No provider data says which text may be distilled, so only the default is supported.
         "enforce_distillable_text" if !switch(value, path)? => {}
         "options" if value.members().is_some_and(|members| members.is_empty()) => {}
         _ => return Err(path.fault("is not supported by this service; leave it out")),
@@ -106,7 +106,7 @@ fn strings(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<String>, InvalidD
     elements.into_iter().map(read).collect()
 }
 
-/// Providers by their slugs, in any case.
+/// Reads provider slugs, ignoring case.
 fn slugs(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<String>, InvalidDecision> {
     Ok(strings(value, path)?.into_iter().map(|slug| slug.to_ascii_lowercase()).collect())
 }
@@ -120,7 +120,7 @@ fn quantizations(value: JsonPart<'_>, path: &Path<'_>) -> Result<Vec<Quantizatio
         .ok_or_else(|| path.fault(format!("must hold some of {}", known())))
 }
 
-/// A word, or an object with `by` and `partition`.
+/// Reads a metric, or an object with `by` and `partition`.
 fn sort(value: JsonPart<'_>, path: &Path<'_>) -> Result<Sort, InvalidDecision> {
     let by = |value: Option<JsonPart<'_>>, path: &Path<'_>| match value.and_then(JsonPart::as_str).as_deref() {
         Some("price") => Ok(SortBy::Price),
@@ -140,7 +140,7 @@ fn sort(value: JsonPart<'_>, path: &Path<'_>) -> Result<Sort, InvalidDecision> {
     Ok(Sort { by: by(within, &Path::Member(path, "by"))?, across_models })
 }
 
-/// USD per million tokens, as a number or a string of one; exact, since no float is ever made of it.
+/// Reads USD per million tokens, as a number or a numeric string. Exact: the value is never converted to a float.
 fn max_price(value: JsonPart<'_>, path: &Path<'_>) -> Result<MaxPrice, InvalidDecision> {
     let members = value.members().ok_or_else(|| path.fault("must be an object of prices"))?;
     let price = |name: &str| {
@@ -149,14 +149,14 @@ fn max_price(value: JsonPart<'_>, path: &Path<'_>) -> Result<MaxPrice, InvalidDe
         let price = text.and_then(|text| text.parse::<Price>().ok()).filter(|price| !price.is_variable());
         price.map(Some).ok_or_else(|| Path::Member(path, name).fault("must be a decimal number of USD, zero or more"))
     };
-    // Requests, images and audio are never charged by themselves, so a bound on them is kept by checking its form.
+    // Requests, images and audio are not charged separately, so bounds on them always hold: only their form is checked.
     for free in ["request", "image", "audio"] {
         price(free)?;
     }
     Ok(MaxPrice { prompt: price("prompt")?, completion: price("completion")? })
 }
 
-/// A number, which bounds the median, or an object of percentiles. Seconds, or tokens a second.
+/// Reads a number, which bounds the median, or an object of percentiles: seconds, or tokens per second.
 fn bounds(value: JsonPart<'_>, path: &Path<'_>) -> Result<PercentileBounds, InvalidDecision> {
     let thousandths = |json: JsonPart<'_>, path: &Path<'_>| {
         let number = json.as_f64().filter(|number| number.is_finite() && (0.0..=1e9).contains(number));
@@ -167,9 +167,14 @@ fn bounds(value: JsonPart<'_>, path: &Path<'_>) -> Result<PercentileBounds, Inva
     let Some(members) = value.members() else {
         return Ok(PercentileBounds { p50: Some(thousandths(value, path)?), ..PercentileBounds::default() });
     };
-    let of = |name: &str| {
+    let percentile = |name: &str| {
         let bound = once(&members, name, path)?;
         bound.map(|json| thousandths(json, &Path::Member(path, name))).transpose()
     };
-    Ok(PercentileBounds { p50: of("p50")?, p75: of("p75")?, p90: of("p90")?, p99: of("p99")? })
+    Ok(PercentileBounds {
+        p50: percentile("p50")?,
+        p75: percentile("p75")?,
+        p90: percentile("p90")?,
+        p99: percentile("p99")?,
+    })
 }

@@ -1,35 +1,35 @@
-//! The member `questions`: typed questions are checked, anything else is opaque.
+//! Reads the member `questions`: validates typed questions and passes others as opaque.
 
 use super::path::Path;
 use crate::decision::InvalidDecision;
 use crate::json::{Json, JsonKind, JsonPart, Member, first_repeated};
 use crate::question::{ChoiceOption, Question, QuestionKind, Questions};
 
-/// Most options of a `choice`.
+/// The most options of a `choice`.
 const MAX_OPTIONS: usize = 255;
-/// Most levels of a `score`.
+/// The most levels of a `score`.
 const MAX_LEVELS: usize = 10;
 
 const OPTIONS: &str = "must be an object that maps each option name to a description or null, for example \
                        {\"billing\": \"money\", \"other\": null}";
 const LEVELS: &str = "must be an array of level descriptions, lowest first, for example [\"calm\", \"furious\"]";
 
-/// What is said of the second of two members of one name: they could be read two ways.
-pub(super) const TWICE: &str = "stands in the object more than once";
+/// The violation for a duplicate member: parsers differ in which one they use.
+pub(super) const DUPLICATE_MEMBER: &str = "stands in the object more than once";
 
 impl Questions {
-    /// Reads questions as they stand in a body.
+    /// Reads the questions of a body.
     ///
     /// # Errors
-    /// The first fault, with its path.
+    /// The first violation, with its path.
     pub(crate) fn read(json: Json) -> Result<Self, InvalidDecision> {
         let typed = typed(json.as_part())?;
         Ok(Self { json, typed })
     }
 }
 
-/// The questions where they are typed. Questions that only look typed are errors: sent as opaque ones they would be
-/// charged and answered by something else than the caller meant.
+/// Reads typed questions; returns `None` for opaque ones. Invalid typed questions are errors: sent as opaque ones, they
+/// would be charged and answered differently than the client expects.
 fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
     let root = Path::Root("questions");
     if json.elements().is_some_and(|elements| elements.into_iter().any(looks_typed)) {
@@ -46,10 +46,10 @@ fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
         return Ok(None);
     }
     let repeated = first_repeated(&members);
-    let read = |(place, member): (usize, &Member<'_>)| {
+    let read = |(index, member): (usize, &Member<'_>)| {
         let path = Path::Member(&root, &member.name);
-        if repeated == Some(place) {
-            return Err(path.fault(TWICE));
+        if repeated == Some(index) {
+            return Err(path.fault(DUPLICATE_MEMBER));
         }
         question(&member.name, member.value, &path)
     };
@@ -57,7 +57,7 @@ fn typed(json: JsonPart<'_>) -> Result<Option<Vec<Question>>, InvalidDecision> {
     questions.map(Some)
 }
 
-/// True for an object with a member that only questions have.
+/// Returns true for an object with a member that only questions have.
 fn looks_typed(json: JsonPart<'_>) -> bool {
     const MEMBERS: [&str; 4] = ["type", "instructions", "question", "criteria"];
     json.members().is_some_and(|members| members.iter().any(|member| MEMBERS.contains(&member.name.as_ref())))
@@ -75,14 +75,14 @@ pub(super) fn question(name: &str, body: JsonPart<'_>, path: &Path<'_>) -> Resul
         return Err(Path::Member(path, "question").fault("unknown member; the text of a question is \"instructions\""));
     }
     if let Some(instructions) = instructions {
-        described(instructions, &Path::Member(path, "instructions"))?;
+        check_description(instructions, &Path::Member(path, "instructions"))?;
     }
     let criteria = once(&members, "criteria", path)?;
     let at = Path::Member(path, "criteria");
     let kind = match kind.as_str().as_deref() {
-        Some("noul") => noul(criteria, &at, instructions.is_some())?,
-        Some("choice") => choice(criteria, &at)?,
-        Some("score") => score(criteria, &at)?,
+        Some("noul") => read_noul(criteria, &at, instructions.is_some())?,
+        Some("choice") => read_choice(criteria, &at)?,
+        Some("score") => read_score(criteria, &at)?,
         Some("box") => QuestionKind::Box,
         _ => return Err(type_path.fault("must be noul, choice, score or box")),
     };
@@ -94,13 +94,17 @@ pub(super) fn question(name: &str, body: JsonPart<'_>, path: &Path<'_>) -> Resul
     })
 }
 
-fn noul(criteria: Option<JsonPart<'_>>, path: &Path<'_>, instructed: bool) -> Result<QuestionKind, InvalidDecision> {
+fn read_noul(
+    criteria: Option<JsonPart<'_>>,
+    path: &Path<'_>,
+    instructed: bool,
+) -> Result<QuestionKind, InvalidDecision> {
     let (mut when_true, mut when_false) = (None, None);
     if let Some(criteria) = criteria {
         let members =
             criteria.members().ok_or_else(|| path.fault("must be an object with the members true and false"))?;
-        when_true = side(&members, "true", path)?;
-        when_false = side(&members, "false", path)?;
+        when_true = read_criterion(&members, "true", path)?;
+        when_false = read_criterion(&members, "false", path)?;
     }
     if !instructed && when_true.is_none() && when_false.is_none() {
         return Err(path.fault("is required where there are no instructions"));
@@ -108,15 +112,15 @@ fn noul(criteria: Option<JsonPart<'_>>, path: &Path<'_>, instructed: bool) -> Re
     Ok(QuestionKind::Noul { when_true, when_false })
 }
 
-fn side(members: &[Member<'_>], name: &str, path: &Path<'_>) -> Result<Option<Json>, InvalidDecision> {
+fn read_criterion(members: &[Member<'_>], name: &str, path: &Path<'_>) -> Result<Option<Json>, InvalidDecision> {
     let side = once(members, name, path)?;
     if let Some(side) = side {
-        described(side, &Path::Member(path, name))?;
+        check_description(side, &Path::Member(path, name))?;
     }
     Ok(side.map(JsonPart::to_json))
 }
 
-fn choice(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKind, InvalidDecision> {
+fn read_choice(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKind, InvalidDecision> {
     let criteria = criteria.ok_or_else(|| path.fault(OPTIONS))?;
     let members = criteria.members().ok_or_else(|| path.fault(OPTIONS))?;
     if !(1..=MAX_OPTIONS).contains(&members.len()) {
@@ -124,42 +128,41 @@ fn choice(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKin
     }
     let repeated = first_repeated(&members);
     let mut options = Vec::with_capacity(members.len());
-    for (place, member) in members.into_iter().enumerate() {
+    for (index, member) in members.into_iter().enumerate() {
         let at = Path::Member(path, &member.name);
-        if repeated == Some(place) {
-            return Err(at.fault(TWICE));
+        if repeated == Some(index) {
+            return Err(at.fault(DUPLICATE_MEMBER));
         }
         let meaning = Some(member.value).filter(|meaning| !meaning.is_null());
         if let Some(meaning) = meaning {
-            described(meaning, &at)?;
+            check_description(meaning, &at)?;
         }
         options.push(ChoiceOption::new(member.name, meaning.map(JsonPart::to_json)));
     }
     Ok(QuestionKind::Choice { options })
 }
 
-fn score(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKind, InvalidDecision> {
+fn read_score(criteria: Option<JsonPart<'_>>, path: &Path<'_>) -> Result<QuestionKind, InvalidDecision> {
     let criteria = criteria.ok_or_else(|| path.fault(LEVELS))?;
     let levels = criteria.elements().ok_or_else(|| path.fault(LEVELS))?;
     if !(1..=MAX_LEVELS).contains(&levels.len()) {
         return Err(path.fault(format!("must have 1 to {MAX_LEVELS} levels, not {}", levels.len())));
     }
     for (index, level) in levels.iter().enumerate() {
-        described(*level, &Path::Element(path, index))?;
+        check_description(*level, &Path::Element(path, index))?;
     }
     Ok(QuestionKind::Score { levels: levels.into_iter().map(JsonPart::to_json).collect() })
 }
 
-/// Instructions and criteria are a string, an object or an array.
-fn described(json: JsonPart<'_>, path: &Path<'_>) -> Result<(), InvalidDecision> {
+/// Checks that instructions or criteria are a string, an object or an array.
+fn check_description(json: JsonPart<'_>, path: &Path<'_>) -> Result<(), InvalidDecision> {
     match json.kind() {
         JsonKind::String | JsonKind::Object | JsonKind::Array => Ok(()),
         other => Err(path.fault(format!("must be a string, object or array, not {}", other.described()))),
     }
 }
 
-/// The member of that name, where it is there and not null. Two of one name could be read two ways, so they are
-/// refused.
+/// Returns the member with this name, if present and not null. Rejects duplicates, which are ambiguous.
 pub(super) fn once<'a>(
     members: &[Member<'a>],
     name: &str,
@@ -168,7 +171,7 @@ pub(super) fn once<'a>(
     let mut found = members.iter().filter(|member| member.name == name);
     let first = found.next();
     if found.next().is_some() {
-        return Err(Path::Member(path, name).fault(TWICE));
+        return Err(Path::Member(path, name).fault(DUPLICATE_MEMBER));
     }
     Ok(first.map(|member| member.value).filter(|value| !value.is_null()))
 }

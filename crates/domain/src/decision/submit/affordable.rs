@@ -1,4 +1,4 @@
-//! Cheaper first attempts, for a request whose preferred ones cost more than a limit leaves.
+//! Cheaper plans for a request whose preferred plan does not fit into a limit.
 
 use super::bounds::total;
 use super::plan::SubRequest;
@@ -41,12 +41,12 @@ impl AffordablePlans {
         Self { chosen: vec![0; steps.len()], steps }
     }
 
-    /// The bounds of the chosen first attempts.
+    /// Returns the bounds of the chosen first attempts.
     pub(super) fn attempts(&self) -> Vec<AttemptRecord> {
         self.steps.iter().zip(&self.chosen).map(|(steps, chosen)| steps[*chosen].1.clone()).collect()
     }
 
-    /// The cost of each plan, from the chosen one to the cheapest.
+    /// Returns the cost of each plan, from the chosen one to the cheapest.
     pub(in crate::decision) fn totals(mut self) -> Vec<Usd> {
         let mut totals = vec![total(&self.attempts())];
         while self.advance() {
@@ -55,7 +55,7 @@ impl AffordablePlans {
         totals
     }
 
-    /// The cost of the cheapest plan.
+    /// Returns the cost of the cheapest plan.
     pub(super) fn least(&self) -> Usd {
         let cheapest: Vec<AttemptRecord> =
             self.steps.iter().filter_map(|steps| steps.last().map(|(_, bound)| bound.clone())).collect();
@@ -89,7 +89,8 @@ impl AffordablePlans {
         }
     }
 
-    /// Takes the next cheaper candidate in the sub-request where that saves the most; false where all are the cheapest.
+    /// Chooses the next cheaper candidate in the sub-request with the largest saving. Returns false if all are the
+    /// cheapest.
     fn advance(&mut self) -> bool {
         let saved = |part: usize| {
             let (steps, chosen) = (&self.steps[part], self.chosen[part]);

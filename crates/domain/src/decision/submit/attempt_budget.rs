@@ -1,4 +1,4 @@
-//! The hold behind each attempt of a call: no attempt is made that it does not cover.
+//! Checks that a hold covers each attempt of a call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,11 +12,11 @@ use crate::question::ProviderInput;
 use crate::routing::Candidate;
 use crate::usage::AttemptRecord;
 
-/// The money of a call.
+/// The hold that covers the attempts of a call.
 pub(super) enum AttemptBudget {
     /// Each participant holds the bounds of all attempts that the plan allows.
     Ceiling,
-    /// The request that makes the call holds what is under way and planned, and more for each further attempt.
+    /// The request holds the bounds of running and planned attempts, and increases the hold for each further one.
     Increasing(Box<IncreasingHold>),
 }
 
@@ -25,13 +25,13 @@ pub(super) struct IncreasingHold {
     bounds: Bounds,
     /// The bound of the first attempt of each sub-request that has not begun.
     planned: Mutex<Vec<AttemptRecord>>,
-    /// The endpoints of these, in the order of the sub-requests.
+    /// The endpoints of the first attempts, in the order of the sub-requests.
     first_endpoints: Vec<usize>,
     /// Admits one increase at a time.
     gate: futures_util::lock::Mutex<()>,
 }
 
-/// An attempt that is to be made.
+/// The next attempt of a sub-request.
 pub(super) struct NextAttempt<'a> {
     pub(super) candidate: &'a Candidate,
     pub(super) input: &'a ProviderInput,
@@ -39,7 +39,7 @@ pub(super) struct NextAttempt<'a> {
     pub(super) number: u32,
     /// The client that waits for its answer.
     pub(super) client: &'a Arc<dyn ClientConnection>,
-    /// True where the request can do without it: then nothing is waited for.
+    /// True for an attempt that the request does not need, such as a hedge: it does not wait for a hold.
     pub(super) is_optional: bool,
 }
 
@@ -71,13 +71,13 @@ impl AttemptBudget {
         so_far: impl Fn() -> Option<Charge> + Send + Sync,
     ) -> Result<u64, HoldDenied> {
         match self {
-            // The log needs no bounds where nothing is increased by them.
+            // Without increases, the log needs no bounds.
             Self::Ceiling => Ok(0),
             Self::Increasing(own) => own.cover(next, waits, so_far).await,
         }
     }
 
-    /// The cost of an attempt at most; `None` where it is covered in any case.
+    /// Returns the highest cost of an attempt; `None` if the hold covers every attempt.
     pub(super) fn cost(&self, candidate: &Candidate, number: u32, input: &ProviderInput) -> Option<Usd> {
         match self {
             Self::Ceiling => None,
@@ -137,7 +137,7 @@ impl IncreasingHold {
         }
     }
 
-    /// The bound of an attempt that was planned: to compute it again, the whole body would be written again.
+    /// Returns the known bound of a planned attempt. Computing it again would serialize the whole body again.
     fn known_bound(&self, number: u32, candidate: &Candidate) -> Option<AttemptRecord> {
         let first = self.first_endpoints.get(usize::try_from(number).ok()?)?;
         let planned = self.planned();
@@ -147,7 +147,7 @@ impl IncreasingHold {
         is_same.then(|| known.clone())
     }
 
-    /// The hold that an attempt needs.
+    /// Returns the hold that an attempt needs.
     fn needed(&self, so_far: Option<Charge>, bound: &AttemptRecord) -> Usd {
         let planned = self.planned();
         let others = planned.iter().filter(|planned| planned.part != bound.part);

@@ -1,4 +1,4 @@
-//! The attempts of one call, those included that are still under way when it ends.
+//! The log of a call's attempts, including those still running at its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,10 +23,10 @@ pub(super) struct AttemptLog<'a> {
 
 struct Entry {
     record: AttemptRecord,
-    /// What has been sent so far, and the tokens that the provider may add to it.
+    /// The sent bytes, and the tokens that the provider may add to them.
     sent: SentBytes,
     overhead: u64,
-    /// The most tokens that it may use, where its cost is covered by an increasing hold.
+    /// The most tokens that it may use, if an increasing hold covers its cost.
     bound: u64,
     /// The endpoint's index in the configuration.
     endpoint: usize,
@@ -43,7 +43,7 @@ impl Entry {
     }
 
     /// Returns its cost, or the most that it may cost while it is under way.
-    fn most(&self) -> Option<Charge> {
+    fn max_cost(&self) -> Option<Charge> {
         let AttemptRecord { prices, input_tokens, output_tokens, .. } = self.record;
         let (input, output) = if self.is_running { prices.dearest(self.bound) } else { (input_tokens, output_tokens) };
         prices.charge(input, output)
@@ -112,8 +112,8 @@ impl<'a> AttemptLog<'a> {
     }
 
     /// Returns the cost of all attempts, with the most for those under way; `None` where it leaves the range of money.
-    pub(super) fn most(&self) -> Option<Charge> {
-        self.entries().iter().try_fold(Charge::ZERO, |sum, entry| sum.checked_add(entry.most()?))
+    pub(super) fn max_cost(&self) -> Option<Charge> {
+        self.entries().iter().try_fold(Charge::ZERO, |sum, entry| sum.checked_add(entry.max_cost()?))
     }
 
     /// Ends an attempt. One that was sent and gave no usage back is `unknown`: it may be billed up to its bound. One
@@ -128,17 +128,17 @@ impl<'a> AttemptLog<'a> {
             AttemptEnd::Answered { usage, sent_bytes } => {
                 "completed".clone_into(&mut record.outcome);
                 let tokens = usage.map_or(0, |usage| usage.input_tokens.saturating_add(usage.output_tokens));
-                // The provider did answer: the bound is charged, whatever is configured for unknown usage.
+                // The provider answered, so the bound is charged regardless of the setting for unreported usage.
                 let bound = usage.is_none().then_some(*sent_bytes);
                 (*usage, bound, Observation::Succeeded { latency, tokens })
             }
             AttemptEnd::Failed(failure) => {
                 failure.kind.as_str().clone_into(&mut record.outcome);
                 record.upstream_status = failure.upstream_status;
-                // What cannot be charged was not used either.
+                // A usage that cannot be charged is ignored.
                 let usage = failure.usage.filter(|usage| record.prices.can_charge(*usage));
-                let told = failure.upstream_status.is_some_and(|status| !(200..300).contains(&status));
-                let unknown = usage.is_none() && failure.sent_bytes > 0 && !told;
+                let has_error_status = failure.upstream_status.is_some_and(|status| !(200..300).contains(&status));
+                let unknown = usage.is_none() && failure.sent_bytes > 0 && !has_error_status;
                 let charged = unknown && self.unknown == UnknownUsage::Bound;
                 (usage, charged.then_some(failure.sent_bytes), Observation::from(*failure))
             }
@@ -156,7 +156,7 @@ impl<'a> AttemptLog<'a> {
         }
     }
 
-    /// Ends an attempt for another one that was quicker.
+    /// Ends a hedged attempt that lost.
     pub(super) fn lose(&self, index: AttemptIndex, now: Duration) {
         if let Some(entry) = self.entries().get_mut(index.0) {
             "hedge_lost".clone_into(&mut entry.record.outcome);
@@ -175,7 +175,7 @@ impl<'a> AttemptLog<'a> {
         }
     }
 
-    /// Ends the attempts still under way, and returns all.
+    /// Ends the running attempts, and returns all.
     pub(super) fn close(self, now: Duration) -> Arc<[AttemptRecord]> {
         let mut entries = std::mem::take(&mut *self.entries());
         for entry in &mut entries {

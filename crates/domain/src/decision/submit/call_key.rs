@@ -9,7 +9,7 @@ use crate::model::ModelId;
 use crate::money::Usd;
 use crate::question::{Attachments, QuestionKind, Questions};
 
-/// Identifies a call. Requests with one key get one answer and hold the same amount for it.
+/// Identifies a call. Requests with the same key share an answer and hold the same amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct CallKey {
     /// A digest over the workspace, the model and everything that reaches a provider or decides which one, or at which
@@ -100,7 +100,7 @@ impl DigestInput {
     }
 }
 
-/// Which options are booleans: the text of the questions does not say.
+/// Returns the boolean values of options, which the text of the questions does not contain.
 fn booleans(questions: &Questions) -> Vec<u8> {
     let typed = questions.typed.iter().flatten();
     let options = typed.filter_map(|question| match &question.kind {

@@ -14,7 +14,7 @@ impl CostShare {
     /// The whole cost.
     pub(super) const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// The share with that index, of so many.
+    /// Creates the share with this index of `of` shares.
     pub(super) fn new(index: usize, of: usize) -> Self {
         Self { index, of }
     }
@@ -27,7 +27,7 @@ impl CostShare {
         Usd::from_pico(each + i64::from(index < rest))
     }
 
-    /// The share as it is recorded.
+    /// Returns the share for the record.
     pub(super) fn recorded(self) -> UsageShare {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         UsageShare { index: count(self.index), of: count(self.of) }

@@ -1,4 +1,4 @@
-//! Content filters over an input: a small one on the thread that serves the request, a large one on the workers.
+//! Applies content filters to an input: a small one on the request's thread, a large one on the workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,10 @@ use crate::system::{Cancelled, TimeSource, WorkLost, WorkOwner, Workers};
 use crate::usage::FilterAction;
 use crate::usage::RequestLabels;
 
-/// Bytes times filters up to which an input is scanned on the thread that serves the request: prose takes less than a
-/// millisecond under all built-in filters, the worst text that was found, and a pattern that matches everywhere, some
-/// three.
+/// The most bytes times filters that are scanned on the request's thread. This takes less than a millisecond for prose
+/// with all built-in filters, and about three milliseconds for the slowest known text.
 const INLINE: usize = 128 << 10;
-/// As how many filters fewer ones count: one alone may match everywhere.
+/// Fewer filters count as this many, because a single one may match everywhere.
 const FEWEST: usize = 8;
 
 /// The filters' result for an input.
@@ -40,14 +39,14 @@ pub(in crate::decision) struct InputFilter {
 /// A request after content filters.
 pub(super) struct FilteredRequest {
     pub(super) policy: Option<Arc<Policy>>,
-    /// With the input as it is sent.
+    /// The request with the filtered input, which is sent.
     pub(super) request: Arc<DecisionRequest>,
-    /// The input as it came.
+    /// The original input.
     pub(super) original: Arc<ProviderInput>,
     pub(super) filtered: Filtered,
     /// The labels for the record.
     pub(super) labels: RequestLabels,
-    /// The labels for destinations; `None` where they are those of the record.
+    /// The labels for destinations; `None` if they equal those of the record.
     pub(super) redacted_labels: Option<RequestLabels>,
 }
 
@@ -56,7 +55,7 @@ impl FilteredRequest {
         self.policy.as_deref()
     }
 
-    /// The payer, and whether a limit applies.
+    /// Returns the payer, and true if a limit applies.
     pub(super) fn payer(&self, key: &InferenceKey) -> (Payer, bool) {
         let guardrails = self.policy().map(Policy::ids).unwrap_or_default();
         let is_limited = key.limited() || self.policy().is_some_and(Policy::limits_money);
@@ -65,11 +64,10 @@ impl FilteredRequest {
 }
 
 impl InputFilter {
-    /// Filters a request that began at `began`. Where the client disconnects or the deadline passes, the end is not
-    /// waited for.
+    /// Filters a request that began at `began`. Stops waiting if the client disconnects or the deadline passes.
     ///
     /// # Errors
-    /// A filter blocks the request, the filters did not get to their end, or the guardrails could not be read.
+    /// A filter blocks the request, the filters did not finish, or the guardrails could not be read.
     pub(super) async fn apply(
         &self,
         key: &InferenceKey,
@@ -87,7 +85,7 @@ impl InputFilter {
             user: request.user.take(),
         };
         let redacted_labels = self.labels.redact(policy.as_ref(), key.workspace_id(), &labels, began).await;
-        // From here on there is no other input than the one that may be sent.
+        // From here on, only the filtered input is used.
         request.provider_input = Arc::clone(&filtered.provider_input);
         Ok(FilteredRequest { policy, request: Arc::new(request), original, filtered, labels, redacted_labels })
     }
@@ -110,7 +108,7 @@ impl InputFilter {
         let result = if is_inline(policy, input) {
             policy.filter(input)
         } else {
-            // Boxed, so that requests which never come here do not carry its state.
+            // Boxed to keep the future of small requests small.
             Box::pin(self.filter_in_time(policy, input, owner, client, began)).await?
         };
         let filtered = result.inspect_err(|_| self.metrics.record_guardrail_action(FilterAction::Block.as_str()))?;
@@ -127,7 +125,7 @@ impl InputFilter {
         began: Duration,
     ) -> Result<ScanResult, FilteringError> {
         let timeout = self.time.sleep(self.time.time_left(began, self.deadline));
-        // Where the client disconnects or the deadline passes, the scan is dropped, and so cancelled.
+        // A disconnect or the deadline drops the scan, which cancels it.
         match select(Box::pin(self.scan_on_workers(owner, policy, input)), select(client.disconnected(), timeout)).await
         {
             Either::Left((result, _)) => result.map_err(FilteringError::TaskFailed),
@@ -147,10 +145,10 @@ impl InputFilter {
         result.map_err(|Cancelled| WorkLost::Stopped)
     }
 
-    /// Applies a policy's filters to an input. Nothing is counted.
+    /// Applies a policy's filters to an input, without metrics.
     ///
     /// # Errors
-    /// They did not get to their end.
+    /// The filters did not finish.
     pub(in crate::decision) async fn scan(
         &self,
         policy: &Arc<Policy>,

@@ -1,4 +1,4 @@
-//! The money of one request: held before anything is sent, and more of it before anything more is.
+//! The hold of a request: acquired before the first attempt, and increased before each further one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::money::Usd;
 use crate::system::{IdGenerator, TimeSource};
 use crate::usage::AttemptRecord;
 
-/// The error of a request that the holds of others keep out, where it is unknown whether they need what they hold.
+/// Returns the error for a request that waits for holds of a process that does not respond.
 pub(super) fn unknown_room() -> StoreError {
     StoreError::unavailable("a process that holds money of the limit does not answer")
 }
@@ -33,7 +33,7 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    /// Begins the hold of one request. Nothing is held yet.
+    /// Creates the hold of a request, with an amount of zero.
     pub(super) fn open(
         self: &Arc<Self>,
         (payer, is_limited): (Payer, bool),
@@ -65,14 +65,14 @@ pub(super) struct RequestHold {
 
 #[derive(Debug, Default)]
 struct State {
-    /// When it was granted, by the store's clock; `None` where nothing is held.
+    /// The time of the grant, by the store's clock; `None` before a grant.
     at: Option<DateTime<Utc>>,
     amount: Usd,
-    /// The limit that rejected the last increase, and how long the ledger took.
+    /// The limit that rejected the last increase, and the latency of the ledger.
     rejection: Option<(LimitExceeded, Duration)>,
 }
 
-/// Why an attempt was not made.
+/// The reason why an attempt was not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HoldDenied {
     /// A limit has no room for it: [`RequestHold::rejection`].
@@ -94,22 +94,22 @@ impl RequestHold {
         &self.request_id
     }
 
-    /// How much is held.
+    /// Returns the held amount.
     pub(super) fn amount(&self) -> Usd {
         self.state().amount
     }
 
-    /// How much is held, where a limit applies.
+    /// Returns the held amount if a limit applies.
     pub(super) fn limited_amount(&self) -> Option<Usd> {
         self.is_limited.then(|| self.amount())
     }
 
-    /// When it was granted; `None` where nothing is held.
+    /// Returns the time of the grant; `None` before a grant.
     pub(super) fn at(&self) -> Option<DateTime<Utc>> {
         self.state().at
     }
 
-    /// The limit that rejected the last increase.
+    /// Returns the limit that rejected the last increase.
     pub(super) fn rejection(&self) -> Option<LimitExceeded> {
         self.state().rejection.map(|(exceeded, _)| exceeded)
     }
@@ -130,7 +130,7 @@ impl RequestHold {
         let mut waits = self.wait_budget();
         loop {
             let mut last = rejected;
-            // Each plan that is tried costs no more than the last rejection left room for.
+            // Each further plan costs no more than the room that the last rejection reported.
             while plans.fit_into(last.room()) {
                 let cheaper = plans.attempts();
                 let Err(exceeded) = self.increase_to(total(&cheaper), &cheaper).await? else {
@@ -155,7 +155,7 @@ impl RequestHold {
         }
     }
 
-    /// Holds `amount` in all. The first hold is for all of `attempts`, an increase for the first of them.
+    /// Holds `amount` in total. The first hold is for all of `attempts`, an increase for the first one.
     pub(super) async fn increase_to(
         &self,
         amount: Usd,
@@ -163,7 +163,7 @@ impl RequestHold {
     ) -> Result<Result<(), LimitExceeded>, StoreError> {
         let (held, is_first) = (self.amount(), self.at().is_none());
         let more = Usd::from_pico(amount.pico().saturating_sub(held.pico()).max(0));
-        // No account can take an amount beyond the range of money; the hold of an unlimited request goes without it.
+        // No account can hold the largest amount. An unlimited request proceeds without a hold of it.
         let is_out_of_range = !self.is_limited && amount == Usd::from_pico(i64::MAX);
         if !is_first && (more == Usd::ZERO || is_out_of_range) {
             let mut state = self.state();
@@ -209,8 +209,8 @@ impl RequestHold {
         }
     }
 
-    /// Counts the last rejection: once for each attempt that is not made, however often the ledger was asked, and not
-    /// where the request can do without.
+    /// Counts the last rejection: once for each attempt that is not made, regardless of the number of ledger calls, and
+    /// not for optional attempts.
     pub(super) fn count_rejection(&self) {
         let rejection = self.state().rejection;
         if let Some((exceeded, took)) = rejection {
@@ -232,12 +232,12 @@ impl RequestHold {
         }
     }
 
-    /// Releases everything, because nothing was sent.
+    /// Releases the hold of a request without attempts.
     pub(super) async fn release(&self) {
         if self.at().is_none() || self.holds.ledger.release(&self.id).await.is_ok() {
             return;
         }
-        // Its transaction may have failed for another request of the batch. A hold that is not released is charged.
+        // Another request of the same batch may have failed the transaction. A hold that is not released is charged.
         self.time().sleep(FIRST_WAIT).await;
         if let Err(error) = self.holds.ledger.release(&self.id).await {
             let error: &dyn std::error::Error = &error;
@@ -250,7 +250,7 @@ impl RequestHold {
         }
     }
 
-    /// The wait for one attempt.
+    /// Returns the wait budget of one attempt.
     pub(super) fn wait_budget(&self) -> WaitBudget {
         WaitBudget::new(self.holds.settings.budget_wait)
     }

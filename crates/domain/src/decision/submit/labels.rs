@@ -1,4 +1,4 @@
-//! Labels of a request as destinations of traces may see them.
+//! Redacts the labels of a request for trace destinations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::ids::WorkspaceId;
 use crate::system::{CancelFlag, TimeSource, WorkOwner, Workers};
 use crate::usage::RequestLabels;
 
-/// Bytes times filters up to which labels are filtered on the thread that serves the request.
+/// The most bytes times filters that are filtered on the request's thread.
 const INLINE: usize = 128 << 10;
-/// As how many filters fewer ones count.
+/// Fewer filters count as this many.
 const FEWEST: usize = 8;
 
 /// Filters labels.

@@ -60,7 +60,7 @@ pub struct SubmitDecision {
 }
 
 impl SubmitDecision {
-    /// Wires the ports.
+    /// Creates the use case.
     pub fn new(ports: SubmitDecisionPorts, settings: RouterSettings) -> Self {
         let SubmitDecisionPorts { provider, routing, guardrails, usage, time } = ports;
         let RoutingPorts { catalogue, endpoints, health, random } = routing;
@@ -110,12 +110,12 @@ impl SubmitDecision {
         }
     }
 
-    /// The status of the bound on the bytes of records, for metrics.
+    /// Returns the status of the record quota, for metrics.
     pub fn record_quota_status(&self) -> RecordQuotaStatus {
         self.settlement.quota_status()
     }
 
-    /// Tells what would happen to a request.
+    /// Returns a preview of requests, which sends nothing.
     pub(crate) fn preview(&self) -> RequestPreview {
         let (filter, planner) = (Arc::clone(&self.filter), Arc::clone(&self.planner));
         RequestPreview::new(filter, planner, self.caller.bounds.clone())
@@ -124,7 +124,7 @@ impl SubmitDecision {
     /// Answers a request.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub async fn execute(
         &self,
         key: &InferenceKey,

@@ -1,4 +1,4 @@
-//! From the outcomes of sub-requests to the answers of a request, or to its failure. Pure.
+//! Merges the outcomes of sub-requests into the answers or the failure of a request. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) enum SubRequestOutcome {
         failures: Vec<(Arc<Endpoint>, AttemptFailure)>,
         /// The endpoints that were not tried because of a back-off.
         throttled: Option<ThrottledEndpoints>,
-        /// Why another attempt was not made.
+        /// The reason why no further attempt was made.
         denied: Option<HoldDenied>,
         /// The candidate that was tried last, or would have been first.
         candidate: Candidate,
@@ -91,8 +91,8 @@ impl Failure {
     }
 }
 
-/// Returns the answers of a request, and who served it. One sub-request that failed fails the request, unless the
-/// client accepts partial answers. The error is `None` for a call without an answer or a failure.
+/// Returns the answers of a request and the providers that served it. One failed sub-request fails the request, unless
+/// the client accepts partial answers. The error is `None` for a call without an answer or a failure.
 pub(super) fn merge(
     request: &DecisionRequest,
     call: &mut Arc<CallOutcome>,
@@ -102,7 +102,7 @@ pub(super) fn merge(
     let disconnected = failures.iter().position(|failure| failure.kind == ErrorKind::ClientDisconnected);
     let failure = (!failures.is_empty()).then(|| failures.swap_remove(disconnected.unwrap_or(0)));
     match (failure, Served::of(call), &request.provider_input.questions.typed) {
-        // The answers of a single sub-request are returned as they came.
+        // The answers of a single sub-request need no merge.
         (None, Some(served), typed) if typed.is_none() || call.outcomes.len() == 1 => {
             take_answers(call).pop().map(|answers| (answers, served)).ok_or(None)
         }

@@ -1,4 +1,4 @@
-//! From candidates to sub-requests: which questions are sent to which endpoints. Pure.
+//! Plans sub-requests: assigns questions to endpoints. Pure.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use crate::model::ModelId;
 use crate::question::{ProviderInput, Question};
 use crate::routing::{AttemptFailure, Candidate, Endpoint, UnsupportedQuestions};
 
-/// The most sub-requests of one request at first. As many again may replace those that fail.
+/// The most sub-requests of a plan. As many again may replace failed ones.
 pub(super) const MAX_SUB_REQUESTS: usize = 64;
 
-/// Questions that are sent together, and the candidates that can answer all of them, in order.
+/// Questions that are sent together, with the candidates that can answer all of them, in order.
 #[derive(Debug)]
 pub(in crate::decision) struct SubRequest {
     pub(super) input: Arc<ProviderInput>,
     pub(super) candidates: Vec<Candidate>,
-    /// Candidates that can answer them in smaller sub-requests only, which are made where all `candidates` failed.
+    /// Candidates that need smaller sub-requests. These are made if all `candidates` fail.
     pub(super) others: Vec<Candidate>,
     /// The failures before this sub-request.
     pub(super) inherited: Vec<(Arc<Endpoint>, AttemptFailure)>,
@@ -48,7 +48,7 @@ impl SubRequest {
     }
 }
 
-/// Preferences that come before an answer in fewer calls.
+/// Preferences that take precedence over fewer calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Precedence {
     /// The client has named the first endpoint: it is tried first even where it takes several calls and another one
@@ -100,7 +100,7 @@ fn plan_at_once(
     let Some(whole) = candidates.iter().position(|candidate| fits(&candidate.endpoint, provider_input)) else {
         return split(provider_input, candidates);
     };
-    let first_takes_parts = || {
+    let first_can_split = || {
         let first = candidates.get(..1).unwrap_or_default();
         provider_input
             .questions
@@ -108,8 +108,8 @@ fn plan_at_once(
             .as_ref()
             .is_some_and(|questions| groups(provider_input, questions, first).is_ok())
     };
-    if whole > 0 && keep_first && first_takes_parts() {
-        // Too many calls are no plan: then the candidate that takes everything comes first.
+    if whole > 0 && keep_first && first_can_split() {
+        // If the split needs too many calls, the candidate that supports the whole input comes first.
         if let Ok(split) = split(provider_input, candidates) {
             return Ok(split);
         }
@@ -129,7 +129,7 @@ fn split(
         let able: Vec<Candidate> = able.into_iter().map(|place| candidates[place].clone()).collect();
         for questions in chunks(provider_input, group, &able[0].endpoint) {
             count += 1;
-            // Those above the limit are counted and not built.
+            // Sub-requests above the limit are only counted.
             if count <= MAX_SUB_REQUESTS {
                 sub_requests.push(SubRequest::new(Arc::new(provider_input.with_questions(questions)), &able));
             }
@@ -162,7 +162,7 @@ fn groups<'a>(
         let mut able = Vec::new();
         for (place, Candidate { endpoint, .. }) in candidates.iter().enumerate() {
             match endpoint.check_question(question) {
-                // An endpoint that takes no question takes no sub-request either.
+                // An endpoint without questions gets no sub-request.
                 Ok(()) if endpoint.limits().max_questions == Some(0) => {}
                 Ok(()) if endpoint.has_room_for(around + question.len_bytes()) => able.push(place),
                 Ok(()) => {}

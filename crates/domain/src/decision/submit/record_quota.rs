@@ -13,10 +13,9 @@ use crate::ids::WorkspaceId;
 use crate::system::Clock;
 use crate::usage::UsageRecord;
 
-/// How long a figure of the store is used before it is read again. Records that other processes write meanwhile are
-/// not seen; those of this process are added at once.
+/// The lifetime of a cached volume. It contains new records of this process at once, but not those of other processes.
 const REFRESH: Duration = Duration::from_secs(1);
-/// Workspaces in memory from which on those of another day are forgotten.
+/// The number of cached workspaces from which entries of previous days are removed.
 const MANY: usize = 10_000;
 
 /// Counts the bytes of records that workspaces wrote today, by what the store says and what this process has added
@@ -89,7 +88,7 @@ impl RecordQuota {
         }
     }
 
-    /// True where the store's figure is to be read; others go on with what is known until it is.
+    /// Returns true if the caller has to read the volume from the store. Other callers use the cached one meanwhile.
     fn is_due(&self, workspace: WorkspaceId, day: DateTime<Utc>, elapsed: Duration) -> bool {
         let mut all = self.lock();
         if all.len() >= MANY && !all.contains_key(&workspace) {

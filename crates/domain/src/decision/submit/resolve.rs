@@ -1,4 +1,4 @@
-//! From names to models with their endpoints and prices. Pure.
+//! Resolves names to models with their endpoints and prices. Pure.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::pricing::TokenPrices;
 use crate::routing::RoutingFunnel;
 use crate::routing::{Candidate, Endpoint, EndpointDirectory, Sort, SortBy};
 
-/// How many similar names the error for an unknown model contains.
+/// The number of similar names in the error for an unknown model.
 const NEAREST: usize = 3;
 
 /// A model of the catalogue with the endpoints that serve it.
 pub(in crate::decision) struct ResolvedModel {
     pub(in crate::decision) model: ModelId,
     pub(super) sort: Option<Sort>,
-    /// How many endpoints are configured, priced or not.
+    /// The number of configured endpoints, with or without a price.
     pub(super) configured: usize,
     pub(in crate::decision) candidates: Vec<Candidate>,
 }
 
-/// Prices, and whether the operator or the catalogue has named them.
+/// Prices; `are_known` is true if the operator or the catalogue sets them.
 #[derive(Clone, Copy)]
 struct RowPrices {
     prices: TokenPrices,
@@ -95,7 +95,7 @@ impl ResolvedModel {
         let by = match dynamic {
             Some(DynamicVariant::Floor) => Some(SortBy::Price),
             Some(DynamicVariant::Nitro) => Some(SortBy::Throughput),
-            // The quality of answers is not measured, and nothing is searched.
+            // The quality of answers is not measured, and there is no web search.
             Some(DynamicVariant::Exacto | DynamicVariant::Online) | None => None,
         };
         Self {
@@ -110,7 +110,7 @@ impl ResolvedModel {
 /// Keeps the candidates that a policy permits.
 ///
 /// # Errors
-/// The first rule that forbids one, where none is left.
+/// The first rule that forbids a candidate, if none is left.
 pub(super) fn keep_permitted(
     models: &mut [ResolvedModel],
     policy: &Policy,
@@ -141,7 +141,7 @@ pub(super) fn keep_permitted(
 /// those of an unlimited one.
 ///
 /// # Errors
-/// A model without a price, where no other candidate is left.
+/// A model without a price, if no other candidate is left.
 pub(super) fn apply_unpriced_rule(
     models: &mut [ResolvedModel],
     rule: UnpricedModels,
@@ -171,7 +171,7 @@ pub(super) fn apply_unpriced_rule(
     }
 }
 
-/// How many candidates the models have together.
+/// Returns the number of candidates of all models.
 pub(super) fn count(models: &[ResolvedModel]) -> usize {
     models.iter().map(|model| model.candidates.len()).sum()
 }

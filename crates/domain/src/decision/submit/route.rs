@@ -1,4 +1,4 @@
-//! From a request to its plan: which endpoints, which questions where. Nothing is sent.
+//! Plans a request: chooses endpoints and assigns questions. Sends nothing.
 
 use std::sync::Arc;
 
@@ -27,19 +27,19 @@ pub(in crate::decision) struct RoutePlanner {
 pub(in crate::decision) struct RoutePlan {
     /// The first of its models.
     pub(super) model: ModelId,
-    /// True where the candidates differ from those of an unlimited request, for want of a price.
+    /// True if models without a price make the candidates differ from those of an unlimited request.
     pub(super) prices_differ: bool,
     pub(in crate::decision) sub_requests: Vec<SubRequest>,
     pub(super) funnel: RoutingFunnel,
 }
 
 impl RoutePlanner {
-    /// The catalogue of today.
+    /// Returns the current catalogue.
     pub(in crate::decision) fn catalogue(&self) -> Arc<CatalogueSnapshot> {
         self.catalogue.snapshot()
     }
 
-    /// The rule for models without a price.
+    /// Returns the rule for models without a price.
     pub(in crate::decision) fn unpriced_rule(&self) -> UnpricedModels {
         self.settings.unpriced
     }
@@ -59,7 +59,7 @@ impl RoutePlanner {
     /// Resolves the models, chooses endpoints that the policy permits, and plans the sub-requests.
     ///
     /// # Errors
-    /// Why no endpoint is left.
+    /// The reason why no endpoint is left.
     pub(in crate::decision) fn plan(
         &self,
         request: &DecisionRequest,
@@ -117,7 +117,7 @@ fn plan_chosen(
         let candidates = if candidates.is_empty() { throttled } else { candidates };
         return plan(input, &candidates, precedence).map_err(|unsupported| {
             let Some(rejections) = rejections else { return NoCandidates::Unsupported(unsupported) };
-            // A request that a throttled endpoint could answer is not impossible.
+            // A throttled endpoint may support the request, so the client can retry later.
             let all = [&candidates[..], &rejected[..]].concat();
             match plan(input, &all, precedence) {
                 Ok(_) => NoCandidates::Throttled(rejections),

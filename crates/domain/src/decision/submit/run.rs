@@ -1,4 +1,4 @@
-//! The sub-requests of a request side by side.
+//! Runs the sub-requests of a request concurrently.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl CallRunner {
         let (runner, settings) = (&self.sub_requests, &self.sub_requests.settings);
         let log = AttemptLog::new(&runner.health, settings, workspace, began);
         let context = CallContext { log: &log, budget: &budget, client: &client, workspace, began };
-        let at_once = settings.max_concurrent_subrequests.max(1);
+        let max_running = settings.max_concurrent_subrequests.max(1);
         let mut planned = sub_requests.len();
         let mut waiting: VecDeque<(u32, SubRequest)> = (0..).zip(sub_requests).collect();
         // Most requests are one sub-request, which needs none.
@@ -64,7 +64,7 @@ impl CallRunner {
                 Some(run_one(runner, number, sub_request, &context).await)
             } else {
                 let running = running.get_or_insert_default();
-                while running.len() < at_once
+                while running.len() < max_running
                     && let Some((number, sub_request)) = waiting.pop_front()
                 {
                     running.push(Box::pin(run_one(runner, number, sub_request, &context)));

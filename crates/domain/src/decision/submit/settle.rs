@@ -30,11 +30,11 @@ pub(super) struct Settlement {
     pub(super) broadcaster: Arc<dyn Broadcast>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) record_quota: RecordQuota,
-    /// The longest wait that a client is told.
+    /// The longest `Retry-After` for a client.
     pub(super) max_retry_after: Duration,
 }
 
-/// When a request arrived.
+/// The arrival time of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
     pub(super) at: DateTime<Utc>,
@@ -58,7 +58,7 @@ struct CostedCall {
 }
 
 impl Settlement {
-    /// Notes the time.
+    /// Returns the current time as the arrival of a request.
     pub(super) fn arrival(&self) -> Arrival {
         Arrival { at: self.clock.now(), began: self.clock.monotonic() }
     }
@@ -88,7 +88,7 @@ impl Settlement {
         let call = CostedCall { outcome, share, cost };
         let (answers, mut served) = match merged {
             Ok(merged) => merged,
-            // Boxed, so that requests which succeed do not carry its state.
+            // Boxed to keep the future of successful requests small.
             Err(Some(failed)) => return Box::pin(self.settle_failure(submission, call, *failed)).await,
             Err(None) => {
                 if call.outcome.attempts.is_empty() {
@@ -126,7 +126,7 @@ impl Settlement {
     ) -> Result<Decision, SubmitDecisionError> {
         let denied = failed.denied.and_then(|denied| denied_error(&submission.hold, denied));
         if call.outcome.attempts.is_empty() {
-            // Nothing was sent, so there is nothing to record.
+            // Without an attempt there is no record.
             submission.hold.release().await;
             return Err(denied.unwrap_or_else(|| not_tried(submission, failed)));
         }
@@ -143,7 +143,7 @@ impl Settlement {
             kind: failed.kind,
             provider_name: served.names,
             attempts: Arc::clone(&call.outcome.attempts),
-            // A mistaken header of a provider must not keep clients away for a day.
+            // A wrong header of a provider must not make clients wait for a day.
             retry_after: failed.retry_after.map(|wait| wait.min(self.max_retry_after)),
             last: failed.last,
             funnel: submission.funnel,

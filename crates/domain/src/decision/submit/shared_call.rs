@@ -29,9 +29,9 @@ struct Entry<T> {
 #[derive(Debug)]
 pub(super) struct SharedResult<T> {
     pub(super) value: Arc<T>,
-    /// A number below `participants`; each participant has another one.
+    /// A number below `participants`, unique for each participant.
     pub(super) index: usize,
-    /// How many share the call, those included whose clients disconnected.
+    /// The number of participants, including disconnected clients.
     pub(super) participants: usize,
 }
 
@@ -66,7 +66,7 @@ where
             if polled.is_pending() && disconnected.as_mut().is_some_and(|left| left.poll_unpin(context).is_ready()) {
                 disconnected = None;
                 participant.disconnect();
-                // Where that was the last one, the call ends now.
+                // The last disconnect ends the call.
                 return call.poll_unpin(context);
             }
             polled
@@ -183,7 +183,7 @@ pub(super) struct Participants {
 #[derive(Debug, Default)]
 struct State {
     members: Vec<Member>,
-    /// How many have ever joined.
+    /// The number of all participants that joined.
     joined: u64,
     /// Wakes each attempt that waits for a disconnect.
     wakers: Vec<Waker>,

@@ -1,4 +1,4 @@
-//! One sub-request: its candidates in turn, and a hedge beside a slow one.
+//! Runs one sub-request: tries its candidates in turn, and hedges a slow attempt.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::routing::{
 };
 use crate::system::TimeSource;
 
-/// Successful answers that must have been measured before their percentiles say when an attempt is slow.
+/// The fewest measured answers whose percentiles can trigger a hedge.
 const ENOUGH_TO_HEDGE: u64 = 20;
 
 /// Runs sub-requests.
@@ -44,7 +44,7 @@ pub(super) struct CallContext<'a> {
 }
 
 impl SubRequestRunner {
-    /// Tries the candidates of a sub-request in turn. `None` where it has none, which planning rules out.
+    /// Tries the candidates of a sub-request in turn. Returns `None` without candidates, which planning excludes.
     pub(super) async fn run(
         &self,
         sub_request: &SubRequest,
@@ -89,7 +89,7 @@ impl SubRequestRunner {
             match result {
                 Ok(answers) => {
                     let now = self.time.monotonic();
-                    // Dropped before their bytes are counted: until then they may send more.
+                    // Dropped before their bytes are counted, because running attempts may send more.
                     progress.running.clear();
                     progress.indexes.iter().for_each(|lost| call.log.lose(*lost, now));
                     return Some(SubRequestOutcome::Answered { answers, candidate });
@@ -134,7 +134,7 @@ impl<'a> Progress<'a> {
     async fn begin_next(&mut self) -> Result<bool, HoldDenied> {
         let (call, input, number) = (self.call, &*self.sub_request.input, self.number);
         let mut waits = None;
-        // A candidate that costs as much as one that was denied is denied, too.
+        // A candidate that costs at least as much as a denied one is denied, too.
         let mut denied = None;
         while let Some(candidate) = self.pick(None) {
             let cost = || call.budget.cost(candidate, number, input);
@@ -142,7 +142,7 @@ impl<'a> Progress<'a> {
                 continue;
             }
             let next = self.next_attempt(candidate, false);
-            match call.budget.cover(&next, &mut waits, || call.log.most()).await {
+            match call.budget.cover(&next, &mut waits, || call.log.max_cost()).await {
                 Ok(bound) if self.begin(candidate, bound) => return Ok(true),
                 Ok(_) => {}
                 Err(HoldDenied::LimitExceeded) => denied = cost(),
@@ -157,7 +157,7 @@ impl<'a> Progress<'a> {
         NextAttempt { candidate, input, number: self.number, client, is_optional }
     }
 
-    /// The time left of the deadline; `None` where it is over.
+    /// Returns the remaining time of the deadline; `None` if it has passed.
     fn time_left(&self) -> Option<Duration> {
         let left = self.runner.time.time_left(self.call.began, self.runner.settings.deadline);
         if left.is_zero() { None } else { Some(left) }
@@ -183,8 +183,8 @@ impl<'a> Progress<'a> {
             }
             self.next += 1;
             let endpoint = &candidate.endpoint;
-            // A provider that rejected the request would reject it again; another one has other limits. Rejections of a
-            // larger sub-request say nothing of this one.
+            // A provider that rejected the request would reject it again. Rejections of a larger sub-request do not
+            // count.
             let rejected = |(tried, failure): &(Arc<Endpoint>, AttemptFailure)| {
                 tried.provider == endpoint.provider && failure.kind == AttemptFailureKind::Refused
             };
@@ -192,7 +192,7 @@ impl<'a> Progress<'a> {
                 continue;
             }
             self.time_left()?;
-            // Nothing is held for an endpoint that would not be tried.
+            // Checked before holding money for the endpoint.
             if self.is_backed_off(endpoint) {
                 continue;
             }
@@ -230,7 +230,7 @@ impl<'a> Progress<'a> {
         true
     }
 
-    /// The candidate whose attempt began last.
+    /// Returns the candidate whose attempt began last.
     fn newest(&self) -> Option<&'a Candidate> {
         self.sub_request.candidates.get(self.next.checked_sub(1)?)
     }
@@ -244,7 +244,7 @@ impl<'a> Progress<'a> {
         let next = self.next_attempt(candidate, true);
         let call = self.call;
         let mut waits = None;
-        let covered = pin!(call.budget.cover(&next, &mut waits, || call.log.most()));
+        let covered = pin!(call.budget.cover(&next, &mut waits, || call.log.max_cost()));
         match select(self.running.next(), covered).await {
             Either::Left((ended, _)) => {
                 self.next = before;

@@ -1,4 +1,4 @@
-//! How long a request waits for the holds of others.
+//! The time that a request waits for other requests' holds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl WaitBudget {
         Self { whole, since: None, next: FIRST_WAIT }
     }
 
-    /// Waits before the ledger is asked again; false where the budget is used up or the client disconnects.
+    /// Waits before the next try. Returns false if the budget is used up or the client disconnects.
     pub(super) async fn wait(&mut self, time: &TimeSource, client: &Arc<dyn ClientConnection>) -> bool {
         let now = time.monotonic();
         let waited = now.saturating_sub(*self.since.get_or_insert(now));
