@@ -1,4 +1,4 @@
-//! Opaque JSON: text that is known to be JSON and is passed on byte for byte, numbers included.
+//! Opaque JSON: validated JSON text that is forwarded byte for byte, numbers included.
 
 mod checker;
 mod part;
@@ -15,20 +15,18 @@ pub use checker::{JsonText, read_object};
 pub(crate) use part::{JsonPart, Member, first_repeated};
 pub use unknown_member::unknown_member;
 
-/// One JSON value as the text it was written in. Cheap to clone. Its `Debug` does not show the content, which may
-/// be a caller's private text.
+/// A JSON value in its original text. Cheap to clone. Its `Debug` output hides the content, which may be private.
 ///
-/// What is taken out of one shares its text. Where such a part is kept for long and the rest is not,
-/// [`Json::detached`] gives it a text of its own.
+/// Values taken out of it share its text. If a part lives longer than the whole, [`Json::detached`] copies the part.
 #[derive(Clone)]
 pub struct Json {
     whole: Arc<str>,
-    /// Where the value is in the whole text: always all of one JSON value, without space around it.
+    /// The range of the value in the whole text: one complete JSON value without surrounding whitespace.
     start: usize,
     end: usize,
 }
 
-/// What kind of value a [`Json`] is.
+/// The type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonKind {
     /// `null`
@@ -46,7 +44,7 @@ pub enum JsonKind {
 }
 
 impl JsonKind {
-    /// With its article, for a sentence.
+    /// Returns the type with its article, for messages.
     pub fn described(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -58,7 +56,7 @@ impl JsonKind {
         }
     }
 
-    /// By the first byte of the text.
+    /// Returns the type by the first byte of the text.
     fn of(first: Option<&u8>) -> Self {
         match first {
             Some(b'{') => Self::Object,
@@ -71,13 +69,13 @@ impl JsonKind {
     }
 }
 
-/// A text that is not JSON.
+/// The error of a text that is not JSON.
 #[derive(Debug, thiserror::Error)]
 #[error("not valid JSON")]
 pub struct InvalidJson;
 
 impl Json {
-    /// Checks that `text` is one JSON value.
+    /// Parses a text that is one JSON value.
     pub fn parse(text: &str) -> Result<Self, InvalidJson> {
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         if checker::is_json(text) {
@@ -86,14 +84,14 @@ impl Json {
         serde_json::from_str::<&RawValue>(text).map(Self::from).map_err(|_| InvalidJson)
     }
 
-    /// A string.
+    /// Creates a string.
     pub fn string(text: &str) -> Self {
         let mut json = String::with_capacity(text.len() + 2);
         push_string(&mut json, text);
         Self::checked(&json)
     }
 
-    /// An object of members whose values are JSON texts already, in this order.
+    /// Creates an object of members in this order. The values must be JSON texts.
     pub fn object<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut text = String::from("{");
         for (name, value) in members {
@@ -108,7 +106,7 @@ impl Json {
         Self::put_together(&text)
     }
 
-    /// An array of elements that are JSON texts already.
+    /// Creates an array of elements, which must be JSON texts.
     pub fn array<'a>(elements: impl IntoIterator<Item = &'a str>) -> Self {
         let mut text = String::from("[");
         for element in elements {
@@ -121,7 +119,7 @@ impl Json {
         Self::put_together(&text)
     }
 
-    /// A text that was put together from JSON; what is none after all becomes null, which no reader takes for it.
+    /// Creates a value from assembled JSON. Invalid JSON becomes null, which every reader rejects.
     fn put_together(text: &str) -> Self {
         if checker::is_json(text) {
             return Self::checked(text);
@@ -129,55 +127,55 @@ impl Json {
         Self::from(serde_json::from_str(text).unwrap_or(RawValue::NULL))
     }
 
-    /// A text that is known to be one JSON value without space around it.
+    /// Creates a value from a text that is one JSON value without surrounding whitespace.
     fn checked(text: &str) -> Self {
         Self { whole: Arc::from(text), start: 0, end: text.len() }
     }
 
-    /// The JSON text, byte for byte as it came in.
+    /// Returns the JSON text, byte for byte as received.
     pub fn text(&self) -> &str {
         self.as_part().text()
     }
 
-    /// What kind of value this is.
+    /// Returns the type of the value.
     pub fn kind(&self) -> JsonKind {
         self.as_part().kind()
     }
 
-    /// The string inside, where this is a string.
+    /// Returns the content of a string; `None` for other types.
     pub fn as_string(&self) -> Option<String> {
         self.as_part().as_str().map(Cow::into_owned)
     }
 
-    /// The number inside as a float, for comparing only; money never goes through here.
+    /// Returns a number as a float, for comparisons only. Amounts of money never use it.
     pub fn as_f64(&self) -> Option<f64> {
         self.as_part().as_f64()
     }
 
-    /// The members of an object in their order, duplicates included; `None` where this is no object.
+    /// Returns the members of an object in order, with duplicates; `None` for other types.
     pub fn members(&self) -> Option<Vec<(String, Json)>> {
         let owned = |member: Member<'_>| (member.name.into_owned(), member.value.to_json());
         self.as_part().members().map(|members| members.into_iter().map(owned).collect())
     }
 
-    /// The elements of an array; `None` where this is no array.
+    /// Returns the elements of an array; `None` for other types.
     pub fn elements(&self) -> Option<Vec<Json>> {
         self.as_part().elements().map(|elements| elements.into_iter().map(JsonPart::to_json).collect())
     }
 
-    /// The same value with a text of its own, so that nothing else is kept for its sake.
+    /// Returns a copy of the value that does not keep the whole text in memory.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self::checked(self.text())
     }
 
-    /// The same value, borrowed.
+    /// Borrows the value.
     pub(crate) fn as_part(&self) -> JsonPart<'_> {
         JsonPart { whole: &self.whole, start: self.start, end: self.end }
     }
 }
 
-/// Writes a string with its quotes.
+/// Appends a JSON string with its quotes.
 fn push_string(json: &mut String, text: &str) {
     let is_plain = !text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
     if is_plain {
@@ -185,7 +183,7 @@ fn push_string(json: &mut String, text: &str) {
         json.push_str(text);
         json.push('"');
     } else {
-        // A string always has a text; the fallback is unreachable and harmless.
+        // Every string has a JSON text; the fallback is unreachable and harmless.
         json.push_str(&serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned()));
     }
 }
@@ -210,13 +208,13 @@ impl From<JsonText<'_>> for Json {
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
-        // A `Value` always has a text; the fallback is unreachable and harmless.
+        // Every `Value` has a JSON text; the fallback is unreachable and harmless.
         serde_json::to_string(&value).map_or_else(|_| Self::from(RawValue::NULL), |text| Self::checked(&text))
     }
 }
 
 impl PartialEq for Json {
-    /// Byte for byte.
+    /// Compares byte for byte.
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text()
     }

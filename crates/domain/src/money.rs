@@ -12,37 +12,37 @@ use self::decimal::write_decimal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Usd(i64);
 
-/// Fraction digits that [`Usd`] keeps.
+/// The number of fraction digits of [`Usd`].
 const USD_SCALE: u32 = 12;
 
 impl Usd {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
-    /// The least that can be counted: -9223372.036854775808 USD.
+    /// The lowest amount: -9223372.036854775808 USD.
     pub const MIN: Self = Self(i64::MIN);
-    /// The most that can be counted: 9223372.036854775807 USD.
+    /// The highest amount: 9223372.036854775807 USD.
     pub const MAX: Self = Self(i64::MAX);
-    /// Digits after the point that an amount can have.
+    /// The highest number of digits after the point.
     pub const DIGITS: u32 = USD_SCALE;
 
-    /// From picodollars, as stores keep it.
+    /// Creates an amount from picodollars, the unit of stores.
     pub const fn from_pico(pico: i64) -> Self {
         Self(pico)
     }
 
-    /// In picodollars, as stores keep it.
+    /// Returns the amount in picodollars, the unit of stores.
     pub const fn pico(self) -> i64 {
         self.0
     }
 
-    /// The sum, or `None` where it leaves the range.
+    /// Returns the sum, or `None` on overflow.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 }
 
 impl fmt::Display for Usd {
-    /// Plain decimal notation without trailing zeros, valid as a JSON number: `0.000018018`, `25`, `-1.5`.
+    /// Writes plain decimal notation without trailing zeros, valid as a JSON number: `0.000018018`, `25`, `-1.5`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_decimal(f, i128::from(self.0), USD_SCALE, true)
     }
@@ -51,7 +51,7 @@ impl fmt::Display for Usd {
 impl FromStr for Usd {
     type Err = InvalidUsd;
 
-    /// Reads any JSON number notation; refuses what is finer than 10^-12 USD or out of range.
+    /// Parses any JSON number notation; rejects amounts finer than 10^-12 USD or out of range.
     fn from_str(text: &str) -> Result<Self, InvalidUsd> {
         let price = Price::from_str(text).map_err(|_| InvalidUsd)?;
         let (mantissa, scale) = price.normalised();
@@ -66,66 +66,67 @@ impl FromStr for Usd {
     }
 }
 
-/// A text that is not an amount of USD that can be counted.
+/// The error of a text that is not an amount in the range of [`Usd`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a decimal number from {} to {} with at most {} digits after the point", Usd::MIN, Usd::MAX, Usd::DIGITS)]
 pub struct InvalidUsd;
 
-/// A text that is not a price.
+/// The error of a text that is not a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a decimal number with at most 14 digits before and 24 after the point")]
 pub struct InvalidDecimal;
 
-/// A price in USD per unit (a token, an image, a request): an exact decimal with at most 14 digits before and 24
-/// after the point. A negative price means that the real one varies with what is routed to.
+/// A price in USD per unit (a token, an image, a request): an exact decimal with at most 14 digits before and 24 after
+/// the point. A negative price means that the real price varies with the routing.
 #[derive(Debug, Clone, Copy)]
 pub struct Price {
     mantissa: i128,
     scale: u32,
 }
 
-/// Most digits after the point.
+/// The highest number of digits after the point.
 const MAX_SCALE: u32 = 24;
-/// Zeros of a million.
+/// The number of zeros of a million.
 const MILLION_DIGITS: u32 = 6;
-/// Most digits before the point.
+/// The highest number of digits before the point.
 const MAX_WHOLE: u32 = 14;
 
 impl Price {
-    /// No charge.
+    /// The price of free units.
     pub const ZERO: Self = Self { mantissa: 0, scale: 0 };
 
-    /// Reads a price in USD per million units, as vendors quote prices of tokens: at most 18 digits after the point.
+    /// Parses a price in USD per million units, the usual notation for token prices, with at most 18 digits after the
+    /// point.
     ///
     /// # Errors
-    /// The text is not a decimal number, or the price of one unit has more digits than a price has.
+    /// Fails if the text is not a decimal number, or if the price of one unit has too many digits.
     pub fn from_usd_per_million(text: &str) -> Result<Self, InvalidDecimal> {
         let (mantissa, scale) = text.parse::<Self>()?.normalised();
         let (mantissa, scale) = Self { mantissa, scale: scale + MILLION_DIGITS }.normalised();
         Self::from_parts(mantissa, scale).ok_or(InvalidDecimal)
     }
 
-    /// The price in USD per million units, in plain decimal notation.
+    /// Returns the price in USD per million units, in plain decimal notation.
     pub fn to_usd_per_million(self) -> String {
         let (mantissa, scale) = self.normalised();
         let zeros = MILLION_DIGITS.saturating_sub(scale);
         Self { mantissa: mantissa * pow10(zeros), scale: scale.saturating_sub(MILLION_DIGITS) }.to_string()
     }
 
-    /// True if one price is more than `factor` times the other. False if either is zero (unknown, or free) or variable.
+    /// Returns true if one price is more than `factor` times the other; false if either is zero (unknown or free) or
+    /// variable.
     pub fn differs_by_more_than(self, factor: u32, other: Self) -> bool {
         let (least, most) = if self < other { (self, other) } else { (other, self) };
         let at = |price: Self| price.mantissa * pow10(MAX_SCALE - price.scale);
         least.mantissa > 0 && at(least).checked_mul(i128::from(factor)).is_some_and(|bound| at(most) > bound)
     }
 
-    /// True where the price is negative, that is, variable.
+    /// Returns true for a negative price, which means that the real price varies.
     pub fn is_variable(self) -> bool {
         self.mantissa < 0
     }
 
-    /// What `units` cost, in exact arithmetic, not yet rounded. `None` where the price is variable or the
-    /// product leaves the range.
+    /// Returns the exact charge of `units`, not rounded yet. Returns `None` if the price is variable, or on overflow.
     pub fn times(self, units: u64) -> Option<Charge> {
         if self.is_variable() {
             return None;
@@ -134,20 +135,20 @@ impl Price {
         scaled.checked_mul(i128::from(units)).map(Charge)
     }
 
-    /// This price as a share of another, for weighing only; money never goes through here. 0 where the other is zero
-    /// or either is variable.
+    /// Returns this price divided by another, for weights only. Amounts of money never use it. Returns 0 if the other
+    /// is zero or either is variable.
     pub fn ratio_to(self, other: Self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a weight needs no more than 53 bits")]
         let number = |price: Self| price.mantissa as f64 / pow10(price.scale) as f64;
         if self.is_variable() || other.mantissa <= 0 { 0.0 } else { number(self) / number(other) }
     }
 
-    /// The digits as a whole number, and how many of them stand after the point.
+    /// Returns the mantissa and the scale, which is the number of digits after the point.
     pub(crate) fn parts(self) -> (i128, u32) {
         (self.mantissa, self.scale)
     }
 
-    /// The price of [`Self::parts`]; `None` where there are more digits than a price has.
+    /// Creates a price from [`Self::parts`]; returns `None` if it has too many digits.
     pub(crate) fn from_parts(mantissa: i128, scale: u32) -> Option<Self> {
         let is_price =
             scale <= MAX_SCALE && mantissa.unsigned_abs() / pow10(scale).unsigned_abs() < 10_u128.pow(MAX_WHOLE);
@@ -187,7 +188,7 @@ impl Ord for Price {
 }
 
 impl fmt::Display for Price {
-    /// Plain decimal notation, with the digits it was given.
+    /// Writes plain decimal notation with the original digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_decimal(f, self.mantissa, self.scale, false)
     }
@@ -196,7 +197,7 @@ impl fmt::Display for Price {
 impl FromStr for Price {
     type Err = InvalidDecimal;
 
-    /// Reads plain and exponent notation (`0.00000045`, `4.5e-7`, `-1`).
+    /// Parses plain and exponent notation (`0.00000045`, `4.5e-7`, `-1`).
     fn from_str(text: &str) -> Result<Self, InvalidDecimal> {
         let (negative, rest) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -245,30 +246,30 @@ impl FromStr for Price {
     }
 }
 
-/// An exact charge before rounding, in units of 10^-24 USD, so that several parts are summed first and rounded once.
+/// An exact charge in units of 10^-24 USD, so that several charges are summed first and rounded once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Charge(i128);
 
 impl Charge {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// The exact sum, or `None` where it leaves the range.
+    /// Returns the exact sum, or `None` on overflow.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// Rounded up to whole picodollars, or `None` where that leaves [`Usd`]'s range.
+    /// Rounds up to whole picodollars; returns `None` if the result is out of the range of [`Usd`].
     pub fn round_up(self) -> Option<Usd> {
         let unit = pow10(MAX_SCALE - USD_SCALE);
-        // What is below zero is up when it is cut.
+        // Integer division truncates towards zero, which already rounds negative numbers up.
         let whole = self.0 / unit;
         let whole = whole + i128::from(self.0 > whole * unit);
         i64::try_from(whole).ok().map(Usd)
     }
 }
 
-/// Every power of ten that a scale asks for.
+/// The powers of ten for all scales.
 const POWERS: [i128; MAX_SCALE as usize + 1] = {
     let mut powers = [1; MAX_SCALE as usize + 1];
     let mut exponent = 1;
@@ -279,7 +280,7 @@ const POWERS: [i128; MAX_SCALE as usize + 1] = {
     powers
 };
 
-/// Up to [`MAX_SCALE`].
+/// Returns 10^`exponent`, for exponents up to [`MAX_SCALE`].
 fn pow10(exponent: u32) -> i128 {
     POWERS[exponent as usize]
 }

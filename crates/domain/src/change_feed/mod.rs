@@ -1,4 +1,4 @@
-//! The change feed: how a process learns what other processes changed, so that it drops only that from memory.
+//! The change feed: it tells a process which cached records other processes changed, so that it drops only those.
 
 use async_trait::async_trait;
 
@@ -6,33 +6,34 @@ use crate::error::StoreError;
 use crate::ids::{GuardrailId, WorkspaceId};
 use crate::secret::ApiKeyHash;
 
-/// The most keys that one transaction names one by one. A transaction that changes more keys names their workspace.
+/// The highest number of keys that one transaction writes one by one. A transaction that changes more keys writes their
+/// workspace.
 pub const MAX_NAMED_KEYS: usize = 64;
-/// The most changes that one read returns. A process that is further behind starts over.
+/// The highest number of changes that one read returns. A reader that is further behind starts over.
 pub const MAX_CHANGES: usize = 10_000;
 /// The time for which a change is kept after a newer one was written.
 pub const CHANGES_KEPT: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
-/// The subject of a change: what a cache drops.
+/// The subject of a change, which caches drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeSubject {
-    /// A key, by the hash under which caches have it: for a rotation the one of before.
+    /// A key, by the hash under which it is cached. After a rotation this is the previous hash.
     Key(ApiKeyHash),
-    /// A workspace. Its keys carry parts of it, so they count as changed.
+    /// A workspace. Cached keys contain some of its data, so all of its keys count as changed.
     Workspace(WorkspaceId),
-    /// The rules or the budget of a guardrail. Keys that hold another guardrail than before are named themselves.
+    /// The rules or the budget of a guardrail. Keys with a new assignment are written as keys.
     Guardrail(GuardrailId),
     /// The catalogue.
     Catalogue,
     /// The destinations of traces.
     Destinations,
-    /// Anything: a migration, or a change by a newer version that this version cannot name.
+    /// All subjects, for migrations and for changes by a newer version that this version cannot decode.
     Everything,
 }
 
 impl ChangeSubject {
-    /// The subjects of a change of several keys of one workspace: the keys in the order of their digests, or the
-    /// workspace where they are more than [`MAX_NAMED_KEYS`].
+    /// Returns the subjects for a change of several keys of one workspace: the keys in the order of their hashes, or
+    /// the workspace if there are more than [`MAX_NAMED_KEYS`].
     pub fn keys_of(workspace_id: WorkspaceId, keys: &[ApiKeyHash]) -> Vec<Self> {
         if keys.len() > MAX_NAMED_KEYS {
             return vec![Self::Workspace(workspace_id)];
@@ -43,39 +44,39 @@ impl ChangeSubject {
     }
 }
 
-/// The place of a change in the feed.
+/// The position of a change in the feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangePosition {
-    /// The number of the change. Numbers have no gaps.
+    /// The sequence number of the change. Sequence numbers have no gaps.
     pub number: u64,
-    /// A random number. The change of the same number carries another one in a feed that was restored from a backup
-    /// and then went on.
+    /// A random number. It differs for the same sequence number if the feed was restored from a backup and then
+    /// continued.
     pub mark: i64,
 }
 
 /// A change of the feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// Its place.
+    /// The position.
     pub position: ChangePosition,
-    /// What changed.
+    /// The subject.
     pub subject: ChangeSubject,
 }
 
-/// The answer to a read of the feed.
+/// The result of a read of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changes {
-    /// All changes since the last one that the reader knew, in order.
+    /// All changes after the reader's position, in order.
     These(Vec<Change>),
-    /// The feed does not continue from the reader's position, or too far from it: the reader drops everything once
+    /// The feed does not continue from the reader's position, or is too far ahead of it. The reader drops everything
     /// and continues from this position, the newest one.
     StartOver(ChangePosition),
 }
 
 impl Changes {
-    /// The changes after `last`, where `rows` is the feed from the number of `last` on, in order. `None` where the
-    /// feed does not continue from `last`: the change is missing or another one, changes are missing, or they are
-    /// more than [`MAX_CHANGES`].
+    /// Returns the changes after `last`. `rows` is the feed from the number of `last` on, in order. Returns `None` if
+    /// the feed does not continue from `last`: that change is missing or another one, the numbers have a gap, or there
+    /// are more than [`MAX_CHANGES`] changes.
     pub fn continued(last: ChangePosition, rows: Vec<Change>) -> Option<Self> {
         let mut rows = rows.into_iter();
         if rows.next()?.position != last || rows.len() > MAX_CHANGES {
@@ -90,14 +91,15 @@ impl Changes {
 /// Reads the feed.
 ///
 /// # Contract
-/// - A change is written in the transaction that makes it: who reads the change in the feed reads its effect as well.
-/// - Numbers are taken from one counter that is raised in the same transaction, so that they commit in order and
-///   without gaps, over all processes. A transaction that changes nothing writes nothing.
+/// - A change is written in the transaction that makes it: a reader that sees the change also sees its effect.
+/// - Numbers come from one counter that is raised in the same transaction, so that they commit in order and without
+///   gaps across all processes. A transaction that changes nothing writes nothing.
 /// - A change is kept for [`CHANGES_KEPT`] after a newer one was written. The newest is always kept.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ChangeFeed: Send + Sync {
-    /// The changes after `last`, the newest position that the reader knows; [`Changes::StartOver`] where it is `None`.
+    /// Returns the changes after `last`, the newest position that the reader knows, or [`Changes::StartOver`] for
+    /// `None`.
     async fn changes_since(&self, last: Option<ChangePosition>) -> Result<Changes, StoreError>;
 }
 

@@ -1,43 +1,43 @@
-//! What can be wrong with the names of containers and their files.
+//! Errors in the ids and paths of containers and their files.
 
-/// Not `[A-Za-z0-9_-]{1,128}`.
+/// An id that does not match `[A-Za-z0-9_-]{1,128}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("container_id must be 1 to 128 characters of A-Z a-z 0-9 _ -")]
 pub struct InvalidContainerId;
 
-/// Why a container file id does not name a file.
+/// An invalid id of a container file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidContainerFileId {
     /// It does not begin with `cfile_`.
     #[error("file_id must begin with cfile_")]
     Prefix,
-    /// What follows is not unpadded base64url in its canonical form.
+    /// The rest is not canonical unpadded base64url.
     #[error("file_id must be cfile_ and the unpadded base64url form of the file's path, in canonical encoding")]
     Encoding,
-    /// What it encodes is no path that a file may have.
+    /// The encoded path is not allowed.
     #[error("file_id encodes a path that is not allowed: {0}")]
     Path(InvalidContainerPath),
 }
 
-/// Why a text is not the path of a container file.
+/// An invalid path of a container file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidContainerPath {
-    /// Nothing.
+    /// The path is empty.
     #[error("it is empty")]
     Empty,
-    /// Bytes that are not UTF-8.
+    /// The path is not UTF-8.
     #[error("it is not UTF-8")]
     NotUtf8,
-    /// A leading slash.
+    /// The path begins with a slash.
     #[error("it is absolute")]
     Absolute,
-    /// A segment that is empty, `.` or `..`.
+    /// A segment is empty, `.` or `..`.
     #[error("it has an empty, . or .. segment")]
     Segment,
-    /// A control character or a backslash.
+    /// The path has a control character or a backslash.
     #[error("it has a control character or a backslash")]
     Character,
-    /// More than 1,024 bytes, or a segment of more than 255.
+    /// The path is longer than 1,024 bytes, or a segment is longer than 255 bytes.
     #[error("it is longer than 1024 bytes or has a segment longer than 255")]
     TooLong,
 }

@@ -1,4 +1,4 @@
-//! Containers: sandboxes whose files lie under a prefix of the blob store.
+//! Containers: sandboxes with files under a prefix of the blob store.
 
 mod errors;
 mod model;

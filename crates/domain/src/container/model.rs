@@ -9,12 +9,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::{InvalidContainerFileId, InvalidContainerId, InvalidContainerPath};
 use crate::ids::{DocumentId, WorkspaceId};
 
-/// The canonical id of a container, compared exactly: a restarted session (`…-r<nonce>`) is another container.
+/// The canonical id of a container, compared byte for byte. A restarted session (`…-r<nonce>`) is another container.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ContainerId(String);
 
 impl ContainerId {
-    /// The whole id.
+    /// Returns the whole id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,24 +36,24 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// The path of a file inside its container: relative, UTF-8, with no segment that is empty, `.` or `..`, no control
-/// character and no backslash; at most 1,024 bytes, 255 a segment (what common file systems take).
+/// The relative path of a file in its container. It is UTF-8 with at most 1,024 bytes and 255 bytes per segment, which
+/// common file systems support. No segment is empty, `.` or `..`; control characters and backslashes are forbidden.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ContainerPath(String);
 
 impl ContainerPath {
-    /// The path.
+    /// Returns the path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id by which the interface names this file.
+    /// Returns the id of this file in the interface.
     pub fn file_id(&self) -> String {
         format!("{FILE_ID_PREFIX}{}", URL_SAFE_NO_PAD.encode(&self.0))
     }
 
-    /// Decodes a container file id. Only the one canonical encoding of a path is accepted, so that a file has
-    /// exactly one id.
+    /// Decodes a container file id. Only the canonical encoding of a path is accepted, so that every file has exactly
+    /// one id.
     pub fn from_file_id(file_id: &str) -> Result<Self, InvalidContainerFileId> {
         let encoded = file_id.strip_prefix(FILE_ID_PREFIX).ok_or(InvalidContainerFileId::Prefix)?;
         if encoded.len() > 2_048 {
@@ -93,43 +93,43 @@ impl FromStr for ContainerPath {
     }
 }
 
-/// The name of an object in the blob store: segments joined by slashes, the workspace always among them.
+/// The name of an object in the blob store: segments joined by slashes, one of them the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobKey(String);
 
 impl BlobKey {
-    /// The prefix of every durable document.
+    /// The prefix of all documents.
     pub const DOCUMENTS: &'static str = "documents/";
-    /// The prefix of every container file.
+    /// The prefix of all container files.
     pub const CONTAINERS: &'static str = "containers/";
 
-    /// `containers/<workspace>/<container>/<path>`
+    /// Returns `containers/<workspace>/<container>/<path>`.
     pub fn container_file(workspace: WorkspaceId, container: &ContainerId, path: &ContainerPath) -> Self {
         Self(format!("{}{}", Self::container_prefix(workspace, container), path.as_str()))
     }
 
-    /// `containers/<workspace>/<container>/`
+    /// Returns `containers/<workspace>/<container>/`.
     pub fn container_prefix(workspace: WorkspaceId, container: &ContainerId) -> String {
         format!("{}{workspace}/{container}/", Self::CONTAINERS)
     }
 
-    /// `documents/<workspace>/<document>`
+    /// Returns `documents/<workspace>/<document>`.
     pub fn document(workspace: WorkspaceId, document: &DocumentId) -> Self {
         Self(format!("{}{workspace}/{document}", Self::DOCUMENTS))
     }
 
-    /// From a name that a blob store listed. Adapters only; it is not checked here.
+    /// Creates a key from a name that a blob store listed, without validation. For adapters only.
     pub fn from_listing(name: String) -> Self {
         Self(name)
     }
 
-    /// The document that this key belongs to, where it is a document's key.
+    /// Returns the document's id if this is the key of a document.
     pub fn document_id(&self) -> Option<DocumentId> {
         let (_, document) = self.0.strip_prefix(Self::DOCUMENTS)?.split_once('/')?;
         document.parse().ok()
     }
 
-    /// The whole name.
+    /// Returns the whole name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

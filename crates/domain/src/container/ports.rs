@@ -8,85 +8,85 @@ use chrono::{DateTime, Utc};
 use super::BlobKey;
 use crate::error::StoreError;
 
-/// What is known of an object without reading it.
+/// The metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobMeta {
-    /// Its name.
+    /// The name.
     pub key: BlobKey,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size_bytes: u64,
-    /// When it was last written.
+    /// The time of the last write.
     pub modified_at: DateTime<Utc>,
 }
 
-/// How a copy ended without a failure of the store.
+/// The outcome of a copy without a failure of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyOutcome {
-    /// The object is there, whole and durable.
+    /// The copy exists, is complete and durable.
     Copied(CopiedBlob),
-    /// The source is not (or no longer) there; nothing was made.
+    /// The source does not exist (any more); nothing was created.
     SourceGone,
-    /// The source has another size than expected, or changed while it was read; nothing was made.
+    /// The source has an unexpected size or changed during the copy; nothing was created.
     SourceChanged,
-    /// The source has further names, which may lie outside of the sandbox; nothing was made.
+    /// The source has several hard links, some perhaps outside of the sandbox; nothing was created.
     SourceLinked {
-        /// The number of all its names.
+        /// The number of hard links.
         links: u64,
     },
 }
 
-/// What was seen of the bytes on their way.
+/// The properties of the copied content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopiedBlob {
     /// SHA-256 of the whole content, as lower-case hex.
     pub sha256: String,
-    /// The first bytes, at most [`CopiedBlob::HEAD_BYTES`], for telling the media type.
+    /// The first bytes, at most [`CopiedBlob::HEAD_BYTES`], for the detection of the media type.
     pub head: Vec<u8>,
 }
 
 impl CopiedBlob {
-    /// How many first bytes a copy keeps.
+    /// The number of bytes in [`CopiedBlob::head`].
     pub const HEAD_BYTES: usize = 8_192;
 }
 
-/// Bytes that arrive in pieces.
+/// Bytes that arrive in chunks.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ByteSource: Send {
-    /// The next piece, not empty; `None` at the end.
+    /// Returns the next chunk, never an empty one; `None` at the end.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError>;
 }
 
-/// Keeps objects.
+/// Stores objects.
 ///
 /// # Contract
-/// - An object is visible whole or not at all: a reader MUST NOT see one half-written, whatever fails in between.
-/// - Objects that `copy` and `put` report done MUST survive the loss of power.
-/// - No method holds an object in memory whole.
-/// - Only regular files are objects: directories, links and devices under a key MUST be as if absent, so that a
-///   sandbox cannot make another workspace's or the host's file readable by linking to it. A file with a second
-///   name (a hard link) MUST NOT be copied for the same reason.
-/// - A copy is one version of its source: a source that is written while it is copied MUST NOT be copied.
-/// - An object MUST NOT be reported done where it cannot be found any more under the configured root.
-/// - Names are taken literally, byte for byte: `a%2Fb`, `a#1` and `a b` are three objects.
+/// - An object is visible as a whole or not at all: a reader MUST NOT see a partly written one after any failure.
+/// - Objects that `copy` and `put` report as written MUST survive a power loss.
+/// - No method holds a whole object in memory.
+/// - Only regular files are objects: directories, links and devices MUST be treated as missing, so that a sandbox
+///   cannot expose another workspace's or the host's file by linking to it. A file with a second hard link MUST NOT be
+///   copied for the same reason.
+/// - A copy is one version of its source: a source that changes during the copy MUST NOT be copied.
+/// - An object MUST NOT be reported as written if it cannot be found under the configured root any more.
+/// - Names are literal bytes: `a%2Fb`, `a#1` and `a b` are three objects.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[cfg_attr(feature = "mock", allow(clippy::ref_option_ref, reason = "mockall's own expansion"))]
 #[async_trait]
 pub trait BlobStore: Send + Sync {
-    /// What is known of an object.
+    /// Returns the metadata of an object.
     async fn stat(&self, key: &BlobKey) -> Result<Option<BlobMeta>, StoreError>;
 
-    /// Copies `from`, which is expected to have `size_bytes` bytes, to `to`, hashing on the way.
+    /// Copies `from` to `to` and hashes it. `from` is expected to have `size_bytes` bytes.
     async fn copy(&self, from: &BlobKey, to: &BlobKey, size_bytes: u64) -> Result<CopyOutcome, StoreError>;
 
-    /// Writes an object from a source, replacing what was there; returns its size.
+    /// Writes an object from a source and replaces an existing one; returns its size.
     async fn put(&self, key: &BlobKey, source: Box<dyn ByteSource>) -> Result<u64, StoreError>;
 
-    /// Deletes an object; that it is not there is no error.
+    /// Deletes an object. Succeeds if it does not exist.
     async fn delete(&self, key: &BlobKey) -> Result<(), StoreError>;
 
-    /// Up to `limit` objects whose names begin with `prefix` (which ends with a slash) and, where given, sort after
-    /// `after`; in bytewise order of their names.
+    /// Returns up to `limit` objects whose names begin with `prefix`, which ends with a slash, and sort after `after`.
+    /// The order is bytewise.
     async fn list<'a>(
         &self,
         prefix: &str,
@@ -94,6 +94,6 @@ pub trait BlobStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<BlobMeta>, StoreError>;
 
-    /// Removes what interrupted writes left behind and has not been touched for `older_than`; returns how many.
+    /// Removes the remains of interrupted writes that were not modified for `older_than`; returns their number.
     async fn sweep_partial(&self, older_than: Duration) -> Result<u64, StoreError>;
 }

@@ -1,14 +1,14 @@
-//! What can go wrong with files.
+//! Errors of files.
 
 use crate::container::{InvalidContainerFileId, InvalidContainerId};
 use crate::error::{ErrorKind, StoreError};
 
-/// Not 1 to 255 visible ASCII characters.
+/// A key that is not 1 to 255 visible ASCII characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Idempotency-Key must be 1 to 255 visible ASCII characters")]
 pub struct InvalidIdempotencyKey;
 
-/// Why a container file was not promoted. Nothing of it is left behind then.
+/// The error of promoting a container file. Nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum PromoteError {
     /// The container id is malformed.
@@ -23,49 +23,49 @@ pub enum PromoteError {
     /// The `Idempotency-Key` was used for another file within the last 24 hours.
     #[error("this Idempotency-Key was already used for another file")]
     IdempotencyKeyReused,
-    /// The caller's workspace has no such container file.
+    /// The container file does not exist in the caller's workspace.
     #[error("there is no such container file")]
     NotFound,
-    /// The file is over the limit of a single file.
+    /// The file is larger than the limit for one file.
     #[error("the file has {file_bytes} bytes; at most {max_bytes} can be promoted")]
     TooLarge {
-        /// Its size.
+        /// The size of the file.
         file_bytes: u64,
         /// The limit.
         max_bytes: u64,
     },
-    /// The workspace's quota has no room for the file.
+    /// The file exceeds the remaining quota of the workspace.
     #[error("the workspace's storage quota has no room for this file")]
     QuotaExceeded {
         /// The quota.
         quota_bytes: u64,
-        /// The bytes that documents count now, those being written included.
+        /// The bytes that documents use now, pending ones included.
         used_bytes: u64,
-        /// The file's size.
+        /// The size of the file.
         file_bytes: u64,
-        /// The bytes that the document would count.
+        /// The bytes that the document would use.
         charged_bytes: u64,
     },
-    /// The workspace has as many documents as it may have.
+    /// The workspace has reached its limit of documents.
     #[error("the workspace has {documents} documents and may have {max_documents}")]
     TooManyDocuments {
-        /// The bound.
+        /// The limit.
         max_documents: u64,
-        /// The workspace's documents, those being written included.
+        /// The number of documents in the workspace, pending ones included.
         documents: u64,
     },
-    /// The container file has more names than one, and the others may lie outside of the container.
+    /// The container file has several hard links, some perhaps outside of the container.
     #[error(
         "the container file has {links} hard links; only a file with a single link can be promoted: copy it and promote the copy"
     )]
     HardLinked {
-        /// The number of its names.
+        /// The number of hard links.
         links: u64,
     },
-    /// The container file kept changing while it was read.
+    /// The container file changed in every attempt to copy it.
     #[error("the container file changed while it was being copied; try again when it is complete")]
     SourceChanged,
-    /// A call with the same `Idempotency-Key` has not ended in time.
+    /// A call with the same `Idempotency-Key` did not end in time.
     #[error("a promotion with this Idempotency-Key is still in progress; try again shortly")]
     StillInProgress,
     /// A store failed.
@@ -74,7 +74,7 @@ pub enum PromoteError {
 }
 
 impl PromoteError {
-    /// Its meaning.
+    /// Returns the error kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::ContainerId(_)

@@ -1,4 +1,4 @@
-//! Durable documents, and the promotion of container files into them.
+//! Documents, and the promotion of container files to documents.
 
 mod errors;
 mod model;

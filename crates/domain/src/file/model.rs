@@ -1,4 +1,4 @@
-//! A durable document.
+//! Documents and their quota.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,48 +8,48 @@ use chrono::{DateTime, Utc};
 use super::InvalidIdempotencyKey;
 use crate::ids::{ApiKeyId, DocumentId, WorkspaceId};
 
-/// A file in the workspace's durable storage. Every one of them was promoted from a container, so it is downloadable.
+/// A file in the workspace's durable storage. Every document was promoted from a container and can be downloaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Its id in the documents namespace.
+    /// The id.
     pub id: DocumentId,
-    /// The workspace that it belongs to.
+    /// The owning workspace.
     pub workspace_id: WorkspaceId,
-    /// The path that it had in its container.
+    /// The path of the source file in its container.
     pub filename: String,
-    /// Told from its content, with the file name's extension as help.
+    /// The media type, detected from the content and the extension of the file name.
     pub media_type: String,
-    /// Size in bytes.
+    /// The size in bytes.
     pub size_bytes: u64,
     /// SHA-256 of the content, as lower-case hex.
     pub sha256: String,
-    /// When the promotion began.
+    /// The time at which the promotion began.
     pub created_at: DateTime<Utc>,
 }
 
-/// A document before its bytes are there: it holds quota and is visible to nobody.
+/// A document whose bytes are not stored yet. It uses quota and is not visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingDocument {
-    /// Its id.
+    /// The id.
     pub id: DocumentId,
-    /// Its workspace.
+    /// The owning workspace.
     pub workspace_id: WorkspaceId,
-    /// The path that it has in its container.
+    /// The path of the source file in its container.
     pub filename: String,
-    /// The bytes that it will hold.
+    /// The size in bytes.
     pub size_bytes: u64,
-    /// The bytes that it counts against the quota: its size, or more where it is small.
+    /// The bytes that it counts against the quota: its size, or the minimum charge for small files.
     pub charged_bytes: u64,
-    /// When the promotion began.
+    /// The time at which the promotion began.
     pub created_at: DateTime<Utc>,
 }
 
-/// The bounds on the documents of one workspace, those being written included.
+/// The limits on the documents of one workspace, pending ones included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentQuota {
-    /// Most charged bytes of all documents together.
+    /// The highest sum of charged bytes.
     pub bytes: u64,
-    /// Most documents.
+    /// The highest number of documents.
     pub documents: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct DocumentQuota {
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// The key.
+    /// Returns the key.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -79,17 +79,17 @@ impl FromStr for IdempotencyKey {
     }
 }
 
-/// A claim that a call is the same as an earlier one. Scoped to the API key and the operation.
+/// The claim of an idempotency key by a call. Keys are scoped to the API key and the operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyClaim {
-    /// Whose.
+    /// The API key of the caller.
     pub api_key: ApiKeyId,
-    /// Of which operation, such as `promote`.
+    /// The operation, such as `promote`.
     pub operation: &'static str,
     /// The caller's key.
     pub key: IdempotencyKey,
-    /// What the call was about; the same key with another subject is a mistake of the caller.
+    /// The subject of the call. The same key with another subject is an error of the caller.
     pub subject: String,
-    /// Claims made before this moment are forgotten.
+    /// Claims from before this time are ignored.
     pub not_before: DateTime<Utc>,
 }

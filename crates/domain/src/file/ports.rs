@@ -1,4 +1,4 @@
-//! Where documents are kept, and how media types are told.
+//! The stores of documents, and the detection of media types.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -7,57 +7,57 @@ use super::{Document, DocumentQuota, IdempotencyClaim, PendingDocument};
 use crate::error::StoreError;
 use crate::ids::{DocumentId, WorkspaceId};
 
-/// What an idempotency claim meets.
+/// The state of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
-    /// Nobody has used the key.
+    /// The key is unused.
     Free,
-    /// A call with the same key and subject is under way.
+    /// A call with the same key and subject is in progress.
     InProgress,
-    /// A call with the same key and subject made this document.
+    /// A call with the same key and subject created this document.
     Done(Document),
-    /// The key was used for another subject.
+    /// The key was used with another subject.
     Reused,
 }
 
-/// How a reservation ended.
+/// The outcome of a quota reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reservation {
-    /// The pending document holds its quota, and the claim, where there is one, is taken.
+    /// The pending document was added, and its claim, if any, is taken.
     Reserved,
-    /// There is no room; nothing was changed.
+    /// The quota is exhausted; nothing was changed.
     QuotaExceeded {
-        /// The bytes that documents count now.
+        /// The bytes that documents use now.
         used_bytes: u64,
     },
-    /// There are as many documents as there may be; nothing was changed.
+    /// The limit of documents is reached; nothing was changed.
     TooManyDocuments {
-        /// The workspace's documents, pending ones included.
+        /// The number of documents in the workspace, pending ones included.
         documents: u64,
     },
-    /// The claim is not free (never [`ClaimState::Free`] here); nothing was changed.
+    /// The idempotency key is not free (never [`ClaimState::Free`] here); nothing was changed.
     Claimed(ClaimState),
 }
 
-/// Keeps documents.
+/// Stores documents.
 ///
 /// # Contract
 /// - Every method is one transaction.
-/// - The charged bytes and the number of pending and ready documents of a workspace together MUST never exceed the
-///   quota given to `reserve`, however many run at once.
-/// - A document that `mark_ready` returns MUST survive the loss of power.
-/// - A pending document is returned by no method that returns documents.
+/// - The charged bytes and the number of all documents of a workspace, pending and ready, MUST never exceed the quota
+///   given to `reserve`, for any number of concurrent calls.
+/// - A document that `mark_ready` returns MUST survive a power loss.
+/// - Methods that return documents never return pending ones.
 /// - Of two `reserve` calls with the same free claim, one MUST get `Reserved` and the other `Claimed`.
-/// - A claim ends with its pending document (`abandon`, `abandon_stale`), so that failures are not remembered; it is
-///   completed in the transaction of `mark_ready`.
+/// - `abandon` and `abandon_stale` delete the claim of the document, so that a failed call can be retried. `mark_ready`
+///   completes the claim in its transaction.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[cfg_attr(feature = "mock", allow(clippy::ref_option_ref, reason = "mockall's own expansion"))]
 #[async_trait]
 pub trait DocumentRepository: Send + Sync {
-    /// What the claim meets now.
+    /// Returns the state of the claimed key.
     async fn claim_state(&self, claim: &IdempotencyClaim) -> Result<ClaimState, StoreError>;
 
-    /// Adds a pending document and takes its charged bytes from the workspace's quota.
+    /// Adds a pending document and charges it to the workspace's quota.
     async fn reserve<'a>(
         &self,
         document: &PendingDocument,
@@ -65,7 +65,7 @@ pub trait DocumentRepository: Send + Sync {
         claim: Option<&'a IdempotencyClaim>,
     ) -> Result<Reservation, StoreError>;
 
-    /// Makes a pending document ready and visible. `None` where it is not pending any more (swept).
+    /// Makes a pending document ready and visible. Returns `None` if it is not pending any more because it was swept.
     async fn mark_ready(
         &self,
         workspace_id: WorkspaceId,
@@ -74,33 +74,34 @@ pub trait DocumentRepository: Send + Sync {
         media_type: &str,
     ) -> Result<Option<Document>, StoreError>;
 
-    /// Removes a pending document and returns its bytes to the quota; true where it was pending.
+    /// Removes a pending document and frees its quota; returns true if it was pending.
     async fn abandon(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<bool, StoreError>;
 
-    /// Abandons every document that has been pending since before `before`; returns them.
+    /// Abandons and returns every document that has been pending since before `before`.
     async fn abandon_stale(&self, before: DateTime<Utc>) -> Result<Vec<PendingDocument>, StoreError>;
 
-    /// One ready document of the workspace.
+    /// Returns a ready document of the workspace.
     async fn find(&self, workspace_id: WorkspaceId, id: &DocumentId) -> Result<Option<Document>, StoreError>;
 
-    /// Those of `ids` that no document, pending or ready, has.
+    /// Returns those of `ids` that belong to no document, pending or ready.
     async fn unknown(&self, ids: &[DocumentId]) -> Result<Vec<DocumentId>, StoreError>;
 
-    /// Bytes that the workspace's documents count, pending ones included; zero where there is no such workspace.
+    /// Returns the bytes that the workspace's documents use, pending ones included; zero if the workspace does not
+    /// exist.
     async fn used_bytes(&self, workspace_id: WorkspaceId) -> Result<u64, StoreError>;
 
-    /// Forgets claims made before `before`; returns how many.
+    /// Deletes claims from before `before`; returns their number.
     async fn forget_claims(&self, before: DateTime<Utc>) -> Result<u64, StoreError>;
 }
 
-/// Tells media types.
+/// Detects media types.
 ///
 /// # Contract
-/// - The content decides; the extension only tells apart what content cannot (CSV from plain text). A file whose
-///   extension contradicts its content gets the type of its content.
-/// - Never fails: what is not recognised is `application/octet-stream`.
+/// - The content decides. The extension only distinguishes types with the same content (CSV from plain text). A file
+///   whose extension contradicts its content gets the type of its content.
+/// - It never fails: an unknown type is `application/octet-stream`.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait MediaTypes: Send + Sync {
-    /// The media type of a file that begins with `head` and is called `filename`.
+    /// Returns the media type of the file `filename` that begins with `head`.
     fn detect(&self, head: &[u8], filename: &str) -> String;
 }

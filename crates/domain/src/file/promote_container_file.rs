@@ -1,4 +1,4 @@
-//! Operation 1 of the interface: a container file becomes a durable document.
+//! Promotes a container file to a document.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,49 +14,49 @@ use crate::container::{BlobKey, BlobStore, ContainerId, ContainerPath, CopyOutco
 use crate::error::StoreError;
 use crate::system::{Clock, IdGenerator, Timer};
 
-/// How large files and workspaces may grow.
+/// The limits on files and on the documents of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageLimits {
-    /// Most bytes of one promoted file.
+    /// The highest size in bytes of a promoted file.
     pub max_file_bytes: u64,
-    /// The bounds on a workspace's documents.
+    /// The limits on the documents of a workspace.
     pub quota: DocumentQuota,
-    /// A document counts at least this many bytes against the quota, so that empty files are bounded too.
+    /// The minimum number of bytes that a document counts against the quota, so that empty files are limited too.
     pub min_charged_bytes: u64,
 }
 
 /// The ports of [`PromoteContainerFile`].
 pub struct PromoteContainerFilePorts {
-    /// Documents.
+    /// Stores documents.
     pub documents: Arc<dyn DocumentRepository>,
-    /// Bytes.
+    /// Stores their content.
     pub blobs: Arc<dyn BlobStore>,
-    /// Media types.
+    /// Detects media types.
     pub media_types: Arc<dyn MediaTypes>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Waiting for a call with the same idempotency key.
+    /// The timer of the polls for a call with the same idempotency key.
     pub timer: Arc<dyn Timer>,
-    /// Ids.
+    /// Generates ids.
     pub ids: Arc<dyn IdGenerator>,
 }
 
-/// Copies a file from a container's sandbox prefix into the workspace's documents, so that it outlives the container.
+/// Copies a file from a container's sandbox prefix to the workspace's documents, so that it outlives the container.
 ///
-/// Quota is taken before a byte moves, the copy is made under the document's own name, and only then does the
-/// document become visible. Dying in between leaves a pending document that [`super::SweepDocuments`] removes.
+/// Quota is reserved before any byte is copied, the copy gets the document's own name, and only then the document
+/// becomes visible. A crash in between leaves a pending document that [`super::SweepDocuments`] removes.
 pub struct PromoteContainerFile {
     ports: PromoteContainerFilePorts,
     limits: StorageLimits,
 }
 
-/// For how long an idempotency key is remembered.
+/// The lifetime of an idempotency key in hours.
 const IDEMPOTENCY_HOURS: i64 = 24;
-/// How often a file that changes under the copy is tried.
+/// The number of attempts to copy a file that changes during the copy.
 const COPY_ATTEMPTS: usize = 3;
-/// How long a retry waits between two looks at the call that it repeats.
+/// The interval of the polls for a call with the same idempotency key.
 const CLAIM_POLL: Duration = Duration::from_millis(50);
-/// How long it waits in all.
+/// The longest wait for that call.
 const CLAIM_WAIT: Duration = Duration::from_mins(1);
 
 impl PromoteContainerFile {
@@ -65,8 +65,8 @@ impl PromoteContainerFile {
         Self { ports, limits }
     }
 
-    /// Makes a new document at each call, except that a retry with the same `idempotency_key` within 24 hours gets
-    /// the document of the first call.
+    /// Creates a new document on each call. A retry with the same `idempotency_key` within 24 hours gets the document
+    /// of the first call.
     pub async fn execute(
         &self,
         caller: &InferenceKey,
@@ -116,7 +116,7 @@ impl PromoteContainerFile {
         Ok(())
     }
 
-    /// `None` where another call took the claim in the meantime.
+    /// Promotes once. Returns `None` if a concurrent call took the claim first.
     async fn promote(&self, work: &Work<'_>) -> Result<Option<Document>, PromoteError> {
         for _ in 0..COPY_ATTEMPTS {
             let meta = self.ports.blobs.stat(&work.source).await?.ok_or(PromoteError::NotFound)?;
@@ -156,7 +156,7 @@ impl PromoteContainerFile {
         Err(PromoteError::SourceChanged)
     }
 
-    /// Brings the bytes of a pending document and makes it ready. `None` where the source changed on the way.
+    /// Copies the bytes of a pending document and makes it ready. Returns `None` if the source changed during the copy.
     async fn fill(&self, work: &Work<'_>, pending: &PendingDocument) -> Result<Option<Document>, PromoteError> {
         let target = BlobKey::document(pending.workspace_id, &pending.id);
         let copied = match self.ports.blobs.copy(&work.source, &target, pending.size_bytes).await? {
@@ -174,12 +174,12 @@ impl PromoteContainerFile {
             .ok_or_else(|| StoreError::unavailable("the copy took longer than the sweeper's grace period").into())
     }
 
-    /// Gives quota and bytes back. What fails here is left to the sweeper, which finds it by its age.
+    /// Rolls back the quota and the bytes. Anything that fails here is left to the sweeper.
     async fn undo(&self, pending: &PendingDocument) {
-        // The row first: once it is gone nothing can make the document visible any more.
+        // The row goes first: without it, nothing can make the document visible any more.
         match self.ports.documents.abandon(pending.workspace_id, &pending.id).await {
-            // A document that is not pending any more was swept together with its bytes, or became ready by a commit
-            // whose success was not reported: its bytes are not ours to delete.
+            // The document was swept together with its bytes, or a commit succeeded without a reply and made it ready.
+            // Its bytes must not be deleted here.
             Ok(false) => {}
             Ok(true) => {
                 let target = BlobKey::document(pending.workspace_id, &pending.id);
@@ -194,7 +194,7 @@ impl PromoteContainerFile {
     }
 }
 
-/// One call, parsed.
+/// The parsed arguments of one call.
 struct Work<'a> {
     caller: &'a InferenceKey,
     source: BlobKey,

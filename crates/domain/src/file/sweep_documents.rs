@@ -1,4 +1,4 @@
-//! What interrupted promotions left behind is removed here.
+//! Removes the remains of interrupted promotions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use crate::error::StoreError;
 use crate::ids::DocumentId;
 use crate::system::Clock;
 
-/// What one sweep removed.
+/// The result of one sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SweepReport {
-    /// Documents that had been pending for longer than the grace period.
+    /// The number of documents that were pending for longer than the grace period.
     pub pending_documents: usize,
-    /// Objects that no document had.
+    /// The number of objects without a document.
     pub orphan_objects: usize,
-    /// Half-written files of the blob store.
+    /// The number of partly written files of the blob store.
     pub partial_files: u64,
-    /// Idempotency claims that nobody can use any more.
+    /// The number of expired idempotency claims.
     pub claims: u64,
 }
 
-/// Removes pending documents and orphan objects that are older than the grace period. Safe to run on many replicas
-/// at once, and while promotions run: the grace period MUST be longer than the longest copy.
+/// Removes pending documents and orphan objects that are older than the grace period. It is safe to run on many
+/// replicas and during promotions if the grace period is longer than the longest copy.
 pub struct SweepDocuments {
     documents: Arc<dyn DocumentRepository>,
     blobs: Arc<dyn BlobStore>,
@@ -33,11 +33,11 @@ pub struct SweepDocuments {
     grace: Duration,
 }
 
-/// Objects looked at in one go.
+/// The number of objects per page of a listing.
 const PAGE: usize = 500;
 
 impl SweepDocuments {
-    /// Wires the ports; `grace` is how old something must be to count as left behind.
+    /// Wires the ports; `grace` is the age from which on pending documents and unknown objects are removed.
     pub fn new(
         documents: Arc<dyn DocumentRepository>,
         blobs: Arc<dyn BlobStore>,
@@ -47,7 +47,7 @@ impl SweepDocuments {
         Self { documents, blobs, clock, grace }
     }
 
-    /// One sweep over everything.
+    /// Sweeps all documents and objects.
     pub async fn execute(&self) -> Result<SweepReport, StoreError> {
         let now = self.clock.now();
         let cutoff = now - TimeDelta::from_std(self.grace).unwrap_or(TimeDelta::MAX);
@@ -59,8 +59,8 @@ impl SweepDocuments {
         })
     }
 
-    /// Removes every pending document, however young, so that its quota and its idempotency key are free at once.
-    /// Only for a process that knows that none promotes: another's promotion would fail as unavailable.
+    /// Removes every pending document of any age, so that its quota and its idempotency key are free at once. Only for
+    /// a process that knows that no other one promotes: another promotion would fail as unavailable.
     pub async fn execute_alone(&self) -> Result<SweepReport, StoreError> {
         let pending_documents = self.abandon(self.clock.now() + TimeDelta::days(1)).await?;
         Ok(SweepReport { pending_documents, ..SweepReport::default() })

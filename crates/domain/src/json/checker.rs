@@ -1,19 +1,19 @@
-//! Checks the whole grammar of JSON in one pass that copies nothing and does not recurse.
+//! Validates JSON in one pass without copies and recursion.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::value::RawValue;
 
-/// Most arrays and objects inside each other that are checked here.
+/// The deepest nesting of arrays and objects that this checker validates.
 const MAX_DEPTH: u32 = 128;
 
-/// One JSON value as text, borrowed from a text that was checked. Its `Debug` does not show the content.
+/// One JSON value, borrowed from a validated text. Its `Debug` output hides the content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct JsonText<'t>(&'t str);
 
 impl<'t> JsonText<'t> {
-    /// The text, without space around it.
+    /// Returns the text without surrounding whitespace.
     pub fn get(self) -> &'t str {
         self.0
     }
@@ -31,8 +31,9 @@ impl fmt::Debug for JsonText<'_> {
     }
 }
 
-/// Calls `member` with each member of the object that `text` is, in order and duplicates included. `None` where `text`
-/// is no object, and where this cannot be told here: deep nesting, a name that is no text. `serde_json` then says why.
+/// Calls `member` with each member of the object in `text`, in order and with duplicates. Returns `None` if `text` is
+/// not an object, or if this checker cannot decide: deep nesting, or a name with a lone surrogate. The caller then uses
+/// `serde_json`, which also explains the error.
 pub fn read_object<'t>(text: &'t str, mut member: impl FnMut(Cow<'t, str>, JsonText<'t>)) -> Option<()> {
     let mut checker = Checker { bytes: text.as_bytes(), at: 0 };
     if checker.next_token()? != b'{' {
@@ -61,7 +62,7 @@ pub fn read_object<'t>(text: &'t str, mut member: impl FnMut(Cow<'t, str>, JsonT
     }
 }
 
-/// True if `text` is one JSON value with nothing around it. False also where this cannot be told here: deep nesting.
+/// Returns true if `text` is exactly one JSON value. Returns false as well if the nesting is too deep for this checker.
 pub(super) fn is_json(text: &str) -> bool {
     let mut checker = Checker { bytes: text.as_bytes(), at: 0 };
     text.bytes().next().is_some_and(|first| !is_space(first))
@@ -104,9 +105,9 @@ impl Checker<'_> {
         self.peek_token().is_none()
     }
 
-    /// Goes over a value and returns behind it.
+    /// Skips a value.
     fn value(&mut self) -> Option<()> {
-        // A bit for each array or object around: 1 for an object.
+        // One bit per open array or object: 1 for an object.
         let (mut objects, mut depth) = (0_u128, 0);
         loop {
             match self.peek_token()? {
@@ -132,7 +133,7 @@ impl Checker<'_> {
                 b'n' => self.word(b"null")?,
                 _ => self.number()?,
             }
-            // A value has ended, and maybe those around it do, too.
+            // The end of a value may also be the end of the arrays and objects around it.
             loop {
                 if depth == 0 {
                     return Some(());
@@ -151,7 +152,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Where a member's name begins, with its quote, and whether it has escapes.
+    /// Skips a member's name. Returns its start, at the quote, and whether it has escapes.
     fn name(&mut self) -> Option<(usize, bool)> {
         if self.peek_token()? != b'"' {
             return None;
@@ -163,7 +164,7 @@ impl Checker<'_> {
         (self.next_token()? == b':').then_some(())
     }
 
-    /// Goes over a string and returns whether it has escapes.
+    /// Skips a string and returns whether it has escapes.
     fn string(&mut self) -> Option<bool> {
         let mut is_escaped = false;
         self.at += 1;
@@ -227,7 +228,7 @@ impl Checker<'_> {
         Some(())
     }
 
-    /// At least one digit.
+    /// Skips at least one digit.
     fn digits(&mut self) -> Option<()> {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -237,15 +238,15 @@ impl Checker<'_> {
     }
 }
 
-/// Where the next quote, backslash or control character is, from `at` on; the end of the text where there is none. Most
-/// of a body is strings, so they are gone through eight bytes at a time.
+/// Returns the position of the next quote, backslash or control character from `at` on, or the end of the text. Most of
+/// a request body is strings, so this reads eight bytes at a time.
 fn special(bytes: &[u8], mut at: usize) -> usize {
     const LOWEST: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);
     const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
     const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
     const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
-    // The highest bit of the lowest byte that is below the limit; bits above it mean nothing.
+    // The lowest set bit marks the first byte below the limit; the bits above it are meaningless.
     let below = |word: u64, limit: u64| word.wrapping_sub(limit) & !word & HIGHEST;
     let mut rest = bytes.get(at..).unwrap_or_default();
     while let Some((word, behind)) = rest.split_first_chunk() {
@@ -346,11 +347,11 @@ mod tests {
             let text: String = chars.into_iter().collect();
             let parsed = serde_json::from_str::<IgnoredAny>(&text).is_ok() && !text.starts_with(is_space_char) && !text.ends_with(is_space_char);
             prop_assert_eq!(is_json(&text), parsed, "{}", text);
-            // As texts: a number may be too large, and a text in a value may have half a surrogate.
+            // Members are compared as texts: a number may be out of range, and a string may have a lone surrogate.
             let expected = serde_json::from_str::<BTreeMap<String, &RawValue>>(&text).ok();
             if let Some(members) = members(&text) {
                 let expected = expected.expect("an object");
-                // The last of several members with one name.
+                // The last of several members with the same name counts.
                 let members: BTreeMap<String, String> = members.into_iter().collect();
                 let expected = expected.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect();
                 prop_assert_eq!(members, expected);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::scan::{Scanner, WrittenName};
 use super::{Json, JsonKind};
 
-/// One value of a [`Json`]: that itself, or one inside it.
+/// One value of a [`Json`]: the value itself, or one inside it.
 #[derive(Clone, Copy)]
 pub(crate) struct JsonPart<'a> {
     pub(super) whole: &'a Arc<str>,
@@ -24,22 +24,22 @@ pub(crate) struct Member<'a> {
 }
 
 impl<'a> JsonPart<'a> {
-    /// The JSON text, byte for byte.
+    /// Returns the JSON text, byte for byte.
     pub(crate) fn text(self) -> &'a str {
         &self.whole[self.start..self.end]
     }
 
-    /// What kind of value this is.
+    /// Returns the type of the value.
     pub(crate) fn kind(self) -> JsonKind {
         JsonKind::of(self.whole.as_bytes().get(self.start))
     }
 
-    /// Whether this is `null`.
+    /// Returns true if the value is `null`.
     pub(crate) fn is_null(self) -> bool {
         self.kind() == JsonKind::Null
     }
 
-    /// The string inside, where this is a string and one of text: escapes can also make half a surrogate pair.
+    /// Returns the content of a string; `None` for other types and for strings with a lone surrogate.
     pub(crate) fn as_str(self) -> Option<Cow<'a, str>> {
         if self.kind() != JsonKind::String {
             return None;
@@ -51,19 +51,19 @@ impl<'a> JsonPart<'a> {
         }
     }
 
-    /// The number inside as a float, for comparing only; money never goes through here. Infinite where it is beyond
-    /// all floats.
+    /// Returns a number as a float, for comparisons only. Amounts of money never use it. A number out of range is
+    /// infinite.
     pub(crate) fn as_f64(self) -> Option<f64> {
         (self.kind() == JsonKind::Number).then(|| self.text().parse().ok()).flatten()
     }
 
-    /// This value by itself. It shares the text that it is a part of, and keeps all of it.
+    /// Returns this value as a [`Json`], which keeps the whole text in memory.
     pub(crate) fn to_json(self) -> Json {
         Json { whole: Arc::clone(self.whole), start: self.start, end: self.end }
     }
 
-    /// The members of an object in their order, duplicates included; `None` where this is no object, or one with a
-    /// name that is no text.
+    /// Returns the members of an object in order, with duplicates; `None` for other types and for a name with a lone
+    /// surrogate.
     pub(crate) fn members(self) -> Option<Vec<Member<'a>>> {
         if self.kind() != JsonKind::Object {
             return None;
@@ -77,7 +77,7 @@ impl<'a> JsonPart<'a> {
         Some(members)
     }
 
-    /// The elements of an array; `None` where this is no array.
+    /// Returns the elements of an array; `None` for other types.
     pub(crate) fn elements(self) -> Option<Vec<Self>> {
         if self.kind() != JsonKind::Array {
             return None;
@@ -103,10 +103,10 @@ fn name_of(text: &str, WrittenName { content, is_escaped }: WrittenName) -> Opti
     }
 }
 
-/// Most members whose names are compared with each other: among so few that is faster than a set.
+/// Up to this number of members, comparing all names is faster than a set.
 const FEW: usize = 16;
 
-/// The place of the first member whose name another one before it has.
+/// Returns the index of the first member whose name an earlier member has.
 pub(crate) fn first_repeated(members: &[Member<'_>]) -> Option<usize> {
     if members.len() > FEW {
         let mut names = HashSet::with_capacity(members.len());

@@ -1,28 +1,28 @@
-//! Where values begin and end in a text that is known to be JSON. Its grammar is not judged again, so that each byte
-//! is looked at once and nothing recurses.
+//! Finds the ranges of values in validated JSON. It does not check the grammar again, so that it reads each byte once
+//! and without recursion.
 
 use std::ops::Range;
 
-/// A member's name as it was written, without its quotes.
+/// A member's name as written, without its quotes.
 pub(super) struct WrittenName {
     pub(super) content: Range<usize>,
-    /// Whether it has escapes, so that it is not the name yet.
+    /// True if the name has escapes and must be decoded.
     pub(super) is_escaped: bool,
 }
 
-/// Goes over what stands in one array or object.
+/// Iterates over the members or elements of one object or array.
 pub(super) struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
 }
 
 impl<'t> Scanner<'t> {
-    /// Behind the first bracket or brace of a text that is an array or an object.
+    /// Starts behind the opening bracket or brace of an array or object.
     pub(super) fn inside(text: &'t str) -> Self {
         Self { bytes: text.as_bytes(), at: 1 }
     }
 
-    /// The name of the next member; `None` behind the last one.
+    /// Returns the name of the next member; `None` behind the last one.
     pub(super) fn name(&mut self) -> Option<WrittenName> {
         if self.next_byte()? != b'"' {
             return None;
@@ -33,7 +33,7 @@ impl<'t> Scanner<'t> {
         Some(WrittenName { content: start..end, is_escaped })
     }
 
-    /// Where the next value is: an element, or what belongs to the name that was read last. `None` behind the last one.
+    /// Returns the range of the next value: an element, or the value of the last name. `None` behind the last one.
     pub(super) fn value(&mut self) -> Option<Range<usize>> {
         let first = self.next_byte()?;
         let start = self.at;
@@ -47,7 +47,8 @@ impl<'t> Scanner<'t> {
         Some(start..self.at)
     }
 
-    /// The first byte of whatever comes next. Where commas and colons stand was settled when the text was parsed.
+    /// Returns the next byte that is not whitespace, a comma or a colon. The parser has checked their positions
+    /// already.
     fn next_byte(&mut self) -> Option<u8> {
         loop {
             let byte = *self.bytes.get(self.at)?;
@@ -59,7 +60,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Where the string whose content begins at `at` has its closing quote, and whether it has escapes.
+/// Returns the position of the closing quote of the string whose content begins at `at`, and whether it has escapes.
 fn string_end(bytes: &[u8], mut at: usize) -> (usize, bool) {
     let mut is_escaped = false;
     loop {
@@ -68,14 +69,14 @@ fn string_end(bytes: &[u8], mut at: usize) -> (usize, bool) {
             return (at, is_escaped);
         }
         is_escaped = true;
-        // Escapes often come in a row.
+        // Escapes often follow each other.
         while bytes.get(at) == Some(&b'\\') {
             at += 2;
         }
     }
 }
 
-/// The end of the array or object that begins at `at`.
+/// Returns the end of the array or object that begins at `at`.
 fn nested_end(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(byte) = bytes.get(at) {
@@ -95,15 +96,15 @@ fn nested_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The end of the number or word that begins at `at`.
+/// Returns the end of the number or word that begins at `at`.
 fn scalar_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r');
     at + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
-/// Where the next quote or backslash is, from `at` on; the end of the text where there is none. Most of a body is
-/// strings, so they are gone through eight bytes at a time.
+/// Returns the position of the next quote or backslash from `at` on, or the end of the text. Most of a request body is
+/// strings, so this reads eight bytes at a time.
 fn quote_or_backslash(bytes: &[u8], mut at: usize) -> usize {
     const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
     const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
@@ -119,7 +120,7 @@ fn quote_or_backslash(bytes: &[u8], mut at: usize) -> usize {
     at + rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap_or(rest.len())
 }
 
-/// The highest bit of the lowest byte that is zero; bits above it mean nothing. 0 where no byte is.
+/// Returns the highest bit of the first zero byte. Bits above it are meaningless. Returns 0 if no byte is zero.
 fn first_zero(word: u64) -> u64 {
     const LOWEST: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHEST: u64 = u64::from_ne_bytes([0x80; 8]);

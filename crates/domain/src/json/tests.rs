@@ -103,7 +103,7 @@ fn first_repeated_finds_duplicate_among_few_and_many() {
     }
 }
 
-/// Nothing is quadratic in the depth or the number of members, and nothing recurses.
+/// Parsing is linear in depth and number of members, and does not recurse.
 #[test]
 fn parse_of_deep_and_wide_texts_is_linear() {
     #[expect(clippy::disallowed_methods, reason = "a test measures itself")]
@@ -118,7 +118,7 @@ fn parse_of_deep_and_wide_texts_is_linear() {
     assert!(start.elapsed() < std::time::Duration::from_secs(10), "quadratic, it would take minutes");
 }
 
-/// Texts of JSON, with all the space and every escape that it may have.
+/// Generates JSON texts with whitespace and escapes at all allowed positions.
 fn any_text() -> impl Strategy<Value = String> {
     let space = || prop::sample::select(vec!["", "", "", " ", "\n", "\t\r "]);
     let string = || {
@@ -164,7 +164,7 @@ fn any_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// What another parser makes of the members.
+/// Returns the members as `serde_json` parses them.
 fn members_by_serde(text: &str) -> Option<Vec<(String, String)>> {
     struct InOrder(Vec<(String, String)>);
     impl<'de> serde::Deserialize<'de> for InOrder {

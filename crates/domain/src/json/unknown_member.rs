@@ -1,6 +1,6 @@
-//! The message for a member that an object must not have.
+//! The error message for an unknown member of an object.
 
-/// Characters of a name that are repeated at most.
+/// The highest number of characters of a name in the message.
 const MAX_CHARS: usize = 64;
 
 /// Returns the message for an unknown member: its name, and the most similar known name if half of it is the same.

@@ -1,11 +1,11 @@
-//! How a decimal is written.
+//! Formats decimals.
 
 use std::fmt;
 
-/// Most bytes of a decimal: the digits of an `i128`, a sign and a point.
+/// The highest number of bytes of a decimal: the digits of an `i128`, a sign and a point.
 const MAX_TEXT: usize = 41;
 
-/// A decimal that is written from its last digit to its first.
+/// A buffer that is filled from the last digit to the first.
 struct Backwards {
     text: [u8; MAX_TEXT],
     start: usize,
@@ -18,7 +18,7 @@ impl Backwards {
     }
 }
 
-/// Writes `value` divided by 10^`scale`, in plain notation; zeros at the end of the fraction are left out if `trim`.
+/// Writes `value` / 10^`scale` in plain notation, without trailing zeros of the fraction if `trim`.
 pub(super) fn write_decimal(f: &mut fmt::Formatter<'_>, value: i128, scale: u32, trim: bool) -> fmt::Result {
     let mut written = Backwards { text: [0; MAX_TEXT], start: MAX_TEXT };
     let mut digits = value.unsigned_abs();
@@ -43,9 +43,9 @@ pub(super) fn write_decimal(f: &mut fmt::Formatter<'_>, value: i128, scale: u32,
     f.write_str(std::str::from_utf8(&written.text[written.start..]).map_err(|_| fmt::Error)?)
 }
 
-/// Takes the last digit off.
+/// Removes and returns the last digit.
 fn take_digit(digits: &mut u128) -> u8 {
-    // Few amounts need 128 bits, and they are slow to divide.
+    // Few amounts need 128 bits, and 128-bit division is slow.
     let digit = if let Ok(few) = u64::try_from(*digits) {
         *digits = u128::from(few / 10);
         (few % 10) as u8

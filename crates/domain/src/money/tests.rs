@@ -64,7 +64,7 @@ fn price_of_ten_to_the_fourteenth_is_rejected_in_every_notation() {
     for beyond in ["100000000000000", "100000000000000.0", "1e14", "10e13", "0.1e15", "-100000000000000", "1e15"] {
         assert!(beyond.parse::<Price>().is_err(), "{beyond}");
     }
-    // The most digits that both sides of the point may have still compare and multiply.
+    // A price with the highest number of digits on both sides can still be compared and multiplied.
     let largest = price("99999999999999.999999999999999999999999");
     assert!(largest > price("99999999999999") && largest.times(1).is_some());
 }

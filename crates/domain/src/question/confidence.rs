@@ -1,11 +1,10 @@
-//! One meaning of `confidence`: that of System One, computed from the distribution.
+//! The computed `confidence`, defined like that of System One.
 //!
-//! The formulas are published in the vendor's own adapter package (`system-one-adapter` 0.2.1) and are the ones that
-//! SGLang uses. Calibration still differs from model to model: equal confidences of two models are computed alike and
-//! need not be right equally often.
+//! The formulas are published in the vendor's own adapter package (`system-one-adapter` 0.2.1); SGLang uses them as
+//! well. They do not calibrate: two models with equal confidence can have different error rates.
 
-/// How far the likeliest of `n` options stands out from chance: `(n·p_max - 1) / (n - 1)`, between 0 and 1; 1 for a
-/// single option.
+/// Returns how far the likeliest of `n` options stands out from chance: `(n·p_max - 1) / (n - 1)`, between 0 and 1; 1
+/// for a single option.
 pub fn choice_confidence(probabilities: &[f64]) -> f64 {
     let n = count(probabilities);
     if probabilities.len() < 2 {
@@ -15,8 +14,8 @@ pub fn choice_confidence(probabilities: &[f64]) -> f64 {
     ((n * most - 1.0) / (n - 1.0)).clamp(0.0, 1.0)
 }
 
-/// How narrow the distribution over a scale is: `1 - E|level - mode| / U`, between 0 and 1, where `U` is the mean
-/// distance of the levels from the middle of the scale; 1 for a single level. The first of tied modes counts.
+/// Returns how narrow the distribution over a scale is: `1 - E|level - mode| / U`, between 0 and 1. `U` is the mean
+/// distance of the levels from the middle of the scale. Returns 1 for a single level; the first of tied modes counts.
 pub fn score_confidence(probabilities: &[f64]) -> f64 {
     let n = count(probabilities);
     if probabilities.len() < 2 {
@@ -33,13 +32,13 @@ pub fn score_confidence(probabilities: &[f64]) -> f64 {
     (1.0 - distance / (spread / n)).clamp(0.0, 1.0)
 }
 
-/// The place of the largest number; the first on ties; `None` where there is none.
+/// Returns the index of the largest number, the first one of ties; `None` for an empty slice.
 pub fn argmax(probabilities: &[f64]) -> Option<usize> {
     let largest = probabilities.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     probabilities.iter().position(|probability| *probability >= largest)
 }
 
-/// The expected level of a scale: the sum of `level · p`.
+/// Returns the expected level of a scale: the sum of `level · p`.
 pub fn expectation(probabilities: &[f64]) -> f64 {
     probabilities.iter().enumerate().map(|(level, probability)| as_number(level) * probability).sum()
 }

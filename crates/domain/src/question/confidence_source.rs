@@ -1,19 +1,19 @@
-//! Which confidence an answer carries.
+//! The source of an answer's confidence.
 
-/// Which number an answer's `confidence` is.
+/// The source of the number in `confidence`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConfidenceSource {
-    /// The provider's own, which follows the formula of System One.
+    /// The provider's value, which follows the formula of System One.
     SystemOne,
-    /// Computed by the formula of System One from the distribution; the provider's own is kept beside it as
+    /// The value computed from the distribution by the formula of System One. The provider's value becomes
     /// `native_confidence`.
     Computed,
-    /// The provider's own, whatever it means.
+    /// The provider's value, unchanged and with the provider's meaning.
     Native,
 }
 
 impl ConfidenceSource {
-    /// Its name in configuration.
+    /// Returns the name in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SystemOne => "system-one",

@@ -1,11 +1,11 @@
-//! Content that stands in JSON instead of in a part of its own.
+//! Inline content: content in the JSON of an asset instead of a separate multipart part.
 
 use crate::json::{JsonKind, JsonPart, Member};
 
-/// Members of an asset that hold its content as base64.
+/// Members of an asset with base64 content.
 pub(crate) const INLINE_CONTENT: [&str; 3] = ["data", "data_base64", "base64"];
 
-/// Depth to which the members of an asset are searched for content.
+/// The depth to which the members of an asset are searched for content.
 const MAX_DEPTH: usize = 4;
 
 /// Returns the names of the members of an asset that hold inline content: base64, a `data:` URL, or an object with one
@@ -35,7 +35,7 @@ fn holds_content(value: JsonPart<'_>, depth: usize) -> bool {
 pub(crate) fn is_data_url(text: &str) -> bool {
     let Some(rest) = after_data_scheme(text) else { return false };
     let header: Vec<u8> = rest.take_while(|byte| *byte != b',').map(|byte| byte.to_ascii_lowercase()).collect();
-    // Without a comma there is no content.
+    // A URL without a comma has no content.
     if after_data_scheme(text).is_none_or(|mut rest| !rest.any(|byte| byte == b',')) {
         return false;
     }
@@ -53,8 +53,8 @@ pub(crate) fn has_data_scheme(text: &str) -> bool {
     after_data_scheme(text).is_some()
 }
 
-/// The bytes after `data:`, read as URL parsers do: spaces and control characters before it do not count, nor do tabs
-/// and line breaks anywhere.
+/// Returns the bytes after `data:`, as URL parsers read them: they skip leading spaces and control characters, and tabs
+/// and line breaks everywhere.
 fn after_data_scheme(text: &str) -> Option<impl Iterator<Item = u8>> {
     let rest = text.bytes().skip_while(|byte| *byte <= b' ');
     let mut rest = rest.filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));

@@ -1,4 +1,4 @@
-//! Questions, the input that providers receive with them, and checked answers.
+//! Questions, the provider input that contains them, and validated answers.
 
 mod answer;
 mod confidence;

@@ -5,29 +5,29 @@ use std::sync::Arc;
 use super::{Question, Questions};
 use crate::json::Json;
 
-/// What a provider gets to see of a request, and all of it.
+/// The complete part of a request that providers may receive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderInput {
-    /// What is asked.
+    /// The questions.
     pub questions: Questions,
-    /// What it is asked about.
+    /// The data that the questions refer to.
     pub state: Option<Json>,
-    /// How `state` is to be read.
+    /// The format of `state`.
     pub state_form: StateForm,
-    /// Images and other media beside the text.
+    /// Images and other media besides the text.
     pub attachments: Attachments,
 }
 
 impl ProviderInput {
-    /// Text alone.
+    /// Creates an input without attachments.
     pub fn new(questions: Questions, state: Option<Json>) -> Self {
         Self { questions, state, state_form: StateForm::Plain, attachments: Attachments::None }
     }
 
-    /// The same provider input with some of its typed questions only, each byte for byte as it was.
+    /// Returns the same provider input with other questions, usually a subset.
     #[must_use]
     pub fn with_questions(&self, questions: Vec<Question>) -> Self {
-        // Field by field: a clone of the whole would copy every question for each part of a split.
+        // Copied field by field: a clone of the whole would copy all questions for each sub-request.
         Self {
             questions: Questions::of_typed(questions),
             state: self.state.clone(),
@@ -36,19 +36,19 @@ impl ProviderInput {
         }
     }
 
-    /// Bytes of all but its questions.
+    /// Returns the size in bytes without the questions.
     pub(crate) fn len_bytes_around(&self) -> usize {
         self.state.as_ref().map_or(0, |state| state.text().len()) + self.attachments.len_bytes()
     }
 
-    /// Bytes of its JSON and of its attachments: at least what a provider is sent of the caller's.
+    /// Returns the size in bytes of its JSON and its attachments, a lower bound of the data sent to a provider.
     pub fn len_bytes(&self) -> usize {
         self.questions.json.text().len() + self.len_bytes_around()
     }
 }
 
-/// How the `state` of a [`ProviderInput`] is to be read. Every form is JSON and can go as it is to a wire that takes any
-/// JSON; a wire that has the form itself gets it back unchanged.
+/// The format of a [`ProviderInput`]'s `state`. Every format is JSON and can be sent unchanged to a wire that takes any
+/// JSON. A wire with the same format gets the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateForm {
     /// Any JSON value.
@@ -59,21 +59,21 @@ pub enum StateForm {
     GeminiParts,
 }
 
-/// Media beside, or inside, the state. They travel only to an endpoint that takes them in the form that they came in.
+/// Media beside or inside the state. Only endpoints that accept this form of media receive them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attachments {
-    /// None.
+    /// No media.
     None,
-    /// The assets of the System One wire.
+    /// Assets of the System One wire.
     Assets(Vec<Asset>),
     /// The member `images`: an array, byte for byte.
     Images(Json),
-    /// Media stand among the items or parts of the state.
+    /// Media among the items or parts of the state.
     InState,
 }
 
 impl Attachments {
-    /// Bytes of their text or content.
+    /// Returns the size in bytes of their text or content.
     pub fn len_bytes(&self) -> usize {
         match self {
             Self::None | Self::InState => 0,
@@ -88,16 +88,16 @@ impl Attachments {
 pub struct Asset {
     /// The name by which the state refers to it.
     pub name: String,
-    /// Its entry as the caller wrote it: a JSON object. With inline data the entry is whole and `data` is empty.
+    /// The entry as the caller wrote it: a JSON object. With inline content, the entry is complete and `data` is empty.
     pub entry: Json,
-    /// The content where it came as a part of its own, else empty.
+    /// The content if it came as a separate multipart part, else empty.
     pub data: Arc<[u8]>,
     /// The media type of that part.
     pub media_type: Option<String>,
 }
 
 impl std::fmt::Debug for Asset {
-    /// Without the content.
+    /// Hides the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let asset = &mut f.debug_struct("Asset");
         asset.field("bytes", &self.data.len()).field("media_type", &self.media_type).finish_non_exhaustive()

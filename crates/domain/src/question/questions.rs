@@ -1,25 +1,24 @@
-//! Questions.
+//! Typed and opaque questions.
 
 use crate::json::Json;
 
-/// What is asked.
+/// The questions of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Questions {
-    /// As the caller wrote it.
+    /// The questions as the caller wrote them.
     pub json: Json,
-    /// The questions where they are typed, in their order; `None` where they are opaque and go as they are to a wire
-    /// that takes them.
+    /// The typed questions in order. `None` for opaque questions, which are only sent to a wire that accepts them.
     pub typed: Option<Vec<Question>>,
 }
 
 impl Questions {
-    /// From questions, in canonical form: an object of a member a question.
+    /// Creates questions in canonical form: an object with one member per question.
     pub fn of_typed(questions: Vec<Question>) -> Self {
         let members = questions.iter().map(|question| (question.name.as_str(), question.json.text()));
         Self { json: Json::object(members), typed: Some(questions) }
     }
 
-    /// How many are asked; opaque questions count as one.
+    /// Returns the number of questions; opaque questions count as one.
     pub fn count(&self) -> usize {
         self.typed.as_ref().map_or(1, Vec::len)
     }
@@ -28,20 +27,20 @@ impl Questions {
 /// One typed question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Its name, unique in the request.
+    /// The name, unique in the request.
     pub name: String,
-    /// The question in System One form: as the caller wrote it, or written by the wire that it came in by.
+    /// The question in System One format: as the caller wrote it, or converted from another wire.
     pub json: Json,
-    /// What to decide: a string, object or array.
+    /// The instructions: a string, object or array.
     pub instructions: Option<Json>,
-    /// What kind of answer it wants.
+    /// The kind of the question.
     pub kind: QuestionKind,
 }
 
 impl Question {
-    /// Bytes of it as a member of the questions' object, braces and punctuation included: never less than it takes.
+    /// Returns an upper bound of its size in bytes as a member of the questions' object, punctuation included.
     pub(crate) fn len_bytes(&self) -> usize {
-        // Two quotes, a colon and a comma or brace; a name that needs escapes may take up to six bytes for one.
+        // Two quotes, a colon, and a comma or brace. An escaped character takes up to six bytes.
         let escaped = |c: char| if c < ' ' || matches!(c, '"' | '\\') { 6 } else { c.len_utf8() };
         self.name.chars().map(escaped).sum::<usize>() + self.json.text().len() + 6
     }
@@ -52,19 +51,19 @@ impl Question {
 pub enum QuestionKind {
     /// Yes or no, answered by the probability of yes.
     Noul {
-        /// What speaks for yes.
+        /// The criterion for yes.
         when_true: Option<Json>,
-        /// What speaks for no.
+        /// The criterion for no.
         when_false: Option<Json>,
     },
     /// One of 1 to 255 options.
     Choice {
-        /// The options in order, names unique.
+        /// The options in order, with unique names.
         options: Vec<ChoiceOption>,
     },
-    /// A place on a scale of 1 to 10 levels.
+    /// A position on a scale of 1 to 10 levels.
     Score {
-        /// What each level means, from 0 up.
+        /// The meaning of each level, from 0 up.
         levels: Vec<Json>,
     },
     /// A rectangle in an image.
@@ -74,16 +73,16 @@ pub enum QuestionKind {
 /// One option of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChoiceOption {
-    /// Its name, unique in the question.
+    /// The name, unique in the question.
     pub name: String,
-    /// The boolean that it stands for, where it came as one: `true` is another option than `"true"`.
+    /// The boolean value, if the option was a JSON boolean: `true` and `"true"` are different options.
     pub boolean: Option<bool>,
-    /// What it means.
+    /// The meaning.
     pub meaning: Option<Json>,
 }
 
 impl ChoiceOption {
-    /// An option of that name.
+    /// Creates an option with this name.
     pub fn new(name: impl Into<String>, meaning: Option<Json>) -> Self {
         Self { name: name.into(), boolean: None, meaning }
     }
@@ -96,17 +95,17 @@ pub enum QuestionType {
     Noul,
     /// One of several options.
     Choice,
-    /// A place on a scale.
+    /// A position on a scale.
     Score,
     /// A rectangle in an image.
     Box,
 }
 
 impl QuestionType {
-    /// Every type.
+    /// All types.
     pub const ALL: [Self; 4] = [Self::Noul, Self::Choice, Self::Score, Self::Box];
 
-    /// The value of the member `type`.
+    /// Returns the value of the member `type`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Noul => "noul",
@@ -116,14 +115,14 @@ impl QuestionType {
         }
     }
 
-    /// The type of that name.
+    /// Returns the type of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == name)
     }
 }
 
 impl QuestionKind {
-    /// Its type.
+    /// Returns the type.
     pub fn question_type(&self) -> QuestionType {
         match self {
             Self::Noul { .. } => QuestionType::Noul,
@@ -133,7 +132,7 @@ impl QuestionKind {
         }
     }
 
-    /// The value of its member `type`.
+    /// Returns the value of the member `type`.
     pub fn as_str(&self) -> &'static str {
         self.question_type().as_str()
     }

@@ -1,46 +1,46 @@
-//! How one rate is counted.
+//! The generic cell rate algorithm, which counts one rate.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// A unit is counted in so many parts. A limit of `n` a minute gives back `n` parts a nanosecond, whatever `n` is, so
-/// that nothing is ever rounded and no error adds up.
+/// The number of parts of one unit. A limit of `n` per minute leaks exactly `n` parts per nanosecond for any `n`, so
+/// that nothing is rounded and no error accumulates.
 const PARTS: u128 = 60_000_000_000;
 
-/// A debt is at most so many minutes' worth: a count that a provider got wrong must not lock its caller out for days.
+/// The highest debt in minutes of the limit: a wrong count by a provider must not lock its caller out for days.
 const MOST_MINUTES_OWED: u128 = 60;
 
-/// How much of one rate is used: the generic cell rate algorithm, in the form of a bucket that leaks evenly.
+/// The usage of one rate, counted by the generic cell rate algorithm as an evenly leaking bucket.
 ///
-/// A minute's worth fits in, so that whoever was idle may take that much at once. The limit is passed to each call and
-/// may be another one every time; what was taken stays taken. Time is passed in too: since any fixed moment, the same
-/// for all calls. An earlier time than the last one counts as that one.
+/// The capacity is the limit of one minute, so an idle caller may use a whole minute's limit at once. The limit is
+/// passed to each call and may change between calls; taken units stay taken. The time is passed in as well, as the
+/// duration since a fixed time. A time before the latest one counts as the latest one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gcra {
-    /// What was taken and did not leak away yet, in parts.
+    /// The parts that were taken and have not leaked yet.
     level: u128,
-    /// When that was so, in nanoseconds.
+    /// The time of `level`, in nanoseconds.
     at: u64,
 }
 
 impl Gcra {
-    /// Whether `amount` may be taken. More than a minute's worth may be taken where nothing else is.
+    /// Checks whether `amount` may be taken. An amount above the capacity may be taken from an empty bucket.
     ///
     /// # Errors
-    /// It may not; in this time it may, if nothing else is taken meanwhile. Exact, and more than zero.
+    /// Returns the exact time, above zero, after which it may be taken if nothing else is taken before.
     pub fn check(&self, limit: NonZeroU32, amount: u64, now: Duration) -> Result<(), Duration> {
         let level = self.level(limit, now);
         let room = capacity(limit).saturating_sub(parts(amount));
         if level <= room { Ok(()) } else { Err(leaks_in(level - room, limit)) }
     }
 
-    /// Takes it, whether it may be taken or not.
+    /// Takes `amount` unconditionally.
     pub fn take(&mut self, limit: NonZeroU32, amount: u64, now: Duration) {
         self.set(self.level(limit, now).saturating_add(parts(amount)), now);
     }
 
-    /// What was taken turned out to be `used`: the rest is given back, or what is lacking is owed, an hour's worth at
-    /// most.
+    /// Corrects a taken amount to the amount really used. It releases the rest, or adds the difference as a debt of at
+    /// most one hour of the limit.
     pub fn correct(&mut self, limit: NonZeroU32, taken: u64, used: u64, now: Duration) {
         let level = self.level(limit, now);
         let corrected = if used <= taken {
@@ -52,13 +52,13 @@ impl Gcra {
         self.set(corrected, now);
     }
 
-    /// How many whole units may be taken at once.
+    /// Returns the number of whole units that may be taken now.
     pub fn remaining(&self, limit: NonZeroU32, now: Duration) -> u32 {
         let room = capacity(limit).saturating_sub(self.level(limit, now));
         u32::try_from(room / PARTS).unwrap_or(u32::MAX)
     }
 
-    /// In which time it is as good as new, if nothing is taken meanwhile.
+    /// Returns the time until the bucket is empty, if nothing else is taken.
     pub fn idle_in(&self, limit: NonZeroU32, now: Duration) -> Duration {
         leaks_in(self.level(limit, now), limit)
     }
@@ -85,7 +85,7 @@ fn leaks_in(level: u128, limit: NonZeroU32) -> Duration {
     Duration::from_nanos(u64::try_from(level.div_ceil(u128::from(limit.get()))).unwrap_or(u64::MAX))
 }
 
-/// Enough for 584 years.
+/// Converts to nanoseconds, which suffice for 584 years.
 fn nanos(now: Duration) -> u64 {
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Requests and tokens per minute.
+//! Rate limits: requests and tokens per minute.
 
 mod gcra;
 mod model;

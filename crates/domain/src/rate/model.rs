@@ -1,19 +1,19 @@
-//! Limits of rates, and a refusal by one.
+//! Rate limits, and the rejection by one.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// What may happen in a minute; `None` is no limit.
+/// Limits per minute; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RateLimits {
     /// Requests, at least one.
     pub requests_per_minute: Option<u32>,
-    /// Tokens in and out, at least one.
+    /// Input and output tokens, at least one.
     pub tokens_per_minute: Option<u32>,
 }
 
 impl RateLimits {
-    /// The limit of one unit; zero counts as one.
+    /// Returns the limit of a unit; zero counts as one.
     pub fn of(&self, unit: RateUnit) -> Option<NonZeroU32> {
         let limit = match unit {
             RateUnit::Requests => self.requests_per_minute,
@@ -22,12 +22,12 @@ impl RateLimits {
         limit.map(|limit| NonZeroU32::new(limit).unwrap_or(NonZeroU32::MIN))
     }
 
-    /// True where nothing is limited.
+    /// Returns true if nothing is limited.
     pub fn is_none(&self) -> bool {
         self.requests_per_minute.is_none() && self.tokens_per_minute.is_none()
     }
 
-    /// These, and those of `defaults` where these say nothing.
+    /// Returns these limits, with `defaults` for the missing ones.
     #[must_use]
     pub fn or(self, defaults: Self) -> Self {
         Self {
@@ -37,26 +37,26 @@ impl RateLimits {
     }
 }
 
-/// The limits of callers that have none of their own.
+/// The default limits of keys and workspaces without limits of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DefaultRates {
-    /// Of each key.
+    /// The limits of each key.
     pub key: RateLimits,
-    /// Of each workspace, over all of its keys.
+    /// The limits of each workspace, over all of its keys.
     pub workspace: RateLimits,
 }
 
-/// Whose rate it is.
+/// The scope of a rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateScope {
-    /// The key's.
+    /// One key.
     Key,
-    /// The workspace's, over all of its keys.
+    /// One workspace, over all of its keys.
     Workspace,
 }
 
 impl RateScope {
-    /// Its name on every surface.
+    /// Returns the name on all interfaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Key => "key",
@@ -65,7 +65,7 @@ impl RateScope {
     }
 }
 
-/// What is counted.
+/// The unit of a rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateUnit {
     /// Requests.
@@ -75,7 +75,7 @@ pub enum RateUnit {
 }
 
 impl RateUnit {
-    /// Its name on every surface.
+    /// Returns the name on all interfaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -84,17 +84,17 @@ impl RateUnit {
     }
 }
 
-/// How a caller stands with a rate that refused it.
+/// The rejection of a request by a rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimited {
-    /// Whose rate.
+    /// The scope of the limit.
     pub scope: RateScope,
-    /// Of what.
+    /// The unit of the limit.
     pub unit: RateUnit,
-    /// So many a minute.
+    /// The limit per minute.
     pub limit: u32,
-    /// So many could still be taken; fewer than were wanted.
+    /// The units that are still available; fewer than the request needs.
     pub remaining: u32,
-    /// How long until the same request would be let through; more than zero.
+    /// The time until the same request would be accepted; above zero.
     pub retry_after: Duration,
 }

@@ -1,4 +1,4 @@
-//! One round of retention over all kinds of rows.
+//! Applies the retention policy to all kinds of rows.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::error::StoreError;
 use crate::observability::Outbox;
 use crate::system::TimeSource;
 
-/// The most rows of one step: other writes wait for no more than that.
+/// The highest number of rows per step, which bounds the time that other writers wait.
 const STEP: u64 = 500;
-/// The pause between two steps, in which other writes have their turn.
+/// The pause between two steps, in which other writers get the database lock.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The ports of [`ApplyRetention`].
@@ -29,15 +29,15 @@ pub struct ApplyRetentionPorts {
     pub audit: Arc<dyn AuditLog>,
     /// Dead letters.
     pub outbox: Arc<dyn Outbox>,
-    /// The clock that rows are old by, and the timer of the pauses.
+    /// The clock for the age of rows, and the timer of the pauses.
     pub time: TimeSource,
 }
 
-/// Removes rows that were kept long enough, a bounded number at a time. Several processes may do so on one database.
+/// Removes rows older than their retention, a bounded number at a time. Several processes may run it on one database.
 pub struct ApplyRetention {
     ports: ApplyRetentionPorts,
     policy: RetentionPolicy,
-    /// Old usage records that the last complete look could not read.
+    /// The number of old usage records that the last complete round could not read.
     unreadable: AtomicU64,
 }
 
@@ -53,13 +53,13 @@ impl ApplyRetention {
         Self { ports, policy, unreadable: AtomicU64::new(0) }
     }
 
-    /// The number of old usage records that the last round could not read.
+    /// Returns the number of old usage records that the last round could not read.
     pub fn unreadable_records(&self) -> u64 {
         self.unreadable.load(Ordering::Relaxed)
     }
 
-    /// Removes every row that is old now, kind by kind, until all are gone or `stopped` resolves. A step that has begun
-    /// is always finished. A kind whose store fails is logged and left for the next round; the other kinds go on.
+    /// Removes all rows that are old now, kind by kind, until none is left or `stopped` resolves. A step that has begun
+    /// is always finished. A kind whose store fails is logged and left to the next round; the other kinds continue.
     pub async fn execute(&self, stopped: impl Future<Output = ()>) -> RetentionReport {
         let mut stopped = pin!(stopped.fuse());
         let mut report = RetentionReport::default();
@@ -90,7 +90,7 @@ impl ApplyRetention {
         mut stopped: Pin<&mut Fuse<impl Future<Output = ()>>>,
     ) -> Progress {
         let mut report = PruneReport::default();
-        // Asked before the first step, too: the step of another kind may have taken long.
+        // Also checked before the first step, because the steps of another kind may have taken long.
         let mut pause = ready(()).boxed();
         loop {
             let is_stopped = stopped.is_terminated() || matches!(select(&mut stopped, pause).await, Either::Left(_));
@@ -98,7 +98,7 @@ impl ApplyRetention {
                 return Progress { report, error: None };
             }
             match self.step(rows, kept).await {
-                // Each step meets every unreadable row again, so that the last one has met all of them.
+                // Each step counts all unreadable rows again, so that the last step has the total.
                 Ok(step) => {
                     let removed = report.removed.saturating_add(step.removed);
                     let is_last = step.removed < STEP;
@@ -128,7 +128,7 @@ impl ApplyRetention {
         Ok(PruneReport { removed, ..PruneReport::default() })
     }
 
-    /// The time before which rows are old; `None` where no row is that old.
+    /// Returns the time before which rows are old; `None` if no row can be that old.
     fn before(&self, kept: Duration) -> Option<DateTime<Utc>> {
         TimeDelta::from_std(kept).ok().and_then(|kept| self.ports.time.now().checked_sub_signed(kept))
     }

@@ -1,4 +1,4 @@
-//! The removal of rows that were kept long enough.
+//! Retention: the removal of old rows.
 
 mod apply_retention;
 mod model;

@@ -1,25 +1,25 @@
-//! How long rows are kept, and the result of removing old ones.
+//! The retention policy, and the result of applying it.
 
 use std::time::Duration;
 
 use crate::budget::PruneReport;
 
-/// A kind of rows that grow old.
+/// A kind of rows with a retention time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetainedRows {
     /// Usage records.
     UsageRecords,
     /// Entries of the audit log.
     AuditEntries,
-    /// Messages to destinations that were given up.
+    /// Messages to trace destinations that failed permanently.
     DeadLetters,
 }
 
 impl RetainedRows {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::UsageRecords, Self::AuditEntries, Self::DeadLetters];
 
-    /// Its name in the log.
+    /// Returns the name in logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UsageRecords => "usage records",
@@ -29,29 +29,29 @@ impl RetainedRows {
     }
 }
 
-/// The time that rows are kept, by kind; `None` is for ever.
+/// The retention times by kind; `None` keeps rows for ever.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetentionPolicy {
     /// Usage records; at least [`RetentionPolicy::MIN_USAGE_DAYS`].
     pub usage_records: Option<Duration>,
     /// Entries of the audit log.
     pub audit_entries: Option<Duration>,
-    /// Messages to destinations that were given up.
+    /// Messages to trace destinations that failed permanently.
     pub dead_letters: Option<Duration>,
 }
 
 impl RetentionPolicy {
-    /// The fewest days that usage records are kept: they count in the month of their charge, which has to be whole.
+    /// The shortest retention of usage records in days: monthly limits count all records of a month.
     pub const MIN_USAGE_DAYS: u64 = 32;
-    /// The most days that any rows are kept: a hundred years.
+    /// The longest retention in days: a hundred years.
     pub const MAX_DAYS: u64 = 36_525;
 
-    /// True where every kind is kept for ever.
+    /// Returns true if every kind is kept for ever.
     pub fn is_none(&self) -> bool {
         RetainedRows::ALL.into_iter().all(|rows| self.kept(rows).is_none())
     }
 
-    /// The time that rows of a kind are kept.
+    /// Returns the retention time of a kind.
     pub fn kept(&self, rows: RetainedRows) -> Option<Duration> {
         match rows {
             RetainedRows::UsageRecords => self.usage_records,
@@ -70,6 +70,6 @@ pub struct RetentionReport {
     pub audit_entries: u64,
     /// Removed dead letters.
     pub dead_letters: u64,
-    /// The kinds that a store failed for; the next round goes on with them.
+    /// The kinds whose store failed; the next round tries them again.
     pub failed: Vec<RetainedRows>,
 }

@@ -1,9 +1,9 @@
-//! A sign for long work that nobody waits for it any more.
+//! A cancel flag for long work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Tells work that its result is not needed any more. Clones are one flag.
+/// A flag that cancels work. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct CancelFlag {
     cancelled: Arc<AtomicBool>,
@@ -12,7 +12,7 @@ pub struct CancelFlag {
 }
 
 impl CancelFlag {
-    /// True once the work should end. Cheap: work checks it often.
+    /// Returns true once the work should end. It is cheap enough to be called often.
     pub fn is_cancelled(&self) -> bool {
         #[cfg(any(test, feature = "testing"))]
         if let Some(checks) = &self.checks
@@ -23,12 +23,12 @@ impl CancelFlag {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Asks the work to end.
+    /// Cancels the work.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// A guard that cancels when it is dropped.
+    /// Returns a guard that cancels the work when it is dropped.
     pub fn cancel_on_drop(&self) -> CancelOnDrop {
         CancelOnDrop(self.clone())
     }
@@ -58,13 +58,13 @@ struct Checks {
 
 #[cfg(any(test, feature = "testing"))]
 impl CancelFlag {
-    /// A flag that is cancelled after so many checks, which it counts: the measure of work done.
+    /// Creates a flag that is cancelled after `passed` checks and counts them, as a measure of the work done.
     pub fn after_checks(passed: usize) -> Self {
         let checks = Checks { passed, made: std::sync::atomic::AtomicUsize::new(0) };
         Self { checks: Some(Arc::new(checks)), ..Self::default() }
     }
 
-    /// The checks made so far; zero for a flag that does not count.
+    /// Returns the number of checks so far; zero for a flag that does not count.
     pub fn checks(&self) -> usize {
         self.checks.as_ref().map_or(0, |checks| checks.made.load(Ordering::SeqCst))
     }

@@ -1,11 +1,11 @@
-//! Work where it is asked for.
+//! An executor that runs work inline.
 
 use async_trait::async_trait;
 
 use super::{Work, WorkLost, WorkOwner, Workers};
 
-/// Does all work where it is asked for, whose panics are the caller's: for who serves nobody else meanwhile, and for
-/// tests.
+/// Runs work on the calling thread, where its panics surface as well. For tests, and for processes that serve no other
+/// requests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InPlace;
 

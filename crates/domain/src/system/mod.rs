@@ -1,4 +1,4 @@
-//! Time, ids and secrets, as ports, so that nothing in this crate reads a clock or draws a number.
+//! Time, ids, secrets and threads as ports, so that this crate never reads a clock or draws a random number itself.
 
 mod cancel;
 mod in_place;

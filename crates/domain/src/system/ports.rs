@@ -1,4 +1,4 @@
-//! What use cases need from the machine they run on.
+//! The ports to the machine that use cases run on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::ids::{
 };
 use crate::secret::ApiKeySecret;
 
-/// Tells the time.
+/// Reads the clock.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Clock: Send + Sync {
-    /// The wall clock, in UTC.
+    /// Returns the wall clock time, in UTC.
     fn now(&self) -> DateTime<Utc>;
 
-    /// Time since some fixed moment of this process. MUST never go backwards; for durations and deadlines.
+    /// Returns the time since a fixed time of this process, for durations and deadlines. MUST never go backwards.
     fn monotonic(&self) -> Duration;
 }
 
@@ -31,46 +31,45 @@ pub trait Timer: Send + Sync {
     async fn sleep(&self, duration: Duration);
 }
 
-/// Work that takes no word from outside and gives none back but by what it holds.
+/// A unit of work without arguments or result.
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// The party that work is done for. Parties take turns.
+/// The owner of work. Owners are scheduled in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WorkOwner {
-    /// A workspace whose request it is.
+    /// The workspace of the request.
     Workspace(WorkspaceId),
-    /// The operator: management calls.
+    /// The operator, for management calls.
     System,
 }
 
-/// Does work that would keep a thread from the other requests that it serves: a filter over a large text holds a
-/// processor for longer than all the rest of a request.
+/// Runs work that would block a thread for too long: a filter over a large text takes more processor time than the rest
+/// of a request.
 ///
 /// # Contract
-/// - Work MUST NOT be done on the thread that waits for it, unless that thread serves nobody else.
-/// - It returns when the work has ended. Work that was not done, or only in part, MUST be an error, or a panic of the
-///   caller's; never `Ok`.
-/// - Only as much work runs at a time as the machine can do beside its other work. The rest waits; owners take turns,
-///   and the work of one owner is done in the order in which it came. One owner has at most half of the threads where
-///   there are several.
-/// - Waiting work of one owner is bounded; more is rejected by [`WorkLost::QueueFull`].
-/// - When the returned future is dropped, waiting work is not done and frees its room. Work that has begun goes on until
-///   it ends or sees its [`CancelFlag`].
+/// - Work MUST NOT run on the thread that waits for it, unless that thread serves no other requests.
+/// - It returns when the work has ended. Work that did not run, or only in part, MUST be an error or a panic of the
+///   caller, never `Ok`.
+/// - Only as much work runs at a time as the machine has capacity for. The rest is queued. Owners are scheduled in
+///   turn, and the work of one owner runs in order. One owner has at most half of the threads if there are several.
+/// - The queue of one owner is bounded; more work is rejected with [`WorkLost::QueueFull`].
+/// - If the returned future is dropped, queued work is removed. Running work continues until it ends or sees its
+///   [`CancelFlag`].
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Workers: Send + Sync {
-    /// Has the work done.
+    /// Runs work to its end.
     ///
     /// # Errors
-    /// It was not done, or not to its end.
+    /// Fails if the work did not run or did not end.
     async fn run(&self, owner: WorkOwner, work: Work) -> Result<(), WorkLost>;
 }
 
 impl dyn Workers {
-    /// Has work done that returns something. The flag is cancelled when the returned future is dropped.
+    /// Runs work that returns a value. The flag is cancelled when the returned future is dropped.
     ///
     /// # Errors
-    /// It was not done, or not to its end.
+    /// Fails if the work did not run or did not end.
     pub async fn get<T: Send + 'static>(
         &self,
         owner: WorkOwner,
@@ -85,27 +84,27 @@ impl dyn Workers {
             *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
         };
         self.run(owner, Box::new(work)).await?;
-        // A worker that reports an end without having done the work is not believed.
+        // A missing result means that the work did not run, even if the worker reported success.
         end.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(WorkLost::Stopped)
     }
 }
 
-/// Why work was not done.
+/// The error of work that did not run to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WorkLost {
-    /// It panicked.
+    /// The work panicked.
     #[error("the work panicked")]
     Panicked,
-    /// No work is done any more: the process is about to end.
+    /// The process is shutting down.
     #[error("no work is done any more")]
     Stopped,
-    /// Too much work of the same owner waits.
+    /// The queue of this owner is full.
     #[error("too much work of this workspace waits for a processor")]
     QueueFull,
 }
 
 impl WorkLost {
-    /// Its meaning: a panic is a defect.
+    /// Returns the error kind; a panic is an internal error.
     pub fn kind(self) -> ErrorKind {
         match self {
             Self::Panicked => ErrorKind::Internal,
@@ -115,57 +114,57 @@ impl WorkLost {
     }
 }
 
-/// Makes ids. Ids MUST be unique over all processes and SHOULD sort by creation time (UUIDv7).
+/// Generates ids. Ids MUST be unique over all processes and SHOULD sort by creation time (UUIDv7).
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait IdGenerator: Send + Sync {
-    /// A fresh workspace id.
+    /// Returns a new workspace id.
     fn workspace_id(&self) -> WorkspaceId;
-    /// A fresh key id.
+    /// Returns a new key id.
     fn api_key_id(&self) -> ApiKeyId;
-    /// A fresh guardrail id.
+    /// Returns a new guardrail id.
     fn guardrail_id(&self) -> GuardrailId;
-    /// A fresh document id.
+    /// Returns a new document id.
     fn document_id(&self) -> DocumentId;
-    /// A fresh decision id.
+    /// Returns a new decision id.
     fn decision_id(&self) -> DecisionId;
-    /// A fresh request id.
+    /// Returns a new request id.
     fn request_id(&self) -> RequestId;
-    /// A fresh id of a destination.
+    /// Returns a new destination id.
     fn destination_id(&self) -> DestinationId;
-    /// A fresh id of a message.
+    /// Returns a new message id.
     fn outbox_id(&self) -> OutboxId;
-    /// A fresh id of a process.
+    /// Returns a new process id.
     fn process_id(&self) -> ProcessId;
 }
 
-/// Draws random numbers, for spreading load; never for secrets. A seeded one makes routing repeatable.
+/// Draws random numbers for load distribution, never for secrets. A seeded implementation makes routing repeatable.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Randomness: Send + Sync {
-    /// Uniform over all 64 bits.
+    /// Returns a number that is uniform over all 64 bits.
     fn next_u64(&self) -> u64;
 }
 
-/// Makes secrets from the operating system's cryptographic random source.
+/// Generates secrets from the operating system's cryptographic random source.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait SecretGenerator: Send + Sync {
-    /// A fresh API key with 256 random bits.
+    /// Returns a new API key with 256 random bits.
     ///
     /// # Errors
-    /// The random source failed; no key may be made then.
+    /// Fails if the random source fails; no key may be created then.
     fn api_key_secret(&self) -> Result<ApiKeySecret, StoreError>;
 }
 
-/// Tells whether a store answers now: for readiness probes and for `doctor`.
+/// Checks whether a store responds, for readiness probes and for `doctor`.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait HealthProbe: Send + Sync {
-    /// What is probed, in a word: `database`, `blobs`.
+    /// Returns the name of the store in one word: `database`, `blobs`.
     fn name(&self) -> &'static str;
 
-    /// Ends well where the store answers. MUST end within two seconds.
+    /// Succeeds if the store responds. MUST end within two seconds.
     async fn probe(&self) -> Result<(), StoreError>;
 
-    /// True while requests are served although the store does not answer: the server is then degraded and ready.
+    /// Returns true while requests are served without the store: the server is then degraded but ready.
     fn is_bridged(&self) -> bool {
         false
     }

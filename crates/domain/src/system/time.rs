@@ -1,4 +1,4 @@
-//! A clock and a timer that belong together.
+//! A clock and its timer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,27 +9,27 @@ use chrono::{DateTime, Utc};
 
 use super::{Clock, Timer};
 
-/// Tells the time and waits.
+/// Reads the clock and waits.
 #[derive(Clone)]
 pub struct TimeSource {
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Waits.
+    /// The timer.
     pub timer: Arc<dyn Timer>,
 }
 
 impl TimeSource {
-    /// The wall clock, in UTC.
+    /// Returns the wall clock time, in UTC.
     pub fn now(&self) -> DateTime<Utc> {
         self.clock.now()
     }
 
-    /// The time since some fixed moment of this process.
+    /// Returns the time since a fixed time of this process.
     pub fn monotonic(&self) -> Duration {
         self.clock.monotonic()
     }
 
-    /// Returns the time left of `limit`, which began at the monotonic time `began`; zero where it is over.
+    /// Returns the rest of `limit`, counted from the monotonic time `began`; zero once it is over.
     pub fn time_left(&self, began: Duration, limit: Duration) -> Duration {
         limit.saturating_sub(self.monotonic().saturating_sub(began))
     }

@@ -1,11 +1,11 @@
-//! What can go wrong with usage records.
+//! Errors of usage records.
 
 use crate::error::{ErrorKind, StoreError};
 
-/// Why the record of a Decisions request was not shown.
+/// The error of reading the usage record of a Decisions request.
 #[derive(Debug, thiserror::Error)]
 pub enum GetGenerationError {
-    /// There is none of that id, or it belongs to another workspace.
+    /// The record does not exist, or belongs to another workspace.
     #[error("there is no such usage record")]
     NotFound,
     /// The store failed.
@@ -14,7 +14,7 @@ pub enum GetGenerationError {
 }
 
 impl GetGenerationError {
-    /// Its meaning.
+    /// Returns the error kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound => ErrorKind::NotFound,

@@ -1,4 +1,4 @@
-//! The record of an id that may still be on its way to the store.
+//! Finds usage records that may not be stored yet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::error::StoreError;
 use crate::ids::DecisionId;
 use crate::system::{Clock, Timer};
 
-/// The age of an id from which on its record is in the store of every process that works.
+/// The age from which on a record is stored, whichever running process charged it.
 const RECENT: TimeDelta = TimeDelta::seconds(2);
-/// The time in which another process folds a charge.
+/// The time within which another process stores a charge.
 const WAIT: Duration = Duration::from_millis(500);
-/// The time between two looks.
+/// The interval of the polls.
 const STEP: Duration = Duration::from_millis(25);
 
-/// Finds records, also those that were charged a moment ago.
+/// Finds records, including those whose charge is not stored yet.
 pub struct FindRecord {
     usage: Arc<dyn UsageRepository>,
     pending: Option<Arc<dyn PendingRecords>>,
@@ -26,7 +26,7 @@ pub struct FindRecord {
 }
 
 impl FindRecord {
-    /// Wires the ports. `pending` stores the charges of this process, where it makes any.
+    /// Wires the ports. `pending` stores the charges of this process, if it charges.
     pub fn new(
         usage: Arc<dyn UsageRepository>,
         pending: Option<Arc<dyn PendingRecords>>,
@@ -36,7 +36,7 @@ impl FindRecord {
         Self { usage, pending, clock, timer }
     }
 
-    /// The record of an id. A record that another process has charged a moment ago is waited for.
+    /// Returns the record of an id. Waits for a recent record that another process may still have to store.
     pub async fn execute(&self, id: &DecisionId) -> Result<Option<UsageRecord>, StoreError> {
         if let Some(record) = self.usage.find(id).await? {
             return Ok(Some(record));
@@ -58,7 +58,7 @@ impl FindRecord {
     }
 }
 
-/// True where the id was made within the last two seconds. Ids carry the time in their first 48 bits, in milliseconds.
+/// Returns true if the id is less than two seconds old. The first 48 bits of an id are its time in milliseconds.
 fn is_recent(id: &DecisionId, now: DateTime<Utc>) -> bool {
     let digits = id.as_str().strip_prefix(DecisionId::PREFIX).and_then(|digits| digits.get(..12));
     let millis = digits.and_then(|digits| i64::from_str_radix(digits, 16).ok());

@@ -1,26 +1,26 @@
-//! The findings of content filters, as they are recorded.
+//! The recorded findings of content filters.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::GuardrailId;
 
-/// What happens to a match.
+/// The action of a filter on a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FilterAction {
-    /// It is noted in the usage record.
+    /// Records the match in the usage record.
     Flag,
-    /// It is replaced before anything is sent.
+    /// Replaces the match before the request is sent.
     Redact,
-    /// The request is refused.
+    /// Rejects the request.
     Block,
 }
 
 impl FilterAction {
-    /// Every action, the mildest first.
+    /// All actions, from the mildest to the most severe.
     pub const ALL: [Self; 3] = [Self::Flag, Self::Redact, Self::Block];
 
-    /// Its name on every surface.
+    /// Returns the name on all interfaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Flag => "flag",
@@ -29,23 +29,23 @@ impl FilterAction {
         }
     }
 
-    /// The action of that name.
+    /// Returns the action of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.as_str() == name)
     }
 }
 
-/// What a filter found, without a word of what matched.
+/// A finding of a filter, without the matched text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Whose filter.
+    /// The guardrail of the filter.
     pub guardrail_id: GuardrailId,
     /// The filter's label.
     pub label: String,
-    /// What was done about it.
+    /// The action on the match.
     pub action: FilterAction,
-    /// Where the first match is.
+    /// The path of the first match.
     pub path: String,
-    /// How many matches there were.
+    /// The number of matches.
     pub count: u32,
 }

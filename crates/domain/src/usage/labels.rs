@@ -2,10 +2,10 @@
 
 use crate::json::Json;
 
-/// The labels that a caller puts on a request, for its usage record and its trace. No provider receives them.
+/// The labels of a request, for its usage record and its trace. They are not sent to providers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestLabels {
-    /// Groups requests.
+    /// The caller's group of requests.
     pub session_id: Option<String>,
     /// Observability metadata: a JSON object.
     pub trace: Option<Json>,
@@ -14,12 +14,12 @@ pub struct RequestLabels {
 }
 
 impl RequestLabels {
-    /// Returns true if there are none.
+    /// Returns true if there are no labels.
     pub fn is_empty(&self) -> bool {
         self.session_id.is_none() && self.trace.is_none() && self.user.is_none()
     }
 
-    /// Bytes of their text.
+    /// Returns the size of their text in bytes.
     pub fn len_bytes(&self) -> usize {
         let texts = [self.session_id.as_deref(), self.trace.as_ref().map(Json::text), self.user.as_deref()];
         texts.into_iter().flatten().map(str::len).sum()

@@ -1,4 +1,4 @@
-//! What was used and what it cost.
+//! Usage records: the tokens, attempts and cost of requests.
 
 mod errors;
 mod find_record;

@@ -12,21 +12,21 @@ use crate::money::Usd;
 use crate::pricing::TokenPrices;
 use crate::usage::Finding;
 
-/// How a Decisions request that reached a provider ended.
+/// The outcome of a Decisions request that reached a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageOutcome {
     /// It was answered.
     Completed,
     /// Every attempt failed.
     Failed,
-    /// The caller left before the end.
+    /// The client disconnected before the end.
     Cancelled,
-    /// The process died; nobody knows how it ended.
+    /// The process crashed, so the outcome is unknown.
     Abandoned,
 }
 
 impl UsageOutcome {
-    /// Its name in stores and on surfaces.
+    /// Returns the name in stores and on all interfaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -36,7 +36,7 @@ impl UsageOutcome {
         }
     }
 
-    /// The outcome of that name.
+    /// Returns the outcome of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Completed, Self::Failed, Self::Cancelled, Self::Abandoned];
         all.into_iter().find(|outcome| outcome.as_str() == name)
@@ -48,49 +48,49 @@ impl UsageOutcome {
 pub struct AttemptRecord {
     /// The provider's slug.
     pub provider: String,
-    /// The model that it was asked for, by its name in the catalogue.
+    /// The requested model, by its name in the catalogue.
     pub model: ModelId,
     /// The model's name at the provider.
     pub upstream_model: String,
-    /// Which part of a split request it was for, from 0.
+    /// The index of the sub-request that it was for, from 0.
     pub part: u32,
-    /// `completed`, or how it failed.
+    /// `completed`, or the kind of failure.
     pub outcome: String,
-    /// The provider's HTTP status, where it failed with one.
+    /// The provider's HTTP status, if it failed with one.
     pub upstream_status: Option<u16>,
-    /// From the request's beginning to this attempt's.
+    /// The time from the start of the request to the start of the attempt.
     pub began: Duration,
-    /// How long it took.
+    /// The duration of the attempt.
     pub latency: Duration,
-    /// Tokens in.
+    /// The number of input tokens.
     pub input_tokens: u64,
-    /// Tokens out.
+    /// The number of output tokens.
     pub output_tokens: u64,
-    /// Where the token counts come from.
+    /// The source of the token counts.
     pub token_source: TokenSource,
-    /// The prices that it is charged at.
+    /// The prices of the attempt.
     pub prices: TokenPrices,
 }
 
 impl AttemptRecord {
-    /// What it adds to the cost of its request, rounded up by itself: the request's cost is rounded up once for all of
-    /// its attempts, so that these may come to a few picodollars more. `None` where that leaves the range of money.
+    /// Returns the cost of this attempt, rounded up by itself. The cost of a request is rounded up once over all
+    /// attempts, so that the sum of these can be a few picodollars higher. Returns `None` on overflow.
     pub fn cost(&self) -> Option<Usd> {
         self.prices.charge(self.input_tokens, self.output_tokens)?.round_up()
     }
 }
 
-/// Where token counts come from.
+/// The source of token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenSource {
     /// The provider reported them.
     Reported,
-    /// The provider reported none; the bound by the size of what was sent stands in for them.
+    /// The provider reported none, so the upper bound by the size of the request is used.
     Bound,
 }
 
 impl TokenSource {
-    /// Its name in stores and on surfaces.
+    /// Returns the name in stores and on all interfaces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reported => "reported",
@@ -98,65 +98,65 @@ impl TokenSource {
         }
     }
 
-    /// The source of that name.
+    /// Returns the source of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Reported, Self::Bound].into_iter().find(|source| source.as_str() == name)
     }
 }
 
-/// Which share of a call's cost a request bears, where several identical requests shared the call.
+/// The share of a call's cost that a request pays, if several identical requests shared the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageShare {
-    /// Its place among the requests, from 0; the first ones bear what does not divide.
+    /// The index among the requests, from 0; the first ones pay the remainder of the division.
     pub index: u32,
-    /// How many requests shared the cost, at least 1.
+    /// The number of requests that share the cost, at least 1.
     pub of: u32,
 }
 
 impl UsageShare {
-    /// All of it.
+    /// The whole cost.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 }
 
 /// The record of one Decisions request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRecord {
-    /// The id that the answer carries.
+    /// The id in the response.
     pub id: DecisionId,
     /// The workspace of the caller.
     pub workspace_id: WorkspaceId,
     /// The caller's key.
     pub api_key: ApiKeyId,
-    /// The HTTP request.
+    /// The id of the HTTP request.
     pub request_id: RequestId,
     /// The model as the caller named it.
     pub requested_model: String,
     /// The model that was served or tried.
     pub model: ModelId,
-    /// The slug of the provider that answered; of the last one tried where none did.
+    /// The slug of the provider that answered, or else of the last one tried.
     pub provider: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: UsageOutcome,
-    /// Tokens in.
+    /// The number of input tokens.
     pub input_tokens: u64,
-    /// Tokens out.
+    /// The number of output tokens.
     pub output_tokens: u64,
-    /// Where the token counts come from.
+    /// The source of the token counts.
     pub token_source: TokenSource,
-    /// What it cost.
+    /// The cost.
     pub cost: Usd,
-    /// The prices of the endpoint that answered first. Each attempt has its own, so that the charge can be computed
-    /// again: tokens times prices, summed over the attempts, rounded up once, then shared.
+    /// The prices of the endpoint that answered first. Each attempt has its own prices, so that the charge can be
+    /// audited: tokens times prices, summed over the attempts, rounded up once, then shared.
     pub prices: TokenPrices,
-    /// Which share of the cost of its attempts it bears.
+    /// The share of the attempts' cost that this request pays.
     pub share: UsageShare,
     /// Every attempt, in order.
     pub attempts: Arc<[AttemptRecord]>,
-    /// The guardrails that the key was under, the workspace's first; the cost counts in their budgets.
+    /// The guardrails that applied to the key, the workspace's first. The cost counts in their budgets.
     pub guardrails: Vec<GuardrailId>,
-    /// What their filters redacted or flagged.
+    /// The redacted and flagged matches of their filters.
     pub findings: Vec<Finding>,
-    /// The moment whose day, week and month the cost belongs to: that of its reservation, else `created_at`.
+    /// The time that decides to which day, week and month the cost belongs: that of the hold, or else `created_at`.
     pub charged_at: DateTime<Utc>,
     /// The caller's group of requests.
     pub session_id: Option<String>,
@@ -164,14 +164,14 @@ pub struct UsageRecord {
     pub trace: Option<Json>,
     /// The caller's end user.
     pub user: Option<String>,
-    /// When the request began.
+    /// The start of the request.
     pub created_at: DateTime<Utc>,
-    /// From the request's beginning to its end.
+    /// The time from the start of the request to its end.
     pub latency: Duration,
 }
 
 impl UsageRecord {
-    /// The bytes that the record takes in a store: its texts, and an allowance for its numbers, names and indexes.
+    /// Estimates the bytes that the record takes in a store: its text, and an allowance for numbers, names and indexes.
     pub fn stored_bytes(&self) -> u64 {
         const RECORD: usize = 512;
         const ATTEMPT: usize = 256;
@@ -194,7 +194,7 @@ impl UsageRecord {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// From the first attempt's beginning to the last one's end; `None` where none was made.
+    /// Returns the time from the start of the first attempt to the end of the last one; `None` without attempts.
     pub fn time_at_providers(&self) -> Option<Duration> {
         let began = self.attempts.iter().map(|attempt| attempt.began).min()?;
         let ended = self.attempts.iter().map(|attempt| attempt.began.saturating_add(attempt.latency)).max()?;

@@ -3,13 +3,13 @@
 use crate::ids::{DestinationId, OutboxId};
 use crate::json::Json;
 
-/// One request's trace on its way to one destination.
+/// The trace of one request for one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxMessage {
-    /// Its id; the receiver can tell a repeated delivery by it.
+    /// The id, by which the destination can detect a repeated delivery.
     pub id: OutboxId,
-    /// Where to.
+    /// The destination.
     pub destination_id: DestinationId,
-    /// The trace in the encoding of the destinations.
+    /// The trace in the encoding for destinations.
     pub payload: Json,
 }

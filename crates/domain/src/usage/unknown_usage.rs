@@ -1,12 +1,12 @@
 //! The charge for unknown usage.
 
-/// What is charged for an attempt that was sent and of whose usage nothing is known: it timed out, its connection
-/// broke, its answer was unreadable, or the caller left.
+/// The charge for an attempt that was sent but whose usage is unknown: it timed out, its connection broke, its response
+/// was unreadable, or the client disconnected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownUsage {
-    /// The bound by the size of what was sent: what the provider can have billed at most.
+    /// The upper bound by the size of the request: the most that the provider can have billed.
     #[default]
     Bound,
-    /// Nothing; the operator bears it.
+    /// Nothing; the operator pays.
     Free,
 }

@@ -54,7 +54,7 @@ struct Mocks {
 }
 
 impl Mocks {
-    /// A source of ten bytes that is reserved and copied; what follows is the test's.
+    /// Expects a source of ten bytes that is reserved and copied. Tests add the expectations after that.
     fn up_to_the_copy() -> Self {
         let mut mocks = Self::default();
         mocks.blobs.expect_stat().returning(|_| Ok(found(10)));
@@ -63,7 +63,7 @@ impl Mocks {
         mocks
     }
 
-    /// Demands that everything is undone, row first, `times` times.
+    /// Expects `times` rollbacks, each with the row first.
     fn expect_undone(&mut self, times: usize) {
         let mut order = Sequence::new();
         for number in 1..=times {
@@ -102,7 +102,7 @@ impl Mocks {
     }
 }
 
-/// The id of the `n`th document that a test makes.
+/// The id of the `n`th document of a test.
 struct DocumentIdOf(usize);
 
 impl DocumentIdOf {
@@ -235,7 +235,7 @@ async fn promote_rejects_hard_link_and_undoes_the_reservation() {
 async fn promote_keeps_bytes_when_document_is_no_longer_pending() {
     let mut mocks = Mocks::up_to_the_copy();
     mocks.blobs.expect_copy().returning(|_, _, _| Ok(copied()));
-    // As where a commit succeeds and its answer is lost.
+    // The commit succeeds, but its reply is lost.
     mocks.documents.expect_mark_ready().returning(|_, _, _, _| Err(away()));
     mocks.documents.expect_abandon().once().returning(|_, _| Ok(false));
     mocks.blobs.expect_delete().never();

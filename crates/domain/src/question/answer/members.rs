@@ -1,4 +1,4 @@
-//! The members of an answer, read one by one.
+//! Reads the members of an answer.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use super::AnswerRules;
 use crate::json::{JsonKind, JsonPart, Member, first_repeated};
 use crate::question::{ChoiceOption, expectation};
 
-/// Arithmetic on floats is not exact; this much is forgiven beyond rounding.
+/// The tolerance for float arithmetic, in addition to rounding.
 const EPSILON: f64 = 1e-6;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as filters pass it")]
@@ -15,12 +15,12 @@ pub(super) fn is_probability(number: &f64) -> bool {
     (0.0..=1.0).contains(number)
 }
 
-/// What a distribution is over.
+/// The outcomes of a distribution.
 #[derive(Clone, Copy)]
 pub(super) enum Outcomes<'q> {
-    /// By their names.
+    /// The options of a choice, by name.
     Options(&'q [ChoiceOption]),
-    /// So many, by their numbers from 0 up.
+    /// The number of levels of a score, numbered from 0.
     Levels(usize),
 }
 
@@ -32,7 +32,7 @@ impl<'q> Outcomes<'q> {
         }
     }
 
-    /// Whether the outcome at that place, which there is, has that name.
+    /// Returns true if the outcome at this index has this name. The index must exist.
     fn is_named(self, place: usize, name: &str) -> bool {
         match self {
             Self::Options(options) => options[place].name == name,
@@ -40,7 +40,7 @@ impl<'q> Outcomes<'q> {
         }
     }
 
-    /// The places of all, by name; levels are their own places.
+    /// Maps option names to indexes. It is empty for levels, whose names are their indexes.
     fn index(self) -> HashMap<&'q str, usize> {
         match self {
             Self::Options(options) => {
@@ -50,7 +50,7 @@ impl<'q> Outcomes<'q> {
         }
     }
 
-    /// The place of the outcome of that name.
+    /// Returns the index of the outcome with this name.
     fn place(self, index: &HashMap<&'q str, usize>, name: &str) -> Option<usize> {
         match self {
             Self::Options(_) => index.get(name).copied(),
@@ -59,13 +59,13 @@ impl<'q> Outcomes<'q> {
     }
 }
 
-/// The number that a name is, as levels are written: digits without needless zeros.
+/// Parses the name of a level: a decimal number without leading zeros.
 fn level(name: &str) -> Option<usize> {
     let is_written_so = name == "0" || (!name.starts_with(['0', '+']));
     is_written_so.then(|| name.parse().ok()).flatten()
 }
 
-/// The members of one answer, each once.
+/// The members of one answer, without duplicates.
 pub(super) struct Members<'a>(Vec<Member<'a>>);
 
 impl<'a> Members<'a> {
@@ -93,7 +93,7 @@ impl<'a> Members<'a> {
         self.get(name).and_then(number)
     }
 
-    /// Absent and null are the same.
+    /// Returns a member that is present and not null.
     fn present(&self, name: &str) -> Option<JsonPart<'a>> {
         self.get(name).filter(|value| !value.is_null())
     }
@@ -104,7 +104,7 @@ impl<'a> Members<'a> {
             .transpose()
     }
 
-    /// A probability for each outcome, in their order.
+    /// Returns the probability of each outcome, in their order.
     pub(super) fn distribution(
         &self,
         outcomes: Outcomes<'_>,
@@ -118,7 +118,7 @@ impl<'a> Members<'a> {
         let mut index = None;
         let mut probabilities = vec![f64::NAN; members.len()];
         for (place, Member { name, value }) in members.iter().enumerate() {
-            // Most come in the order that was asked.
+            // Most providers keep the order of the question, which saves the map.
             let place = if outcomes.is_named(place, name) {
                 place
             } else {
@@ -148,7 +148,7 @@ impl<'a> Members<'a> {
         let score = self.number("score").filter(|score| (0.0..=top).contains(score));
         let score = score.ok_or("a score answer is off the scale")?;
         if let Some(probabilities) = probabilities {
-            // Each level's rounding weighs as much as the level, and the score is rounded itself.
+            // The rounding error of each level is weighted with the level, and the score itself is rounded.
             let slack = rules.half_step() * (1.0 + top * (top + 1.0) / 2.0) + EPSILON;
             if (score - expectation(probabilities)).abs() > slack {
                 return Err("a score answer is not the expectation of its distribution");
@@ -172,7 +172,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// A finite number; JSON knows no other, but `1e999` becomes infinite when read.
+/// Returns a finite number. JSON has no infinity, but `1e999` is parsed as infinite.
 fn number(value: JsonPart<'_>) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }

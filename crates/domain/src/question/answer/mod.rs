@@ -1,4 +1,4 @@
-//! What a provider returns is checked before it is believed.
+//! Answers, which are validated before use.
 
 mod members;
 
@@ -9,84 +9,84 @@ use super::{ConfidenceSource, Question, QuestionKind, Questions, argmax, choice_
 use crate::error::ErrorKind;
 use crate::json::{Json, JsonPart};
 
-/// Answers that have been checked against what was asked.
+/// Answers that were validated against their questions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
     json: Json,
     typed: Option<Vec<Answer>>,
 }
 
-/// One checked answer.
+/// One validated answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The question's name.
     pub name: String,
     /// The answer in canonical form: a JSON object.
     pub json: Json,
-    /// What it says.
+    /// The parsed value.
     pub value: AnswerValue,
 }
 
-/// What an answer says. Options and levels are told by their places in the question.
+/// The value of an answer. Options and levels are identified by their index in the question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnswerValue {
-    /// To a yes-or-no question.
+    /// The answer to a yes-or-no question.
     Noul {
-        /// The probability of yes, 0 to 1.
+        /// The probability of yes, from 0 to 1.
         probability: f64,
     },
-    /// To a choice.
+    /// The answer to a choice.
     Choice {
-        /// The place of the option.
+        /// The index of the option.
         chosen: usize,
-        /// A probability an option, where the provider gave them.
+        /// The probability of each option, if the provider reported them.
         probabilities: Option<Vec<f64>>,
-        /// 0 to 1.
+        /// The confidence, from 0 to 1.
         confidence: Option<f64>,
     },
-    /// To a score.
+    /// The answer to a score.
     Score {
-        /// From 0 to the number of levels less one.
+        /// The score, from 0 to the number of levels minus one.
         score: f64,
-        /// A probability a level, where the provider gave them.
+        /// The probability of each level, if the provider reported them.
         probabilities: Option<Vec<f64>>,
-        /// 0 to 1.
+        /// The confidence, from 0 to 1.
         confidence: Option<f64>,
     },
-    /// To a box.
+    /// The answer to a box.
     Box,
-    /// The model will not answer this question.
+    /// The model refused to answer this question.
     Refusal,
-    /// Nobody could answer this question, and the caller takes the rest without it.
+    /// The question has no answer, and the caller accepted partial results.
     Unanswered(ErrorKind),
 }
 
-/// How answers of an endpoint are read.
+/// The rules for reading the answers of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerRules {
-    /// Decimals that numbers are rounded to.
+    /// The number of decimals that numbers are rounded to.
     pub decimals: u32,
-    /// Which number `confidence` is.
+    /// The source of `confidence`.
     pub confidence: ConfidenceSource,
 }
 
 impl AnswerRules {
-    /// Half of the last decimal: how far one number may be off.
+    /// Returns half of the last decimal: the highest rounding error of one number.
     fn half_step(self) -> f64 {
         0.5 * 10_f64.powi(-i32::try_from(self.decimals.min(15)).unwrap_or(15))
     }
 }
 
 impl Answers {
-    /// Checks answers in canonical form against what was asked.
+    /// Validates answers in canonical form against their questions.
     ///
-    /// Answers are an object. To typed questions it has exactly the names that were asked, each once, each an object
-    /// of the question's type or a refusal. Numbers are finite and in range; a distribution that is given is complete
-    /// and sums to 1 as far as `n` rounded numbers can; `choice` is its likeliest option (a tie is fine) and `score`
-    /// its expectation. They are kept as they came, in the order of the questions.
+    /// The answers are one object. For typed questions it has exactly their names, each once, with an object of the
+    /// question's type or a refusal. Numbers are finite and in range. A distribution is complete and sums to 1 within
+    /// the rounding error of its numbers. `choice` is one of its likeliest options, and `score` is its expectation.
+    /// Answers are kept byte for byte, in the order of the questions.
     ///
     /// # Errors
-    /// A sentence of our own, without a word of the provider's.
+    /// Returns a fixed message without any text of the provider.
     pub fn check(questions: &Questions, answers: &Json, rules: AnswerRules) -> Result<Self, &'static str> {
         let members = answers.as_part().members().ok_or("the answers are no object")?;
         let Some(asked) = &questions.typed else { return Ok(Self { json: answers.clone(), typed: None }) };
@@ -111,8 +111,8 @@ impl Answers {
         Ok(Self { json, typed: Some(typed) })
     }
 
-    /// Puts the answers to parts of a request together, in the order of the questions. A question that no part has is
-    /// told as unanswered, by the failure `missing`.
+    /// Merges the answers of sub-requests, in the order of the questions. A question without an answer gets the error
+    /// `missing`.
     pub fn merge(questions: &[Question], parts: Vec<Self>, missing: ErrorKind) -> Self {
         let answers = parts.into_iter().filter_map(|part| part.typed).flatten();
         let mut by_name: HashMap<String, Answer> = answers.map(|answer| (answer.name.clone(), answer)).collect();
@@ -126,28 +126,28 @@ impl Answers {
         Self { json: Self::written(&typed), typed: Some(typed) }
     }
 
-    /// No answer to any of these questions, by that failure.
+    /// Returns answers that report this error for all questions.
     pub(crate) fn unanswered(questions: &[Question], kind: ErrorKind) -> Self {
         let typed: Vec<Answer> = questions.iter().map(|question| Answer::unanswered(&question.name, kind)).collect();
         Self { json: Self::written(&typed), typed: Some(typed) }
     }
 
-    /// From answers that were checked before.
+    /// Creates answers from validated ones.
     pub(crate) fn of_typed(typed: Vec<Answer>) -> Self {
         Self { json: Self::written(&typed), typed: Some(typed) }
     }
 
-    /// Answers to opaque questions.
+    /// Creates answers to opaque questions.
     pub(crate) fn of_opaque(json: Json) -> Self {
         Self { json, typed: None }
     }
 
-    /// The canonical form: an object of an answer a question.
+    /// Returns the canonical form: an object with one answer per question.
     pub fn json(&self) -> &Json {
         &self.json
     }
 
-    /// The answers in the order of the questions; `None` where the questions are opaque.
+    /// Returns the answers in the order of the questions; `None` for opaque questions.
     pub fn typed(&self) -> Option<&[Answer]> {
         self.typed.as_deref()
     }
@@ -166,7 +166,7 @@ impl Answer {
 
 const NOT_ASKED: &str = "the answers are not to the questions that were asked";
 
-/// The answer in canonical form, what it says, and whether it had to be written anew.
+/// Returns the answer in canonical form, its value, and whether its JSON was changed.
 fn check_answer(
     question: &Question,
     answer: JsonPart<'_>,
@@ -230,7 +230,8 @@ fn with_computed_confidence(value: AnswerValue) -> AnswerValue {
     }
 }
 
-/// The answer with our confidence, and the provider's own as `native_confidence`. A `noul` has no confidence.
+/// Returns the answer with the computed confidence, and the provider's as `native_confidence`. A `noul` has no
+/// confidence.
 fn with_confidence(answer: JsonPart<'_>, read: &Members<'_>, value: &AnswerValue) -> Json {
     let computed = match value {
         AnswerValue::Choice { confidence, .. } | AnswerValue::Score { confidence, .. } => confidence.map(rounded),
@@ -247,7 +248,7 @@ fn with_confidence(answer: JsonPart<'_>, read: &Members<'_>, value: &AnswerValue
     Json::object(members)
 }
 
-/// To four decimals, which is finer than what distributions come in.
+/// Formats with at most four decimals, which is finer than providers round distributions.
 fn rounded(number: f64) -> String {
     let text = format!("{number:.4}");
     let text = text.trim_end_matches('0');

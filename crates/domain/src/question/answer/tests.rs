@@ -21,7 +21,7 @@ fn read(json: &str) -> Questions {
     draft.check().unwrap().provider_input.questions.clone()
 }
 
-/// A question of each type: `n`, `c` with the options x, y and z, `s` with three levels, and `b`.
+/// Returns a question of each type: `n`, `c` with the options x, y and z, `s` with three levels, and `b`.
 fn each_type() -> Questions {
     read(
         r#"{"n":{"type":"noul","instructions":"?"},"c":{"type":"choice","criteria":{"x":null,"y":null,"z":null}},
@@ -29,13 +29,13 @@ fn each_type() -> Questions {
     )
 }
 
-/// The questions of [`each_type`] of that name alone.
+/// Returns only the question of this name in [`each_type`].
 fn only(name: &str) -> Questions {
     let typed = each_type().typed.unwrap();
     Questions::of_typed(typed.into_iter().filter(|question| question.name == name).collect())
 }
 
-/// Checks one answer to the question of that name.
+/// Checks one answer to the question of this name.
 fn check_one(name: &str, answer: &str, rules: AnswerRules) -> Result<Answers, &'static str> {
     Answers::check(&only(name), &Json::parse(&format!("{{\"{name}\":{answer}}}")).unwrap(), rules)
 }
@@ -98,7 +98,7 @@ fn check_accepts_refusal_of_each_question(#[case] name: &str) {
     assert!(check(&format!("{{{}}}", all.join(","))).is_ok(), "the rest is answered");
 }
 
-/// Every question with every option, out of order: what would be slow if it were quadratic in more than one way.
+/// Many questions with many options, out of order: slow if anything is quadratic.
 #[test]
 fn check_of_large_answers_is_linear() {
     let names = |count: usize| (0..count).map(|number| format!("option {number}"));

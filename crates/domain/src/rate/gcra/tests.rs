@@ -57,7 +57,7 @@ fn refill_follows_the_current_limit() {
     assert_eq!(bucket.check(limit(600), 1, START), Ok(()));
 }
 
-/// A clock that goes back gives nothing back and takes nothing more.
+/// A clock that goes back neither refills nor drains the bucket.
 #[test]
 fn level_is_unchanged_when_the_clock_goes_back() {
     let (limit, mut bucket) = (limit(60), Gcra::default());
@@ -68,7 +68,7 @@ fn level_is_unchanged_when_the_clock_goes_back() {
     assert_eq!(bucket.idle_in(limit, early), Duration::from_secs(61));
     bucket.correct(limit, 1, 0, early);
     assert_eq!(bucket.idle_in(limit, early), Duration::from_mins(1));
-    // What was counted at an early time does not leak twice.
+    // Units taken at an earlier time must not leak twice.
     assert_eq!(bucket.remaining(limit, START), 0);
     assert_eq!(bucket.remaining(limit, late), 10);
     assert_eq!(bucket.check(limit, 11, late), Err(Duration::from_secs(1)));
@@ -86,7 +86,7 @@ fn extreme_numbers_do_not_overflow() {
     assert_eq!(bucket.remaining(limit, Duration::MAX), 0);
 }
 
-/// A bucket as one would write it down first: so many parts are in it, and it fills up.
+/// A naive token bucket: it holds parts and fills up over time.
 struct TokenBucket {
     limit: i128,
     inside: i128,
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn check_never_rejects_steady_rate_below_the_limit(limit in limits(), slack in 0_u64..1_000, calls in 1_usize..500) {
-        // Just as often as allowed, rounded to whole nanoseconds in the limit's favour.
+        // Exactly at the limit, rounded up to whole nanoseconds.
         let pause = Duration::from_nanos(60_000_000_000_u64.div_ceil(u64::from(limit.get())) + slack);
         let (mut bucket, mut now) = (Gcra::default(), START);
         for _ in 0..calls {
@@ -212,7 +212,8 @@ proptest! {
 
     #[test]
     fn repeated_waits_do_not_drift(limit in limits()) {
-        // Taken as soon as it may be, for as many as a minute has: exactly the last one is due a minute after the burst.
+        // Each unit is taken as soon as possible for one minute. The last one is due exactly one minute after the
+        // burst.
         let count = limit.get().min(2_000);
         let (mut bucket, mut now) = (Gcra::default(), START);
         bucket.take(limit, u64::from(limit.get()), now);
@@ -222,7 +223,7 @@ proptest! {
         }
         let exact = Duration::from_nanos(u64::try_from((60_000_000_000 * u128::from(count)).div_ceil(u128::from(limit.get()))).unwrap());
         prop_assert!(now.saturating_sub(START) >= exact);
-        // Each wait is rounded up to a nanosecond and what is too much of it counts for the next one.
+        // Each wait is rounded up to a nanosecond, and the surplus counts for the next wait.
         prop_assert!(now.saturating_sub(START) <= exact + Duration::from_nanos(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Retention over fakes.
+//! Tests of retention with fakes.
 
 use std::future::{pending, ready};
 use std::sync::atomic::AtomicUsize;
@@ -20,7 +20,7 @@ const DAY: Duration = Duration::from_hours(24);
 const AUDIT: RetentionPolicy = RetentionPolicy { usage_records: None, audit_entries: Some(DAY), dead_letters: None };
 const USAGE: RetentionPolicy = RetentionPolicy { usage_records: Some(DAY), audit_entries: None, dead_letters: None };
 
-/// A store whose entries are two days old, its clock, and the timer of the pauses.
+/// A store with entries that are two days old, its clock, and the timer of the pauses.
 struct Fixture {
     store: MemoryStore,
     clock: FixedClock,
@@ -71,7 +71,7 @@ fn pruned(removed: u64, unreadable: u64) -> PruneReport {
     PruneReport { removed, unreadable, named }
 }
 
-/// A pruner that gives these answers, one a step.
+/// A pruner that returns these results, one per step.
 fn pruner(answers: Vec<Result<PruneReport, StoreError>>) -> Arc<MockUsagePruner> {
     let mut pruner = MockUsagePruner::new();
     let count = answers.len();
@@ -114,7 +114,7 @@ async fn execute_removes_old_rows_in_bounded_steps_with_a_pause_after_each() {
     assert_eq!((verified.oldest, verified.violation), (Some(2 * STEP + 4), None));
 }
 
-/// Another writer that waits for its turn gets it after at most one step.
+/// Another writer waits for at most one step.
 #[tokio::test]
 async fn execute_lets_other_writers_run_between_two_steps() {
     let fixture = Fixture::with_audit_entries(4 * STEP).await;

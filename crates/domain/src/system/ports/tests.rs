@@ -2,7 +2,7 @@ use futures_util::FutureExt;
 
 use super::*;
 
-/// Keeps work and never returns.
+/// Keeps all work and never returns.
 #[derive(Default)]
 struct Keeper(Mutex<Vec<(WorkOwner, Work)>>);
 

@@ -1,4 +1,4 @@
-//! One meaning of `confidence`.
+//! Tests of the computed confidence.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Answers to parts of a request, put together.
+//! Tests of merging the answers of sub-requests.
 
 use super::*;
 

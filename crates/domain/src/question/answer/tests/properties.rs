@@ -1,11 +1,11 @@
-//! A sound answer passes however it was rounded; what rounding does not explain is refused.
+//! Valid answers pass however they are rounded; deviations beyond rounding are rejected.
 
 use super::*;
 use crate::question::answer::members::as_number;
 use crate::question::{argmax, expectation};
 use proptest::prelude::*;
 
-/// A distribution, the decimals that it is rounded to, and what is chosen of it.
+/// Generates a distribution and the number of decimals that it is rounded to.
 fn any_distribution(most: usize) -> impl Strategy<Value = (Vec<f64>, u32)> {
     (prop::collection::vec(0.0_f64..1.0, 1..=most), 1_u32..=8).prop_filter_map(
         "it has some weight",
@@ -61,7 +61,7 @@ proptest! {
         let chosen = argmax(&exact).unwrap();
         prop_assert!(passes(&questions, &choice(&rounded, chosen), decimals));
 
-        // Twice of all that rounding can do, on one entry.
+        // Twice the highest rounding error, on one entry.
         let slack = as_number(exact.len()) * 10_f64.powi(-i32::try_from(decimals).unwrap()) + 1e-5;
         let mut off = rounded.clone();
         let place = place.index(off.len());

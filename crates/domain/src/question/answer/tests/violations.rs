@@ -1,4 +1,4 @@
-//! What is not believed.
+//! Tests of invalid answers.
 
 use super::*;
 
@@ -106,7 +106,7 @@ fn check_rejects_invalid_box(#[case] rectangle: &str) {
     assert!(check_one("b", r#"{"type":"box"}"#, RULES).is_err());
 }
 
-/// Three entries of two decimals may be 0.015 off.
+/// The sum of three entries with two decimals may deviate by 0.015.
 #[rstest]
 #[case::exact("0.34", "0.33", "0.33", true)]
 #[case::below_by_one_step("0.33", "0.33", "0.33", true)]
